@@ -1,0 +1,26 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Efficient attention for video, as an extension of mmaction2.
+
+Importing this package first heals the OpenMMLab stack on a current PyTorch
+(:mod:`mmvidattn.compat`) and then registers every class of ours in mmaction2's
+registries, so that ``custom_imports = dict(imports=['mmvidattn'])`` in a
+config is all that is needed.
+"""
+from . import compat
+
+compat.heal()
+
+from . import (  # noqa: E402
+    backbones,
+    datasets,
+    engine,
+    heads,
+    layers,
+)
+from .apis import get_model, list_models  # noqa: E402
+from .version import __version__  # noqa: E402
+
+__all__ = [
+    '__version__', 'backbones', 'compat', 'datasets', 'engine', 'get_model',
+    'heads', 'layers', 'list_models'
+]

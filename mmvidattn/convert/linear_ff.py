@@ -1,0 +1,57 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Weights of the released linear video transformer.
+
+https://github.com/OpenNLPLab/Linear_VideoTransformer
+"""
+import re
+
+from torch import Tensor
+
+_RENAMES = (
+    (r'^base_model\.temp_embed$', 'backbone.cyclic_temporal_embed'),
+    (r'^base_model\.patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
+    (r'\.temporal_norm1\.', '.temporal_attn_norm.'),
+    (r'\.norm1\.', '.spatial_attn_norm.'),
+    (r'\.norm2\.', '.mlp_norm.'),
+    (r'\.attn\.', '.spatial_attn.'),
+    (r'_attn\.pgate\.', '_attn.fixation.gate.'),
+    (r'_attn\.([qk]_gate)\.', r'_attn.fixation.\1.'),
+    (r'\.mlp\.dwconv\.dwconv\.', '.mlp.dwconv.'),
+    (r'^base_model\.', 'backbone.'),
+    (r'^consensus\.mlp_head\.0\.', 'cls_head.norm.'),
+    (r'^consensus\.mlp_head\.1\.', 'cls_head.fc_hidden.'),
+    (r'^consensus\.mlp_head\.4\.', 'cls_head.fc_cls.'),
+)
+
+
+def linear_ff(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """From the authors' names to those of our recognizer.
+
+    ``new_fc``, which their model has but never uses, is left out. Their table
+    of 8 temporal embeddings is read cyclically; it goes under a name of its
+    own, and the backbone repeats it over as many frames as it has.
+
+    Args:
+        state_dict: Tensors of a released or newly trained checkpoint.
+
+    Returns:
+        Tensors that load strictly into a recognizer of
+        ``LinearVideoTransformer`` and ``LinearVideoTransformerHead``.
+
+    Raises:
+        ValueError: If a tensor is not one of that model.
+    """
+    out = {}
+    for name, value in state_dict.items():
+        if name.startswith('new_fc.'):
+            continue
+        new = name
+        for pattern, replacement in _RENAMES:
+            new = re.sub(pattern, replacement, new)
+        if not new.startswith(('backbone.', 'cls_head.')):
+            raise ValueError(f'{name} is no tensor of the released linear '
+                             'video transformer')
+        if new == 'backbone.cyclic_temporal_embed':
+            value = value.unsqueeze(2)
+        out[new] = value
+    return out

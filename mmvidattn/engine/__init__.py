@@ -1,0 +1,1 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.

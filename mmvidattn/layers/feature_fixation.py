@@ -1,0 +1,85 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from torch import Tensor, nn
+
+from ..ops import AGGREGATES, fixation_ratio
+
+
+class FeatureFixation(nn.Module):
+    """Reweights the channels of queries and keys before attention.
+
+    Paper Secs. 4.1 and 4.2. The ratio comes from one linear map per head,
+    whose weights all heads share.
+
+    Differs from the paper: Eqs. 4 and 5 map all D channels of the model at
+    once; the released code, and this, map the channels of each head.
+
+    Args:
+        head_dims: Width D of a head.
+        mode: 'separate' (Eq. 4: Q and K each from themselves) or
+            'cooperative' (Eq. 5: from several representations together).
+        inputs: The representations that cooperate: 'qk' or 'qkv'. Separate
+            fixation has 'qk' only.
+        shared: Whether Q and K are reweighted by the same ratio, evaluated
+            once. Separate fixation cannot share.
+        aggregate: How the representations cooperate: 'concat', 'add', 'mul'.
+    """
+
+    MODES = ('separate', 'cooperative')
+    INPUTS = ('qk', 'qkv')
+
+    def __init__(self,
+                 head_dims: int,
+                 mode: str = 'cooperative',
+                 inputs: str | None = None,
+                 shared: bool | None = None,
+                 aggregate: str = 'concat') -> None:
+        super().__init__()
+        if mode not in self.MODES:
+            raise ValueError(f'the mode of feature fixation must be one of '
+                             f'{self.MODES}, got {mode!r}')
+        separate = mode == 'separate'
+        if inputs is None:
+            inputs = 'qk' if separate else 'qkv'
+        shared = not separate if shared is None else shared
+        if inputs not in self.INPUTS:
+            raise ValueError(f'the inputs of feature fixation must be one of '
+                             f'{self.INPUTS}, got {inputs!r}')
+        if aggregate not in AGGREGATES:
+            raise ValueError(f'aggregate must be one of {AGGREGATES}, got '
+                             f'{aggregate!r}')
+        if separate and (inputs != 'qk' or shared or aggregate != 'concat'):
+            raise ValueError(
+                "separate fixation takes inputs='qk', shared=False and "
+                "aggregate='concat': Q and K each have their own ratio "
+                f'(got {inputs!r}, {shared} and {aggregate!r})')
+        self.mode = mode
+        self.inputs = inputs
+        self.shared = shared
+        self.aggregate = aggregate
+        num_inputs = len(inputs) if not separate and aggregate == 'concat' \
+            else 1
+        if shared:
+            self.gate = nn.Linear(num_inputs * head_dims, head_dims)
+        else:
+            self.q_gate = nn.Linear(num_inputs * head_dims, head_dims)
+            self.k_gate = nn.Linear(num_inputs * head_dims, head_dims)
+
+    def forward(self, q: Tensor, k: Tensor,
+                v: Tensor) -> tuple[Tensor, Tensor]:
+        """Mapped queries and keys, and values, [*, D], to fixed Q and K."""
+        if self.mode == 'separate':
+            return (q * self._ratio(self.q_gate, (q, )),
+                    k * self._ratio(self.k_gate, (k, )))
+        inputs = (q, k, v)[:len(self.inputs)]
+        if self.shared:
+            ratio = self._ratio(self.gate, inputs)
+            return q * ratio, k * ratio
+        return (q * self._ratio(self.q_gate, inputs),
+                k * self._ratio(self.k_gate, inputs))
+
+    def _ratio(self, gate: nn.Linear, inputs: tuple[Tensor, ...]) -> Tensor:
+        return fixation_ratio(inputs, gate.weight, gate.bias, self.aggregate)
+
+    def extra_repr(self) -> str:
+        return (f'mode={self.mode!r}, inputs={self.inputs!r}, '
+                f'shared={self.shared}, aggregate={self.aggregate!r}')

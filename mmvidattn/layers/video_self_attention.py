@@ -1,0 +1,110 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
+import torch
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+from .feature_fixation import FeatureFixation
+from .neighbour_shift import NeighbourShift
+
+PATTERNS = ('space', 'time', 'joint', 'window')
+
+
+class VideoSelfAttention(nn.Module):
+    """Self-attention of video tokens, with its projections.
+
+    The keys and values are shifted first, then queries and keys are mapped
+    and reweighted (the paper's order of neighbourhood association and
+    feature fixation, Sec. 5.3), then the attention of choice is applied.
+
+    Args:
+        embed_dims: Channels C.
+        num_heads: Heads G.
+        attention: Config of the attention: ``dict(type='LinearAttention')``,
+            ``dict(type='SoftmaxAttention')``, ...
+        pattern: Which tokens attend to each other: 'space' (those of a
+            frame), 'time' (those at a place), 'joint' (all), 'window' (those
+            of the ``window_frames`` frames around; at the ends of the clip
+            the window is moved inside).
+        fixation: Options of :class:`FeatureFixation`, or None for none.
+        shifts: Options of each :class:`NeighbourShift`, applied in turn.
+        window_frames: Frames that 'window' attends to.
+        qkv_bias: Whether the projection to Q, K, V has a bias.
+        dropout: Dropout after the output projection.
+    """
+
+    def __init__(self,
+                 embed_dims: int,
+                 num_heads: int,
+                 attention: dict,
+                 pattern: str = 'joint',
+                 fixation: dict | None = None,
+                 shifts: Sequence[dict] = (),
+                 window_frames: int | None = None,
+                 qkv_bias: bool = True,
+                 dropout: float = 0.) -> None:
+        super().__init__()
+        if embed_dims % num_heads:
+            raise ValueError(f'embed_dims={embed_dims} is not divisible by '
+                             f'num_heads={num_heads}')
+        if pattern not in PATTERNS:
+            raise ValueError(
+                f'pattern must be one of {PATTERNS}, got {pattern!r}')
+        if (pattern == 'window') != (window_frames is not None):
+            raise ValueError("the pattern 'window', and it alone, takes "
+                             f'window_frames, got {window_frames} with '
+                             f'{pattern!r}')
+        head_dims = embed_dims // num_heads
+        self.num_heads = num_heads
+        self.pattern = pattern
+        self.window_frames = window_frames
+        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.shifts = nn.Sequential(
+            *(NeighbourShift(embed_dims, **shift) for shift in shifts))
+        self.attention = MODELS.build(dict(head_dims=head_dims, **attention))
+        self.fixation = None if fixation is None else FeatureFixation(
+            head_dims, **fixation)
+        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, H, W, C] to the same shape."""
+        q, kv = self.qkv(x).unflatten(-1, (3, -1)).split((1, 2), dim=-2)
+        q, k, v = (
+            y.unflatten(-1, (self.num_heads, -1))
+            for y in (q.squeeze(-2), *self.shifts(kv).unbind(-2)))
+        q, k = self.attention.feature_map(q), self.attention.feature_map(k)
+        if self.fixation is not None:
+            q, k = self.fixation(q, k, v)
+        y = self._attend(q, k, v)
+        return self.dropout(self.proj(y.flatten(-2)))
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """[B, T, H, W, G, D] each to the same."""
+        B, T, H, W = q.shape[:4]
+        q, k, v = (x.flatten(2, 3) for x in (q, k, v))
+        if self.pattern == 'space':
+            y = self.attention(q, k, v)
+        elif self.pattern == 'time':
+            y = self.attention(*(x.transpose(1, 2) for x in (q, k, v)))
+            y = y.transpose(1, 2)
+        elif self.pattern == 'joint':
+            y = self.attention(*(x.flatten(1, 2) for x in (q, k, v)))
+        else:
+            frames = self._window(T, q.device)
+            k, v = (x[:, frames].flatten(2, 3) for x in (k, v))
+            y = self.attention(q, k, v)
+        return y.reshape(B, T, H, W, *y.shape[-2:])
+
+    def _window(self, num_frames: int, device: torch.device) -> Tensor:
+        """The frames that each frame attends to, [T, window_frames]."""
+        if num_frames < self.window_frames:
+            raise ValueError(
+                f'a clip of {num_frames} frames has no window of '
+                f'window_frames={self.window_frames}')
+        first = torch.arange(num_frames, device=device)
+        first = (first - self.window_frames // 2).clamp(
+            0, num_frames - self.window_frames)
+        return first[:, None] + torch.arange(
+            self.window_frames, device=device)

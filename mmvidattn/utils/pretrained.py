@@ -1,0 +1,47 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from torch import Tensor, nn
+
+
+def load_matching(model: nn.Module, state_dict: dict[str, Tensor],
+                  source: str) -> str:
+    """Load the tensors that match in name and shape; tell which did.
+
+    Args:
+        model: The model to initialise.
+        state_dict: Tensors under the model's names.
+        source: Where they come from, for the report.
+
+    Returns:
+        The report: counts of what matched, and each thing that did not.
+
+    Raises:
+        ValueError: If nothing matched.
+    """
+    own = model.state_dict()
+    matched = {
+        name: value
+        for name, value in state_dict.items()
+        if name in own and own[name].shape == value.shape
+    }
+    if not matched:
+        raise ValueError(
+            f'{source}: none of its {len(state_dict)} tensors matches a '
+            f'{type(model).__name__} in name and shape (it has '
+            f'{", ".join(list(state_dict)[:3])}, ...; wanted are '
+            f'{", ".join(list(own)[:3])}, ...)')
+    model.load_state_dict(matched, strict=False)
+    loaded = sum(value.numel() for value in matched.values())
+    total = sum(value.numel() for value in own.values())
+    lines = [
+        f'{type(model).__name__} starts from {source}: {len(matched)} of '
+        f'{len(own)} tensors, {loaded / 1e6:.2f} of {total / 1e6:.2f} M '
+        'parameters'
+    ]
+    lines += [
+        f'  other shape: {name} {tuple(value.shape)}, here '
+        f'{tuple(own[name].shape)}' for name, value in state_dict.items()
+        if name in own and name not in matched
+    ]
+    lines += [f'  not there: {name}' for name in own if name not in state_dict]
+    lines += [f'  not used: {name}' for name in state_dict if name not in own]
+    return '\n'.join(lines)
