@@ -2,6 +2,9 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .chunks import in_chunks
+from .linear import Linear
+
 
 class ConvMLP(nn.Module):
     """MLP of the video transformers, with or without a convolution inside.
@@ -23,15 +26,19 @@ class ConvMLP(nn.Module):
                  with_conv: bool = True,
                  dropout: float = 0.) -> None:
         super().__init__()
-        self.fc1 = nn.Linear(embed_dims, hidden_dims)
+        self.fc1 = Linear(embed_dims, hidden_dims)
         self.dwconv = nn.Conv2d(
             hidden_dims, hidden_dims, 3, padding=1,
             groups=hidden_dims) if with_conv else None
-        self.fc2 = nn.Linear(hidden_dims, embed_dims)
+        self.fc2 = Linear(hidden_dims, embed_dims)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, H, W, C] to the same shape."""
+        return in_chunks(
+            self._forward, (x, ), dim=1, width=self.fc1.out_features)
+
+    def _forward(self, x: Tensor) -> Tensor:
         B, T = x.shape[:2]
         x = self.fc1(x)
         if self.dwconv is not None:

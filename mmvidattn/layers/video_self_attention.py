@@ -5,7 +5,9 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from .chunks import in_chunks
 from .feature_fixation import FeatureFixation
+from .linear import Linear
 from .neighbour_shift import NeighbourShift
 
 PATTERNS = ('space', 'time', 'joint', 'window')
@@ -59,21 +61,32 @@ class VideoSelfAttention(nn.Module):
         self.num_heads = num_heads
         self.pattern = pattern
         self.window_frames = window_frames
-        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
         self.shifts = nn.Sequential(
             *(NeighbourShift(embed_dims, **shift) for shift in shifts))
         self.attention = MODELS.build(dict(head_dims=head_dims, **attention))
         self.fixation = None if fixation is None else FeatureFixation(
             head_dims, **fixation)
-        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.proj = Linear(embed_dims, embed_dims)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, H, W, C] to the same shape."""
         q, kv = self.qkv(x).unflatten(-1, (3, -1)).split((1, 2), dim=-2)
-        q, k, v = (
-            y.unflatten(-1, (self.num_heads, -1))
-            for y in (q.squeeze(-2), *self.shifts(kv).unbind(-2)))
+        k, v = self.shifts(kv).unbind(-2)
+        qkv = (q.squeeze(-2), k, v)
+        if self.pattern in ('space', 'time'):
+            # Frames, or rows of each frame, do not depend on one another.
+            return in_chunks(
+                self._after_shift,
+                qkv,
+                dim=1 if self.pattern == 'space' else 2,
+                width=3 * x.shape[-1])
+        return self._after_shift(*qkv)
+
+    def _after_shift(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """[B, T, H, W, C] each to the same."""
+        q, k, v = (x.unflatten(-1, (self.num_heads, -1)) for x in (q, k, v))
         q, k = self.attention.feature_map(q), self.attention.feature_map(k)
         if self.fixation is not None:
             q, k = self.fixation(q, k, v)

@@ -1,8 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The gate that reweights the channels of queries and keys."""
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from ..linear import linear
 
 AGGREGATES = ('concat', 'add', 'mul')
 
@@ -12,8 +13,6 @@ def fixation_ratio(inputs: tuple[Tensor, ...],
                    bias: Tensor,
                    aggregate: str = 'concat') -> Tensor:
     """Fixation ratio, Eq. 5 of the paper (Eq. 4 with a single input).
-
-    The concatenation is never formed: the weight is split by columns instead.
 
     Args:
         inputs: n latent representations of the tokens, each [*, D]: mapped
@@ -28,17 +27,13 @@ def fixation_ratio(inputs: tuple[Tensor, ...],
     Raises:
         ValueError: If ``aggregate`` is unknown.
     """
-    first, *rest = inputs
-    if aggregate == 'concat':
-        parts = weight.split([x.shape[-1] for x in inputs], dim=-1)
-        score = F.linear(first, parts[0], bias)
-        for x, part in zip(rest, parts[1:]):
-            score = score + F.linear(x, part)
-    elif aggregate in ('add', 'mul'):
-        for x in rest:
-            first = first + x if aggregate == 'add' else first * x
-        score = F.linear(first, weight, bias)
-    else:
+    if aggregate not in AGGREGATES:
         raise ValueError(
             f'aggregate must be one of {AGGREGATES}, got {aggregate!r}')
-    return torch.sigmoid(score)
+    if aggregate == 'concat':
+        u = torch.cat(inputs, dim=-1)
+    else:
+        u, *rest = inputs
+        for x in rest:
+            u = u + x if aggregate == 'add' else u * x
+    return torch.sigmoid(linear(u, weight, bias))
