@@ -5,6 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
+_ONEDNN = torch.backends.mkldnn.is_available()
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``x W^T + b``, as ``torch.nn.functional.linear``.
 
@@ -29,9 +32,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _through_onednn(x: Tensor, weight: Tensor) -> bool:
-    return (x.device.type == 'cpu' and x.dtype == torch.float32
+    return (_ONEDNN and not torch.compiler.is_compiling()
+            and x.device.type == 'cpu' and x.dtype == torch.float32
             and x.numel() >= 64 * x.shape[-1] and min(weight.shape) >= 32
-            and torch.backends.mkldnn.is_available()
             and not torch.is_autocast_enabled('cpu')
-            and not torch.compiler.is_compiling()
             and not torch.onnx.is_in_onnx_export())

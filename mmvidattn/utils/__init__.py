@@ -1,1 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+
+
+def register_all_modules(init_default_scope: bool = True) -> None:
+    """What ``mmengine.hub`` and mim call before they build a model.
+
+    Importing the package has registered everything already.
+
+    Args:
+        init_default_scope: Look types up as mmaction2 does.
+    """
+    if init_default_scope:
+        from mmengine.registry import init_default_scope as init_scope
+        init_scope('mmaction')

@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Linear attention in whichever order of the product is cheaper."""
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -19,13 +21,19 @@ def cheaper_order(num_queries: int, num_keys: int, head_dims: int,
     return 'right' if right < left else 'left'
 
 
+def _without_autocast(device_type: str) -> AbstractContextManager:
+    if torch.amp.is_autocast_available(device_type):
+        return torch.autocast(device_type, enabled=False)
+    return nullcontext()
+
+
 def linear_attention(q: Tensor,
                      k: Tensor,
                      v: Tensor,
                      *,
                      order: str = 'auto',
                      eps: float = 1e-6) -> Tensor:
-    """Kernelised attention, Eqs. 2 and 3 of the paper.
+    r"""Kernelised attention, Eqs. 2 and 3 of the paper.
 
     .. math:: y_i = q_i \sum_j k_j^T v_j / (q_i \sum_j k_j^T + eps)
 
@@ -61,7 +69,7 @@ def linear_attention(q: Tensor,
     dtype = v.dtype
     if dtype.itemsize < 4:
         q, k, v = q.float(), k.float(), v.float()
-    with torch.autocast(q.device.type, enabled=False):
+    with _without_autocast(q.device.type):
         q, k, v = (x.transpose(-3, -2) for x in (q, k, v))
         if order == 'left':
             scores = q @ k.transpose(-2, -1)

@@ -43,14 +43,12 @@ def _read(x: Tensor, fold: Fold) -> Tensor:
         return x
     # A pad that is negative on one side and positive on the other shifts.
     pads = [0, 0] * (x.dim() - 4)
-    for offset in reversed(fold.offset):
+    for offset, length in zip(fold.offset[::-1], x.shape[3:0:-1]):
+        offset = max(-length, min(offset, length))
         pads += [-offset, offset]
-    if any(abs(o) >= n for o, n in zip(fold.offset, x.shape[1:4])):
-        there = torch.zeros_like(x)
-    else:
-        there = F.pad(x, pads)
+    there = F.pad(x, pads)
     if fold.boundary == 'self':
-        inside = F.pad(x.new_ones(x.shape[1:4]), pads[-6:])
-        there = there + x * (1 - inside).view(1, *inside.shape,
-                                              *[1] * (x.dim() - 4))
+        outside = 1 - F.pad(x.new_ones(x.shape[1:4]), pads[-6:])
+        there = there + x * outside.view(1, *x.shape[1:4],
+                                         *[1] * (x.dim() - 4))
     return there

@@ -191,8 +191,8 @@ def write_clip(job: tuple[str, int], out: Path, seed: int) -> str:
     split, index = job
     clip = draw_clip(seed, split, index)
     name = f'{split}/{index:06d}.mp4'
-    # OpenCV asks mp4v for 64 bits a pixel, which it never needs: the encoder
-    # runs at its best quality whatever moves.
+    # OpenCV allows mp4v far more bits than these clips need, so that the error
+    # of compression is the same whatever moves.
     writer = cv2.VideoWriter(
         str(out / name), cv2.VideoWriter_fourcc(*'mp4v'), clip.fps,
         (clip.width, clip.height))

@@ -1,0 +1,69 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Pictures of what a model says in testing."""
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import cv2
+from mmengine.dist import get_dist_info
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.runner import Runner
+
+from ..visualization import write_sheet
+from .predict import top_predictions
+
+
+class ShowPredictionsHook(Hook):
+    """Write or show frames of each test video and what the model says.
+
+    mmaction2's ``VisualizationHook`` fails on clips of several views.
+
+    Args:
+        out_dir: Folder to write the pictures to.
+        show: Show them in a window.
+        interval: Take one of so many videos.
+        wait_time: Seconds to show each.
+    """
+
+    def __init__(self, out_dir: str | None, show: bool, interval: int,
+                 wait_time: float) -> None:
+        self.out_dir = out_dir
+        self.show = show
+        self.interval = interval
+        self.wait_time = wait_time
+
+    def after_test_iter(self, runner: Runner, batch_idx: int,
+                        data_batch: dict, outputs: list) -> None:
+        loader = runner.test_dataloader
+        model = runner.model
+        if is_model_wrapper(model):
+            model = model.module
+        rank, world_size = get_dist_info()
+        classes = loader.dataset.metainfo.get('classes', ())
+        for i, (clips, sample) in enumerate(
+                zip(data_batch['inputs'], outputs)):
+            place = batch_idx * loader.batch_size + i
+            # How the sampler deals out an unshuffled set.
+            index = (place * world_size + rank) % len(loader.dataset)
+            if index % self.interval:
+                continue
+            name = Path(
+                loader.dataset.get_data_info(index).get('filename', '')).stem
+            lines = [f'{p.label}: {p.score:.3f}' for p in top_predictions(
+                model, sample.pred_score, classes, topk=1)]
+            if sample.gt_label.numel() == 1 and sample.gt_label >= 0:
+                label = sample.gt_label.item()
+                truth = classes[label] if label < len(classes) else label
+                lines.append(f'truth: {truth}')
+            # [views, C, T, H, W], or [frames, C, H, W] of a 2D recognizer.
+            frames = clips[0].transpose(0, 1) if clips.ndim == 5 else clips
+            self._draw(runner, f'{index:06d}_{name}.png',
+                       frames.permute(0, 2, 3, 1).byte().numpy(), lines)
+
+    def _draw(self, runner, name, frames, lines) -> None:
+        with TemporaryDirectory() as folder:
+            path = Path(self.out_dir or folder, name)
+            write_sheet(path, frames, lines)
+            if self.show:
+                runner.visualizer.show(
+                    cv2.imread(str(path))[..., ::-1], name, self.wait_time)

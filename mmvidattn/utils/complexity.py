@@ -1,0 +1,123 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Counting what a model computes, without computing it."""
+from collections import Counter
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+aten = torch.ops.aten
+
+
+
+def _attention_macs(q: Tensor, k: Tensor, v: Tensor, *args, **kwargs) -> int:
+    """[B, G, N, D], [B, G, M, D], [B, G, M, E]."""
+    return q.shape[:-1].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])
+
+
+# Multiply-accumulates of what torch's own table of formulas lacks.
+_MACS = {aten._scaled_dot_product_flash_attention_for_cpu: _attention_macs}
+# Operations an element, for what is more than one: as fvcore counts a norm;
+# softmax is maximum, difference, exponential, sum and division.
+_PER_ELEMENT = {
+    aten.native_layer_norm: 5,
+    aten.native_group_norm: 5,
+    aten.native_batch_norm: 5,
+    aten._softmax: 5,
+    aten._safe_softmax: 5,
+    aten._log_softmax: 5,
+}
+# Reductions: an operation for each element that goes in.
+_REDUCTIONS = {
+    aten.sum, aten.mean, aten.amax, aten.amin, aten.max, aten.var, aten.cumsum,
+    aten.prod, aten.logsumexp
+}
+# Interpolation and pooling: an operation for each element that comes out.
+_PER_OUTPUT = {
+    aten.upsample_bicubic2d, aten.upsample_bilinear2d, aten.upsample_linear1d,
+    aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d, aten.avg_pool2d,
+    aten.avg_pool3d, aten.max_pool2d_with_indices
+}
+# Only move, make or look up numbers.
+_FREE = {
+    aten.clone, aten._to_copy, aten.copy_, aten.cat, aten.stack, aten.empty,
+    aten.empty_like, aten.empty_strided, aten.zeros, aten.zeros_like,
+    aten.ones, aten.ones_like, aten.new_ones, aten.new_zeros, aten.new_empty,
+    aten.full, aten.full_like, aten.arange, aten.fill_, aten.zero_,
+    aten.constant_pad_nd, aten.index, aten.index_select, aten.gather,
+    aten.roll, aten.flip, aten.scalar_tensor, aten.eye, aten._unsafe_view,
+    aten.repeat, aten.detach, aten.lift_fresh, aten.argmax, aten.topk,
+    aten.embedding, aten.native_dropout
+}
+
+
+@dataclass
+class Complexity:
+    """What one forward pass costs.
+
+    Attributes:
+        params: Parameters.
+        macs: Multiply-accumulates of matrix products and convolutions. The
+            papers' "FLOPs" are these.
+        elementwise: Operations of everything else: sums, activations, norms.
+        uncounted: Calls of operators nobody has told how to count.
+    """
+    params: int = 0
+    macs: int = 0
+    elementwise: int = 0
+    uncounted: Counter = field(default_factory=Counter)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations: two a multiply-accumulate."""
+        return 2 * self.macs + self.elementwise
+
+
+class _Count(TorchDispatchMode):
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.result = Complexity()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        op = func.overloadpacket
+        first = out[0] if isinstance(out, (tuple, list)) and out else out
+        numel = first.numel() if isinstance(first, Tensor) else 0
+        if op in _MACS:
+            self.result.macs += _MACS[op](*args, **kwargs)
+        elif op in flop_registry:
+            self.result.macs += flop_registry[op](
+                *args, **kwargs, out_val=out) // 2
+        elif func.is_view or op in _FREE or not numel:
+            pass
+        elif op in _PER_ELEMENT:
+            self.result.elementwise += _PER_ELEMENT[op] * numel
+        elif op in _REDUCTIONS:
+            self.result.elementwise += args[0].numel()
+        elif op in _PER_OUTPUT or torch.Tag.pointwise in func.tags:
+            self.result.elementwise += numel
+        else:
+            self.result.uncounted[str(op)] += 1
+        return out
+
+
+def count_complexity(model: nn.Module, *inputs: Tensor,
+                     **kwargs) -> Complexity:
+    """Parameters and operations of ``model(*inputs, **kwargs)``.
+
+    Fused attention counts as the two products it consists of, also on the
+    meta device, where nothing is computed and no memory needed.
+
+    Args:
+        model: Any module; it is put into eval mode.
+        *inputs: Its inputs, on its device.
+        **kwargs: Likewise.
+    """
+    with torch.no_grad(), _Count() as count:
+        model.eval()(*inputs, **kwargs)
+    count.result.params = sum(p.numel() for p in model.parameters())
+    return count.result

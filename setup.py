@@ -1,0 +1,78 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import runpy
+import shutil
+from pathlib import Path
+
+from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+MIM_FOLDERS = 'configs', 'tools'
+MIM_FILE = 'model-index.yml'
+
+
+class BuildWithMim(build_py):
+    """Put configs and tools into the package, where mim looks for them.
+
+    A build gets a copy. An editable install gets links, so that what is
+    edited is what is found.
+    """
+
+    def run(self) -> None:
+        super().run()
+        lib = ROOT if self.editable_mode else Path(self.build_lib)
+        mim = lib / 'mmvidattn' / '.mim'
+        if mim.is_dir():
+            shutil.rmtree(mim)
+        mim.mkdir(parents=True)
+        for name in *MIM_FOLDERS, MIM_FILE:
+            source = ROOT / name
+            if not source.exists():
+                continue
+            if self.editable_mode:
+                (mim / name).symlink_to(Path('..', '..', name))
+            elif source.is_dir():
+                shutil.copytree(
+                    source, mim / name,
+                    ignore=shutil.ignore_patterns('__pycache__', '*.pyc'))
+            else:
+                shutil.copy(source, mim / name)
+
+
+readme = ROOT / 'README.md'
+setup(
+    name='mmvidattn',
+    version=runpy.run_path(str(ROOT / 'mmvidattn/version.py'))['__version__'],
+    description='Efficient attention for video, an extension of mmaction2',
+    long_description=readme.read_text('utf-8') if readme.exists() else '',
+    long_description_content_type='text/markdown',
+    license='Apache-2.0',
+    license_files=['LICENSE'],
+    packages=find_packages(include=['mmvidattn', 'mmvidattn.*']),
+    cmdclass=dict(build_py=BuildWithMim),
+    zip_safe=False,
+    python_requires='>=3.10',
+    install_requires=[
+        'mmaction2==1.2.0',
+        'mmengine>=0.10.5,<0.11',
+        # mmengine imports pkg_resources, which setuptools 82 dropped.
+        'setuptools<81',
+        # mmaction2 imports it and does not declare it.
+        'importlib_metadata',
+        # The first torch that can be told what is safe to unpickle.
+        'torch>=2.4',
+        'numpy>=1.24',
+        'opencv-python',
+        'decord',
+        'einops',
+        'safetensors',
+    ],
+    extras_require=dict(
+        # mmcv and mmcv-lite both provide the module mmcv: either will do.
+        lite=['mmcv-lite==2.1.0'],
+        # moviepy 2 has no moviepy.editor, which mmaction2 imports.
+        vis=['moviepy>=1.0.3,<2', 'seaborn', 'tensorboard'],
+        onnx=['onnx', 'onnxruntime', 'onnxscript'],
+        dev=['pytest', 'pytest-xdist', 'ruff'],
+    ),
+)

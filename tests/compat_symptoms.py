@@ -1,0 +1,660 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Every quirk that ``mmvidattn.compat`` cures, as a function that fails on it.
+
+Run as a program it takes ``compat.py`` and prints, as JSON, what each function
+raises with all cures and without its own. The stack is imported once and each
+trial runs in a fork of it, so that a trial costs milliseconds and cannot spoil
+the next one.
+"""
+import importlib
+import importlib.util
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+
+class Symptom(NamedTuple):
+    """A quirk: its cure, the error it shows, and when it strikes."""
+    run: Callable[[], None]
+    cure: str
+    shows: str
+    at_import: bool
+
+
+SYMPTOMS: dict[str, Symptom] = {}
+
+
+def symptom_of(cure: str, shows: str, at_import: bool = False) -> Callable:
+
+    def register(run: Callable[[], None]) -> Callable[[], None]:
+        SYMPTOMS[run.__name__] = Symptom(run, cure, shows, at_import)
+        return run
+
+    return register
+
+
+def fake_package(name: str, version: str, source: str) -> None:
+    """Put a package in front of everything installed."""
+    root = Path(tempfile.mkdtemp())
+    (root / name).mkdir()
+    (root / name / '__init__.py').write_text(source)
+    info = root / f'{name}-{version}.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text(
+        f'Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n')
+    sys.path.insert(0, str(root))
+    importlib.invalidate_caches()
+
+
+def init_gloo() -> None:
+    import torch.distributed as dist
+    file = Path(tempfile.mkdtemp(), 'store')
+    dist.init_process_group(
+        'gloo', init_method=f'file://{file}', rank=0, world_size=1)
+
+
+def assert_quiet(action: Callable[[], Any]) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        action()
+    assert not caught, [str(warning.message) for warning in caught]
+
+
+def samples(size: int) -> list:
+    import torch
+    from mmaction.structures import ActionDataSample
+    return [
+        ActionDataSample().set_gt_label(torch.tensor([i])) for i in range(size)
+    ]
+
+
+@symptom_of('quiet_warnings', 'MultiScaleDeformableAttention', at_import=True)
+def mmcv_lite_warns_of_an_operator():
+    assert_quiet(COMPAT.heal)
+
+
+@symptom_of('quiet_warnings', 'GradScaler')
+def scaler_warns_of_its_name():
+    import torch
+    assert_quiet(lambda: torch.cuda.amp.GradScaler(enabled=False))
+
+
+@symptom_of('quiet_warnings', 'broadcast_buffers')
+def wrapped_model_warns_of_its_argument():
+    import torch
+    from mmengine.model import MMDistributedDataParallel
+    init_gloo()
+    assert_quiet(lambda: MMDistributedDataParallel(
+        torch.nn.Linear(2, 2), broadcast_buffers=False))
+
+
+@symptom_of('quiet_warnings', 'pkg_resources')
+def config_of_another_package_warns():
+    sys.modules.pop('pkg_resources', None)
+    assert_quiet(lambda: importlib.import_module('pkg_resources'))
+
+
+@symptom_of('require_mmcv', "No module named 'mmcv'", at_import=True)
+def missing_mmcv_is_not_explained():
+    find_spec = importlib.util.find_spec
+    importlib.util.find_spec = lambda name, *args: (
+        None if name == 'mmcv' else find_spec(name, *args))
+    sys.modules['mmcv'] = None
+    try:
+        COMPAT.heal()
+    except ImportError as error:
+        if 'pip install "mmvidattn[lite]"' not in str(error):
+            raise
+    else:
+        raise AssertionError('no error')
+
+
+@symptom_of('hide_broken_torchvision', 'torchvision::nms', at_import=True)
+def broken_torchvision_stops_the_runner():
+    fake_package('torchvision', '0.28.0', 'import torchvision.ops\n')
+    Path(sys.path[0], 'torchvision', 'ops.py').write_text(
+        'raise RuntimeError("operator torchvision::nms does not exist")\n')
+    with warnings.catch_warnings(record=True) as caught:
+        COMPAT.heal()
+    from mmengine.utils.dl_utils import collect_env
+    collect_env()
+    told = [str(warning.message) for warning in caught]
+    assert any('torchvision' in text and 'nms' in text for text in told), told
+
+
+@symptom_of('add_missing_drn', 'localizers.drn', at_import=True)
+def models_cannot_be_imported():
+    COMPAT.heal()
+    from mmaction.registry import MODELS
+    with pytest.raises(ImportError, match='missing from the wheel'):
+        MODELS.build(dict(type='DRN'))
+
+
+@symptom_of('leave_out_multimodal', 'apply_chunking_to_forward|transformers',
+            at_import=True)
+def transformers_5_breaks_the_import_of_models():
+    fake_package('transformers', '5.1.0', '')
+    COMPAT.heal()
+    from mmaction.registry import MODELS
+    with pytest.raises(ImportError, match='multi-modal'):
+        MODELS.build(dict(type='VindLUVQA'))
+
+
+def training_checkpoint() -> dict:
+    """What mmengine saves: see ``Runner.save_checkpoint``."""
+    import torch
+    from mmengine.logging import HistoryBuffer, MessageHub
+    hub = MessageHub.get_instance('symptoms')
+    hub.update_scalar('train/loss', 0.5)
+    hub.update_scalar('train/lr', np.float64(0.25))
+    hub.update_info('best_score', np.float32(0.75))
+    hub.update_info('counts', np.arange(3))
+    assert isinstance(hub.log_scalars['train/loss'], HistoryBuffer)
+    return dict(
+        state_dict=dict(weight=torch.ones(2)), message_hub=hub.state_dict())
+
+
+def saved(obj: Any, name: str = 'epoch_1.pth') -> str:
+    import torch
+    path = Path(tempfile.mkdtemp(), name)
+    torch.save(obj, path)
+    return str(path)
+
+
+@symptom_of('load_weights_only', 'HistoryBuffer')
+def checkpoint_of_a_run_does_not_load():
+    from mmengine.runner import CheckpointLoader
+    hub = CheckpointLoader.load_checkpoint(
+        saved(training_checkpoint()))['message_hub']
+    assert hub['log_scalars']['train/loss'].mean() == 0.5
+    assert hub['log_scalars']['train/lr'].current() == 0.25
+    assert hub['runtime_info']['best_score'] == np.float32(0.75)
+    assert hub['runtime_info']['counts'].tolist() == [0, 1, 2]
+
+
+@symptom_of('load_weights_only', 'multiarray')
+def checkpoint_of_the_other_numpy_does_not_load():
+    from mmengine.runner import CheckpointLoader
+    path = Path(
+        saved(
+            dict(
+                score=np.float64(0.75),
+                counts=np.arange(3),
+                hub=training_checkpoint()['message_hub'])))
+    for new, old in ((b'numpy._core', b'numpy.core'),
+                     (b'numpy.core', b'numpy._core')):
+        renamed = Path(tempfile.mkdtemp(), 'renamed.pth')
+        rewrite_pickle(path, renamed, new, old)
+        loaded = CheckpointLoader.load_checkpoint(str(renamed))
+        assert loaded['score'] == 0.75
+        assert loaded['counts'].tolist() == [0, 1, 2]
+
+
+def rewrite_pickle(source: Path, target: Path, old: bytes, new: bytes) -> None:
+    """Copy a checkpoint, with a module of its pickle renamed."""
+    import zipfile
+    with zipfile.ZipFile(source) as zip_in, \
+            zipfile.ZipFile(target, 'w') as zip_out:
+        for item in zip_in.infolist():
+            data = zip_in.read(item)
+            if item.filename.endswith('data.pkl'):
+                data = data.replace(old, new)
+            zip_out.writestr(item.filename, data)
+
+
+class Payload:
+    """Runs a command when unpickled."""
+
+    def __init__(self, function: Callable, *args: Any) -> None:
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+@symptom_of('load_weights_only', 'HistoryBuffer|Failed')
+def other_attributes_do_not_get_refused_by_name():
+    import pickle
+
+    from mmengine.logging import HistoryBuffer
+    from mmengine.runner import CheckpointLoader
+    CheckpointLoader.load_checkpoint(
+        saved(Payload(getattr, HistoryBuffer, 'mean')))
+    for args in (HistoryBuffer, '__init__'), (np.ndarray, 'tofile'):
+        with pytest.raises(pickle.UnpicklingError, match='refused to load'):
+            CheckpointLoader.load_checkpoint(saved(Payload(getattr, *args)))
+    with pytest.raises(pickle.UnpicklingError, match='(?i)unsupported global'):
+        CheckpointLoader.load_checkpoint(saved(Payload(os.getcwd)))
+
+
+@symptom_of('load_weights_only', 'DID NOT RAISE')
+def checkpoint_from_the_web_is_unpickled_unchecked():
+    import pickle
+
+    import torch
+    from mmengine.runner import CheckpointLoader
+    os.environ['TORCH_HOME'] = tempfile.mkdtemp()
+    folder = Path(torch.hub.get_dir(), 'checkpoints')
+    folder.mkdir(parents=True)
+    os.rename(saved(Payload(os.getcwd)), folder / 'evil.pth')
+    os.rename(saved(training_checkpoint()), folder / 'good.pth')
+    with pytest.raises(pickle.UnpicklingError):
+        CheckpointLoader.load_checkpoint('https://example.org/evil.pth')
+    CheckpointLoader.load_checkpoint('https://example.org/good.pth')
+
+
+@symptom_of('load_weights_only', 'DID NOT RAISE|Failed')
+def an_older_torch_unpickles_unchecked():
+    import pickle
+
+    import torch
+    from mmengine.runner import CheckpointLoader
+    load = torch.load
+
+    def load_of_torch_2_5(*args, weights_only=False, **kwargs):
+        return load(*args, weights_only=weights_only, **kwargs)
+
+    torch.load = load_of_torch_2_5
+    with pytest.raises(pickle.UnpicklingError):
+        CheckpointLoader.load_checkpoint(saved(Payload(os.getcwd)))
+
+
+@symptom_of('run_on_numpy_2', 'Inf')
+def poses_cannot_be_compacted():
+    from mmaction.datasets.transforms import PoseCompact
+    keypoint = np.array([[[[2., 3.], [20., 30.]]]])
+    out = PoseCompact(threshold=1)(
+        dict(keypoint=keypoint, img_shape=(64, 64), clip_len=1))
+    assert out['img_shape'][0] < 64
+
+
+@symptom_of('run_on_numpy_2', 'Inf')
+def frames_cannot_be_extracted():
+    from mmaction.utils import frame_extract
+    out = tempfile.mkdtemp()
+    frame_extract(write_video(), short_side=16, out_dir=out)
+    assert len(list(Path(out).rglob('*.jpg'))) == 4
+
+
+def write_video() -> str:
+    import cv2
+    path = str(Path(tempfile.mkdtemp(), 'clip.mp4'))
+    writer = cv2.VideoWriter(path, cv2.VideoWriter_fourcc(*'mp4v'), 10,
+                             (64, 48))
+    for i in range(4):
+        writer.write(np.full((48, 64, 3), 40 * i, np.uint8))
+    writer.release()
+    return path
+
+
+@symptom_of('run_on_numpy_2', 'trapz')
+def recall_of_proposals_has_no_area():
+    from mmaction.evaluation import average_recall_at_avg_proposals
+    proposals = dict(video=np.array([[0., 1., .9], [2., 3., .1]]))
+    _, recall, x, auc = average_recall_at_avg_proposals(
+        dict(video=np.array([[0., 1.]])), proposals, 2)
+    area = sum((recall[i] + recall[i - 1]) / 2 * (x[i] - x[i - 1])
+               for i in range(1, len(x)))
+    assert auc == pytest.approx(100 * area / x[-1]) and auc > 0
+
+
+@symptom_of('run_on_numpy_2', 'NAN')
+def class_without_ground_truth_has_no_precision():
+    from mmaction.evaluation.functional.ava_evaluation import metrics
+    assert np.isnan(metrics.compute_average_precision(None, None))
+
+
+@symptom_of('run_on_numpy_2', 'in1d')
+def recall_of_retrieval_fails():
+    from mmaction.evaluation.metrics import RetrievalRecall
+    metric = RetrievalRecall(topk=1)
+    recall = metric.calculate([[0, 1]], [[0]], 1, pred_indices=True,
+                              target_indices=True)
+    assert recall[0] == 100.
+
+
+@symptom_of('run_on_numpy_2', '0-dimensional')
+def tubes_cannot_be_compared():
+    from mmaction.evaluation.functional.multisports_utils import iou3dt_voc
+    tube = np.array([[t, 10., 10., 50., 50.] for t in range(5)])
+    assert iou3dt_voc(tube, tube) == 1.
+
+
+@symptom_of('shift_hue_in_range', 'OverflowError')
+def colours_cannot_be_jittered():
+    from mmaction.datasets.transforms import ColorJitter
+    red = np.full((2, 2, 3), (255, 0, 0), np.float32)
+    for factor in np.linspace(-0.5, 0.5, 41):
+        shifted = ColorJitter.adjust_hue(red, factor)[0, 0]
+        # Red lies at hue 0 of 180, where two steps are four degrees.
+        assert np.allclose(shifted, rgb_of_hue(2 * int(factor * 255)), atol=5)
+
+
+@symptom_of('shift_hue_in_range', 'OverflowError')
+def mmcv_cannot_turn_hues_back():
+    import mmcv
+    red = np.full((2, 2, 3), (0, 0, 255), np.uint8)
+    for backend in 'cv2', 'pillow':
+        for factor in np.linspace(-0.5, 0.5, 41):
+            shifted = mmcv.adjust_hue(red, float(factor), backend)[0, 0, ::-1]
+            degrees = int(factor * 255) / 256 * 360
+            assert np.allclose(shifted, rgb_of_hue(degrees), atol=10)
+    with pytest.raises(ValueError, match='hue_factor'):
+        mmcv.adjust_hue(red, -0.6)
+
+
+def rgb_of_hue(degrees: float) -> np.ndarray:
+    import colorsys
+    return 255 * np.array(colorsys.hsv_to_rgb(degrees / 360 % 1, 1, 1))
+
+
+def amp_wrapper(**kwargs):
+    import torch
+    from mmengine.optim import AmpOptimWrapper
+    model = torch.nn.Linear(4, 2)
+    torch.nn.init.constant_(model.weight, 0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    return model, AmpOptimWrapper(optimizer=optimizer, **kwargs)
+
+
+@symptom_of('train_amp_on_cpu', 'AmpOptimizerWrapper')
+def amp_needs_an_accelerator():
+    import torch
+    model, wrapper = amp_wrapper(
+        loss_scale='dynamic',
+        accumulative_counts=2,
+        clip_grad=dict(max_norm=0.25))
+    before = model.weight.detach().clone()
+    for step in range(2):
+        with wrapper.optim_context(model):
+            out = model(torch.ones(3, 4))
+        assert out.dtype == torch.bfloat16
+        wrapper.update_params(out.float().sum())
+        assert torch.equal(before, model.weight) == (step == 0)
+    assert (before - model.weight).norm() < 0.5 * 0.25 + 1e-6
+    for dtype in 'float16', torch.float32:
+        with pytest.raises(ValueError, match='bfloat16'):
+            amp_wrapper(dtype=dtype)
+    _, other = amp_wrapper(dtype='bfloat16')
+    other.load_state_dict(wrapper.state_dict())
+    assert other.optimizer.state_dict()['state'][0]['momentum_buffer'].norm()
+
+
+@symptom_of('train_amp_on_cpu', 'AmpOptimizerWrapper|empty')
+def checkpoint_of_cpu_amp_does_not_resume_on_a_gpu():
+    import torch
+    _, wrapper = amp_wrapper()
+    state = wrapper.state_dict()
+    wrapper.loss_scaler = torch.amp.GradScaler('cpu', enabled=True)
+    wrapper.load_state_dict(state)
+
+
+@symptom_of('score_in_float32', 'BFloat16')
+def heads_cannot_score_in_bfloat16():
+    import torch
+    from mmaction.evaluation import AccMetric
+    from mmaction.models.heads import OmniHead, RGBPoseHead, TimeSformerHead
+    x = torch.rand(2, 4)
+    volume = torch.rand(2, 4, 1, 1, 1)
+    heads = (TimeSformerHead(5, 4, average_clips='prob'), x), (OmniHead(
+        5, 5, 4, video_nl_head=False, average_clips='prob'), volume), (
+            RGBPoseHead(5, (4, 4), average_clips='prob'), (volume, volume))
+    for head, feats in heads:
+        with torch.autocast('cpu', torch.bfloat16):
+            losses = head.loss(feats, samples(2))
+            with torch.no_grad():
+                predictions = head.predict(feats, samples(2))
+        assert all(loss.isfinite() for loss in losses.values())
+        metric = AccMetric()
+        metric.process(None, [sample.to_dict() for sample in predictions])
+        assert metric.compute_metrics(metric.results)
+
+
+@symptom_of('average_views_by_default', 'same number of dimensions')
+def head_without_average_clips_cannot_be_validated():
+    import torch
+    from mmaction.evaluation import AccMetric
+    from mmaction.models.heads import FeatureHead, TimeSformerHead
+    head = TimeSformerHead(5, 4)
+    feats = torch.rand(2 * 3, 4)
+    with torch.no_grad():
+        predictions = head.predict(feats, samples(2))
+    metric = AccMetric()
+    metric.process(None, [sample.to_dict() for sample in predictions])
+    metric.compute_metrics(metric.results)
+    expected = head(feats).softmax(-1).view(2, 3, 5).mean(1)
+    assert torch.allclose(predictions[1].pred_score, expected[1])
+    assert FeatureHead().predict(feats, samples(2)).shape == (2, 3, 4)
+
+
+@symptom_of('launch_on_cpu', '_cuda_setDevice|NVIDIA|CUDA')
+def launcher_selects_a_cuda_device():
+    import torch.distributed as dist
+    from mmengine.dist import init_dist
+    os.environ.update(
+        RANK='0', WORLD_SIZE='1', LOCAL_RANK='0', MASTER_ADDR='127.0.0.1')
+    os.environ['MASTER_PORT'] = free_port()
+    init_dist('pytorch', backend='nccl')
+    assert dist.get_backend() == 'gloo'
+
+
+@symptom_of('launch_on_cpu', '_cuda_setDevice|NVIDIA|CUDA')
+def slurm_selects_a_cuda_device():
+    import torch.distributed as dist
+    from mmengine.dist import init_dist
+    os.environ.update(
+        SLURM_PROCID='0', SLURM_NTASKS='1', SLURM_NODELIST='localhost',
+        SLURM_LOCALID='0', MASTER_ADDR='127.0.0.1', MASTER_PORT=free_port())
+    init_dist('slurm')
+    assert dist.get_backend() == 'gloo'
+
+
+@symptom_of('launch_on_cpu', 'device_ids')
+def wrapped_model_asks_for_a_cuda_device():
+    import torch
+    from mmengine.model import MMDistributedDataParallel
+    init_gloo()
+    model = MMDistributedDataParallel(torch.nn.Linear(2, 2), device_ids=[0])
+    model(torch.ones(1, 2)).sum().backward()
+
+
+def free_port() -> str:
+    import socket
+    with socket.socket() as server:
+        server.bind(('127.0.0.1', 0))
+        return str(server.getsockname()[1])
+
+
+@symptom_of('chunk_views_of_any_batch', 'batch_size == 1')
+def views_are_chunked_for_one_video_only():
+    import torch
+    from mmaction.models.recognizers import Recognizer3D
+    from mmaction.registry import MODELS
+
+    class TwoLevels(torch.nn.Module):
+
+        def __init__(self):
+            super().__init__()
+            self.conv = torch.nn.Conv3d(3, 4, 2, dtype=torch.float64)
+
+        def forward(self, x):
+            x = self.conv(x)
+            return x, [x.mean((2, 3, 4))]
+
+    MODELS.register_module(module=TwoLevels)
+    recognizer = Recognizer3D(
+        dict(type='TwoLevels'), test_cfg=dict(max_testing_views=0))
+    videos = torch.rand(3, 4, 3, 2, 8, 8, dtype=torch.float64)
+    levels, [pooled] = recognizer.extract_feat(videos, test_mode=True)[0]
+    assert levels.shape == (12, 4, 1, 7, 7)
+    for chunk in 1, 5, 100:
+        recognizer.test_cfg['max_testing_views'] = chunk
+        got, [got_pooled] = recognizer.extract_feat(
+            videos, test_mode=True)[0]
+        assert torch.allclose(got, levels, rtol=0, atol=1e-12)
+        assert torch.allclose(got_pooled, pooled, rtol=0, atol=1e-12)
+
+
+@symptom_of('count_fused_attention', '0 counted')
+def fused_attention_counts_nothing():
+    import torch
+    from mmengine.analysis import FlopAnalyzer
+
+    class Attention(torch.nn.Module):
+
+        def forward(self, q, k, v):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    shapes = (2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 6)
+    flops = FlopAnalyzer(Attention(), tuple(map(torch.rand, shapes))).total()
+    assert flops == 2 * 3 * 5 * 7 * (8 + 6), f'{flops} counted'
+
+
+@symptom_of('name_replacements_of_augmenters',
+            'Install|No module named|Failed')
+def dead_augmenters_do_not_name_their_replacement():
+    from mmaction.registry import TRANSFORMS
+    for name in 'pytorchvideo', 'imgaug', 'torchvision':
+        sys.modules[name] = None
+    for kwargs in (dict(type='PytorchVideoWrapper', op='RandAugment'),
+                   dict(type='TorchVisionWrapper', op='RandomGrayscale'),
+                   dict(type='ImgAug', transforms='default')):
+        with pytest.raises(ImportError, match='RandAugment.*of mmvidattn'):
+            TRANSFORMS.build(kwargs)
+    fake_package('torchvision', '0.28.0', '__version__ = "0.28.0"')
+    Path(sys.path[0], 'torchvision', 'transforms.py').write_text(
+        'class Grayscale:\n    pass\n')
+    del sys.modules['torchvision']
+    wrapper = TRANSFORMS.build(dict(type='TorchVisionWrapper', op='Grayscale'))
+    assert type(wrapper.trans).__name__ == 'Grayscale'
+
+
+@symptom_of('decay_rate_by_layer_depth', 'NotImplementedError')
+def rates_decay_for_two_backbones_only():
+    import torch
+    from mmaction.registry import OPTIM_WRAPPER_CONSTRUCTORS
+
+    class Backbone(torch.nn.Module):
+
+        def __init__(self):
+            super().__init__()
+            self.embed = torch.nn.Linear(2, 2)
+            self.block = torch.nn.Linear(2, 2, bias=False)
+
+        def get_layer_depth(self, name, prefix=''):
+            return int(name.removeprefix(prefix).startswith('block')), 3
+
+    model = torch.nn.Module()
+    model.backbone = Backbone()
+    model.cls_head = torch.nn.Linear(2, 2)
+    optimizer = OPTIM_WRAPPER_CONSTRUCTORS.build(
+        dict(
+            type='LearningRateDecayOptimizerConstructor',
+            optim_wrapper_cfg=dict(
+                type='OptimWrapper',
+                optimizer=dict(type='SGD', lr=8., weight_decay=0.1)),
+            paramwise_cfg=dict(decay_rate=0.5)))(model).optimizer
+    got = {
+        name: (group['lr'], group['weight_decay'])
+        for group in optimizer.param_groups for name in group['param_names']
+    }
+    assert got == {
+        'backbone.embed.weight': (2., 0.1),
+        'backbone.embed.bias': (2., 0.),
+        'backbone.block.weight': (4., 0.1),
+        'cls_head.weight': (8., 0.1),
+        'cls_head.bias': (8., 0.)
+    }
+
+
+class Numbers:
+    """A dataset of what a random augmentation would draw."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return np.random.randint(2**31)
+
+
+def draws(seed: int) -> list[list[int]]:
+    import torch
+    from mmengine.runner import Runner
+    torch.manual_seed(seed)
+    loader = Runner.build_dataloader(
+        dict(
+            dataset=Numbers(),
+            batch_size=1,
+            num_workers=1,
+            sampler=dict(type='DefaultSampler', shuffle=False)),
+        seed=seed)
+    return [[int(batch[0]) for batch in loader] for _ in range(2)]
+
+
+@symptom_of('reseed_workers_each_epoch', 'same augmentations')
+def every_epoch_repeats_the_augmentations():
+    first, second = draws(0)
+    assert first != second, 'same augmentations in both epochs'
+    assert [first, second] == draws(0)
+    assert draws(1)[0] not in (first, second)
+
+
+def outcome(symptom: Symptom, left_out: str | None, queue: Any) -> None:
+    """Heal this process without one cure, and report what is raised."""
+    COMPAT.CURES = tuple(c for c in COMPAT.CURES if c.__name__ != left_out)
+    try:
+        if not symptom.at_import:
+            COMPAT.heal()
+        symptom.run()
+    except BaseException as error:  # pytest's own are no Exceptions
+        queue.put(f'{type(error).__name__}: {error}')
+    else:
+        queue.put(None)
+
+
+def forked(*args: Any) -> str | None:
+    context = multiprocessing.get_context('fork')
+    queue = context.SimpleQueue()
+    process = context.Process(target=outcome, args=(*args, queue))
+    process.start()
+    process.join()
+    return queue.get() if not queue.empty() else f'died: {process.exitcode}'
+
+
+def main(path: str) -> None:
+    global COMPAT
+    spec = importlib.util.spec_from_file_location('compat', path)
+    COMPAT = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(COMPAT)
+    import mmengine.analysis  # noqa: F401
+    import mmengine.runner  # noqa: F401
+    import scipy.stats  # noqa: F401
+    import torch
+    from mmengine.registry import init_default_scope
+    torch.set_num_threads(1)
+    result = {}
+    for at_import in True, False:
+        if not at_import:
+            COMPAT.add_missing_drn()
+            for part in 'models', 'datasets', 'evaluation', 'engine', 'utils':
+                importlib.import_module(f'mmaction.{part}')
+            init_default_scope('mmaction')
+        for name, symptom in SYMPTOMS.items():
+            if symptom.at_import == at_import:
+                result[name] = [
+                    forked(symptom, None),
+                    forked(symptom, symptom.cure)
+                ]
+    print(json.dumps(result))
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])

@@ -1,0 +1,38 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# First of all, so that what the tests import next is healed.
+import mmvidattn  # noqa: F401, I001  isort: skip
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+
+if 'PYTEST_XDIST_WORKER' in os.environ:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope='session')
+def shared_dir() -> Path:
+    """Reference material that lies beside some checkouts."""
+    path = ROOT.parent / 'shared'
+    if not path.is_dir():
+        pytest.skip('there is no ../shared beside this checkout')
+    return path
+
+
+@pytest.fixture(scope='session')
+def motion_dir(tmp_path_factory) -> Path:
+    """A small motion set: 16 training and 8 validation videos."""
+    path = tmp_path_factory.mktemp('motion')
+    subprocess.run(
+        [
+            sys.executable, ROOT / 'tools/data/motion/make_motion.py', path,
+            '--train', '16', '--val', '8', '--seed', '0'
+        ],
+        check=True)
+    return path

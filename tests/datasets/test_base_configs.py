@@ -1,0 +1,133 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The data part of the configs, run on real videos."""
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mmaction.registry import DATASETS, METRICS, TRANSFORMS
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from mmengine.runner import Runner
+
+BASE = Path(__file__).parents[2] / 'configs/_base_'
+# Name: classes, frames, side, test views.
+SETS = dict(
+    motion=(8, 8, 64, 6),
+    ssv2=(174, 16, 224, 6),
+    kinetics400=(400, 16, 224, 12),
+    kinetics600=(600, 16, 224, 12))
+
+
+def load(name):
+    return Config.fromfile(BASE / f'datasets/{name}.py')
+
+
+def build(cfg, split, motion_dir):
+    loader = cfg[f'{split}_dataloader']
+    loader.dataset.update(
+        data_root=str(motion_dir),
+        ann_file='train.txt',
+        data_prefix=dict(video=''))
+    return DATASETS.build(loader.dataset)
+
+
+@pytest.mark.parametrize('name', SETS)
+@pytest.mark.parametrize('split', ['train', 'val', 'test'])
+def test_pipeline_gives_the_clips_of_the_recipe(motion_dir, name, split):
+    _, frames, side, test_views = SETS[name]
+    dataset = build(load(name), split, motion_dir)
+    views = test_views if split == 'test' else 1
+    for index in range(3):
+        sample = dataset[index]
+        assert sample['inputs'].shape == (views, 3, frames, side, side)
+        assert sample['data_samples'].gt_label.item() == index
+    assert dataset.test_mode == (split != 'train')
+
+
+@pytest.mark.parametrize('name', SETS)
+def test_views_of_a_test_sample_differ(motion_dir, name):
+    # The clip must be neither square nor too short for several clips.
+    dataset = build(load(name), 'test', motion_dir)
+    found = max(
+        len({view.numpy().tobytes() for view in dataset[i]['inputs']})
+        for i in range(8))
+    # Clips of Kinetics span 256 frames, more than these videos have.
+    assert found == (3 if 'kinetics' in name else 6)
+
+
+@pytest.mark.parametrize('name', SETS)
+def test_sets_have_their_own_paths_and_classes(name):
+    cfg = load(name)
+    folder = dict(ssv2='sthv2').get(name, name)
+    for split in ('train', 'val', 'test'):
+        dataset = cfg[f'{split}_dataloader'].dataset
+        assert dataset.type == 'GuardedVideoDataset'
+        assert dataset.data_root == f'data/{folder}'
+        assert dataset.num_classes == SETS[name][0]
+        assert dataset.metainfo.classes.startswith(f'data/{folder}/')
+        part = 'train' if split == 'train' else 'val'
+        assert part in dataset.ann_file
+        if name != 'motion':
+            assert dataset.ann_file == f'{folder}_{part}_list_videos.txt'
+    assert cfg.data_root == f'data/{folder}'
+    assert cfg.num_classes == SETS[name][0]
+
+
+@pytest.mark.parametrize('name', SETS)
+def test_flip_only_where_no_class_names_a_direction(name):
+    types = [t.type for t in load(name).train_pipeline]
+    assert ('Flip' in types) == name.startswith('kinetics')
+
+
+@pytest.mark.parametrize('name', SETS)
+def test_every_registered_part_builds(name):
+    cfg = load(name)
+    for split in ('train', 'val', 'test'):
+        for transform in cfg[f'{split}_pipeline']:
+            TRANSFORMS.build(transform)
+    METRICS.build(cfg.val_evaluator)
+    METRICS.build(cfg.test_evaluator)
+
+
+def test_motion_loaders_read_the_set_as_it_is_written(motion_dir):
+    cfg = load('motion')
+    sizes = {}
+    for split in ('train', 'val', 'test'):
+        loader = cfg[f'{split}_dataloader']
+        loader.dataset.data_root = str(motion_dir)
+        loader.dataset.metainfo.classes = str(motion_dir / 'label_map.txt')
+        built = Runner.build_dataloader(loader, seed=0)
+        assert built.collate_fn.func is pseudo_collate
+        sizes[split] = [len(batch['inputs']) for batch in built]
+        assert built.dataset.metainfo['classes'][0] == 'move left'
+    assert sizes == dict(train=[16], val=[8], test=[8])
+
+
+def test_erasing_covers_all_frames_of_a_clip_alike(motion_dir):
+    cfg = load('ssv2')
+    kept = [t for t in cfg.train_pipeline if t.type != 'AutoAugment']
+    for transform in kept:
+        if transform.type == 'RandomErasing':
+            transform.erase_prob = 1.
+    cfg.train_dataloader.dataset.pipeline = kept
+    np.random.seed(0)
+    clip = build(cfg, 'train', motion_dir)[0]['inputs'][0].numpy()
+    grey = (clip == 128).all(0)
+    always = grey.all(0)
+    assert 0.015 < always.mean() < 0.34
+    rows, columns = np.nonzero(always)
+    box = always[rows.min():rows.max() + 1, columns.min():columns.max() + 1]
+    assert box.mean() > 0.99
+
+
+def test_default_runtime_names_hooks_that_exist():
+    from mmaction.registry import HOOKS, VISUALIZERS
+    cfg = Config.fromfile(BASE / 'default_runtime.py')
+    assert cfg.default_scope == 'mmaction'
+    assert cfg.custom_imports == dict(
+        imports=['mmvidattn'], allow_failed_imports=False)
+    hooks = {HOOKS.get(hook.type).__name__
+             for hook in cfg.default_hooks.values()}
+    assert {'SkippedVideosHook', 'CheckpointHook', 'LoggerHook'} <= hooks
+    assert VISUALIZERS.get(cfg.visualizer.type)
+    assert cfg.load_from is None and cfg.resume is False

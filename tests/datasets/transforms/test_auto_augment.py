@@ -1,0 +1,271 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+from mmaction.registry import TRANSFORMS
+from mmcv.transforms import Compose
+from PIL import Image
+
+from mmvidattn.datasets.transforms.auto_augment import (
+    IMAGENET_POLICY,
+    OPS,
+    AutoAugment,
+    RandAugment,
+)
+
+HEIGHT, WIDTH = 40, 56
+FILL = (9, 99, 199)
+AUGMENTS = dict(
+    auto=AutoAugment,
+    rand=RandAugment,
+    noisy=lambda: RandAugment(num_ops=3, magnitude_std=2.0, prob=0.7))
+
+
+@pytest.fixture
+def image():
+    low, high = [30, 5, 60], [220, 180, 250]
+    return np.random.default_rng(0).integers(
+        low, high, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+
+
+def apply(image, name, value):
+    op = OPS[name]
+    return np.array(op.apply(
+        Image.fromarray(image), value, fillcolor=FILL,
+        resample=Image.Resampling.NEAREST))
+
+
+def grey(image):
+    return np.floor(image @ np.array([.299, .587, .114]) + .5)
+
+
+def smooth(image):
+    padded = np.pad(image.astype(float), ((1, 1), (1, 1), (0, 0)))
+    total = 4 * image.astype(float)
+    for i in range(3):
+        for j in range(3):
+            total += padded[i:i + HEIGHT, j:j + WIDTH]
+    result = image.astype(float)
+    result[1:-1, 1:-1] = np.rint(total / 13)[1:-1, 1:-1]
+    return result
+
+
+def equalized(channel):
+    counts = np.bincount(channel.ravel(), minlength=256)
+    step = (counts.sum() - counts[counts > 0][-1]) // 255
+    before = np.cumsum(counts) - counts
+    return ((before + step // 2) // step).clip(0, 255)[channel]
+
+
+def stretched(channel):
+    low, high = int(channel.min()), int(channel.max())
+    return (channel.astype(float) - low) * 255 / (high - low)
+
+
+def per_channel(image, function):
+    return np.stack([function(image[..., c]) for c in range(3)], axis=2)
+
+
+def moved(image, source):
+    """Every pixel from where ``source(x, y)`` says, or the fill colour."""
+    result = np.empty_like(image)
+    for y in range(HEIGHT):
+        for x in range(WIDTH):
+            u, v = (int(np.floor(w)) for w in source(x + .5, y + .5))
+            inside = 0 <= u < WIDTH and 0 <= v < HEIGHT
+            result[y, x] = image[v, u] if inside else FILL
+    return result
+
+
+def rotated(x, y, degrees):
+    """Source of a counter-clockwise turn about the centre."""
+    angle = np.deg2rad(degrees)
+    dx, dy = x - WIDTH / 2, y - HEIGHT / 2
+    return (dx * np.cos(angle) - dy * np.sin(angle) + WIDTH / 2,
+            dx * np.sin(angle) + dy * np.cos(angle) + HEIGHT / 2)
+
+
+def towards(image, other, factor):
+    return (other + factor * (image - other)).clip(0, 255)
+
+
+REFERENCES = dict(
+    identity=(0, lambda x: x),
+    invert=(0, lambda x: 255 - x),
+    auto_contrast=(0, lambda x: per_channel(x, stretched)),
+    equalize=(0, lambda x: per_channel(x, equalized)),
+    solarize=(100, lambda x: np.where(x < 156, x, 255 - x)),
+    posterize=(3, lambda x: x // 8 * 8),
+    brightness=(-.4, lambda x: x * .6),
+    color=(.5, lambda x: towards(x, grey(x)[..., None], 1.5)),
+    contrast=(-.7, lambda x: towards(x, np.floor(grey(x).mean() + .5), .3)),
+    sharpness=(.8, lambda x: towards(x, smooth(x), 1.8)),
+    shear_x=(.25, lambda x: moved(x, lambda u, v: (u + .25 * v, v))),
+    shear_y=(-.2, lambda x: moved(x, lambda u, v: (u, v - .2 * u))),
+    translate_x=(.25, lambda x: moved(x, lambda u, v: (u + 14, v))),
+    translate_y=(-.25, lambda x: moved(x, lambda u, v: (u, v - 10))),
+    rotate=(20, lambda x: moved(x, lambda u, v: rotated(u, v, 20))))
+
+
+@pytest.mark.parametrize('name', OPS)
+def test_op_matches_reference(image, name):
+    value, reference = REFERENCES[name]
+    ours, wanted = apply(image, name, value), reference(image)
+    if name == 'rotate' or name.startswith('shear'):
+        # Sources on the edge between two pixels round either way.
+        assert (ours != wanted).any(2).mean() < 0.02
+    else:
+        np.testing.assert_allclose(ours, wanted, atol=1)
+    assert name == 'identity' or (ours != image).any()
+
+
+@pytest.mark.parametrize('name', [n for n, op in OPS.items() if op.limit])
+def test_level_zero_is_the_identity(image, name):
+    np.testing.assert_array_equal(apply(image, name, 0), image)
+
+
+def test_translation_uncovers_the_fill_colour(image):
+    augment = RandAugment(num_ops=1, ops=['translate_x'], fill=FILL)
+    results = augment.transform(dict(imgs=[image]))
+    filled = (results['imgs'][0] == FILL).all(2).all(0)
+    assert filled.sum() == pytest.approx(WIDTH * .9 * 150 / 331, abs=1)
+
+
+@pytest.mark.parametrize('kind', AUGMENTS)
+def test_all_frames_get_the_same_draw(image, kind):
+    augment, changed = AUGMENTS[kind](), 0
+    frames = [image, np.ascontiguousarray(image[::-1]), image]
+    for seed in range(60):
+        np.random.seed(seed)
+        clip = augment.transform(dict(imgs=list(frames)))['imgs']
+        for frame, result in zip(frames, clip):
+            np.random.seed(seed)
+            alone = augment.transform(dict(imgs=[frame]))['imgs'][0]
+            np.testing.assert_array_equal(result, alone)
+        changed += (clip[0] != image).any()
+    assert changed > 30
+
+
+@pytest.mark.parametrize('kind', AUGMENTS)
+def test_seed_decides_the_draw(kind):
+    augment, draws = AUGMENTS[kind](), []
+    for seed in [*range(30), *range(30)]:
+        np.random.seed(seed)
+        draws.append(augment.draw())
+    assert draws[:30] == draws[30:]
+    assert len({str(draw) for draw in draws}) > 10
+
+
+def test_policy_has_25_pairs_of_known_ops():
+    assert len(IMAGENET_POLICY) == 25
+    for pair in IMAGENET_POLICY:
+        assert len(pair) == 2
+        for name, prob, level in pair:
+            assert 0 <= prob <= 1 and level in range(10)
+            assert OPS[name].limit > 0 or level == 0
+
+
+def test_every_sub_policy_is_drawn_with_its_probabilities(monkeypatch):
+    np.random.seed(0)
+    augment, randint, chosen = AutoAugment(), np.random.randint, []
+    monkeypatch.setattr(
+        np.random, 'randint',
+        lambda n: chosen.append(randint(n)) or chosen[-1])
+    draws = [augment.draw() for _ in range(10000)]
+    for index, (first, second) in enumerate(IMAGENET_POLICY):
+        found = [d for i, d in zip(chosen, draws) if i == index]
+        assert 300 < len(found) < 500
+        both = sum(len(draw) == 2 for draw in found) / len(found)
+        assert both == pytest.approx(first[1] * second[1], abs=0.1)
+        for draw in found:
+            if len(draw) == 2:
+                assert [name for name, _ in draw] == [first[0], second[0]]
+                for (name, value), (_, _, level) in zip(draw, (first, second)):
+                    assert abs(value) == pytest.approx(
+                        OPS[name].limit * level / 9)
+
+
+def test_signs_are_balanced_where_an_op_has_one():
+    np.random.seed(0)
+    augment = RandAugment(num_ops=1, ops=['rotate', 'posterize'])
+    draws = [augment.draw()[0] for _ in range(1000)]
+    turns = [value for name, value in draws if name == 'rotate']
+    assert 0.4 < np.mean(np.array(turns) > 0) < 0.6
+    assert set(np.abs(turns)) == {27.}
+    assert {v for n, v in draws if n == 'posterize'} == {3.6}
+
+
+def test_rand_augment_draws_the_papers_ops_evenly():
+    np.random.seed(0)
+    augment = RandAugment(num_ops=2)
+    names = [name for _ in range(3500) for name, _ in augment.draw()]
+    assert set(names) == set(OPS) - {'invert'}
+    assert all(400 < names.count(name) < 600 for name in set(names))
+
+
+def test_noisy_magnitude_varies_within_the_limits():
+    np.random.seed(0)
+    augment = RandAugment(1, 9, magnitude_std=2.0, ops=['solarize'])
+    values = np.array([augment.draw()[0][1] for _ in range(500)])
+    assert values.max() == 256 and values.min() > 0
+    assert np.unique(values).size > 200
+    assert np.median(values) == pytest.approx(.9 * 256, rel=.05)
+
+
+def test_prob_zero_returns_the_frames_untouched(image):
+    augment = RandAugment(prob=0.)
+    results = augment.transform(dict(imgs=[image]))
+    assert results['imgs'][0] is image
+
+
+@pytest.mark.parametrize('kind', ['AutoAugment', 'RandAugment'])
+def test_runs_in_a_pipeline_on_a_video(motion_dir, kind):
+    pipeline = Compose([TRANSFORMS.build(t) for t in (
+        dict(type='DecordInit'),
+        dict(type='UniformSample', clip_len=4),
+        dict(type='DecordDecode'),
+        dict(type='Resize', scale=(48, 32), keep_ratio=False),
+        dict(type=kind),
+        dict(type='RandomErasing', erase_prob=1.),
+        dict(type='FormatShape', input_format='NCTHW'),
+        dict(type='PackActionInputs'))])
+    np.random.seed(0)
+    for _ in range(10):
+        packed = pipeline(dict(
+            filename=str(motion_dir / 'train/000000.mp4'), label=1,
+            start_index=0, modality='RGB'))
+        assert packed['inputs'].shape == (1, 3, 4, 32, 48)
+        assert packed['inputs'].float().std() > 0
+
+
+@pytest.mark.parametrize('bad', [
+    np.zeros((8, 8), np.uint8),
+    np.zeros((8, 8, 1), np.uint8),
+    np.zeros((8, 8, 3), np.float32),
+    np.zeros((3, 8, 8), np.uint8),
+    'frame',
+], ids=['grey', 'one channel', 'float', 'channels first', 'text'])
+def test_rejects_other_than_rgb_bytes(bad):
+    with pytest.raises(ValueError, match=r'AutoAugment expects .* uint8'):
+        AutoAugment().transform(dict(imgs=[bad]))
+
+
+@pytest.mark.parametrize('option', [
+    dict(ops=['rotate', 'flip']),
+    dict(ops=[]),
+    dict(num_ops=0),
+    dict(magnitude=11),
+    dict(magnitude_std=-1.),
+    dict(prob=1.5),
+    dict(fill=300),
+    dict(fill=(1, 2)),
+    dict(interpolation='lanczos'),
+], ids=str)
+def test_rejects_option_out_of_range(option):
+    name, value = next(iter(option.items()))
+    with pytest.raises(ValueError, match=name):
+        RandAugment(**option)
+
+
+def test_rejects_unknown_option():
+    with pytest.raises(TypeError, match='magnitud'):
+        TRANSFORMS.build(dict(type='RandAugment', magnitud=3))

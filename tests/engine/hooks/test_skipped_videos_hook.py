@@ -1,0 +1,119 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from mmaction.structures import ActionDataSample
+from mmengine.model import BaseModel
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner
+
+from mmvidattn.engine import SkippedVideosHook
+from mmvidattn.engine.hooks import skipped_videos_hook
+
+
+class Tiny(BaseModel):
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(()))
+        self.seen = 0
+
+    def forward(self, inputs, data_samples=None, mode='tensor'):
+        self.seen += len(inputs)
+        level = torch.stack([x.float().mean() for x in inputs])
+        return dict(loss=(self.weight * level).mean())
+
+
+@pytest.fixture
+def folder(motion_dir, tmp_path):
+    """Sixteen videos of its own for each test to break."""
+    return Path(shutil.copytree(motion_dir, tmp_path / 'set'))
+
+
+def train(folder, work_dir, epochs=2):
+    pipeline = [
+        dict(type='DecordInit'),
+        dict(type='UniformSample', clip_len=2),
+        dict(type='DecordDecode'),
+        dict(type='Resize', scale=(32, 32), keep_ratio=False),
+        dict(type='FormatShape', input_format='NCTHW'),
+        dict(type='PackActionInputs')
+    ]
+    loader = dict(
+        batch_size=4, num_workers=2, persistent_workers=True,
+        sampler=dict(type='DefaultSampler', shuffle=True),
+        dataset=dict(
+            type='GuardedVideoDataset', data_root=str(folder),
+            ann_file='train.txt', num_classes=8, pipeline=pipeline))
+    with DefaultScope.overwrite_default_scope('mmaction'):
+        runner = Runner(
+            Tiny(), str(work_dir), loader,
+            train_cfg=dict(by_epoch=True, max_epochs=epochs),
+            optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)),
+            default_hooks=dict(
+                skipped_videos=dict(type='SkippedVideosHook')),
+            randomness=dict(seed=0), default_scope='mmaction',
+            experiment_name=work_dir.name)
+        model = runner.train()
+    log, = work_dir.rglob('*.log')
+    return model, log.read_text()
+
+
+def test_run_goes_on_and_reports_what_was_skipped(folder, tmp_path):
+    (folder / 'train/000003.mp4').unlink()
+    broken = folder / 'train/000008.mp4'
+    broken.write_bytes(broken.read_bytes()[:1000])
+    model, log = train(folder, tmp_path / 'run')
+    assert model.seen == 32
+    said, = [line for line in log.splitlines() if 'were skipped' in line]
+    assert ' - WARNING - 2 unreadable videos were skipped, ' in said
+    counts = {}
+    for name in ('000003.mp4', '000008.mp4'):
+        counts[name] = int(said.split(f'{name} (')[1].split(')')[0])
+        # Once in each epoch, and again where it stands in for the other one.
+        assert counts[name] >= 2
+    assert f'{sum(counts.values())} times in all' in said
+
+
+def test_nothing_is_said_when_nothing_was_skipped(folder, tmp_path):
+    model, log = train(folder, tmp_path / 'run', epochs=1)
+    assert model.seen == 16
+    assert 'skipped' not in log.split('Checkpoints will be saved')[1]
+
+
+class FakeRunner:
+
+    def __init__(self):
+        self.logger, self.lines = self, []
+
+    def warning(self, line):
+        self.lines.append(line)
+
+
+def test_counts_of_all_ranks_are_summed(monkeypatch):
+    others = [Counter(a=2), Counter(), Counter(b=1)]
+    monkeypatch.setattr(skipped_videos_hook, 'all_gather_object',
+                        lambda mine: [mine, *others])
+    sample = ActionDataSample(metainfo=dict(skipped_videos=['b', 'a', 'a']))
+    hook, runner = SkippedVideosHook(), FakeRunner()
+    hook.before_train(runner)
+    hook.after_train_iter(
+        runner, 0, dict(data_samples=[sample, ActionDataSample()]))
+    hook.after_train(runner)
+    assert runner.lines == [
+        '2 unreadable videos were skipped, 6 times in all: a (4), b (2)']
+
+
+def test_only_the_first_names_are_listed():
+    names = [f'{i:02d}.mp4' for i in range(25)]
+    sample = ActionDataSample(metainfo=dict(skipped_videos=names))
+    hook, runner = SkippedVideosHook(), FakeRunner()
+    hook.before_train(runner)
+    hook.after_train_iter(runner, 0, dict(data_samples=[sample]))
+    hook.after_train(runner)
+    line, = runner.lines
+    assert '25 unreadable' in line and '19.mp4 (1), ...' in line
+    assert '20.mp4' not in line

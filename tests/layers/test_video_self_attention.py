@@ -1,0 +1,140 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.layers import VideoSelfAttention, chunks
+from mmvidattn.ops import feature_map
+from mmvidattn.ops.shift import naive_neighbour_shift
+
+GRID = (4, 3, 5)
+
+
+def _module(**kwargs):
+    torch.manual_seed(0)
+    kwargs.setdefault('attention', dict(type='LinearAttention', offset='auto'))
+    return VideoSelfAttention(12, 3, **kwargs).double()
+
+
+def _neighbours(pattern, window):
+    """Which of all tokens [T, H, W] may attend to which, as a mask."""
+    T, H, W = GRID
+    t, y, x = torch.meshgrid(*(torch.arange(n) for n in GRID), indexing='ij')
+    t, place = t.flatten(), (y * W + x).flatten()
+    if pattern == 'time':
+        return place[:, None] == place
+    if pattern == 'space':
+        return t[:, None] == t
+    if pattern == 'joint':
+        return torch.ones(len(t), len(t), dtype=torch.bool)
+    first = (t - window // 2).clamp(0, T - window)[:, None]
+    return (t >= first) & (t < first + window)
+
+
+def _by_hand(module, x, pattern, window=None):
+    """One masked attention matrix over all tokens of the clip."""
+    q, k, v = module.qkv(x).chunk(3, -1)
+    for shift in module.shifts:
+        k, v = (naive_neighbour_shift(y, shift.plan) for y in (k, v))
+    q, k, v = (
+        y.flatten(1, 3).unflatten(-1, (3, 4)).transpose(1, 2)
+        for y in (q, k, v))
+    mask = _neighbours(pattern, window)
+    if hasattr(module.attention, 'kernel'):
+        q, k = (feature_map(y, 'relu', 4**-0.5) for y in (q, k))
+        if module.fixation is not None:
+            q, k = module.fixation(q, k, v)
+        scores = q @ k.mT * mask
+        y = scores @ v / (scores.sum(-1, keepdim=True) + 1e-6)
+    else:
+        scores = (q @ k.mT * 4**-0.5).masked_fill(~mask, -torch.inf)
+        y = scores.softmax(-1) @ v
+    y = y.transpose(1, 2).flatten(2).unflatten(1, GRID)
+    return module.proj(y)
+
+
+@pytest.mark.parametrize('pattern, window', [('time', None), ('space', None),
+                                             ('joint', None), ('window', 2),
+                                             ('window', 3)])
+@pytest.mark.parametrize('kind', ['LinearAttention', 'SoftmaxAttention'])
+def test_matches_masked_attention_over_all_tokens(pattern, window, kind):
+    kwargs = dict(shifts=[dict(mode='tsm', divisor=4)])
+    if kind == 'LinearAttention':
+        kwargs['fixation'] = {}
+        kwargs['attention'] = dict(type=kind, offset='auto')
+    else:
+        kwargs['attention'] = dict(type=kind)
+    module = _module(pattern=pattern, window_frames=window, **kwargs)
+    x = torch.randn(2, *GRID, 12, dtype=torch.float64)
+    want = _by_hand(module, x, pattern, window)
+    assert torch.allclose(module(x), want, atol=1e-10)
+
+
+@pytest.mark.parametrize('pattern', ['time', 'space'])
+@pytest.mark.parametrize('grad', [True, False])
+def test_in_chunks_equals_whole(pattern, grad, monkeypatch):
+    module = _module(
+        pattern=pattern, fixation={}, shifts=[dict(mode='tsm', divisor=4)])
+    x = torch.randn(2, *GRID, 12, dtype=torch.float64, requires_grad=grad)
+    whole = module(x)
+    monkeypatch.setattr(chunks, 'CPU_BYTES', 1)
+    pieces = module(x)
+    assert torch.allclose(pieces, whole, atol=1e-12)
+    if grad:
+        for a, b in zip(*(torch.autograd.grad(y.square().sum(),
+                                              [x, *module.parameters()])
+                          for y in (pieces, whole))):
+            assert torch.allclose(a, b, atol=1e-10)
+
+
+def test_segments_do_not_see_each_other():
+    module = _module(
+        pattern='space',
+        shifts=[dict(mode='tsm', divisor=4, segment_frames=2)])
+    x = torch.randn(1, *GRID, 12, dtype=torch.float64)
+    apart = torch.cat([module(half) for half in x.split(2, dim=1)], dim=1)
+    assert torch.allclose(module(x), apart, atol=1e-12)
+
+
+def test_left_and_right_order_agree():
+    a = _module(attention=dict(type='LinearAttention', order='left'))
+    b = _module(attention=dict(type='LinearAttention', order='right'))
+    x = torch.randn(2, *GRID, 12, dtype=torch.float64)
+    assert torch.allclose(a(x), b(x), atol=1e-12)
+
+
+def test_dropout_acts_in_training_only():
+    for kind in ('LinearAttention', 'SoftmaxAttention'):
+        module = _module(attention=dict(type=kind, dropout=0.5), dropout=0.5)
+        x = torch.randn(2, *GRID, 12, dtype=torch.float64)
+        assert not torch.equal(module(x), module(x))
+        module.eval()
+        assert torch.equal(module(x), module(x))
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(pattern='axial'), "'joint', 'window'.*got 'axial'"),
+    (dict(pattern='window'), 'window_frames, got None'),
+    (dict(pattern='time', window_frames=2), 'window_frames, got 2'),
+    (dict(attention=dict(type='LinearAttention', kernel='exp')),
+     "kernel must be one of.*'exp'"),
+    (dict(attention=dict(type='LinearAttention', order='up')),
+     "order must be one of.*'up'"),
+])
+def test_rejects(kwargs, message):
+    with pytest.raises(Exception, match=message):
+        _module(**kwargs)
+
+
+def test_rejects_a_width_the_heads_do_not_divide():
+    with pytest.raises(ValueError, match='embed_dims=10.*num_heads=3'):
+        VideoSelfAttention(10, 3, dict(type='LinearAttention'))
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(pattern='window', window_frames=9), 'clip of 4 frames.*=9'),
+    (dict(shifts=[dict(mode='tsm', divisor=4, segment_frames=3)]),
+     'clip of 4 frames.*segment_frames=3'),
+])
+def test_rejects_clips_it_cannot_take(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        _module(**kwargs)(torch.randn(1, *GRID, 12, dtype=torch.float64))

@@ -1,0 +1,121 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.ops import cheaper_order, feature_map, linear_attention
+from mmvidattn.ops.linear_attention import naive_linear_attention
+
+SHAPES = [
+    pytest.param((2, ), 63, 63, 3, 16, 16, id='self-63'),
+    pytest.param((), 5, 40, 2, 60, 24, id='cross-5-40-D60'),
+    pytest.param((2, 3), 16, 16, 1, 8, 8, id='two-lead-dims'),
+]
+
+
+def _qkv(lead, N, M, G, D, E, dtype=torch.float64):
+    gen = torch.Generator().manual_seed(0)
+
+    def new(length, width):
+        return torch.randn(*lead, length, G, width, generator=gen).to(dtype)
+
+    return (new(N, D).relu() + 0.1, new(M, D).relu() + 0.1, new(M, E))
+
+
+def _relative(a, b):
+    return ((a.double() - b.double()).norm() / b.double().norm()).item()
+
+
+@pytest.mark.parametrize('lead, N, M, G, D, E', SHAPES)
+@pytest.mark.parametrize('order', ['left', 'right', 'auto'])
+@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-12),
+                                              (torch.float32, 1e-5),
+                                              (torch.bfloat16, 1e-2)])
+def test_matches_naive(lead, N, M, G, D, E, order, dtype, tolerance):
+    q, k, v = (x.requires_grad_() for x in _qkv(lead, N, M, G, D, E, dtype))
+    y = linear_attention(q, k, v, order=order)
+    grads = torch.autograd.grad(y.double().square().sum(), (q, k, v))
+    ref = [x.detach().double().requires_grad_() for x in (q, k, v)]
+    y_ref = naive_linear_attention(*ref)
+    grads_ref = torch.autograd.grad(y_ref.square().sum(), ref)
+    assert y.dtype == dtype and y.shape == y_ref.shape
+    for a, b in zip((y, *grads), (y_ref, *grads_ref)):
+        assert _relative(a, b) < tolerance
+
+
+def test_order_auto_takes_the_cheaper_product():
+    assert cheaper_order(289, 289, 64, 64) == 'right'
+    assert cheaper_order(16, 16, 64, 64) == 'left'
+    for N, M, D, E in [(10, 30, 16, 8), (30, 10, 16, 8), (64, 65, 64, 64)]:
+        left, right = N * M * D + N * M * E, M * D * E + N * D * E
+        assert cheaper_order(N, M, D, E) == (
+            'right' if right < left else 'left')
+
+
+def test_zero_query_gives_zero_and_finite_gradient():
+    q, k, v = _qkv((1, ), 4, 6, 1, 8, 8, torch.float32)
+    q = torch.zeros_like(q).requires_grad_()
+    y = linear_attention(q, k, v)
+    y.sum().backward()
+    assert y.abs().max() == 0
+    assert q.grad.isfinite().all()
+
+
+@pytest.mark.parametrize('order', ['left', 'right'])
+def test_half_precision_does_not_overflow_over_many_tokens(order):
+    q = torch.full((1, 5000, 1, 8), 8., dtype=torch.float16)
+    v = torch.full((1, 5000, 1, 8), 8., dtype=torch.float16)
+    y = linear_attention(q, q, v, order=order)
+    assert torch.equal(y, v)
+
+
+def test_autocast_does_not_lower_the_sums():
+    q, k, v = _qkv((1, ), 300, 300, 2, 8, 8, torch.float32)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        y = linear_attention(q, k, v)
+    assert _relative(y, naive_linear_attention(q, k, v)) < 1e-5
+
+
+def test_rejects_unknown_order_and_shapes_that_do_not_fit():
+    q, k, v = _qkv((1, ), 4, 6, 1, 8, 8)
+    with pytest.raises(ValueError, match="'auto', 'left', 'right'.*'up'"):
+        linear_attention(q, k, v, order='up')
+    with pytest.raises(ValueError, match=r'v \[\*, M, G, E\]'):
+        linear_attention(q, k, v[:, :5])
+
+
+@pytest.mark.parametrize('kind, formula', [
+    ('relu', lambda x: max(x, 0.)),
+    ('elu+1', lambda x: x + 1 if x > 0 else pytest.approx(2.718281828459**x)),
+    ('sigmoid', lambda x: pytest.approx(1 / (1 + 2.718281828459**-x))),
+    ('identity', lambda x: x),
+])
+def test_feature_map_is_its_formula(kind, formula):
+    x = torch.linspace(-3, 3, 13, dtype=torch.float64)
+    for value, mapped in zip(x.tolist(), feature_map(x, kind).tolist()):
+        assert mapped == formula(value)
+    assert torch.equal(feature_map(x, kind, 0.25), feature_map(x, kind) + .25)
+
+
+def test_feature_map_names_the_choices():
+    with pytest.raises(ValueError, match="'elu\\+1'.*got 'gelu'"):
+        feature_map(torch.zeros(1), 'gelu')
+
+
+def test_golden_attention(golden):
+    """The released code's attentions, in float64."""
+    G = golden('linear/golden_attn.pt')
+    q, k, v = (G[name].transpose(1, 2) for name in 'qkv')
+
+    def check(y, name, key='out'):
+        assert _relative(y.transpose(1, 2), G[name][key]) < 1e-10, name
+
+    check(linear_attention(*(feature_map(x, 'relu') for x in (q, k)), v),
+          'linear_relu')
+    check(linear_attention(*(feature_map(x, 'elu+1') for x in (q, k)), v),
+          'linear_elu1')
+    D = G['degenerate']
+    q, k, v = (D[name].transpose(1, 2) for name in 'qkv')
+    y = linear_attention(*(feature_map(x, 'relu') for x in (q, k)), v)
+    assert torch.allclose(y.transpose(1, 2), D['relu_eps'], atol=1e-12)
+    y = linear_attention(*(feature_map(x, 'elu+1') for x in (q, k)), v)
+    assert torch.allclose(y.transpose(1, 2), D['elu1'], atol=1e-12)

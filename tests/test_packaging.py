@@ -1,0 +1,189 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+import mmvidattn
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / 'mmvidattn'
+
+
+def run(*command, **kwargs) -> str:
+    done = subprocess.run(
+        list(map(str, command)), stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, **kwargs)
+    assert done.returncode == 0, done.stdout[-4000:]
+    return done.stdout
+
+
+def files_below(folder: Path, root: Path = ROOT) -> set[str]:
+    return {
+        path.relative_to(root).as_posix()
+        for path in folder.rglob('*')
+        if path.is_file() and path.suffix != '.pyc' and '.mim' not in path.parts
+    }
+
+
+@pytest.fixture(scope='module')
+def source(tmp_path_factory) -> Path:
+    """A copy of the checkout, since a build writes into its folder."""
+    copy = tmp_path_factory.mktemp('source') / 'mmvidattn'
+    shutil.copytree(
+        ROOT, copy, symlinks=True,
+        ignore=shutil.ignore_patterns('.*', 'build', '*.egg-info', 'work_dirs',
+                                      '__pycache__'))
+    return copy
+
+
+@pytest.fixture(scope='module')
+def wheel(source) -> Path:
+    run(sys.executable, '-m', 'pip', 'wheel', '--no-deps',
+        '--no-build-isolation', '-w', source.parent, source)
+    return next(source.parent.glob('*.whl'))
+
+
+def test_wheel_holds_every_module_config_and_tool(wheel):
+    with zipfile.ZipFile(wheel) as file:
+        names = {n for n in file.namelist() if '.dist-info/' not in n}
+        licence = [n for n in file.namelist() if n.endswith('/LICENSE')]
+    expected = files_below(PACKAGE)
+    for folder in 'configs', 'tools':
+        expected |= {
+            f'mmvidattn/.mim/{name}'
+            for name in files_below(ROOT / folder)
+        }
+    if (ROOT / 'model-index.yml').exists():
+        expected.add('mmvidattn/.mim/model-index.yml')
+    assert names == expected
+    assert 'mmvidattn/.mim/tools/run_tests.sh' in names
+    assert len(licence) == 1
+
+
+def test_wheel_has_the_version_of_the_package(wheel):
+    assert wheel.name.startswith(f'mmvidattn-{mmvidattn.__version__}-')
+
+
+def test_editable_install_links_configs_and_tools(source):
+    run(sys.executable, 'setup.py', '-q', 'build_py', '--build-lib', 'lib',
+        cwd=source)
+    script = ('import sys; sys.argv = ["setup.py", "--version"]\n'
+              'from setuptools.dist import Distribution\n'
+              'import runpy; names = runpy.run_path("setup.py")\n'
+              'command = names["BuildWithMim"](Distribution('
+              'dict(packages=["mmvidattn"])))\n'
+              'command.ensure_finalized(); command.editable_mode = True\n'
+              'command.run(); command.run()\n')
+    run(sys.executable, '-c', script, cwd=source)
+    for name in 'configs', 'tools':
+        link = source / 'mmvidattn' / '.mim' / name
+        assert link.is_symlink() and link.resolve() == source / name
+        assert not (source / 'lib/mmvidattn/.mim' / name).is_symlink()
+
+
+def test_every_folder_is_a_package():
+    for path in PACKAGE.rglob('*.py'):
+        if '.mim' not in path.parts:
+            assert (path.parent / '__init__.py').exists(), path
+
+
+def requirement_names(text: str) -> set[str]:
+    return {
+        re.split(r'[\[<>=!;~ ]', name)[0].lower().replace('_', '-')
+        for name in text.split('\n') if name
+    }
+
+
+def test_imported_packages_are_required(wheel):
+    with zipfile.ZipFile(wheel) as file:
+        metadata = next(
+            file.read(n).decode() for n in file.namelist()
+            if n.endswith('.dist-info/METADATA'))
+    required = requirement_names('\n'.join(
+        re.findall('^Requires-Dist: (.*)$', metadata, re.M)))
+    provides = dict(
+        cv2='opencv-python', mmaction='mmaction2', mmcv='mmcv-lite',
+        PIL='pillow', yaml='pyyaml')
+    # They come with mmaction2, or are only looked for.
+    indirect = {'pillow', 'scipy', 'matplotlib', 'rich', 'torchvision'}
+    for path in PACKAGE.rglob('*.py'):
+        if '.mim' in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text('utf-8'))):
+            modules = []
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                modules = [node.module]
+            for module in modules:
+                top = module.partition('.')[0]
+                if top in sys.stdlib_module_names or top == 'mmvidattn':
+                    continue
+                name = provides.get(top, top).lower()
+                assert name in required | indirect, f'{path}: {module}'
+
+
+def test_requirements_are_pinned(wheel):
+    with zipfile.ZipFile(wheel) as file:
+        metadata = next(
+            file.read(n).decode() for n in file.namelist()
+            if n.endswith('.dist-info/METADATA'))
+    required = requirement_names('\n'.join(
+        re.findall('^Requires-Dist: (.*)$', metadata, re.M)))
+    lines = (ROOT / 'requirements/constraints.txt').read_text().splitlines()
+    pins = [line for line in lines if line and not line.startswith('#')]
+    assert all('==' in pin for pin in pins)
+    assert required <= requirement_names('\n'.join(pins))
+
+
+def test_environment_script_refuses_an_old_python(tmp_path):
+    checkout = tmp_path / 'check out'
+    (checkout / 'tools').mkdir(parents=True)
+    shutil.copy(ROOT / 'tools/setup_env.sh', checkout / 'tools')
+    for name, text in (('python3', '#!/bin/sh\n'
+                        '[ "$1" = -V ] && echo Python 3.8.1 || exit 1\n'),
+                       ('empty', '')):
+        fake = tmp_path / name
+        fake.write_text(text)
+        fake.chmod(0o755)
+    for python, message in ((tmp_path / 'python3', 'is Python 3.8.1'),
+                            (tmp_path / 'absent', 'absent not found')):
+        done = subprocess.run(['bash', 'tools/setup_env.sh'], cwd=checkout,
+                              env={**os.environ, 'PYTHON': str(python)},
+                              capture_output=True, text=True)
+        assert done.returncode == 1
+        assert 'Python 3.10 or newer' in done.stderr
+        assert message in done.stderr
+    assert not (checkout / '.venv').exists()
+
+
+@pytest.mark.slow
+def test_wheel_works_in_a_clean_environment(wheel, tmp_path):
+    run(sys.executable, '-m', 'venv', tmp_path / 'venv')
+    python = tmp_path / 'venv/bin/python'
+    constraints = ROOT / 'requirements/constraints.txt'
+    run(python, '-m', 'pip', 'install', f'torch=={torch.__version__}', '-c',
+        constraints)
+    run(python, '-m', 'pip', 'install', '-c', constraints, f'{wheel}[lite]')
+    run(python, '-m', 'pip', 'check')
+    script = ('import mmvidattn, pathlib\n'
+              'from mmaction.registry import MODELS\n'
+              'assert "venv" in mmvidattn.__file__\n'
+              'assert MODELS.get("LinearVideoTransformer")\n'
+              'print(len(mmvidattn.list_models()), "models")\n')
+    env = {k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}
+    printed = run(python, '-W', 'error::UserWarning:mmvidattn', '-c', script,
+                  cwd=tmp_path, env=env)
+    assert int(printed.split()[-2]) > 0
+    run(python, '-m', 'pip', 'uninstall', '-y', 'mmcv-lite')
+    done = subprocess.run([python, '-c', 'import mmvidattn'], cwd=tmp_path,
+                          env=env, capture_output=True, text=True)
+    assert 'pip install "mmvidattn[lite]"' in done.stderr.splitlines()[-1]

@@ -1,0 +1,62 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from mmvidattn.layers import LinearAttention, SoftmaxAttention
+from mmvidattn.utils.complexity import count_complexity
+
+
+@pytest.mark.parametrize('device', ['cpu', 'meta'])
+def test_layers_match_closed_formulas(device):
+    def macs(module, *shape):
+        return count_complexity(
+            module.to(device), torch.empty(shape, device=device)).macs
+
+    assert macs(nn.Linear(6, 10), 3, 5, 6) == 3 * 5 * 6 * 10
+    assert macs(nn.Conv2d(4, 8, 3, stride=2, padding=1), 2, 4, 8,
+                8) == 2 * 8 * 16 * 4 * 9
+    assert macs(nn.Conv2d(8, 8, 3, padding=1, groups=8), 2, 8, 5,
+                5) == 2 * 8 * 25 * 9
+
+
+@pytest.mark.parametrize('device', ['cpu', 'meta'])
+def test_attention_matches_closed_formulas(device):
+    def macs(attention, N, M, G=3, D=8):
+        q, k = (torch.rand(2, n, G, D, device=device) for n in (N, M))
+        return count_complexity(attention, q, k, k).macs
+
+    assert macs(SoftmaxAttention(8), 10, 20) == 2 * 3 * 2 * 10 * 20 * 8
+    right = LinearAttention(8, order='right')
+    left = LinearAttention(8, order='left')
+    # K^T V and Q (K^T V), and Q times the sum of K for the denominator.
+    assert macs(right, 10, 20) == 2 * 3 * (30 * 8 * 8 + 10 * 8)
+    assert macs(left, 10, 20) == 2 * 3 * 2 * 10 * 20 * 8
+
+
+def test_elementwise_work_counts():
+    class Model(nn.Module):
+
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.LayerNorm(4)
+
+        def forward(self, x):
+            return F.gelu(self.norm(x)).softmax(-1).sum() + x.t().clone().max()
+
+    count = count_complexity(Model(), torch.rand(3, 4))
+    # norm 5, gelu 1, softmax 5, sum 1, max 1 an element, and one addition
+    assert count.elementwise == 13 * 12 + 1
+    assert count.macs == 0 and count.flops == count.elementwise
+    assert not count.uncounted
+
+
+def test_an_operator_without_a_formula_is_reported():
+    class Model(nn.Module):
+
+        def forward(self, x):
+            return torch.linalg.qr(x)[0]
+
+    count = count_complexity(Model(), torch.rand(3, 3))
+    assert list(count.uncounted) == ['aten.linalg_qr']

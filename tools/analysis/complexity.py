@@ -1,0 +1,169 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Parameters, multiply-accumulates and FLOPs of a config's model.
+
+    python tools/analysis/complexity.py configs/linear_ff_ssv2.py
+
+Nothing is computed: the model lives on the meta device. A linear video
+transformer is also counted as its authors count it.
+"""
+import argparse
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import mmvidattn  # noqa: E402  isort: skip
+import torch  # noqa: E402
+from mmaction.registry import MODELS  # noqa: E402
+from mmengine.config import DictAction  # noqa: E402
+from mmengine.registry import init_default_scope  # noqa: E402
+from torch import nn  # noqa: E402
+
+from mmvidattn.apis import load_config  # noqa: E402
+from mmvidattn.backbones import LinearVideoTransformer  # noqa: E402
+from mmvidattn.layers import (  # noqa: E402
+    FeatureFixation,
+    LinearAttention,
+    SoftmaxAttention,
+)
+from mmvidattn.utils.complexity import (  # noqa: E402
+    Complexity,
+    count_complexity,
+)
+
+CROPS = dict(CenterCrop=1, ThreeCrop=3, TenCrop=10)
+
+
+def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
+    """(T, H, W) of one view of a test pipeline, and its number of views."""
+    frames, side, views = None, None, 1
+    for step in pipeline:
+        if 'clip_len' in step:
+            frames = step['clip_len']
+            views *= step.get('num_clips', 1)
+        if step['type'] in CROPS:
+            side = step['crop_size']
+            views *= CROPS[step['type']]
+        elif step['type'] == 'Resize' and not step.get('keep_ratio', True):
+            side = step['scale']
+    if frames is None or side is None:
+        raise SystemExit('the test pipeline does not say clip_len and '
+                         'crop_size; give --shape T H W')
+    height, width = (side, side) if isinstance(side, int) else side[::-1]
+    return (frames, height, width), views
+
+
+def count_as_released(model: nn.Module, clips: torch.Tensor) -> Complexity:
+    """Multiply-accumulates and parameters as the released code counts them.
+
+    K^T V comes first in every attention, the gate is evaluated for Q and for
+    K, LayerNorm counts five operations an element, sums, denominators and
+    other elementwise work nothing. The parameters count the layer ``new_fc``,
+    which the released model has but does not use, and 8 temporal embeddings,
+    however many frames there are.
+    """
+    result = Complexity(params=sum(p.numel() for p in model.parameters()))
+    head, table = model.cls_head, model.backbone.temporal_embed
+    result.params += (head.in_channels + 1) * head.num_classes
+    result.params += (8 - table.shape[1]) * table.shape[-1]
+
+    def add(macs: int) -> None:
+        result.macs += macs
+
+    def count(module: nn.Module, inputs: tuple, out) -> None:
+        if isinstance(module, nn.Linear):
+            add(out.numel() * module.in_features)
+        elif isinstance(module, nn.Conv2d):
+            add(out.numel() * module.weight[0].numel())
+        elif isinstance(module, nn.LayerNorm):
+            add(5 * out.numel())
+        elif isinstance(module, FeatureFixation):
+            gates = [g.weight.numel() for g in module.children()]
+            add(inputs[0].numel() // inputs[0].shape[-1] * 2 * max(gates))
+        elif isinstance(module, LinearAttention):
+            q, k, v = inputs
+            add((q.numel() + k.numel()) * v.shape[-1])
+        elif isinstance(module, SoftmaxAttention):
+            q, k, v = inputs
+            add((q.numel() + out.numel()) * k.shape[-3])
+
+    handles = [m.register_forward_hook(count) for m in model.modules()]
+    with torch.no_grad():
+        model.eval()(clips, mode='tensor', stage='head')
+    for handle in handles:
+        handle.remove()
+    return result
+
+
+def row(name: str, count: Complexity, views: int) -> dict:
+    return dict(
+        counted=name,
+        params=count.params,
+        macs_per_view=count.macs,
+        flops_per_view=count.flops,
+        macs_per_video=count.macs * views,
+        flops_per_video=count.flops * views)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('config', help='config file, or its name')
+    parser.add_argument(
+        '--shape',
+        nargs=3,
+        type=int,
+        metavar=('T', 'H', 'W'),
+        help='frames, height and width of a view (default: the test '
+        "pipeline's)")
+    parser.add_argument(
+        '--views', type=int, help="views of a video (default: likewise)")
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    parser.add_argument('--json', help='write the figures to this file')
+    args = parser.parse_args()
+
+    cfg = load_config(args.config, args.cfg_options)
+    init_default_scope('mmaction')
+    shape, views = (tuple(args.shape), 1) if args.shape else view_of(
+        cfg.test_pipeline)
+    views = args.views or views
+    with torch.device('meta'):
+        model = MODELS.build(cfg.model)
+        clips = torch.empty(1, 1, 3, *shape)
+    ours = count_complexity(model, clips, mode='tensor', stage='head')
+    rows = [row('what is computed', ours, views)]
+    if isinstance(model.backbone, LinearVideoTransformer):
+        rows.append(
+            row('as the released code counts', count_as_released(model, clips),
+                views))
+
+    print(f'{args.config}: view {"x".join(map(str, shape))}, {views} views '
+          'a video')
+    print(f'{"":28} {"params M":>9} {"GMACs/view":>11} {"GFLOPs/view":>12} '
+          f'{"GMACs/video":>12} {"GFLOPs/video":>13}')
+    for r in rows:
+        print(f'{r["counted"]:28} {r["params"] / 1e6:9.3f} '
+              f'{r["macs_per_view"] / 1e9:11.2f} '
+              f'{r["flops_per_view"] / 1e9:12.2f} '
+              f'{r["macs_per_video"] / 1e9:12.2f} '
+              f'{r["flops_per_video"] / 1e9:13.2f}')
+    print("The papers' \"GFLOPs\" are multiply-accumulates (GMACs); a FLOP "
+          'here is one floating-point operation, elementwise work included.')
+    for op, calls in ours.uncounted.items():
+        print(f'not counted: {op} ({calls} calls)', file=sys.stderr)
+    if args.json:
+        Path(args.json).write_text(
+            json.dumps(
+                dict(
+                    version=mmvidattn.__version__,
+                    config=args.config,
+                    shape=shape,
+                    views=views,
+                    counts=rows),
+                indent=2))
+    if ours.uncounted:
+        raise SystemExit(1)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# Run the tests in an environment of their own; arguments go to pytest:
+#   bash tools/run_tests.sh -m slow
+#   bash tools/run_tests.sh tests/ops -k leap
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source tools/setup_env.sh
+# One thread a worker: the models are tiny, and more threads only wait.
+export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+exec python -m pytest -m 'not slow' -n auto --maxprocesses 8 \
+    --dist loadfile "$@"
