@@ -465,7 +465,6 @@ def reseed_workers_each_epoch() -> None:
     started anew for each epoch start alike. torch's own seed of the worker,
     new in each epoch and reproducible, is added. Can go when mmengine does so.
     """
-    import numpy as np
     import torch
     from mmengine.runner import runner
 

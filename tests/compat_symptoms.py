@@ -102,7 +102,7 @@ def config_of_another_package_warns():
     assert_quiet(lambda: importlib.import_module('pkg_resources'))
 
 
-@symptom_of('require_mmcv', "No module named 'mmcv'", at_import=True)
+@symptom_of('require_mmcv', 'ModuleNotFoundError.*mmcv', at_import=True)
 def missing_mmcv_is_not_explained():
     find_spec = importlib.util.find_spec
     importlib.util.find_spec = lambda name, *args: (
@@ -220,8 +220,8 @@ class Payload:
         return self.call
 
 
-@symptom_of('load_weights_only', 'HistoryBuffer|Failed')
-def other_attributes_do_not_get_refused_by_name():
+@symptom_of('load_weights_only', 'GLOBAL getattr')
+def only_statistics_are_taken_from_a_history():
     import pickle
 
     from mmengine.logging import HistoryBuffer
@@ -251,7 +251,7 @@ def checkpoint_from_the_web_is_unpickled_unchecked():
     CheckpointLoader.load_checkpoint('https://example.org/good.pth')
 
 
-@symptom_of('load_weights_only', 'DID NOT RAISE|Failed')
+@symptom_of('load_weights_only', 'DID NOT RAISE')
 def an_older_torch_unpickles_unchecked():
     import pickle
 
@@ -418,7 +418,7 @@ def heads_cannot_score_in_bfloat16():
         assert metric.compute_metrics(metric.results)
 
 
-@symptom_of('average_views_by_default', 'same number of dimensions')
+@symptom_of('average_views_by_default', 'dimensions|broadcast')
 def head_without_average_clips_cannot_be_validated():
     import torch
     from mmaction.evaluation import AccMetric

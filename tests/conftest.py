@@ -5,7 +5,9 @@ import mmvidattn  # noqa: F401, I001  isort: skip
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -23,6 +25,16 @@ def shared_dir() -> Path:
     if not path.is_dir():
         pytest.skip('there is no ../shared beside this checkout')
     return path
+
+
+@pytest.fixture(scope='session')
+def golden(shared_dir) -> Callable[[str], Any]:
+    """Loads a file of reference outputs by its name below goldens/."""
+
+    def load(name: str) -> Any:
+        return torch.load(shared_dir / 'goldens' / name, weights_only=True)
+
+    return load
 
 
 @pytest.fixture(scope='session')

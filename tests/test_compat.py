@@ -22,7 +22,7 @@ def outcomes() -> dict[str, list]:
     env = {**os.environ, 'CUDA_VISIBLE_DEVICES': '', 'OMP_NUM_THREADS': '1'}
     run = subprocess.run(
         [sys.executable, HERE / 'compat_symptoms.py', compat.__file__],
-        env=env, capture_output=True, text=True)
+        env=env, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout.splitlines()[-1])
 
@@ -39,7 +39,7 @@ def test_every_cure_has_a_symptom_and_a_reason_to_go():
     names = {cure.__name__ for cure in compat.CURES}
     assert names == {symptom.cure for symptom in SYMPTOMS.values()}
     for cure in compat.CURES:
-        assert re.search(r'can\s+go|Stays as long', cure.__doc__), cure
+        assert re.search(r'[Cc]an\s+go\s|Stays as long', cure.__doc__), cure
 
 
 def test_second_heal_wraps_nothing_again():
@@ -107,9 +107,9 @@ def test_tools_in_the_wheel_of_mmaction_run_on_a_cpu(tmp_path):
     for i in range(6):
         writer = cv2.VideoWriter(
             str(tmp_path / f'{i}.mp4'), cv2.VideoWriter_fourcc(*'mp4v'), 10,
-            (48, 32))
+            (64, 48))
         for t in range(6):
-            writer.write(np.full((32, 48, 3), 20 * i + 10 * t, np.uint8))
+            writer.write(np.full((48, 64, 3), 20 * i + 10 * t, np.uint8))
         writer.release()
     (tmp_path / 'videos.txt').write_text(
         ''.join(f'{i}.mp4 {i % 5}\n' for i in range(6)))
@@ -123,14 +123,13 @@ def test_tools_in_the_wheel_of_mmaction_run_on_a_cpu(tmp_path):
         done = subprocess.run(
             [sys.executable, *command, '--work-dir', 'run'], cwd=tmp_path,
             env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True)
+            text=True, timeout=300)
         assert done.returncode == 0, done.stdout[-4000:]
         return done.stdout
 
-    launch = ('-m', 'torch.distributed.run', '--nproc_per_node=2',
-              '--master_port=0', '--master_addr=127.0.0.1')
-    trained = run(*launch, f'{tools}/train.py', 'config.py', '--launcher',
-                  'pytorch', '--amp')
+    trained = run('-m', 'torch.distributed.run', '--standalone',
+                  '--nproc_per_node=2', f'{tools}/train.py', 'config.py',
+                  '--launcher', 'pytorch', '--amp')
     assert 'Distributed launcher: pytorch' in trained
     assert 'acc/top1' in trained
     resumed = run(f'{tools}/train.py', 'config.py', '--resume', '--amp',

@@ -28,8 +28,8 @@ def run(*command, **kwargs) -> str:
 def files_below(folder: Path, root: Path = ROOT) -> set[str]:
     return {
         path.relative_to(root).as_posix()
-        for path in folder.rglob('*')
-        if path.is_file() and path.suffix != '.pyc' and '.mim' not in path.parts
+        for path in folder.rglob('*') if path.is_file()
+        and path.suffix != '.pyc' and '.mim' not in path.parts
     }
 
 

@@ -79,8 +79,7 @@ install 'build tools' setuptools || see_log
 # PyPI's torch for Linux brings gigabytes of CUDA, so ask PyTorch's own index
 # for the CPU build first, and give up on it soon.
 torch=$(sed -n 's/^torch==//p' "$constraints")
-if ! "$python" -c "import torch; assert torch.__version__.startswith('$torch')" \
-    > /dev/null 2>&1; then
+if ! "$python" -m pip freeze 2> /dev/null | grep -Eq "^torch(==$torch| @)"; then
     if [ "$(uname)" = Linux ] && ! nvidia-smi -L > /dev/null 2>&1 &&
         install "torch $torch (CPU)" "torch==$torch+cpu" --no-deps \
             --extra-index-url https://download.pytorch.org/whl/cpu \

@@ -80,8 +80,7 @@ def predict_video(model: nn.Module,
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it can't be read, or ``labels`` are of another number
-            than the classes.
+        ValueError: If it can't be read.
     """
     if not Path(video).is_file():
         raise FileNotFoundError(f'no video {video}')
@@ -99,7 +98,4 @@ def predict_video(model: nn.Module,
         scores = model.test_step(pseudo_collate([data]))[0].pred_score
     if labels is None:
         labels = find_labels(model)
-    elif len(labels) != len(scores):
-        raise ValueError(f'got {len(labels)} labels for a model of '
-                         f'{len(scores)} classes')
     return top_predictions(model, scores, labels, topk)

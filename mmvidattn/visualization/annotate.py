@@ -12,8 +12,10 @@ MIN_WIDTH = 384
 LINE_HEIGHT = 24
 SHEET_FRAMES = 8
 SHEET_COLUMNS = 4
+TILE_WIDTH = 192
+GAP = 4
 PICTURES = ('.png', '.jpg', '.jpeg')
-VIDEOS = ('.mp4', )
+OUTPUTS = ('.mp4', *PICTURES)
 
 
 def _caption(lines: Sequence[str], width: int) -> np.ndarray:
@@ -27,12 +29,12 @@ def _caption(lines: Sequence[str], width: int) -> np.ndarray:
     return bar
 
 
-def _enlarge(image: np.ndarray) -> np.ndarray:
-    """To a readable width; both sides even, as video codecs want them."""
-    height, width = image.shape[:2]
-    scale = max(1.0, MIN_WIDTH / width)
-    size = [max(2, round(scale * side / 2) * 2) for side in (width, height)]
-    return cv2.resize(image, size, interpolation=cv2.INTER_LINEAR)
+def _to_width(image: np.ndarray, width: int) -> np.ndarray:
+    """Resize; both sides get even, as video codecs want them."""
+    scale = width / image.shape[1]
+    size = [max(2, round(n * scale / 2) * 2) for n in image.shape[1::-1]]
+    method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+    return cv2.resize(image, size, interpolation=method)
 
 
 def write_sheet(path: str | Path, frames: np.ndarray,
@@ -45,12 +47,14 @@ def write_sheet(path: str | Path, frames: np.ndarray,
         lines: The caption.
     """
     at = np.linspace(0, len(frames) - 1, min(SHEET_FRAMES, len(frames)))
-    chosen = list(frames[at.round().astype(int)])
-    columns = min(SHEET_COLUMNS, len(chosen))
-    chosen += [np.zeros_like(chosen[0])] * (-len(chosen) % columns)
-    rows = [np.concatenate(chosen[i:i + columns], axis=1)
-            for i in range(0, len(chosen), columns)]
-    sheet = _enlarge(np.concatenate(rows))
+    tiles = [_to_width(frame, TILE_WIDTH)
+             for frame in frames[at.round().astype(int)]]
+    columns = min(SHEET_COLUMNS, len(tiles))
+    tiles += [np.zeros_like(tiles[0])] * (-len(tiles) % columns)
+    tiles = [np.pad(tile, ((0, GAP), (0, GAP), (0, 0)), constant_values=255)
+             for tile in tiles]
+    sheet = np.concatenate([np.concatenate(tiles[i:i + columns], axis=1)
+                            for i in range(0, len(tiles), columns)])
     image = np.concatenate([_caption(lines, sheet.shape[1]), sheet])
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     if not cv2.imwrite(str(path), image[..., ::-1]):
@@ -60,7 +64,8 @@ def write_sheet(path: str | Path, frames: np.ndarray,
 def _write_video(path: Path, frames: Iterable[np.ndarray], fps: float,
                  lines: Sequence[str]) -> None:
     writer = None
-    for frame in map(_enlarge, frames):
+    for frame in frames:
+        frame = _to_width(frame, max(MIN_WIDTH, frame.shape[1]))
         if writer is None:
             caption = _caption(lines, frame.shape[1])
             size = (frame.shape[1], len(caption) + len(frame))
@@ -83,9 +88,8 @@ def annotate_video(video: str | Path, out: str | Path,
     """
     out = Path(out)
     suffix = out.suffix.lower()
-    if suffix not in PICTURES + VIDEOS:
-        raise ValueError(f'{out} must end with one of '
-                         f'{", ".join(VIDEOS + PICTURES)}')
+    if suffix not in OUTPUTS:
+        raise ValueError(f'{out} must end with one of {", ".join(OUTPUTS)}')
     reader = decord.VideoReader(str(video), num_threads=1)
     if suffix in PICTURES:
         at = np.linspace(0, len(reader) - 1, min(SHEET_FRAMES, len(reader)))

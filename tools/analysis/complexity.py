@@ -127,6 +127,8 @@ def main() -> None:
     shape, views = (tuple(args.shape), 1) if args.shape else view_of(
         cfg.test_pipeline)
     views = args.views or views
+    # Mixup cannot be built without data, and costs nothing in testing.
+    cfg.model.data_preprocessor = dict(type='ActionDataPreprocessor')
     with torch.device('meta'):
         model = MODELS.build(cfg.model)
         clips = torch.empty(1, 1, 3, *shape)

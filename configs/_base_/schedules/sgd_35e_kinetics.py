@@ -1,0 +1,6 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# Table 10 of the paper; the warm-up starts at 0.01 (Kinetics).
+_base_ = 'sgd_35e_paper.py'
+
+param_scheduler = _base_.param_scheduler
+param_scheduler[0].update(start_factor=0.01 / 0.035)

@@ -1,0 +1,86 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import mmvidattn
+
+ROOT = Path(__file__).resolve().parents[2]
+NUM_VAL = 7
+
+
+@pytest.fixture(scope='session')
+def run_tool():
+    """Run a program of tools/ as a user does, outside the checkout."""
+
+    def run(tool, *args, cwd, **env):
+        command = 'bash' if str(tool).endswith('.sh') else sys.executable
+        # What the checkout's scripts take for the active environment.
+        path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
+        default = dict(
+            os.environ, OMP_NUM_THREADS='1', MPLBACKEND='Agg', PATH=path,
+            VIRTUAL_ENV=sys.prefix)
+        default.pop('PYTHONPATH', None)
+        return subprocess.run(
+            [command, ROOT / 'tools' / tool, *map(str, args)],
+            cwd=cwd, env={**default, **env}, capture_output=True, text=True)
+
+    return run
+
+
+@pytest.fixture
+def run_main(monkeypatch):
+    """Run a program of tools/ within this process; for its errors."""
+
+    def run(tool, *args):
+        monkeypatch.setattr(sys, 'argv', [tool, *map(str, args)])
+        monkeypatch.setattr(sys, 'path', [*sys.path])
+        monkeypatch.setenv('LOCAL_RANK', '0')
+        runpy.run_path(str(ROOT / 'tools' / tool), run_name='__main__')
+
+    return run
+
+
+@pytest.fixture(scope='session')
+def small_config(motion_dir, tmp_path_factory):
+    """The quickstart's config, smaller, with an odd number of test videos."""
+    folder = tmp_path_factory.mktemp('config')
+    lines = (motion_dir / 'val.txt').read_text().splitlines()
+    (folder / 'val.txt').write_text('\n'.join(lines[:NUM_VAL]) + '\n')
+    config = folder / 'small.py'
+    config.write_text(f'''
+_base_ = ['{ROOT}/configs/linear_ff_tiny_motion.py']
+model = dict(backbone=dict(num_layers=1))
+motion = dict(
+    data_root='{motion_dir}',
+    metainfo=dict(classes='{motion_dir}/label_map.txt'))
+here = dict(num_workers=0, persistent_workers=False)
+train_dataloader = dict(batch_size=4, dataset=motion, **here)
+val_dataloader = dict(
+    batch_size=2, dataset=dict(ann_file='{folder}/val.txt', **motion), **here)
+test_dataloader = val_dataloader
+train_cfg = dict(max_epochs=2, val_interval=1)
+default_hooks = dict(logger=dict(interval=1))
+''')
+    return config
+
+
+@pytest.fixture(scope='session')
+def small_checkpoint(small_config, motion_dir):
+    """A model of ``small_config`` that tells videos apart, untrained."""
+    torch.manual_seed(0)
+    model = mmvidattn.get_model(small_config)
+    # Logits of a fresh model hardly depend on the video.
+    torch.nn.init.normal_(model.cls_head.fc_cls.weight, std=3.)
+    torch.nn.init.normal_(model.cls_head.fc_hidden.weight, std=3.)
+    path = small_config.parent / 'small.pth'
+    classes = (motion_dir / 'label_map.txt').read_text().splitlines()
+    torch.save(
+        dict(state_dict=model.state_dict(),
+             meta=dict(dataset_meta=dict(classes=classes))), path)
+    return path

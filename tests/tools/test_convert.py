@@ -1,0 +1,89 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import argparse
+import hashlib
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from mmvidattn.utils.checkpoint import load_state_dict_file
+
+VIT = {
+    'patch_embed.proj.weight': torch.ones(4, 3, 2, 2),
+    'blocks.0.norm2.bias': torch.zeros(4),
+}
+NAMES = {'backbone.patch_embed.projection.weight',
+         'backbone.blocks.0.mlp_norm.bias'}
+
+
+def test_converts_a_file(run_tool, tmp_path):
+    torch.save(dict(epoch=3, model={f'module.{k}': v for k, v in VIT.items()}),
+               tmp_path / 'src.pth')
+    done = run_tool('convert.py', 'vit_timm', 'src.pth', 'new/dst.pth',
+                    cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    dst = tmp_path / 'new/dst.pth'
+    digest = {p: hashlib.sha256(p.read_bytes()).hexdigest()
+              for p in (dst, tmp_path / 'src.pth')}
+    assert done.stdout == (f'new/dst.pth: 2 tensors, 52 parameters, sha256 '
+                           f'{digest[dst]}\n')
+    written = torch.load(dst, weights_only=True)
+    assert set(written['state_dict']) == NAMES
+    assert written['meta']['source'] == 'vit_timm'
+    assert written['meta']['source_sha256'] == digest[tmp_path / 'src.pth']
+    assert [p.name for p in dst.parent.iterdir()] == ['dst.pth']
+
+
+def test_reads_safetensors(run_main, tmp_path):
+    save_file(VIT, tmp_path / 'src.safetensors')
+    run_main('convert.py', 'vit_timm', tmp_path / 'src.safetensors',
+             tmp_path / 'dst.pth')
+    found = load_state_dict_file(tmp_path / 'dst.pth')
+    assert set(found) == NAMES
+    assert torch.equal(found['backbone.patch_embed.projection.weight'],
+                       VIT['patch_embed.proj.weight'])
+
+
+def test_replaces_a_file_only_when_told(run_main, tmp_path):
+    src, dst = tmp_path / 'src.pth', tmp_path / 'dst.pth'
+    torch.save(VIT, src)
+    dst.write_text('mine')
+    with pytest.raises(SystemExit, match='dst.pth exists.* --force'):
+        run_main('convert.py', 'vit_timm', src, dst)
+    assert dst.read_text() == 'mine'
+    run_main('convert.py', 'vit_timm', src, dst, '--force')
+    assert set(load_state_dict_file(dst)) == NAMES
+
+
+def test_keeps_the_old_file_when_writing_fails(run_main, tmp_path,
+                                               monkeypatch):
+    src, dst = tmp_path / 'src.pth', tmp_path / 'dst.pth'
+    torch.save(VIT, src)
+    dst.write_text('mine')
+
+    def save(obj, path):
+        path.write_text('half')
+        raise OSError('the disk is full')
+
+    monkeypatch.setattr(torch, 'save', save)
+    with pytest.raises(SystemExit, match='the disk is full'):
+        run_main('convert.py', 'vit_timm', src, dst, '--force')
+    assert dst.read_text() == 'mine'
+    assert sorted(p.name for p in tmp_path.iterdir()) == ['dst.pth', 'src.pth']
+
+
+@pytest.mark.parametrize(
+    'source, content, error',
+    [('none', VIT, "source must be one of linear_ff, .*got 'none'"),
+     ('vit_timm', {'a': torch.zeros(1)}, 'no timm ViT'),
+     ('vit_timm', None, 'no checkpoint file .*src.pth'),
+     ('vit_timm', dict(VIT, args=argparse.Namespace()),
+      'src.pth is refused: .*argparse.Namespace')],
+    ids=['source', 'other model', 'missing', 'unsafe'])
+def test_names_what_is_wrong(run_main, tmp_path, source, content, error):
+    if content is not None:
+        torch.save(content, tmp_path / 'src.pth')
+    with pytest.raises(SystemExit, match=f'^convert.py: error: .*{error}'):
+        run_main('convert.py', source, tmp_path / 'src.pth',
+                 tmp_path / 'dst.pth')
+    assert not (tmp_path / 'dst.pth').exists()

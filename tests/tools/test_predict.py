@@ -1,0 +1,131 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import shutil
+
+import cv2
+import decord
+import numpy as np
+import pytest
+
+import mmvidattn
+from mmvidattn.apis import predict_video
+
+
+@pytest.fixture(scope='module')
+def clips(motion_dir, tmp_path_factory):
+    """A folder of three videos, one of them further down, and a text."""
+    folder = tmp_path_factory.mktemp('clips')
+    (folder / 'sub').mkdir()
+    for i, name in enumerate(('a.mp4', 'b.mp4', 'sub/a.MP4')):
+        shutil.copy(motion_dir / f'val/{i:06d}.mp4', folder / name)
+    (folder / 'notes.txt').write_text('no video')
+    return folder
+
+
+def test_predicts_a_folder(run_tool, clips, small_config, small_checkpoint,
+                           tmp_path):
+    done = run_tool(
+        'predict.py', clips, small_config, small_checkpoint, '--out', 'out',
+        '--json', 'new/out.json', '--device', 'cpu', cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert '100%' in done.stderr
+    results = json.loads((tmp_path / 'new/out.json').read_text())
+    names = ['a.mp4', 'b.mp4', 'sub/a.MP4']
+    assert [r['video'] for r in results] == [str(clips / n) for n in names]
+    model = mmvidattn.get_model(small_config, small_checkpoint)
+    for name, result in zip(names, results):
+        wanted = predict_video(model, clips / name)
+        assert [p['label'] for p in result['predictions']] == [
+            p.label for p in wanted]
+        assert [p['score'] for p in result['predictions']] == pytest.approx(
+            [p.score for p in wanted], abs=1e-5)
+        lines = [f'{p.score:6.3f}  {p.label}' for p in wanted]
+        assert len(lines) == 5
+        assert '\n'.join([str(clips / name), *lines]) in done.stdout
+        before = decord.VideoReader(str(clips / name), num_threads=1)
+        after = decord.VideoReader(
+            str((tmp_path / 'out' / name).with_suffix('.mp4')), num_threads=1)
+        assert len(after) == len(before)
+
+
+def test_goes_on_after_a_broken_video(run_tool, clips, small_config,
+                                      small_checkpoint, tmp_path):
+    (tmp_path / 'broken.mp4').write_text('no video')
+    done = run_tool(
+        'predict.py', 'broken.mp4', clips / 'a.mp4', 'none.mp4',
+        clips / 'b.mp4', small_config, small_checkpoint, '--json', 'out.json',
+        cwd=tmp_path)
+    assert done.returncode == 1
+    assert 'Traceback' not in done.stderr
+    assert 'cannot read broken.mp4: ' in done.stderr
+    assert 'no video none.mp4' in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        'predict.py: 2 of 4 videos failed: broken.mp4, none.mp4')
+    results = json.loads((tmp_path / 'out.json').read_text())
+    assert ['error' in r for r in results] == [True, False, True, False]
+    assert all(str(clips / name) in done.stdout for name in ('a.mp4', 'b.mp4'))
+
+
+@pytest.mark.parametrize('name', ['out.png', 'new/out.JPG', 'out.mp4'])
+def test_writes_what_the_suffix_says(run_main, clips, small_config,
+                                     small_checkpoint, tmp_path, name):
+    out = tmp_path / name
+    run_main('predict.py', clips / 'a.mp4', small_config, small_checkpoint,
+             '--out', out)
+    capture = cv2.VideoCapture(str(out))
+    found, image = capture.read()
+    assert found and image.std() > 1
+
+
+def test_labels_of_the_command_line_win(run_main, clips, small_config,
+                                        small_checkpoint, tmp_path, capsys):
+    names = [f'mine {i}' for i in range(8)]
+    (tmp_path / 'labels.txt').write_text('\n'.join(names))
+    run_main('predict.py', clips / 'a.mp4', small_config, small_checkpoint,
+             '--labels', tmp_path / 'labels.txt')
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert len(lines) == 5 and all('  mine ' in line for line in lines)
+    scores = [float(line.split()[0]) for line in lines]
+    assert scores == sorted(scores, reverse=True) and 0 < sum(scores) <= 1.005
+
+
+@pytest.mark.parametrize(
+    'videos, options, error',
+    [(['EMPTY'], [], 'no videos in the folder .*empty'),
+     (['CLIPS'], ['--out', 'out.mp4'], 'one file, and there are 3 videos'),
+     (['CLIPS/a.mp4'], ['--out', 'CLIPS'], 'overwrite another video'),
+     (['CLIPS/a.mp4', 'CLIPS/sub/a.MP4'], ['--out', 'out'],
+      'overwrite another video'),
+     (['CLIPS/a.mp4'], ['--labels', 'none.txt'], 'no file of labels none.txt'),
+     (['CLIPS/a.mp4'], ['--labels', 'CLIPS/notes.txt'],
+      'notes.txt names 1 classes, and the model has 8')],
+    ids=['empty folder', 'one file', 'in place', 'same name', 'no labels',
+         'few labels'])
+def test_names_what_is_wrong(run_main, clips, small_config, small_checkpoint,
+                             tmp_path, videos, options, error):
+    (tmp_path / 'empty').mkdir()
+
+    def fill(words):
+        return [word.replace('CLIPS', str(clips)).replace(
+            'EMPTY', str(tmp_path / 'empty')) for word in words]
+
+    before = (clips / 'a.mp4').read_bytes()
+    with pytest.raises(SystemExit, match=f'^predict.py: error: .*{error}'):
+        run_main('predict.py', *fill(videos), small_config, small_checkpoint,
+                 *fill(options))
+    assert (clips / 'a.mp4').read_bytes() == before
+
+
+def test_picture_shows_the_frames(run_main, clips, small_config,
+                                  small_checkpoint, tmp_path):
+    run_main('predict.py', clips / 'a.mp4', small_config, small_checkpoint,
+             '--out', tmp_path / 'out.png')
+    sheet = cv2.imread(str(tmp_path / 'out.png'))
+    first = decord.VideoReader(str(clips / 'a.mp4'), num_threads=1)[0]
+    first = first.asnumpy()[..., ::-1]
+    height = round(192 * first.shape[0] / first.shape[1] / 2) * 2
+    tile = cv2.resize(first, (192, height))
+    # Two rows of four frames, each with a gap of 4 below, end the picture.
+    at = len(sheet) - 2 * (height + 4)
+    shown = sheet[at:at + height, :192].astype(float)
+    assert np.abs(shown - tile).mean() < 1

@@ -1,0 +1,83 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import pickle
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.runner import Runner
+
+import mmvidattn
+from mmvidattn.apis import load_config
+
+# Runs that begin within a second have the same name.
+pytestmark = pytest.mark.filterwarnings('ignore:.*instance named of small_')
+
+
+@pytest.fixture(scope='module')
+def tested(run_tool, small_config, small_checkpoint, tmp_path_factory):
+    cwd = tmp_path_factory.mktemp('test')
+    done = run_tool(
+        'test.py', small_config, small_checkpoint, '--dump', 'out.pkl',
+        '--show-dir', 'pictures', '--show', '--wait-time', 0.001,
+        '--interval', 3, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return cwd
+
+
+def test_dumps_the_scores_of_the_model(tested, small_config,
+                                       small_checkpoint):
+    model = mmvidattn.get_model(small_config, small_checkpoint)
+    loader = Runner.build_dataloader(load_config(small_config).test_dataloader)
+    with torch.no_grad():
+        wanted = [sample for batch in loader
+                  for sample in model.test_step(batch)]
+    found = pickle.loads((tested / 'out.pkl').read_bytes())
+    assert len(found) == len(wanted) == 7
+    for one, two in zip(found, wanted):
+        torch.testing.assert_close(one['pred_score'], two.pred_score)
+        assert one['gt_label'] == two.gt_label
+    # Not all the same, so that an order or a weight gone wrong would show.
+    assert len({one['pred_label'].item() for one in found}) > 1
+
+
+def test_metrics_are_those_of_the_scores(tested):
+    path, = tested.glob('work_dirs/small/*/*.json')
+    found = pickle.loads((tested / 'out.pkl').read_bytes())
+    hits = [(one['pred_label'] == one['gt_label']).item() for one in found]
+    assert json.loads(path.read_text())['acc/top1'] == np.mean(hits)
+
+
+def test_shows_every_third_video(tested):
+    pictures = sorted(path.name for path in tested.glob('pictures/*'))
+    assert pictures == [f'{i:06d}_{i:06d}.png' for i in (0, 3, 6)]
+    for name in pictures:
+        assert cv2.imread(str(tested / 'pictures' / name)).std() > 1
+
+
+@pytest.mark.parametrize(
+    'checkpoint, options, error',
+    [('none.pth', [], 'no checkpoint file none.pth'),
+     ('CHECKPOINT', ['model.backbone.num_layers=2'],
+      r'not of this model, Recognizer3D\(LinearVideoTransformer, Linear.*: '
+      r'\d+ of its \d+ tensors match; missing \d+: backbone.blocks.1'),
+     ('CONFIG', [], 'small.py is not a checkpoint'),
+     ('CHECKPOINT', ['test_dataloader.dataset.num_classes=2'],
+      'val.txt, line 3: .*label 2 is out of range')],
+    ids=['missing', 'of another model', 'no checkpoint', 'label'])
+def test_names_what_is_wrong(run_main, small_config, small_checkpoint,
+                             tmp_path, checkpoint, options, error):
+    checkpoint = dict(CHECKPOINT=small_checkpoint, CONFIG=small_config).get(
+        checkpoint, checkpoint)
+    with pytest.raises(SystemExit, match=f'^test.py: error: .*{error}'):
+        run_main('test.py', small_config, checkpoint, '--work-dir', tmp_path,
+                 '--cfg-options', 'model.backbone.num_layers=1', *options)
+
+
+@pytest.mark.parametrize(
+    'option', [('--dump', 'out.json'), ('--interval', 0)], ids=str)
+def test_rejects_options_it_cannot_take(run_main, capsys, option):
+    with pytest.raises(SystemExit):
+        run_main('test.py', 'config.py', 'checkpoint.pth', *option)
+    assert option[0] in capsys.readouterr().err

@@ -1,0 +1,138 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+
+import pytest
+import torch
+from mmengine.config import Config
+
+# Runs that begin within a second have the same name.
+pytestmark = pytest.mark.filterwarnings('ignore:.*instance named of small_')
+
+
+def scalars(work_dir):
+    """All that the last run in a folder logged: training, validation."""
+    path = max(work_dir.glob('*/vis_data/scalars.json'))
+    logs = [json.loads(line) for line in path.read_text().splitlines()]
+    return ([log for log in logs if 'loss' in log],
+            [log for log in logs if 'acc/top1' in log])
+
+
+@pytest.fixture(scope='module')
+def trained(run_tool, small_config, tmp_path_factory):
+    cwd = tmp_path_factory.mktemp('train')
+    done = run_tool('train.py', small_config, '--seed', 5, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return cwd / 'work_dirs/small'
+
+
+def test_trains_and_validates(trained):
+    train, val = scalars(trained)
+    assert [log['epoch'] for log in train] == [1] * 4 + [2] * 4
+    assert len(val) == 2
+    assert (trained / 'epoch_2.pth').is_file()
+    assert len(list(trained.glob('best_acc_top1_epoch_*.pth'))) == 1
+
+
+def test_seed_of_the_command_line_wins(trained, small_config):
+    assert Config.fromfile(small_config).randomness.seed == 0
+    meta = torch.load(trained / 'epoch_2.pth')['meta']
+    assert meta['seed'] == 5
+
+
+def test_resumes_from_the_last_checkpoint(trained, run_tool, small_config,
+                                          tmp_path):
+    (tmp_path / 'last_checkpoint').write_text(str(trained / 'epoch_2.pth'))
+    done = run_tool(
+        'train.py', small_config, '--resume', '--work-dir', tmp_path,
+        '--cfg-options', 'train_cfg.max_epochs=3', cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    train, _ = scalars(tmp_path)
+    assert [log['step'] for log in train] == [9, 10, 11, 12]
+    before, after = (torch.load(path / f'epoch_{i}.pth')['optimizer']
+                     for path, i in ((trained, 2), (tmp_path, 3)))
+    assert before['state'][0]['step'] == 8 and after['state'][0]['step'] == 12
+
+
+def test_resumes_from_a_path(trained, run_tool, small_config, tmp_path):
+    done = run_tool(
+        'train.py', small_config, '--resume', trained / 'epoch_1.pth',
+        '--work-dir', tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    train, val = scalars(tmp_path)
+    assert [log['step'] for log in train] == [5, 6, 7, 8]
+    assert [log['step'] for log in val] == [2]
+    # The same weights and rate; dropout and the order of videos differ.
+    whole = scalars(trained)[0]
+    assert [log['lr'] for log in train] == [log['lr'] for log in whole[4:]]
+
+
+def test_options_of_training(trained, run_tool, small_config, tmp_path):
+    done = run_tool(
+        'train.py', small_config, '--amp', '--auto-scale-lr',
+        '--no-validate', '--deterministic', '--diff-rank-seed', '--seed', 5,
+        '--work-dir', tmp_path, '--cfg-options', 'train_cfg.max_epochs=1',
+        cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    cfg = Config.fromfile(tmp_path / 'small.py')
+    assert cfg.randomness == dict(
+        seed=5, deterministic=True, diff_rank_seed=True)
+    train, val = scalars(tmp_path)
+    assert not val and [log['step'] for log in train] == [1, 2, 3, 4]
+    amp, full = train[0], scalars(trained)[0][0]
+    # The batch is a quarter of the 16 that the config's rate is for.
+    assert amp['lr'] == pytest.approx(full['lr'] / 4)
+    # The same first batch and weights, rounded to eight bits.
+    assert amp['loss'] == pytest.approx(full['loss'], rel=0.02)
+    assert amp['loss'] != full['loss']
+
+
+def test_error_is_one_line(run_tool, tmp_path):
+    done = run_tool('train.py', 'configs/none.py', cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == ('train.py: error: no config file '
+                           'configs/none.py\n')
+
+
+def test_starts_from_weights_for_other_classes(run_main, small_config,
+                                               small_checkpoint, tmp_path):
+    with pytest.raises(SystemExit, match='no annotation file nowhere'):
+        # The weights were accepted when the data turn out to be missing.
+        run_main('train.py', small_config, '--work-dir', tmp_path,
+                 '--cfg-options', f'load_from={small_checkpoint}',
+                 'model.cls_head.num_classes=3',
+                 'train_dataloader.dataset.data_root=nowhere')
+
+
+@pytest.mark.parametrize(
+    'options, error',
+    [(['--cfg-options', 'model.backbone.num_layrs=1'],
+      "LinearVideoTransformer.*'num_layrs'"),
+     (['--cfg-options', 'model.backbone.type=NoSuchNet'], 'NoSuchNet'),
+     (['--cfg-options', 'train_dataloader.dataset.ann_file=none.txt'],
+      'no annotation file .*none.txt'),
+     (['--cfg-options', 'load_from=none.pth'], 'no checkpoint file none.pth'),
+     (['--resume', 'none.pth'], 'no checkpoint file none.pth'),
+     (['--cfg-options', 'model.backbone.embed_dims=32',
+       'model.cls_head.in_channels=32', 'load_from=CHECKPOINT'],
+      r'small.pth has nothing for the backbone of Recognizer3D\(Linear'),
+     (['--resume', 'CHECKPOINT', '--cfg-options',
+       'model.cls_head.num_classes=3'],
+      r'small.pth is not of this model.*fc_cls.weight \(8, 64\), expected'),
+     (['--amp', '--cfg-options', 'optim_wrapper.type=MyWrapper'],
+      "--amp needs .* 'MyWrapper'"),
+     (['--auto-scale-lr', '--cfg-options', 'auto_scale_lr={}'],
+      '--auto-scale-lr needs auto_scale_lr')],
+    ids=lambda value: value if isinstance(value, str) else ' '.join(value))
+def test_names_what_is_wrong(run_main, small_config, small_checkpoint,
+                             tmp_path, options, error):
+    options = [option.replace('CHECKPOINT', str(small_checkpoint))
+               for option in options]
+    with pytest.raises(SystemExit, match=f'(?s)^train.py: error: .*{error}'):
+        run_main('train.py', small_config, '--work-dir', tmp_path, *options)
+
+
+def test_takes_the_name_of_a_model(run_main, tmp_path):
+    with pytest.raises(SystemExit, match='no annotation file data/motion/'):
+        run_main('train.py', 'linear_ff_tiny_motion', '--work-dir', tmp_path)
+    with pytest.raises(SystemExit, match='mean linear_ff_tiny_motion'):
+        run_main('train.py', 'linear_ff_tiny_motoin', '--work-dir', tmp_path)

@@ -1,0 +1,115 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""mmaction2's own programs, run by ours and with nothing but our import."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import mmaction
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+UPSTREAM = Path(mmaction.__file__).parent / '.mim/tools'
+
+
+def test_runs_a_tool_of_mmaction(run_tool, small_config, tmp_path):
+    done = run_tool(
+        'upstream.py', 'analysis_tools/get_flops.py', small_config,
+        '--shape', 1, 3, 8, 64, 64, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert 'Params:' in done.stdout
+
+
+def test_lists_the_tools(run_main, capsys):
+    run_main('upstream.py')
+    listed = capsys.readouterr().out.splitlines()
+    assert 'data/build_file_list.py' in listed
+    assert all((UPSTREAM / name).is_file() for name in listed
+               if name.endswith('.py') and not name.startswith(' '))
+
+
+def test_runs_any_program(run_main, tmp_path, capsys):
+    (tmp_path / 'beside.py').write_text('word = "healed"')
+    (tmp_path / 'tool.py').write_text(
+        'import sys\nimport beside\nimport mmaction.models\n'
+        'print(beside.word, sys.argv[1:])')
+    run_main('upstream.py', tmp_path / 'tool.py', '--flag', 'x')
+    assert capsys.readouterr().out == "healed ['--flag', 'x']\n"
+    sys.modules.pop('beside')
+
+
+def test_names_a_missing_tool(run_main):
+    with pytest.raises(SystemExit, match='no tool none.py'):
+        run_main('upstream.py', 'none.py')
+
+
+# A user's config: mmaction2's own classes, but for one of ours.
+CONFIG = '''
+custom_imports = dict(imports=['mmvidattn'], allow_failed_imports=False)
+default_scope = 'mmaction'
+model = dict(
+    type='Recognizer3D',
+    backbone=dict(
+        type='LinearVideoTransformer', num_frames=4, patch_size=16,
+        patch_stride=16, patch_padding=0, embed_dims=16, num_layers=1,
+        num_heads=2),
+    cls_head=dict(type='I3DHead', num_classes=8, in_channels=16,
+                  average_clips='prob'),
+    data_preprocessor=dict(
+        type='ActionDataPreprocessor', mean=[127.5] * 3, std=[127.5] * 3,
+        format_shape='NCTHW'))
+pipeline = [
+    dict(type='DecordInit'),
+    dict(type='UniformSample', clip_len=4),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(32, 32), keep_ratio=False),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]
+train_dataloader = dict(
+    batch_size=4, num_workers=0,
+    sampler=dict(type='DefaultSampler', shuffle=True),
+    dataset=dict(type='VideoDataset', ann_file='train.txt',
+                 data_root={motion!r}, data_prefix=dict(video={motion!r}),
+                 pipeline=pipeline))
+val_dataloader = dict(
+    batch_size=4, num_workers=0,
+    sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(type='VideoDataset', ann_file='val.txt',
+                 data_root={motion!r}, data_prefix=dict(video={motion!r}),
+                 pipeline=pipeline, test_mode=True))
+test_dataloader = val_dataloader
+val_evaluator = test_evaluator = dict(type='AccMetric')
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=1)
+val_cfg = dict(type='ValLoop')
+test_cfg = dict(type='TestLoop')
+optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.01))
+'''
+
+
+def test_a_users_config_needs_nothing_but_our_import(motion_dir, tmp_path):
+    (tmp_path / 'mine.py').write_text(
+        CONFIG.replace('{motion!r}', repr(str(motion_dir))))
+
+    def run(tool, *args):
+        done = subprocess.run(
+            [sys.executable, UPSTREAM / tool, 'mine.py', *args,
+             '--work-dir', 'work'],
+            cwd=tmp_path,
+            env={**os.environ, 'OMP_NUM_THREADS': '1',
+                 'PYTHONPATH': str(ROOT)},
+            capture_output=True,
+            text=True)
+        assert done.returncode == 0, done.stderr
+
+    run('train.py', '--seed', '0')
+    run('test.py', 'work/epoch_1.pth')
+    val, test = (json.loads(path.read_text().splitlines()[-1])
+                 for path in (*tmp_path.glob('work/*/vis_data/scalars.json'),
+                              *tmp_path.glob('work/*/*.json'))
+                 if 'acc/top1' in path.read_text())
+    for key in ('acc/top1', 'acc/top5', 'acc/mean1'):
+        assert val[key] == test[key]
+    assert torch.load(tmp_path / 'work/epoch_1.pth')['meta']['iter'] == 4
