@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Reading checkpoints safely, and loading them strictly."""
-import pickle
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import torch
 from mmengine.runner.checkpoint import CheckpointLoader
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -41,19 +39,17 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         checkpoint = CheckpointLoader.load_checkpoint(path, 'cpu', 'silent')
     except FileNotFoundError:
         raise FileNotFoundError(f'no checkpoint file {path}') from None
-    except pickle.UnpicklingError as error:
-        names = re.findall(r'GLOBAL (\S+)', str(error))
+    except Exception as error:
+        # A file of another kind can fail in any way.
+        names = re.findall(r'Unsupported global: GLOBAL (\S+)', str(error))
         if not names:
-            raise ValueError(f'{path} is not a checkpoint: {_brief(error)}'
-                             ) from error
+            raise ValueError(
+                f'{path} is not a checkpoint: {_brief(error)}') from error
         raise ValueError(
-            f'{path} is refused: loading it would call {", ".join(names)}. If '
-            'you trust it, load it with the program that wrote it and save '
-            "its tensors alone: torch.save(checkpoint['state_dict'], FILE)"
+            f'{path} is refused: loading it would call {names[0]}. If you '
+            'trust it, load it with the program that wrote it and save its '
+            "tensors alone: torch.save(checkpoint['state_dict'], FILE)"
         ) from error
-    except (RuntimeError, EOFError, SafetensorError) as error:
-        raise ValueError(
-            f'{path} is not a checkpoint: {_brief(error)}') from error
     if not isinstance(checkpoint, Mapping):
         raise ValueError(f'{path} is not a checkpoint: it holds a '
                          f'{type(checkpoint).__name__}')

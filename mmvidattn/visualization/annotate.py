@@ -8,7 +8,7 @@ import decord
 import numpy as np
 
 # At this width a caption is readable; smaller frames are enlarged.
-MIN_WIDTH = 384
+MIN_WIDTH = 480
 LINE_HEIGHT = 24
 SHEET_FRAMES = 8
 SHEET_COLUMNS = 4
@@ -21,8 +21,10 @@ OUTPUTS = ('.mp4', *PICTURES)
 def _caption(lines: Sequence[str], width: int) -> np.ndarray:
     bar = np.full((LINE_HEIGHT * len(lines) + 8, width, 3), 24, np.uint8)
     font = cv2.FONT_HERSHEY_SIMPLEX
-    longest = max(cv2.getTextSize(s, font, 1, 1)[0][0] for s in lines)
-    scale = min(0.6, (width - 16) / max(longest, 1))
+    scale = 0.6
+    while max(cv2.getTextSize(line, font, scale, 1)[0][0]
+              for line in lines) > width - 16:
+        scale *= 0.9
     for i, line in enumerate(lines):
         cv2.putText(bar, line, (8, LINE_HEIGHT * (i + 1) - 4), font, scale,
                     (255, 255, 255), 1, cv2.LINE_AA)

@@ -96,14 +96,26 @@ def count_as_released(model: nn.Module, clips: torch.Tensor) -> Complexity:
     return result
 
 
-def row(name: str, count: Complexity, views: int) -> dict:
-    return dict(
-        counted=name,
-        params=count.params,
-        macs_per_view=count.macs,
-        flops_per_view=count.flops,
-        macs_per_video=count.macs * views,
-        flops_per_video=count.flops * views)
+def rows_of(ours: Complexity, released: Complexity | None,
+            views: int) -> list[dict]:
+    """A row a way of counting; the authors do not count FLOPs."""
+    rows = [
+        dict(
+            counted='what is computed',
+            params=ours.params,
+            macs_per_view=ours.macs,
+            macs_per_video=ours.macs * views,
+            flops_per_view=ours.flops,
+            flops_per_video=ours.flops * views)
+    ]
+    if released is not None:
+        rows.append(
+            dict(
+                counted='as the released code counts',
+                params=released.params,
+                macs_per_view=released.macs,
+                macs_per_video=released.macs * views))
+    return rows
 
 
 def main() -> None:
@@ -133,22 +145,23 @@ def main() -> None:
         model = MODELS.build(cfg.model)
         clips = torch.empty(1, 1, 3, *shape)
     ours = count_complexity(model, clips, mode='tensor', stage='head')
-    rows = [row('what is computed', ours, views)]
-    if isinstance(model.backbone, LinearVideoTransformer):
-        rows.append(
-            row('as the released code counts', count_as_released(model, clips),
-                views))
+    released = count_as_released(model, clips) if isinstance(
+        model.backbone, LinearVideoTransformer) else None
+    rows = rows_of(ours, released, views)
 
     print(f'{args.config}: view {"x".join(map(str, shape))}, {views} views '
           'a video')
-    print(f'{"":28} {"params M":>9} {"GMACs/view":>11} {"GFLOPs/view":>12} '
-          f'{"GMACs/video":>12} {"GFLOPs/video":>13}')
+    units = dict(
+        params=('params M', 1e6, 3),
+        macs_per_view=('GMACs/view', 1e9, 2),
+        macs_per_video=('GMACs/video', 1e9, 2),
+        flops_per_view=('GFLOPs/view', 1e9, 2),
+        flops_per_video=('GFLOPs/video', 1e9, 2))
+    print(f'{"":28}' + ''.join(f'{name:>13}' for name, _, _ in units.values()))
     for r in rows:
-        print(f'{r["counted"]:28} {r["params"] / 1e6:9.3f} '
-              f'{r["macs_per_view"] / 1e9:11.2f} '
-              f'{r["flops_per_view"] / 1e9:12.2f} '
-              f'{r["macs_per_video"] / 1e9:12.2f} '
-              f'{r["flops_per_video"] / 1e9:13.2f}')
+        print(f'{r["counted"]:28}' + ''.join(
+            f'{r[key] / unit:13.{digits}f}' if key in r else f'{"":13}'
+            for key, (_, unit, digits) in units.items()))
     print("The papers' \"GFLOPs\" are multiply-accumulates (GMACs); a FLOP "
           'here is one floating-point operation, elementwise work included.')
     for op, calls in ours.uncounted.items():

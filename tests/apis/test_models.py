@@ -1,0 +1,123 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from pathlib import Path
+
+import pytest
+import torch
+from mmaction.models import Recognizer3D
+
+import mmvidattn
+from mmvidattn.apis import find_config, load_config, models
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = 'linear_ff_tiny_motion'
+SMALL = {'model.backbone.num_layers': 1}
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    model = mmvidattn.get_model(NAME, cfg_options=SMALL)
+    meta = dict(dataset_meta=dict(classes=['a', 'b']))
+    torch.save(dict(state_dict=model.state_dict(), meta=meta),
+               tmp_path / 'model.pth')
+    return model, tmp_path / 'model.pth'
+
+
+def test_lists_every_config_but_the_parts():
+    names = mmvidattn.list_models()
+    stems = [path.stem for path in (ROOT / 'configs').rglob('*.py')
+             if '_base_' not in path.parts]
+    assert names == sorted(stems) and len(names) == len(set(stems))
+    assert NAME in names
+
+
+def test_lists_what_matches_a_pattern():
+    assert NAME in mmvidattn.list_models('*_motion')
+    assert mmvidattn.list_models('none*') == []
+
+
+@pytest.mark.parametrize('name', mmvidattn.list_models())
+def test_every_listed_model_builds(name):
+    cfg = load_config(name)
+    # Mixup cannot be built on the meta device.
+    cfg.model.pop('data_preprocessor')
+    models.init_default_scope('mmaction')
+    with torch.device('meta'):
+        assert models.MODELS.build(cfg.model).cls_head.num_classes > 1
+
+
+def test_finds_the_configs_of_a_wheel_first(tmp_path, monkeypatch):
+    for folder in ('wheel/linear_ff/ablations', 'wheel/_base_/models',
+                   'checkout'):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f'{Path(folder).name}.py').write_text('x = 1')
+    folders = tmp_path / 'wheel', tmp_path / 'checkout'
+    monkeypatch.setattr(models, 'CONFIG_FOLDERS', folders)
+    assert mmvidattn.list_models() == ['ablations']
+    assert find_config('ablations').parent.name == 'ablations'
+    monkeypatch.setattr(models, 'CONFIG_FOLDERS', folders[1:])
+    assert mmvidattn.list_models() == ['checkout']
+    monkeypatch.setattr(models, 'CONFIG_FOLDERS', (tmp_path / 'none', ))
+    with pytest.raises(FileNotFoundError, match='no configs in .*none'):
+        mmvidattn.list_models()
+
+
+def test_model_is_a_whole_recognizer_in_eval_mode():
+    model = mmvidattn.get_model(NAME, cfg_options=SMALL)
+    assert isinstance(model, Recognizer3D)
+    assert not any(module.training for module in model.modules())
+    assert model.cfg.model.backbone.num_layers == 1
+    clips = torch.randn(2, 3, 3, 8, 64, 64)
+    with torch.no_grad():
+        logits = model(clips, mode='tensor', stage='head')
+        first = model(clips[:1, :1], mode='tensor', stage='head')
+    assert logits.shape == (6, 8)
+    torch.testing.assert_close(logits[:1], first)
+
+
+def test_weights_are_fresh_without_a_checkpoint(capsys):
+    torch.manual_seed(0)
+    one = mmvidattn.get_model(NAME, cfg_options=SMALL)
+    two = mmvidattn.get_model(NAME, cfg_options=SMALL)
+    weights = [m.cls_head.fc_cls.weight.detach() for m in (one, two)]
+    assert not torch.equal(*weights)
+    # Of init_weights, not of nn.Linear, which draws uniformly within 1/8.
+    assert weights[0].std() == pytest.approx(0.02, rel=0.2)
+    assert capsys.readouterr().out == ''
+
+
+@pytest.mark.parametrize('name', [NAME, ROOT / f'configs/{NAME}.py'],
+                         ids=['name', 'path'])
+def test_weights_are_those_of_the_checkpoint(checkpoint, name):
+    saved, path = checkpoint
+    model = mmvidattn.get_model(name, path, cfg_options=SMALL)
+    for key, value in saved.state_dict().items():
+        assert torch.equal(model.state_dict()[key], value), key
+    assert model.dataset_meta == dict(classes=['a', 'b'])
+
+
+def test_device_is_where_the_model_goes():
+    model = mmvidattn.get_model(NAME, device='meta', cfg_options=SMALL)
+    assert {p.device.type for p in model.parameters()} == {'meta'}
+
+
+def test_checkpoint_of_another_model_is_an_error(checkpoint):
+    with pytest.raises(ValueError, match='model.pth is not of this model'):
+        mmvidattn.get_model(NAME, checkpoint[1])
+
+
+@pytest.mark.parametrize(
+    'name, kind, error',
+    [('linear_ff_tiny_motoin', ValueError,
+      "no model 'linear_ff_tiny_motoin'; did you mean linear_ff_tiny_motion"),
+     ('zzz', ValueError, "no model 'zzz'; mmvidattn.list_models"),
+     ('configs/none.py', FileNotFoundError, 'no config file configs/none.py'),
+     ('none.py', FileNotFoundError, 'no config file none.py')])
+def test_unknown_names_are_errors(name, kind, error):
+    with pytest.raises(kind, match=error):
+        mmvidattn.get_model(name)
+
+
+def test_misspelt_option_is_an_error():
+    with pytest.raises(TypeError, match="LinearVideoTransformer.*'num_layrs'"):
+        mmvidattn.get_model(
+            NAME, cfg_options={'model.backbone.num_layrs': 1})

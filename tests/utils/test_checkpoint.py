@@ -1,0 +1,171 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import argparse
+import os
+import zipfile
+
+import pytest
+import torch
+from mmengine.runner.checkpoint import CheckpointLoader
+from safetensors.torch import save_file
+from torch import nn
+
+from mmvidattn.utils.checkpoint import (
+    load_checkpoint,
+    load_state_dict_file,
+    read_checkpoint,
+    require_overlap,
+)
+
+
+class Model(nn.Module):
+    """A backbone whose table is resized as it loads, and a head."""
+
+    def __init__(self, width=4, length=3, num_classes=2):
+        super().__init__()
+        self.backbone = nn.Linear(width, width)
+        self.backbone.table = nn.Parameter(torch.zeros(length))
+        self.cls_head = nn.Linear(width, num_classes)
+        self.backbone.register_load_state_dict_pre_hook(self.resize)
+
+    @staticmethod
+    def resize(module, state_dict, prefix, *args):
+        old = state_dict.pop(f'{prefix}old_table', None)
+        table = state_dict.get(f'{prefix}table', old)
+        if table is not None:
+            state_dict[f'{prefix}table'] = torch.resize_as_(
+                table.clone(), module.table)
+
+
+def save(path, model, **others):
+    torch.save(dict(state_dict=model.state_dict(), **others), path)
+    return path
+
+
+WEIGHTS = {'a.weight': torch.arange(6.).view(2, 3), 'a.bias': torch.ones(2)}
+
+
+@pytest.mark.parametrize(
+    'wrap',
+    [dict, lambda w: dict(state_dict=w, epoch=1),
+     lambda w: dict(model=w, optimizer={}), lambda w: dict(model_state=w),
+     lambda w: {f'module.{k}': v for k, v in w.items()},
+     lambda w: dict(state_dict={f'module.{k}': v for k, v in w.items()})],
+    ids=['bare', 'state_dict', 'model', 'model_state', 'module.', 'both'])
+def test_unwraps_the_tensors(tmp_path, wrap):
+    torch.save(wrap(WEIGHTS), tmp_path / 'x.pth')
+    found = load_state_dict_file(tmp_path / 'x.pth')
+    assert list(found) == list(WEIGHTS)
+    assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
+
+
+def test_reads_safetensors_as_mmengine_does_then(tmp_path):
+    path = tmp_path / 'x.safetensors'
+    save_file(WEIGHTS, path)
+    for found in (load_state_dict_file(path),
+                  CheckpointLoader.load_checkpoint(str(path), 'cpu')):
+        assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
+
+
+@pytest.mark.parametrize('name', ['x.pth', 'x.safetensors'])
+def test_missing_file_is_named(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match=f'no checkpoint file .*{name}'
+                       ):
+        read_checkpoint(tmp_path / name)
+
+
+@pytest.mark.parametrize('name', ['x.pth', 'x.safetensors'])
+@pytest.mark.parametrize('content', [b'', b'a text', b'PK\x03\x04 cut'],
+                         ids=['empty', 'text', 'cut'])
+def test_a_file_that_is_no_checkpoint_is_named(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f'{name} is not a checkpoint'):
+        load_state_dict_file(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    'content', [[1, 2], {}, dict(epoch=1), dict(state_dict=dict(a=1))],
+    ids=str)
+def test_a_file_without_tensors_is_named(tmp_path, content):
+    torch.save(content, tmp_path / 'x.pth')
+    with pytest.raises(ValueError, match='x.pth is not a checkpoint'):
+        load_state_dict_file(tmp_path / 'x.pth')
+
+
+class Evil:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.makedirs, (str(self.path), )
+
+
+@pytest.mark.parametrize('zipped', [True, False], ids=['zip', 'legacy'])
+@pytest.mark.parametrize('kind', ['os.makedirs', 'argparse.Namespace'])
+def test_a_pickle_that_would_run_code_is_refused(tmp_path, kind, zipped):
+    path, made = tmp_path / 'x.pth', tmp_path / 'made'
+    thing = Evil(made) if kind == 'os.makedirs' else argparse.Namespace()
+    torch.save(dict(state_dict=WEIGHTS, args=thing), path,
+               _use_new_zipfile_serialization=zipped)
+    assert zipfile.is_zipfile(path) == zipped
+    with pytest.raises(ValueError, match=(
+            rf'x.pth is refused: loading it would call {kind}\..*'
+            r"torch.save\(checkpoint\['state_dict'\]")):
+        load_state_dict_file(path)
+    assert not made.exists()
+
+
+def test_loads_all_and_returns_meta(tmp_path):
+    torch.manual_seed(0)
+    saved, model = Model(), Model()
+    path = save(tmp_path / 'x.pth', saved, meta=dict(epoch=3))
+    assert load_checkpoint(model, path) == dict(epoch=3)
+    for key, value in saved.state_dict().items():
+        assert torch.equal(model.state_dict()[key], value)
+
+
+def test_hooks_of_the_model_resize_and_rename(tmp_path):
+    model = Model(length=5)
+    load_checkpoint(model, save(tmp_path / 'x.pth', Model(length=7)))
+    state = Model().state_dict()
+    state['backbone.old_table'] = torch.tensor([1., 2., 3.])
+    del state['backbone.table']
+    torch.save(state, tmp_path / 'y.pth')
+    model = Model()
+    load_checkpoint(model, tmp_path / 'y.pth')
+    assert model.backbone.table.tolist() == [1, 2, 3]
+
+
+def test_mismatch_is_told_in_one_line(tmp_path):
+    state = Model(num_classes=5).state_dict()
+    del state['backbone.bias']
+    # The hook takes this one, so that it is not at fault.
+    state['backbone.old_table'] = state.pop('backbone.table')
+    state.update({f'neck.{i}': torch.zeros(1) for i in range(4)})
+    torch.save(state, tmp_path / 'x.pth')
+    with pytest.raises(ValueError) as info:
+        load_checkpoint(Model(), tmp_path / 'x.pth')
+    assert str(info.value) == (
+        f'{tmp_path}/x.pth is not of this model, Model(Linear, Linear): 2 of '
+        'its 5 tensors match; missing 1: backbone.bias. unexpected 4: neck.0; '
+        'neck.1; neck.2; .... of another shape 2: cls_head.weight (5, 4), '
+        'expected (2, 4); cls_head.bias (5,), expected (2,)')
+
+
+def test_start_needs_something_for_the_backbone(tmp_path):
+    path = save(tmp_path / 'x.pth', Model(num_classes=5))
+    require_overlap(Model(num_classes=2), path)
+    # The bias of the head fits, the backbone does not.
+    with pytest.raises(ValueError, match=(
+            'x.pth has nothing for the backbone of Model.*it has backbone.*'
+            'expected backbone')):
+        require_overlap(Model(width=6, length=4, num_classes=5), path)
+
+
+def test_start_of_a_model_without_backbone(tmp_path):
+    path = tmp_path / 'x.pth'
+    torch.save(nn.Linear(3, 2).state_dict(), path)
+    require_overlap(nn.Linear(3, 2), path)
+    with pytest.raises(ValueError, match='x.pth has nothing for'):
+        require_overlap(nn.Linear(4, 4), path)

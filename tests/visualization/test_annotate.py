@@ -1,0 +1,79 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import cv2
+import decord
+import numpy as np
+import pytest
+
+from mmvidattn.visualization import annotate_video, write_sheet
+
+LINES = ['0.9 walk the dog', '0.1 run']
+
+
+def frames_of(num, height, width):
+    """Frames that get lighter and lighter, in red."""
+    frames = np.zeros((num, height, width, 3), np.uint8)
+    frames[..., 0] = np.linspace(50, 250, num)[:, None, None]
+    return frames
+
+
+@pytest.fixture
+def video(tmp_path):
+    """Frames of odd and small sides, as no codec writes them by itself."""
+    path = tmp_path / 'small.mp4'
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), 12,
+                             (64, 50))
+    for frame in frames_of(11, 50, 64):
+        writer.write(frame[..., ::-1])
+    writer.release()
+    return path
+
+
+@pytest.mark.parametrize('num, tiles', [(1, 1), (3, 3), (6, 8), (30, 8)])
+def test_sheet_has_frames_in_order(tmp_path, num, tiles):
+    write_sheet(tmp_path / 'new/x.png', frames_of(num, 96, 192), LINES)
+    image = cv2.imread(str(tmp_path / 'new/x.png'))
+    columns, rows = min(tiles, 4), -(-tiles // 4)
+    assert image.shape[1] == columns * 196
+    sheet = image[len(image) - rows * 100:]
+    red = [int(sheet[100 * r + 50, 196 * c + 90, 2]) for r in range(rows)
+           for c in range(columns)]
+    shown = red[:min(num, 8)]
+    assert shown[0] == 50 and shown == sorted(shown)
+    assert num == 1 or shown[-1] == 250
+    # Places without a frame are black.
+    assert set(red[num:]) <= {0}
+    assert image[:len(image) - rows * 100].max() > 200
+
+
+def test_long_lines_fit(tmp_path):
+    write_sheet(tmp_path / 'x.png', frames_of(4, 20, 20), ['W' * 200])
+    caption = cv2.imread(str(tmp_path / 'x.png'))[:32]
+    assert caption.max() > 100
+    assert (caption[:, -8:] == 24).all()
+
+
+@pytest.mark.parametrize('height, width', [(50, 64), (41, 33), (30, 801)])
+def test_video_keeps_its_frames(tmp_path, video, height, width):
+    from mmvidattn.visualization.annotate import _write_video
+    frames = frames_of(11, height, width)
+    _write_video(tmp_path / 'out.mp4', iter(frames), 12, LINES)
+    reader = decord.VideoReader(str(tmp_path / 'out.mp4'), num_threads=1)
+    found = reader.get_batch(range(len(reader))).asnumpy()
+    assert len(found) == 11 and reader.get_avg_fps() == 12
+    assert found.shape[2] == max(480, width // 2 * 2)
+    middle = found[:, -10, found.shape[2] // 2, 0].astype(int)
+    assert np.abs(middle - frames[:, 0, 0, 0]).max() < 12
+    assert found[0, :50].max() > 150
+
+
+@pytest.mark.parametrize('name', ['x.mp4', 'x.png'])
+def test_writes_by_the_suffix(tmp_path, video, name):
+    annotate_video(video, tmp_path / 'new' / name, LINES)
+    capture = cv2.VideoCapture(str(tmp_path / 'new' / name))
+    assert capture.read()[0]
+    assert capture.read()[0] == name.endswith('.mp4')
+
+
+def test_rejects_other_suffixes(tmp_path, video):
+    with pytest.raises(ValueError, match='x.gif must end with one of .mp4'):
+        annotate_video(video, tmp_path / 'x.gif', LINES)
