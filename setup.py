@@ -63,6 +63,7 @@ setup(
         'torch>=2.4',
         'numpy>=1.24',
         'opencv-python',
+        'pillow',
         'decord',
         'einops',
         'safetensors',

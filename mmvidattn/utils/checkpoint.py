@@ -41,7 +41,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         raise FileNotFoundError(f'no checkpoint file {path}') from None
     except Exception as error:
         # A file of another kind can fail in any way.
-        names = re.findall(r'Unsupported global: GLOBAL (\S+)', str(error))
+        names = re.findall(r'GLOBAL (\S+)', str(error))
         if not names:
             raise ValueError(
                 f'{path} is not a checkpoint: {_brief(error)}') from error
@@ -155,5 +155,7 @@ def _some(names: Any, separator: str = ', ') -> str:
 
 
 def _brief(error: Exception) -> str:
-    words = ' '.join(str(error).split()) or 'it is empty'
+    # torch goes on about how to load it unsafely.
+    message = str(error).split('WeightsUnpickler error:')[-1]
+    words = ' '.join(message.split()) or 'it is empty'
     return f'{type(error).__name__}: {words[:200]}'
