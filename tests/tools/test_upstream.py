@@ -62,7 +62,7 @@ model = dict(
         format_shape='NCTHW'))
 pipeline = [
     dict(type='DecordInit'),
-    dict(type='UniformSample', clip_len=4),
+    dict(type='UniformSample', clip_len=4, test_mode=True),
     dict(type='DecordDecode'),
     dict(type='Resize', scale=(32, 32), keep_ratio=False),
     dict(type='FormatShape', input_format='NCTHW'),
