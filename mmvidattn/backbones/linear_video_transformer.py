@@ -126,6 +126,10 @@ class LinearVideoTransformer(BaseModule):
         drop_path_rate: Stochastic depth of the last block; the others'
             increases linearly.
         with_cp: Recompute each block in the backward pass, to save memory.
+        init_std: Standard deviation of the linear layers' initialisation.
+            0.02 suits some 500 channels; narrow models learn faster from
+            ``embed_dims ** -0.5``.
+        embed_init_std: Likewise of the temporal and the position table.
         init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
             the tensors of FILE that match in name and shape, such as a 2D
             ImageNet ViT through ``tools/convert.py vit_timm``, and prints
@@ -160,6 +164,8 @@ class LinearVideoTransformer(BaseModule):
                  drop_rate: float = 0.,
                  drop_path_rate: float = 0.,
                  with_cp: bool = False,
+                 init_std: float = 0.02,
+                 embed_init_std: float = 0.,
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
         for name, value, allowed in (('pattern', pattern, PATTERNS),
@@ -171,6 +177,8 @@ class LinearVideoTransformer(BaseModule):
                     f'{name} must be one of {allowed}, got {value!r}')
         self.num_frames = num_frames
         self.num_layers = num_layers
+        self.init_std = init_std
+        self.embed_init_std = embed_init_std
         self.with_cp = with_cp
         self.patch_embed = PatchEmbed(in_channels, embed_dims, patch_size,
                                       patch_stride, patch_padding,
@@ -257,12 +265,16 @@ class LinearVideoTransformer(BaseModule):
     def init_weights(self) -> None:
         """Initialise as the released code does, then from ``init_cfg``.
 
-        Linear: truncated normal of std 0.02, zero bias. Convolution: normal
-        of variance 2 / fan-out, zero bias.
+        Linear: truncated normal of ``init_std``, zero bias. Convolution:
+        normal of variance 2 / fan-out, zero bias. Tables: normal of
+        ``embed_init_std``, zero in the released code.
         """
+        for table in (self.temporal_embed, self.pos_embed):
+            if table is not None:
+                nn.init.normal_(table, std=self.embed_init_std)
         for module in self.modules():
             if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
+                nn.init.trunc_normal_(module.weight, std=self.init_std)
             elif isinstance(module, nn.Conv2d):
                 fan_out = module.weight[:, 0].numel() / module.groups
                 nn.init.normal_(module.weight, std=math.sqrt(2 / fan_out))

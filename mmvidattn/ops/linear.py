@@ -34,6 +34,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def _through_onednn(x: Tensor, weight: Tensor) -> bool:
     return (_ONEDNN and not torch.compiler.is_compiling()
             and x.device.type == 'cpu' and x.dtype == torch.float32
-            and x.numel() >= 64 * x.shape[-1] and min(weight.shape) >= 32
+            # With one thread torch's own, slow convolution would run.
+            and torch.get_num_threads() > 1 and x.numel() >= 64 * x.shape[-1]
+            and min(weight.shape) >= 32
             and not torch.is_autocast_enabled('cpu')
             and not torch.onnx.is_in_onnx_export())
