@@ -9,22 +9,23 @@ _base_ = [
 model = dict(
     backbone=dict(
         num_frames=8,
+        patch_frames=3,
         patch_stride=12,
         patch_padding=4,
         embed_dims=96,
-        num_layers=3,
+        num_layers=2,
         num_heads=6,
         init_std=0.1,
-        embed_init_std=0.5),
+        embed_init_std=0.3),
     cls_head=dict(
         num_classes=8, in_channels=96, hidden_dims=96, dropout_ratio=0.1))
 
 optim_wrapper = dict(
     type='OptimWrapper',
-    optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05),
+    optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05),
     clip_grad=dict(max_norm=1.0))
 param_scheduler = [
-    dict(type='LinearLR', start_factor=0.05, by_epoch=False, begin=0, end=80),
+    dict(type='LinearLR', start_factor=0.05, by_epoch=False, begin=0, end=20),
     dict(
         type='CosineAnnealingLR',
         T_max=10,
@@ -37,6 +38,5 @@ param_scheduler = [
 train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=10, val_interval=2)
 val_cfg = dict(type='ValLoop')
 test_cfg = dict(type='TestLoop')
-auto_scale_lr = dict(enable=False, base_batch_size=8)
-train_dataloader = dict(batch_size=8)
+auto_scale_lr = dict(enable=False, base_batch_size=16)
 randomness = dict(seed=0)

@@ -29,18 +29,31 @@ PLACEMENTS = ('complementary', 'both')
 class PatchEmbed(nn.Module):
     """Frames to patches: a strided convolution, then LayerNorm."""
 
-    def __init__(self, in_channels: int, embed_dims: int, patch_size: int,
-                 stride: int, padding: int, with_norm: bool) -> None:
+    def __init__(self, in_channels: int, embed_dims: int, patch_frames: int,
+                 patch_size: int, stride: int, padding: int,
+                 with_norm: bool) -> None:
         super().__init__()
-        self.projection = nn.Conv2d(
-            in_channels, embed_dims, patch_size, stride, padding)
+        if patch_frames % 2 == 0:
+            raise ValueError(
+                f'patch_frames must be an odd number, got {patch_frames}')
+        if patch_frames == 1:
+            self.projection = nn.Conv2d(in_channels, embed_dims, patch_size,
+                                        stride, padding)
+        else:
+            self.projection = nn.Conv3d(
+                in_channels,
+                embed_dims, (patch_frames, patch_size, patch_size),
+                (1, stride, stride), (patch_frames // 2, padding, padding))
         self.norm = nn.LayerNorm(embed_dims) if with_norm else None
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, T, H, W] to [B, T, H', W', D]."""
-        B, _, T = x.shape[:3]
-        x = self.projection(x.transpose(1, 2).flatten(0, 1))
-        x = x.permute(0, 2, 3, 1).unflatten(0, (B, T))
+        if isinstance(self.projection, nn.Conv3d):
+            x = self.projection(x).permute(0, 2, 3, 4, 1)
+        else:
+            B, _, T = x.shape[:3]
+            x = self.projection(x.transpose(1, 2).flatten(0, 1))
+            x = x.permute(0, 2, 3, 1).unflatten(0, (B, T))
         return x.contiguous() if self.norm is None else self.norm(x)
 
 
@@ -96,6 +109,9 @@ class LinearVideoTransformer(BaseModule):
             needed only for the position table of ``with_pos_embed``; without
             one the model takes any resolution.
         in_channels: Channels of a frame.
+        patch_frames: Frames of a patch, an odd number. There is a patch for
+            each frame; those of more than one overlap. (The released code has
+            the option of 3; no published configuration uses it.)
         patch_size: Side of a patch.
         patch_stride: Distance of neighbouring patches.
         patch_padding: Zeros around the frame.
@@ -140,6 +156,7 @@ class LinearVideoTransformer(BaseModule):
                  num_frames: int = 16,
                  img_size: int | tuple[int, int] = 224,
                  in_channels: int = 3,
+                 patch_frames: int = 1,
                  patch_size: int = 16,
                  patch_stride: int = 14,
                  patch_padding: int = 8,
@@ -180,8 +197,8 @@ class LinearVideoTransformer(BaseModule):
         self.init_std = init_std
         self.embed_init_std = embed_init_std
         self.with_cp = with_cp
-        self.patch_embed = PatchEmbed(in_channels, embed_dims, patch_size,
-                                      patch_stride, patch_padding,
+        self.patch_embed = PatchEmbed(in_channels, embed_dims, patch_frames,
+                                      patch_size, patch_stride, patch_padding,
                                       with_patch_norm)
         self.temporal_embed = nn.Parameter(
             torch.zeros(1, num_frames, 1, 1, embed_dims))
@@ -232,7 +249,7 @@ class LinearVideoTransformer(BaseModule):
             raise ValueError("window_frames belongs to pattern='windowed', "
                              "got it with 'factorized'")
         self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
-        self._register_load_state_dict_pre_hook(self._resize_tables)
+        self._register_load_state_dict_pre_hook(self._fit_checkpoint)
 
     def forward(self, x: Tensor) -> Tensor:
         """Clips [B, C, T, H, W] to token features [B, D, T, H', W'].
@@ -275,7 +292,7 @@ class LinearVideoTransformer(BaseModule):
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.trunc_normal_(module.weight, std=self.init_std)
-            elif isinstance(module, nn.Conv2d):
+            elif isinstance(module, (nn.Conv2d, nn.Conv3d)):
                 fan_out = module.weight[:, 0].numel() / module.groups
                 nn.init.normal_(module.weight, std=math.sqrt(2 / fan_out))
             elif not isinstance(module, nn.LayerNorm):
@@ -294,7 +311,7 @@ class LinearVideoTransformer(BaseModule):
             key.removeprefix(prefix): value
             for key, value in load_state_dict_file(path).items()
         }
-        self._resize_tables(state_dict, '')
+        self._fit_checkpoint(state_dict, '')
         print_log(load_matching(self, state_dict, path), 'current')
 
     def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
@@ -305,8 +322,8 @@ class LinearVideoTransformer(BaseModule):
             return int(name.split('.')[1]) + 1, num_depths
         return (num_depths - 1 if name.startswith('norm.') else 0), num_depths
 
-    def _resize_tables(self, state_dict: dict, prefix: str, *args) -> None:
-        """Fit the tables of a checkpoint to this clip's length and grid."""
+    def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
+        """Fit a checkpoint to this model's clip length, grid and patches."""
         # The released table is read cyclically, so more frames repeat it.
         cyclic = state_dict.pop(f'{prefix}cyclic_temporal_embed', None)
         key = f'{prefix}temporal_embed'
@@ -321,6 +338,15 @@ class LinearVideoTransformer(BaseModule):
                 size=self.num_frames,
                 mode='linear').transpose(1, 2).reshape(
                     1, self.num_frames, 1, 1, -1).to(table.dtype)
+        # The patches of an image model become the middle frame of ours.
+        key = f'{prefix}patch_embed.projection.weight'
+        kernel = state_dict.get(key)
+        projection = self.patch_embed.projection
+        if kernel is not None and kernel.dim() == 4 and isinstance(
+                projection, nn.Conv3d):
+            around = projection.kernel_size[0] // 2
+            state_dict[key] = F.pad(
+                kernel.unsqueeze(2), (0, 0, 0, 0, around, around))
         key = f'{prefix}pos_embed'
         table = state_dict.get(key)
         if table is not None and self.pos_embed is not None and \

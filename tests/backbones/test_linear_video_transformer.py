@@ -36,6 +36,7 @@ VARIANTS = {
     'separate': dict(fixation=dict(mode='separate')),
     'no-shift': dict(temporal_shift=None, spatial_shift=None),
     'no-qkv-bias': dict(qkv_bias=False),
+    'patches-of-3-frames': dict(patch_frames=3),
     'dropout': dict(drop_rate=.1, drop_path_rate=.1),
 }
 
@@ -120,6 +121,7 @@ def test_rejects_frames_that_the_position_table_does_not_fit():
     (dict(order='random'), "'time_space', 'space_time'.*'random'"),
     (dict(shift_placement='q'), "'complementary', 'both'.*'q'"),
     (dict(window_frames=2), 'window_frames'),
+    (dict(patch_frames=2), 'patch_frames must be an odd number, got 2'),
     (dict(pattern='windowed'), 'window_frames'),
     (dict(fixation=dict(mode='x')), "'separate', 'cooperative'.*'x'"),
     (dict(temporal_shift=dict(mode='x', divisor=4)), "'tsm'.*'x'"),
@@ -168,6 +170,13 @@ def test_position_table_of_another_grid_is_resized_on_load():
         state['pos_embed'][0].permute(0, 3, 1, 2), (4, 6), mode='bicubic')
     assert torch.allclose(wide.pos_embed[0].permute(0, 3, 1, 2), want)
     wide(torch.randn(1, 3, 4, 64, 96))
+
+
+def test_patches_of_one_frame_become_the_middle_of_three():
+    one, three = _build(), _build(patch_frames=3)
+    three.load_state_dict(one.state_dict())
+    x = torch.randn(1, 3, 4, 64, 64)
+    assert torch.allclose(one(x), three(x), atol=1e-5)
 
 
 def test_starts_from_an_image_vit_and_reports_what_matched(tmp_path, monkeypatch):

@@ -74,7 +74,7 @@ def count_as_released(model: nn.Module, clips: torch.Tensor) -> Complexity:
     def count(module: nn.Module, inputs: tuple, out) -> None:
         if isinstance(module, nn.Linear):
             add(out.numel() * module.in_features)
-        elif isinstance(module, nn.Conv2d):
+        elif isinstance(module, (nn.Conv2d, nn.Conv3d)):
             add(out.numel() * module.weight[0].numel())
         elif isinstance(module, nn.LayerNorm):
             add(5 * out.numel())
