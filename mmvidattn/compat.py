@@ -8,6 +8,7 @@ mmaction2's own tools are healed as well once a config imports this package.
 """
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib
 import importlib.util
@@ -55,14 +56,16 @@ def quiet_warnings() -> None:
 
     They are about upstream's own calls: ``torch.cuda.amp.GradScaler`` and
     DDP's ``broadcast_buffers`` (deprecated in torch), ``pkg_resources``
-    (deprecated in setuptools, mmengine imports it; open-mmlab/mmcv#3325) and
-    the missing CUDA operator of mmcv-lite. They can go with an mmengine that
+    (deprecated in setuptools, mmengine imports it; open-mmlab/mmcv#3325), the
+    missing CUDA operator of mmcv-lite, and the strides that torch itself gives
+    to the gradient of a depth-wise convolution under DDP. They can go with an mmengine that
     stopped calling these, respectively with mmcv-lite.
     """
     for message in (r'`torch\.cuda\.amp\.GradScaler\(args\.\.\.\)` is depr',
                     r'`broadcast_buffers` is deprecated',
                     r'pkg_resources is deprecated as an API',
                     r'Deprecated call to `pkg_resources\.declare_namespace',
+                    r'Grad strides do not match bucket view strides',
                     r'Fail to import ``MultiScaleDeformableAttention``'):
         warnings.filterwarnings('ignore', message=message)
 
@@ -342,10 +345,15 @@ def launch_on_cpu() -> None:
         if torch.cuda.is_available():
             torch.cuda.set_device(device)
 
+    def leave() -> None:
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+
     def init_dist(original, backend, *args, **kwargs):
         if backend == 'nccl' and _on_cpu():
             backend = 'gloo'
-        return original(backend, *args, **kwargs)
+        original(backend, *args, **kwargs)
+        atexit.register(leave)
 
     def init_ddp(original, self, module, *args, **kwargs):
         if all(p.device.type == 'cpu' for p in module.parameters()):
