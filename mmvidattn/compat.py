@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import importlib
 import importlib.util
 import math
@@ -348,6 +349,7 @@ def launch_on_cpu() -> None:
     def leave() -> None:
         if torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
+            gc.collect()
 
     def init_dist(original, backend, *args, **kwargs):
         if backend == 'nccl' and _on_cpu():

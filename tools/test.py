@@ -15,6 +15,7 @@ import mmvidattn  # noqa: E402, F401, I001  isort: skip
 from mmvidattn.apis.runner import (  # noqa: E402
     add_runner_arguments,
     build_runner,
+    leave,
     load_runner_config,
     one_line_errors,
 )
@@ -80,6 +81,7 @@ def main() -> None:
                 interval=args.interval,
                 wait_time=args.wait_time))
     runner.test()
+    leave()
 
 
 if __name__ == '__main__':

@@ -17,6 +17,7 @@ from mmengine.config import Config  # noqa: E402
 from mmvidattn.apis.runner import (  # noqa: E402
     add_runner_arguments,
     build_runner,
+    leave,
     load_runner_config,
     one_line_errors,
 )
@@ -90,6 +91,7 @@ def main() -> None:
         # Builds the training set, and so checks it.
         runner.train_loop  # noqa: B018
     runner.train()
+    leave()
 
 
 if __name__ == '__main__':

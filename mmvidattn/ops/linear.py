@@ -4,7 +4,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-
 _ONEDNN = torch.backends.mkldnn.is_available()
 
 
