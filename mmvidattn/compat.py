@@ -59,8 +59,8 @@ def quiet_warnings() -> None:
     DDP's ``broadcast_buffers`` (deprecated in torch), ``pkg_resources``
     (deprecated in setuptools, mmengine imports it; open-mmlab/mmcv#3325), the
     missing CUDA operator of mmcv-lite, and the strides that torch itself gives
-    to the gradient of a depth-wise convolution under DDP. They can go with an mmengine that
-    stopped calling these, respectively with mmcv-lite.
+    to the gradient of a depth-wise convolution under DDP. They can go with an
+    mmengine that stopped calling these, respectively with mmcv-lite.
     """
     for message in (r'`torch\.cuda\.amp\.GradScaler\(args\.\.\.\)` is depr',
                     r'`broadcast_buffers` is deprecated',

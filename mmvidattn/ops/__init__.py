@@ -9,6 +9,6 @@ from .softmax_attention import softmax_attention
 
 __all__ = [
     'AGGREGATES', 'FEATURE_MAPS', 'cheaper_order', 'feature_map',
-    'fixation_ratio', 'linear', 'linear_attention', 'neighbour_shift', 'shift_plan',
-    'softmax_attention'
+    'fixation_ratio', 'linear', 'linear_attention', 'neighbour_shift',
+    'shift_plan', 'softmax_attention'
 ]

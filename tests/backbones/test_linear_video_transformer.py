@@ -179,7 +179,8 @@ def test_patches_of_one_frame_become_the_middle_of_three():
     assert torch.allclose(one(x), three(x), atol=1e-5)
 
 
-def test_starts_from_an_image_vit_and_reports_what_matched(tmp_path, monkeypatch):
+def test_starts_from_an_image_vit_and_reports_what_matched(
+        tmp_path, monkeypatch):
     vit = dict(cls_token=torch.randn(1, 1, 32), pos_embed=torch.randn(
         1, 17, 32))
     vit['patch_embed.proj.weight'] = torch.randn(32, 3, 16, 16)

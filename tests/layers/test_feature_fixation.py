@@ -40,7 +40,8 @@ def test_matches_equations_4_and_5(mode, inputs, shared, aggregate):
 
 def test_shared_gate_has_the_fewer_parameters():
     def count(**kwargs):
-        return sum(p.numel() for p in FeatureFixation(64, **kwargs).parameters())
+        module = FeatureFixation(64, **kwargs)
+        return sum(p.numel() for p in module.parameters())
 
     assert count() == 64 * 192 + 64
     assert count(shared=False) == 2 * count()
