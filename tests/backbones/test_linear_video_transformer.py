@@ -273,3 +273,39 @@ def test_golden_released_model(golden, case):
     for name, tap in g['taps'].items():
         got = taps[name].flatten(0, 1).flatten(1, 2)
         assert (got - tap).norm() < 1e-5 * tap.norm()
+
+
+def test_checkpointing_computes_each_block_again():
+    model, calls = _build(with_cp=True), []
+    model.blocks[1].mlp_norm.register_forward_hook(
+        lambda *args: calls.append(1))
+    model(torch.randn(1, 3, 4, 64, 64)).sum().backward()
+    assert len(calls) == 2
+
+
+def test_stochastic_depth_grows_with_the_block():
+    model = _build(num_layers=3, drop_path_rate=0.2)
+    rates = [block.drop_path.drop_prob for block in model.blocks]
+    assert rates == pytest.approx([0, 0.1, 0.2])
+
+
+def test_dropout_acts_twice_in_the_mlp():
+    mlp, calls = _build(drop_rate=0.5).blocks[0].mlp, []
+    mlp.dropout.register_forward_hook(lambda *args: calls.append(1))
+    mlp(torch.randn(1, 4, 3, 3, 32))
+    assert len(calls) == 2 and mlp.dropout.p == 0.5
+
+
+def test_initialisation_has_the_documented_spread():
+    model = LinearVideoTransformer(
+        num_frames=16, embed_dims=128, num_layers=1, num_heads=2,
+        init_std=0.1, embed_init_std=0.3)
+    model.init_weights()
+    block = model.blocks[0]
+    for tensor, std in ((block.spatial_attn.qkv.weight, 0.1),
+                        (model.temporal_embed, 0.3),
+                        (model.patch_embed.projection.weight,
+                         (2 / (128 * 16 * 16))**0.5),
+                        (block.mlp.dwconv.weight, (2 / 9)**0.5)):
+        assert tensor.std().item() == pytest.approx(std, rel=0.1)
+    assert block.mlp.fc1.bias.abs().max() == 0

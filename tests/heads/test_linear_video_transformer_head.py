@@ -42,3 +42,11 @@ def test_dropout_acts_in_training_only():
     assert torch.equal(head(x), head(x))
     head.train()
     assert not torch.equal(head(x), head(x))
+
+
+def test_initialisation_has_the_documented_spread():
+    head = LinearVideoTransformerHead(400, 512)
+    head.init_weights()
+    for fc in (head.fc_hidden, head.fc_cls):
+        assert abs(fc.weight.std().item() - 0.02) < 0.002
+        assert fc.bias.abs().max() == 0

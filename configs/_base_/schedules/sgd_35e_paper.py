@@ -3,20 +3,5 @@
 _base_ = 'sgd_35e.py'
 
 optim_wrapper = dict(optimizer=dict(lr=0.035, weight_decay=4e-4))
-param_scheduler = [
-    dict(
-        type='LinearLR',
-        start_factor=0.003 / 0.035,
-        by_epoch=True,
-        begin=0,
-        end=5,
-        convert_to_iter_based=True),
-    dict(
-        type='CosineAnnealingLR',
-        T_max=30,
-        eta_min=0,
-        by_epoch=True,
-        begin=5,
-        end=35,
-        convert_to_iter_based=True)
-]
+param_scheduler = _base_.param_scheduler
+param_scheduler[0].update(start_factor=0.003 / 0.035)
