@@ -106,8 +106,8 @@ class LinearVideoTransformer(BaseModule):
     Args:
         num_frames: Frames T of a clip.
         img_size: Height and width of a frame, or one number for both. It is
-            needed only for the position table of ``with_pos_embed``; without
-            one the model takes any resolution.
+            needed only for tables (of ``with_pos_embed``, of Linformer);
+            without one the model takes any resolution.
         in_channels: Channels of a frame.
         patch_frames: Frames of a patch, an odd number. There is a patch for
             each frame; those of more than one overlap. (The released code has
@@ -202,12 +202,12 @@ class LinearVideoTransformer(BaseModule):
                                       with_patch_norm)
         self.temporal_embed = nn.Parameter(
             torch.zeros(1, num_frames, 1, 1, embed_dims))
+        height, width = (img_size, img_size) if isinstance(
+            img_size, int) else img_size
+        grid = [(side + 2 * patch_padding - patch_size) // patch_stride + 1
+                for side in (height, width)]
         self.pos_embed = None
         if with_pos_embed:
-            height, width = (img_size, img_size) if isinstance(
-                img_size, int) else img_size
-            grid = [(side + 2 * patch_padding - patch_size) // patch_stride + 1
-                    for side in (height, width)]
             self.pos_embed = nn.Parameter(
                 torch.zeros(1, 1, *grid, embed_dims))
 
@@ -216,6 +216,7 @@ class LinearVideoTransformer(BaseModule):
             embed_dims,
             num_heads,
             attention,
+            (num_frames, *grid),
             fixation=fixation,
             qkv_bias=qkv_bias,
             dropout=drop_rate)

@@ -4,14 +4,20 @@ from torch import Tensor, nn
 
 from ..ops import FEATURE_MAPS, feature_map, linear_attention
 from ..ops.linear_attention import ORDERS
+from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
-class LinearAttention(nn.Module):
+class LinearAttention(BaseAttention):
     """Kernelised attention for :class:`VideoSelfAttention`, no parameters.
+
+    With ``kernel='elu+1'`` and no offset it is the `Linear Transformer
+    <https://arxiv.org/abs/2006.16236>`_.
 
     Args:
         head_dims: Width D of a head.
+        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
+        seq_shape: Likewise.
         kernel: Feature map of queries and keys: 'relu', 'elu+1', 'sigmoid'
             or 'identity'.
         offset: Added to the mapped queries and keys; 'auto' is
@@ -24,12 +30,14 @@ class LinearAttention(nn.Module):
 
     def __init__(self,
                  head_dims: int,
+                 num_heads: int,
+                 seq_shape: tuple[int, ...],
                  kernel: str = 'relu',
                  offset: float | str = 0.,
                  order: str = 'auto',
                  dropout: float = 0.,
                  eps: float = 1e-6) -> None:
-        super().__init__()
+        super().__init__(head_dims, num_heads, seq_shape)
         if kernel not in FEATURE_MAPS:
             raise ValueError(
                 f'kernel must be one of {FEATURE_MAPS}, got {kernel!r}')
@@ -42,11 +50,11 @@ class LinearAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def feature_map(self, x: Tensor) -> Tensor:
-        """Map queries or keys, before fixation and :meth:`forward`."""
         return feature_map(x, self.kernel, self.offset)
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """[*, N, G, D], [*, M, G, D], [*, M, G, D] to [*, N, G, D]."""
+    def forward(self, q: Tensor, k: Tensor, v: Tensor,
+                query_shape: tuple[int, ...],
+                key_shape: tuple[int, ...]) -> Tensor:
         return linear_attention(
             self.dropout(q),
             self.dropout(k),

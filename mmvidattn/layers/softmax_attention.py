@@ -1,28 +1,32 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from mmaction.registry import MODELS
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..ops import softmax_attention
+from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
-class SoftmaxAttention(nn.Module):
+class SoftmaxAttention(BaseAttention):
     """Softmax attention for :class:`VideoSelfAttention`: the baseline.
 
     Args:
         head_dims: Width D of a head.
+        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
+        seq_shape: Likewise.
         dropout: Dropout of the attention weights.
     """
 
-    def __init__(self, head_dims: int, dropout: float = 0.) -> None:
-        super().__init__()
+    def __init__(self,
+                 head_dims: int,
+                 num_heads: int,
+                 seq_shape: tuple[int, ...],
+                 dropout: float = 0.) -> None:
+        super().__init__(head_dims, num_heads, seq_shape)
         self.dropout = dropout
 
-    def feature_map(self, x: Tensor) -> Tensor:
-        """Softmax needs no map of queries and keys."""
-        return x
-
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """[*, N, G, D], [*, M, G, D], [*, M, G, D] to [*, N, G, D]."""
+    def forward(self, q: Tensor, k: Tensor, v: Tensor,
+                query_shape: tuple[int, ...],
+                key_shape: tuple[int, ...]) -> Tensor:
         return softmax_attention(
             q, k, v, dropout_p=self.dropout if self.training else 0.)

@@ -23,8 +23,11 @@ class VideoSelfAttention(nn.Module):
     Args:
         embed_dims: Channels C.
         num_heads: Heads G.
-        attention: Config of the attention: ``dict(type='LinearAttention')``,
-            ``dict(type='SoftmaxAttention')``, ...
+        attention: Config of the attention, a :class:`BaseAttention`:
+            ``dict(type='LinearAttention')``, ``'SoftmaxAttention'``, ...
+        grid_shape: Frames, rows and columns (T, H, W) of the tokens that the
+            model is built for; other clips fit unless the attention has
+            tables.
         pattern: Which tokens attend to each other: 'space' (those of a
             frame), 'time' (those at a place), 'joint' (all), 'window' (those
             of the ``window_frames`` frames around; at the ends of the clip
@@ -40,6 +43,7 @@ class VideoSelfAttention(nn.Module):
                  embed_dims: int,
                  num_heads: int,
                  attention: dict,
+                 grid_shape: tuple[int, int, int],
                  pattern: str = 'joint',
                  fixation: dict | None = None,
                  shifts: Sequence[dict] = (),
@@ -64,7 +68,12 @@ class VideoSelfAttention(nn.Module):
         self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
         self.shifts = nn.Sequential(
             *(NeighbourShift(embed_dims, **shift) for shift in shifts))
-        self.attention = MODELS.build(dict(head_dims=head_dims, **attention))
+        self.attention = MODELS.build(
+            dict(
+                head_dims=head_dims,
+                num_heads=num_heads,
+                seq_shape=self._shapes(grid_shape)[1],
+                **attention))
         self.fixation = None if fixation is None else FeatureFixation(
             head_dims, **fixation)
         self.proj = Linear(embed_dims, embed_dims)
@@ -96,19 +105,33 @@ class VideoSelfAttention(nn.Module):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """[B, T, H, W, G, D] each to the same."""
         B, T, H, W = q.shape[:4]
+        shapes = self._shapes((T, H, W))
         q, k, v = (x.flatten(2, 3) for x in (q, k, v))
         if self.pattern == 'space':
-            y = self.attention(q, k, v)
+            y = self.attention(q, k, v, *shapes)
         elif self.pattern == 'time':
-            y = self.attention(*(x.transpose(1, 2) for x in (q, k, v)))
-            y = y.transpose(1, 2)
+            q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+            y = self.attention(q, k, v, *shapes).transpose(1, 2)
         elif self.pattern == 'joint':
-            y = self.attention(*(x.flatten(1, 2) for x in (q, k, v)))
+            q, k, v = (x.flatten(1, 2) for x in (q, k, v))
+            y = self.attention(q, k, v, *shapes)
         else:
             frames = self._window(T, q.device)
             k, v = (x[:, frames].flatten(2, 3) for x in (k, v))
-            y = self.attention(q, k, v)
+            y = self.attention(q, k, v, *shapes)
         return y.reshape(B, T, H, W, *y.shape[-2:])
+
+    def _shapes(
+        self, grid_shape: tuple[int, int, int]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Axes of a sequence of queries and of one of keys."""
+        T, *frame = grid_shape
+        if self.pattern == 'window':
+            return tuple(frame), (self.window_frames, *frame)
+        shape = dict(
+            time=(T, ), space=tuple(frame),
+            joint=tuple(grid_shape))[self.pattern]
+        return shape, shape
 
     def _window(self, num_frames: int, device: torch.device) -> Tensor:
         """The frames that each frame attends to, [T, window_frames]."""

@@ -69,8 +69,8 @@ def test_golden_released_core(golden, case):
     G = golden('linear/golden_attn.pt')
     q, k, v = (G[name].transpose(1, 2) for name in 'qkv')
     g = G[f'lvt_core_{case}']
-    attention = SoftmaxAttention(16) if case == 'softmax' else \
-        LinearAttention(16, offset='auto')
+    attention = SoftmaxAttention(16, 3, (20, )) if case == 'softmax' else \
+        LinearAttention(16, 3, (20, ), offset='auto')
     q, k = attention.feature_map(q), attention.feature_map(k)
     if g['gates']:
         fixation = FeatureFixation(16, shared=case == 'shared').double()
@@ -79,7 +79,7 @@ def test_golden_released_core(golden, case):
             for name, value in g['gates'].items()
         })
         q, k = fixation(q, k, v)
-    y = attention(q, k, v)
+    y = attention(q, k, v, (20, ), (20, ))
     assert (y.transpose(1, 2) - g['core']).norm() < 1e-10 * g['core'].norm()
     proj = nn.Linear(48, 48).double()
     proj.load_state_dict({

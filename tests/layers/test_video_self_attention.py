@@ -12,7 +12,7 @@ GRID = (4, 3, 5)
 def _module(**kwargs):
     torch.manual_seed(0)
     kwargs.setdefault('attention', dict(type='LinearAttention', offset='auto'))
-    return VideoSelfAttention(12, 3, **kwargs).double()
+    return VideoSelfAttention(12, 3, grid_shape=GRID, **kwargs).double()
 
 
 def _neighbours(pattern, window):
@@ -127,7 +127,7 @@ def test_rejects(kwargs, message):
 
 def test_rejects_a_width_the_heads_do_not_divide():
     with pytest.raises(ValueError, match='embed_dims=10.*num_heads=3'):
-        VideoSelfAttention(10, 3, dict(type='LinearAttention'))
+        VideoSelfAttention(10, 3, dict(type='LinearAttention'), GRID)
 
 
 @pytest.mark.parametrize('kwargs, message', [

@@ -25,11 +25,11 @@ def test_layers_match_closed_formulas(device):
 def test_attention_matches_closed_formulas(device):
     def macs(attention, N, M, G=3, D=8):
         q, k = (torch.rand(2, n, G, D, device=device) for n in (N, M))
-        return count_complexity(attention, q, k, k).macs
+        return count_complexity(attention, q, k, k, (N, ), (M, )).macs
 
-    assert macs(SoftmaxAttention(8), 10, 20) == 2 * 3 * 2 * 10 * 20 * 8
-    right = LinearAttention(8, order='right')
-    left = LinearAttention(8, order='left')
+    assert macs(SoftmaxAttention(8, 3, (10, )), 10, 20) == 2 * 3 * 2 * 10 * 20 * 8
+    right = LinearAttention(8, 3, (10, ), order='right')
+    left = LinearAttention(8, 3, (10, ), order='left')
     # K^T V and Q (K^T V), and Q times the sum of K for the denominator.
     assert macs(right, 10, 20) == 2 * 3 * (30 * 8 * 8 + 10 * 8)
     assert macs(left, 10, 20) == 2 * 3 * 2 * 10 * 20 * 8

@@ -82,10 +82,10 @@ def count_as_released(model: nn.Module, clips: torch.Tensor) -> Complexity:
             gates = [g.weight.numel() for g in module.children()]
             add(inputs[0].numel() // inputs[0].shape[-1] * 2 * max(gates))
         elif isinstance(module, LinearAttention):
-            q, k, v = inputs
+            q, k, v = inputs[:3]
             add((q.numel() + k.numel()) * v.shape[-1])
         elif isinstance(module, SoftmaxAttention):
-            q, k, v = inputs
+            q, k, v = inputs[:3]
             add((q.numel() + out.numel()) * k.shape[-3])
 
     handles = [m.register_forward_hook(count) for m in model.modules()]

@@ -35,25 +35,25 @@ from torch import Tensor, nn  # noqa: E402
 from transcription import TranscribedLinearVideoTransformer  # noqa: E402
 
 from mmvidattn.backbones import LinearVideoTransformer  # noqa: E402
+from mmvidattn.layers import BaseAttention  # noqa: E402
 from mmvidattn.ops.softmax_attention import (  # noqa: E402
     naive_softmax_attention,
 )
 
 
-class ExplicitSoftmax(nn.Module):
+class ExplicitSoftmax(BaseAttention):
     """Attention for the backbone with its matrix written out."""
 
-    def feature_map(self, x: Tensor) -> Tensor:
-        return x
-
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, *shapes) -> Tensor:
         return naive_softmax_attention(q, k, v)
 
 
 def with_explicit_softmax(model: nn.Module) -> nn.Module:
     for block in model.blocks:
-        block.temporal_attn.attention = ExplicitSoftmax()
-        block.spatial_attn.attention = ExplicitSoftmax()
+        for module in (block.temporal_attn, block.spatial_attn):
+            of = module.attention
+            module.attention = ExplicitSoftmax(of.head_dims, of.num_heads,
+                                               of.seq_shape)
     return model
 
 

@@ -1,0 +1,46 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from torch import Tensor, nn
+
+
+class BaseAttention(nn.Module):
+    """An attention without its projections, for :class:`VideoSelfAttention`.
+
+    A subclass is registered in MODELS, and its name is the one word of a
+    config that puts it into a backbone.
+
+    Args:
+        head_dims: Width D of a head.
+        num_heads: Heads G.
+        seq_shape: Shape of the sequences that the model is built for, as
+            many axes as the tokens have: (T, ) in time, (H, W) in space,
+            (T, H, W) of whole clips. An attention with tables sizes them by
+            it; the others take sequences of any shape.
+    """
+
+    def __init__(self, head_dims: int, num_heads: int,
+                 seq_shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.head_dims = head_dims
+        self.num_heads = num_heads
+        self.seq_shape = tuple(seq_shape)
+
+    def feature_map(self, x: Tensor) -> Tensor:
+        """Map queries or keys [*, D], before fixation and :meth:`forward`."""
+        return x
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor,
+                query_shape: tuple[int, ...],
+                key_shape: tuple[int, ...]) -> Tensor:
+        """Attention of mapped, perhaps reweighted, queries and keys.
+
+        Args:
+            q: [*, N, G, D].
+            k: [*, M, G, D].
+            v: [*, M, G, D].
+            query_shape: The axes that N is made of, in row-major order.
+            key_shape: Those of M.
+
+        Returns:
+            [*, N, G, D].
+        """
+        raise NotImplementedError
