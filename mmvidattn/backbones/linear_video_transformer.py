@@ -5,88 +5,26 @@ Paper: *Linear Video Transformer with Feature Fixation*,
 https://arxiv.org/abs/2210.08164. Authors' code:
 https://github.com/OpenNLPLab/Linear_VideoTransformer.
 """
-import math
 from functools import partial
 
-import torch
-import torch.nn.functional as F
-import torch.utils.checkpoint as cp
 from mmaction.registry import MODELS
-from mmcv.cnn.bricks import DropPath
-from mmengine.logging import print_log
-from mmengine.model import BaseModule
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..layers import ConvMLP, VideoSelfAttention
-from ..utils.checkpoint import load_state_dict_file
-from ..utils.pretrained import load_matching
+from ..layers import (
+    ConvMLP,
+    PatchEmbed,
+    VideoSelfAttention,
+    VideoTransformerBlock,
+)
+from .base_video_transformer import BaseVideoTransformer
 
 PATTERNS = ('factorized', 'joint', 'windowed')
 ORDERS = ('time_space', 'space_time')
 PLACEMENTS = ('complementary', 'both')
 
 
-class PatchEmbed(nn.Module):
-    """Frames to patches: a strided convolution, then LayerNorm."""
-
-    def __init__(self, in_channels: int, embed_dims: int, patch_frames: int,
-                 patch_size: int, stride: int, padding: int,
-                 with_norm: bool) -> None:
-        super().__init__()
-        if patch_frames % 2 == 0:
-            raise ValueError(
-                f'patch_frames must be an odd number, got {patch_frames}')
-        if patch_frames == 1:
-            self.projection = nn.Conv2d(in_channels, embed_dims, patch_size,
-                                        stride, padding)
-        else:
-            self.projection = nn.Conv3d(
-                in_channels,
-                embed_dims, (patch_frames, patch_size, patch_size),
-                (1, stride, stride), (patch_frames // 2, padding, padding))
-        self.norm = nn.LayerNorm(embed_dims) if with_norm else None
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, C, T, H, W] to [B, T, H', W', D]."""
-        if isinstance(self.projection, nn.Conv3d):
-            x = self.projection(x).permute(0, 2, 3, 4, 1)
-        else:
-            B, _, T = x.shape[:3]
-            x = self.projection(x.transpose(1, 2).flatten(0, 1))
-            x = x.permute(0, 2, 3, 1).unflatten(0, (B, T))
-        return x.contiguous() if self.norm is None else self.norm(x)
-
-
-class LinearVideoTransformerBlock(nn.Module):
-    """Pre-norm block: one attention or two, then the MLP.
-
-    Args:
-        attentions: The attentions by name, in the order of their use.
-        mlp: The MLP.
-        embed_dims: Channels.
-        drop_path: Probability of dropping a residual branch.
-    """
-
-    def __init__(self, attentions: dict[str, nn.Module], mlp: nn.Module,
-                 embed_dims: int, drop_path: float) -> None:
-        super().__init__()
-        self.branches = (*attentions, 'mlp')
-        for name, branch in {**attentions, 'mlp': mlp}.items():
-            self.add_module(f'{name}_norm', nn.LayerNorm(embed_dims, eps=1e-6))
-            self.add_module(name, branch)
-        self.drop_path = DropPath(drop_path)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, D] to the same shape."""
-        for name in self.branches:
-            branch = getattr(self, name)
-            norm = getattr(self, f'{name}_norm')
-            x = x + self.drop_path(branch(norm(x)))
-        return x
-
-
 @MODELS.register_module()
-class LinearVideoTransformer(BaseModule):
+class LinearVideoTransformer(BaseVideoTransformer):
     """Linear video transformer with feature fixation.
 
     A PyTorch implementation of `Linear Video Transformer with Feature
@@ -184,7 +122,6 @@ class LinearVideoTransformer(BaseModule):
                  init_std: float = 0.02,
                  embed_init_std: float = 0.,
                  init_cfg: dict | None = None) -> None:
-        super().__init__(init_cfg=init_cfg)
         for name, value, allowed in (('pattern', pattern, PATTERNS),
                                      ('order', order, ORDERS),
                                      ('shift_placement', shift_placement,
@@ -192,38 +129,30 @@ class LinearVideoTransformer(BaseModule):
             if value not in allowed:
                 raise ValueError(
                     f'{name} must be one of {allowed}, got {value!r}')
-        self.num_frames = num_frames
-        self.num_layers = num_layers
-        self.init_std = init_std
-        self.embed_init_std = embed_init_std
-        self.with_cp = with_cp
-        self.patch_embed = PatchEmbed(in_channels, embed_dims, patch_frames,
-                                      patch_size, patch_stride, patch_padding,
-                                      with_patch_norm)
-        self.temporal_embed = nn.Parameter(
-            torch.zeros(1, num_frames, 1, 1, embed_dims))
-        height, width = (img_size, img_size) if isinstance(
-            img_size, int) else img_size
-        grid = [(side + 2 * patch_padding - patch_size) // patch_stride + 1
-                for side in (height, width)]
-        self.pos_embed = None
-        if with_pos_embed:
-            self.pos_embed = nn.Parameter(
-                torch.zeros(1, 1, *grid, embed_dims))
+        super().__init__(
+            PatchEmbed(in_channels, embed_dims, patch_frames, patch_size,
+                       patch_stride, patch_padding, with_patch_norm),
+            num_frames,
+            img_size,
+            embed_dims,
+            with_pos_embed=with_pos_embed,
+            with_cp=with_cp,
+            init_std=init_std,
+            embed_init_std=embed_init_std,
+            init_cfg=init_cfg)
 
         new_attention = partial(
             VideoSelfAttention,
             embed_dims,
             num_heads,
             attention,
-            (num_frames, *grid),
+            self.grid_shape,
             fixation=fixation,
             qkv_bias=qkv_bias,
             dropout=drop_rate)
         in_time = [] if temporal_shift is None else [temporal_shift]
         in_space = [] if spatial_shift is None else [spatial_shift]
         both = in_time + in_space
-        self.blocks = nn.ModuleList()
         for i in range(num_layers):
             if pattern == 'factorized':
                 apart = shift_placement == 'complementary'
@@ -241,7 +170,7 @@ class LinearVideoTransformer(BaseModule):
                         shifts=both,
                         window_frames=window_frames))
             self.blocks.append(
-                LinearVideoTransformerBlock(
+                VideoTransformerBlock(
                     attentions,
                     ConvMLP(embed_dims, int(mlp_ratio * embed_dims),
                             with_dwconv, drop_rate), embed_dims,
@@ -249,8 +178,6 @@ class LinearVideoTransformer(BaseModule):
         if pattern == 'factorized' and window_frames is not None:
             raise ValueError("window_frames belongs to pattern='windowed', "
                              "got it with 'factorized'")
-        self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
-        self._register_load_state_dict_pre_hook(self._fit_checkpoint)
 
     def forward(self, x: Tensor) -> Tensor:
         """Clips [B, C, T, H, W] to token features [B, D, T, H', W'].
@@ -259,101 +186,5 @@ class LinearVideoTransformer(BaseModule):
             ValueError: If the clips have not ``num_frames`` frames, or the
                 grid of patches is not that of the position table.
         """
-        if x.shape[2] != self.num_frames:
-            raise ValueError(
-                f'LinearVideoTransformer was built for num_frames='
-                f'{self.num_frames}, got clips of {x.shape[2]} frames '
-                f'{tuple(x.shape)}; set clip_len in the pipeline or '
-                'num_frames in the config (a checkpoint is resized on load)')
-        x = self.patch_embed(x) + self.temporal_embed
-        if self.pos_embed is not None:
-            if x.shape[2:4] != self.pos_embed.shape[2:4]:
-                raise ValueError(
-                    f'the frames give {tuple(x.shape[2:4])} patches, but the '
-                    f'position table has {tuple(self.pos_embed.shape[2:4])}; '
-                    'set img_size (a checkpoint is resized on load)')
-            x = x + self.pos_embed
-        for block in self.blocks:
-            if self.with_cp and x.requires_grad:
-                x = cp.checkpoint(block, x, use_reentrant=False)
-            else:
-                x = block(x)
-        return self.norm(x).permute(0, 4, 1, 2, 3)
-
-    def init_weights(self) -> None:
-        """Initialise as the released code does, then from ``init_cfg``.
-
-        Linear: truncated normal of ``init_std``, zero bias. Convolution:
-        normal of variance 2 / fan-out, zero bias. Tables: normal of
-        ``embed_init_std``, zero in the released code.
-        """
-        for table in (self.temporal_embed, self.pos_embed):
-            if table is not None:
-                nn.init.normal_(table, std=self.embed_init_std)
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=self.init_std)
-            elif isinstance(module, (nn.Conv2d, nn.Conv3d)):
-                fan_out = module.weight[:, 0].numel() / module.groups
-                nn.init.normal_(module.weight, std=math.sqrt(2 / fan_out))
-            elif not isinstance(module, nn.LayerNorm):
-                continue
-            if getattr(module, 'bias', None) is not None:
-                nn.init.zeros_(module.bias)
-        if self.init_cfg is None:
-            return
-        if self.init_cfg.get('type') != 'Pretrained':
-            raise ValueError("init_cfg of LinearVideoTransformer must be "
-                             "dict(type='Pretrained', checkpoint=...), got "
-                             f'{self.init_cfg}')
-        path = self.init_cfg['checkpoint']
-        prefix = self.init_cfg.get('prefix', 'backbone.')
-        state_dict = {
-            key.removeprefix(prefix): value
-            for key, value in load_state_dict_file(path).items()
-        }
-        self._fit_checkpoint(state_dict, '')
-        print_log(load_matching(self, state_dict, path), 'current')
-
-    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of depths, for layer-wise rates."""
-        name = name.removeprefix(prefix)
-        num_depths = self.num_layers + 2
-        if name.startswith('blocks.'):
-            return int(name.split('.')[1]) + 1, num_depths
-        return (num_depths - 1 if name.startswith('norm.') else 0), num_depths
-
-    def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
-        """Fit a checkpoint to this model's clip length, grid and patches."""
-        # The released table is read cyclically, so more frames repeat it.
-        cyclic = state_dict.pop(f'{prefix}cyclic_temporal_embed', None)
-        key = f'{prefix}temporal_embed'
-        if cyclic is not None:
-            repeats = math.ceil(self.num_frames / cyclic.shape[1])
-            state_dict[key] = cyclic.repeat(1, repeats, 1, 1,
-                                            1)[:, :self.num_frames]
-        table = state_dict.get(key)
-        if table is not None and table.shape[1] != self.num_frames:
-            state_dict[key] = F.interpolate(
-                table.flatten(2).transpose(1, 2).float(),
-                size=self.num_frames,
-                mode='linear').transpose(1, 2).reshape(
-                    1, self.num_frames, 1, 1, -1).to(table.dtype)
-        # The patches of an image model become the middle frame of ours.
-        key = f'{prefix}patch_embed.projection.weight'
-        kernel = state_dict.get(key)
-        projection = self.patch_embed.projection
-        if kernel is not None and kernel.dim() == 4 and isinstance(
-                projection, nn.Conv3d):
-            around = projection.kernel_size[0] // 2
-            state_dict[key] = F.pad(
-                kernel.unsqueeze(2), (0, 0, 0, 0, around, around))
-        key = f'{prefix}pos_embed'
-        table = state_dict.get(key)
-        if table is not None and self.pos_embed is not None and \
-                table.shape != self.pos_embed.shape and \
-                table.shape[-1] == self.pos_embed.shape[-1]:
-            state_dict[key] = F.interpolate(
-                table[0].permute(0, 3, 1, 2).float(),
-                size=self.pos_embed.shape[2:4],
-                mode='bicubic').permute(0, 2, 3, 1)[None].to(table.dtype)
+        x = self.norm(self.run_blocks(self.embed(x)))
+        return x.permute(0, 4, 1, 2, 3)

@@ -4,8 +4,13 @@ from torch import Tensor
 
 from .linear_ff import linear_ff
 from .vit_timm import vit_timm
+from .xvit import xvit, xvit_image
 
-SOURCES = dict(linear_ff=linear_ff, vit_timm=vit_timm)
+SOURCES = dict(
+    linear_ff=linear_ff,
+    vit_timm=vit_timm,
+    xvit=xvit,
+    xvit_image=xvit_image)
 
 
 def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -5,12 +5,16 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..ops import fixed_linear_attention, linear
 from .chunks import in_chunks
 from .feature_fixation import FeatureFixation
 from .linear import Linear
+from .linear_attention import LinearAttention
 from .neighbour_shift import NeighbourShift
 
 PATTERNS = ('space', 'time', 'joint', 'window')
+# A frame with fewer numbers is quicker part by part.
+FUSED_NUMEL = 2**15
 
 
 class VideoSelfAttention(nn.Module):
@@ -81,6 +85,19 @@ class VideoSelfAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, H, W, C] to the same shape."""
+        if self._fuses(x):
+            gate = getattr(self.fixation, 'gate', None)
+            y = fixed_linear_attention(
+                linear(x, self.qkv.weight),
+                self.qkv.bias,
+                getattr(gate, 'weight', None),
+                getattr(gate, 'bias', None),
+                self.shifts[0].plan if len(self.shifts) else (),
+                num_heads=self.num_heads,
+                pattern=self.pattern,
+                offset=self.attention.offset,
+                eps=self.attention.eps)
+            return self.dropout(self.proj(y))
         q, kv = self.qkv(x).unflatten(-1, (3, -1)).split((1, 2), dim=-2)
         k, v = self.shifts(kv).unbind(-2)
         qkv = (q.squeeze(-2), k, v)
@@ -92,6 +109,32 @@ class VideoSelfAttention(nn.Module):
                 dim=1 if self.pattern == 'space' else 2,
                 width=3 * x.shape[-1])
         return self._after_shift(*qkv)
+
+    def _fuses(self, x: Tensor) -> bool:
+        """Whether :func:`fixed_linear_attention` does it, and is faster.
+
+        Not where somebody listens to what the attention is given.
+        """
+        attention, fixation = self.attention, self.fixation
+        return (x.device.type == 'cpu' and x.dtype == torch.float32
+                and x[0, 0].numel() >= FUSED_NUMEL
+                and not torch.is_autocast_enabled('cpu')
+                and not torch.compiler.is_compiling()
+                and type(attention) is LinearAttention
+                and attention.kernel == 'relu' and attention.offset >= 0
+                and attention.order == 'auto'
+                and not (self.training and attention.dropout.p)
+                and self.pattern != 'window'
+                and (fixation is None or
+                     (fixation.shared and fixation.aggregate == 'concat'))
+                and len(self.shifts) < 2 and all(
+                    shift.segment_frames is None and all(
+                        fold.boundary != 'replicate' for fold in shift.plan)
+                    for shift in self.shifts)
+                and not any(
+                    module._forward_hooks or module._forward_pre_hooks
+                    for module in (self.qkv, attention, fixation)
+                    if module is not None))
 
     def _after_shift(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """[B, T, H, W, C] each to the same."""

@@ -1,14 +1,27 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Functions on tensors: torch only, no modules, no OpenMMLab."""
+from .cosformer import cosformer_attention
 from .feature_fixation import AGGREGATES, fixation_ratio
 from .feature_maps import FEATURE_MAPS, feature_map
+from .fixed_linear_attention import fixed_linear_attention
+from .lara import landmark_grid, landmark_pool, lara_attention
 from .linear import linear
 from .linear_attention import cheaper_order, linear_attention
+from .linformer import linformer_attention
+from .orthoformer import orthoformer_attention, orthogonal_landmarks
+from .performer import (
+    performer_attention,
+    performer_features,
+    random_projection,
+)
 from .shift import neighbour_shift, shift_plan
 from .softmax_attention import softmax_attention
 
 __all__ = [
-    'AGGREGATES', 'FEATURE_MAPS', 'cheaper_order', 'feature_map',
-    'fixation_ratio', 'linear', 'linear_attention', 'neighbour_shift',
-    'shift_plan', 'softmax_attention'
+    'AGGREGATES', 'FEATURE_MAPS', 'cheaper_order', 'cosformer_attention',
+    'feature_map', 'fixation_ratio', 'fixed_linear_attention', 'landmark_grid',
+    'landmark_pool', 'lara_attention', 'linear', 'linear_attention',
+    'linformer_attention', 'neighbour_shift', 'orthoformer_attention',
+    'orthogonal_landmarks', 'performer_attention', 'performer_features',
+    'random_projection', 'shift_plan', 'softmax_attention'
 ]

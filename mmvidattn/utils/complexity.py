@@ -1,6 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Counting what a model computes, without computing it."""
+import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -17,28 +19,52 @@ def _attention_macs(q: Tensor, k: Tensor, v: Tensor, *args, **kwargs) -> int:
     return q.shape[:-1].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])
 
 
+def _per_output(cost: int) -> Callable[..., int]:
+    return lambda out, *args, **kwargs: cost * out.numel()
+
+
+def _per_input(cost: int) -> Callable[..., int]:
+    return lambda out, x, *args, **kwargs: cost * x.numel()
+
+
+def _pool_cost(out: Tensor, x: Tensor, kernel_size, *args, **kwargs) -> int:
+    return out.numel() * math.prod(kernel_size)
+
+
+def _sort_cost(out: Tensor, x: Tensor, dim: int = -1, *args,
+               **kwargs) -> int:
+    return x.numel() * math.ceil(math.log2(max(x.shape[dim], 1)))
+
+
 # Multiply-accumulates of what torch's own table of formulas lacks.
 _MACS = {aten._scaled_dot_product_flash_attention_for_cpu: _attention_macs}
-# Operations an element, for what is more than one: as fvcore counts a norm;
-# softmax is maximum, difference, exponential, sum and division.
-_PER_ELEMENT = {
-    aten.native_layer_norm: 5,
-    aten.native_group_norm: 5,
-    aten.native_batch_norm: 5,
-    aten._softmax: 5,
-    aten._safe_softmax: 5,
-    aten._log_softmax: 5,
-}
-# Reductions: an operation for each element that goes in.
-_REDUCTIONS = {
-    aten.sum, aten.mean, aten.amax, aten.amin, aten.max, aten.var, aten.cumsum,
-    aten.prod, aten.logsumexp
-}
-# Interpolation and pooling: an operation for each element that comes out.
-_PER_OUTPUT = {
-    aten.upsample_bicubic2d, aten.upsample_bilinear2d, aten.upsample_linear1d,
-    aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d, aten.avg_pool2d,
-    aten.avg_pool3d, aten.max_pool2d_with_indices
+# Operations of what is not pointwise, by the (first) result and the inputs.
+_ELEMENTWISE = {
+    # As fvcore counts a norm; softmax is maximum, difference, exponential,
+    # sum and division.
+    **dict.fromkeys((aten.native_layer_norm, aten.native_group_norm,
+                     aten.native_batch_norm, aten._softmax,
+                     aten._safe_softmax, aten._log_softmax), _per_output(5)),
+    aten.logsumexp: _per_input(4),
+    # A product and a sum.
+    aten.linalg_vector_norm: _per_input(2),
+    # Difference, product and sum.
+    aten.var: _per_input(3),
+    # One sum, product or comparison of each element; finding the k largest
+    # takes at least that.
+    **dict.fromkeys((aten.sum, aten.mean, aten.amax, aten.amin, aten.max,
+                     aten.min, aten.argmax, aten.argmin, aten.any, aten.all,
+                     aten.cumsum, aten.prod, aten.topk,
+                     aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d),
+                    _per_input(1)),
+    aten.sort: _sort_cost,
+    **dict.fromkeys((aten.avg_pool2d, aten.avg_pool3d,
+                     aten.max_pool2d_with_indices), _pool_cost),
+    # A product and a sum for each of the neighbours read.
+    aten.upsample_linear1d: _per_output(4),
+    aten.upsample_bilinear2d: _per_output(8),
+    aten.upsample_bicubic2d: _per_output(32),
+    aten.floor_divide: _per_output(1),
 }
 # Only move, make or look up numbers.
 _FREE = {
@@ -48,8 +74,8 @@ _FREE = {
     aten.full, aten.full_like, aten.arange, aten.fill_, aten.zero_,
     aten.constant_pad_nd, aten.index, aten.index_select, aten.gather,
     aten.roll, aten.flip, aten.scalar_tensor, aten.eye, aten._unsafe_view,
-    aten.repeat, aten.detach, aten.lift_fresh, aten.argmax, aten.topk,
-    aten.embedding, aten.native_dropout
+    aten.repeat, aten.detach, aten.lift_fresh, aten.embedding,
+    aten.native_dropout, aten.scatter, aten.scatter_
 }
 
 
@@ -94,11 +120,9 @@ class _Count(TorchDispatchMode):
                 *args, **kwargs, out_val=out) // 2
         elif func.is_view or op in _FREE or not numel:
             pass
-        elif op in _PER_ELEMENT:
-            self.result.elementwise += _PER_ELEMENT[op] * numel
-        elif op in _REDUCTIONS:
-            self.result.elementwise += args[0].numel()
-        elif op in _PER_OUTPUT or torch.Tag.pointwise in func.tags:
+        elif op in _ELEMENTWISE:
+            self.result.elementwise += _ELEMENTWISE[op](first, *args, **kwargs)
+        elif torch.Tag.pointwise in func.tags:
             self.result.elementwise += numel
         else:
             self.result.uncounted[str(op)] += 1

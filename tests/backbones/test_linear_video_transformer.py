@@ -194,7 +194,7 @@ def test_starts_from_an_image_vit_and_reports_what_matched(
     torch.save(dict(state_dict=convert('vit_timm', vit)), path)
     reports = []
     monkeypatch.setattr(
-        'mmvidattn.backbones.linear_video_transformer.print_log',
+        'mmvidattn.backbones.base_video_transformer.print_log',
         lambda message, logger: reports.append(message))
     model = _build(**VARIANTS['paper'],
                    init_cfg=dict(type='Pretrained', checkpoint=str(path)))

@@ -1,15 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import copy
-
 import pytest
-import torch
-from mmaction.registry import DATASETS, MODELS
 from mmengine.config import Config
-from mmengine.dataset import pseudo_collate
-from mmengine.optim import build_optim_wrapper
-from mmengine.registry import init_default_scope
 
-from mmvidattn.apis import list_models, load_config
+from mmvidattn.apis import find_config, list_models, load_config
 
 VIEWS = dict(
     linear_ff_ssv2=(6, 16, 224),
@@ -20,51 +13,23 @@ VIEWS = dict(
     linear_ff_k400=(12, 16, 224),
     linear_ff_k600=(12, 16, 224),
     linear_ff_released_k400=(12, 16, 224),
-    linear_ff_tiny_motion=(6, 8, 64))
+    linear_ff_tiny_motion=(6, 8, 64),
+    xvit_ssv2=(3, 16, 224),
+    xvit_k400=(6, 16, 224),
+    xvit_k600=(3, 16, 224))
 
 
-def _narrow(name, motion_dir):
-    """The config with its own clips and options, but a narrow model."""
-    cfg = load_config(name)
-    cfg.model.backbone.update(embed_dims=32, num_layers=1, num_heads=2)
-    cfg.model.cls_head.update(in_channels=32, hidden_dims=16)
-    for split in ('train', 'val', 'test'):
-        dataset = cfg[f'{split}_dataloader'].dataset
-        dataset.update(
-            data_root=str(motion_dir),
-            data_prefix=dict(video=''),
-            ann_file='train.txt' if split == 'train' else 'val.txt',
-            metainfo=None)
-    init_default_scope('mmaction')
-    return cfg
+# Tables' rows have their own tests, on smaller clips.
+NAMES = [
+    name for name in list_models()
+    if find_config(name).parent.name != 'ablations'
+]
 
 
-@pytest.mark.parametrize('name', list_models())
-def test_trains_a_step_and_tests_a_step(name, motion_dir):
-    torch.manual_seed(0)
-    cfg = _narrow(name, motion_dir)
-    model = MODELS.build(cfg.model)
-    model.init_weights()
-    optim_wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
-
-    dataset = DATASETS.build(cfg.train_dataloader.dataset)
-    batch = pseudo_collate([dataset[0], dataset[1]])
-    before = copy.deepcopy(model.state_dict())
-    losses = model.train().train_step(batch, optim_wrapper)
-    assert losses['loss'].isfinite()
-    moved = [k for k, v in model.state_dict().items()
-             if not torch.equal(v, before[k])]
-    # The classifier of a fresh model moves first, in every config.
-    assert 'cls_head.fc_cls.weight' in moved
-
-    dataset = DATASETS.build(cfg.test_dataloader.dataset)
+@pytest.mark.parametrize('name', NAMES)
+def test_trains_a_step_and_tests_a_step(name, narrow, step_once):
     views, frames, side = VIEWS[name]
-    sample = dataset[0]
-    assert sample['inputs'].shape == (views, 3, frames, side, side)
-    with torch.no_grad():
-        result, = model.eval().test_step(pseudo_collate([sample]))
-    assert result.pred_score.shape == (cfg.model.cls_head.num_classes, )
-    assert result.pred_score.isfinite().all()
+    assert step_once(narrow(name)) == (views, 3, frames, side, side)
 
 
 @pytest.mark.parametrize('name', list_models())
@@ -98,3 +63,24 @@ def test_released_and_paper_settings_are_what_the_headers_say():
     assert released.param_scheduler[-1].end == released.train_cfg.max_epochs
     assert paper.optim_wrapper.optimizer.weight_decay == 4e-4
     assert paper.model.backbone.attention.offset == 0
+
+
+@pytest.mark.parametrize('name, divisor, epochs, weight_decay', [
+    ('ssv2', 4, 35, 1e-4), ('k400', 8, 30, 1e-5), ('k600', 8, 30, 1e-5)])
+def test_xvit_is_trained_as_released(name, divisor, epochs, weight_decay):
+    cfg = load_config(f'xvit_{name}')
+    assert cfg.model.backbone.temporal_shift == dict(
+        mode='tsm', divisor=divisor)
+    assert cfg.optim_wrapper.optimizer.lr == 0.03
+    assert cfg.optim_wrapper.optimizer.weight_decay == weight_decay
+    warmup, cosine = cfg.param_scheduler
+    assert cosine.begin == warmup.end == 5
+    assert cosine.end == cosine.T_max + 5 == cfg.train_cfg.max_epochs == epochs
+    # On 8 GPUs.
+    assert 8 * cfg.train_dataloader.batch_size == \
+        cfg.auto_scale_lr.base_batch_size == 64
+    classes = {cfg.model.cls_head.num_classes,
+               cfg.train_dataloader.dataset.num_classes}
+    if name != 'ssv2':
+        classes.add(cfg.model.data_preprocessor.blending.num_classes)
+    assert classes == {dict(ssv2=174, k400=400, k600=600)[name]}

@@ -2,7 +2,11 @@
 import pytest
 import torch
 
-from mmvidattn.layers import VideoSelfAttention, chunks
+from mmvidattn.layers import (
+    VideoSelfAttention,
+    chunks,
+    video_self_attention,
+)
 from mmvidattn.ops import feature_map
 from mmvidattn.ops.shift import naive_neighbour_shift
 
@@ -84,6 +88,60 @@ def test_in_chunks_equals_whole(pattern, grad, monkeypatch):
                                               [x, *module.parameters()])
                           for y in (pieces, whole))):
             assert torch.allclose(a, b, atol=1e-10)
+
+
+@pytest.mark.parametrize('pattern', ['time', 'space', 'joint'])
+@pytest.mark.parametrize('fixation', [
+    None, {}, dict(inputs='qk'),
+    dict(mode='separate'), dict(shared=False), dict(aggregate='add')],
+    ids=str)
+def test_fused_equals_part_by_part(pattern, fixation, monkeypatch):
+    module = _module(
+        pattern=pattern, fixation=fixation,
+        shifts=[dict(mode='tsm', divisor=4)]).float()
+    x = torch.randn(2, *GRID, 12, requires_grad=True)
+    parts = module(x)
+    monkeypatch.setattr(video_self_attention, 'FUSED_NUMEL', 1)
+    one_gate = fixation in (None, {}, dict(inputs='qk'))
+    assert module._fuses(x) == one_gate
+    fused = module(x)
+    assert (fused - parts).norm() < 1e-5 * parts.norm()
+    for a, b in zip(*(torch.autograd.grad(y.square().sum(),
+                                          [x, *module.parameters()])
+                      for y in (fused, parts))):
+        assert (a - b).norm() < 1e-4 * b.norm()
+
+
+@pytest.mark.parametrize('change', [
+    dict(attention=dict(type='SoftmaxAttention')),
+    dict(attention=dict(type='LinearAttention', kernel='elu+1')),
+    dict(attention=dict(type='LinearAttention', order='left')),
+    dict(attention=dict(type='LinearAttention', dropout=0.5)),
+    dict(pattern='window', window_frames=2),
+    dict(shifts=[dict(mode='tsm', divisor=4, segment_frames=2)]),
+    dict(shifts=[dict(mode='tsm', divisor=4, boundary='replicate')]),
+    dict(shifts=2 * [dict(mode='tsm', divisor=4)]),
+], ids=str)
+def test_does_not_fuse_what_the_op_does_not_do(change, monkeypatch):
+    monkeypatch.setattr(video_self_attention, 'FUSED_NUMEL', 1)
+    x = torch.randn(2, *GRID, 12)
+    assert _module().float()._fuses(x)
+    assert not _module(**change).float()._fuses(x)
+
+
+def test_does_not_fuse_under_hooks_autocast_or_in_float64(monkeypatch):
+    monkeypatch.setattr(video_self_attention, 'FUSED_NUMEL', 1)
+    module, x = _module().float(), torch.randn(2, *GRID, 12)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        assert not module._fuses(x)
+    assert not module._fuses(x.double())
+    seen = []
+    handle = module.attention.register_forward_pre_hook(
+        lambda _, args: seen.append(args))
+    module(x)
+    assert len(seen) == 1
+    handle.remove()
+    assert module._fuses(x)
 
 
 def test_segments_do_not_see_each_other():

@@ -1,9 +1,24 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import importlib
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from mmvidattn.ops import linear
+
+
+@pytest.fixture(params=['onednn', 'torch'], autouse=True)
+def library(request, monkeypatch):
+    """Both ways, whichever this processor would choose."""
+    module = importlib.import_module('mmvidattn.ops.linear')
+    if request.param == 'torch':
+        monkeypatch.setattr(module, '_ONEDNN', False)
+    else:
+        chosen = module._through_onednn
+        monkeypatch.setattr(module, '_ONEDNN', True)
+        monkeypatch.setattr(torch, 'get_num_threads', lambda: 2)
+        assert chosen(torch.ones(64, 64), torch.ones(32, 64))
 
 
 @pytest.mark.parametrize('shape', [(200, 64), (3, 5, 40, 64), (2, 64)],

@@ -101,21 +101,25 @@ def test_feature_map_names_the_choices():
         feature_map(torch.zeros(1), 'gelu')
 
 
-def test_golden_attention(golden):
-    """The released code's attentions, in float64."""
+@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-10),
+                                              (torch.float32, 1e-5)])
+@pytest.mark.parametrize('kind, key', [('relu', 'linear_relu'),
+                                       ('elu+1', 'linear_elu1')])
+def test_golden_attention(golden, kind, key, dtype, tolerance):
     G = golden('linear/golden_attn.pt')
-    q, k, v = (G[name].transpose(1, 2) for name in 'qkv')
+    q, k, v = (G[name].transpose(1, 2).to(dtype) for name in 'qkv')
+    y = linear_attention(feature_map(q, kind), feature_map(k, kind), v)
+    assert _relative(y.transpose(1, 2), G[key]['out']) < tolerance
 
-    def check(y, name, key='out'):
-        assert _relative(y.transpose(1, 2), G[name][key]) < 1e-10, name
 
-    check(linear_attention(*(feature_map(x, 'relu') for x in (q, k)), v),
-          'linear_relu')
-    check(linear_attention(*(feature_map(x, 'elu+1') for x in (q, k)), v),
-          'linear_elu1')
-    D = G['degenerate']
-    q, k, v = (D[name].transpose(1, 2) for name in 'qkv')
-    y = linear_attention(*(feature_map(x, 'relu') for x in (q, k)), v)
-    assert torch.allclose(y.transpose(1, 2), D['relu_eps'], atol=1e-12)
-    y = linear_attention(*(feature_map(x, 'elu+1') for x in (q, k)), v)
-    assert torch.allclose(y.transpose(1, 2), D['elu1'], atol=1e-12)
+@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-12),
+                                              (torch.float32, 1e-5)])
+@pytest.mark.parametrize('kind, key', [('relu', 'relu_eps'),
+                                       ('elu+1', 'elu1')])
+def test_golden_attention_to_negative_keys(golden, kind, key, dtype,
+                                           tolerance):
+    D = golden('linear/golden_attn.pt')['degenerate']
+    q, k, v = (D[name].transpose(1, 2).to(dtype) for name in 'qkv')
+    y = linear_attention(feature_map(q, kind), feature_map(k, kind), v)
+    assert torch.allclose(
+        y.transpose(1, 2).double(), D[key], rtol=0, atol=tolerance)

@@ -27,7 +27,8 @@ def test_attention_matches_closed_formulas(device):
         q, k = (torch.rand(2, n, G, D, device=device) for n in (N, M))
         return count_complexity(attention, q, k, k, (N, ), (M, )).macs
 
-    assert macs(SoftmaxAttention(8, 3, (10, )), 10, 20) == 2 * 3 * 2 * 10 * 20 * 8
+    softmax = SoftmaxAttention(8, 3, (10, ))
+    assert macs(softmax, 10, 20) == 2 * 3 * 2 * 10 * 20 * 8
     right = LinearAttention(8, 3, (10, ), order='right')
     left = LinearAttention(8, 3, (10, ), order='left')
     # K^T V and Q (K^T V), and Q times the sum of K for the denominator.
@@ -60,3 +61,33 @@ def test_an_operator_without_a_formula_is_reported():
 
     count = count_complexity(Model(), torch.rand(3, 3))
     assert list(count.uncounted) == ['aten.linalg_qr']
+
+
+@pytest.mark.parametrize('name, function, operations', [
+    ('argmin', lambda x: x.argmin(-1), 24),
+    ('argmax', lambda x: x.argmax(-1), 24),
+    ('amin', lambda x: x.amin(-1), 24),
+    ('logsumexp', lambda x: x.logsumexp(-1), 4 * 24),
+    ('norm', lambda x: torch.linalg.vector_norm(x, dim=-1), 2 * 24),
+    ('var', lambda x: x.var(-1), 3 * 24),
+    ('topk', lambda x: x.topk(2).values, 24),
+    # 6 numbers in at most 3 rounds of comparisons, or 2 in 1.
+    ('sort', lambda x: x.sort(-1).values, 3 * 24),
+    ('sort_rows', lambda x: x.sort(dim=-2).values, 24),
+    ('gather', lambda x: x.gather(-1, x.long()), 0),
+    ('scatter', lambda x: x.scatter(-1, x[..., :1].long(), 1.), 0),
+    ('floor_divide', lambda x: x // 2, 24),
+    ('adaptive_pool', lambda x: F.adaptive_avg_pool2d(x, (1, 2)), 24),
+    ('pool', lambda x: F.avg_pool2d(x, 2, stride=1), 2 * 5 * 4),
+    ('bilinear', lambda x: F.interpolate(
+        x[None], size=(3, 3), mode='bilinear'), 8 * 18),
+], ids=lambda x: x if isinstance(x, str) else '')
+def test_operators_cost_what_they_do(name, function, operations):
+    class Model(nn.Module):
+
+        def forward(self, x):
+            return function(x)
+
+    count = count_complexity(Model(), torch.zeros(2, 2, 6, device='meta'))
+    assert count.elementwise == operations
+    assert count.macs == 0 and not count.uncounted

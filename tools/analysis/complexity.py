@@ -3,12 +3,14 @@
 
     python tools/analysis/complexity.py configs/linear_ff_ssv2.py
 
-Nothing is computed: the model lives on the meta device. A linear video
-transformer is also counted as its authors count it.
+Nothing is computed: the model lives on the meta device. The linear video
+transformer, and XViT, are also counted as the code of its authors does it.
 """
 import argparse
+import copy
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -16,15 +18,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import mmvidattn  # noqa: E402  isort: skip
 import torch  # noqa: E402
 from mmaction.registry import MODELS  # noqa: E402
-from mmengine.config import DictAction  # noqa: E402
+from mmengine.config import Config, DictAction  # noqa: E402
 from mmengine.registry import init_default_scope  # noqa: E402
-from torch import nn  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
 
 from mmvidattn.apis import load_config  # noqa: E402
-from mmvidattn.backbones import LinearVideoTransformer  # noqa: E402
+from mmvidattn.backbones import LinearVideoTransformer, XViT  # noqa: E402
 from mmvidattn.layers import (  # noqa: E402
+    BaseAttention,
+    CosFormerAttention,
     FeatureFixation,
     LinearAttention,
+    LinformerAttention,
+    PerformerAttention,
     SoftmaxAttention,
 )
 from mmvidattn.utils.complexity import (  # noqa: E402
@@ -33,6 +39,49 @@ from mmvidattn.utils.complexity import (  # noqa: E402
 )
 
 CROPS = dict(CenterCrop=1, ThreeCrop=3, TenCrop=10)
+
+
+def _kernel_macs(q: Tensor, k: Tensor, v: Tensor, features: int) -> int:
+    """K^T V and Q (K^T V), of so many features a head."""
+    tokens = q.shape[:-1].numel() + k.shape[:-1].numel()
+    return tokens * features * v.shape[-1]
+
+
+def _linear_macs(module: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> int:
+    return _kernel_macs(q, k, v, q.shape[-1])
+
+
+def _cosformer_macs(module: nn.Module, q: Tensor, k: Tensor,
+                    v: Tensor) -> int:
+    return _kernel_macs(q, k, v, 2 * q.shape[-1])
+
+
+def _performer_macs(module: nn.Module, q: Tensor, k: Tensor,
+                    v: Tensor) -> int:
+    """The features are products as well."""
+    features = len(module.projection)
+    return (q.numel() + k.numel()) * features + _kernel_macs(
+        q, k, v, features)
+
+
+def _linformer_macs(module: nn.Module, q: Tensor, k: Tensor,
+                    v: Tensor) -> int:
+    """The projections of K and V, the scores, and the weighted sum."""
+    return 2 * (q.numel() + k.numel()) * module.key_projection.shape[1]
+
+
+def _softmax_macs(module: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> int:
+    return 2 * q.numel() * k.shape[-3]
+
+
+# By type, of inputs [*, N, G, D], [*, M, G, D] and [*, M, G, D].
+RELEASED_MACS = {
+    CosFormerAttention: _cosformer_macs,
+    LinearAttention: _linear_macs,
+    LinformerAttention: _linformer_macs,
+    PerformerAttention: _performer_macs,
+    SoftmaxAttention: _softmax_macs,
+}
 
 
 def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
@@ -54,15 +103,23 @@ def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
     return (frames, height, width), views
 
 
-def count_as_released(model: nn.Module, clips: torch.Tensor) -> Complexity:
+def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
     """Multiply-accumulates and parameters as the released code counts them.
 
-    K^T V comes first in every attention, the gate is evaluated for Q and for
-    K, LayerNorm counts five operations an element, sums, denominators and
-    other elementwise work nothing. The parameters count the layer ``new_fc``,
-    which the released model has but does not use, and 8 temporal embeddings,
-    however many frames there are.
+    K^T V comes first in every linear attention, the gate is evaluated for Q
+    and for K, LayerNorm counts five operations an element, sums, denominators
+    and other elementwise work nothing. The parameters count the layer
+    ``new_fc``, which the released model has but does not use, and 8 temporal
+    embeddings, however many frames there are.
+
+    Returns:
+        The counts, or None for a backbone or an attention whose released
+        count is not known.
     """
+    kinds = {type(m) for m in model.modules() if isinstance(m, BaseAttention)}
+    if not isinstance(model.backbone, (LinearVideoTransformer, XViT)) \
+            or not kinds <= set(RELEASED_MACS):
+        return None
     result = Complexity(params=sum(p.numel() for p in model.parameters()))
     head, table = model.cls_head, model.backbone.temporal_embed
     result.params += (head.in_channels + 1) * head.num_classes
@@ -81,12 +138,8 @@ def count_as_released(model: nn.Module, clips: torch.Tensor) -> Complexity:
         elif isinstance(module, FeatureFixation):
             gates = [g.weight.numel() for g in module.children()]
             add(inputs[0].numel() // inputs[0].shape[-1] * 2 * max(gates))
-        elif isinstance(module, LinearAttention):
-            q, k, v = inputs[:3]
-            add((q.numel() + k.numel()) * v.shape[-1])
-        elif isinstance(module, SoftmaxAttention):
-            q, k, v = inputs[:3]
-            add((q.numel() + out.numel()) * k.shape[-3])
+        elif isinstance(module, BaseAttention):
+            add(RELEASED_MACS[type(module)](module, *inputs[:3]))
 
     handles = [m.register_forward_hook(count) for m in model.modules()]
     with torch.no_grad():
@@ -94,6 +147,21 @@ def count_as_released(model: nn.Module, clips: torch.Tensor) -> Complexity:
     for handle in handles:
         handle.remove()
     return result
+
+
+def count_config(
+        cfg: Config, shape: Sequence[int]
+) -> tuple[Complexity, Complexity | None]:
+    """A config's model on a view (T, H, W): ours, and as released."""
+    init_default_scope('mmaction')
+    model_cfg = copy.deepcopy(cfg.model)
+    # Mixup cannot be built without data, and costs nothing in testing.
+    model_cfg.data_preprocessor = dict(type='ActionDataPreprocessor')
+    with torch.device('meta'):
+        model = MODELS.build(model_cfg)
+        clips = torch.empty(1, 1, 3, *shape)
+    ours = count_complexity(model, clips, mode='tensor', stage='head')
+    return ours, count_as_released(model, clips)
 
 
 def rows_of(ours: Complexity, released: Complexity | None,
@@ -135,18 +203,10 @@ def main() -> None:
     args = parser.parse_args()
 
     cfg = load_config(args.config, args.cfg_options)
-    init_default_scope('mmaction')
     shape, views = (tuple(args.shape), 1) if args.shape else view_of(
         cfg.test_pipeline)
     views = args.views or views
-    # Mixup cannot be built without data, and costs nothing in testing.
-    cfg.model.data_preprocessor = dict(type='ActionDataPreprocessor')
-    with torch.device('meta'):
-        model = MODELS.build(cfg.model)
-        clips = torch.empty(1, 1, 3, *shape)
-    ours = count_complexity(model, clips, mode='tensor', stage='head')
-    released = count_as_released(model, clips) if isinstance(
-        model.backbone, LinearVideoTransformer) else None
+    ours, released = count_config(cfg, shape)
     rows = rows_of(ours, released, views)
 
     print(f'{args.config}: view {"x".join(map(str, shape))}, {views} views '

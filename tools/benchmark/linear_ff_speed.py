@@ -18,21 +18,22 @@ peak memory of one inference of ours in a process of its own.
 import argparse
 import json
 import os
-import platform
-import resource
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import mmvidattn  # noqa: E402  isort: skip
 import torch  # noqa: E402
+from side_by_side import (  # noqa: E402
+    check_agreement,
+    machine,
+    measure,
+    peak_memory,
+    transcribed,
+)
 from torch import Tensor, nn  # noqa: E402
-from transcription import TranscribedLinearVideoTransformer  # noqa: E402
 
 from mmvidattn.backbones import LinearVideoTransformer  # noqa: E402
 from mmvidattn.layers import BaseAttention  # noqa: E402
@@ -55,70 +56,6 @@ def with_explicit_softmax(model: nn.Module) -> nn.Module:
             module.attention = ExplicitSoftmax(of.head_dims, of.num_heads,
                                                of.seq_shape)
     return model
-
-
-def transcribed(model: nn.Module, **kwargs) -> nn.Module:
-    """The transcription with the weights of our model."""
-    state = {
-        name.replace('_attn_norm.', '_norm.'): value
-        for name, value in model.state_dict().items()
-    }
-    state['temporal_embed'] = state['temporal_embed'].squeeze(2)
-    other = TranscribedLinearVideoTransformer(**kwargs)
-    other.load_state_dict(state)
-    return other.to(state['temporal_embed'].device)
-
-
-def relative(a: Tensor, b: Tensor) -> float:
-    return ((a - b).norm() / b.norm()).item()
-
-
-def check_agreement(ours: nn.Module, other: nn.Module, x: Tensor) -> dict:
-    """Relative difference of outputs and gradients, or an error."""
-    weight = torch.randn_like(ours(x).detach())
-    outputs, grads = [], []
-    for model in (ours, other):
-        y = model(x)
-        (y * weight).sum().backward()
-        outputs.append(y.detach())
-        grads.append(
-            torch.cat([p.grad.flatten() for p in model.parameters()]))
-        model.zero_grad(set_to_none=True)
-    # Both have their parameters in the same order.
-    result = dict(output=relative(*outputs), gradient=relative(*grads))
-    if max(result.values()) > 1e-4:
-        raise SystemExit(f'no timing: ours and the transcription differ by '
-                         f'{result}')
-    return result
-
-
-def measure(functions: dict[str, Callable], repeats: int,
-            device: torch.device) -> dict[str, float]:
-    """Median seconds of each, called in turns after one warm-up."""
-    times = {name: [] for name in functions}
-    for repeat in range(repeats + 1):
-        for name, function in functions.items():
-            if device.type == 'cuda':
-                torch.cuda.synchronize()
-            start = time.perf_counter()
-            function()
-            if device.type == 'cuda':
-                torch.cuda.synchronize()
-            if repeat:
-                times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(t) for name, t in times.items()}
-
-
-def machine(device: torch.device) -> str:
-    if device.type == 'cuda':
-        return torch.cuda.get_device_name()
-    name = platform.processor()
-    cpuinfo = Path('/proc/cpuinfo')
-    if cpuinfo.exists():
-        name = next((line.split(':')[1].strip()
-                     for line in cpuinfo.read_text().splitlines()
-                     if line.startswith('model name')), name)
-    return f'{name}, {torch.get_num_threads()} threads'
 
 
 def compare(args: argparse.Namespace) -> dict:
@@ -185,7 +122,7 @@ def compare(args: argparse.Namespace) -> dict:
     return result
 
 
-def peak_memory(args: argparse.Namespace) -> dict:
+def report_memory(args: argparse.Namespace) -> dict:
     """Peak of one inference, measured in a process of its own."""
     if '_MMVIDATTN_MEMORY' not in os.environ:
         env = dict(os.environ, _MMVIDATTN_MEMORY='1')
@@ -203,18 +140,14 @@ def peak_memory(args: argparse.Namespace) -> dict:
     x = torch.randn(1, 3, frames, height, width, device=device)
     with torch.no_grad():
         model(x)
-    if device.type == 'cuda':
-        peak, what = torch.cuda.max_memory_allocated(), 'allocated'
-    else:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        what = 'resident, Python and torch included'
+    peak, what = peak_memory(device)
     result = dict(
         machine=machine(device),
         shape=[1, 3, frames, height, width],
-        peak_gib=peak / 2**30,
+        peak_gib=peak,
         what=what)
     print(f'peak memory of a {frames}x{height}x{width} clip: '
-          f'{peak / 2**30:.2f} GiB {what}')
+          f'{peak:.2f} GiB {what}')
     print(json.dumps(result))
     return result
 
@@ -235,7 +168,7 @@ def main() -> None:
         help='report the peak memory of one inference instead')
     parser.add_argument('--json', help='write the figures to this file')
     args = parser.parse_args()
-    result = peak_memory(args) if args.memory else compare(args)
+    result = report_memory(args) if args.memory else compare(args)
     if args.json and '_MMVIDATTN_MEMORY' not in os.environ:
         Path(args.json).write_text(json.dumps(result, indent=2))
 

@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Linear attention in whichever order of the product is cheaper."""
-from contextlib import AbstractContextManager, nullcontext
-
-import torch
 from torch import Tensor
+
+from ..attention_inputs import check_attention_inputs, zero_masked
+from ..precision import at_least_float32, without_autocast
 
 ORDERS = ('auto', 'left', 'right')
 
@@ -21,18 +21,14 @@ def cheaper_order(num_queries: int, num_keys: int, head_dims: int,
     return 'right' if right < left else 'left'
 
 
-def _without_autocast(device_type: str) -> AbstractContextManager:
-    if torch.amp.is_autocast_available(device_type):
-        return torch.autocast(device_type, enabled=False)
-    return nullcontext()
-
-
 def linear_attention(q: Tensor,
                      k: Tensor,
                      v: Tensor,
                      *,
                      order: str = 'auto',
-                     eps: float = 1e-6) -> Tensor:
+                     eps: float = 1e-6,
+                     clamp_eps: bool = False,
+                     key_mask: Tensor | None = None) -> Tensor:
     r"""Kernelised attention, Eqs. 2 and 3 of the paper.
 
     .. math:: y_i = q_i \sum_j k_j^T v_j / (q_i \sum_j k_j^T + eps)
@@ -49,6 +45,9 @@ def linear_attention(q: Tensor,
         order: 'left' multiplies ``Q K^T`` first, 'right' ``K^T V``; the
             result is the same up to rounding. 'auto' takes the cheaper one.
         eps: Added to the denominator: a query that is all zero gives zero.
+        clamp_eps: Whether ``eps`` bounds the denominator from below instead.
+        key_mask: Bool, [*, M], True where a key counts. Where none does, the
+            result is zero.
 
     Returns:
         [*, N, G, E], of the dtype of ``v``.
@@ -58,18 +57,14 @@ def linear_attention(q: Tensor,
     """
     if order not in ORDERS:
         raise ValueError(f'order must be one of {ORDERS}, got {order!r}')
-    if q.shape[-2:] != k.shape[-2:] or k.shape[:-1] != v.shape[:-1]:
-        raise ValueError(
-            'linear_attention takes q [*, N, G, D], k [*, M, G, D] and '
-            f'v [*, M, G, E], got {tuple(q.shape)}, {tuple(k.shape)} and '
-            f'{tuple(v.shape)}')
+    check_attention_inputs('linear_attention', q, k, v, key_mask)
     if order == 'auto':
         order = cheaper_order(q.shape[-3], k.shape[-3], k.shape[-1],
                               v.shape[-1])
     dtype = v.dtype
-    if dtype.itemsize < 4:
-        q, k, v = q.float(), k.float(), v.float()
-    with _without_autocast(q.device.type):
+    q, k, v = at_least_float32(q, k, v)
+    k, v = zero_masked(key_mask, k, v)
+    with without_autocast(q.device.type):
         q, k, v = (x.transpose(-3, -2) for x in (q, k, v))
         if order == 'left':
             scores = q @ k.transpose(-2, -1)
@@ -78,5 +73,12 @@ def linear_attention(q: Tensor,
         else:
             denominator = q @ k.sum(dim=-2).unsqueeze(-1)
             numerator = q @ (k.transpose(-2, -1) @ v)
-        y = numerator / (denominator + eps)
+        if eps == 0:
+            # A sum of nothing: its numerator is zero, and so is its result.
+            denominator = denominator.masked_fill(denominator == 0, 1)
+        elif clamp_eps:
+            denominator = denominator.clamp_min(eps)
+        else:
+            denominator = denominator + eps
+        y = numerator / denominator
     return y.transpose(-3, -2).to(dtype)

@@ -1,14 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The reference: softmax attention with its matrix written out."""
+import torch
 from torch import Tensor
 
 
 def naive_softmax_attention(q: Tensor,
                             k: Tensor,
                             v: Tensor,
-                            scale: float | None = None) -> Tensor:
-    """Args and result as :func:`softmax_attention`."""
+                            scale: float | None = None,
+                            key_mask: Tensor | None = None) -> Tensor:
+    """Args and result as :func:`softmax_attention`; some key must count."""
     q, k, v = (x.transpose(-3, -2) for x in (q, k, v))
     scale = q.shape[-1]**-0.5 if scale is None else scale
-    y = (q @ k.transpose(-2, -1) * scale).softmax(dim=-1) @ v
-    return y.transpose(-3, -2)
+    scores = q @ k.transpose(-2, -1) * scale
+    if key_mask is not None:
+        scores = scores.masked_fill(~key_mask[..., None, None, :], -torch.inf)
+    return (scores.softmax(dim=-1) @ v).transpose(-3, -2)

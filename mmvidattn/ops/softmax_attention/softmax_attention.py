@@ -3,13 +3,16 @@
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..attention_inputs import check_attention_inputs, zero_masked
+
 
 def softmax_attention(q: Tensor,
                       k: Tensor,
                       v: Tensor,
                       *,
                       scale: float | None = None,
-                      dropout_p: float = 0.) -> Tensor:
+                      dropout_p: float = 0.,
+                      key_mask: Tensor | None = None) -> Tensor:
     """``softmax(scale Q K^T) V``, Eq. 1 of the paper with its baseline.
 
     Args:
@@ -18,17 +21,30 @@ def softmax_attention(q: Tensor,
         v: Values, [*, M, G, E].
         scale: ``D ** -0.5`` by default.
         dropout_p: Probability of dropping an attention weight.
+        key_mask: Bool, [*, M], True where a key counts. Where none does, the
+            result is zero.
 
     Returns:
         [*, N, G, E].
+
+    Raises:
+        ValueError: If the shapes do not fit.
     """
+    check_attention_inputs('softmax_attention', q, k, v, key_mask)
     lead = q.shape[:-3]
+    k, v = zero_masked(key_mask, k, v)
     q, k, v = (x.flatten(0, -4) if x.dim() > 3 else x.unsqueeze(0)
                for x in (q, k, v))
+    if key_mask is not None:
+        # A row without keys is NaN to some kernels; it attends to the zeros
+        # that all its values now are.
+        key_mask = key_mask | ~key_mask.any(dim=-1, keepdim=True)
+        key_mask = key_mask.reshape(k.shape[0], 1, 1, -1)
     y = F.scaled_dot_product_attention(
         q.transpose(1, 2),
         k.transpose(1, 2),
         v.transpose(1, 2),
+        attn_mask=key_mask,
         dropout_p=dropout_p,
         scale=scale)
     return y.transpose(1, 2).unflatten(0, lead) if lead else \

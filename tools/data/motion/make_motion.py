@@ -9,13 +9,16 @@ uniformly. The class says which of the four moves, and in which direction;
 nothing else depends on it. A uniform phase stays uniform when it is shifted,
 so a frame on its own, taken at any time, has the same distribution in every
 class, and a model that sees one frame cannot do better than chance.
+
+``--distractors``, ``--noise``, ``--scale`` and ``--speed`` change how hard it
+is.
 """
 import argparse
 import json
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -88,6 +91,39 @@ class Clip:
     texture_seed: int
 
 
+@dataclass(frozen=True)
+class Difficulty:
+    """What makes a set harder; a clip keeps its class and its motion.
+
+    Args:
+        distractors: Number of dimmer shapes beneath the shape. Each does one
+            of the eight motions, whatever the class of the clip is.
+        noise: Standard deviation of the noise of each frame, in grey levels.
+        scale: Factor of the radius of all shapes.
+        speed: Factor of the speed of all shapes.
+        texture: Contrast of the patterns of shapes and background; 0 is
+            plain.
+    """
+    distractors: int = 0
+    noise: float = 0.
+    scale: float = 1.
+    speed: float = 1.
+    texture: float = 1.
+
+    def __post_init__(self) -> None:
+        if self.distractors < 0:
+            raise ValueError('distractors must be at least 0, got '
+                             f'{self.distractors}')
+        if not 0 <= self.noise <= 64:
+            raise ValueError(f'noise must be in [0, 64], got {self.noise}')
+        if not 0.25 <= self.scale <= 1:
+            raise ValueError(f'scale must be in [0.25, 1], got {self.scale}')
+        if not 0 < self.speed <= 1:
+            raise ValueError(f'speed must be in (0, 1], got {self.speed}')
+        if not 0 <= self.texture <= 1:
+            raise ValueError(f'texture must be in [0, 1], got {self.texture}')
+
+
 def draw_clip(seed: int, split: str, index: int) -> Clip:
     """Draw the clip of a given place in a split; the others don't matter."""
     rng = np.random.default_rng([seed, SPLITS.index(split), index])
@@ -100,6 +136,19 @@ def draw_clip(seed: int, split: str, index: int) -> Clip:
     return Clip(label, start, speed, width, height,
                 int(rng.integers(*NUM_FRAMES, endpoint=True)),
                 int(rng.choice(FPS)), int(rng.integers(2**31)))
+
+
+def draw_distractors(clip: Clip, count: int) -> list[Clip]:
+    """Clips whose shapes distract from that of a clip, motions included."""
+    rng = np.random.default_rng([clip.texture_seed, 1])
+    return [
+        replace(
+            clip,
+            label=int(rng.integers(len(CLASSES))),
+            start=State(*rng.random(4).tolist()),
+            speed=float(rng.uniform(0.5, 0.8)),
+            texture_seed=int(rng.integers(2**31))) for _ in range(count)
+    ]
 
 
 def state_at(clip: Clip, frame: int) -> State:
@@ -141,22 +190,22 @@ def _outline(rng: np.random.Generator) -> np.ndarray:
                     axis=1) * (radius / radius.max())[:, None]
 
 
+def _colours(rng: np.random.Generator, low: int, high: int,
+             difficulty: Difficulty) -> np.ndarray:
+    """The two colours of a pattern, ``(2, 3)``."""
+    colours = np.float32(rng.uniform(low, high, (2, 3)))
+    plain = colours.mean(axis=0)
+    return difficulty.texture * colours + (1 - difficulty.texture) * plain
+
+
 def _paint(pattern: np.ndarray, colours: np.ndarray) -> np.ndarray:
     weight = pattern[..., None]
     return weight * colours[0] + (1 - weight) * colours[1]
 
 
-def render(clip: Clip) -> Iterator[np.ndarray]:
-    """The frames of a clip, each ``(height, width, 3)`` uint8 in BGR."""
-    rng = np.random.default_rng(clip.texture_seed)
-    width, height = clip.width, clip.height
-    # Bright on dark throughout: what moves is easy to tell, how is the task.
-    back = np.float32(rng.uniform(0, 80, (2, 3)))
-    fore = np.float32(rng.uniform(175, 255, (2, 3)))
-    background = _paint(
-        _noise(rng, width, height, int(rng.integers(3, 9))), back)
-
-    radius = RADII[1] * min(width, height)
+def _sprite(rng: np.random.Generator, radius: float,
+            colours: np.ndarray) -> np.ndarray:
+    """A shape, ``(side, side, 4)``: BGR times alpha, and alpha."""
     centre = int(np.ceil(radius)) + 2
     side = 2 * centre + 1
     mask = np.zeros((side, side), np.uint8)
@@ -164,29 +213,63 @@ def render(clip: Clip) -> Iterator[np.ndarray]:
     corners = np.rint(16 * (radius * _outline(rng) + centre)).astype(np.int32)
     cv2.fillPoly(mask, [corners], 255, cv2.LINE_AA, shift=4)
     alpha = mask[..., None].astype(np.float32) / 255
-    patch = np.concatenate([alpha * _paint(_pattern(rng, side), fore), alpha],
-                           axis=2)
+    paint = _paint(_pattern(rng, side), colours)
+    return np.concatenate([alpha * paint, alpha], axis=2)
+
+
+def _place(sprite: np.ndarray, state: State, width: int,
+           height: int) -> np.ndarray:
+    """The shape in its state, ``(height, width, 4)``."""
+    centre = len(sprite) // 2
+    scale = (RADII[0] / RADII[1])**(1 - state.size)
+    angle = 2 * np.pi * state.angle
+    shift = np.array([state.x * width, state.y * height])
+    whole = np.floor(shift)
+    # Rows point down, so this turns clockwise on the screen.
+    turn = scale * np.array([[np.cos(angle), -np.sin(angle)],
+                             [np.sin(angle), np.cos(angle)]])
+    middle = np.array([width // 2, height // 2]) + shift - whole
+    offset = middle - turn @ [centre, centre]
+    layer = cv2.warpAffine(sprite, np.column_stack([turn, offset]),
+                           (width, height))
+    # The frame is a torus: what leaves on one side enters on the other.
+    return np.roll(layer, whole.astype(int)[::-1], axis=(0, 1))
+
+
+def render(clip: Clip,
+           difficulty: Difficulty = Difficulty()) -> Iterator[np.ndarray]:
+    """The frames of a clip, each ``(height, width, 3)`` uint8 in BGR."""
+    others = draw_distractors(clip, difficulty.distractors)
+    clip, *others = (
+        replace(each, speed=difficulty.speed * each.speed)
+        for each in (clip, *others))
+    rng = np.random.default_rng(clip.texture_seed)
+    width, height = clip.width, clip.height
+    radius = difficulty.scale * RADII[1] * min(width, height)
+    # Bright on dark throughout: what moves is easy to tell, how is the task.
+    back = _colours(rng, 0, 80, difficulty)
+    fore = _colours(rng, 175, 255, difficulty)
+    background = _paint(
+        _noise(rng, width, height, int(rng.integers(3, 9))), back)
+    shapes = [(clip, _sprite(rng, radius, fore))]
+    for other in others:
+        rng = np.random.default_rng(other.texture_seed)
+        dim = _colours(rng, 90, 125, difficulty)
+        shapes.insert(0, (other, _sprite(rng, radius, dim)))
+    noise = np.random.default_rng([clip.texture_seed, 2])
 
     for frame in range(clip.num_frames):
-        state = state_at(clip, frame)
-        scale = (RADII[0] / RADII[1])**(1 - state.size)
-        angle = 2 * np.pi * state.angle
-        shift = np.array([state.x * width, state.y * height])
-        whole = np.floor(shift)
-        # Rows point down, so this turns clockwise on the screen.
-        turn = scale * np.array([[np.cos(angle), -np.sin(angle)],
-                                 [np.sin(angle), np.cos(angle)]])
-        middle = np.array([width // 2, height // 2]) + shift - whole
-        offset = middle - turn @ [centre, centre]
-        layer = cv2.warpAffine(patch, np.column_stack([turn, offset]),
-                               (width, height))
-        # The frame is a torus: what leaves on one side enters on the other.
-        layer = np.roll(layer, whole.astype(int)[::-1], axis=(0, 1))
-        image = background * (1 - layer[..., 3:]) + layer[..., :3]
+        image = background
+        for moving, sprite in shapes:
+            layer = _place(sprite, state_at(moving, frame), width, height)
+            image = image * (1 - layer[..., 3:]) + layer[..., :3]
+        if difficulty.noise:
+            image = image + noise.normal(0, difficulty.noise, image.shape)
         yield np.rint(image).clip(0, 255).astype(np.uint8)
 
 
-def write_clip(job: tuple[str, int], out: Path, seed: int) -> str:
+def write_clip(job: tuple[str, int], out: Path, seed: int,
+               difficulty: Difficulty) -> str:
     """Write one video; returns its line of the annotation file."""
     split, index = job
     clip = draw_clip(seed, split, index)
@@ -198,14 +281,18 @@ def write_clip(job: tuple[str, int], out: Path, seed: int) -> str:
         (clip.width, clip.height))
     if not writer.isOpened():
         raise RuntimeError(f'OpenCV cannot write {out / name} with mp4v')
-    for image in render(clip):
+    for image in render(clip, difficulty):
         writer.write(image)
     writer.release()
     return f'{name} {clip.label}\n'
 
 
-def make_motion(out: Path, num_train: int, num_val: int, seed: int,
-                overwrite: bool = False) -> bool:
+def make_motion(out: Path,
+                num_train: int,
+                num_val: int,
+                seed: int,
+                overwrite: bool = False,
+                difficulty: Difficulty = Difficulty()) -> bool:
     """Write the set into a folder, unless it is there already.
 
     Returns:
@@ -217,6 +304,8 @@ def make_motion(out: Path, num_train: int, num_val: int, seed: int,
             raise ValueError(f'{name} must be at least {least}, got {value}')
     wanted = dict(generator='make_motion.py', version=1, seed=seed,
                   train=num_train, val=num_val, complete=True)
+    if difficulty != Difficulty():
+        wanted['difficulty'] = asdict(difficulty)
     meta = out / 'meta.json'
     if meta.is_file():
         found = json.loads(meta.read_text())
@@ -243,7 +332,8 @@ def make_motion(out: Path, num_train: int, num_val: int, seed: int,
     jobs = [(split, i) for split in SPLITS for i in range(sizes[split])]
     with ProcessPoolExecutor(initializer=cv2.setNumThreads,
                              initargs=(1, )) as pool:
-        lines = list(pool.map(partial(write_clip, out=out, seed=seed), jobs,
+        lines = list(pool.map(partial(write_clip, out=out, seed=seed,
+                                      difficulty=difficulty), jobs,
                               chunksize=16))
     (out / 'train.txt').write_text(''.join(lines[:num_train]))
     (out / 'val.txt').write_text(''.join(lines[num_train:]))
@@ -260,12 +350,26 @@ def main() -> None:
     parser.add_argument('--val', type=int, default=200,
                         help='number of validation clips (default: 200)')
     parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--distractors', type=int, default=0,
+                        help='dimmer shapes that move in ways of their own '
+                        '(default: 0)')
+    parser.add_argument('--noise', type=float, default=0,
+                        help='standard deviation of the noise of each frame, '
+                        'in grey levels (default: 0)')
+    parser.add_argument('--scale', type=float, default=1,
+                        help='factor of the size of the shapes (default: 1)')
+    parser.add_argument('--speed', type=float, default=1,
+                        help='factor of the speed of the shapes (default: 1)')
+    parser.add_argument('--texture', type=float, default=1,
+                        help='contrast of the patterns (default: 1)')
     parser.add_argument('--overwrite', action='store_true',
                         help='replace another set of this tool in that folder')
     args = parser.parse_args()
     try:
-        written = make_motion(args.out, args.train, args.val, args.seed,
-                              args.overwrite)
+        written = make_motion(
+            args.out, args.train, args.val, args.seed, args.overwrite,
+            Difficulty(args.distractors, args.noise, args.scale, args.speed,
+                       args.texture))
     except (ValueError, OSError) as error:
         raise SystemExit(f'make_motion.py: {error}') from None
     print(f'{args.out}: {args.train} training and {args.val} validation clips '

@@ -1,0 +1,10 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# An eighth of the channels from each neighbouring frame; mixup and label
+# smoothing as in the released recipe.
+_base_ = 'xvit.py'
+
+model = dict(
+    backbone=dict(temporal_shift=dict(divisor=8)),
+    cls_head=dict(num_classes=400, label_smooth_eps=0.3),
+    data_preprocessor=dict(
+        blending=dict(type='MixupBlending', num_classes=400, alpha=0.4)))

@@ -1,0 +1,15 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# XViT on Something-Something v2. The linear video transformer's paper, Table
+# 1: top-1 66.2, top-5 90.6 at 1 x 3 views, 850.0 G multiply-accumulates for
+# the three.
+_base_ = [
+    '_base_/models/xvit.py', '_base_/datasets/ssv2.py',
+    '_base_/schedules/sgd_35e_xvit.py', '_base_/default_runtime.py'
+]
+
+test_pipeline = _base_.test_pipeline
+test_pipeline[1].update(num_clips=1)
+
+# 8 GPUs
+train_dataloader = dict(batch_size=8)
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

@@ -1,0 +1,48 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from mmaction.registry import MODELS
+from torch import Tensor
+
+from ..ops import cosformer_attention, feature_map
+from ..ops.linear_attention import ORDERS
+from .base_attention import BaseAttention
+
+
+@MODELS.register_module()
+class CosFormerAttention(BaseAttention):
+    """Attention of `cosFormer <https://arxiv.org/abs/2202.08791>`_.
+
+    ReLU linear attention that favours nearby tokens; no parameters. Tokens
+    of a grid are counted row by row, frame by frame, so that those of
+    neighbouring rows are a row apart. In the pattern 'window' the queries are
+    counted as those of the window's first frame.
+
+    Args:
+        head_dims: Width D of a head.
+        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
+        seq_shape: Likewise.
+        order: Order of the product: 'auto', 'left' or 'right'.
+        eps: The least denominator.
+    """
+
+    def __init__(self,
+                 head_dims: int,
+                 num_heads: int,
+                 seq_shape: tuple[int, ...],
+                 order: str = 'auto',
+                 eps: float = 1e-6) -> None:
+        super().__init__(head_dims, num_heads, seq_shape)
+        if order not in ORDERS:
+            raise ValueError(f'order must be one of {ORDERS}, got {order!r}')
+        self.order = order
+        self.eps = eps
+
+    def feature_map(self, x: Tensor) -> Tensor:
+        return feature_map(x, 'relu')
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor,
+                query_shape: tuple[int, ...],
+                key_shape: tuple[int, ...]) -> Tensor:
+        return cosformer_attention(q, k, v, order=self.order, eps=self.eps)
+
+    def extra_repr(self) -> str:
+        return f'order={self.order!r}'

@@ -1,0 +1,123 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import torch
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+from ..ops import (
+    landmark_grid,
+    landmark_pool,
+    lara_attention,
+    softmax_attention,
+)
+from ..ops.lara import WEIGHTINGS
+from .base_attention import BaseAttention
+
+
+@MODELS.register_module()
+class LARAAttention(BaseAttention):
+    """`Linear randomised attention <https://arxiv.org/abs/2204.04667>`_.
+
+    For :class:`VideoSelfAttention`; a table of the paper on feature fixation
+    calls it RALA. The landmarks are pooled queries and keys, see
+    :func:`mmvidattn.ops.landmark_grid`. In training each is a sample's mean,
+    and the samples are drawn anew each time; in evaluation the landmarks are
+    the samples.
+
+    Differs from the released code: sequences of three axes have landmarks
+    too; where there are fewer tokens than landmarks in two axes, there are
+    as many landmarks as tokens, rather than several of the same; landmarks
+    of one axis are pooled before their linear map, as those of two are, not
+    after it.
+
+    Args:
+        head_dims: Width D of a head.
+        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
+        seq_shape: Likewise.
+        num_landmarks: Landmarks, a square for sequences of two axes.
+        pooling: What follows the mean of tokens: 'per-head', a linear map of
+            each head, the same for all, and a layer norm (released as
+            'pool', 'light'); 'all-heads', a map of the channels of all heads
+            together and a layer norm (released as 'pool', 'dense'); or
+            'no-param', nothing ('no-param-pool').
+        mix_keys: Whether the landmarks of the keys attend to one another
+            (released as '-mixed').
+        weighting: See :func:`mmvidattn.ops.lara_attention`: 'mis-opt',
+            'mis-bh' or 'mis-biased'.
+        alpha: How far 'mis-opt' departs from 'mis-bh'.
+    """
+
+    POOLINGS = ('per-head', 'all-heads', 'no-param')
+
+    def __init__(self,
+                 head_dims: int,
+                 num_heads: int,
+                 seq_shape: tuple[int, ...],
+                 num_landmarks: int = 49,
+                 pooling: str = 'per-head',
+                 mix_keys: bool = False,
+                 weighting: str = 'mis-opt',
+                 alpha: float = 1.) -> None:
+        super().__init__(head_dims, num_heads, seq_shape)
+        if pooling not in self.POOLINGS:
+            raise ValueError(
+                f'pooling must be one of {self.POOLINGS}, got {pooling!r}')
+        if weighting not in WEIGHTINGS:
+            raise ValueError(
+                f'weighting must be one of {WEIGHTINGS}, got {weighting!r}')
+        # Fails early where the number does not fit the axes.
+        landmark_grid(self.seq_shape, num_landmarks)
+        self.num_landmarks = num_landmarks
+        self.pooling = pooling
+        self.mix_keys = mix_keys
+        self.weighting = weighting
+        self.alpha = alpha
+        self.q_generator = self._generator()
+        self.k_generator = self._generator()
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor,
+                query_shape: tuple[int, ...],
+                key_shape: tuple[int, ...]) -> Tensor:
+        # A landmark has a query and a key of the same place; what axes one
+        # of them has in front, the frames of a window, is one cell.
+        pairs = list(zip(reversed(query_shape), reversed(key_shape)))
+        grid = landmark_grid(
+            tuple(min(pair) for pair in reversed(pairs)), self.num_landmarks)
+        query_landmarks = self._landmarks(q, query_shape, grid,
+                                          self.q_generator)
+        key_landmarks = self._landmarks(k, key_shape, grid, self.k_generator)
+        if self.mix_keys:
+            key_landmarks = softmax_attention(key_landmarks, key_landmarks,
+                                              key_landmarks)
+        omega = query_landmarks + key_landmarks
+        if self.training:
+            omega = omega + torch.randn_like(omega)
+        return lara_attention(
+            q,
+            k,
+            v,
+            query_landmarks,
+            key_landmarks,
+            omega,
+            weighting=self.weighting,
+            alpha=self.alpha)
+
+    def _generator(self) -> nn.Module:
+        if self.pooling == 'no-param':
+            return nn.Identity()
+        width = self.head_dims
+        if self.pooling == 'all-heads':
+            width *= self.num_heads
+        return nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width))
+
+    def _landmarks(self, x: Tensor, shape: tuple[int, ...],
+                   grid: tuple[int, ...], generator: nn.Module) -> Tensor:
+        """[*, N, G, D] to [*, C, G, D]."""
+        x = landmark_pool(x, shape, (1, ) * (len(shape) - len(grid)) + grid)
+        if self.pooling == 'all-heads':
+            return generator(x.flatten(-2)).view_as(x)
+        return generator(x)
+
+    def extra_repr(self) -> str:
+        return (f'num_landmarks={self.num_landmarks}, '
+                f'pooling={self.pooling!r}, mix_keys={self.mix_keys}, '
+                f'weighting={self.weighting!r}, alpha={self.alpha:g}')

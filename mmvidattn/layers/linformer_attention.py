@@ -1,0 +1,66 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+
+import torch
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+from ..ops import linformer_attention
+from .base_attention import BaseAttention
+
+
+@MODELS.register_module()
+class LinformerAttention(BaseAttention):
+    """Attention of `Linformer <https://arxiv.org/abs/2006.04768>`_.
+
+    Softmax attention to P learnt mixtures of the keys instead of to all. It
+    saves nothing where P is not below the length of the sequences: the
+    default, as in the paper's comparison, is above that of a clip in time.
+
+    The projections have a row for each place of a key. A shorter sequence
+    takes the first rows, a longer one is rejected.
+
+    Args:
+        head_dims: Width D of a head.
+        num_heads: See :class:`BaseAttention`.
+        seq_shape: Shape of the longest sequences of keys.
+        num_projections: Mixtures P.
+        share_projection: Whether keys and values are mixed alike.
+    """
+
+    def __init__(self,
+                 head_dims: int,
+                 num_heads: int,
+                 seq_shape: tuple[int, ...],
+                 num_projections: int = 256,
+                 share_projection: bool = False) -> None:
+        super().__init__(head_dims, num_heads, seq_shape)
+        if num_projections < 1:
+            raise ValueError('num_projections must be positive, got '
+                             f'{num_projections}')
+        shape = math.prod(self.seq_shape), num_projections
+        self.key_projection = nn.Parameter(torch.empty(shape))
+        self.value_projection = None if share_projection else nn.Parameter(
+            torch.empty(shape))
+        for projection in self.parameters():
+            bound = num_projections**-0.5
+            nn.init.uniform_(projection, -bound, bound)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor,
+                query_shape: tuple[int, ...],
+                key_shape: tuple[int, ...]) -> Tensor:
+        length, longest = k.shape[-3], len(self.key_projection)
+        if length > longest:
+            raise ValueError(
+                f'LinformerAttention was built for {longest} keys '
+                f'{self.seq_shape}, got {length} {tuple(key_shape)}; set '
+                'num_frames and img_size of the model to those of the clips')
+        key_projection = self.key_projection[:length]
+        value_projection = key_projection if self.value_projection is None \
+            else self.value_projection[:length]
+        return linformer_attention(q, k, v, key_projection, value_projection)
+
+    def extra_repr(self) -> str:
+        longest, num_projections = self.key_projection.shape
+        return (f'keys={longest}, num_projections={num_projections}, '
+                f'share_projection={self.value_projection is None}')

@@ -1,0 +1,51 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import torch
+from mmaction.registry import MODELS
+from torch import Tensor
+
+from ..ops import orthoformer_attention, orthogonal_landmarks
+from .base_attention import BaseAttention
+
+
+@MODELS.register_module()
+class OrthoformerAttention(BaseAttention):
+    """`Orthoformer <https://arxiv.org/abs/2106.05392>`_, no parameters.
+
+    For :class:`VideoSelfAttention`. The landmarks are queries, through which
+    no gradient flows back. They are chosen greedily, beginning with a random
+    query in training and with the first in evaluation, so that the same
+    video gives the same result.
+
+    Differs from the released code: that begins with a random query in
+    evaluation also.
+
+    Args:
+        head_dims: Width D of a head.
+        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
+        seq_shape: Likewise.
+        num_landmarks: Landmarks of a head of a sequence; all its queries
+            where there are no more.
+    """
+
+    def __init__(self,
+                 head_dims: int,
+                 num_heads: int,
+                 seq_shape: tuple[int, ...],
+                 num_landmarks: int = 64) -> None:
+        super().__init__(head_dims, num_heads, seq_shape)
+        if num_landmarks < 1:
+            raise ValueError('num_landmarks must be positive, got '
+                             f'{num_landmarks}')
+        self.num_landmarks = num_landmarks
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor,
+                query_shape: tuple[int, ...],
+                key_shape: tuple[int, ...]) -> Tensor:
+        chosen = orthogonal_landmarks(
+            q, self.num_landmarks, None if self.training else 0)
+        landmarks = torch.take_along_dim(
+            q.detach(), chosen.unsqueeze(-1), dim=-3)
+        return orthoformer_attention(q, k, v, landmarks)
+
+    def extra_repr(self) -> str:
+        return f'num_landmarks={self.num_landmarks}'

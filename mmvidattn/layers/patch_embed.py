@@ -1,0 +1,53 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from torch import Tensor, nn
+
+
+class PatchEmbed(nn.Module):
+    """Frames to patches: a strided convolution, then perhaps LayerNorm.
+
+    Args:
+        in_channels: Channels of a frame.
+        embed_dims: Channels D of a token.
+        patch_frames: Frames of a patch, an odd number. There is a patch for
+            each frame; those of more than one overlap.
+        patch_size: Side of a patch.
+        stride: Distance of neighbouring patches.
+        padding: Zeros around the frame.
+        with_norm: LayerNorm after the convolution.
+    """
+
+    def __init__(self, in_channels: int, embed_dims: int, patch_frames: int,
+                 patch_size: int, stride: int, padding: int,
+                 with_norm: bool) -> None:
+        super().__init__()
+        if patch_frames % 2 == 0:
+            raise ValueError(
+                f'patch_frames must be an odd number, got {patch_frames}')
+        if patch_frames == 1:
+            self.projection = nn.Conv2d(in_channels, embed_dims, patch_size,
+                                        stride, padding)
+        else:
+            self.projection = nn.Conv3d(
+                in_channels,
+                embed_dims, (patch_frames, patch_size, patch_size),
+                (1, stride, stride), (patch_frames // 2, padding, padding))
+        self.norm = nn.LayerNorm(embed_dims) if with_norm else None
+
+    def grid_of(self, img_size: int | tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of the patches of frames of ``img_size``."""
+        sides = (img_size, img_size) if isinstance(img_size,
+                                                   int) else img_size
+        conv = self.projection
+        return tuple(
+            (side + 2 * conv.padding[-1] - conv.kernel_size[-1]) //
+            conv.stride[-1] + 1 for side in sides)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, C, T, H, W] to [B, T, H', W', D]."""
+        if isinstance(self.projection, nn.Conv3d):
+            x = self.projection(x).permute(0, 2, 3, 4, 1)
+        else:
+            B, _, T = x.shape[:3]
+            x = self.projection(x.transpose(1, 2).flatten(0, 1))
+            x = x.permute(0, 2, 3, 1).unflatten(0, (B, T))
+        return x.contiguous() if self.norm is None else self.norm(x)

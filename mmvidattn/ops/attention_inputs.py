@@ -1,0 +1,52 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""What every attention asks of its arguments."""
+import torch
+from torch import Tensor
+
+
+def check_attention_inputs(name: str,
+                           q: Tensor,
+                           k: Tensor,
+                           v: Tensor,
+                           key_mask: Tensor | None = None) -> None:
+    """Queries, keys, values and mask fit each other.
+
+    Args:
+        name: The attention, for the message.
+        q: [*, N, G, D].
+        k: [*, M, G, D].
+        v: [*, M, G, E].
+        key_mask: Bool, [*, M], or None.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    if (min(q.dim(), k.dim()) < 3 or q.shape[-2:] != k.shape[-2:]
+            or q.shape[:-3] != k.shape[:-3] or k.shape[:-1] != v.shape[:-1]):
+        raise ValueError(
+            f'{name} takes q [*, N, G, D], k [*, M, G, D] and v '
+            f'[*, M, G, E], got {tuple(q.shape)}, {tuple(k.shape)} and '
+            f'{tuple(v.shape)}')
+    if key_mask is not None and (key_mask.dtype != torch.bool
+                                 or key_mask.shape != k.shape[:-2]):
+        raise ValueError(
+            f'the key_mask of {name} must be bool of the shape [*, M] = '
+            f'{tuple(k.shape[:-2])}, got {key_mask.dtype} '
+            f'{tuple(key_mask.shape)}')
+
+
+def zero_masked(key_mask: Tensor | None,
+                *tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors with zeros where the mask is False.
+
+    Filled, not multiplied: whatever a masked token holds, NaN included, it
+    reaches neither the result nor a gradient.
+
+    Args:
+        key_mask: Bool, [*, M]; None masks nothing.
+        *tensors: Each [*, M, G, D].
+    """
+    if key_mask is None:
+        return tensors
+    masked = ~key_mask[..., None, None]
+    return tuple(x.masked_fill(masked, 0) for x in tensors)

@@ -1,0 +1,243 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import re
+from pathlib import Path
+
+import pytest
+from mmaction.registry import MODELS
+
+from mmvidattn.apis import load_config
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / 'configs/linear_ff/ablations'
+NAMES = sorted(path.stem for path in FOLDER.glob('*.py'))
+# The classes of each data set, wherever a config tells them.
+CLASSES = dict(ssv2=174, k400=400, k600=600)
+SIZES = ('size', 'scale', 'scale_range', 'crop_size', 'input_size')
+
+
+def _smaller(value):
+    """224 to 64 and the others in proportion; -1 means "in proportion"."""
+    if isinstance(value, int):
+        return value if value < 0 else round(value * 2 / 7)
+    return tuple(map(_smaller, value))
+
+
+@pytest.fixture
+def small(narrow):
+    """Reads a config with half the frames, small ones, and a narrow model.
+
+    64 channels are the fewest of which each of 24 neighbours has one.
+    """
+
+    def read(name):
+        cfg = narrow(FOLDER / f'{name}.py', width=64)
+        for split in ('train', 'val', 'test'):
+            for step in cfg[f'{split}_dataloader'].dataset.pipeline:
+                for key in set(SIZES) & set(step):
+                    step[key] = _smaller(step[key])
+                if 'clip_len' in step:
+                    step['clip_len'] //= 2
+        cfg.model.backbone.img_size = _smaller(
+            cfg.model.backbone.get('img_size', 224))
+        cfg.model.backbone.num_frames //= 2
+        return cfg
+
+    return read
+
+
+@pytest.fixture
+def attentions(small):
+    """Builds a row's model; its attentions by name and its data set."""
+
+    def build(name):
+        cfg = small(name)
+        data = {n: k for k, n in CLASSES.items()}[
+            cfg.train_dataloader.dataset.num_classes]
+        cfg.model.data_preprocessor = None
+        block = MODELS.build(cfg.model).backbone.blocks[0]
+        return {n: getattr(block, n) for n in block.branches[:-1]}, data
+
+    return build
+
+
+def _shifts(attention):
+    return [shift.mode for shift in attention.shifts]
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_trains_a_step_and_tests_a_step(name, small, step_once):
+    cfg = small(name)
+    views, channels, frames, *sides = step_once(cfg)
+    assert frames == cfg.model.backbone.num_frames in (4, 8, 16)
+    assert sides == ([96] * 2 if name == 'table07_hr' else [64] * 2)
+    assert views == (12 if 'k400' in cfg.filename or 'k600' in cfg.filename
+                     or 'table12' in name else 6)
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_all_know_the_same_classes(name):
+    cfg = load_config(name)
+    told = {cfg.model.cls_head.num_classes}
+    told |= {cfg[f'{split}_dataloader'].dataset.num_classes
+             for split in ('train', 'val', 'test')}
+    blending = cfg.model.data_preprocessor.get('blending')
+    if blending is not None:
+        told.add(blending.num_classes)
+    data = next((k for k in CLASSES if k in name),
+                'k400' if 'table12' in name else 'ssv2')
+    assert told == {CLASSES[data]}
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_figures_are_those_of_the_paper(name, shared_dir):
+    text = (shared_dir / 'papers/linear_ff.txt').read_text()
+    header = (FOLDER / f'{name}.py').read_text().split('Paper:')[1]
+    figures = re.findall(r'(?<![-\w.])\d+\.\d+', header.split('_base_')[0])
+    assert figures or 'no_kernel' in name or 'performer_' in name
+    # What we say besides, of 400 classes or our own count, has no decimals.
+    for figure in figures:
+        assert re.search(rf'(?<![\d.]){re.escape(figure)}(?![\d.])',
+                         text), figure
+
+
+@pytest.mark.parametrize('where, data, time, space', [
+    ('table03', 'ssv2', 'eight', 'tsm'),
+    ('table12', 'k400', 'cross', 'tsm'),
+])
+@pytest.mark.parametrize('row', ['baseline', 'ss', 'ts', 'ss_ts', 'ff',
+                                 'ss_ts_ff'])
+def test_tables_3_and_12_have_what_they_name(attentions, where, data, time,
+                                             space, row):
+    """The shift in space acts in the attention in time, and vice versa."""
+    parts = row.split('_')
+    got, trained_on = attentions(f'{where}_{row}')
+    assert trained_on == data
+    assert _shifts(got['temporal_attn']) == [time] * ('ss' in parts)
+    assert _shifts(got['spatial_attn']) == [space] * ('ts' in parts)
+    for attention in got.values():
+        assert (attention.fixation is not None) == ('ff' in parts)
+        assert attention.attention.kernel == 'relu'
+
+
+@pytest.mark.parametrize('row, gates, width', [
+    ('table04_no_fixation', [], 0),
+    ('table04_qk_separate', ['q_gate', 'k_gate'], 1),
+    ('table04_qk_cooperative', ['q_gate', 'k_gate'], 2),
+    ('table04_qk_cooperative_shared', ['gate'], 2),
+    ('table04_qkv_cooperative', ['q_gate', 'k_gate'], 3),
+    ('table04_qkv_cooperative_shared', ['gate'], 3),
+    ('sec53_aggregate_add', ['gate'], 1),
+    ('sec53_aggregate_mul', ['gate'], 1),
+])
+def test_table_4_has_the_gates_it_names(attentions, row, gates, width):
+    for attention in attentions(row)[0].values():
+        assert len(attention.shifts) == 1
+        fixation = attention.fixation
+        children = [] if fixation is None else fixation.named_children()
+        assert [name for name, _ in children] == gates
+        for gate in gates:
+            # Heads of 32 channels.
+            assert getattr(fixation, gate).weight.shape == (32, 32 * width)
+        if row.startswith('sec53'):
+            assert fixation.aggregate == row[-3:]
+
+
+@pytest.mark.parametrize('row, kernel, offset', [
+    ('table05_elu1', 'elu+1', 0), ('table05_sigmoid', 'sigmoid', 0),
+    ('table05_relu', 'relu', 32**-0.5), ('sec53_no_kernel', 'identity', 0)])
+def test_table_5_has_the_kernel_it_names(attentions, row, kernel, offset):
+    for attention in attentions(row)[0].values():
+        assert attention.attention.kernel == kernel
+        assert attention.attention.offset == offset
+        assert attention.fixation is not None and len(attention.shifts) == 1
+
+
+@pytest.mark.parametrize('row, patterns, frames, shifts, fixation', [
+    ('factorized', ['time', 'space'], None, [['eight'], ['tsm']], True),
+    ('joint', ['joint'], None, [['tsm', 'eight']], True),
+    ('joint_released', ['joint'], None, [[]], False),
+    ('windowed', ['window'], 3, [['tsm', 'eight']], True),
+])
+def test_table_6_has_the_pattern_it_names(attentions, row, patterns, frames,
+                                          shifts, fixation):
+    got = list(attentions(f'table06_{row}')[0].values())
+    assert [attention.pattern for attention in got] == patterns
+    assert [_shifts(attention) for attention in got] == shifts
+    for attention in got:
+        assert attention.window_frames == frames
+        assert (attention.fixation is not None) == fixation
+
+
+@pytest.mark.parametrize('row, frames, side', [
+    ('s', 8, 224), ('h', 32, 224), ('hr', 16, 336), ('default', 16, 224)])
+def test_table_7_has_the_clip_it_names(row, frames, side):
+    cfg = load_config(f'table07_{row}')
+    assert cfg.model.backbone.num_frames == frames
+    for split in ('train', 'val', 'test'):
+        steps = cfg[f'{split}_dataloader'].dataset.pipeline
+        assert [s.clip_len for s in steps if 'clip_len' in s] == [frames]
+        assert [s.get('crop_size', s.get('size')) for s in steps
+                if s.type.endswith('Crop')] == [side]
+
+
+KINDS = dict(
+    cosformer=('CosFormerAttention', ''),
+    lara=('LARAAttention', 'num_landmarks=49'),
+    linear_transformer=('LinearAttention', "kernel='elu+1', offset=0,"),
+    linformer=('LinformerAttention', 'num_projections=256'),
+    orthoformer=('OrthoformerAttention', 'num_landmarks=64'),
+    ours=('LinearAttention', "kernel='relu', offset=0.176777"),
+    performer=('PerformerAttention', 'num_features=64'))
+RIVALS = [(path, path.split('_', path.startswith('table02') + 1)[-1])
+          for path in NAMES if path.startswith(('table01', 'table02'))]
+
+
+def _is_of_kind(attention, kind):
+    name, options = KINDS[kind]
+    assert type(attention).__name__ == name
+    assert options in attention.extra_repr()
+
+
+@pytest.mark.parametrize('name, kind', RIVALS)
+def test_tables_1_and_2_have_the_attention_they_name(attentions, name, kind):
+    got, data = attentions(name)
+    assert data == next((k for k in CLASSES if k in name), 'ssv2')
+    for attention in got.values():
+        _is_of_kind(attention.attention, kind)
+        ours = kind == 'ours'
+        assert (attention.fixation is not None) == ours
+        assert len(attention.shifts) == ours
+
+
+@pytest.mark.parametrize('kind', ['cosformer', 'linear_transformer',
+                                  'performer'])
+@pytest.mark.parametrize('row', ['baseline', 'na', 'ff', 'na_ff'])
+def test_table_9_adds_what_it_names(attentions, kind, row):
+    for attention in attentions(f'table09_{kind}_{row}')[0].values():
+        _is_of_kind(attention.attention, kind)
+        assert len(attention.shifts) == ('na' in row.split('_'))
+        assert (attention.fixation is not None) == ('ff' in row.split('_'))
+
+
+@pytest.mark.parametrize('row, fixation', [('baseline', False),
+                                           ('ff', True)])
+def test_table_9_has_xvit_with_and_without_fixation(row, fixation):
+    cfg = load_config(f'table09_xvit_{row}')
+    assert cfg.model.backbone.type == 'XViT'
+    assert (cfg.model.backbone.get('fixation') is not None) == fixation
+    assert cfg.model.backbone.get('temporal_shift') is not None
+
+
+@pytest.mark.parametrize('row, neighbours', [
+    ('cross1', 4), ('square1', 8), ('cross2', 8), ('square2', 24)])
+def test_table_11_reads_as_many_tokens_as_it_names(attentions, row,
+                                                   neighbours):
+    got, _ = attentions(f'table11_{row}')
+    shift, = got['temporal_attn'].shifts
+    # The table counts the token itself as well.
+    assert len({fold.offset for fold in shift.plan}) == neighbours
+    assert {max(map(abs, fold.offset))
+            for fold in shift.plan} == set(range(1, int(row[-1]) + 1))
+    # Half of the channels at least stay.
+    assert sum(fold.stop - fold.start for fold in shift.plan) <= 32
+    assert _shifts(got['spatial_attn']) == ['tsm']

@@ -1,0 +1,192 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.layers import LARAAttention, VideoSelfAttention
+from mmvidattn.ops.lara import (
+    WEIGHTINGS,
+    naive_landmark_pool,
+    naive_lara_attention,
+)
+
+GRID = (4, 3, 5)
+# The pattern, its window, and cells of queries and keys with 9 landmarks.
+PATTERNS = [
+    pytest.param('time', None, (4, ), (4, ), id='time'),
+    pytest.param('space', None, (3, 3), (3, 3), id='space'),
+    pytest.param('joint', None, (2, 2, 2), (2, 2, 2), id='joint'),
+    pytest.param('window', 2, (3, 3), (1, 3, 3), id='window'),
+]
+
+
+def _module(pattern='joint', window=None, num_landmarks=9, **kwargs):
+    torch.manual_seed(0)
+    module = VideoSelfAttention(
+        12,
+        3,
+        dict(type='LARAAttention', num_landmarks=num_landmarks, **kwargs),
+        GRID,
+        pattern=pattern,
+        window_frames=window)
+    for parameter in module.attention.parameters():
+        torch.nn.init.normal_(parameter)
+    return module.double()
+
+
+def _captured(module, x):
+    """The arguments and the result of the attention inside."""
+    calls = []
+    handle = module.attention.register_forward_hook(
+        lambda _, args, y: calls.append((args, y)))
+    module(x)
+    handle.remove()
+    (args, y), = calls
+    return args, y
+
+
+def _landmarks(x, shape, grid, generator, all_heads):
+    """[*, N, G, D] to [*, C, G, D]."""
+    y = torch.stack([
+        naive_landmark_pool(tokens, shape, grid)
+        for tokens in x.flatten(0, -4)
+    ])
+    if isinstance(generator, torch.nn.Sequential):
+        linear, norm = generator
+        z = y.flatten(-2) if all_heads else y
+        z = z @ linear.weight.T + linear.bias
+        z = z - z.mean(-1, keepdim=True)
+        z = z / (z.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        y = (z * norm.weight + norm.bias).reshape(y.shape)
+    return y.view(*x.shape[:-3], *y.shape[1:])
+
+
+def _by_hand(attention, args, query_grid, key_grid, noise=0.):
+    q, k, v, query_shape, key_shape = args
+    all_heads = attention.pooling == 'all-heads'
+    of_queries = _landmarks(q, query_shape, query_grid,
+                            attention.q_generator, all_heads)
+    of_keys = _landmarks(k, key_shape, key_grid, attention.k_generator,
+                         all_heads)
+    if attention.mix_keys:
+        y = of_keys.transpose(-3, -2)
+        scores = y @ y.mT / attention.head_dims**0.5
+        of_keys = (scores.softmax(-1) @ y).transpose(-3, -2)
+    return naive_lara_attention(
+        q, k, v, of_queries, of_keys, of_queries + of_keys + noise,
+        attention.weighting, attention.alpha)
+
+
+@pytest.mark.parametrize('pattern, window, query_grid, key_grid', PATTERNS)
+@pytest.mark.parametrize('kwargs', [
+    pytest.param(dict(), id='per-head'),
+    pytest.param(dict(pooling='all-heads', alpha=0.5), id='all-heads'),
+    pytest.param(dict(pooling='no-param', weighting='mis-bh'), id='no-param'),
+    pytest.param(dict(mix_keys=True, weighting='mis-biased'), id='mixed'),
+])
+def test_matches_naive_in_every_pattern(pattern, window, query_grid, key_grid,
+                                        kwargs):
+    module = _module(pattern, window, **kwargs).eval()
+    x = torch.randn(2, *GRID, 12, dtype=torch.float64)
+    args, y = _captured(module, x)
+    want = _by_hand(module.attention, args, query_grid, key_grid)
+    assert (y - want).norm() < 1e-10 * want.norm()
+
+
+@pytest.mark.parametrize('weighting', WEIGHTINGS)
+def test_samples_are_drawn_around_the_landmarks_in_training(weighting):
+    attention = _module(weighting=weighting).attention
+    q, k, v = torch.randn(3, 2, 60, 3, 4, dtype=torch.float64).unbind(0)
+    args = (q, k, v, GRID, GRID)
+    torch.manual_seed(5)
+    y = attention(*args)
+    torch.manual_seed(5)
+    noise = torch.randn(2, 8, 3, 4, dtype=torch.float64)
+    want = _by_hand(attention, args, (2, 2, 2), (2, 2, 2), noise)
+    assert (y - want).norm() < 1e-10 * want.norm()
+    assert not torch.equal(attention(*args), y)
+    attention.eval()
+    assert torch.equal(attention(*args), attention(*args))
+
+
+@pytest.mark.parametrize('pattern, window, query_grid, key_grid', PATTERNS)
+@pytest.mark.parametrize('pooling', LARAAttention.POOLINGS)
+@pytest.mark.parametrize('weighting', WEIGHTINGS)
+def test_every_parameter_gets_a_gradient(pattern, window, query_grid,
+                                         key_grid, pooling, weighting):
+    module = _module(pattern, window, pooling=pooling, weighting=weighting)
+    y = module(torch.randn(2, *GRID, 12, dtype=torch.float64))
+    y.square().sum().backward()
+    for name, parameter in module.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize('pooling, width', [('per-head', 64),
+                                            ('all-heads', 512),
+                                            ('no-param', 0)])
+def test_parameters_are_those_of_two_maps_and_two_norms(pooling, width):
+    attention = LARAAttention(64, 8, (17, 17), pooling=pooling)
+    count = sum(p.numel() for p in attention.parameters())
+    assert count == 2 * (width**2 + width + 2 * width)
+
+
+def test_other_clips_fit():
+    for pattern in ('time', 'space', 'joint'):
+        module = _module(pattern)
+        for grid in [(1, 1, 1), (1, 2, 5), (13, 7, 2)]:
+            y = module(torch.randn(1, *grid, 12, dtype=torch.float64))
+            assert y.shape == (1, *grid, 12) and y.isfinite().all()
+
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize('autocast', [False, True])
+def test_half_precision_is_close(dtype, autocast):
+    module = _module('space').eval()
+    x = torch.randn(1, *GRID, 12, dtype=torch.float64)
+    want = module(x)
+    module, x = (y.to(torch.float32 if autocast else dtype)
+                 for y in (module, x))
+    with torch.autocast('cpu', dtype=dtype, enabled=autocast):
+        y = module(x)
+    assert (y.double() - want).norm() < 4e-2 * want.norm()
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(pooling='light'), "'per-head', 'all-heads', 'no-param'.*'light'"),
+    (dict(weighting='opt'), "'mis-opt', 'mis-bh', 'mis-biased'.*'opt'"),
+    (dict(num_landmarks=50), 'square.*got 50'),
+    (dict(num_landmarks=0), 'num_landmarks.*got 0'),
+])
+def test_rejects(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        LARAAttention(4, 3, (17, 17), **kwargs)
+
+
+@pytest.mark.parametrize('name, kwargs', [
+    ('lara_pool_mis-opt', dict()),
+    ('lara_pool_mis-bh', dict(weighting='mis-bh')),
+    ('lara_no-param-pool_mis-opt', dict(pooling='no-param')),
+])
+@pytest.mark.parametrize('dtype, tolerance', [
+    pytest.param(torch.float64, 1e-10, id='fp64'),
+    pytest.param(torch.float32, 1e-5, id='fp32')])
+def test_golden_attention(golden, name, kwargs, dtype, tolerance):
+    """The released code in evaluation, of tokens in two axes."""
+    g = golden('linear/golden_attn.pt')[name]
+    names = {
+        f'{x}_bar_gen.{theirs}': f'attention.{x}_generator.{ours}'
+        for x in 'qk' for theirs, ours in ((2, 0), (3, 1))
+    }
+    state_dict = {}
+    for key, value in g['params'].items():
+        module, _, kind = key.rpartition('.')
+        state_dict[f'{names.get(module, module)}.{kind}'] = value
+    module = VideoSelfAttention(
+        48,
+        3,
+        dict(type='LARAAttention', num_landmarks=g['num_landmarks'],
+             **kwargs), (1, 6, 6),
+        pattern='space').to(dtype).eval()
+    module.load_state_dict(state_dict)
+    y = module(g['x'].unsqueeze(1).to(dtype)).squeeze(1)
+    assert (y.double() - g['out']).norm() < tolerance * g['out'].norm()

@@ -1,0 +1,289 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""What all attentions have in common: reference, masks, numerics."""
+import pytest
+import torch
+
+from mmvidattn.ops import (
+    cosformer_attention,
+    linear_attention,
+    linformer_attention,
+    performer_attention,
+    random_projection,
+    softmax_attention,
+)
+from mmvidattn.ops.cosformer import naive_cosformer_attention
+from mmvidattn.ops.linear_attention import naive_linear_attention
+from mmvidattn.ops.linformer import naive_linformer_attention
+from mmvidattn.ops.performer import naive_performer_attention
+from mmvidattn.ops.softmax_attention import naive_softmax_attention
+
+HALVES = [torch.float16, torch.bfloat16]
+# Of one rounding.
+ACCURACY = {
+    torch.float64: 1e-11,
+    torch.float32: 1e-5,
+    torch.float16: 5e-4,
+    torch.bfloat16: 4e-3
+}
+
+
+def _projections(m, D):
+    gen = torch.Generator().manual_seed(1)
+    return random_projection(m, D, gen)
+
+
+def _mixtures(M):
+    gen = torch.Generator().manual_seed(2)
+    return (torch.rand(2, M, 7, generator=gen) - 0.5) * 0.5
+
+
+class _Case:
+    """An attention and its reference, as functions of plain q, k and v."""
+
+    def __init__(self, op, naive, mapped=False, extra=None, **kwargs):
+        self.op, self.naive = op, naive
+        self.mapped, self.extra, self.kwargs = mapped, extra, kwargs
+
+    def __call__(self, q, k, v, **kwargs):
+        return self._call(self.op, q, k, v, kwargs)
+
+    def reference(self, q, k, v, **kwargs):
+        return self._call(self.naive, q, k, v, kwargs)
+
+    def _call(self, function, q, k, v, kwargs):
+        if self.mapped:
+            q, k = q.relu(), k.relu()
+        # The parameters of an op keep the dtype that modules have.
+        dtype = torch.promote_types(v.dtype, torch.float32)
+        extra = self.extra(k).to(dtype) if self.extra else ()
+        if self.op is performer_attention:
+            extra = (extra, )
+        return function(q, k, v, *extra, **self.kwargs, **kwargs)
+
+
+CASES = dict(
+    linear=_Case(linear_attention, naive_linear_attention, mapped=True),
+    clamped=_Case(
+        linear_attention,
+        naive_linear_attention,
+        mapped=True,
+        clamp_eps=True),
+    cosformer=_Case(
+        cosformer_attention, naive_cosformer_attention, mapped=True),
+    favor=_Case(
+        performer_attention,
+        naive_performer_attention,
+        extra=lambda k: _projections(21, k.shape[-1])),
+    relu=_Case(
+        performer_attention,
+        naive_performer_attention,
+        extra=lambda k: _projections(21, k.shape[-1]),
+        kind='relu'),
+    linformer=_Case(
+        linformer_attention,
+        naive_linformer_attention,
+        extra=lambda k: _mixtures(k.shape[-3] if k.dim() > 2 else 1)),
+    softmax=_Case(softmax_attention, naive_softmax_attention),
+)
+LINEAR = [name for name in CASES if name not in ('linformer', 'softmax')]
+every_case = pytest.mark.parametrize('name', CASES)
+every_linear_case = pytest.mark.parametrize('name', LINEAR)
+
+
+def _qkv(lead, N, M, G, D, E, dtype=torch.float64):
+    gen = torch.Generator().manual_seed(0)
+    return tuple(
+        torch.randn(*lead, length, G, width, generator=gen).to(dtype)
+        for length, width in ((N, D), (M, D), (M, E)))
+
+
+def _relative(a, b):
+    return ((a.double() - b.double()).norm() / b.double().norm()).item()
+
+
+def _mask(*shape):
+    """About a third masked, in no sequence the same."""
+    gen = torch.Generator().manual_seed(3)
+    mask = torch.rand(*shape, generator=gen) > 0.35
+    mask[..., 0] = True
+    return mask
+
+
+@every_case
+@pytest.mark.parametrize('lead, N, M, G, D, E', [
+    pytest.param((2, ), 63, 63, 3, 16, 16, id='self-63'),
+    pytest.param((), 5, 41, 2, 30, 24, id='cross-5-41'),
+    pytest.param((), 41, 5, 2, 30, 24, id='cross-41-5'),
+    pytest.param((2, 3), 1, 1, 1, 8, 8, id='one-token'),
+])
+@pytest.mark.parametrize('masked', [False, True], ids=['whole', 'masked'])
+@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-11),
+                                              (torch.float32, 1e-5),
+                                              (torch.bfloat16, 1e-2)])
+def test_matches_naive(name, lead, N, M, G, D, E, masked, dtype, tolerance):
+    case = CASES[name]
+    kwargs = dict(key_mask=_mask(*lead, M)) if masked else {}
+    if name == 'softmax' and dtype == torch.bfloat16:
+        # Its kernel forms the scores' gradient in bfloat16.
+        tolerance = 3e-2
+    leaves = [x.requires_grad_() for x in _qkv(lead, N, M, G, D, E, dtype)]
+    y = case(*leaves, **kwargs)
+    weight = torch.linspace(-1, 1, y.numel(), dtype=torch.float64).view_as(y)
+    grads = torch.autograd.grad((y.double() * weight).sum(), leaves)
+    ref = [x.detach().double().requires_grad_() for x in leaves]
+    y_ref = case.reference(*ref, **kwargs)
+    grads_ref = torch.autograd.grad((y_ref * weight).sum(), ref)
+    assert y.dtype == dtype and y.shape == y_ref.shape
+    assert _relative(y, y_ref) < tolerance
+    scale = max(grad.norm() for grad in grads_ref)
+    for a, b in zip(grads, grads_ref):
+        assert a.shape == b.shape
+        assert (a - b).norm() < tolerance * max(b.norm(), 0.1 * scale)
+
+
+@every_case
+def test_gradient_is_that_of_finite_differences(name):
+    leaves = [x.requires_grad_() for x in _qkv((2, ), 4, 5, 1, 4, 3)]
+    mask = _mask(2, 5)
+    case = CASES[name]
+    assert torch.autograd.gradcheck(case, leaves)
+    assert torch.autograd.gradcheck(lambda *x: case(*x, key_mask=mask),
+                                    leaves)
+
+
+@every_case
+@pytest.mark.parametrize('rest', [torch.nan, torch.inf, 6e4])
+@pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
+def test_masked_keys_reach_neither_result_nor_gradient(name, rest, dtype):
+    case = CASES[name]
+    q, k, v = _qkv((2, ), 7, 19, 2, 8, 8, dtype)
+    mask = _mask(2, 19)
+    want = case.reference(*(x.double() for x in (q, k, v)), key_mask=mask)
+    leaves = [
+        x.masked_fill(~mask[..., None, None], rest).requires_grad_()
+        for x in (k, v)
+    ]
+    y = case(q, *leaves, key_mask=mask)
+    assert _relative(y, want) < 2 * ACCURACY[dtype]
+    for grad in torch.autograd.grad(y.double().square().sum(), leaves):
+        assert grad.isfinite().all()
+        assert grad[mask].abs().max() > 0
+        assert grad[~mask].abs().max() == 0
+
+
+@every_case
+@pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
+def test_mask_of_nothing_gives_zero(name, dtype):
+    leaves = [x.requires_grad_() for x in _qkv((2, ), 7, 9, 2, 8, 8, dtype)]
+    mask = _mask(2, 9)
+    mask[1] = False
+    y = CASES[name](*leaves, key_mask=mask)
+    assert y[0].abs().max() > 0
+    assert torch.equal(y[1], torch.zeros_like(y[1]))
+    for grad in torch.autograd.grad(y.double().square().sum(), leaves):
+        assert grad.isfinite().all()
+
+
+@every_case
+def test_mask_of_everything_changes_nothing(name):
+    q, k, v = _qkv((2, ), 7, 9, 2, 8, 8)
+    y = CASES[name](q, k, v, key_mask=torch.ones(2, 9, dtype=torch.bool))
+    assert torch.allclose(y, CASES[name](q, k, v), rtol=0, atol=1e-14)
+
+
+@every_case
+@pytest.mark.parametrize('mask', [
+    pytest.param(torch.ones(2, 9), id='float'),
+    pytest.param(torch.ones(9, dtype=torch.bool), id='without-batch'),
+    pytest.param(torch.ones(2, 7, dtype=torch.bool), id='of-queries'),
+])
+def test_rejects_a_mask_that_does_not_fit(name, mask):
+    with pytest.raises(ValueError, match=r'key_mask.*bool.*\(2, 9\)'):
+        CASES[name](*_qkv((2, ), 7, 9, 2, 8, 8), key_mask=mask)
+
+
+@every_case
+def test_rejects_shapes_that_do_not_fit(name):
+    q, k, v = _qkv((2, ), 7, 9, 2, 8, 8)
+    for bad in ((q, k, v[:, :5]), (q[:1], k, v), (q[..., :4], k, v),
+                (q[0, 0], k[0, 0], v[0, 0])):
+        with pytest.raises(ValueError, match=r'v \[\*, M, G, E\], got'):
+            CASES[name](*bad)
+
+
+@every_linear_case
+def test_rejects_an_unknown_order(name):
+    with pytest.raises(ValueError, match="'auto', 'left', 'right'.*'up'"):
+        CASES[name](*_qkv((), 3, 3, 1, 4, 4), order='up')
+
+
+@every_linear_case
+@pytest.mark.parametrize('N, M', [(40, 40), (3, 17), (17, 3)])
+def test_orders_of_the_product_agree(name, N, M):
+    q, k, v = _qkv((2, ), N, M, 2, 6, 5)
+    kwargs = dict(key_mask=_mask(2, M))
+    left = CASES[name](q, k, v, order='left', **kwargs)
+    right = CASES[name](q, k, v, order='right', **kwargs)
+    assert _relative(left, right) < 1e-12
+
+
+@pytest.mark.parametrize('name', ['linear', 'clamped', 'cosformer'])
+@pytest.mark.parametrize('which', ['query', 'keys'])
+@pytest.mark.parametrize('order', ['left', 'right'])
+@pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
+def test_all_zero_rows_give_zero(name, which, order, dtype):
+    q, k, v = _qkv((1, ), 6, 6, 1, 8, 8, dtype)
+    (q[:, 2] if which == 'query' else k).copy_(torch.tensor(-1.))
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    y = CASES[name](*leaves, order=order)
+    zero = y[:, 2] if which == 'query' else y
+    assert torch.equal(zero, torch.zeros_like(zero))
+    y.double().square().sum().backward()
+    assert all(x.grad.isfinite().all() for x in leaves)
+
+
+@pytest.mark.parametrize('name', ['favor', 'relu', 'linformer', 'softmax'])
+@pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
+def test_zeros_attend_to_all_alike(name, dtype):
+    q, k, v = _qkv((1, ), 6, 6, 1, 8, 8, dtype)
+    y = CASES[name](q * 0, k * 0, v)
+    want = CASES[name].reference(*(x.double() for x in (q * 0, k * 0, v)))
+    assert _relative(y, want) < ACCURACY[dtype]
+
+
+@pytest.mark.parametrize(
+    'name, kwargs',
+    [('linformer', {}), ('softmax', {})] +
+    [(name, dict(order=order)) for name in LINEAR
+     for order in ('left', 'right')],
+    ids=lambda value: '-'.join(value.values()) if isinstance(value, dict)
+    else value)
+@pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
+def test_many_tokens_of_magnitude_8(name, kwargs, dtype):
+    """A clip of 96 frames of 33 x 33 tokens."""
+    q, k, v = (8 * x for x in _qkv((), 3, 104_544, 1, 8, 8, dtype))
+    y = CASES[name](q, k, v, **kwargs)
+    want = CASES[name].reference(*(x.double() for x in (q, k, v)))
+    assert y.isfinite().all()
+    assert _relative(y, want) < max(ACCURACY[dtype], 1e-4)
+
+
+@pytest.mark.parametrize('name', [*LINEAR, 'linformer'])
+def test_autocast_does_not_lower_the_sums(name):
+    q, k, v = _qkv((1, ), 300, 300, 2, 8, 8, torch.float32)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        y = CASES[name](q, k, v)
+    want = CASES[name].reference(*(x.double() for x in (q, k, v)))
+    assert y.dtype == torch.float32
+    assert _relative(y, want) < 1e-5
+
+
+@pytest.mark.parametrize('name', [*LINEAR, 'linformer'])
+def test_takes_queries_wider_than_values(name):
+    """As under autocast, where a gate is float32 and a projection is not."""
+    q, k, v = _qkv((1, ), 30, 30, 2, 8, 8, torch.float32)
+    v = v.bfloat16()
+    y = CASES[name](q, k, v)
+    want = CASES[name].reference(*(x.double() for x in (q, k, v)))
+    assert y.dtype == torch.bfloat16
+    assert _relative(y, want) < ACCURACY[torch.bfloat16]

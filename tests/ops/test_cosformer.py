@@ -1,0 +1,64 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+
+from mmvidattn.ops import cosformer_attention
+
+
+@pytest.mark.parametrize('N, M', [(5, 5), (2, 5), (5, 2)])
+def test_ones_weigh_by_the_cosine_of_their_distance(N, M):
+    q, k = (torch.ones(n, 1, 1, dtype=torch.float64) for n in (N, M))
+    v = torch.eye(M, dtype=torch.float64)[:, None]
+    y = cosformer_attention(q, k, v)
+    for i in range(N):
+        row = [
+            math.cos(math.pi / 2 * (i - j) / max(N, M)) for j in range(M)
+        ]
+        want = torch.tensor(row, dtype=torch.float64) / sum(row)
+        assert torch.allclose(y[i, 0], want, atol=1e-14)
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16])
+def test_weights_are_not_negative(dtype):
+    """Neither do they stray from float64, to the last of many tokens."""
+    N = 2**14
+    k = torch.zeros(N, 1, 1, dtype=dtype)
+    k[0], k[-1] = 1, 1
+    v = torch.stack([k[:, 0, 0].cumsum(0) < 2, k[:, 0, 0].cumsum(0) > 1])
+    y = cosformer_attention(torch.ones_like(k), k, v.T[:, None].float())
+    assert y.min() >= 0
+    angles = math.pi / 2 * torch.arange(N, dtype=torch.float64) / N
+    weights = torch.stack([angles.cos(), angles.flip(0).cos()], dim=-1)
+    want = weights / weights.sum(-1, keepdim=True)
+    assert (y[:, 0].double() - want).abs().max() < 1e-6
+
+
+def test_least_denominator_is_a_bound_and_not_added():
+    q = torch.full((1, 1, 1), 1e-2, dtype=torch.float64)
+    assert cosformer_attention(q, q, q, eps=1e-4).item() == pytest.approx(
+        1e-2, rel=1e-12)
+    assert cosformer_attention(q, q, q, eps=1e-3).item() == pytest.approx(
+        1e-3, rel=1e-12)
+
+
+@pytest.mark.parametrize('order, key', [('right', 'out'),
+                                        ('left', 'out_left')])
+@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-10),
+                                              (torch.float32, 1e-5)])
+def test_golden_attention(golden, order, key, dtype, tolerance):
+    G = golden('linear/golden_attn.pt')
+    q, k, v = (G[name].transpose(1, 2).to(dtype) for name in 'qkv')
+    y = cosformer_attention(q.relu(), k.relu(), v, order=order)
+    want = G['cosformer'][key].transpose(1, 2)
+    assert (y - want).norm() < tolerance * want.norm()
+
+
+def test_golden_keys_all_negative_give_zero(golden):
+    D = golden('linear/golden_attn.pt')['degenerate']
+    q, k, v = (D[name].transpose(1, 2) for name in 'qkv')
+    y = cosformer_attention(q.relu(), k.relu(), v).transpose(1, 2)
+    empty = (D['relu_eps'] == 0).all(-1)
+    assert empty.any()
+    assert y[empty].abs().max() == 0

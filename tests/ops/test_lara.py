@@ -1,0 +1,302 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mmvidattn.ops import landmark_grid, landmark_pool, lara_attention
+from mmvidattn.ops.lara import (
+    WEIGHTINGS,
+    naive_landmark_pool,
+    naive_lara_attention,
+)
+
+SHAPES = [
+    pytest.param((2, ), 63, 63, 3, 16, 16, 9, id='self-63'),
+    pytest.param((), 5, 41, 2, 60, 24, 3, id='cross-5-41-D60'),
+    pytest.param((2, 3), 15, 15, 1, 8, 8, 1, id='one-landmark'),
+    pytest.param((2, ), 1, 1, 2, 8, 8, 1, id='one-token'),
+    pytest.param((2, ), 4, 4, 1, 8, 8, 16, id='more-landmarks-than-tokens'),
+]
+DTYPES = [
+    pytest.param(torch.float64, 1e-11, id='fp64'),
+    pytest.param(torch.float32, 1e-5, id='fp32'),
+    pytest.param(torch.bfloat16, 2e-2, id='bf16'),
+]
+
+
+def _tensors(lead, N, M, G, D, E, C, dtype=torch.float64):
+    """q, k, v, query_landmarks, key_landmarks, omega."""
+    gen = torch.Generator().manual_seed(0)
+    return tuple(
+        torch.randn(*lead, length, G, width, generator=gen).to(dtype)
+        for length, width in [(N, D), (M, D), (M, E), (C, D), (C, D), (C, D)])
+
+
+def _relative(a, b):
+    return ((a.double() - b.double()).norm() / b.double().norm()).item()
+
+
+def _grads(function, tensors):
+    tensors = [x.detach().requires_grad_() for x in tensors]
+    y = function(*tensors)
+    return y, *torch.autograd.grad(
+        y.double().square().sum(), tensors, materialize_grads=True)
+
+
+@pytest.mark.parametrize('lead, N, M, G, D, E, C', SHAPES)
+@pytest.mark.parametrize('weighting', WEIGHTINGS)
+@pytest.mark.parametrize('dtype, tolerance', DTYPES)
+def test_matches_naive(lead, N, M, G, D, E, C, weighting, dtype, tolerance):
+    tensors = _tensors(lead, N, M, G, D, E, C, dtype)
+    options = dict(weighting=weighting, alpha=0.7)
+    got = _grads(lambda *x: lara_attention(*x, **options), tensors)
+    want = _grads(lambda *x: naive_lara_attention(*x, **options),
+                  [x.double() for x in tensors])
+    assert got[0].dtype == dtype and got[0].shape == (*lead, N, G, E)
+    for a, b in zip(got, want):
+        # Of a single sample the weights, and of a single key its own, are
+        # one, whose gradient is zero up to rounding.
+        assert (a.double() - b).norm() < tolerance * max(b.norm(), 1)
+
+
+@pytest.mark.parametrize('weighting', WEIGHTINGS)
+def test_samples_are_the_landmarks_by_default(weighting):
+    *tensors, _ = _tensors((2, ), 9, 9, 2, 8, 8, 4)
+    y = lara_attention(*tensors, weighting=weighting)
+    want = naive_lara_attention(
+        *tensors, tensors[3] + tensors[4], weighting=weighting)
+    assert _relative(y, want) < 1e-12
+
+
+def test_weightings_differ_and_alpha_zero_is_the_balance_heuristic():
+    tensors = _tensors((2, ), 9, 9, 2, 8, 8, 4)
+    opt, balanced, biased = (
+        lara_attention(*tensors, weighting=w) for w in WEIGHTINGS)
+    assert _relative(opt, balanced) > 1e-3
+    assert _relative(biased, balanced) > 1e-3
+    # With alpha=0 the landmark's own density cancels.
+    opt = lara_attention(*tensors, weighting='mis-opt', alpha=0)
+    assert _relative(opt, balanced) < 1e-12
+
+
+@pytest.mark.parametrize('weighting', WEIGHTINGS)
+def test_many_samples_approach_softmax_attention(weighting):
+    """What the estimate is of.
+
+    For w ~ N(0, sqrt(D)) the mean of exp(xi(q, w) + xi(k, w)) is
+    exp(q k / sqrt(D)); landmarks at zero weigh all samples alike.
+    """
+    gen = torch.Generator().manual_seed(0)
+    q, k, v = torch.randn(3, 1, 6, 1, 4, generator=gen).double().unbind(0)
+    q, k = q / 2, k / 2
+    omega = 4**0.25 * torch.randn(1, 2000, 1, 4, generator=gen).double()
+    zero = torch.zeros_like(omega)
+    want = F.scaled_dot_product_attention(
+        *(x.transpose(1, 2) for x in (q, k, v))).transpose(1, 2)
+
+    def error(num_samples):
+        landmarks = (x[:, :num_samples] for x in (zero, zero, omega))
+        y = lara_attention(q, k, v, *landmarks, weighting=weighting)
+        return _relative(y, want)
+
+    assert error(2000) < 0.03 < 0.1 < error(5)
+
+
+@pytest.mark.parametrize('weighting', WEIGHTINGS)
+def test_masked_keys_are_as_if_they_were_not(weighting):
+    q, k, v, *landmarks = _tensors((2, ), 7, 12, 2, 8, 8, 4)
+    keep = torch.tensor([0, 3, 5, 6, 11])
+    mask = torch.zeros(2, 12, dtype=torch.bool).index_fill_(1, keep, True)
+    want = lara_attention(
+        q, k[:, keep], v[:, keep], *landmarks, weighting=weighting)
+    # Whatever is in them.
+    k, v = (x.masked_fill(~mask[..., None, None], torch.nan) for x in (k, v))
+    y = lara_attention(
+        q, k, v, *landmarks, weighting=weighting, key_mask=mask)
+    assert _relative(y, want) < 1e-12
+
+
+@pytest.mark.parametrize('weighting', WEIGHTINGS)
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float16])
+def test_mask_of_nothing_gives_zero(weighting, dtype):
+    tensors = [
+        x.requires_grad_()
+        for x in _tensors((2, ), 7, 12, 2, 8, 8, 4, dtype)
+    ]
+    mask = torch.ones(2, 12, dtype=torch.bool)
+    mask[0] = False
+    y = lara_attention(*tensors, weighting=weighting, key_mask=mask)
+    assert (y[0] == 0).all() and (y[1] != 0).any()
+    y.float().square().sum().backward()
+    assert all(x.grad is None or x.grad.isfinite().all() for x in tensors)
+
+
+@pytest.mark.parametrize('weighting', WEIGHTINGS)
+@pytest.mark.parametrize('dtype, tolerance', [
+    pytest.param(torch.float16, 2e-3, id='fp16'),
+    pytest.param(torch.bfloat16, 2e-2, id='bf16')])
+@pytest.mark.parametrize('autocast', [False, True])
+def test_half_precision_of_large_activations(weighting, dtype, tolerance,
+                                             autocast):
+    tensors = [8 * x for x in _tensors((1, ), 500, 500, 1, 16, 16, 9, dtype)]
+    want = lara_attention(
+        *(x.double() for x in tensors), weighting=weighting)
+    if autocast:
+        tensors = [x.float() for x in tensors]
+        tolerance = 1e-4
+    with torch.autocast('cpu', dtype=dtype, enabled=autocast):
+        y = lara_attention(*tensors, weighting=weighting)
+    assert y.isfinite().all() and _relative(y, want) < tolerance
+
+
+def test_bound_of_the_weights_holds_in_float16():
+    """A landmark without a share still counts, where all others do less."""
+    # The first landmark has the query's attention and no share.
+    landmarks = torch.tensor([[0., 0.], [30., 0.]]).view(1, 2, 1, 2)
+    tensors = [
+        torch.tensor([[3., 0.], [-40., 0.]]).view(1, 2, 1, 2),
+        torch.zeros(1, 2, 1, 2),
+        torch.randn(1, 2, 1, 2), landmarks, torch.zeros(1, 2, 1, 2)
+    ]
+    y = lara_attention(*(x.half() for x in tensors))
+    want = naive_lara_attention(*(x.half().double() for x in tensors))
+    assert y.isfinite().all() and _relative(y, want) < 1e-3
+
+
+@pytest.mark.parametrize('change, message', [
+    pytest.param(
+        dict(weighting='mis'), "'mis-opt', 'mis-bh', 'mis-biased'.*'mis'",
+        id='weighting'),
+    pytest.param(dict(v=torch.ones(2, 11, 2, 8)), r'\(2, 11, 2, 8\)', id='v'),
+    pytest.param(
+        dict(key_landmarks=torch.ones(2, 3, 2, 8)),
+        r'key_landmarks and omega \[\*, C, G, D\]', id='landmarks'),
+    pytest.param(
+        dict(omega=torch.ones(2, 4, 2, 7)), r'\(2, 4, 2, 7\)', id='omega'),
+    pytest.param(
+        dict(key_mask=torch.ones(2, 11, dtype=torch.bool)),
+        'key_mask', id='mask-shape'),
+    pytest.param(
+        dict(key_mask=torch.ones(2, 12)), 'key_mask', id='mask-dtype'),
+])
+def test_rejects(change, message):
+    names = ('q', 'k', 'v', 'query_landmarks', 'key_landmarks', 'omega')
+    kwargs = dict(zip(names, _tensors((2, ), 7, 12, 2, 8, 8, 4)))
+    with pytest.raises(ValueError, match=message):
+        lara_attention(**{**kwargs, **change})
+
+
+@pytest.mark.parametrize('shape, num_landmarks, grid', [
+    ((17, 17), 49, (7, 7)),
+    ((14, 28), 49, (7, 7)),
+    ((5, 17), 49, (5, 7)),
+    ((16, ), 49, (16, )),
+    ((96, ), 49, (49, )),
+    ((16, 17, 17), 49, (3, 4, 4)),
+    ((2, 17, 17), 49, (1, 7, 7)),
+    ((2, 2, 2), 49, (2, 2, 2)),
+    ((1, 1, 1), 1, (1, 1, 1)),
+])
+def test_grid_of_landmarks(shape, num_landmarks, grid):
+    got = landmark_grid(shape, num_landmarks)
+    assert math.prod(got) <= num_landmarks
+    assert got == grid
+
+
+def test_grid_rejects_numbers_that_do_not_fit():
+    with pytest.raises(ValueError, match='square.*two axes, got 50'):
+        landmark_grid((17, 17), 50)
+    with pytest.raises(ValueError, match='positive, got 0'):
+        landmark_grid((17, ), 0)
+
+
+@pytest.mark.parametrize('shape, grid', [
+    ((6, 6), (3, 3)), ((7, 5), (3, 2)), ((5, 17), (5, 7)),
+    ((5, 6, 7), (1, 3, 3)), ((16, 5, 3), (3, 4, 3)), ((23, ), (5, )),
+    ((20, ), (5, )), ((4, ), (4, )), ((1, ), (1, ))])
+@pytest.mark.parametrize('masked', [False, True])
+def test_pool_is_the_mean_of_each_cell(shape, grid, masked):
+    gen = torch.Generator().manual_seed(0)
+    N = math.prod(shape)
+    x = torch.randn(2, N, 3, 4, generator=gen).double()
+    mask = torch.rand(2, N, generator=gen) < 0.3 if masked else None
+    y = landmark_pool(x, shape, grid, mask)
+    assert y.shape == (2, math.prod(grid), 3, 4)
+    for i in range(2):
+        want = naive_landmark_pool(x[i], shape, grid,
+                                   None if mask is None else mask[i])
+        assert torch.allclose(y[i], want, atol=1e-12)
+
+
+@pytest.mark.parametrize('shape, grid', [((7, 17), (3, 5)),
+                                         ((5, 6, 7), (2, 3, 4))])
+def test_pool_of_several_axes_is_adaptive_average_pooling(shape, grid):
+    x = torch.randn(2, math.prod(shape), 3, 4)
+    image = x.flatten(2).mT.unflatten(-1, shape)
+    pool = getattr(F, f'adaptive_avg_pool{len(shape)}d')
+    want = pool(image, grid).flatten(2).mT.unflatten(-1, (3, 4))
+    assert torch.allclose(landmark_pool(x, shape, grid), want, atol=1e-6)
+
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize('autocast', [False, True])
+def test_pool_of_half_precision_is_rounded_once(dtype, autocast):
+    x = torch.randn(
+        2, 119, 3, 4, generator=torch.Generator().manual_seed(0)).to(dtype)
+    want = landmark_pool(x.double(), (7, 17), (3, 5))
+    x = x.float() if autocast else x
+    with torch.autocast('cpu', dtype=dtype, enabled=autocast):
+        y = landmark_pool(x, (7, 17), (3, 5))
+    if autocast:
+        assert _relative(y, want) < 1e-6
+    else:
+        # Where the mean is half-way, float32 may fall on either side.
+        assert (y != want.to(dtype)).float().mean() < 0.02
+
+
+def test_pool_of_nothing_is_zero():
+    x = torch.full((1, 12, 1, 2), torch.nan)
+    mask = torch.zeros(1, 12, dtype=torch.bool)
+    assert (landmark_pool(x, (3, 4), (1, 2), mask) == 0).all()
+
+
+def test_pool_rejects_shapes_that_do_not_fit():
+    x = torch.randn(1, 12, 1, 2)
+    with pytest.raises(ValueError, match=r'\(3, 5\).*12 tokens'):
+        landmark_pool(x, (3, 5), (1, 1))
+    with pytest.raises(ValueError, match=r'grid \(3,\)'):
+        landmark_pool(x, (3, 4), (3, ))
+    with pytest.raises(ValueError, match=r'grid \(4, 4\)'):
+        landmark_pool(x, (3, 4), (4, 4))
+    with pytest.raises(ValueError, match=r'mask.*\(1, 12\)'):
+        landmark_pool(x, (3, 4), (1, 1), torch.ones(1, 12))
+
+
+@pytest.mark.parametrize('name', [
+    'lara_pool_mis-opt', 'lara_pool_mis-bh', 'lara_no-param-pool_mis-opt'])
+@pytest.mark.parametrize('dtype, tolerance', [
+    pytest.param(torch.float64, 1e-10, id='fp64'),
+    pytest.param(torch.float32, 1e-5, id='fp32')])
+def test_golden_attention(golden, name, dtype, tolerance):
+    """The released code in evaluation: input to output projection."""
+    g = golden('linear/golden_attn.pt')[name]
+    p = {key: value.to(dtype) for key, value in g['params'].items()}
+    x = g['x'].to(dtype).flatten(1, 2)
+    qkv = F.linear(x, p['qkv.weight'], p['qkv.bias'])
+    q, k, v = qkv.unflatten(-1, (3, 3, 16)).unbind(-3)
+
+    def landmarks(tokens, generator):
+        y = landmark_pool(tokens, (6, 6), landmark_grid((6, 6), 9))
+        if 'no-param' in name:
+            return y
+        y = F.linear(y, p[f'{generator}.2.weight'], p[f'{generator}.2.bias'])
+        return F.layer_norm(y, (16, ), p[f'{generator}.3.weight'],
+                            p[f'{generator}.3.bias'])
+
+    y = lara_attention(
+        q, k, v, landmarks(q, 'q_bar_gen'), landmarks(k, 'k_bar_gen'),
+        weighting=name.rpartition('_')[-1])
+    y = F.linear(y.flatten(-2), p['proj.weight'], p['proj.bias'])
+    assert _relative(y.view_as(g['out']), g['out']) < tolerance

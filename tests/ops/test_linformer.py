@@ -1,0 +1,76 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.ops import linformer_attention, softmax_attention
+from mmvidattn.ops.linformer import naive_linformer_attention
+
+
+def _qkv(*shape):
+    gen = torch.Generator().manual_seed(0)
+    return torch.randn(3, *shape, generator=gen, dtype=torch.float64)
+
+
+def test_identity_is_softmax_attention():
+    q, k, v = _qkv(2, 9, 3, 8)
+    eye = torch.eye(9, dtype=torch.float64)
+    assert torch.allclose(
+        linformer_attention(q, k, v, eye, eye),
+        softmax_attention(q, k, v),
+        atol=1e-13)
+
+
+def test_keys_and_values_have_their_own_projection():
+    q, k, v = _qkv(2, 9, 3, 8)
+    first, last = torch.eye(9, dtype=torch.float64).split((4, 5), dim=1)
+    last = last[:, :4]
+    y = linformer_attention(q, k, v, first, last)
+    want = softmax_attention(q, k[:, :4], v[:, 4:8])
+    assert torch.allclose(y, want, atol=1e-13)
+
+
+def test_masked_keys_could_as_well_be_missing():
+    q, k, v = _qkv(9, 3, 8)
+    E, F = torch.randn(2, 9, 5, dtype=torch.float64)
+    kept = torch.tensor([0, 2, 3, 7])
+    mask = torch.zeros(9, dtype=torch.bool).index_fill(0, kept, True)
+    y = linformer_attention(q, k, v, E, F, key_mask=mask)
+    want = linformer_attention(q, k[kept], v[kept], E[kept], F[kept])
+    assert torch.allclose(y, want, atol=1e-13)
+
+
+def test_gradients_of_the_projections():
+    q, k, v = _qkv(2, 5, 2, 4)
+    E, F = (
+        torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+        for _ in range(2))
+    assert torch.autograd.gradcheck(
+        lambda *p: linformer_attention(q, k, v, *p), (E, F))
+
+
+def test_scale_replaces_the_default():
+    q, k, v = _qkv(2, 5, 2, 4)
+    E, F = torch.randn(2, 5, 3, dtype=torch.float64)
+    y = linformer_attention(q, k, v, E, F, scale=1.5)
+    want = naive_linformer_attention(q, k, v, E, F, scale=1.5)
+    assert torch.allclose(y, want, atol=1e-13)
+    assert not torch.allclose(y, linformer_attention(q, k, v, E, F))
+
+
+@pytest.mark.parametrize('E, F', [((6, 3), (6, 3)), ((5, 3), (5, 4)),
+                                  ((5, ), (5, ))])
+def test_rejects_projections_that_do_not_fit(E, F):
+    q, k, v = _qkv(2, 5, 2, 4)
+    with pytest.raises(ValueError, match='M=5 as of k'):
+        linformer_attention(q, k, v, torch.zeros(E), torch.zeros(F))
+
+
+@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-10),
+                                              (torch.float32, 1e-5)])
+def test_golden_attention(golden, dtype, tolerance):
+    case = golden('linear/golden_attn.pt')['linformer_share0']
+    x = case['x'].unflatten(-1, (3, 16)).to(dtype)
+    y = linformer_attention(x, x, x, case['E'].to(dtype),
+                            case['Fm'].to(dtype))
+    want = case['out'].transpose(1, 2)
+    assert (y - want).norm() < tolerance * want.norm()

@@ -1,0 +1,231 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.ops import (
+    orthoformer_attention,
+    orthogonal_landmarks,
+    softmax_attention,
+)
+from mmvidattn.ops.orthoformer import (
+    naive_orthoformer_attention,
+    naive_orthogonal_landmarks,
+)
+
+SHAPES = [
+    pytest.param((2, ), 63, 63, 3, 16, 16, 7, id='self-63'),
+    pytest.param((), 5, 42, 2, 60, 24, 3, id='cross-5-42-D60'),
+    pytest.param((2, 3), 15, 15, 1, 8, 8, 15, id='two-lead-dims-all-tokens'),
+    pytest.param((2, ), 1, 3, 2, 8, 8, 1, id='one-query'),
+]
+DTYPES = [
+    pytest.param(torch.float64, 1e-12, id='fp64'),
+    pytest.param(torch.float32, 1e-5, id='fp32'),
+    pytest.param(torch.bfloat16, 3e-2, id='bf16'),
+]
+
+
+def _qkvl(lead, N, M, G, D, E, L, dtype=torch.float64):
+    gen = torch.Generator().manual_seed(0)
+    return tuple(
+        torch.randn(*lead, length, G, width, generator=gen).to(dtype)
+        for length, width in [(N, D), (M, D), (M, E), (L, D)])
+
+
+def _relative(a, b):
+    return ((a.double() - b.double()).norm() / b.double().norm()).item()
+
+
+def _grads(function, tensors):
+    tensors = [x.detach().requires_grad_() for x in tensors]
+    y = function(*tensors)
+    return y, *torch.autograd.grad(y.double().square().sum(), tensors)
+
+
+@pytest.mark.parametrize('lead, N, M, G, D, E, L', SHAPES)
+@pytest.mark.parametrize('num_frames', [None, 1, 3])
+@pytest.mark.parametrize('dtype, tolerance', DTYPES)
+def test_matches_naive(lead, N, M, G, D, E, L, num_frames, dtype, tolerance):
+    tensors = _qkvl(lead, N, M, G, D, E, L, dtype)
+    got = _grads(
+        lambda *x: orthoformer_attention(*x, num_frames=num_frames), tensors)
+    want = _grads(
+        lambda *x: naive_orthoformer_attention(*x, num_frames=num_frames),
+        [x.double() for x in tensors])
+    frames = () if num_frames is None else (num_frames, )
+    assert got[0].dtype == dtype
+    assert got[0].shape == (*lead, N, *frames, G, E)
+    for a, b in zip(got, want):
+        # To a single landmark or key the weight is one, and its gradient is
+        # zero up to rounding.
+        assert (a.double() - b).norm() < tolerance * max(b.norm(), 1)
+
+
+@pytest.mark.parametrize('num_frames', [None, 3])
+def test_masked_keys_are_as_if_they_were_not(num_frames):
+    q, k, v, landmarks = _qkvl((2, ), 7, 12, 2, 8, 8, 4)
+    keep = torch.tensor([0, 3, 5, 6, 9, 11])
+    mask = torch.zeros(2, 12, dtype=torch.bool).index_fill_(1, keep, True)
+    y = orthoformer_attention(
+        q, k, v, landmarks, num_frames=num_frames, key_mask=mask)
+    # Two of those kept lie in each of the three frames of four.
+    want = naive_orthoformer_attention(
+        q, k[:, keep], v[:, keep], landmarks, num_frames=num_frames)
+    assert _relative(y, want) < 1e-12
+
+
+@pytest.mark.parametrize('num_frames', [None, 3])
+@pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16])
+def test_mask_of_nothing_gives_zero(num_frames, dtype):
+    tensors = [
+        x.requires_grad_()
+        for x in _qkvl((2, ), 7, 12, 2, 8, 8, 4, dtype)
+    ]
+    mask = torch.ones(2, 12, dtype=torch.bool)
+    mask[0] = False
+    y = orthoformer_attention(*tensors, num_frames=num_frames, key_mask=mask)
+    assert (y[0] == 0).all() and (y[1] != 0).any()
+    y.square().sum().backward()
+    assert all(x.grad.isfinite().all() for x in tensors)
+
+
+def test_mask_of_one_frame_gives_zero_there():
+    tensors = _qkvl((2, ), 7, 12, 2, 8, 8, 4)
+    mask = torch.rand(2, 12, generator=torch.Generator().manual_seed(1)) < 0.6
+    mask[:, :4], mask[0, 4:8] = True, False
+    y = orthoformer_attention(*tensors, num_frames=3, key_mask=mask)
+    want = naive_orthoformer_attention(*tensors, 3, mask)
+    assert (y[0, :, 1] == 0).all()
+    assert _relative(y, want) < 1e-12
+
+
+def test_all_keys_as_landmarks_of_orthogonal_tokens_are_sharp():
+    """Far apart, each query has its own landmark, that one its own key."""
+    q = 60 * torch.eye(8, dtype=torch.float64).view(1, 8, 1, 8)
+    v = torch.randn(1, 8, 1, 5, dtype=torch.float64)
+    landmarks = torch.take_along_dim(
+        q, orthogonal_landmarks(q, 8).unsqueeze(-1), dim=-3)
+    y = orthoformer_attention(q, q, v, landmarks)
+    assert torch.allclose(y, v, atol=1e-12)
+    assert torch.allclose(y, softmax_attention(q, q, v), atol=1e-12)
+
+
+@pytest.mark.parametrize('lead, N, G, L', [
+    pytest.param((2, ), 33, 3, 9, id='batch'),
+    pytest.param((), 20, 2, 19, id='all-but-one'),
+    pytest.param((2, 2), 12, 1, 1, id='one-landmark'),
+    pytest.param((2, ), 5, 2, 5, id='as-many-as-tokens'),
+    pytest.param((2, ), 5, 2, 64, id='more-than-tokens'),
+    pytest.param((1, ), 1, 1, 4, id='one-token'),
+])
+@pytest.mark.parametrize('dtype', [torch.float64, torch.float32])
+def test_landmarks_match_naive(lead, N, G, L, dtype):
+    gen = torch.Generator().manual_seed(3)
+    q = torch.randn(*lead, N, G, 16, generator=gen).to(dtype)
+    first = torch.randint(N, (*lead, G), generator=gen)
+    chosen = orthogonal_landmarks(q, L, first)
+    assert chosen.shape == (*lead, min(L, N), G)
+    heads = q.transpose(-3, -2).reshape(-1, N, 16)
+    for x, start, got in zip(heads, first.flatten(),
+                             chosen.mT.reshape(len(heads), -1)):
+        assert torch.equal(got, naive_orthogonal_landmarks(x, L, start))
+
+
+def test_landmarks_are_of_different_directions():
+    """Of two lots of near copies and one token between, one of each."""
+    e = torch.eye(4)
+    q = torch.stack([e[0], 3 * e[0], -e[0], e[1], e[0] + e[1], -2 * e[1]])
+    q = q.view(1, 6, 1, 4)
+    assert orthogonal_landmarks(q, 2, 0).flatten().tolist() == [0, 3]
+    assert orthogonal_landmarks(q, 3, 0).flatten().tolist() == [0, 3, 4]
+
+
+def test_equal_or_zero_queries_are_chosen_once():
+    for q in (torch.zeros(2, 9, 1, 4), torch.ones(2, 9, 1, 4)):
+        chosen = orthogonal_landmarks(q, 6)
+        assert (chosen.diff(dim=1) > 0).all()
+
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
+def test_landmarks_of_half_precision_are_chosen_in_float32(dtype):
+    # Of so many queries some are nearly equally good.
+    q = torch.randn(
+        2, 400, 2, 16, generator=torch.Generator().manual_seed(0)).to(dtype)
+    want = orthogonal_landmarks(q.float(), 60, 5)
+    assert torch.equal(orthogonal_landmarks(q, 60, 5), want)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        assert torch.equal(orthogonal_landmarks(q.float(), 60, 5), want)
+
+
+def test_first_landmark_is_random_unless_given():
+    q = torch.randn(64, 31, 2, 8)
+
+    def draw(seed):
+        return orthogonal_landmarks(
+            q, 1, generator=torch.Generator().manual_seed(seed))
+
+    assert torch.equal(draw(0), draw(0)) and not torch.equal(draw(0), draw(1))
+    assert len(draw(0).unique()) > 20
+    assert (orthogonal_landmarks(q, 1, 3) == 3).all()
+
+
+def test_no_gradient_flows_through_the_choice():
+    q = torch.randn(1, 9, 1, 4, requires_grad=True)
+    assert not orthogonal_landmarks(q, 3).requires_grad
+
+
+@pytest.mark.parametrize('change, message', [
+    pytest.param(dict(num_frames=5), 'num_frames=5.*12 keys', id='frames'),
+    pytest.param(dict(num_frames=0), 'num_frames=0', id='no-frames'),
+    pytest.param(dict(v=torch.ones(2, 11, 2, 8)), r'\(2, 11, 2, 8\)', id='v'),
+    pytest.param(
+        dict(landmarks=torch.ones(2, 4, 2, 7)), r'landmarks \[\*, L, G, D\]',
+        id='landmarks'),
+    pytest.param(
+        dict(key_mask=torch.ones(2, 11, dtype=torch.bool)), 'key_mask',
+        id='mask-shape'),
+    pytest.param(
+        dict(key_mask=torch.ones(2, 12)), 'key_mask', id='mask-dtype'),
+    pytest.param(
+        dict(key_mask=torch.ones(2, 12), num_frames=3), 'key_mask',
+        id='mask-dtype-frames'),
+    pytest.param(
+        dict(key_mask=torch.ones(2, 9, dtype=torch.bool), num_frames=3),
+        'key_mask', id='mask-shape-frames'),
+])
+def test_rejects(change, message):
+    names = ('q', 'k', 'v', 'landmarks')
+    kwargs = dict(zip(names, _qkvl((2, ), 7, 12, 2, 8, 8, 4)))
+    with pytest.raises(ValueError, match=message):
+        orthoformer_attention(**{**kwargs, **change})
+
+
+def test_rejects_landmarks_that_cannot_be_chosen():
+    q = torch.randn(2, 9, 3, 4)
+    with pytest.raises(ValueError, match='num_landmarks.*got 0'):
+        orthogonal_landmarks(q, 0)
+    with pytest.raises(ValueError, match=r'first_index.*\(2, 3\).*\(3, 2\)'):
+        orthogonal_landmarks(q, 4, torch.zeros(3, 2, dtype=torch.long))
+
+
+@pytest.mark.parametrize('name', [
+    'orthoformer_lvt', 'orthoformer_motionformer_shared1'])
+@pytest.mark.parametrize('dtype, tolerance', [
+    pytest.param(torch.float64, 1e-10, id='fp64'),
+    pytest.param(torch.float32, 1e-5, id='fp32')])
+def test_golden_attention(golden, name, dtype, tolerance):
+    """The released code's two forms, with the landmarks it chose."""
+    G = golden('linear/golden_attn.pt')
+    g = G[name]
+    q, k, v = (G[x].transpose(1, 2).to(dtype) for x in 'qkv')
+    chosen = orthogonal_landmarks(q, g['num_landmarks'],
+                                  g['first_index'].view(2, 3))
+    landmarks = torch.take_along_dim(q, chosen.unsqueeze(-1), dim=1)
+    scaled = landmarks.transpose(1, 2).flatten(0, 1) * 16**-0.25
+    assert _relative(scaled, g['landmarks_scaled']) < tolerance
+    y = orthoformer_attention(
+        q, k, v, landmarks, num_frames=g.get('num_frames'))
+    # [B, N, (F, ) G, D] to [B, G, N, (F, ) D].
+    y = y.movedim(-2, 1)
+    assert y.shape == g['out'].shape
+    assert _relative(y, g['out']) < tolerance

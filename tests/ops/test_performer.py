@@ -1,0 +1,151 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+
+from mmvidattn.ops import (
+    performer_attention,
+    performer_features,
+    random_projection,
+    softmax_attention,
+)
+
+
+def _generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize('m, D', [(24, 24), (64, 16), (21, 8), (5, 8),
+                                  (1, 3)])
+def test_projection_is_orthogonal_in_blocks(m, D):
+    W = random_projection(m, D, _generator())
+    assert W.shape == (m, D)
+    for block in W.double().split(D):
+        block = block / block.norm(dim=-1, keepdim=True)
+        assert torch.allclose(
+            block @ block.T, torch.eye(len(block), dtype=torch.float64),
+            atol=1e-5)
+
+
+def test_projection_is_normal_in_every_entry():
+    """Of 4,000 draws, each block's first and last vector."""
+    D = 5
+    gen = _generator(1)
+    W = torch.stack([random_projection(7, D, gen) for _ in range(4000)])
+    # Means of N(0, 1) have the deviation 0.016, of its squares 0.022.
+    assert W.mean(0).abs().max() < 0.08
+    assert (W.square().mean(0) - 1).abs().max() < 0.11
+    # The lengths are of the chi distribution, and not all the same.
+    lengths = W.square().sum(-1)
+    assert (lengths.mean(0) - D).abs().max() < 0.25
+    assert (lengths.var(0) - 2 * D).abs().max() < 1.5
+
+
+def test_projection_is_its_generators():
+    W = random_projection(9, 4, _generator())
+    assert torch.equal(W, random_projection(9, 4, _generator()))
+    assert not torch.equal(W, random_projection(9, 4, _generator(1)))
+    torch.manual_seed(0)
+    assert torch.equal(W, random_projection(9, 4))
+
+
+@pytest.mark.parametrize('m, D', [(0, 4), (4, 0), (-1, 4)])
+def test_projection_rejects_sizes(m, D):
+    with pytest.raises(ValueError, match=f'got {m} and {D}'):
+        random_projection(m, D)
+
+
+def test_features_are_their_formula():
+    gen = _generator()
+    x = torch.randn(6, 2, 5, generator=gen, dtype=torch.float64)
+    W = random_projection(8, 5, gen).double()
+    for is_query in (True, False):
+        y = performer_features(x, W, is_query=is_query)
+        for head in range(2):
+            h = [[
+                math.fsum(a * b for a, b in zip(w, token)) / 5**0.25
+                for w in W.tolist()
+            ] for token in x[:, head].tolist()]
+            for n, token in enumerate(x[:, head].tolist()):
+                largest = max(h[n]) if is_query else max(map(max, h))
+                length = sum(a * a for a in token) / 5**0.5 / 2
+                assert y[n, head].tolist() == pytest.approx(
+                    [(math.exp(a - length - largest) + 1e-6) / 8**0.5
+                     for a in h[n]], rel=1e-12)
+    y = performer_features(x, W, kind='relu', is_query=True)
+    assert torch.allclose(y, (x @ W.T / 8**0.5).relu() + 1e-3, atol=1e-14)
+
+
+@pytest.mark.parametrize('kind', ['favor', 'relu'])
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
+def test_features_of_low_precision_are_formed_in_float32(kind, dtype):
+    gen = _generator()
+    x = torch.randn(33, 2, 8, generator=gen).to(dtype)
+    W = random_projection(16, 8, gen)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        y = performer_features(x, W, kind=kind, is_query=False)
+    want = performer_features(
+        x.double(), W.double(), kind=kind, is_query=False)
+    assert y.dtype == torch.float32
+    assert torch.allclose(y.double(), want, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize('rest', [1., 50.])
+def test_masked_keys_do_not_enter_the_maximum(rest):
+    gen = _generator()
+    W = random_projection(4, 4, gen).double()
+    mask = torch.ones(2, 7, dtype=torch.bool)
+    mask[:, -1] = False
+    # Negative along every direction: even a key of zeros had the maximum.
+    x = -torch.rand(2, 7, 1, 1, generator=gen, dtype=torch.float64) - 1
+    x = x * W.sum(0)
+    want = performer_features(x[:, :-1], W, is_query=False)
+    x[:, -1] *= rest
+    y = performer_features(x, W, is_query=False, key_mask=mask)
+    assert torch.allclose(y[:, :-1], want, rtol=1e-12)
+
+
+def test_many_features_approach_softmax():
+    gen = _generator()
+    q, k, v = torch.randn(3, 2, 40, 2, 8, generator=gen).double().unbind(0)
+    q, k = q / 2, k / 2
+    want = softmax_attention(q, k, v)
+
+    def error(num_features):
+        errors = []
+        for seed in range(4):
+            W = random_projection(num_features, 8, _generator(seed)).double()
+            y = performer_attention(q, k, v, W, eps=1e-12)
+            errors.append((y - want).norm() / want.norm())
+        return sum(errors) / len(errors)
+
+    few, some, many = (error(m) for m in (16, 256, 4096))
+    assert few > 2 * some > 4 * many
+    assert many < 0.05
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(kind='softmax'), "kind must be one of.*got 'softmax'"),
+    (dict(projection=torch.zeros(6, 4)), r'D=8 as of x, got \(6, 4\)'),
+    (dict(projection=torch.zeros(8)), r'got \(8,\)'),
+])
+def test_rejects(kwargs, message):
+    x = torch.zeros(3, 1, 8)
+    kwargs.setdefault('projection', torch.zeros(6, 8))
+    with pytest.raises(ValueError, match=message):
+        performer_attention(x, x, x, **kwargs)
+
+
+@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-10),
+                                              (torch.float32, 1e-5)])
+def test_golden_attention(golden, dtype, tolerance):
+    G = golden('linear/golden_attn.pt')
+    q, k, v = (G[name].transpose(1, 2).to(dtype) for name in 'qkv')
+    case = G['performer_favor']
+    W = case['W'].to(dtype)
+    for y, key in ((performer_features(q, W, is_query=True), 'q_prime'),
+                   (performer_features(k, W, is_query=False), 'k_prime'),
+                   (performer_attention(q, k, v, W), 'out')):
+        want = case[key].transpose(1, 2)
+        assert (y - want).norm() < tolerance * want.norm(), key

@@ -1,0 +1,118 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / 'tools/analysis/ablation_table.py'
+
+
+@pytest.fixture(scope='module')
+def tool():
+    spec = importlib.util.spec_from_file_location('ablation_table', TOOL)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        # What a program of tools/ adds stays out of the other tests.
+        patch.syspath_prepend(str(TOOL.parent))
+        spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope='module')
+def rows(tool):
+    return [tool.read_row(path) for path in sorted(tool.FOLDER.glob('*.py'))]
+
+
+@pytest.mark.parametrize('name', [
+    'table01_linformer', 'table01_orthoformer', 'table04_qk_separate',
+    'table07_s', 'table09_xvit_ff', 'table12_ss_ts_ff'])
+def test_figures_on_the_page_are_current(tool, name):
+    row = tool.read_row(tool.FOLDER / f'{name}.py')
+    lines = tool.table_of([row], tool.count([row.config]))
+    page = tool.PAGE.read_text().splitlines()
+    assert name in lines[2] and set(lines) <= set(page)
+
+
+def test_text_on_the_page_is_current(tool, rows):
+    """All but the figures, which take a minute."""
+    words = tool.page(rows, dict.fromkeys([r.config for r in rows],
+                                          (tool.Complexity(), None)))
+    page = tool.PAGE.read_text()
+
+    def no_figures(text):
+        return [line.split(' | ')[:3] if line.startswith('| ') else line
+                for line in text.splitlines()]
+
+    assert no_figures(words) == no_figures(page)
+
+
+@pytest.mark.slow
+def test_whole_page_is_current(run_tool, tmp_path):
+    done = run_tool('analysis/ablation_table.py', '--check', cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert '[1/' in done.stderr
+
+
+@pytest.mark.parametrize('edit', [lambda page: page + 'x', None],
+                         ids=['another', 'absent'])
+def test_check_fails_where_the_page_is_stale(tool, rows, edit, tmp_path,
+                                             monkeypatch):
+    few = [row for row in rows if row.table == 'Table 7']
+    page = tmp_path / 'README.md'
+    for row in few:
+        (tmp_path / row.config.name).write_text(row.config.read_text().replace(
+            '../..', str(ROOT / 'configs')))
+    monkeypatch.setattr(tool, 'FOLDER', tmp_path)
+    monkeypatch.setattr(tool, 'PAGE', page)
+    monkeypatch.setattr(tool, 'count_config',
+                        lambda *args: (tool.Complexity(1, 2, 3), None))
+    monkeypatch.setattr('sys.argv', ['ablation_table.py'])
+    tool.main()
+    monkeypatch.setattr('sys.argv', ['ablation_table.py', '--check'])
+    tool.main()
+    if edit is None:
+        page.unlink()
+    else:
+        page.write_text(edit(page.read_text()))
+    with pytest.raises(SystemExit, match='README.md is not current'):
+        tool.main()
+
+
+def test_the_same_model_is_counted_once(tool, monkeypatch):
+    calls = []
+    monkeypatch.setattr(tool, 'count_config',
+                        lambda *args: calls.append(args) or len(calls))
+    paths = [tool.FOLDER / f'{name}.py' for name in (
+        'table01_ours', 'table07_default', 'table07_h', 'table07_hr')]
+    # HR is the same model at another resolution.
+    assert list(tool.count(paths).values()) == [1, 1, 2, 3]
+
+
+@pytest.mark.parametrize('comment, row', [
+    ('# Table 3, TS. Paper: top-1 64.18.', ('Table 3', 'TS', 'top-1 64.18',
+                                            '')),
+    ('# Sec. 5.3, no kernel. Paper: does not\n# converge. Why.',
+     ('Sec. 5.3', 'no kernel', 'does not converge', 'Why.')),
+])
+def test_reads_the_comment_of_a_config(tool, tmp_path, comment, row):
+    path = tmp_path / 'row.py'
+    path.write_text(f'# Copyright.\n{comment}\n_base_ = []\n# Not this.\n')
+    assert tool.read_row(path) == (path, *row)
+
+
+@pytest.mark.parametrize('comment', [
+    '', '# A config.', '# Table 3, TS. top-1 64.18.',
+    '# Table 99, TS. Paper: top-1 64.18.', '# Table 3, TS. Paper: 64.18'])
+def test_rejects_a_config_that_does_not_tell_its_row(tool, tmp_path, comment):
+    path = tmp_path / 'row.py'
+    path.write_text(f'# Copyright.\n{comment}\n_base_ = []\n')
+    with pytest.raises(ValueError, match='row.py must begin with a comment'):
+        tool.read_row(path)
+
+
+def test_an_operator_without_a_formula_is_an_error(tool, rows):
+    ours = tool.Complexity()
+    ours.uncounted['aten.unknown'] = 2
+    with pytest.raises(ValueError, match='aten.unknown'):
+        tool.table_of(rows[:1], {rows[0].config: (ours, None)})
