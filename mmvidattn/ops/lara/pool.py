@@ -26,7 +26,8 @@ def landmark_grid(shape: tuple[int, ...],
     if num_landmarks < 1:
         raise ValueError(f'num_landmarks must be positive, got '
                          f'{num_landmarks}')
-    if len(shape) == 2:
+    # A column of tokens, as XViT's with its class token, has one axis.
+    if len(shape) == 2 and min(shape) > 1:
         side = math.isqrt(num_landmarks)
         if side**2 != num_landmarks:
             raise ValueError('num_landmarks must be a square for tokens of '
