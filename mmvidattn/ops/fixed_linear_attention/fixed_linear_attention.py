@@ -173,13 +173,16 @@ def _ratio(inputs: tuple[Tensor, ...], weight: Tensor,
     return logit.sigmoid_().view_as(inputs[0])
 
 
-Box = tuple[slice, slice, slice]
+Box = tuple[slice, ...]
 
 
 def _boxes(shape: Sequence[int],
            offset: tuple[int, int, int]) -> tuple[Box, Box, list[Box]]:
-    """Tokens whose neighbour is inside, the neighbours, the other tokens."""
-    there, here, outside = [], [], []
+    """Tokens whose neighbour is inside, the neighbours, the other tokens.
+
+    Each indexes [B, T, H, W] of the shape (T, H, W).
+    """
+    here, there, outside = [slice(None)], [slice(None)], []
     for i, (n, o) in enumerate(zip(shape, offset)):
         first, last = min(max(-o, 0), n), max(min(n - o, n), 0)
         last = max(first, last)
@@ -203,26 +206,18 @@ def _folds(plan: Sequence[Fold], channels: int) -> Iterator[Fold]:
 
 
 def _shift(x: Tensor, bias: Tensor, plan: Sequence[Fold]) -> Tensor:
-    """``neighbour_shift(x + bias)`` in one pass over x [B, T, H, W, C].
-
-    Where the boundary is zero the token has the bias's share of the offset.
-    """
+    """``neighbour_shift(x + bias)`` in one pass over x [B, T, H, W, C]."""
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     for start, stop, offset, boundary in _folds(plan, x.shape[-1]):
         here, there, outside = _boxes(x.shape[1:4], offset)
-        channels = slice(start, stop)
-        torch.add(
-            x[:, *there, channels],
-            bias[channels],
-            out=out[:, *here, channels])
+        x_fold, out_fold = (y[..., start:stop] for y in (x, out))
+        bias_fold = bias[start:stop]
+        torch.add(x_fold[there], bias_fold, out=out_fold[here])
         for box in outside:
             if boundary == 'zero':
-                out[:, *box, channels] = 0
+                out_fold[box] = 0
             else:
-                torch.add(
-                    x[:, *box, channels],
-                    bias[channels],
-                    out=out[:, *box, channels])
+                torch.add(x_fold[box], bias_fold, out=out_fold[box])
     return out
 
 
@@ -230,11 +225,11 @@ def _unshift(dx: Tensor, plan: Sequence[Fold], into: Tensor) -> None:
     """Add the gradient of :func:`_shift` to ``into``, which is zero."""
     for start, stop, offset, boundary in _folds(plan, dx.shape[-1]):
         here, there, outside = _boxes(dx.shape[1:4], offset)
-        channels = slice(start, stop)
-        into[:, *there, channels] = dx[:, *here, channels]
+        dx_fold, into_fold = (y[..., start:stop] for y in (dx, into))
+        into_fold[there] = dx_fold[here]
         if boundary == 'self':
             for box in outside:
-                into[:, *box, channels] += dx[:, *box, channels]
+                into_fold[box] += dx_fold[box]
 
 
 def _sequences(options: _Options,
