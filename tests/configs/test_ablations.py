@@ -90,16 +90,21 @@ def test_all_know_the_same_classes(name):
     assert told == {CLASSES[_data_set(name)]}
 
 
-@pytest.mark.parametrize('name', NAMES)
-def test_figures_are_those_of_the_paper(name, shared_dir):
+@pytest.mark.parametrize('name', [
+    name for name in NAMES
+    if not name.startswith('sec53') and not re.search('performer_.*(na|ff)',
+                                                      name)])
+def test_figures_are_those_of_a_row_of_the_paper(name, shared_dir):
     text = (shared_dir / 'papers/linear_ff.txt').read_text()
-    header = (FOLDER / f'{name}.py').read_text().split('Paper:')[1]
-    figures = re.findall(r'(?<![-\w.])\d+\.\d+', header.split('_base_')[0])
-    assert figures or 'no_kernel' in name or 'performer_' in name
-    # What we say besides, of 400 classes or our own count, has no decimals.
-    for figure in figures:
-        assert re.search(rf'(?<![\d.]){re.escape(figure)}(?![\d.])',
-                         text), figure
+    config = (FOLDER / f'{name}.py').read_text().replace('\n# ', ' ')
+    paper = re.search(r'Paper: (.+?)\.[ \n]', config)[1]
+    figures = re.findall(r'\d+\.\d+', paper)
+
+    def has_in_order(line):
+        rest = iter(re.findall(r'\d+\.\d+', line))
+        return all(figure in rest for figure in figures)
+
+    assert figures and any(map(has_in_order, text.splitlines()))
 
 
 @pytest.mark.parametrize('where, time, space', [

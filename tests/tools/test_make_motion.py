@@ -17,7 +17,9 @@ sys.path.insert(0, str(TOOL.parent))
 from make_motion import (  # noqa: E402
     CLASSES,
     MOTIONS,
+    Difficulty,
     draw_clip,
+    draw_distractors,
     render,
     state_at,
 )
@@ -116,16 +118,22 @@ def test_nothing_but_motion_depends_on_the_class():
 
 
 @pytest.mark.parametrize('frame', [0, 7])
-def test_classes_in_the_same_state_look_the_same(frame):
+@pytest.mark.parametrize('difficulty', [
+    pytest.param(Difficulty(), id='default'),
+    pytest.param(Difficulty(2, 10, 0.6, 0.5, 0.3), id='hard'),
+])
+def test_classes_in_the_same_state_look_the_same(difficulty, frame):
     clip = draw_clip(0, 'train', 5)
-    wanted = list(render(clip))[frame]
-    state = state_at(clip, frame)
+    wanted = list(render(clip, difficulty))[frame]
+    speed = difficulty.speed * clip.speed
+    state = state_at(replace(clip, speed=speed), frame)
     for label, (phase, sign) in enumerate(MOTIONS.values()):
         back = (getattr(state, phase) -
-                sign * clip.speed * frame / (clip.num_frames - 1)) % 1
+                sign * speed * frame / (clip.num_frames - 1)) % 1
         other = replace(
             clip, label=label, start=state._replace(**{phase: back}))
-        np.testing.assert_array_equal(list(render(other))[frame], wanted)
+        np.testing.assert_array_equal(
+            list(render(other, difficulty))[frame], wanted)
 
 
 def shape_mask(frame):
@@ -228,3 +236,136 @@ def test_rejects_an_empty_split(tmp_path):
     refused = run(tmp_path / 'set', '--train', 0)
     assert refused.returncode != 0 and 'train' in refused.stderr
     assert not (tmp_path / 'set').exists()
+
+
+# Means, deviation and mean change from frame to frame of clips as they were
+# drawn before there was a Difficulty.
+@pytest.mark.parametrize('index, shape, mean, std, change', [
+    (0, (28, 128, 104, 3), (49.139, 37.223, 63.963), 52.647, 4.466),
+    (1, (20, 80, 64, 3), (68.074, 70.285, 88.696), 59.806, 5.990),
+    (2, (33, 80, 128, 3), (67.265, 61.882, 88.911), 65.431, 4.582),
+], ids=['left', 'right', 'up'])
+def test_default_clips_are_those_of_the_first_version(index, shape, mean, std,
+                                                      change):
+    frames = np.float64(list(render(draw_clip(0, 'train', index))))
+    assert frames.shape == shape
+    assert frames.mean((0, 1, 2)) == pytest.approx(mean, abs=0.01)
+    assert frames.std() == pytest.approx(std, abs=0.01)
+    assert np.abs(np.diff(frames, axis=0)).mean() == pytest.approx(
+        change, abs=0.01)
+
+
+def pixels(**difficulty):
+    clip = draw_clip(0, 'train', 1)
+    return np.float64(list(render(clip, Difficulty(**difficulty))))
+
+
+def test_noise_has_its_standard_deviation():
+    clean = pixels(texture=0)
+    error = pixels(texture=0, noise=8) - clean
+    # Away from black and white, where it is clipped.
+    inside = error[(clean > 40) & (clean < 215)]
+    # Rounding adds a twelfth of a grey level squared.
+    assert inside.std() == pytest.approx((8**2 + 1 / 12)**0.5, rel=0.02)
+    assert abs(inside.mean()) < 0.2
+    first, second = error[0].ravel(), error[1].ravel()
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.05
+
+
+def test_scale_shrinks_the_shape():
+    whole, half = (
+        np.mean([shape_mask(np.uint8(f)).sum() for f in pixels(**d)])
+        for d in (dict(texture=0), dict(texture=0, scale=0.5)))
+    assert half / whole == pytest.approx(0.25, rel=0.1)
+
+
+@pytest.mark.parametrize('index', range(8), ids=list(CLASSES))
+def test_speed_slows_the_motion(index):
+    clip = replace(draw_clip(0, 'train', index), num_frames=21)
+    fast = list(render(clip))
+    slow = list(render(clip, Difficulty(speed=0.5)))
+    # The same way in twice the time.
+    for frame in (0, 3, 10):
+        error = np.float64(slow[2 * frame]) - fast[frame]
+        # A pixel more or less of an edge, where the angle is rounded.
+        assert np.abs(error).mean() < 0.1
+
+
+def without_edges(mask):
+    """A mask less the pixels where colours mix; the frame is a torus."""
+    wrapped = np.pad(np.uint8(mask), 3, mode='wrap')
+    return cv2.erode(wrapped, np.ones((5, 5)))[3:-3, 3:-3] > 0
+
+
+def test_plain_clips_have_two_colours():
+    for frame in pixels(texture=0):
+        mask = shape_mask(frame.astype(np.uint8))
+        for part in (mask, ~mask):
+            assert np.ptp(frame[without_edges(part)], axis=0).max() == 0
+    assert np.ptp(pixels()[0][0], axis=0).max() > 0
+
+
+def test_distractors_are_dimmer_and_beneath():
+    clean, full = pixels(texture=0), pixels(texture=0, distractors=3)
+    changed = np.abs(full - clean).max(axis=-1) > 0
+    assert 0.05 < changed.mean() < 0.8
+    for before, after, where in zip(clean, full, changed):
+        bright = shape_mask(before.astype(np.uint8))
+        assert not where[without_edges(bright)].any()
+        assert after[where & without_edges(~bright)].max() < 140
+
+
+def test_distractors_do_not_depend_on_the_class():
+    clips = [draw_clip(0, 'train', i) for i in range(1600)]
+    table = np.zeros((8, 8))
+    for clip in clips:
+        others = draw_distractors(clip, 2)
+        assert others == draw_distractors(replace(clip, label=0), 2)
+        for other in others:
+            table[clip.label, other.label] += 1
+    assert stats.chi2_contingency(table).pvalue > 1e-3
+    assert stats.chisquare(table.sum(0)).pvalue > 1e-3
+
+
+def test_options_make_another_set(motion_set, tmp_path):
+    options = ['--train', 8, '--val', 8]
+    hard = ['--distractors', 1, '--noise', 5, '--scale', 0.7, '--speed', 0.6,
+            '--texture', 0.5]
+    assert run(tmp_path / 'hard', *options, *hard).returncode == 0
+    found = contents(tmp_path / 'hard')
+    meta = json.loads(found['meta.json'])
+    assert meta['difficulty'] == dict(
+        distractors=1, noise=5, scale=0.7, speed=0.6, texture=0.5)
+    assert 'difficulty' not in json.loads(contents(motion_set)['meta.json'])
+    clip = draw_clip(0, 'train', 3)
+    frames = decord.VideoReader(
+        str(tmp_path / 'hard/train/000003.mp4'), num_threads=1).get_batch(
+            range(clip.num_frames)).asnumpy()
+    drawn = list(render(clip, Difficulty(1, 5, 0.7, 0.6, 0.5)))
+    error = frames.astype(float) - np.stack(drawn)[..., ::-1]
+    assert np.sqrt((error**2).mean()) < 8
+    again = run(tmp_path / 'hard', *options, *hard)
+    assert again.returncode == 0 and 'already' in again.stdout
+    refused = run(tmp_path / 'hard', *options)
+    assert refused.returncode != 0 and 'holds another set' in refused.stderr
+    assert contents(tmp_path / 'hard') == found
+
+
+@pytest.mark.parametrize('option, value', [
+    ('distractors', -1),
+    ('noise', -1),
+    ('noise', 65),
+    ('scale', 0.2),
+    ('scale', 1.5),
+    ('speed', 0),
+    ('speed', 2),
+    ('texture', -0.1),
+    ('texture', 1.1),
+])
+def test_rejects_a_difficulty_out_of_range(tmp_path, option, value):
+    with pytest.raises(ValueError, match=f'{option} must be .* got {value}'):
+        Difficulty(**{option: value})
+    if option == 'speed':
+        refused = run(tmp_path / 'set', f'--{option}', value)
+        assert refused.returncode != 0 and option in refused.stderr
+        assert not (tmp_path / 'set').exists()
