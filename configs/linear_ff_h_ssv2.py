@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Model H: 32 frames. Paper, Table 7: top-1 65.67, top-5 90.17, 530.2 G
+# Model H: 32 frames. Paper, Table 7: top-1 65.67, top-5 90.27, 530.2 G
 # multiply-accumulates a view.
 _base_ = 'linear_ff_ssv2.py'
 

@@ -198,10 +198,14 @@ def open_study(out: Path, options: dict[str, Any]) -> None:
 def make_data(out: Path, options: dict[str, Any]) -> None:
     motion = {**options['motion'], **{k: options[k] for k in ('train', 'val')}}
     flags = [word for k, v in motion.items() for word in (f'--{k}', str(v))]
-    subprocess.run([
-        sys.executable, ROOT / 'tools/data/motion/make_motion.py',
-        out / 'data', *flags
-    ], check=True)
+    # The standard output is for the report alone.
+    subprocess.run(
+        [
+            sys.executable, ROOT / 'tools/data/motion/make_motion.py',
+            out / 'data', *flags
+        ],
+        check=True,
+        stdout=sys.stderr)
 
 
 def result_file(out: Path, run: Run) -> Path:

@@ -167,9 +167,10 @@ def _ratio(inputs: tuple[Tensor, ...], weight: Tensor,
            bias: Tensor) -> Tensor:
     """Gate of each head, of the shape of the inputs [*, C]."""
     D = len(weight)
-    logit = bias
-    for x, w in zip(inputs, weight.split(D, dim=1)):
-        logit = torch.addmm(logit, x.view(-1, D), w.t())
+    (x, w), *rest = zip(inputs, weight.split(D, dim=1))
+    logit = torch.addmm(bias, x.view(-1, D), w.t())
+    for x, w in rest:
+        logit.addmm_(x.view(-1, D), w.t())
     return logit.sigmoid_().view_as(inputs[0])
 
 
