@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import importlib
+
 import pytest
 import torch
 
@@ -43,12 +45,19 @@ def _gradients(y, arguments):
                                [a for a in arguments if a is not None])
 
 
+@pytest.fixture(params=[1, 2**21], ids=['in-pieces', 'at-once'])
+def piece_numel(request, monkeypatch):
+    module = importlib.import_module(
+        'mmvidattn.ops.fixed_linear_attention.fixed_linear_attention')
+    monkeypatch.setattr(module, 'PIECE_NUMEL', request.param)
+
+
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
 @pytest.mark.parametrize('pattern', ['space', 'time', 'joint'])
 @pytest.mark.parametrize('shift', SHIFTS)
 @pytest.mark.parametrize('num_inputs', [0, 2, 3],
                          ids=['no-gate', 'gate-qk', 'gate-qkv'])
-def test_matches_naive(shape, pattern, shift, num_inputs):
+def test_matches_naive(shape, pattern, shift, num_inputs, piece_numel):
     arguments = _arguments(shape, num_inputs)
     options = dict(num_heads=G, pattern=pattern, offset=0.3)
     ours, naive = (

@@ -199,13 +199,15 @@ def make_data(out: Path, options: dict[str, Any]) -> None:
     motion = {**options['motion'], **{k: options[k] for k in ('train', 'val')}}
     flags = [word for k, v in motion.items() for word in (f'--{k}', str(v))]
     # The standard output is for the report alone.
-    subprocess.run(
+    done = subprocess.run(
         [
             sys.executable, ROOT / 'tools/data/motion/make_motion.py',
             out / 'data', *flags
         ],
         check=True,
-        stdout=sys.stderr)
+        stdout=subprocess.PIPE,
+        text=True)
+    print(done.stdout, end='', file=sys.stderr)
 
 
 def result_file(out: Path, run: Run) -> Path:

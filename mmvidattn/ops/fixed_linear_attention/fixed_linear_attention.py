@@ -6,6 +6,7 @@ operation each pass does several of them, heads are never copied next to each
 other, and the backward pass computes the cheap intermediate results again
 instead of keeping them.
 """
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from ..shift import Fold
 
 PATTERNS = ('space', 'time', 'joint')
 BOUNDARIES = ('zero', 'self')
+# Numbers in the queries of a piece: 8 MiB in float32.
+PIECE_NUMEL = 2**21
 
 
 def fixed_linear_attention(qkv: Tensor,
@@ -94,14 +97,16 @@ class _FixedLinearAttention(torch.autograd.Function):
     def forward(ctx: Any, qkv: Tensor, bias: Tensor | None,
                 gate_weight: Tensor | None, gate_bias: Tensor | None,
                 options: _Options) -> Tensor:
-        q, k, v = _mapped(qkv, bias, options)
-        if gate_weight is not None:
-            ratio = _ratio((q, k, v), gate_weight, gate_bias)
-            q *= ratio
-            k *= ratio
-        y = torch.empty_like(q)
-        for q, k, v, out in _sequences(options, q, k, v, y):
-            _attend(q, k, v, options.eps, out)
+        *shape, channels = qkv.shape
+        y = qkv.new_empty(*shape, channels // 3)
+        for piece in _pieces(y.shape, options.pattern):
+            q, k, v = _mapped(qkv, bias, options, piece)
+            if gate_weight is not None:
+                ratio = _ratio((q, k, v), gate_weight, gate_bias)
+                q *= ratio
+                k *= ratio
+            for q, k, v, out in _sequences(options, q, k, v, y[piece]):
+                _attend(q, k, v, options.eps, out)
         ctx.options = options
         ctx.save_for_backward(qkv, bias, gate_weight, gate_bias, y)
         return y
@@ -112,7 +117,7 @@ class _FixedLinearAttention(torch.autograd.Function):
         qkv, bias, gate_weight, gate_bias, y = ctx.saved_tensors
         options = ctx.options
         dy = dy.contiguous()
-        q, k, v = _mapped(qkv, bias, options)
+        q, k, v = _mapped(qkv, bias, options, _whole(y.shape))
         fixed_q, fixed_k, ratio = q, k, None
         if gate_weight is not None:
             ratio = _ratio((q, k, v), gate_weight, gate_bias)
@@ -148,18 +153,47 @@ class _FixedLinearAttention(torch.autograd.Function):
         return dqkv, dbias, dgate_weight, dgate_bias, None
 
 
-def _mapped(qkv: Tensor, bias: Tensor | None,
-            options: _Options) -> tuple[Tensor, Tensor, Tensor]:
-    """Mapped queries, shifted and mapped keys, shifted values."""
+Box = tuple[slice, slice, slice, slice]
+
+
+def _whole(shape: Sequence[int]) -> Box:
+    """All tokens of [B, T, H, W, C]."""
+    return tuple(slice(0, n) for n in shape[:4])
+
+
+def _pieces(shape: Sequence[int], pattern: str) -> Iterator[Box]:
+    """Tokens of [B, T, H, W, C] that attend to no others, a few at a time.
+
+    Memory that is soon free again is used again: fresh memory costs a page
+    fault for each of its pages.
+    """
+    whole = _whole(shape)
+    axis = dict(space=1, time=2, joint=0)[pattern]
+    for b in range(shape[0]):
+        clip = (slice(b, b + 1), *whole[1:])
+        if axis == 0:
+            yield clip
+            continue
+        numel = math.prod(shape[1:]) // shape[axis]
+        step = max(1, PIECE_NUMEL // numel)
+        for start in range(0, shape[axis], step):
+            some = slice(start, min(start + step, shape[axis]))
+            yield (*clip[:axis], some, *clip[axis + 1:])
+
+
+def _mapped(qkv: Tensor, bias: Tensor | None, options: _Options,
+            piece: Box) -> tuple[Tensor, Tensor, Tensor]:
+    """Mapped queries, shifted and mapped keys, shifted values of a piece."""
     # relu(x) + c is max(x + c, c), and c joins the bias.
     if bias is None:
         bias = qkv.new_zeros(qkv.shape[-1])
     bias = bias.view(3, -1).clone()
     bias[:2] += options.offset
     sources = qkv.chunk(3, dim=-1)
-    q = sources[0] + bias[0]
+    q = sources[0][piece] + bias[0]
     k, v = (
-        _shift(x, b, options.plan) for x, b in zip(sources[1:], bias[1:]))
+        _shift(x, b, options.plan, piece)
+        for x, b in zip(sources[1:], bias[1:]))
     return q.clamp_min_(options.offset), k.clamp_min_(options.offset), v
 
 
@@ -174,25 +208,37 @@ def _ratio(inputs: tuple[Tensor, ...], weight: Tensor,
     return logit.sigmoid_().view_as(inputs[0])
 
 
-Box = tuple[slice, ...]
+def _boxes(shape: Sequence[int], offset: tuple[int, int, int],
+           piece: Box) -> tuple[Box, Box, list[Box]]:
+    """Where the tokens of a piece have their neighbours.
 
+    Args:
+        shape: Of all tokens, [B, T, H, W].
+        offset: Of the neighbours, in frames, rows and columns.
+        piece: Some of all tokens.
 
-def _boxes(shape: Sequence[int],
-           offset: tuple[int, int, int]) -> tuple[Box, Box, list[Box]]:
-    """Tokens whose neighbour is inside, the neighbours, the other tokens.
-
-    Each indexes [B, T, H, W] of the shape (T, H, W).
+    Returns:
+        The tokens whose neighbour is inside; the neighbours; the other
+        tokens, in boxes that do not overlap. All index the whole tensor.
     """
-    here, there, outside = [slice(None)], [slice(None)], []
-    for i, (n, o) in enumerate(zip(shape, offset)):
-        first, last = min(max(-o, 0), n), max(min(n - o, n), 0)
-        last = max(first, last)
-        for edge in slice(0, first), slice(last, n):
-            if edge.start < edge.stop:
-                outside.append((*here, edge, *[slice(None)] * (2 - i)))
+    here, there, outside = [piece[0]], [piece[0]], []
+    for axis, o in enumerate(offset, start=1):
+        low, high = piece[axis].start, piece[axis].stop
+        first = min(max(-o, low), high)
+        last = max(min(shape[axis] - o, high), first)
+        for start, stop in (low, first), (last, high):
+            if start < stop:
+                outside.append((*here, slice(start, stop), *piece[axis + 1:]))
         here.append(slice(first, last))
         there.append(slice(first + o, last + o))
     return tuple(here), tuple(there), outside
+
+
+def _within(box: Box, piece: Box) -> Box:
+    """A box of the whole tensor, as one of the piece that it lies in."""
+    return tuple(
+        slice(b.start - p.start, b.stop - p.start)
+        for b, p in zip(box, piece))
 
 
 def _folds(plan: Sequence[Fold], channels: int) -> Iterator[Fold]:
@@ -206,26 +252,29 @@ def _folds(plan: Sequence[Fold], channels: int) -> Iterator[Fold]:
         done = fold.stop
 
 
-def _shift(x: Tensor, bias: Tensor, plan: Sequence[Fold]) -> Tensor:
-    """``neighbour_shift(x + bias)`` in one pass over x [B, T, H, W, C]."""
-    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+def _shift(x: Tensor, bias: Tensor, plan: Sequence[Fold],
+           piece: Box) -> Tensor:
+    """A piece of ``neighbour_shift(x + bias)``, [B, T, H, W, C]."""
+    out = x.new_empty(x[piece].shape)
     for start, stop, offset, boundary in _folds(plan, x.shape[-1]):
-        here, there, outside = _boxes(x.shape[1:4], offset)
+        here, there, outside = _boxes(x.shape, offset, piece)
         x_fold, out_fold = (y[..., start:stop] for y in (x, out))
         bias_fold = bias[start:stop]
-        torch.add(x_fold[there], bias_fold, out=out_fold[here])
+        torch.add(
+            x_fold[there], bias_fold, out=out_fold[_within(here, piece)])
         for box in outside:
+            out_box = out_fold[_within(box, piece)]
             if boundary == 'zero':
-                out_fold[box] = 0
+                out_box.zero_()
             else:
-                torch.add(x_fold[box], bias_fold, out=out_fold[box])
+                torch.add(x_fold[box], bias_fold, out=out_box)
     return out
 
 
 def _unshift(dx: Tensor, plan: Sequence[Fold], into: Tensor) -> None:
     """Add the gradient of :func:`_shift` to ``into``, which is zero."""
     for start, stop, offset, boundary in _folds(plan, dx.shape[-1]):
-        here, there, outside = _boxes(dx.shape[1:4], offset)
+        here, there, outside = _boxes(dx.shape, offset, _whole(dx.shape))
         dx_fold, into_fold = (y[..., start:stop] for y in (dx, into))
         into_fold[there] = dx_fold[here]
         if boundary == 'self':
