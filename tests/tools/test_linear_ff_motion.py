@@ -80,16 +80,19 @@ def test_interrupted_study_goes_on(study, run_tool, tmp_path):
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True)
-    # It has finished one run and is in the other.
+    # It has finished one run, and the other one is starting up.
     until = time.monotonic() + 300
-    while not (out / 'runs/all_seed0').exists():
+    while not (out / 'runs/all_seed0/train.log').exists():
         assert process.poll() is None and time.monotonic() < until
         time.sleep(0.05)
+    time.sleep(1)
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 143
     with pytest.raises(ProcessLookupError):
-        # The training has ended with it.
+        # The training has ended with it,
         os.killpg(process.pid, 0)
+    # and was not waited for.
+    assert not tool.read_logs(out / 'runs/all_seed0')
     assert set(results(out)) == {'baseline_seed0.json'}
     first = results(out)['baseline_seed0.json']
     (out / 'runs/all_seed0/rubbish').touch()
