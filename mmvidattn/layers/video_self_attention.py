@@ -120,6 +120,8 @@ class VideoSelfAttention(nn.Module):
                 and x[0, 0].numel() >= FUSED_NUMEL
                 and not torch.is_autocast_enabled('cpu')
                 and not torch.compiler.is_compiling()
+                and not torch.jit.is_tracing()
+                and not torch.onnx.is_in_onnx_export()
                 and type(attention) is LinearAttention
                 and attention.kernel == 'relu' and attention.offset >= 0
                 and attention.order == 'auto'

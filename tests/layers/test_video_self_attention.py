@@ -144,6 +144,15 @@ def test_does_not_fuse_under_hooks_autocast_or_in_float64(monkeypatch):
     assert module._fuses(x)
 
 
+def test_can_be_traced_and_saved(monkeypatch, tmp_path):
+    monkeypatch.setattr(video_self_attention, 'FUSED_NUMEL', 1)
+    module, x = _module(fixation={}).float().eval(), torch.randn(2, *GRID, 12)
+    with torch.no_grad():
+        torch.jit.trace(module, x).save(tmp_path / 'traced.pt')
+        loaded = torch.jit.load(tmp_path / 'traced.pt')
+        assert torch.allclose(loaded(x), module(x), atol=1e-5)
+
+
 def test_segments_do_not_see_each_other():
     module = _module(
         pattern='space',
