@@ -3,8 +3,7 @@
 
     python tools/benchmark/linear_ff_speed.py --json results.json
 
-Compares, in one run and in turns, each model in a process of its own, one
-forward pass and one training step of
+Compares, in one run and in turns, one forward pass and one training step of
 
 * ours: ``LinearVideoTransformer``, as ``configs/linear_ff_ssv2.py`` has it;
 * softmax: the same model with explicit softmax attention, ``Q K^T`` written
@@ -18,11 +17,9 @@ peak memory of one inference of ours in a process of its own.
 """
 import argparse
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -34,11 +31,9 @@ from side_by_side import (  # noqa: E402
     machine,
     measure,
     peak_memory,
-    synchronize,
     transcribed,
 )
 from torch import Tensor, nn  # noqa: E402
-from transcription import TranscribedLinearVideoTransformer  # noqa: E402
 
 from mmvidattn.backbones import LinearVideoTransformer  # noqa: E402
 from mmvidattn.layers import BaseAttention  # noqa: E402
@@ -63,106 +58,56 @@ def with_explicit_softmax(model: nn.Module) -> nn.Module:
     return model
 
 
-MODELS = {
-    'ours': LinearVideoTransformer,
-    'softmax': lambda **size: with_explicit_softmax(
-        LinearVideoTransformer(**size)),
-    'softmax, no fixation': lambda **size: with_explicit_softmax(
-        LinearVideoTransformer(fixation=None, **size)),
-    'transcription': TranscribedLinearVideoTransformer,
-}
-
-
-def forward(model: nn.Module, x: Tensor) -> None:
-    with torch.no_grad():
-        model(x)
-
-
-def training_step(model: nn.Module, x: Tensor) -> None:
-    model(x).square().mean().backward()
-    model.zero_grad(set_to_none=True)
-
-
-FUNCTIONS = {'forward': forward, 'training step': training_step}
-
-
-def clip_of(args: argparse.Namespace) -> Tensor:
-    torch.manual_seed(0)
-    return torch.randn(1, 3, *args.shape, device=args.device)
-
-
-def size_of(args: argparse.Namespace) -> dict[str, int]:
-    return dict(num_frames=args.shape[0], num_layers=args.layers)
-
-
-def serve(connection: Connection, name: str, args: argparse.Namespace) -> None:
-    """In a process of its own: call a function of a model when asked to."""
-    model = MODELS[name](**size_of(args)).to(args.device)
-    x = clip_of(args)
-    device = torch.device(args.device)
-    while (function := connection.recv()) is not None:
-        FUNCTIONS[function](model, x)
-        synchronize(device)
-        connection.send('done')
-
-
-class Served:
-    """A model in a process of its own.
-
-    In one process the memory that one model leaves to the allocator would
-    make another faster or slower.
-    """
-
-    def __init__(self, name: str, args: argparse.Namespace) -> None:
-        context = multiprocessing.get_context('spawn')
-        self.connection, there = context.Pipe()
-        self.process = context.Process(
-            target=serve, args=(there, name, args), daemon=True)
-        self.process.start()
-        # So that a process that has ended is an error and not a long wait.
-        there.close()
-
-    def call(self, function: str) -> None:
-        self.connection.send(function)
-        self.connection.recv()
-
-    def close(self) -> None:
-        self.connection.send(None)
-        self.process.join()
-
-
 def compare(args: argparse.Namespace) -> dict:
     device = torch.device(args.device)
-    ours = LinearVideoTransformer(**size_of(args)).to(device)
+    torch.manual_seed(0)
+    frames, height, width = args.shape
+    size = dict(num_frames=frames, num_layers=args.layers)
+    ours = LinearVideoTransformer(**size).to(device)
     ours.init_weights()
-    agreement = check_agreement(ours, transcribed(ours, **size_of(args)),
-                                clip_of(args))
-    del ours
+    x = torch.randn(1, 3, frames, height, width, device=device)
+    transcription = transcribed(ours, **size)
+    agreement = check_agreement(ours, transcription, x)
+    models = {
+        'ours':
+        ours,
+        'softmax':
+        with_explicit_softmax(LinearVideoTransformer(**size)).to(device),
+        'softmax, no fixation':
+        with_explicit_softmax(
+            LinearVideoTransformer(fixation=None, **size)).to(device),
+        'transcription':
+        transcription
+    }
+
+    def forward(model: nn.Module) -> None:
+        with torch.no_grad():
+            model(x)
+
+    def step(model: nn.Module) -> None:
+        model(x).square().mean().backward()
+        model.zero_grad(set_to_none=True)
+
     result = dict(
         version=mmvidattn.__version__,
         machine=machine(device),
         torch=torch.__version__,
         dtype='float32',
-        shape=[1, 3, *args.shape],
+        shape=[1, 3, frames, height, width],
         layers=args.layers,
         repeats=args.repeats,
         agreement=agreement,
         seconds={},
         ratio_to_ours={})
-    models = {name: Served(name, args) for name in MODELS}
-    for function in FUNCTIONS:
+    for name, function in (('forward', forward), ('training step', step)):
         seconds = measure(
-            {
-                name: lambda model=model: model.call(function)
-                for name, model in models.items()
-            }, args.repeats, device)
-        result['seconds'][function] = seconds
-        result['ratio_to_ours'][function] = {
+            {n: lambda m=m: function(m)
+             for n, m in models.items()}, args.repeats, device)
+        result['seconds'][name] = seconds
+        result['ratio_to_ours'][name] = {
             n: s / seconds['ours']
             for n, s in seconds.items()
         }
-    for model in models.values():
-        model.close()
     print(f'{result["machine"]}; torch {torch.__version__}; float32; clip '
           f'{result["shape"]}; {args.layers} layers; median of '
           f'{args.repeats}')
