@@ -74,6 +74,10 @@ setup(
         # moviepy 2 has no moviepy.editor, which mmaction2 imports.
         vis=['moviepy>=1.0.3,<2', 'seaborn', 'tensorboard'],
         onnx=['onnx', 'onnxruntime', 'onnxscript'],
-        dev=['pytest', 'pytest-xdist', 'ruff'],
+        # It imports torchvision: take that of your torch.
+        cam=['grad-cam'],
+        # Networks to inflate.
+        timm=['timm'],
+        dev=['pytest', 'pytest-xdist', 'ruff', 'scikit-learn'],
     ),
 )

@@ -14,13 +14,18 @@ from . import (  # noqa: E402
     backbones,
     datasets,
     engine,
+    evaluation,
     heads,
     layers,
+    losses,
+    online,
+    recognizers,
 )
 from .apis import get_model, list_models  # noqa: E402
 from .version import __version__  # noqa: E402
 
 __all__ = [
-    '__version__', 'backbones', 'compat', 'datasets', 'engine', 'get_model',
-    'heads', 'layers', 'list_models'
+    '__version__', 'backbones', 'compat', 'datasets', 'engine', 'evaluation',
+    'get_model', 'heads', 'layers', 'list_models', 'losses', 'online',
+    'recognizers'
 ]

@@ -9,6 +9,8 @@ mmaction2's own tools are healed as well once a config imports this package.
 from __future__ import annotations
 
 import atexit
+import codecs
+import collections
 import functools
 import gc
 import importlib
@@ -50,6 +52,15 @@ def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
 def _on_cpu() -> bool:
     from mmengine.device import get_device
     return get_device() == 'cpu'
+
+
+def _numpy_core() -> types.ModuleType:
+    import numpy as np
+    name = 'numpy._core' if int(np.__version__.split('.')[0]) > 1 else \
+        'numpy.core'
+    for part in 'multiarray', 'numeric':
+        importlib.import_module(f'{name}.{part}')
+    return sys.modules[name]
 
 
 def quiet_warnings() -> None:
@@ -173,9 +184,7 @@ def load_weights_only() -> None:
                 'checkpoint: only the statistics of HistoryBuffer are allowed')
         return getattr(obj, name)
 
-    multiarray = importlib.import_module(
-        ('numpy._core' if int(np.__version__.split('.')[0]) > 1 else
-         'numpy.core') + '.multiarray')
+    multiarray = _numpy_core().multiarray
     allowed = [
         HistoryBuffer, np.ndarray, np.dtype,
         allow_as(get_statistic, 'builtins', 'getattr')
@@ -195,6 +204,78 @@ def load_weights_only() -> None:
 
     checkpoint.torch = _Overlay(torch, load=load)
     _wrap(checkpoint, 'load_url', load_url)
+
+
+def load_data_as_data() -> None:
+    """A pickle or a YAML file runs code when ``mmengine.load`` reads it.
+
+    Annotations of mmaction2's datasets may be such files. Of pickles, plain
+    types, numpy's arrays and torch's tensors are loaded, and nothing else; of
+    YAML what its safe loader takes. Can go when mmengine does so.
+    """
+    import io
+
+    import numpy as np
+    import torch
+    import yaml
+    from mmengine.fileio.handlers import pickle_handler, yaml_handler
+
+    def load_storage(data: bytes) -> Any:
+        return torch.load(io.BytesIO(data), 'cpu', weights_only=True)
+
+    # A pickle of protocol 2, mmengine's default, has the name of Python 2.
+    plain = {f'{module}.{t.__name__}': t
+             for module in ('builtins', '__builtin__') for t in (
+                 set, frozenset, complex, bytearray, range, slice, list, dict,
+                 tuple, str, int, float, bool, bytes)}
+    plain |= {
+        'collections.OrderedDict': collections.OrderedDict,
+        '_codecs.encode': codecs.encode,
+        'numpy.ndarray': np.ndarray,
+        'numpy.dtype': np.dtype,
+        'torch._utils._rebuild_tensor_v2': torch._utils._rebuild_tensor_v2,
+        'torch.storage._load_from_bytes': load_storage,
+        'torch.Size': torch.Size,
+    }
+    core = _numpy_core()
+    for old in 'numpy.core', 'numpy._core':
+        for name in '_reconstruct', 'scalar':
+            plain[f'{old}.multiarray.{name}'] = getattr(core.multiarray, name)
+        plain[f'{old}.numeric._frombuffer'] = core.numeric._frombuffer
+
+    class Unpickler(pickle.Unpickler):
+
+        def find_class(self, module: str, name: str) -> Any:
+            try:
+                return plain[f'{module}.{name}']
+            except KeyError:
+                raise pickle.UnpicklingError(
+                    f'refused: loading it would call {module}.{name}, which '
+                    'is not data') from None
+
+    def load(file: Any, **kwargs: Any) -> Any:
+        return Unpickler(file, **kwargs).load()
+
+    pickle_handler.pickle = _Overlay(pickle, load=load)
+    yaml_handler.Loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+
+
+def leave_config_of_checkpoint() -> None:
+    """``--resume`` runs the text that a checkpoint has for its config.
+
+    ``Runner.resume`` parses ``meta['config']`` as Python, to look for
+    ``gpu_ids``, which no config of today has. It is not handed to it. Can go
+    when mmengine stops to ask for it.
+    """
+    from mmengine.runner import Runner
+
+    def load_checkpoint(original, *args, **kwargs):
+        checkpoint = original(*args, **kwargs)
+        if isinstance(checkpoint.get('meta'), dict):
+            checkpoint['meta'].pop('config', None)
+        return checkpoint
+
+    _wrap(Runner, 'load_checkpoint', load_checkpoint)
 
 
 def run_on_numpy_2() -> None:
@@ -488,6 +569,7 @@ def reseed_workers_each_epoch() -> None:
 
 CURES = (quiet_warnings, require_mmcv, hide_broken_torchvision,
          add_missing_drn, leave_out_multimodal, load_weights_only,
+         load_data_as_data, leave_config_of_checkpoint,
          run_on_numpy_2, shift_hue_in_range, train_amp_on_cpu,
          score_in_float32, average_views_by_default, launch_on_cpu,
          chunk_views_of_any_batch, count_fused_attention,

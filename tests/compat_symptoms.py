@@ -180,6 +180,64 @@ def checkpoint_of_a_run_does_not_load():
     assert hub['runtime_info']['counts'].tolist() == [0, 1, 2]
 
 
+@symptom_of('load_data_as_data', 'it was run')
+def annotations_run_code():
+    import pickle
+
+    import mmengine
+    folder = Path(tempfile.mkdtemp())
+
+    class Evil:
+
+        def __reduce__(self):
+            return os.mkdir, (str(folder / 'made'), )
+
+    (folder / 'a.pkl').write_bytes(pickle.dumps([Evil()]))
+    (folder / 'a.yml').write_text(
+        f'!!python/object/apply:os.mkdir ["{folder}/made"]')
+    for name in 'a.pkl', 'a.yml':
+        with pytest.raises(Exception, match='refused|constructor|exists'):
+            mmengine.load(folder / name)
+            raise AssertionError('it was run')
+    assert not (folder / 'made').exists(), 'it was run'
+    import torch
+    data = dict(a=np.arange(3), b=torch.ones(2), c=np.float64(1), d={1, 2},
+                e=np.array(['x']), f=torch.Size([1]), g=b'x')
+    for protocol in 2, 4, 5:
+        mmengine.dump(data, folder / 'b.pkl', protocol=protocol)
+        found = mmengine.load(folder / 'b.pkl')
+        assert repr(found) == repr(data)
+
+
+@symptom_of('leave_config_of_checkpoint', 'it was run')
+def checkpoint_runs_its_config():
+    from mmengine.runner import Runner
+    folder = Path(tempfile.mkdtemp())
+    text = f'x = __import__("os").mkdir({str(folder / "made")!r})'
+    path = saved(dict(meta=dict(epoch=1, iter=1, config=text), state_dict={}))
+
+    class Stub:
+        model = __import__('torch').nn.Linear(1, 1)
+        logger = __import__('logging').getLogger('stub')
+        _world_size = 1
+
+        class train_loop:
+            pass
+
+        def call_hook(self, *args, **kwargs):
+            pass
+
+        def load_checkpoint(self, *args, **kwargs):
+            return Runner.load_checkpoint(self, *args, **kwargs)
+
+    try:
+        Runner.resume(Stub(), path)
+    except Exception:
+        # It cannot go on for long.
+        pass
+    assert not (folder / 'made').exists(), 'it was run'
+
+
 @symptom_of('load_weights_only', 'multiarray')
 def checkpoint_of_the_other_numpy_does_not_load():
     from mmengine.runner import CheckpointLoader

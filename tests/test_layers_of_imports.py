@@ -20,7 +20,7 @@ MAY_IMPORT = {
     'online': {'ops', 'layers', 'utils'},
     'datasets': {'utils'},
     'evaluation': {'utils'},
-    'engine': {'utils'},
+    'engine': {'datasets', 'utils'},
     'visualization': {'utils'},
     'recognizers': {
         'ops', 'layers', 'backbones', 'heads', 'losses', 'online', 'utils'

@@ -113,7 +113,9 @@ def test_imported_packages_are_required(wheel):
         cv2='opencv-python', mmaction='mmaction2', mmcv='mmcv-lite',
         PIL='pillow', yaml='pyyaml')
     # They come with mmaction2, or are only looked for.
-    indirect = {'pillow', 'scipy', 'matplotlib', 'rich', 'torchvision'}
+    indirect = {
+        'pillow', 'pyyaml', 'scipy', 'matplotlib', 'rich', 'torchvision'
+    }
     for path in PACKAGE.rglob('*.py'):
         if '.mim' in path.parts:
             continue

@@ -17,6 +17,10 @@ import torch  # noqa: E402
 from mmvidattn.apis.runner import one_line_errors  # noqa: E402
 from mmvidattn.convert import SOURCES, convert  # noqa: E402
 from mmvidattn.utils.checkpoint import load_state_dict_file  # noqa: E402
+from mmvidattn.utils.flax_checkpoint import load_flax_file  # noqa: E402
+
+# What reads the sources that have a file format of their own.
+FILES_OF = dict(vivit_scenic=load_flax_file)
 
 
 def sha256(path: Path) -> str:
@@ -27,7 +31,8 @@ def convert_file(source: str, src: Path, dst: Path, force: bool) -> dict:
     """Convert one file; returns the tensors that were written."""
     if dst.exists() and not force:
         raise FileExistsError(f'{dst} exists; replace it with --force')
-    state_dict = convert(source, load_state_dict_file(src))
+    load = FILES_OF.get(source, load_state_dict_file)
+    state_dict = convert(source, load(src))
     meta = dict(
         source=source,
         source_file=src.name,
@@ -47,7 +52,9 @@ def convert_file(source: str, src: Path, dst: Path, force: bool) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('source', help=f'one of {", ".join(SOURCES)}')
-    parser.add_argument('src', type=Path, help='.pth, .pt or .safetensors')
+    parser.add_argument(
+        'src', type=Path, help='.pth, .pt or .safetensors; of vivit_scenic: '
+        'the file named checkpoint')
     parser.add_argument('dst', type=Path, help='.pth to write')
     parser.add_argument(
         '--force', action='store_true', help='replace an existing file')

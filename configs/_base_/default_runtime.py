@@ -5,13 +5,20 @@ custom_imports = dict(imports=['mmvidattn'], allow_failed_imports=False)
 default_hooks = dict(
     runtime_info=dict(type='RuntimeInfoHook'),
     timer=dict(type='IterTimerHook'),
-    logger=dict(type='LoggerHook', interval=20, ignore_last=False),
+    logger=dict(type='SafeLoggerHook', interval=20, ignore_last=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
     checkpoint=dict(
-        type='CheckpointHook', interval=1, save_best='auto', max_keep_ckpts=3),
+        type='SafeCheckpointHook',
+        interval=1,
+        save_best='auto',
+        max_keep_ckpts=3),
     sampler_seed=dict(type='DistSamplerSeedHook'),
     sync_buffers=dict(type='SyncBuffersHook'),
-    skipped_videos=dict(type='SkippedVideosHook'))
+    skipped_videos=dict(type='SkippedVideosHook'),
+    # So that a long run survives: a kill, preemption, values gone wrong.
+    exact_resume=dict(type='ExactResumeHook'),
+    preemption=dict(type='PreemptionHook'),
+    nan_guard=dict(type='NanGuardHook', max_skips=3))
 
 env_cfg = dict(
     cudnn_benchmark=False,

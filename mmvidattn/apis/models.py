@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from mmaction.registry import MODELS
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
@@ -77,6 +78,23 @@ def load_config(name: str | Path,
     return cfg
 
 
+def published_hash(checkpoint: str | Path) -> str | None:
+    """The SHA-256 that a metafile of ours gives for a URL of weights.
+
+    It is ``SHA256`` of the model of which ``Weights`` is that URL.
+    """
+    if not str(checkpoint).startswith(('http://', 'https://')):
+        return None
+    for folder in CONFIG_FOLDERS:
+        for path in sorted(folder.rglob('metafile.yml')):
+            content = yaml.safe_load(path.read_text('utf-8')) or {}
+            for model in content.get('Models', ()):
+                if model.get('Weights') == str(checkpoint):
+                    found = model.get('SHA256')
+                    return found and str(found)
+    return None
+
+
 def get_model(name: str | Path,
               checkpoint: str | Path | None = None,
               device: str | torch.device = 'cpu',
@@ -105,7 +123,8 @@ def get_model(name: str | Path,
         model.init_weights()
         del model._dump_init_info
     else:
-        meta = load_checkpoint(model, checkpoint)
+        meta = load_checkpoint(
+            model, checkpoint, published_hash(checkpoint))
     model.cfg = cfg
     model.dataset_meta = meta.get('dataset_meta') or {}
     return model.to(device).eval()

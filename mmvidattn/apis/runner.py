@@ -3,19 +3,26 @@
 import argparse
 import logging
 import os
+import os.path as osp
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch.distributed as dist
 from mmaction.registry import RUNNERS
 from mmengine.config import Config, DictAction
+from mmengine.dist import broadcast_object_list
 from mmengine.model import is_model_wrapper
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import Runner
 
-from ..utils.checkpoint import load_checkpoint, require_overlap
-from .models import find_config, load_config
+from ..datasets.annotations import read_video_list
+from ..utils.checkpoint import (
+    find_resumable,
+    load_checkpoint,
+    require_overlap,
+)
+from .models import CONFIG_FOLDERS, find_config, load_config
 
 
 def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +39,11 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         help='change the config: dotted keys, and values such as 3, text, '
         'a,b or "[(1,2),(3,4)]" without blanks')
     parser.add_argument(
+        '--default-runtime',
+        action='store_true',
+        help='add the hooks of our default_runtime.py to a config that does '
+        'not inherit it, such as one of mmaction2')
+    parser.add_argument(
         '--launcher',
         choices=['none', 'pytorch', 'slurm', 'mpi'],
         default='none',
@@ -46,6 +58,8 @@ def load_runner_config(args: argparse.Namespace) -> Config:
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = load_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
+    if args.default_runtime:
+        add_default_runtime(cfg)
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:
@@ -53,16 +67,36 @@ def load_runner_config(args: argparse.Namespace) -> Config:
     return cfg
 
 
+def add_default_runtime(cfg: Config) -> None:
+    """Add the hooks of ``configs/_base_/default_runtime.py`` to a config.
+
+    Options that it has stay, as do hooks of other types.
+    """
+    folder = next(path for path in CONFIG_FOLDERS if path.is_dir())
+    ours = Config.fromfile(folder / '_base_/default_runtime.py').default_hooks
+    hooks = cfg.setdefault('default_hooks', {})
+    for name, hook in ours.items():
+        found = hooks.get(name)
+        if found is None:
+            hooks[name] = hook
+        elif name in ('checkpoint', 'logger') and found.get('type') in (
+                None, 'CheckpointHook', 'LoggerHook'):
+            hooks[name] = dict(found, type=hook.type)
+
+
 def build_runner(cfg: Config, strict: bool) -> Runner:
     """Build the runner, and check the checkpoint that it will load.
 
-    mmengine loads whatever names and shapes agree, and goes on.
+    mmengine loads whatever names and shapes agree, and goes on. To resume
+    without saying from where takes the newest checkpoint of the work
+    directory that opens; if there is none, training begins.
 
     Args:
         cfg: The config.
         strict: Whether ``load_from`` must be a checkpoint of exactly this
             model, and not just one to start from. To resume it always must.
     """
+    check_video_lists(cfg, ('test', ) if strict else ('train', 'val'))
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:
@@ -71,12 +105,47 @@ def build_runner(cfg: Config, strict: bool) -> Runner:
         runner.model) else runner.model
     checkpoint = cfg.get('load_from')
     if cfg.get('resume'):
-        checkpoint = checkpoint or find_latest_checkpoint(runner.work_dir)
+        checkpoint = checkpoint or _find_resumable(runner)
+        runner._load_from = checkpoint
+        runner._resume = checkpoint is not None
         strict = True
-    if checkpoint:
-        check = load_checkpoint if strict else require_overlap
-        check(model, checkpoint)
+    if checkpoint and strict:
+        load_checkpoint(model, checkpoint)
+    elif checkpoint:
+        runner.logger.info(require_overlap(model, checkpoint))
     return runner
+
+
+def check_video_lists(cfg: Config, names: Sequence[str]) -> None:
+    """Check the lists of mmaction2's own ``VideoDataset``, which does not.
+
+    Args:
+        cfg: The config.
+        names: Of the data loaders, such as ``'train'``.
+    """
+    head = cfg.model.get('cls_head') or {}
+    for name in names:
+        dataset = (cfg.get(f'{name}_dataloader') or {}).get('dataset') or {}
+        if dataset.get('type') not in ('VideoDataset',
+                                       'mmaction.VideoDataset'):
+            continue
+        multi_class = dataset.get('multi_class', False)
+        read_video_list(
+            osp.join(dataset.get('data_root') or '', dataset.ann_file),
+            delimiter=dataset.get('delimiter', ' '),
+            multi_class=multi_class,
+            num_classes=dataset.get('num_classes', head.get('num_classes')))
+
+
+def _find_resumable(runner: Runner) -> str | None:
+    found = [None]
+    if runner.rank == 0:
+        path, passed = find_resumable(runner.work_dir)
+        for other, why in passed:
+            runner.logger.warning(f'does not resume from {other}: {why}')
+        found = [path and str(path)]
+    broadcast_object_list(found)
+    return found[0]
 
 
 @contextmanager

@@ -9,12 +9,59 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ..layers import PatchEmbed
-from ..utils.checkpoint import load_state_dict_file
 from ..utils.initialise import initialise
-from ..utils.pretrained import load_matching
+from ..utils.positions import resize_positions
+from ..utils.pretrained import load_matching, read_pretrained
 
 
-class BaseVideoTransformer(BaseModule):
+class BaseBackbone(BaseModule):
+    """What all backbones share: their start and the fitting of checkpoints.
+
+    A subclass may override ``_fit_checkpoint``, which changes a state dict of
+    another clip length, resolution or dimension to this model's.
+
+    Args:
+        init_std: Standard deviation of the linear layers' initialisation.
+        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` or None.
+    """
+
+    def __init__(self, init_std: float, init_cfg: dict | None) -> None:
+        super().__init__(init_cfg=init_cfg)
+        self.init_std = init_std
+        self._register_load_state_dict_pre_hook(self._fit_checkpoint)
+
+    def init_weights(self) -> None:
+        """Initialise afresh, then from ``init_cfg``."""
+        self._init_parameters()
+        if self.init_cfg is None:
+            return
+        state_dict, path = read_pretrained(self)
+        self._fit_checkpoint(state_dict, '')
+        print_log(load_matching(self, state_dict, path), 'current')
+
+    def _init_parameters(self) -> None:
+        """As the released code does, the layers by :func:`initialise`."""
+        self._init_tables()
+        initialise(self, self.init_std)
+
+    def _init_tables(self) -> None:
+        pass
+
+    def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
+        pass
+
+
+def run_blocks(blocks: nn.ModuleList, x: Tensor, with_cp: bool) -> Tensor:
+    """Blocks in turn; with ``with_cp`` each is recomputed in backward."""
+    for block in blocks:
+        if with_cp and x.requires_grad:
+            x = cp.checkpoint(block, x, use_reentrant=False)
+        else:
+            x = block(x)
+    return x
+
+
+class BaseVideoTransformer(BaseBackbone):
     """What the video transformers share: patches, tables, a row of blocks.
 
     A subclass fills ``blocks`` and defines ``forward`` of :meth:`embed` and
@@ -36,10 +83,9 @@ class BaseVideoTransformer(BaseModule):
                  img_size: int | tuple[int, int], embed_dims: int,
                  with_pos_embed: bool, with_cp: bool, init_std: float,
                  embed_init_std: float, init_cfg: dict | None) -> None:
-        super().__init__(init_cfg=init_cfg)
+        super().__init__(init_std, init_cfg)
         self.num_frames = num_frames
         self.with_cp = with_cp
-        self.init_std = init_std
         self.embed_init_std = embed_init_std
         self.patch_embed = patch_embed
         self.grid_shape = (num_frames, *patch_embed.grid_of(img_size))
@@ -51,7 +97,6 @@ class BaseVideoTransformer(BaseModule):
                 torch.zeros(1, 1, *self.grid_shape[1:], embed_dims))
         self.blocks = nn.ModuleList()
         self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
-        self._register_load_state_dict_pre_hook(self._fit_checkpoint)
 
     def embed(self, x: Tensor) -> Tensor:
         """Clips [B, C, T, H, W] to tokens [B, T, H', W', D].
@@ -78,35 +123,7 @@ class BaseVideoTransformer(BaseModule):
 
     def run_blocks(self, x: Tensor) -> Tensor:
         """[B, T, H, W, D] to the same shape."""
-        for block in self.blocks:
-            if self.with_cp and x.requires_grad:
-                x = cp.checkpoint(block, x, use_reentrant=False)
-            else:
-                x = block(x)
-        return x
-
-    def init_weights(self) -> None:
-        """Initialise as the released code does, then from ``init_cfg``.
-
-        See :func:`mmvidattn.utils.initialise.initialise` for the layers.
-        Tables: normal of ``embed_init_std``.
-        """
-        self._init_tables()
-        initialise(self, self.init_std)
-        if self.init_cfg is None:
-            return
-        if self.init_cfg.get('type') != 'Pretrained':
-            raise ValueError(f'init_cfg of {type(self).__name__} must be '
-                             "dict(type='Pretrained', checkpoint=...), got "
-                             f'{self.init_cfg}')
-        path = self.init_cfg['checkpoint']
-        prefix = self.init_cfg.get('prefix', 'backbone.')
-        state_dict = {
-            key.removeprefix(prefix): value
-            for key, value in load_state_dict_file(path).items()
-        }
-        self._fit_checkpoint(state_dict, '')
-        print_log(load_matching(self, state_dict, path), 'current')
+        return run_blocks(self.blocks, x, self.with_cp)
 
     def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and number of depths, for layer-wise rates."""
@@ -132,11 +149,8 @@ class BaseVideoTransformer(BaseModule):
                                             1)[:, :self.num_frames]
         table = state_dict.get(key)
         if table is not None and table.shape[1] != self.num_frames:
-            state_dict[key] = F.interpolate(
-                table.flatten(2).transpose(1, 2).float(),
-                size=self.num_frames,
-                mode='linear').transpose(1, 2).reshape(
-                    1, self.num_frames, 1, 1, -1).to(table.dtype)
+            state_dict[key] = resize_positions(table,
+                                               (self.num_frames, 1, 1))
         # The patches of an image model become the middle frame of ours.
         key = f'{prefix}patch_embed.projection.weight'
         kernel = state_dict.get(key)
@@ -151,7 +165,5 @@ class BaseVideoTransformer(BaseModule):
         if table is not None and self.pos_embed is not None and \
                 table.shape != self.pos_embed.shape and \
                 table.shape[-1] == self.pos_embed.shape[-1]:
-            state_dict[key] = F.interpolate(
-                table[0].permute(0, 3, 1, 2).float(),
-                size=self.pos_embed.shape[2:4],
-                mode='bicubic').permute(0, 2, 3, 1)[None].to(table.dtype)
+            state_dict[key] = resize_positions(
+                table, (1, *self.pos_embed.shape[2:4]))

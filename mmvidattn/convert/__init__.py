@@ -2,13 +2,32 @@
 """Published weights under our names: ``state_dict`` to ``state_dict``."""
 from torch import Tensor
 
+from .dualformer import dualformer
+from .dualformer_2d import dualformer_2d
+from .laps import laps, laps_vit_timm, rest, visformer_timm
 from .linear_ff import linear_ff
+from .testra import testra
+from .vit_hf import vit_hf
 from .vit_timm import vit_timm
+from .vivit_hf import vivit_hf, vivit_image
+from .vivit_scenic import vivit_scenic
 from .xvit import xvit, xvit_image
 
 SOURCES = dict(
+    dualformer=dualformer,
+    dualformer_2d=dualformer_2d,
+    laps=laps,
+    laps_vit_timm=laps_vit_timm,
     linear_ff=linear_ff,
+    lstr=testra,
+    testra=testra,
+    rest=rest,
+    visformer_timm=visformer_timm,
+    vit_hf=vit_hf,
     vit_timm=vit_timm,
+    vivit_hf=vivit_hf,
+    vivit_image=vivit_image,
+    vivit_scenic=vivit_scenic,
     xvit=xvit,
     xvit_image=xvit_image)
 

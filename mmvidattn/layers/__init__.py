@@ -3,21 +3,32 @@
 from .base_attention import BaseAttention
 from .conv_mlp import ConvMLP
 from .cosformer_attention import CosFormerAttention
+from .factorised_dot_attention import FactorisedDotAttention
 from .feature_fixation import FeatureFixation
+from .global_pyramid_attention import GlobalPyramid, GlobalPyramidAttention
 from .lara_attention import LARAAttention
 from .linear_attention import LinearAttention
 from .linformer_attention import LinformerAttention
+from .local_window_attention import LocalWindowAttention
 from .neighbour_shift import NeighbourShift
 from .orthoformer_attention import OrthoformerAttention
+from .patch_conv import PatchConv3d, PatchEmbed3d
 from .patch_embed import PatchEmbed
 from .performer_attention import PerformerAttention
+from .position_encoding_generator import PositionEncodingGenerator
 from .softmax_attention import SoftmaxAttention
+from .stochastic_depth import StochasticDepth
+from .tubelet_embed import TubeletEmbed
 from .video_self_attention import VideoSelfAttention
 from .video_transformer_block import VideoTransformerBlock
 
 __all__ = [
-    'BaseAttention', 'ConvMLP', 'CosFormerAttention', 'FeatureFixation',
-    'LARAAttention', 'LinearAttention', 'LinformerAttention', 'NeighbourShift',
-    'OrthoformerAttention', 'PatchEmbed', 'PerformerAttention',
-    'SoftmaxAttention', 'VideoSelfAttention', 'VideoTransformerBlock'
+    'BaseAttention', 'ConvMLP', 'CosFormerAttention',
+    'FactorisedDotAttention', 'FeatureFixation', 'GlobalPyramid',
+    'GlobalPyramidAttention', 'LARAAttention', 'LinearAttention',
+    'LinformerAttention', 'LocalWindowAttention', 'NeighbourShift',
+    'OrthoformerAttention', 'PatchConv3d', 'PatchEmbed', 'PatchEmbed3d',
+    'PerformerAttention', 'PositionEncodingGenerator', 'SoftmaxAttention',
+    'StochasticDepth', 'TubeletEmbed',
+    'VideoSelfAttention', 'VideoTransformerBlock'
 ]

@@ -18,14 +18,17 @@ class ConvMLP(nn.Module):
         hidden_dims: Channels between.
         with_conv: Whether there is a depth-wise convolution.
         dropout: Dropout after GELU and after fc2.
+        approximate: GELU's formula: 'none', the exact one, or 'tanh'.
     """
 
     def __init__(self,
                  embed_dims: int,
                  hidden_dims: int,
                  with_conv: bool = True,
-                 dropout: float = 0.) -> None:
+                 dropout: float = 0.,
+                 approximate: str = 'none') -> None:
         super().__init__()
+        self.approximate = approximate
         self.fc1 = Linear(embed_dims, hidden_dims)
         self.dwconv = nn.Conv2d(
             hidden_dims, hidden_dims, 3, padding=1,
@@ -46,5 +49,5 @@ class ConvMLP(nn.Module):
             # lie in memory.
             x = self.dwconv(x.flatten(0, 1).permute(0, 3, 1, 2))
             x = x.permute(0, 2, 3, 1).unflatten(0, (B, T))
-        x = self.dropout(F.gelu(x))
+        x = self.dropout(F.gelu(x, approximate=self.approximate))
         return self.dropout(self.fc2(x))

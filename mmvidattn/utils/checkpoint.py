@@ -1,18 +1,26 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Reading checkpoints safely, and loading them strictly."""
+import hashlib
+import io
+import os
 import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import torch
+from mmengine.dist import barrier, get_local_rank
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 # Where the tensors are in the files of the usual training programs.
-WRAPPERS = ('state_dict', 'model', 'model_state')
+WRAPPERS = ('state_dict', 'model', 'model_state', 'model_state_dict')
 MAX_NAMES = 3
+# As mmengine and torch.hub name what they publish.
+HASH_IN_NAME = re.compile(r'-([0-9a-fA-F]{8,64})\.[a-z]+$')
 
 
 @CheckpointLoader.register_scheme(prefixes=r'.+\.safetensors$')
@@ -23,18 +31,80 @@ def load_from_safetensors(filename: str, map_location: Any) -> dict:
     return load_file(filename, device=str(map_location or 'cpu'))
 
 
-def read_checkpoint(path: str | Path) -> dict[str, Any]:
+@CheckpointLoader.register_scheme(
+    prefixes=('http://', 'https://'), force=True)
+def load_from_http(filename: str, map_location: Any = None,
+                   sha256: str | None = None) -> dict:
+    """Lets ``load_from`` take a URL, once its hash is checked."""
+    path = str(download(filename, sha256))
+    # An attribute of the module, so that it is the one that is healed.
+    return CheckpointLoader.load_checkpoint(path, map_location, 'silent')
+
+
+def download(url: str, sha256: str | None = None) -> Path:
+    """Download a file to torch's folder of checkpoints, once.
+
+    Args:
+        url: With http or https. If the name ends as in ``-0123abcd.pth``, in
+            at least 8 hexadecimal digits, the file's SHA-256 must start so.
+        sha256: What it must start with in any case.
+
+    Raises:
+        ValueError: If the file has another hash; it is not kept.
+        OSError: If it cannot be downloaded.
+    """
+    name = Path(urlparse(url).path).name
+    named = HASH_IN_NAME.search(name)
+    wanted = [h for h in (sha256, named and named[1]) if h]
+    # Another folder for each URL: many files are called model.pth.
+    folder = Path(torch.hub.get_dir(), 'checkpoints',
+                  hashlib.sha256(url.encode()).hexdigest()[:8])
+    path = folder / name
+    # One process of each machine downloads for all.
+    if get_local_rank() == 0 and not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        torch.hub.download_url_to_file(url, str(path), progress=False)
+    barrier()
+    if wanted:
+        found = hash_file(path)
+        if not all(found.startswith(h.lower()) for h in wanted):
+            path.unlink(missing_ok=True)
+            raise ValueError(f'{url} has the SHA-256 {found}, expected '
+                             f'{" and ".join(wanted)}...; it is not used')
+    return path
+
+
+def hash_file(path: str | Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, 'rb') as file:
+        while chunk := file.read(2**20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def read_checkpoint(path: str | Path,
+                    sha256: str | None = None) -> dict[str, Any]:
     """Read a checkpoint of tensors and plain types, to the CPU.
 
     Args:
         path: A file of ``torch.save`` or of safetensors, or a URL of the
             kinds that mmengine knows.
+        sha256: What the SHA-256 of the file must start with, in hexadecimal.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is no checkpoint, or would run code when loaded.
+        ValueError: If it is no checkpoint, would run code when loaded, or has
+            another hash.
     """
     path = str(path)
+    if path.startswith(('http://', 'https://')):
+        path = str(download(path, sha256))
+    elif sha256 and Path(path).is_file():
+        found = hash_file(path)
+        if not found.startswith(sha256.lower()):
+            raise ValueError(
+                f'{path} has the SHA-256 {found}, expected {sha256}...')
     try:
         checkpoint = CheckpointLoader.load_checkpoint(path, 'cpu', 'silent')
     except FileNotFoundError:
@@ -64,12 +134,14 @@ def load_state_dict_file(path: str | Path) -> dict[str, Tensor]:
     return _unwrap(read_checkpoint(path), path)
 
 
-def load_checkpoint(model: nn.Module, path: str | Path) -> dict[str, Any]:
+def load_checkpoint(model: nn.Module, path: str | Path,
+                    sha256: str | None = None) -> dict[str, Any]:
     """Load a checkpoint of exactly this model.
 
     Args:
         model: The model. After an error it may have part of the weights.
         path: See :func:`read_checkpoint`.
+        sha256: See :func:`read_checkpoint`.
 
     Returns:
         What the checkpoint tells of itself, its ``meta``.
@@ -77,7 +149,7 @@ def load_checkpoint(model: nn.Module, path: str | Path) -> dict[str, Any]:
     Raises:
         ValueError: If the checkpoint is of another model.
     """
-    checkpoint = read_checkpoint(path)
+    checkpoint = read_checkpoint(path, sha256)
     state_dict = _unwrap(checkpoint, path)
     try:
         model.load_state_dict(state_dict)
@@ -87,8 +159,11 @@ def load_checkpoint(model: nn.Module, path: str | Path) -> dict[str, Any]:
     return checkpoint.get('meta', {})
 
 
-def require_overlap(model: nn.Module, path: str | Path) -> None:
+def require_overlap(model: nn.Module, path: str | Path) -> str:
     """Check that a checkpoint to start from has something for the backbone.
+
+    Returns:
+        What of it fits the model, and what does not.
 
     Raises:
         ValueError: If no tensor of the backbone is in it, by name and shape.
@@ -104,6 +179,110 @@ def require_overlap(model: nn.Module, path: str | Path) -> None:
         raise ValueError(
             f'{path} has nothing for the backbone of {_describe(model)}: it '
             f'has {_some(found)}; expected {_some(wanted)}')
+    return report(model, found, path)
+
+
+def report(model: nn.Module, state_dict: Mapping[str, Tensor],
+           path: str | Path) -> str:
+    """What of a checkpoint fits a model, by name and shape, in one line.
+
+    Hooks of the model may rename and resize more of it as it loads.
+    """
+    own = model.state_dict()
+    shapes = [f'{n} {tuple(state_dict[n].shape)}, here {tuple(own[n].shape)}'
+              for n in own if n in state_dict
+              and state_dict[n].shape != own[n].shape]
+    groups = (('missing', [n for n in own if n not in state_dict]),
+              ('unexpected', [n for n in state_dict if n not in own]),
+              ('of another shape', shapes))
+    same = sum(n in state_dict for n in own) - len(shapes)
+    return '. '.join(
+        [f'{path}: {same} of the {len(own)} tensors of {_describe(model)} '
+         'fit'] + [f'{what} {len(names)}: {_some(names, "; ")}'
+                   for what, names in groups if names])
+
+
+def check_opens(source: str | Path | bytes) -> None:
+    """Check that a checkpoint is whole and safe.
+
+    Args:
+        source: A file of ``torch.save``, or what is in it.
+
+    Raises:
+        ValueError: If it cannot be opened with ``weights_only=True``, or its
+            checksums are not those of its contents.
+    """
+    is_data = isinstance(source, bytes)
+    name = 'the checkpoint' if is_data else str(source)
+    try:
+        with zipfile.ZipFile(io.BytesIO(source) if is_data else source) as f:
+            bad = f.testzip()
+        if bad is not None:
+            raise ValueError(f'{bad} is damaged')
+        if is_data:
+            torch.load(io.BytesIO(source), 'cpu', weights_only=True)
+        else:
+            torch.load(str(source), 'cpu', weights_only=True, mmap=True)
+    except Exception as error:
+        # A damaged file can fail in any way.
+        raise ValueError(f'{name} does not open: {_brief(error)}') from error
+
+
+def find_resumable(work_dir: str | Path
+                   ) -> tuple[Path | None, list[tuple[Path, str]]]:
+    """The newest checkpoint that opens and that training can go on from.
+
+    Args:
+        work_dir: The folder of the run. Where its ``last_checkpoint`` points
+            is searched as well.
+
+    Returns:
+        The checkpoint, or None; and each newer file, with why it is not it.
+    """
+    work_dir = Path(work_dir)
+    folders, pointer = [work_dir], work_dir / 'last_checkpoint'
+    paths = set()
+    if pointer.is_file():
+        target = Path(pointer.read_text('utf-8').strip())
+        paths.add(target)
+        folders.append(target.parent)
+    for folder in folders:
+        paths.update(folder.glob('*.pth'))
+    files = {path.resolve(): path for path in paths if path.is_file()}
+    passed = []
+    for path in sorted(files.values(), reverse=True,
+                       key=lambda path: path.stat().st_mtime_ns):
+        if path.name.startswith('best_'):
+            continue
+        try:
+            check_opens(path)
+            keys = torch.load(str(path), 'cpu', weights_only=True, mmap=True)
+            if not {'meta', 'optimizer', 'message_hub'} <= set(keys):
+                raise ValueError('it has weights only')
+        except ValueError as error:
+            passed.append((path, str(error)))
+            continue
+        return path, passed
+    return None, passed
+
+
+def flush(path: str | Path) -> None:
+    """Have a file or folder written to the disk before going on."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file so that at any moment all of the old or new one is there.
+    """
+    path = Path(path)
+    part = path.with_name(f'{path.name}.part')
+    part.write_text(text, 'utf-8')
+    flush(part)
+    os.replace(part, path)
 
 
 def _unwrap(checkpoint: Mapping, path: str | Path) -> dict[str, Tensor]:
@@ -116,6 +295,12 @@ def _unwrap(checkpoint: Mapping, path: str | Path) -> dict[str, Tensor]:
         raise ValueError(
             f'{path} is not a checkpoint: expected tensors by name, or these '
             f'under {" or ".join(map(repr, WRAPPERS))}, got {_some(others)}')
+    nans = [name for name, value in state_dict.items()
+            if value.is_floating_point() and value.isnan().any()]
+    if nans:
+        raise ValueError(
+            f'{path} is refused: {len(nans)} of its {len(state_dict)} tensors '
+            f'have values that are not a number: {_some(nans)}')
     if all(name.startswith('module.') for name in state_dict):
         return {name[len('module.'):]: v for name, v in state_dict.items()}
     return state_dict

@@ -75,7 +75,8 @@ _FREE = {
     aten.constant_pad_nd, aten.index, aten.index_select, aten.gather,
     aten.roll, aten.flip, aten.scalar_tensor, aten.eye, aten._unsafe_view,
     aten.repeat, aten.detach, aten.lift_fresh, aten.embedding,
-    aten.native_dropout, aten.scatter, aten.scatter_
+    aten.native_dropout, aten.scatter, aten.scatter_,
+    aten.as_strided_
 }
 
 

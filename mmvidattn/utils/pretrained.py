@@ -1,6 +1,36 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from torch import Tensor, nn
 
+from .checkpoint import load_state_dict_file
+
+
+def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
+    """Read the file that ``init_cfg`` of a backbone names.
+
+    Args:
+        model: With ``init_cfg=dict(type='Pretrained', checkpoint=FILE)``; the
+            names of the tensors may have the prefix 'backbone.', or another
+            one as ``prefix``.
+
+    Returns:
+        The tensors without that prefix, and the file.
+
+    Raises:
+        ValueError: If ``init_cfg`` is of another type.
+    """
+    init_cfg = model.init_cfg
+    if init_cfg.get('type') != 'Pretrained':
+        raise ValueError(f'init_cfg of {type(model).__name__} must be '
+                         "dict(type='Pretrained', checkpoint=...), got "
+                         f'{init_cfg}')
+    path = init_cfg['checkpoint']
+    prefix = init_cfg.get('prefix', 'backbone.')
+    state_dict = load_state_dict_file(path)
+    return {
+        name.removeprefix(prefix): value
+        for name, value in state_dict.items()
+    }, path
+
 
 def load_matching(model: nn.Module, state_dict: dict[str, Tensor],
                   source: str) -> str:

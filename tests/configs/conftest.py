@@ -10,6 +10,17 @@ from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import load_config
 
+# Narrow networks of the transformers of frames, and their channels.
+FRAME_ARCHS = dict(
+    Visformer=(dict(
+        stem_channels=8, embed_dims=16, depths=(1, 1, 1), num_heads=2), 32),
+    ResT=(dict(embed_dims=8, depths=(1, 1, 1, 1), num_heads=(1, 2, 4, 8)),
+          64),
+    DualFormer=(dict(
+        embed_dims=8, num_layers=(1, 2, 1, 1), num_heads=(1, 1, 2, 2)), 64),
+    VisionTransformerLAPS=(dict(embed_dims=32, num_layers=1, num_heads=2),
+                           32))
+
 
 @pytest.fixture(scope='session')
 def narrow(motion_dir):
@@ -17,11 +28,21 @@ def narrow(motion_dir):
 
     def read(name, width=32):
         cfg = load_config(name)
-        cfg.model.backbone.update(
-            embed_dims=width, num_layers=1, num_heads=2)
-        cfg.model.cls_head.update(in_channels=width, hidden_dims=16)
+        backbone = cfg.model.backbone
+        if backbone.type in FRAME_ARCHS:
+            backbone.arch, width = FRAME_ARCHS[backbone.type]
+        else:
+            backbone.update(embed_dims=width, num_layers=1, num_heads=2)
+        cfg.model.cls_head.in_channels = width
+        if 'hidden_dims' in cfg.model.cls_head:
+            cfg.model.cls_head.hidden_dims = 16
         if 'num_heads' in cfg.model.cls_head:
             cfg.model.cls_head.num_heads = 2
+        if 'teacher' in cfg.model:
+            teacher = cfg.model.teacher
+            teacher.backbone.arch, teacher.cls_head.in_channels = FRAME_ARCHS[
+                teacher.backbone.type]
+            cfg.model.update(teacher_checkpoint=None, label_store=None)
         for split in ('train', 'val', 'test'):
             dataset = cfg[f'{split}_dataloader'].dataset
             dataset.update(

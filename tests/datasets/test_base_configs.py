@@ -128,6 +128,7 @@ def test_default_runtime_names_hooks_that_exist():
         imports=['mmvidattn'], allow_failed_imports=False)
     hooks = {HOOKS.get(hook.type).__name__
              for hook in cfg.default_hooks.values()}
-    assert {'SkippedVideosHook', 'CheckpointHook', 'LoggerHook'} <= hooks
+    assert {'SkippedVideosHook', 'SafeCheckpointHook', 'ExactResumeHook',
+            'PreemptionHook', 'NanGuardHook', 'SafeLoggerHook'} <= hooks
     assert VISUALIZERS.get(cfg.visualizer.type)
     assert cfg.load_from is None and cfg.resume is False

@@ -58,3 +58,36 @@ def test_golden_attention(golden, dtype, tolerance):
     q, k, v = (G[name].transpose(1, 2).to(dtype) for name in 'qkv')
     y = softmax_attention(q, k, v).transpose(1, 2)
     assert (y - G['softmax']['out']).norm() < tolerance * y.norm()
+
+
+@pytest.mark.parametrize('masked', [False, True], ids=['all', 'masked'])
+@pytest.mark.parametrize('lead, shape', [
+    ((2, ), (9, )), ((2, ), (7, 9)), ((2, ), (3, 1, 9)), ((2, ), (2, 3, 7, 9)),
+    ((), (3, 7, 9)), ((2, 4), (4, 1, 7, 9)), ((2, 4), (2, 1, 3, 7, 9))],
+    ids=str)
+def test_bias_matches_naive(lead, shape, masked):
+    gen = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(*lead, n, 3, 5, generator=gen, dtype=torch.float64)
+               for n in (7, 9, 9))
+    bias = torch.randn(*shape, generator=gen, dtype=torch.float64)
+    bias.select(-1, 4).fill_(-torch.inf)
+    mask = None
+    if masked:
+        mask = torch.ones(*lead, 9, dtype=torch.bool)
+        mask[..., 2:4] = False
+    args = [x.requires_grad_() for x in (q, k, v)]
+    outs = [
+        attention(*args, bias=bias, key_mask=mask)
+        for attention in (softmax_attention, naive_softmax_attention)
+    ]
+    grads = [torch.autograd.grad(y.square().sum(), args) for y in outs]
+    for a, b in zip((outs[0], *grads[0]), (outs[1], *grads[1])):
+        assert (a - b).norm() / b.norm() < 1e-12
+
+
+@pytest.mark.parametrize('shape', [(8, ), (2, 9), (2, 3, 7, 9), (4, 7, 9)],
+                         ids=str)
+def test_rejects_a_bias_of_another_shape(shape):
+    q, k, v = (torch.randn(n, 3, 5) for n in (7, 9, 9))
+    with pytest.raises(ValueError, match='bias of softmax_attention must'):
+        softmax_attention(q, k, v, bias=torch.zeros(shape))

@@ -9,10 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 import torch
-from mmaction.registry import MODELS
+from mmaction.registry import DATASETS, MODELS
 from mmengine.registry import init_default_scope
 from scipy import stats
 
@@ -64,16 +65,44 @@ def test_study_trains_rows_and_reports(study):
     assert not list(out.rglob('*.part')) and not list(out.rglob('*.pth'))
 
 
+def test_trains_on_the_frames_of_the_videos(study):
+    out, _ = study
+    init_default_scope('mmaction')
+    for split in tool.SPLITS:
+        video, label = (out / f'data/{split}.txt').read_text().split()[:2]
+        capture = cv2.VideoCapture(str(out / 'data' / video))
+        want = []
+        while (read := capture.read())[0]:
+            want.append(cv2.resize(read[1], (tool.SIDE, tool.SIDE))[..., ::-1])
+        config = tool.make_config('all', 1, str(out / 'frames'))
+        dataset = DATASETS.build(config[f'{split}_dataloader'].dataset)
+        sample = dataset[0]
+        assert int(sample['data_samples'].gt_label) == int(label)
+        clip = sample['inputs'][0].permute(1, 2, 3, 0).numpy()
+        # Each is a frame of the video, up to the decoders' rounding, and
+        # they are in order.
+        distance = [[np.abs(np.float32(a) - b).mean() for b in want]
+                    for a in clip]
+        nearest = np.argmin(distance, axis=1)
+        assert np.max(np.min(distance, axis=1)) < 2
+        assert len(clip) == tool.NUM_FRAMES
+        assert list(nearest) == sorted(set(nearest))
+
+
 def test_finished_runs_are_not_repeated(study, run_tool):
     out, done = study
     before = results(out)
+    frame = next((out / 'frames').rglob('*.png'))
+    written = frame.stat().st_mtime_ns
     again = run_tool('studies/linear_ff_motion.py', '--out', out, *SMALL,
                      *TWO_ROWS, cwd=out.parent)
     assert again.returncode == 0, again.stderr
     assert again.stdout == done.stdout
     assert results(out) == before
+    assert frame.stat().st_mtime_ns == written
 
 
+@pytest.mark.slow
 def test_interrupted_study_goes_on(study, run_tool, tmp_path):
     out = tmp_path / 'out'
     command = [sys.executable, TOOL, '--out', out, *SMALL, *TWO_ROWS]
@@ -144,6 +173,7 @@ def test_other_rows_are_an_error(study, run_here, monkeypatch):
         run_here('--out', study[0], *SMALL)
 
 
+@pytest.mark.slow
 def test_failed_run_loses_no_other(run_here, monkeypatch, tmp_path):
     monkeypatch.setitem(
         tool.ROWS, 'baseline',
@@ -208,14 +238,12 @@ def test_row_is_the_model_it_names(row, spatial, temporal, fixation, kernel,
     # A patch of several frames would see motion by itself.
     assert isinstance(patches, torch.nn.Conv2d)
     for block in model.backbone.blocks:
-        # Complementary: each shift is in the attention along the other axis.
-        assert len(block.temporal_attn.shifts) == spatial
-        assert len(block.spatial_attn.shifts) == temporal
         for module in (block.temporal_attn, block.spatial_attn):
+            assert len(module.shifts) == spatial + temporal
             assert (module.fixation is not None) == fixation
             assert module.attention.kernel == kernel
             assert module.attention.offset == offset
-    clips = torch.rand(2, 1, 3, 8, tool.SIDE, tool.SIDE)
+    clips = torch.rand(2, 1, 3, tool.NUM_FRAMES, tool.SIDE, tool.SIDE)
     assert model(clips, mode='tensor', stage='head').shape == (2, 8)
 
 

@@ -131,7 +131,9 @@ def test_names_what_is_wrong(run_main, small_config, small_checkpoint,
         run_main('train.py', small_config, '--work-dir', tmp_path, *options)
 
 
-def test_takes_the_name_of_a_model(run_main, tmp_path):
+def test_takes_the_name_of_a_model(run_main, monkeypatch, tmp_path):
+    # Where there are no videos.
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match='no annotation file data/motion/'):
         run_main('train.py', 'linear_ff_tiny_motion', '--work-dir', tmp_path)
     with pytest.raises(SystemExit, match='mean linear_ff_tiny_motion'):

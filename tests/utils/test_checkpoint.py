@@ -1,6 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import argparse
+import functools
+import hashlib
+import http.server
 import os
+import threading
 import zipfile
 
 import pytest
@@ -10,6 +14,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from mmvidattn.utils.checkpoint import (
+    hash_file,
     load_checkpoint,
     load_state_dict_file,
     read_checkpoint,
@@ -169,3 +174,108 @@ def test_start_of_a_model_without_backbone(tmp_path):
     require_overlap(nn.Linear(3, 2), path)
     with pytest.raises(ValueError, match='x.pth has nothing for'):
         require_overlap(nn.Linear(4, 4), path)
+
+
+class Server:
+    """Files of a folder, over HTTP."""
+
+    def __init__(self, folder):
+        handler = functools.partial(Quiet, directory=str(folder))
+        self.server = http.server.ThreadingHTTPServer(
+            ('127.0.0.1', 0), handler)
+        threading.Thread(target=self.server.serve_forever).start()
+        self.url = f'http://127.0.0.1:{self.server.server_port}'
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    monkeypatch.setenv('TORCH_HOME', str(tmp_path / 'home'))
+    folder = tmp_path / 'site'
+    folder.mkdir()
+    server = Server(folder)
+    yield folder, server.url
+    server.server.shutdown()
+    server.server.server_close()
+
+
+def publish(folder, name, right=True):
+    path = folder / 'x'
+    (save_file if name.endswith('safetensors') else torch.save)(WEIGHTS, path)
+    digest = hash_file(path)
+    assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    shown = digest[:8] if right else '0badbeef'
+    return path.rename(folder / name.format(shown)).name
+
+
+@pytest.mark.parametrize('name', [
+    'x-{}.pth', 'x-{}.safetensors', 'x.pth', 'vit-b.pth'])
+def test_downloads_and_reads(site, name):
+    folder, url = site
+    name = publish(folder, name)
+    for load in (load_state_dict_file,
+                 lambda u: CheckpointLoader.load_checkpoint(u, 'cpu')):
+        found = load(f'{url}/{name}')
+        assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
+        # The second one is from the cache.
+        (folder / name).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize('name', ['x-{}.pth', 'x-{}.safetensors'])
+def test_download_with_another_hash_is_refused_and_not_kept(site, name):
+    folder, url = site
+    name = publish(folder, name, right=False)
+    for load in (load_state_dict_file,
+                 lambda u: CheckpointLoader.load_checkpoint(u, 'cpu')):
+        with pytest.raises(ValueError, match='SHA-256 .*expected 0badbeef'):
+            load(f'{url}/{name}')
+    assert not list((folder.parent / 'home').rglob('x-*'))
+
+
+def test_hash_may_be_told(site):
+    folder, url = site
+    name = publish(folder, 'x.pth')
+    digest = hash_file(folder / name)
+    read_checkpoint(f'{url}/{name}', sha256=digest)
+    read_checkpoint(folder / name, sha256=digest[:16].upper())
+    for path in f'{url}/{name}', folder / name:
+        with pytest.raises(ValueError, match='SHA-256'):
+            read_checkpoint(path, sha256='0' * 64)
+
+
+def test_pickle_from_the_web_is_refused(site):
+    folder, url = site
+    made = folder / 'made'
+    torch.save(dict(state_dict=WEIGHTS, x=Evil(made)), folder / 'x.pth')
+    with pytest.raises(ValueError, match='refused.*os.makedirs'):
+        load_state_dict_file(f'{url}/x.pth')
+    with pytest.raises(Exception, match='makedirs'):
+        CheckpointLoader.load_checkpoint(f'{url}/x.pth', 'cpu')
+    assert not made.exists()
+
+
+@pytest.mark.parametrize('name', ['x.pth', 'x.safetensors'])
+def test_not_a_number_is_refused(tmp_path, name):
+    weights = dict(WEIGHTS, **{'b.weight': torch.tensor([1., torch.nan]),
+                               'mask': torch.tensor([0., -torch.inf])})
+    (save_file if name.endswith('safetensors') else torch.save)(
+        weights, tmp_path / name)
+    with pytest.raises(ValueError, match=(
+            f'{name} is refused: 1 of its 4 tensors .*: b.weight')):
+        load_state_dict_file(tmp_path / name)
+
+
+def test_report_says_what_fits_and_what_does_not(tmp_path):
+    state = Model(num_classes=5).state_dict()
+    state['neck.x'] = state.pop('backbone.table')
+    torch.save(state, tmp_path / 'x.pth')
+    assert require_overlap(Model(), tmp_path / 'x.pth') == (
+        f'{tmp_path}/x.pth: 2 of the 5 tensors of Model(Linear, Linear) fit. '
+        'missing 1: backbone.table. unexpected 1: neck.x. of another shape '
+        '2: cls_head.weight (5, 4), here (2, 4); cls_head.bias (5,), here '
+        '(2,)')

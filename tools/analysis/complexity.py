@@ -4,7 +4,8 @@
     python tools/analysis/complexity.py configs/linear_ff_ssv2.py
 
 Nothing is computed: the model lives on the meta device. The linear video
-transformer, and XViT, are also counted as the code of its authors does it.
+transformer, and XViT, are also counted as the code of its authors does it. Of
+a detector that reads streams of features a view is one window.
 """
 import argparse
 import copy
@@ -23,7 +24,11 @@ from mmengine.registry import init_default_scope  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from mmvidattn.apis import load_config  # noqa: E402
-from mmvidattn.backbones import LinearVideoTransformer, XViT  # noqa: E402
+from mmvidattn.backbones import (  # noqa: E402
+    DualFormer,
+    LinearVideoTransformer,
+    XViT,
+)
 from mmvidattn.layers import (  # noqa: E402
     BaseAttention,
     CosFormerAttention,
@@ -33,6 +38,7 @@ from mmvidattn.layers import (  # noqa: E402
     PerformerAttention,
     SoftmaxAttention,
 )
+from mmvidattn.recognizers import OnlineActionDetector  # noqa: E402
 from mmvidattn.utils.complexity import (  # noqa: E402
     Complexity,
     count_complexity,
@@ -103,6 +109,48 @@ def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
     return (frames, height, width), views
 
 
+def shape_of(cfg: Config) -> tuple[tuple[int, ...], int]:
+    """Shape of one view of a config's model, and its number of views.
+
+    Of a detector of feature streams that is the length of a window.
+    """
+    if cfg.model.type == 'OnlineActionDetector':
+        backbone = cfg.model.backbone
+        return (backbone.long_memory_length +
+                backbone.work_memory_length, ), 1
+    return view_of(cfg.test_pipeline)
+
+
+def inputs_of(model: nn.Module,
+              shape: Sequence[int]) -> Tensor | dict[str, Tensor]:
+    """One view for a model, without values."""
+    if isinstance(model, OnlineActionDetector):
+        return {
+            name: torch.empty(1, *shape, channels)
+            for name, channels in model.backbone.in_channels.items()
+        }
+    return torch.empty(1, 1, 3, *shape)
+
+
+def count_with_norms(model: nn.Module, clips: Tensor) -> Complexity:
+    """As fvcore counts, by which DualFormer's authors went.
+
+    Beside multiply-accumulates, five operations an element of a LayerNorm and
+    two of a BatchNorm.
+    """
+    costs = {nn.LayerNorm: 5, nn.BatchNorm3d: 2}
+    norms = []
+    handles = [
+        m.register_forward_hook(lambda m, args, out: norms.append(
+            costs[type(m)] * out.numel())) for m in model.modules()
+        if type(m) in costs
+    ]
+    result = count_complexity(model, clips, mode='tensor', stage='head')
+    for handle in handles:
+        handle.remove()
+    return Complexity(result.params, result.macs + sum(norms))
+
+
 def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
     """Multiply-accumulates and parameters as the released code counts them.
 
@@ -116,6 +164,8 @@ def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
         The counts, or None for a backbone or an attention whose released
         count is not known.
     """
+    if isinstance(model.backbone, DualFormer):
+        return count_with_norms(model, clips)
     kinds = {type(m) for m in model.modules() if isinstance(m, BaseAttention)}
     if not isinstance(model.backbone, (LinearVideoTransformer, XViT)) \
             or not kinds <= set(RELEASED_MACS):
@@ -152,14 +202,14 @@ def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
 def count_config(
         cfg: Config, shape: Sequence[int]
 ) -> tuple[Complexity, Complexity | None]:
-    """A config's model on a view (T, H, W): ours, and as released."""
+    """A config's model on a view of this shape: ours, and as released."""
     init_default_scope('mmaction')
     model_cfg = copy.deepcopy(cfg.model)
     # Mixup cannot be built without data, and costs nothing in testing.
     model_cfg.data_preprocessor = dict(type='ActionDataPreprocessor')
     with torch.device('meta'):
         model = MODELS.build(model_cfg)
-        clips = torch.empty(1, 1, 3, *shape)
+        clips = inputs_of(model, shape)
     ours = count_complexity(model, clips, mode='tensor', stage='head')
     return ours, count_as_released(model, clips)
 
@@ -203,8 +253,7 @@ def main() -> None:
     args = parser.parse_args()
 
     cfg = load_config(args.config, args.cfg_options)
-    shape, views = (tuple(args.shape), 1) if args.shape else view_of(
-        cfg.test_pipeline)
+    shape, views = (tuple(args.shape), 1) if args.shape else shape_of(cfg)
     views = args.views or views
     ours, released = count_config(cfg, shape)
     rows = rows_of(ours, released, views)

@@ -32,6 +32,8 @@ sys.path.insert(0, str(ROOT))
 # First of all, so that what is imported next is healed.
 import mmvidattn  # noqa: E402, F401, I001  isort: skip
 
+import cv2  # noqa: E402
+import decord  # noqa: E402
 import torch  # noqa: E402
 from mmengine.config import Config  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -41,6 +43,7 @@ from rich.progress import (  # noqa: E402
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
+    track,
 )
 from scipy import stats  # noqa: E402
 
@@ -49,19 +52,22 @@ from mmvidattn.apis.runner import one_line_errors  # noqa: E402
 
 CONFIG = 'linear_ff_tiny_motion'
 BATCH = 16
+NUM_FRAMES = 4
 SIDE = 48
 # With patches of one frame it is attention that has to see the motion.
 CHANGES = {
+    'model.backbone.num_frames': NUM_FRAMES,
     'model.backbone.patch_frames': 1,
     'model.backbone.embed_dims': 64,
     'model.backbone.num_heads': 4,
     'model.cls_head.in_channels': 64,
-    'optim_wrapper.optimizer.lr': 3e-3,
     'default_hooks.checkpoint': None,
     'test_cfg': None,
     'test_dataloader': None,
     'test_evaluator': None,
 }
+SPLITS = ('train', 'val')
+FRAME = 'img_{:05}.png'
 # Options of make_motion.py.
 MOTION = dict(seed=0, distractors=0, noise=0, scale=1)
 
@@ -129,16 +135,30 @@ class Run(NamedTuple):
 
 
 def make_config(row: str, epochs: int, data: str) -> Config:
-    """The config of a row, to be trained on the set in ``data``."""
+    """The config of a row, to be trained on the frames in ``data``."""
     changes = {**CHANGES, **ROWS[row].changes}
-    for loader in ('train_dataloader', 'val_dataloader'):
+    for split in SPLITS:
+        loader = f'{split}_dataloader'
         changes.update({
             f'{loader}.batch_size': BATCH,
             f'{loader}.num_workers': 0,
             f'{loader}.persistent_workers': False,
-            f'{loader}.dataset.data_root': data,
-            f'{loader}.dataset.metainfo.classes': f'{data}/label_map.txt',
-            f'{loader}.dataset.pipeline.3.scale': (SIDE, SIDE),
+            f'{loader}.dataset': dict(
+                _delete_=True,
+                type='RawframeDataset',
+                ann_file=f'{data}/{split}.txt',
+                data_prefix=dict(img=data),
+                filename_tmpl=FRAME,
+                test_mode=split == 'val',
+                pipeline=[
+                    dict(
+                        type='UniformSample',
+                        clip_len=NUM_FRAMES,
+                        test_mode=split == 'val'),
+                    dict(type='RawFrameDecode', io_backend='disk'),
+                    dict(type='FormatShape', input_format='NCTHW'),
+                    dict(type='PackActionInputs')
+                ])
         })
     changes.update({
         'train_cfg.max_epochs': epochs,
@@ -153,7 +173,7 @@ def make_config(row: str, epochs: int, data: str) -> Config:
 def describe(args: argparse.Namespace) -> dict[str, Any]:
     """All that the results depend on, besides row and seed."""
     configs = {
-        row: make_config(row, args.epochs, 'DATA').to_dict()
+        row: make_config(row, args.epochs, 'FRAMES').to_dict()
         for row in ROWS
     }
     text = json.dumps(configs, sort_keys=True)
@@ -208,6 +228,35 @@ def make_data(out: Path, options: dict[str, Any]) -> None:
         stdout=subprocess.PIPE,
         text=True)
     print(done.stdout, end='', file=sys.stderr)
+    for split in SPLITS:
+        extract_frames(out, split)
+
+
+def extract_frames(out: Path, split: str) -> None:
+    """Write the frames of a split's videos, of the size that is trained on.
+
+    Each clip is read many times, and a video would be decoded each time.
+    """
+    annotations = out / 'frames' / f'{split}.txt'
+    if annotations.is_file():
+        return
+    lines = []
+    videos = (out / 'data' / f'{split}.txt').read_text().splitlines()
+    for line in track(
+            videos,
+            f'Frames of the {split} videos',
+            console=Console(stderr=True)):
+        video, label = line.split()
+        name = Path(video).with_suffix('')
+        folder = out / 'frames' / name
+        folder.mkdir(parents=True, exist_ok=True)
+        frames = decord.VideoReader(str(out / 'data' / video))[:].asnumpy()
+        for i, frame in enumerate(frames, start=1):
+            small = cv2.resize(frame[..., ::-1], (SIDE, SIDE))
+            if not cv2.imwrite(str(folder / FRAME.format(i)), small):
+                raise OSError(f'cannot write {folder / FRAME.format(i)}')
+        lines.append(f'{name} {len(frames)} {label}\n')
+    write_atomically(annotations, ''.join(lines))
 
 
 def result_file(out: Path, run: Run) -> Path:
@@ -247,7 +296,7 @@ class Training:
             shutil.rmtree(self.work_dir)
         self.work_dir.mkdir()
         config = self.work_dir / 'config.py'
-        make_config(run.row, epochs, str(out / 'data')).dump(config)
+        make_config(run.row, epochs, str(out / 'frames')).dump(config)
         with self.log.open('w') as log:
             self.process = subprocess.Popen(
                 [
@@ -454,11 +503,11 @@ def parse_args() -> argparse.Namespace:
         default=[0, 1, 2],
         help='train each row with these (default: 0 1 2)')
     parser.add_argument(
-        '--epochs', type=int, default=10, help='(default: %(default)s)')
+        '--epochs', type=int, default=12, help='(default: %(default)s)')
     parser.add_argument(
         '--train',
         type=int,
-        default=1000,
+        default=1600,
         help='number of training clips (default: %(default)s)')
     parser.add_argument(
         '--val',

@@ -1,5 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Hooks of the loops."""
+from .exact_resume_hook import ExactResumeHook
+from .nan_guard_hook import NanGuardHook
+from .precise_bn_hook import PreciseBNHook
+from .preemption_hook import PreemptionHook
+from .safe_checkpoint_hook import SafeCheckpointHook
+from .safe_logger_hook import SafeLoggerHook
 from .skipped_videos_hook import SkippedVideosHook
 
-__all__ = ['SkippedVideosHook']
+__all__ = [
+    'ExactResumeHook', 'NanGuardHook', 'PreciseBNHook',
+    'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
+    'SkippedVideosHook'
+]

@@ -1,41 +1,129 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Counts the videos that training had to leave out."""
+"""Guards the datasets of a run, and counts what training had to leave out."""
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 from mmaction.registry import HOOKS
-from mmengine.dist import all_gather_object
+from mmengine.dist import all_gather_object, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from ...datasets.guard import guard
+from ...utils.checkpoint import write_text
+
 MAX_NAMES = 20
+KEY = 'skipped_videos'
 
 
 @HOOKS.register_module()
 class SkippedVideosHook(Hook):
-    """Log at the end of training which videos were skipped, and how often.
+    """Keep training when a video cannot be read, and tell which these are.
 
-    Counts the ``skipped_videos`` that
-    :class:`mmvidattn.datasets.GuardedVideoDataset` leaves in the meta
-    information of the samples it returns, over all workers and ranks.
+    Guards each dataset of mmaction2 that a loop uses, unless it has a guard
+    of its own, see :class:`mmvidattn.datasets.guard.Guard`. It counts the
+    ``skipped_videos`` that these leave in the meta information of their
+    samples, over all workers and ranks, and goes on counting when a run is
+    resumed. The counts are logged at the end of training, and written after
+    each epoch to ``skipped_videos.txt`` in the work directory (count, path
+    and error in each line, apart by tabs).
+
+    Args:
+        max_failures: How often in a row a worker may fail to load a sample
+            before the run stops.
+        timeout: Seconds that a sample may take; None for any number.
+        in_test: What an unreadable video does in validation and test:
+            ``'raise'``, or ``'flag'``, which puts zeros in its place and
+            ``unreadable`` in the meta information of its result.
     """
+    # Ahead of the hook that starts the workers.
+    priority = 'NORMAL'
+
+    def __init__(self, max_failures: int = 10, timeout: float | None = 60.,
+                 in_test: str = 'raise') -> None:
+        if in_test not in ('raise', 'flag'):
+            raise ValueError(
+                f"in_test must be 'raise' or 'flag', got {in_test!r}")
+        self.options = dict(max_failures=max_failures, timeout=timeout)
+        self.in_test = in_test
+        self._resumed: list = []
+        self._saved: list | None = None
 
     def before_train(self, runner: Runner) -> None:
+        guard(runner.train_dataloader.dataset, on_error='skip',
+              **self.options)
         self.counts: Counter[str] = Counter()
+        self.reasons: dict[str, str] = {}
+        if is_main_process():
+            for name, count, reason in self._resumed:
+                self.counts[name] = count
+                self.reasons[name] = reason
+        self._resumed = []
+
+    def before_val(self, runner: Runner) -> None:
+        guard(runner.val_dataloader.dataset, on_error=self.in_test,
+              **self.options)
+
+    def before_test(self, runner: Runner) -> None:
+        guard(runner.test_dataloader.dataset, on_error=self.in_test,
+              **self.options)
 
     def after_train_iter(self, runner: Runner, batch_idx: int,
-                         data_batch: dict | None = None,
+                         data_batch: Any = None,
                          outputs: dict | None = None) -> None:
-        for sample in data_batch['data_samples']:
-            self.counts.update(sample.get('skipped_videos', ()))
+        samples = data_batch.get('data_samples') if isinstance(
+            data_batch, dict) else None
+        for sample in samples or ():
+            metainfo = getattr(sample, 'metainfo', {})
+            self.counts.update(metainfo.get('skipped_videos', ()))
+            self.reasons.update(metainfo.get('skipped_reasons', {}))
+
+    def before_save_on_all_ranks(self, runner: Runner) -> None:
+        self._saved = self._gather()
+
+    def before_save_checkpoint(self, runner: Runner,
+                               checkpoint: dict) -> None:
+        saved, self._saved = self._saved, None
+        if 'optimizer' in checkpoint and hasattr(self, 'counts'):
+            checkpoint[KEY] = self._rows() if saved is None else saved
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        if getattr(runner, '_resume', False):
+            self._resumed = checkpoint.get(KEY, [])
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        rows = self._gather()
+        if not rows or not is_main_process():
+            return
+        text = ''.join(f'{count}\t{name}\t{reason}\n'
+                       for name, count, reason in rows)
+        try:
+            write_text(Path(runner.work_dir, 'skipped_videos.txt'), text)
+        except OSError as error:
+            runner.logger.error(f'cannot write skipped_videos.txt: {error}')
 
     def after_train(self, runner: Runner) -> None:
-        counts = sum(all_gather_object(self.counts), Counter())
-        if not counts:
+        rows = self._gather()
+        if not rows:
             return
-        names = [f'{name} ({count})'
-                 for name, count in counts.most_common(MAX_NAMES)]
-        if len(counts) > MAX_NAMES:
+        names = [f'{name} ({count})' for name, count, _ in rows[:MAX_NAMES]]
+        if len(rows) > MAX_NAMES:
             names.append('...')
         runner.logger.warning(
-            f'{len(counts)} unreadable videos were skipped, '
-            f'{counts.total()} times in all: {", ".join(names)}')
+            f'{len(rows)} unreadable videos were skipped, '
+            f'{sum(count for _, count, _ in rows)} times in all: '
+            f'{", ".join(names)}')
+
+    def _rows(self) -> list[list]:
+        return [[name, count, self.reasons.get(name, '')]
+                for name, count in self.counts.most_common()]
+
+    def _gather(self) -> list[list]:
+        """Name, count and error of each file over all ranks."""
+        counts, reasons = Counter(), {}
+        for rows in all_gather_object(self._rows()):
+            for name, count, reason in rows:
+                counts[name] += count
+                reasons[name] = reason
+        return [[name, count, reasons[name]]
+                for name, count in counts.most_common()]

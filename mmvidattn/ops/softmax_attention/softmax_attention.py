@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Softmax attention through torch's fused kernels."""
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -12,7 +13,8 @@ def softmax_attention(q: Tensor,
                       *,
                       scale: float | None = None,
                       dropout_p: float = 0.,
-                      key_mask: Tensor | None = None) -> Tensor:
+                      key_mask: Tensor | None = None,
+                      bias: Tensor | None = None) -> Tensor:
     """``softmax(scale Q K^T) V``, Eq. 1 of the paper with its baseline.
 
     Args:
@@ -23,6 +25,8 @@ def softmax_attention(q: Tensor,
         dropout_p: Probability of dropping an attention weight.
         key_mask: Bool, [*, M], True where a key counts. Where none does, the
             result is zero.
+        bias: Added to the scaled scores, of a shape that broadcasts to
+            [*, G, N, M]. It may hide keys by -inf, but none of a query's all.
 
     Returns:
         [*, N, G, E].
@@ -40,12 +44,34 @@ def softmax_attention(q: Tensor,
         # that all its values now are.
         key_mask = key_mask | ~key_mask.any(dim=-1, keepdim=True)
         key_mask = key_mask.reshape(k.shape[0], 1, 1, -1)
+    mask = key_mask if bias is None else _hide(
+        _flat_bias(bias, (*lead, q.shape[2], q.shape[1], k.shape[1]),
+                   q.dtype), key_mask)
     y = F.scaled_dot_product_attention(
         q.transpose(1, 2),
         k.transpose(1, 2),
         v.transpose(1, 2),
-        attn_mask=key_mask,
+        attn_mask=mask,
         dropout_p=dropout_p,
         scale=scale)
     return y.transpose(1, 2).unflatten(0, lead) if lead else \
         y.transpose(1, 2).squeeze(0)
+
+
+def _flat_bias(bias: Tensor, shape: tuple[int, ...],
+               dtype: torch.dtype) -> Tensor:
+    """[B or 1, G or 1, N or 1, M] of what broadcasts to ``shape``."""
+    if bias.dim() > len(shape) or any(
+            have not in (1, want)
+            for have, want in zip(bias.shape[::-1], shape[::-1])):
+        raise ValueError('the bias of softmax_attention must broadcast to '
+                         f'[*, G, N, M] = {shape}, got {tuple(bias.shape)}')
+    bias = bias.to(dtype)
+    if bias.dim() > 3:
+        return bias.expand(*shape[:-3], *bias.shape[-3:]).flatten(0, -4)
+    return bias[(None, ) * (4 - bias.dim())]
+
+
+def _hide(bias: Tensor, key_mask: Tensor | None) -> Tensor:
+    return bias if key_mask is None else bias.masked_fill(
+        ~key_mask, -torch.inf)

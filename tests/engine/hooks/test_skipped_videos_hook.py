@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,7 @@ def folder(motion_dir, tmp_path):
     return Path(shutil.copytree(motion_dir, tmp_path / 'set'))
 
 
-def train(folder, work_dir, epochs=2):
+def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', **options):
     pipeline = [
         dict(type='DecordInit'),
         dict(type='UniformSample', clip_len=2),
@@ -46,7 +45,7 @@ def train(folder, work_dir, epochs=2):
         batch_size=4, num_workers=2, persistent_workers=True,
         sampler=dict(type='DefaultSampler', shuffle=True),
         dataset=dict(
-            type='GuardedVideoDataset', data_root=str(folder),
+            type=kind, data_root=str(folder), data_prefix=dict(video=''),
             ann_file='train.txt', num_classes=8, pipeline=pipeline))
     with DefaultScope.overwrite_default_scope('mmaction'):
         runner = Runner(
@@ -54,19 +53,20 @@ def train(folder, work_dir, epochs=2):
             train_cfg=dict(by_epoch=True, max_epochs=epochs),
             optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)),
             default_hooks=dict(
-                skipped_videos=dict(type='SkippedVideosHook')),
+                skipped_videos=dict(type='SkippedVideosHook'), **options),
             randomness=dict(seed=0), default_scope='mmaction',
-            experiment_name=work_dir.name)
+            experiment_name=f'{work_dir.name}_{epochs}', resume=epochs > 2)
         model = runner.train()
-    log, = work_dir.rglob('*.log')
+    log = max(work_dir.rglob('*.log'), key=lambda path: path.stat().st_mtime)
     return model, log.read_text()
 
 
-def test_run_goes_on_and_reports_what_was_skipped(folder, tmp_path):
+@pytest.mark.parametrize('kind', ['GuardedVideoDataset', 'VideoDataset'])
+def test_run_goes_on_and_reports_what_was_skipped(folder, tmp_path, kind):
     (folder / 'train/000003.mp4').unlink()
     broken = folder / 'train/000008.mp4'
     broken.write_bytes(broken.read_bytes()[:1000])
-    model, log = train(folder, tmp_path / 'run')
+    model, log = train(folder, tmp_path / 'run', kind=kind)
     assert model.seen == 32
     said, = [line for line in log.splitlines() if 'were skipped' in line]
     assert ' - WARNING - 2 unreadable videos were skipped, ' in said
@@ -76,6 +76,24 @@ def test_run_goes_on_and_reports_what_was_skipped(folder, tmp_path):
         # Once in each epoch, and again where it stands in for the other one.
         assert counts[name] >= 2
     assert f'{sum(counts.values())} times in all' in said
+    rows = [line.split('\t') for line in (
+        tmp_path / 'run/skipped_videos.txt').read_text().splitlines()]
+    assert {name.rsplit('/', 1)[1]: int(count)
+            for count, name, _ in rows} == counts
+    assert all('Error' in reason for _, _, reason in rows)
+
+
+@pytest.mark.slow
+def test_goes_on_counting_when_it_is_resumed(folder, tmp_path):
+    (folder / 'train/000003.mp4').unlink()
+    hooks = dict(checkpoint=dict(type='SafeCheckpointHook', interval=1),
+                 exact_resume=dict(type='ExactResumeHook'))
+    _, whole = train(folder, tmp_path / 'whole', epochs=3, **hooks)
+    train(folder, tmp_path / 'run', epochs=2, **hooks)
+    _, log = train(folder, tmp_path / 'run', epochs=3, **hooks)
+    ends = [text.split('were skipped, ')[1].split(' in all')[0]
+            for text in (whole, log)]
+    assert ends[0] == ends[1] and int(ends[0].split()[0]) >= 3
 
 
 def test_nothing_is_said_when_nothing_was_skipped(folder, tmp_path):
@@ -86,6 +104,9 @@ def test_nothing_is_said_when_nothing_was_skipped(folder, tmp_path):
 
 class FakeRunner:
 
+    class train_dataloader:
+        dataset = None
+
     def __init__(self):
         self.logger, self.lines = self, []
 
@@ -94,7 +115,7 @@ class FakeRunner:
 
 
 def test_counts_of_all_ranks_are_summed(monkeypatch):
-    others = [Counter(a=2), Counter(), Counter(b=1)]
+    others = [[['a', 2, 'why']], [], [['b', 1, '']]]
     monkeypatch.setattr(skipped_videos_hook, 'all_gather_object',
                         lambda mine: [mine, *others])
     sample = ActionDataSample(metainfo=dict(skipped_videos=['b', 'a', 'a']))

@@ -1,0 +1,27 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# EGTEA Gaze+, split 1, as Kinetics-400, in the folders that
+# tools/data/egtea/README.md makes.
+_base_ = 'kinetics400.py'
+
+data_root = 'data/egtea'
+video_dir = 'cropped_clips'
+ann_file_train = 'egtea_train_split1.txt'
+ann_file_val = 'egtea_val_split1.txt'
+num_classes = 106
+metainfo = dict(classes=f'{data_root}/label_map.txt')
+
+train_dataloader = dict(
+    dataset=dict(
+        data_root=data_root,
+        ann_file=ann_file_train,
+        data_prefix=dict(video=video_dir),
+        metainfo=metainfo,
+        num_classes=num_classes))
+val_dataloader = dict(
+    dataset=dict(
+        data_root=data_root,
+        ann_file=ann_file_val,
+        data_prefix=dict(video=video_dir),
+        metainfo=metainfo,
+        num_classes=num_classes))
+test_dataloader = val_dataloader

@@ -1,0 +1,49 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# The clips of LAPS, to go with a data set: 8 frames, 9 apart, as the released
+# code spreads them over 64 frames; 5 x 3 views, as in the paper.
+laps_train_pipeline = [
+    dict(type='DecordInit', io_backend='disk'),
+    dict(type='SampleFrames', clip_len=8, frame_interval=9, num_clips=1),
+    dict(type='DecordDecode'),
+    dict(type='RandomRescale', scale_range=(224, 360)),
+    dict(type='RandomCrop', size=224),
+    # Each change in one clip of ten.
+    dict(
+        type='PhotometricJitter',
+        prob=0.1,
+        brightness=(0.5, 2),
+        saturation=(0.5, 3),
+        gamma=(0.8, 1.2),
+        hue=(-0.5, 0.5)),
+    dict(type='Flip', flip_ratio=0.5),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]
+laps_val_pipeline = [
+    dict(type='DecordInit', io_backend='disk'),
+    dict(
+        type='SampleFrames',
+        clip_len=8,
+        frame_interval=9,
+        num_clips=1,
+        test_mode=True),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(-1, 224)),
+    dict(type='CenterCrop', crop_size=224),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]
+laps_test_pipeline = [
+    dict(type='DecordInit', io_backend='disk'),
+    dict(
+        type='SampleFrames',
+        clip_len=8,
+        frame_interval=9,
+        num_clips=5,
+        test_mode=True),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(-1, 224)),
+    dict(type='ThreeCrop', crop_size=224),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]

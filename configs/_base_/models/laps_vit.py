@@ -1,0 +1,20 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# ViT-B/16 with leap attention and periodic shift, as the released code has
+# it: see VisionTransformerLAPS. It is meant to start from ImageNet-21k:
+# init_cfg of the backbone.
+_base_ = 'laps_visformer.py'
+
+model = dict(
+    backbone=dict(
+        _delete_=True,
+        type='VisionTransformerLAPS',
+        arch='base',
+        num_frames=8,
+        img_size=224,
+        attention='leap',
+        shift='periodic',
+        pyramid=(1, 2, 3, 1),
+        shift_fraction=1 / 4,
+        shift_first='next'),
+    data_preprocessor=dict(
+        mean=[127.5, 127.5, 127.5], std=[127.5, 127.5, 127.5]))

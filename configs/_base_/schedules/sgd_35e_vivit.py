@@ -1,0 +1,8 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# ViViT on SSv2, as released.
+_base_ = 'sgd_30e_vivit.py'
+
+optim_wrapper = dict(optimizer=dict(lr=0.4))
+param_scheduler = _base_.param_scheduler
+param_scheduler[1].update(T_max=32.5, end=35)
+train_cfg = dict(max_epochs=35)

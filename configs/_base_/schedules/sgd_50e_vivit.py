@@ -1,0 +1,8 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# ViViT on EPIC-Kitchens, as released.
+_base_ = 'sgd_30e_vivit.py'
+
+optim_wrapper = dict(optimizer=dict(lr=0.5))
+param_scheduler = _base_.param_scheduler
+param_scheduler[1].update(T_max=47.5, end=50)
+train_cfg = dict(max_epochs=50)

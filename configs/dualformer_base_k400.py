@@ -1,0 +1,13 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# DualFormer-B on Kinetics-400. The paper, Table 1: top-1 81.1, top-5 95.0 from
+# an ImageNet-1k image model, 82.9 and 95.5 from one of ImageNet-21k, at 4 x 1
+# views, 1072 G multiply-accumulates for the four.
+_base_ = 'dualformer_tiny_k400.py'
+
+model = dict(
+    backbone=dict(arch='base', drop_path_rate=0.3),
+    cls_head=dict(in_channels=1024))
+
+optim_wrapper = dict(optimizer=dict(weight_decay=0.05))
+param_scheduler = _base_.param_scheduler
+param_scheduler[0].update(end=2.5)

@@ -1,0 +1,25 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# DualFormer-T on Diving-48, from a Kinetics-400 checkpoint: load_from. The
+# paper, Table 2: top-1 75.9 at 4 x 1 views, 28 G multiply-accumulates a view
+# (75.4 from an ImageNet-1k image model). The clips have 16 frames, the
+# kernels are those of 32, as in the checkpoint: so the paper's figure comes
+# out. num_frames=16 converts them.
+_base_ = [
+    '_base_/models/dualformer_transfer.py', '_base_/datasets/diving48.py',
+    '_base_/pipelines/dualformer_transfer.py',
+    '_base_/schedules/adamw_16e_dualformer.py', '_base_/default_runtime.py'
+]
+
+model = dict(cls_head=dict(num_classes=48))
+
+train_pipeline = _base_.clip_train_pipeline
+val_pipeline = _base_.clip_val_pipeline
+test_pipeline = _base_.clip_test_pipeline
+
+# 16 on each of 8 GPUs.
+train_dataloader = dict(
+    batch_size=16, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+
+optim_wrapper = dict(optimizer=dict(weight_decay=0.05))

@@ -1,0 +1,19 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# As dualformer_tiny_tl_k400.py, but every video has four augmented views, and
+# the teacher's labels of them come from a folder:
+#     python tools/data/token_labels.py dualformer_tiny_tl_stored_k400
+_base_ = 'dualformer_tiny_tl_k400.py'
+
+model = dict(label_store='data/kinetics400/token_labels')
+
+train_pipeline = [
+    dict(
+        type='FixedViews',
+        num_views=4,
+        transforms=_base_.clip_train_pipeline[:-2]),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(
+        type='PackActionInputs',
+        meta_keys=('img_shape', 'filename', 'view'))
+]
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

@@ -1,0 +1,12 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# A teacher for dualformer_tiny_tl_motion.py: one and a half times as wide.
+_base_ = 'dualformer_tiny_motion.py'
+
+model = dict(
+    backbone=dict(
+        arch=dict(
+            _delete_=True,
+            embed_dims=72,
+            num_layers=(2, 2, 2, 2),
+            num_heads=(3, 6, 12, 24))),
+    cls_head=dict(in_channels=576))

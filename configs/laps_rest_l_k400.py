@@ -1,0 +1,27 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# LAPS (RL), on ResT-L: 32 x 320 x 320. Paper, Table 3: top-1 76.71, 595.0 G
+# multiply-accumulates a view, 51.2 M parameters. The released code does not
+# tell its learning rate; that of the other models at 320 stands here.
+_base_ = 'laps_rest_b_k400.py'
+
+train_pipeline = _base_.train_pipeline
+train_pipeline[3].update(scale_range=(320, 480))
+train_pipeline[4].update(size=320)
+val_pipeline = _base_.val_pipeline
+test_pipeline = _base_.test_pipeline
+for pipeline in (val_pipeline, test_pipeline):
+    pipeline[3].update(scale=(-1, 320))
+    pipeline[4].update(crop_size=320)
+for pipeline in (train_pipeline, val_pipeline, test_pipeline):
+    pipeline[1].update(clip_len=32, frame_interval=8)
+del pipeline
+
+model = dict(
+    backbone=dict(arch='large', num_frames=32, pyramid=(1, 2, 3, 4)))
+train_dataloader = dict(
+    batch_size=7, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(batch_size=7, dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+
+optim_wrapper = dict(optimizer=dict(lr=0.036))
+auto_scale_lr = dict(base_batch_size=56)

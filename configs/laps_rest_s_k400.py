@@ -1,0 +1,13 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# LAPS (RS), on ResT-S: 8 x 224 x 224. Paper, Table 3: top-1 69.72, 17.6 G
+# multiply-accumulates a view, 13.4 M parameters.
+_base_ = [
+    '_base_/models/laps_rest.py', '_base_/datasets/kinetics400_laps.py',
+    '_base_/schedules/sgd_18e_laps.py', '_base_/default_runtime.py'
+]
+
+train_dataloader = dict(batch_size=18)
+val_dataloader = dict(batch_size=18)
+
+optim_wrapper = dict(optimizer=dict(lr=0.09023))
+auto_scale_lr = dict(base_batch_size=144)

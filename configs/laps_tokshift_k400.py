@@ -1,0 +1,21 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# TokShift on ViT-B/16: 16 x 224 x 224. Paper, Table 4: top-1 78.2, top-5
+# 93.80, 269.5 G multiply-accumulates a view, those of attention left out, and
+# 85.9 M parameters.
+_base_ = 'laps_vit_k400.py'
+
+train_pipeline = _base_.train_pipeline
+val_pipeline = _base_.val_pipeline
+test_pipeline = _base_.test_pipeline
+for pipeline in (train_pipeline, val_pipeline, test_pipeline):
+    pipeline[1].update(clip_len=16, frame_interval=8)
+del pipeline
+
+model = dict(backbone=dict(num_frames=16, attention='2d', shift='token'))
+train_dataloader = dict(
+    batch_size=18, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(batch_size=18, dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+
+optim_wrapper = dict(optimizer=dict(lr=0.09))
+auto_scale_lr = dict(base_batch_size=144)

@@ -1,0 +1,31 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# LAPS (H) fine-tuned on UCF-101, split 1: 32 x 320 x 320. Paper, Table 5:
+# top-1 96.85. It starts from laps_visformer_h_k400.py: load_from or init_cfg
+# of the backbone.
+_base_ = [
+    '_base_/models/laps_visformer.py', '_base_/datasets/ucf101_laps.py',
+    '_base_/schedules/sgd_18e_laps.py', '_base_/default_runtime.py'
+]
+
+train_pipeline = _base_.train_pipeline
+train_pipeline[3].update(scale_range=(320, 480))
+train_pipeline[4].update(size=320)
+val_pipeline = _base_.val_pipeline
+test_pipeline = _base_.test_pipeline
+for pipeline in (val_pipeline, test_pipeline):
+    pipeline[3].update(scale=(-1, 320))
+    pipeline[4].update(crop_size=320)
+for pipeline in (train_pipeline, val_pipeline, test_pipeline):
+    pipeline[1].update(clip_len=32, frame_interval=8)
+del pipeline
+
+model = dict(
+    backbone=dict(num_frames=32, img_size=320, pyramid=(1, 2, 3, 4, 5)),
+    cls_head=dict(num_classes=101))
+train_dataloader = dict(
+    batch_size=7, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(batch_size=7, dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+
+optim_wrapper = dict(optimizer=dict(lr=0.036))
+auto_scale_lr = dict(base_batch_size=56)

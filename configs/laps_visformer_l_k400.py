@@ -1,0 +1,16 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# Model L: 16 x 320 x 320. Paper, Table 4: top-1 78.71, top-5 93.77, 173.0 G
+# multiply-accumulates a view, 40.0 M parameters.
+_base_ = 'laps_visformer_b_k400.py'
+
+train_pipeline = _base_.train_pipeline
+val_pipeline = _base_.val_pipeline
+test_pipeline = _base_.test_pipeline
+for pipeline in (train_pipeline, val_pipeline, test_pipeline):
+    pipeline[1].update(clip_len=16, frame_interval=8)
+del pipeline
+
+model = dict(backbone=dict(num_frames=16, pyramid=(1, 2, 3, 4)))
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

@@ -1,0 +1,10 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# LAPS fine-tuned on UCF-101, split 1: 8 x 224 x 224. Paper, Table 5: top-1
+# 95.43.
+# It starts from laps_visformer_k400.py: load_from or init_cfg of the backbone.
+_base_ = [
+    '_base_/models/laps_visformer.py', '_base_/datasets/ucf101_laps.py',
+    '_base_/schedules/sgd_18e_laps.py', '_base_/default_runtime.py'
+]
+
+model = dict(cls_head=dict(num_classes=101))

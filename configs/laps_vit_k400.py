@@ -1,0 +1,13 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# LAPS (VT), on ViT-B/16: 8 x 224 x 224. Paper, Table 3: top-1 78.15, 146.0 G
+# multiply-accumulates a view, 86.1 M parameters.
+_base_ = [
+    '_base_/models/laps_vit.py', '_base_/datasets/kinetics400_laps.py',
+    '_base_/schedules/sgd_18e_laps.py', '_base_/default_runtime.py'
+]
+
+train_dataloader = dict(batch_size=36)
+val_dataloader = dict(batch_size=36)
+
+optim_wrapper = dict(optimizer=dict(lr=0.18))
+auto_scale_lr = dict(base_batch_size=288)

@@ -1,0 +1,12 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# LSTR on THUMOS'14. TeSTra's paper, Table 1: 69.5 mAP with these features.
+_base_ = [
+    '_base_/models/lstr.py', '_base_/datasets/thumos14_features.py',
+    '_base_/schedules/adam_25e_testra.py', '_base_/default_runtime.py'
+]
+
+# A young video fills the whole long memory.
+stretch = dict(stretch_long_memory=True)
+train_dataloader = dict(dataset=stretch)
+val_dataloader = dict(dataset=stretch)
+test_dataloader = dict(dataset=stretch)

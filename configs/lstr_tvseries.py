@@ -1,0 +1,14 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# LSTR on TVSeries, by calibrated AP.
+_base_ = [
+    '_base_/models/lstr.py', '_base_/datasets/tvseries_features.py',
+    '_base_/schedules/adam_25e_testra.py', '_base_/default_runtime.py'
+]
+
+model = dict(
+    cls_head=dict(num_classes=31, loss_cls=dict(ignore_index=None)))
+# A young video fills the whole long memory.
+stretch = dict(stretch_long_memory=True)
+train_dataloader = dict(dataset=stretch)
+val_dataloader = dict(dataset=stretch)
+test_dataloader = dict(dataset=stretch)

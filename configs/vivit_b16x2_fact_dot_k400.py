@@ -1,0 +1,10 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# ViViT-B/16x2, Model 4, on Kinetics-400. The paper, Table 2: top-1 76.3, 277.1
+# GFLOPs a view.
+_base_ = [
+    '_base_/models/vivit_b16x2.py',
+    '_base_/datasets/kinetics400_vivit.py',
+    '_base_/schedules/sgd_30e_vivit.py', '_base_/default_runtime.py'
+]
+
+model = dict(backbone=dict(model='fact_dot'))

@@ -1,0 +1,7 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# ViViT-L/16x2, Model 1, on Kinetics-400: 1436 G multiply-accumulates a view.
+_base_ = [
+    '_base_/models/vivit_l16x2.py',
+    '_base_/datasets/kinetics400_vivit.py',
+    '_base_/schedules/sgd_30e_vivit.py', '_base_/default_runtime.py'
+]

@@ -1,0 +1,41 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# Minutes on two CPU cores, on the set that tools/data/motion/make_motion.py
+# writes. Models 2 to 4: --cfg-options model.backbone.model=fact_encoder,
+# fact_attention or fact_dot.
+_base_ = [
+    '_base_/models/vivit_b16x2.py', '_base_/datasets/motion.py',
+    '_base_/default_runtime.py'
+]
+
+model = dict(
+    backbone=dict(
+        num_frames=8,
+        img_size=64,
+        embed_dims=96,
+        num_layers=2,
+        num_heads=4,
+        patch_init='random',
+        init_std=0.1,
+        embed_init_std=0.3),
+    cls_head=dict(num_classes=8, in_channels=96, init_std=0.02))
+
+optim_wrapper = dict(
+    type='OptimWrapper',
+    optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05),
+    clip_grad=dict(max_norm=1.0))
+param_scheduler = [
+    dict(type='LinearLR', start_factor=0.05, by_epoch=False, begin=0, end=20),
+    dict(
+        type='CosineAnnealingLR',
+        T_max=12,
+        eta_min=0,
+        by_epoch=True,
+        begin=0,
+        end=12,
+        convert_to_iter_based=True)
+]
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=12, val_interval=2)
+val_cfg = dict(type='ValLoop')
+test_cfg = dict(type='TestLoop')
+auto_scale_lr = dict(enable=False, base_batch_size=16)
+randomness = dict(seed=0)

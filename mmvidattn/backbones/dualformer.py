@@ -1,0 +1,289 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""DualFormer: local windows, global pyramids.
+
+Paper: *DualFormer: Local-Global Stratified Transformer for Efficient Video
+Recognition*, https://arxiv.org/abs/2112.04674. Authors' code:
+https://github.com/sail-sg/dualformer.
+"""
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.utils.checkpoint as cp
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+from ..layers import (
+    ConvMLP,
+    GlobalPyramidAttention,
+    LocalWindowAttention,
+    PatchEmbed3d,
+    PositionEncodingGenerator,
+    VideoTransformerBlock,
+)
+from ..layers.global_pyramid_attention import POOLINGS
+from .base_video_transformer import BaseBackbone
+
+NUM_STAGES = 4
+PATTERNS = ('LG', 'LL', 'GG')
+POSITIONS = ('dwconv', 'relative', 'none')
+
+Size = tuple[int, int, int]
+
+
+@MODELS.register_module()
+class DualFormer(BaseBackbone):
+    """A pyramid of four stages of local and global attention in turns.
+
+    A PyTorch implementation of `DualFormer: Local-Global Stratified
+    Transformer for Efficient Video Recognition
+    <https://arxiv.org/abs/2112.04674>`_.
+
+    It takes clips of any length and resolution: what does not fill a patch,
+    a window or a block of the pyramid is filled with zeros, and in windows
+    nothing attends to them. ``num_frames`` and ``img_size`` are those of
+    the clips for which the pyramids have the sizes of ``pyramid_sizes``:
+    they fix the convolution kernels, which other clips then give more or
+    fewer priors. The released checkpoints have the kernels of 32 x 224 x 224,
+    and the paper's figures for 16 frames are those of the same kernels; for a
+    model built for other clips they are converted when they are loaded.
+
+    Differs from the paper, and is as released: patches come from a strided
+    convolution and LayerNorm in each stage; positions are added after the
+    first block of a stage and its MLP; see also :class:`GlobalPyramid`.
+    Differs from the released code: clips of any size; a converted kernel has
+    the sum of the original, so that it means the same of a still video (the
+    released code loads no kernel of another shape, and starts it afresh).
+
+    Args:
+        arch: 'tiny', 'small', 'base', or a dict of embed_dims (those of the
+            first stage; each stage has twice the channels of the one before),
+            num_layers and num_heads (of each stage). Layers are blocks of one
+            attention and one MLP; the paper counts pairs.
+        num_frames: Frames T of the clips that the kernels are made for.
+        img_size: Their height and width, or one number for both.
+        in_channels: Channels of a frame.
+        patch_size: Frames, rows and columns of a patch.
+        temporal_pooling: Frames of tokens that the second, third and fourth
+            stage make one of (Table 7).
+        pattern: Attentions of each stage: 'LG' (local and global in turns),
+            'LL' or 'GG' (Table 3).
+        window_size: Frames, rows and columns of a window, or those of each
+            stage (Table 4).
+        pyramid_sizes: Of each stage the sizes (frames, rows, columns) of its
+            levels, the finest first. Without any, or where the finest has the
+            size of the grid, the tokens themselves are keys and values.
+        pooling: 'dwconv', 'conv' or 'avg': see :class:`GlobalPyramid`
+            (Table 5).
+        position: 'dwconv' (a position encoding generator in each stage),
+            'relative' (a bias of each distance within a window) or 'none'
+            (Table 6).
+        mlp_ratio: Hidden channels of the MLP, in channels.
+        qkv_bias: Bias of the projections to Q, K and V.
+        drop_rate: Dropout in the MLP.
+        drop_path_rate: Stochastic depth of the last block; the others'
+            increases linearly.
+        with_cp: Recompute each block in the backward pass, to save memory.
+        init_std: Standard deviation of the linear layers' initialisation.
+            0.02 suits some 500 channels; narrow models learn faster from
+            ``embed_dims ** -0.5``.
+        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
+            the tensors of FILE that match in name and shape, such as a 2D
+            DualFormer through ``tools/convert.py dualformer_2d``, and prints
+            which did.
+    """
+
+    arch_zoo = dict(
+        tiny=dict(
+            embed_dims=64, num_layers=(2, 2, 10, 4), num_heads=(2, 4, 8, 16)),
+        small=dict(
+            embed_dims=96, num_layers=(2, 2, 18, 2), num_heads=(3, 6, 12,
+                                                                24)),
+        base=dict(
+            embed_dims=128, num_layers=(2, 2, 18, 2), num_heads=(4, 8, 16,
+                                                                 32)))
+
+    def __init__(self,
+                 arch: str | dict = 'tiny',
+                 num_frames: int = 32,
+                 img_size: int | tuple[int, int] = 224,
+                 in_channels: int = 3,
+                 patch_size: Size = (2, 4, 4),
+                 temporal_pooling: Sequence[int] = (1, 1, 1),
+                 pattern: Sequence[str] = ('LG', 'LG', 'LG', 'LG'),
+                 window_size: Size | Sequence[Size] = (8, 7, 7),
+                 pyramid_sizes: Sequence[Sequence[Size]] = (
+                     ((8, 7, 7), (4, 4, 4)), ((8, 7, 7), (4, 4, 4)),
+                     ((8, 7, 7), ), ()),
+                 pooling: str = 'dwconv',
+                 position: str = 'dwconv',
+                 mlp_ratio: float = 4,
+                 qkv_bias: bool = True,
+                 drop_rate: float = 0.,
+                 drop_path_rate: float = 0.,
+                 with_cp: bool = False,
+                 init_std: float = 0.02,
+                 init_cfg: dict | None = None) -> None:
+        super().__init__(init_std, init_cfg)
+        arch = self._read_arch(arch)
+        for name, value, allowed in (('pooling', pooling, POOLINGS),
+                                     ('position', position, POSITIONS)):
+            if value not in allowed:
+                raise ValueError(
+                    f'{name} must be one of {allowed}, got {value!r}')
+        if len(pattern) != NUM_STAGES or not set(pattern) <= set(PATTERNS):
+            raise ValueError(f'pattern must be {NUM_STAGES} of {PATTERNS}, '
+                             f'got {pattern!r}')
+        if len(pyramid_sizes) != NUM_STAGES:
+            raise ValueError('pyramid_sizes must be those of each of the '
+                             f'{NUM_STAGES} stages, got {pyramid_sizes}')
+        if len(temporal_pooling) != NUM_STAGES - 1 or min(
+                temporal_pooling) < 1:
+            raise ValueError('temporal_pooling must be a positive number for '
+                             f'each of the last {NUM_STAGES - 1} stages, got '
+                             f'{tuple(temporal_pooling)}')
+        windows = [window_size] * NUM_STAGES if isinstance(
+            window_size[0], int) else window_size
+        if len(windows) != NUM_STAGES:
+            raise ValueError('window_size must be one, or those of each of '
+                             f'the {NUM_STAGES} stages, got {window_size}')
+        self.with_cp = with_cp
+        self.patch_embeds = nn.ModuleList()
+        self.blocks = nn.ModuleList()
+        self.pegs = nn.ModuleList()
+        sides = (img_size, img_size) if isinstance(img_size,
+                                                   int) else img_size
+        grid_shape = (num_frames, *sides)
+        patches = [tuple(patch_size)] + [(n, 2, 2) for n in temporal_pooling]
+        total = sum(arch['num_layers'])
+        channels, layer = in_channels, 0
+        for i, patch in enumerate(patches):
+            dims, num_heads = arch['embed_dims'] * 2**i, arch['num_heads'][i]
+            self.patch_embeds.append(PatchEmbed3d(channels, dims, patch))
+            grid_shape = tuple(-(-n // k) for n, k in zip(grid_shape, patch))
+            kernels = self._kernels(grid_shape, pyramid_sizes[i])
+            self.blocks.append(nn.ModuleList())
+            for j in range(arch['num_layers'][i]):
+                if pattern[i][j % 2] == 'L':
+                    attn = LocalWindowAttention(
+                        dims, num_heads, windows[i], qkv_bias,
+                        with_relative_bias=position == 'relative')
+                else:
+                    attn = GlobalPyramidAttention(dims, num_heads, kernels,
+                                                  pooling, qkv_bias)
+                mlp = ConvMLP(dims, int(mlp_ratio * dims), with_conv=False,
+                              dropout=drop_rate)
+                self.blocks[i].append(
+                    VideoTransformerBlock(
+                        dict(attn=attn), mlp, dims,
+                        drop_path_rate * layer / max(total - 1, 1),
+                        eps=1e-5))
+                layer += 1
+            if position == 'dwconv':
+                self.pegs.append(PositionEncodingGenerator(dims))
+            channels = dims
+        self.norm = nn.LayerNorm(channels)
+
+    @classmethod
+    def _read_arch(cls, arch: str | dict) -> dict:
+        if isinstance(arch, str):
+            if arch not in cls.arch_zoo:
+                raise ValueError(f'arch must be one of '
+                                 f'{", ".join(cls.arch_zoo)} or a dict, got '
+                                 f'{arch!r}')
+            return cls.arch_zoo[arch]
+        keys = set(cls.arch_zoo['tiny'])
+        if set(arch) != keys or any(
+                len(arch[name]) != NUM_STAGES or min(arch[name]) < 1
+                for name in ('num_layers', 'num_heads')):
+            raise ValueError(
+                f'arch must be a dict of {", ".join(sorted(keys))}, the '
+                f'latter two of {NUM_STAGES} stages, got {arch}')
+        return arch
+
+    @staticmethod
+    def _kernels(grid_shape: Size, sizes: Sequence[Size]) -> list[Size]:
+        """Blocks of each level of a pyramid; none if the finest is whole."""
+        kernels = [
+            tuple(max(n // size, 1) for n, size in zip(grid_shape, level))
+            for level in sizes
+        ]
+        return kernels if kernels and math.prod(kernels[0]) > 1 else []
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to token features [B, D, T', H', W']."""
+        # Channels last from here on.
+        x = x.movedim(1, -1)
+        for i, (embed, blocks) in enumerate(
+                zip(self.patch_embeds, self.blocks)):
+            x = embed(x)
+            for j, block in enumerate(blocks):
+                if self.with_cp and x.requires_grad:
+                    x = cp.checkpoint(block, x, use_reentrant=False)
+                else:
+                    x = block(x)
+                if j == 0 and len(self.pegs):
+                    x = self.pegs[i](x)
+        return self.norm(x).movedim(-1, 1)
+
+    def _init_parameters(self) -> None:
+        """As the released code does: convolutions are left as torch has them.
+
+        Linear layers: truncated normal of ``init_std``, zero bias. The
+        relative bias: truncated normal of 0.02.
+        """
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.trunc_normal_(module.weight, std=self.init_std)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+            elif getattr(module, 'relative_bias', None) is not None:
+                nn.init.trunc_normal_(module.relative_bias, std=0.02)
+
+    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of depths, for layer-wise rates."""
+        name = name.removeprefix(prefix)
+        starts = [0]
+        for blocks in self.blocks:
+            starts.append(starts[-1] + len(blocks))
+        num_depths = starts[-1] + 2
+        part, *rest = name.split('.')
+        if part == 'norm':
+            return num_depths - 1, num_depths
+        stage = int(rest[0])
+        if part == 'blocks':
+            return starts[stage] + int(rest[1]) + 1, num_depths
+        # Patches of a later stage go with the block before them.
+        return starts[stage] + (part == 'pegs'), num_depths
+
+    def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
+        """Fit the kernels of a checkpoint to those of this model.
+
+        An image model's are repeated over the frames.
+        """
+        for name, own in self.named_parameters():
+            kernel = state_dict.get(prefix + name)
+            if kernel is None or own.dim() != 5 or kernel.dim() not in (4, 5):
+                continue
+            if kernel.dim() == 4:
+                kernel = kernel.unsqueeze(2)
+            state_dict[prefix + name] = _resize(kernel, own.shape[2:])
+
+
+def _resize(kernel: Tensor, size: Size) -> Tensor:
+    """A kernel [K, C, kt, kh, kw] of another size, with the same sum.
+
+    Each old place is spread evenly over the new ones that it covers.
+    """
+    out = kernel
+    for axis, (old, new) in enumerate(zip(kernel.shape[2:], size), 2):
+        if old == new:
+            continue
+        i = torch.arange(new, dtype=torch.float64)[:, None]
+        j = torch.arange(old, dtype=torch.float64)
+        # How much of old place j is in new place i.
+        overlap = torch.minimum((i + 1) / new, (j + 1) / old) - torch.maximum(
+            i / new, j / old)
+        share = (overlap.clamp(min=0) * old).to(out.device)
+        out = (out.double().movedim(axis, -1) @ share.T).movedim(-1, axis)
+    return out.to(kernel.dtype)

@@ -1,0 +1,93 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A network of images out of timm or mmpretrain, turned into one of videos."""
+from typing import Any
+
+from mmaction.registry import MODELS
+from mmengine.logging import print_log
+from mmengine.model import BaseModule
+from torch import Tensor
+
+from ..layers.temporal import inflate
+from ..utils.pretrained import load_matching, read_pretrained
+
+
+@MODELS.register_module()
+class InflatedBackbone(BaseModule):
+    """A transformer of images with leap attention and periodic shift.
+
+    See :func:`mmvidattn.layers.temporal.inflate`. The network has its
+    classifier taken away and its weights under ``model.``.
+
+    Args:
+        model: 'timm.NAME' for ``timm.create_model(NAME)``, or the config of
+            a backbone in mmpretrain's registry,
+            ``dict(type='mmpretrain.VisionTransformer', ...)``.
+        num_frames: Frames T of a clip.
+        model_cfg: Options of timm's model, such as ``img_size`` and
+            ``pretrained``; only with 'timm.NAME'.
+        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
+            the tensors of FILE that match those of the network in name and
+            shape.
+        **kwargs: Of ``inflate``: ``pyramid``, ``shift``, ``attention``,
+            ``shift_fraction``, ``shift_first``, ``skip``.
+
+    Raises:
+        ValueError: If there is no such model, or ``inflate`` refuses it.
+        ImportError: If timm is not installed.
+    """
+
+    def __init__(self,
+                 model: str | dict,
+                 num_frames: int = 8,
+                 model_cfg: dict[str, Any] | None = None,
+                 init_cfg: dict | None = None,
+                 **kwargs) -> None:
+        super().__init__(init_cfg=init_cfg)
+        self.num_frames = num_frames
+        self.model = inflate(
+            _build(model, model_cfg or {}), num_frames, **kwargs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to frame features [B, D, T] or
+        [B, D, T, H', W'].
+
+        Raises:
+            ValueError: If the clips have not ``num_frames`` frames.
+        """
+        if x.shape[2] != self.num_frames:
+            raise ValueError(
+                f'InflatedBackbone was built for num_frames='
+                f'{self.num_frames}, got clips of {x.shape[2]} frames '
+                f'{tuple(x.shape)}')
+        x = self.model(x.transpose(1, 2).flatten(0, 1))
+        x = x[-1] if isinstance(x, (tuple, list)) else x
+        return x.unflatten(0, (-1, self.num_frames)).transpose(1, 2)
+
+    def init_weights(self) -> None:
+        """From ``init_cfg``; else the weights stay what the model has."""
+        if self.init_cfg is None:
+            return
+        state_dict, path = read_pretrained(self)
+        print_log(load_matching(self.model, state_dict, path), 'current')
+
+
+def _build(model: str | dict, model_cfg: dict[str, Any]) -> Any:
+    if isinstance(model, dict):
+        if model_cfg:
+            raise ValueError("model_cfg belongs to model='timm.NAME'; a dict "
+                             f'has its options itself, got {model_cfg}')
+        return MODELS.build(model)
+    library, _, name = model.partition('.')
+    if library != 'timm' or not name:
+        raise ValueError("model must be 'timm.NAME' or a config, got "
+                         f'{model!r}')
+    try:
+        import timm
+    except ImportError as error:
+        raise ImportError(f'{model} needs timm: pip install timm') from error
+    if not timm.is_model(name):
+        close = timm.list_models(f'*{name.split("_")[0]}*')[:5]
+        raise ValueError(f'timm has no model {name!r}'
+                         + (f'; it has {", ".join(close)}, ...'
+                            if close else ''))
+    return timm.create_model(name, num_classes=0, **model_cfg)

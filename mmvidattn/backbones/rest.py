@@ -1,0 +1,235 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""ResT, of images and, with LAPS, of videos.
+
+Papers: *ResT: An Efficient Transformer for Visual Recognition*,
+https://arxiv.org/abs/2105.13677 (authors' code:
+https://github.com/wofmanaf/ResT), and *Long-term Leap Attention, Short-term
+Periodic Shift for Video Classification*, https://arxiv.org/abs/2207.05526
+(https://github.com/VideoNetworks/LAPS-transformer).
+"""
+from collections.abc import Sequence
+
+import torch.nn.functional as F
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+from ..layers import ConvMLP, VideoTransformerBlock
+from ..layers.linear import Linear
+from ..layers.temporal import FrameMixing
+from ..ops import softmax_attention
+from ..ops.precision import at_least_float32
+from .base_frame_transformer import BaseFrameTransformer, choose_arch
+
+ARCHS = dict(
+    small=dict(embed_dims=64, depths=(2, 2, 6, 2), num_heads=(1, 2, 4, 8)),
+    base=dict(embed_dims=96, depths=(2, 2, 6, 2), num_heads=(1, 2, 4, 8)),
+    large=dict(embed_dims=96, depths=(2, 2, 18, 2), num_heads=(1, 2, 4, 8)))
+REDUCTIONS = 8, 4, 2, 1
+
+
+class _PixelAttention(nn.Module):
+    """Frames [B T, C, H, W] gated by a depth-wise convolution of theirs."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.pa_conv = nn.Conv2d(
+            channels, channels, 3, padding=1, groups=channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.pa_conv(x).sigmoid()
+
+
+class _Stem(nn.Module):
+
+    def __init__(self, in_channels: int, channels: int) -> None:
+        super().__init__()
+        half = channels // 2
+        self.conv1 = nn.Conv2d(in_channels, half, 3, 2, 1, bias=False)
+        self.norm1 = nn.BatchNorm2d(half)
+        self.conv2 = nn.Conv2d(half, half, 3, 1, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(half)
+        self.conv3 = nn.Conv2d(half, channels, 3, 2, 1, bias=False)
+        self.pos = _PixelAttention(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.norm1(self.conv1(x)))
+        x = F.relu(self.norm2(self.conv2(x)))
+        return self.pos(self.conv3(x))
+
+
+class _PatchEmbed(nn.Module):
+
+    def __init__(self, in_channels: int, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, channels, 3, 2, 1)
+        self.norm = nn.BatchNorm2d(channels)
+        self.pos = _PixelAttention(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.pos(self.norm(self.conv(x)))
+
+
+class _EMSA(nn.Module):
+    """Attention to a reduced frame; its heads mix before the softmax.
+
+    Args:
+        embed_dims: Channels C.
+        num_heads: Heads G. A single one has neither the convolution across
+            heads nor the norm of the attention weights.
+        reduction: Keys and values are of a frame this much smaller.
+        mixing: Which frames attend to one another, and the shift.
+    """
+
+    def __init__(self, embed_dims: int, num_heads: int, reduction: int,
+                 mixing: FrameMixing) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.mixing = mixing
+        self.q = Linear(embed_dims, embed_dims)
+        self.kv = Linear(embed_dims, 2 * embed_dims)
+        self.proj = Linear(embed_dims, embed_dims)
+        self.sr = None
+        if reduction > 1:
+            self.sr = nn.Conv2d(
+                embed_dims, embed_dims, reduction + 1, reduction,
+                reduction // 2, groups=embed_dims)
+            self.sr_norm = nn.LayerNorm(embed_dims)
+        self.transform_conv = None
+        if num_heads > 1:
+            self.transform_conv = nn.Conv2d(num_heads, num_heads, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Frames [B T, H, W, C] to the same shape."""
+        shape, reduced = x.shape, x
+        if self.sr is not None:
+            reduced = self.sr(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+            reduced = self.sr_norm(reduced)
+        join, heads = self.mixing.join, (self.num_heads, -1)
+        q = self.q(join(x.flatten(1, 2))).unflatten(-1, heads)
+        kv = self.kv(join(reduced.flatten(1, 2)))
+        k, v = kv.unflatten(-1, (2, *heads)).unbind(-3)
+        y = self.mixing.part(self._attend(q, k, v))
+        y = self.mixing.shift_heads(y)
+        return self.proj(y.flatten(-2)).view(shape)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """[P, N, G, D] to [P, M, G, D] twice; [P, N, G, D]."""
+        if self.transform_conv is None:
+            return softmax_attention(q, k, v)
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        scores = (q * q.shape[-1]**-0.5) @ k.mT
+        scores = self.transform_conv(scores)
+        # Weights near 1 / M, of a variance near 1e-4: not in half precision.
+        scores, = at_least_float32(scores)
+        weights = F.instance_norm(scores.softmax(dim=-1), eps=1e-5)
+        return (weights.to(v.dtype) @ v).transpose(1, 2)
+
+
+@MODELS.register_module()
+class ResT(BaseFrameTransformer):
+    """ResT of each frame, with leap attention and periodic shift.
+
+    A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
+    `ResT <https://arxiv.org/abs/2105.13677>`_: four stages of attention to
+    reduced frames, at strides 4 to 32. The convolution across heads, the
+    softmax and the norm of the weights see two frames where attention leaps.
+    Frames may have any size.
+
+    Differs from the paper: see :class:`Visformer`; each stage starts the
+    pyramid anew, as in the released code.
+
+    Args:
+        arch: 'small', 'base', 'large', or a dict of ``embed_dims`` (channels
+            of the first stage; they double with each), ``depths`` and
+            ``num_heads`` of the four stages.
+        num_frames: Frames T of a clip.
+        in_channels: Channels of a frame.
+        attention: '2d', '3d' or 'leap'.
+        shift: 'none', 'plain' or 'periodic'.
+        pyramid: Levels R of leap attention, repeated over each stage's
+            blocks. Released is (1, 2, 3, 4) for 32 frames.
+        shift_fraction: Part of the channels that the shift takes from either
+            side.
+        shift_first: Whence the first part comes, 'next' or 'previous' frame.
+        mlp_ratio: Hidden channels of the MLP, in those of the stage.
+        drop_path_rate: Stochastic depth of the last block; the others'
+            increases linearly.
+        with_cp: Recompute each block in the backward pass, to save memory.
+        init_std: Standard deviation of the linear layers' initialisation.
+        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
+            the tensors of FILE that match in name and shape, such as a ResT
+            of images through ``tools/convert.py rest``, and prints which did.
+
+    Raises:
+        ValueError: If an argument is not one of these, or the frames form no
+            pairs at a level of the pyramid.
+    """
+
+    def __init__(self,
+                 arch: str | dict = 'small',
+                 num_frames: int = 8,
+                 in_channels: int = 3,
+                 attention: str = 'leap',
+                 shift: str = 'periodic',
+                 pyramid: Sequence[int] = (1, 2, 3),
+                 shift_fraction: float = 0.125,
+                 shift_first: str = 'next',
+                 mlp_ratio: float = 4,
+                 drop_path_rate: float = 0.,
+                 with_cp: bool = False,
+                 init_std: float = 0.02,
+                 init_cfg: dict | None = None) -> None:
+        super().__init__(num_frames, attention, shift, pyramid,
+                         shift_fraction, shift_first, with_cp, init_std,
+                         init_cfg)
+        arch = choose_arch(ARCHS, arch)
+        depths = arch['depths']
+        self.stem = _Stem(in_channels, arch['embed_dims'])
+        for stage, (depth, num_heads, reduction) in enumerate(
+                zip(depths, arch['num_heads'], REDUCTIONS), start=1):
+            width = arch['embed_dims'] * 2**(stage - 1)
+            if width % num_heads:
+                raise ValueError(f'embed_dims={width} of stage {stage} is no '
+                                 f'multiple of num_heads={num_heads}')
+            if stage > 1:
+                self.add_module(f'patch_embed_{stage}',
+                                _PatchEmbed(width // 2, width))
+            before = sum(depths[:stage - 1])
+            blocks = nn.ModuleList(
+                VideoTransformerBlock(
+                    dict(attn=_EMSA(width, num_heads, reduction,
+                                    self.mixing(i))),
+                    ConvMLP(width, int(mlp_ratio * width), with_conv=False),
+                    width, drop_path_rate * (before + i)
+                    / max(sum(depths) - 1, 1), eps=1e-5)
+                for i in range(depth))
+            self.add_module(f'stage{stage}', blocks)
+        self.norm = nn.LayerNorm(width, eps=1e-5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to features [B, D, T, H / 32, W / 32].
+
+        Raises:
+            ValueError: If the clips have not ``num_frames`` frames.
+        """
+        x = self.stem(self.to_frames(x))
+        for stage in range(1, len(REDUCTIONS) + 1):
+            if stage > 1:
+                x = getattr(self, f'patch_embed_{stage}')(
+                    x.permute(0, 3, 1, 2))
+            x = self.run_blocks(
+                getattr(self, f'stage{stage}'), x.permute(0, 2, 3, 1))
+        return self.to_clips(self.norm(x).permute(0, 3, 1, 2))
+
+    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of depths, for layer-wise rates."""
+        name = name.removeprefix(prefix)
+        depths = [len(getattr(self, f'stage{i}')) for i in (1, 2, 3, 4)]
+        num_depths = sum(depths) + 2
+        head, *rest = name.split('.')
+        if head.startswith('stage'):
+            before = sum(depths[:int(head[-1]) - 1])
+            return before + int(rest[0]) + 1, num_depths
+        if head.startswith('patch_embed'):
+            return sum(depths[:int(head[-1]) - 1]), num_depths
+        return (num_depths - 1 if head == 'norm' else 0), num_depths

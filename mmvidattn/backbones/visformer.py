@@ -1,0 +1,209 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Visformer, of images and, with LAPS, of videos.
+
+Papers: *Visformer: The Vision-friendly Transformer*,
+https://arxiv.org/abs/2104.12533, and *Long-term Leap Attention, Short-term
+Periodic Shift for Video Classification*, https://arxiv.org/abs/2207.05526.
+Authors' code of the latter: https://github.com/VideoNetworks/LAPS-transformer.
+"""
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from mmaction.registry import MODELS
+from mmcv.cnn.bricks import DropPath
+from torch import Tensor, nn
+
+from ..layers.temporal import FrameMixing, LAPSAttention
+from .base_frame_transformer import BaseFrameTransformer, choose_arch
+
+ARCHS = dict(
+    tiny=dict(
+        stem_channels=16, embed_dims=192, depths=(7, 4, 4), num_heads=3),
+    small=dict(
+        stem_channels=32, embed_dims=384, depths=(7, 4, 4), num_heads=6))
+GROUPS = 8
+
+
+class _PatchEmbed(nn.Module):
+    """Frames [B T, C, H, W] to patches that do not overlap, and BatchNorm."""
+
+    def __init__(self, in_channels: int, out_channels: int,
+                 patch_size: int) -> None:
+        super().__init__()
+        self.proj = nn.Conv2d(in_channels, out_channels, patch_size,
+                              patch_size)
+        self.norm = nn.BatchNorm2d(out_channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(self.proj(x))
+
+
+class _ConvMLP(nn.Module):
+    """1x1 convolutions, or with a grouped 3x3 one between (stage 1)."""
+
+    def __init__(self, channels: int, hidden: int, with_conv: bool) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, hidden, 1, bias=False)
+        self.conv2 = nn.Conv2d(
+            hidden, hidden, 3, padding=1, groups=GROUPS,
+            bias=False) if with_conv else None
+        self.conv3 = nn.Conv2d(hidden, channels, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.gelu(self.conv1(x))
+        if self.conv2 is not None:
+            x = F.gelu(self.conv2(x))
+        return self.conv3(x)
+
+
+class _Block(nn.Module):
+    """Pre-norm block on frames [B T, C, H, W]; the attention is optional."""
+
+    def __init__(self, channels: int, num_heads: int,
+                 mixing: FrameMixing | None, drop_path: float) -> None:
+        super().__init__()
+        self.attn = None
+        if mixing is not None:
+            self.norm1 = nn.BatchNorm2d(channels)
+            self.attn = LAPSAttention(channels, num_heads, mixing, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels)
+        self.mlp = _ConvMLP(channels, channels * (2 if mixing is None else 4),
+                            with_conv=mixing is None)
+        self.drop_path = DropPath(drop_path)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.attn is not None:
+            # Channels last in memory: the tokens are a view of the frame.
+            y = self.attn(self.norm1(x).permute(0, 2, 3, 1))
+            x = x + self.drop_path(y.permute(0, 3, 1, 2))
+        return x + self.drop_path(self.mlp(self.norm2(x)))
+
+
+@MODELS.register_module()
+class Visformer(BaseFrameTransformer):
+    """Visformer of each frame, with leap attention and periodic shift.
+
+    A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
+    `Visformer <https://arxiv.org/abs/2104.12533>`_: a stage of convolutions
+    at stride 8 and two of attention at 16 and 32, all with BatchNorm. What
+    reaches other frames has no parameters, so that weights of images load
+    into every variant.
+
+    Differs from the paper: the first part of the shifted channels comes from
+    the next frame and the second from the previous one, and each is a quarter
+    of a head's, as in the released code; ``shift_first='previous'`` and
+    ``shift_fraction=1/8`` are the paper's. Differs from the released code:
+    position tables are resized when a checkpoint of another resolution is
+    loaded.
+
+    Args:
+        arch: 'tiny', 'small', or a dict of ``stem_channels``, ``embed_dims``
+            (channels of the second stage; half and twice as many in the first
+            and the third), ``depths`` and ``num_heads``.
+        num_frames: Frames T of a clip.
+        img_size: Height and width of a frame, or one number for both, from
+            32; the released models have 224, 320 and 360.
+        in_channels: Channels of a frame.
+        attention: '2d', '3d' or 'leap', of the last two stages.
+        shift: 'none', 'plain' or 'periodic'.
+        pyramid: Levels R of leap attention; the i-th attention has the i-th,
+            over again. Released are (1, 2, 3) for 8 frames, (1, 2, 3, 4) for
+            16, (1, 2, 3, 4, 5) for 32.
+        shift_fraction: Part of the channels that the shift takes from either
+            side.
+        shift_first: Whence the first part comes, 'next' or 'previous' frame.
+        drop_path_rate: Stochastic depth of the last block; the others'
+            increases linearly.
+        with_cp: Recompute each block in the backward pass, to save memory.
+        init_std: Standard deviation of the initialisation of the attention's
+            projections and the position tables.
+        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
+            the tensors of FILE that match in name and shape, such as a
+            Visformer of images through ``tools/convert.py visformer_timm``,
+            and prints which did.
+
+    Raises:
+        ValueError: If an argument is not one of these, or the frames form no
+            pairs at a level of the pyramid.
+    """
+
+    def __init__(self,
+                 arch: str | dict = 'small',
+                 num_frames: int = 8,
+                 img_size: int | tuple[int, int] = 224,
+                 in_channels: int = 3,
+                 attention: str = 'leap',
+                 shift: str = 'periodic',
+                 pyramid: Sequence[int] = (1, 2, 3),
+                 shift_fraction: float = 0.25,
+                 shift_first: str = 'next',
+                 drop_path_rate: float = 0.,
+                 with_cp: bool = False,
+                 init_std: float = 0.02,
+                 init_cfg: dict | None = None) -> None:
+        super().__init__(num_frames, attention, shift, pyramid,
+                         shift_fraction, shift_first, with_cp, init_std,
+                         init_cfg)
+        arch = choose_arch(ARCHS, arch)
+        stem, width = arch['stem_channels'], arch['embed_dims']
+        if width % (2 * GROUPS):
+            raise ValueError(f'embed_dims of arch must be a multiple of '
+                             f'{2 * GROUPS}, got {width}')
+        sides = (img_size, ) * 2 if isinstance(img_size, int) else img_size
+        if min(sides) < 32:
+            raise ValueError(f'img_size must be 32 at least, got {img_size}')
+        self.stem = nn.Sequential(
+            nn.Conv2d(in_channels, stem, 7, 2, padding=3, bias=False),
+            nn.BatchNorm2d(stem), nn.ReLU(inplace=True))
+        grid = tuple((side + 1) // 2 for side in sides)
+        channels, depth, attentions = stem, 0, 0
+        for stage, (patch, out) in enumerate(
+                zip((4, 2, 2), (width // 2, width, 2 * width)), start=1):
+            grid = tuple(side // patch for side in grid)
+            self.add_module(f'patch_embed{stage}',
+                            _PatchEmbed(channels, out, patch))
+            name = f'pos_embed{stage}'
+            self.register_parameter(
+                name, nn.Parameter(torch.zeros(1, out, *grid)))
+            self.position_grids[name] = grid
+            blocks = nn.ModuleList()
+            for _ in range(arch['depths'][stage - 1]):
+                mixing = None
+                if stage > 1:
+                    mixing = self.mixing(attentions)
+                    attentions += 1
+                rate = drop_path_rate * depth / max(sum(arch['depths']) - 1, 1)
+                blocks.append(_Block(out, arch['num_heads'], mixing, rate))
+                depth += 1
+            self.add_module(f'stage{stage}', blocks)
+            channels = out
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to features [B, D, T, H / 32, W / 32].
+
+        Raises:
+            ValueError: If the clips have not ``num_frames`` frames, or the
+                frames not the size of the position tables.
+        """
+        x = self.to_frames(x).contiguous(memory_format=torch.channels_last)
+        x = self.stem(x)
+        for stage in (1, 2, 3):
+            x = getattr(self, f'patch_embed{stage}')(x)
+            x = self.add_positions(x, f'pos_embed{stage}')
+            x = self.run_blocks(getattr(self, f'stage{stage}'), x)
+        return self.to_clips(self.norm(x))
+
+    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of depths, for layer-wise rates."""
+        name = name.removeprefix(prefix)
+        depths = [len(getattr(self, f'stage{i}')) for i in (1, 2, 3)]
+        num_depths = sum(depths) + 2
+        head, *rest = name.split('.')
+        if head.startswith('stage'):
+            before = sum(depths[:int(head[-1]) - 1])
+            return before + int(rest[0]) + 1, num_depths
+        if head.startswith(('patch_embed', 'pos_embed')):
+            return sum(depths[:int(head[-1]) - 1]), num_depths
+        return (num_depths - 1 if head == 'norm' else 0), num_depths

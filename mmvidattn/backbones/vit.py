@@ -1,0 +1,144 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""ViT of each frame with LAPS or with TokShift.
+
+Papers: *Long-term Leap Attention, Short-term Periodic Shift for Video
+Classification*, https://arxiv.org/abs/2207.05526, and *Token Shift Transformer
+for Video Classification*, https://arxiv.org/abs/2108.02432. Authors' code:
+https://github.com/VideoNetworks/LAPS-transformer.
+"""
+from collections.abc import Sequence
+
+import torch
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+from ..layers import ConvMLP, PatchEmbed, VideoTransformerBlock
+from ..layers.temporal import LAPSAttention
+from .base_frame_transformer import BaseFrameTransformer, choose_arch
+
+ARCHS = dict(
+    base=dict(embed_dims=768, num_layers=12, num_heads=12),
+    large=dict(embed_dims=1024, num_layers=24, num_heads=16))
+
+
+class _Block(VideoTransformerBlock):
+    """A block whose residual stream may be shifted before each branch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B T, 1 + N, C] to the same shape."""
+        for name in self.branches:
+            x = self.attn.mixing.shift_tokens(x)
+            norm = getattr(self, f'{name}_norm')
+            x = x + self.drop_path(getattr(self, name)(norm(x)))
+        return x
+
+
+@MODELS.register_module()
+class VisionTransformerLAPS(BaseFrameTransformer):
+    """ViT of each frame, with leap attention and periodic or token shift.
+
+    A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
+    ViT and, with ``attention='2d', shift='token'``, of `TokShift
+    <https://arxiv.org/abs/2108.02432>`_. What reaches other frames has no
+    parameters. The class token is paired and shifted as the patches are; the
+    token shift is of the class token alone, in the residual stream, before
+    the attention and before the MLP.
+
+    Differs from the paper: see :class:`Visformer`; the pyramid is (1, 2, 3,
+    1), as in the released code.
+
+    Args:
+        arch: 'base', 'large', or a dict of ``embed_dims``, ``num_layers`` and
+            ``num_heads``.
+        num_frames: Frames T of a clip.
+        img_size: Height and width of a frame, or one number for both:
+            multiples of ``patch_size``.
+        in_channels: Channels of a frame.
+        patch_size: Side of a patch.
+        attention: '2d', '3d' or 'leap'.
+        shift: 'none', 'plain', 'periodic' or 'token'.
+        pyramid: Levels R of leap attention, repeated over the blocks.
+        shift_fraction: Part of the channels that the shift takes from either
+            side.
+        shift_first: Whence the first part comes, 'next' or 'previous' frame.
+        mlp_ratio: Hidden channels of the MLP, in embed_dims.
+        drop_path_rate: Stochastic depth of the last block; the others'
+            increases linearly.
+        with_cp: Recompute each block in the backward pass, to save memory.
+        init_std: Standard deviation of the initialisation of the linear
+            layers, the class token and the position table.
+        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
+            the tensors of FILE that match in name and shape, such as a ViT of
+            images through ``tools/convert.py laps_vit_timm``, and prints
+            which did.
+
+    Raises:
+        ValueError: If an argument is not one of these, or the frames form no
+            pairs at a level of the pyramid.
+    """
+    shifts = 'none', 'plain', 'periodic', 'token'
+
+    def __init__(self,
+                 arch: str | dict = 'base',
+                 num_frames: int = 8,
+                 img_size: int | tuple[int, int] = 224,
+                 in_channels: int = 3,
+                 patch_size: int = 16,
+                 attention: str = 'leap',
+                 shift: str = 'periodic',
+                 pyramid: Sequence[int] = (1, 2, 3, 1),
+                 shift_fraction: float = 0.25,
+                 shift_first: str = 'next',
+                 mlp_ratio: float = 4,
+                 drop_path_rate: float = 0.,
+                 with_cp: bool = False,
+                 init_std: float = 0.02,
+                 init_cfg: dict | None = None) -> None:
+        sides = (img_size, ) if isinstance(img_size, int) else img_size
+        if any(side < patch_size or side % patch_size for side in sides):
+            raise ValueError(f'img_size must be a multiple of patch_size='
+                             f'{patch_size}, got {img_size}')
+        super().__init__(num_frames, attention, shift, pyramid,
+                         shift_fraction, shift_first, with_cp, init_std,
+                         init_cfg)
+        arch = choose_arch(ARCHS, arch)
+        width, num_layers = arch['embed_dims'], arch['num_layers']
+        self.patch_embed = PatchEmbed(
+            in_channels, width, patch_frames=1, patch_size=patch_size,
+            stride=patch_size, padding=0, with_norm=False)
+        rows, columns = self.patch_embed.grid_of(img_size)
+        self.position_grids['pos_embed'] = rows, columns
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.pos_embed = nn.Parameter(
+            torch.zeros(1, 1 + rows * columns, width))
+        self.blocks = nn.ModuleList(
+            _Block(
+                dict(attn=LAPSAttention(width, arch['num_heads'],
+                                        self.mixing(i))),
+                ConvMLP(width, int(mlp_ratio * width), with_conv=False),
+                width, drop_path_rate * i / max(num_layers - 1, 1))
+            for i in range(num_layers))
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to the frames' class tokens [B, D, T].
+
+        Raises:
+            ValueError: If the clips have not ``num_frames`` frames, or the
+                frames not the size of the position table.
+        """
+        x = self.to_frames(x)
+        x = self.patch_embed(x.unsqueeze(2)).squeeze(1)
+        self.require_grid(x.shape[1:3], 'pos_embed')
+        x = torch.cat(
+            [self.cls_token.expand(len(x), -1, -1), x.flatten(1, 2)], dim=1)
+        x = self.run_blocks(self.blocks, x + self.pos_embed)
+        return self.to_clips(self.norm(x[:, 0]))
+
+    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of depths, for layer-wise rates."""
+        name = name.removeprefix(prefix)
+        num_depths = len(self.blocks) + 2
+        if name.startswith('blocks.'):
+            return int(name.split('.')[1]) + 1, num_depths
+        return (num_depths - 1 if name.startswith('norm.') else 0), num_depths

@@ -1,0 +1,55 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Weights of the released DualFormer.
+
+https://github.com/sail-sg/dualformer
+"""
+import re
+
+from torch import Tensor
+
+_RENAMES = (
+    (r'^(backbone\.patch_embeds\.\d+)\.proj\.', r'\1.projection.'),
+    (r'^(backbone)\.pos_block\.(\d+)\.proj\.0\.', r'\1.pegs.\2.dwconv.'),
+    (r'\.norm1\.', '.attn_norm.'),
+    (r'\.norm2\.', '.mlp_norm.'),
+    (r'\.attn\.sr\.', '.attn.pyramid.levels.0.'),
+    (r'\.attn\.lr\.0\.', '.attn.pyramid.levels.1.conv1.'),
+    (r'\.attn\.lr\.1\.', '.attn.pyramid.levels.1.norm.'),
+    (r'\.attn\.lr\.3\.', '.attn.pyramid.levels.1.conv2.'),
+    (r'\.attn\.norm\.', '.attn.pyramid.norm.'),
+)
+_OURS = re.compile(
+    r'(cls_head\.(fc_cls|token_linear\.[036])|backbone\.(norm|'
+    r'patch_embeds\.\d+\.(projection|norm)|pegs\.\d+\.dwconv|'
+    r'blocks\.\d+\.\d+\.(attn_norm|mlp_norm|mlp\.fc[12]|attn\.(qkv|q|kv|proj|'
+    r'pyramid\.(norm|levels\.(0|1\.(conv1|conv2|norm)))))))'
+    r'\.(weight|bias|running_mean|running_var|num_batches_tracked)')
+
+
+def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """From the authors' names to those of our recognizer.
+
+    A checkpoint of token labelling holds the teacher as well; it is left out.
+
+    Args:
+        state_dict: Tensors of a released or newly trained checkpoint.
+
+    Returns:
+        Tensors that load strictly into a recognizer of ``DualFormer`` and
+        ``I3DHead``, or ``TokenLabelHead``. The backbone fits the kernels if
+        it is made for other clips.
+
+    Raises:
+        ValueError: If a tensor is not one of that model.
+    """
+    out = {}
+    for name, value in state_dict.items():
+        if name.startswith('teacher.'):
+            continue
+        new = name
+        for pattern, replacement in _RENAMES:
+            new = re.sub(pattern, replacement, new)
+        if not _OURS.fullmatch(new):
+            raise ValueError(f'{name} is no tensor of the released DualFormer')
+        out[new] = value
+    return out

@@ -1,0 +1,74 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Weights of transformers' image ViT, to start training from."""
+import re
+
+import torch
+from torch import Tensor
+
+from .vit_timm import vit_timm
+
+# Both of the published files, and of transformers 5.
+_RENAMES = (
+    (r'^(?:vit|vivit)\.', ''),
+    (r'^embeddings\.cls_token$', 'cls_token'),
+    (r'^embeddings\.position_embeddings$', 'pos_embed'),
+    (r'^embeddings\.patch_embeddings\.projection\.', 'patch_embed.proj.'),
+    (r'^(?:encoder\.layer|layers)\.', 'blocks.'),
+    (r'\.attention\.attention\.(query|key|value)\.', r'.attn.\1.'),
+    (r'\.attention\.q_proj\.', '.attn.query.'),
+    (r'\.attention\.k_proj\.', '.attn.key.'),
+    (r'\.attention\.v_proj\.', '.attn.value.'),
+    (r'\.attention\.(?:output\.dense|o_proj)\.', '.attn.proj.'),
+    (r'\.layernorm_before\.', '.norm1.'),
+    (r'\.layernorm_after\.', '.norm2.'),
+    (r'\.intermediate\.dense\.', '.mlp.fc1.'),
+    (r'\.output\.dense\.', '.mlp.fc2.'),
+    (r'^layernorm\.', 'norm.'),
+    (r'^pooler\.(?:dense\.)?', 'pre_logits.'),
+    (r'^classifier\.', 'head.'),
+)
+_QKV = '.attn.query.', '.attn.key.', '.attn.value.'
+
+
+def is_hf(state_dict: dict[str, Tensor]) -> bool:
+    """Whether the names are those of a ViT, or ViViT, of transformers."""
+    return any(
+        name.endswith('embeddings.patch_embeddings.projection.weight')
+        for name in state_dict)
+
+
+def timm_names(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """From transformers' names of a ViT, or ViViT, to timm's.
+
+    Raises:
+        ValueError: If it is no such model.
+    """
+    if not is_hf(state_dict):
+        raise ValueError(
+            'no ViT of transformers: there is no '
+            'embeddings.patch_embeddings.projection.weight among '
+            f'{", ".join(list(state_dict)[:3])}, ...')
+    renamed = {}
+    for name, value in state_dict.items():
+        for pattern, replacement in _RENAMES:
+            name = re.sub(pattern, replacement, name)
+        renamed[name] = value
+    out = {}
+    for name, value in renamed.items():
+        if _QKV[0] in name:
+            parts = [renamed[name.replace(_QKV[0], part)] for part in _QKV]
+            out[name.replace(_QKV[0], '.attn.qkv.')] = torch.cat(parts)
+        elif not any(part in name for part in _QKV):
+            out[name] = value
+    return out
+
+
+def vit_hf(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """From transformers' ``ViT`` to ``LinearVideoTransformer``.
+
+    See :func:`vit_timm` for what is used.
+
+    Raises:
+        ValueError: If it is no such model, or its positions form no square.
+    """
+    return vit_timm(timm_names(state_dict))

@@ -1,0 +1,231 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Feature files of untrimmed videos, opened as they are needed."""
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from .feature_windows import find_runs
+
+# Files of a process that stay open; systems allow 1024 or more.
+MAX_OPEN = 512
+TARGETS = ('gt_action', 'gt_verb', 'gt_noun')
+
+
+class Segment(NamedTuple):
+    """An action of a video; times are in steps, and ``end`` is after it."""
+    id: int
+    video: int
+    start: int
+    end: int
+    # Before the feature rate rounds it.
+    duration: float
+    labels: dict[str, int]
+
+
+class SegmentTable(list[Segment]):
+    """Segments, also by their video and by their action."""
+
+    def __init__(self, segments: Iterable[Segment] = ()) -> None:
+        super().__init__(segments)
+        self._videos: dict[int, list[Segment]] = {}
+        self._actions: dict[int, list[Segment]] = {}
+        for segment in self:
+            self._videos.setdefault(segment.video, []).append(segment)
+            self._actions.setdefault(segment.labels['action'],
+                                     []).append(segment)
+
+    @property
+    def actions(self) -> list[int]:
+        """The classes that occur."""
+        return sorted(self._actions)
+
+    def of_video(self, video: int) -> list[Segment]:
+        """The segments of a video."""
+        return self._videos.get(video, [])
+
+    def of_action(self, action: int) -> list[Segment]:
+        """The segments of a class."""
+        return self._actions.get(action, [])
+
+
+def open_array(path: Path) -> np.ndarray:
+    """Map a ``.npy`` file of numbers into memory, without unpickling.
+
+    Raises:
+        ValueError: If it is missing, no such file, or of other than numbers
+            in rows.
+    """
+    if not path.is_file():
+        raise ValueError(f'there is no file {path}')
+    try:
+        array = np.load(path, mmap_mode='r', allow_pickle=False)
+    except ValueError as error:
+        raise ValueError(f'{path} must be a .npy file of numbers that needs '
+                         f'no unpickling: {error}') from None
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f'{path} must be a .npy file, not an archive of some')
+    if array.ndim != 2 or array.dtype.kind not in 'fiub':
+        raise ValueError(f'{path} must be numbers of shape (steps, width), '
+                         f'got {array.dtype} {array.shape}')
+    return array
+
+
+class FeatureStreams:
+    """The features and targets of some videos, ``<folder>/<video>.npy``.
+
+    Args:
+        videos: Names of the videos.
+        folders: Of each modality, and of each target (``gt_action``,
+            ``gt_verb``, ``gt_noun``), the folder.
+        widths: What is known beforehand of the width of some of them.
+
+    Raises:
+        ValueError: If a file is missing or unfit, the lengths of a video
+            differ, or widths do.
+    """
+
+    def __init__(self,
+                 videos: Sequence[str],
+                 folders: Mapping[str, str | Path],
+                 widths: Mapping[str, int] | None = None) -> None:
+        self.videos = list(videos)
+        self.folders = {key: Path(path) for key, path in folders.items()}
+        self.features = [key for key in folders if key not in TARGETS]
+        self.targets = [key for key in TARGETS if key in folders]
+        self.lengths = []
+        self._opened: dict[Path, np.ndarray] = {}
+        self.widths = dict(widths or {})
+        told = {key: 'as the config says' for key in self.widths}
+        for i, video in enumerate(self.videos):
+            lengths = {}
+            for key in self.folders:
+                shape = open_array(self.path(i, key)).shape
+                lengths[key] = shape[0]
+                wanted = self.widths.setdefault(key, shape[1])
+                told.setdefault(key, f'as {self.path(i, key)}')
+                if shape[1] != wanted:
+                    raise ValueError(
+                        f'{self.path(i, key)} must have rows of {wanted}, '
+                        f'{told[key]}, got {shape[1]}')
+            if len({*lengths.values()}) > 1:
+                raise ValueError(
+                    f'{video}: all files must have as many steps, got '
+                    + ', '.join(f'{self.path(i, key)} with {length}'
+                                for key, length in lengths.items()))
+            self.lengths.append(next(iter(lengths.values())))
+            if not self.lengths[-1]:
+                raise ValueError(f'{video}: there are no steps in '
+                                 f'{self.path(i, next(iter(self.folders)))}')
+
+    def path(self, video: int, key: str) -> Path:
+        """The file of a modality or target of a video."""
+        return self.folders[key] / f'{self.videos[video]}.npy'
+
+    def open(self, video: int, key: str) -> np.ndarray:
+        """The rows of a modality or target of a video, on the disk."""
+        path = self.path(video, key)
+        if path not in self._opened:
+            if len(self._opened) >= MAX_OPEN:
+                del self._opened[next(iter(self._opened))]
+            self._opened[path] = open_array(path)
+        return self._opened[path]
+
+    def __getstate__(self) -> dict:
+        # A process that is spawned opens its own.
+        return {**vars(self), '_opened': {}}
+
+    def read(self, key: str, videos: np.ndarray | int,
+             steps: np.ndarray) -> np.ndarray:
+        """Rows of one modality or target, each of any video.
+
+        Args:
+            key: The modality or target.
+            videos: Number of the video, or of that of each row ``(R,)``.
+            steps: ``(R,)``.
+
+        Returns:
+            ``(R, D)`` float32.
+
+        Raises:
+            ValueError: If a number is not finite.
+        """
+        videos = np.broadcast_to(videos, steps.shape)
+        rows = np.empty((len(steps), self.widths[key]), np.float32)
+        for video in np.unique(videos):
+            here = videos == video
+            rows[here] = self.open(video, key)[steps[here]]
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(bad):
+            raise ValueError(
+                f'{self.path(videos[bad[0]], key)} must be finite, got nan '
+                f'or infinity in step {steps[bad[0]]}')
+        return rows
+
+    def segments_of_targets(self, background: int | None,
+                            ignored: int | None) -> SegmentTable:
+        """The runs of each class in ``gt_action``."""
+        segments = []
+        for video in range(len(self.videos)):
+            targets = open_array(self.path(video, 'gt_action'))
+            for label in range(targets.shape[1]):
+                if label in (background, ignored):
+                    continue
+                for start, end in find_runs(targets[:, label] == 1):
+                    segments.append(
+                        Segment(
+                            len(segments), video, start, end, end - start,
+                            dict(action=label)))
+        return SegmentTable(segments)
+
+
+def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
+                  feature_rate: float) -> SegmentTable:
+    """EPIC-Kitchens-100's segments, as RULSTM and TeSTra read them.
+
+    Lines of ``id, video, start_frame, end_frame, verb, noun, action``, with a
+    heading or without. Videos that are not asked for are skipped. A segment
+    begins with the step that its first frame is in, and ends after the step
+    that its last frame is in.
+
+    Args:
+        path: The CSV file.
+        videos: Names of the videos.
+        video_fps: Frames a second, 30 for EPIC-Kitchens-100.
+        feature_rate: Steps a second.
+
+    Raises:
+        ValueError: If there is no such file, or a line of it is unfit.
+    """
+    if not Path(path).is_file():
+        raise ValueError(f'segment_file: there is no file {path}')
+    numbers = {video: i for i, video in enumerate(videos)}
+    segments = []
+    scale = feature_rate / video_fps
+    with open(path, newline='', encoding='utf-8') as file:
+        for number, row in enumerate(csv.reader(file), 1):
+            row = [word.strip() for word in row]
+            if number == 1 and row and not row[0].isdigit():
+                continue
+            try:
+                identity, video, *rest = row
+                start, end, verb, noun, action = map(int, rest)
+                identity = int(identity)
+                if not 0 <= start < end:
+                    raise ValueError('the segment must have 0 <= start < end')
+                if min(verb, noun, action) < 0:
+                    raise ValueError('a class must be at least 0')
+            except ValueError as error:
+                raise ValueError(
+                    f'{path}, line {number}: expected id, video, start_frame, '
+                    f'end_frame, verb, noun, action, got {row}: {error}'
+                ) from None
+            if video in numbers:
+                segments.append(
+                    Segment(
+                        identity, numbers[video], int(start * scale),
+                        int(np.ceil(end * scale)), end - start,
+                        dict(action=action, verb=verb, noun=noun)))
+    return SegmentTable(segments)

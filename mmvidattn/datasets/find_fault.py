@@ -1,0 +1,40 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Looks through a video file for damage."""
+import os.path as osp
+
+import decord
+from mmengine.fileio import get_local_path
+
+from .container_size import check_not_cut
+
+CHUNK = 32
+
+
+def find_fault(filename: str, every_frame: bool = False) -> Exception | None:
+    """Open a video and decode its last frame; returns the error, if any.
+
+    Args:
+        filename: The video; without a suffix it is an mp4.
+        every_frame: Whether to decode all of it.
+    """
+    # mmaction2's readers take a name without a suffix for an mp4.
+    path = filename if osp.splitext(filename)[1] else f'{filename}.mp4'
+    try:
+        with get_local_path(path) as local:
+            check_not_cut(local)
+            reader = decord.VideoReader(local, num_threads=1)
+            length = len(reader)
+            if length < 1:
+                raise ValueError('it has no frames')
+            if every_frame:
+                for start in range(0, length, CHUNK):
+                    wanted = range(start, min(start + CHUNK, length))
+                    found = reader.get_batch(list(wanted)).shape[0]
+                    if found != len(wanted):
+                        raise ValueError(
+                            f'{start + found} frames can be read, {length} '
+                            'are announced')
+            reader[length - 1]
+    except Exception as error:
+        return error
+    return None

@@ -1,0 +1,78 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""From places in feature files to what a model takes."""
+from typing import Any
+
+import numpy as np
+import torch
+from mmaction.registry import TRANSFORMS
+from mmaction.structures import ActionDataSample
+from mmcv.transforms import BaseTransform
+
+META_KEYS = ('sample_idx', 'video_name', 'video_length', 'work_indices',
+             'num_work', 'anticipation_steps', 'horizons', 'segment_id',
+             'segment_labels', 'is_first_window', 'is_whole_video',
+             'score_rows', 'score_steps', 'evaluation_mode')
+
+
+@TRANSFORMS.register_module()
+class LoadFeatureWindow(BaseTransform):
+    """Read the rows of a window's long and work memory, and its targets.
+
+    Where a step is before or after the video, the nearest one is read, and
+    the targets are zero.
+    """
+
+    def transform(self, results: dict) -> dict:
+        """Add each modality ``(N + L, D)`` and target ``(L + A, K)``."""
+        streams, video = results['streams'], results['video']
+        length = results['video_length']
+        if results['is_whole_video']:
+            every = np.arange(length)
+            for key in (*streams.features, *streams.targets):
+                results[key] = streams.read(key, video, every)
+            return results
+        work = results['work_indices']
+        steps = np.concatenate(
+            [results['long_indices'], work.clip(0, length - 1)])
+        videos = np.concatenate(
+            [results['long_videos'],
+             np.full(len(work), video)])
+        wanted = np.concatenate([work, results['anticipation_steps']])
+        for key in streams.features:
+            results[key] = streams.read(key, videos, steps)
+        for key in streams.targets:
+            targets = streams.read(key, video, wanted.clip(0, length - 1))
+            targets[(wanted < 0) | (wanted >= length)] = 0
+            results[key] = targets
+        num_long = len(results['long_indices'])
+        for rows, other, others, weight in results.get('blends', ()):
+            for key in (*streams.features, *streams.targets):
+                shift = 0 if key in streams.targets else num_long
+                results[key][rows + shift] = (
+                    (1 - weight) * results[key][rows + shift] +
+                    weight * streams.read(key, other, others))
+        return results
+
+
+@TRANSFORMS.register_module()
+class PackFeatureInputs(BaseTransform):
+    """Pack a window: inputs for the model, a data sample for the rest."""
+
+    def transform(self, results: dict) -> dict[str, Any]:
+        """``dict(inputs=..., data_samples=...)``, of tensors."""
+        streams = results['streams']
+        inputs = {
+            key: torch.from_numpy(results[key])
+            for key in streams.features
+        }
+        inputs['padding_mask'] = torch.from_numpy(results['padding_mask'])
+        if results['is_whole_video']:
+            for key in 'long_indices', 'work_indices':
+                inputs[key] = torch.from_numpy(results[key])
+        sample = ActionDataSample(
+            metainfo={key: results[key] for key in META_KEYS})
+        sample.set_data({
+            key: torch.from_numpy(results[key])
+            for key in streams.targets
+        })
+        return dict(inputs=inputs, data_samples=sample)

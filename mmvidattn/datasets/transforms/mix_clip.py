@@ -1,0 +1,145 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Actions of other videos in the memory of this one."""
+import numpy as np
+from mmaction.registry import TRANSFORMS
+from mmcv.transforms import BaseTransform
+
+from ..feature_streams import Segment
+
+MODES = ('crop', 'single')
+
+
+@TRANSFORMS.register_module()
+class MixClip(BaseTransform):
+    """Replace actions in the long memory by the same ones of other videos.
+
+    MixClip of `TeSTra <https://arxiv.org/abs/2209.09236>`_, Sec. 5.1. It
+    changes where rows are read from, and nothing is read yet: put it in front
+    of :class:`LoadFeatureWindow`.
+
+    With ``mode='crop'``, as the paper has it, each action in the long memory
+    is replaced with probability ``prob`` by one of the same class of another
+    video. A longer one is cropped at random, a shorter one padded by its last
+    step.
+
+    With ``mode='single'``, as released, the share ``prob`` of the actions
+    (rounded down) is replaced, only by longer ones, and by one and the same
+    step of these in all places.
+
+    Args:
+        prob: Probability, or share, of the actions that are replaced.
+        mode: ``'crop'`` or ``'single'``.
+    """
+
+    def __init__(self, prob: float = 0.5, mode: str = 'crop') -> None:
+        if not 0 <= prob <= 1:
+            raise ValueError(f'prob must be in [0, 1], got {prob}')
+        if mode not in MODES:
+            raise ValueError(f'mode must be one of {", ".join(MODES)}, got '
+                             f'{mode!r}')
+        self.prob = prob
+        self.mode = mode
+
+    def transform(self, results: dict) -> dict:
+        """Change ``long_videos`` and ``long_indices``."""
+        steps = results['long_indices'].copy()
+        videos = results['long_videos'].copy()
+        known = ~results['padding_mask']
+        rng = results['rng']
+        if known.any():
+            first = results['long_indices'][known].min()
+            for segment in self._choose(results, first,
+                                        results['history_end']):
+                other = self._other(results, segment, segment.labels['action'])
+                if other is None:
+                    continue
+                # As released, the step after the end is of the segment too.
+                last = segment.end - (self.mode == 'crop')
+                inside = known & (results['long_indices'] >= segment.start) & (
+                    results['long_indices'] <= last)
+                videos[inside] = other.video
+                steps[inside] = self._steps(
+                    results['long_indices'][inside] - segment.start,
+                    segment.end - segment.start, other, rng)
+        results.update(long_indices=steps, long_videos=videos)
+        return results
+
+    def _choose(self, results: dict, first: int, end: int) -> list[Segment]:
+        """Which actions of the video between two steps to replace."""
+        rng = results['rng']
+        found = [
+            segment for segment in results['segments'].of_video(
+                results['video'])
+            if segment.end > first and segment.end <= end
+        ]
+        if self.mode == 'crop':
+            return [s for s in found if rng.random() < self.prob]
+        chosen = rng.choice(
+            len(found), int(self.prob * len(found)), replace=False)
+        return [found[i] for i in chosen]
+
+    def _other(self, results: dict, segment: Segment,
+               action: int) -> Segment | None:
+        """An action of another video to replace it by, if there is one."""
+        pool = [
+            other for other in results['segments'].of_action(action)
+            if other.video != segment.video and (
+                self.mode == 'crop' or other.duration > segment.duration)
+        ]
+        if not pool:
+            return None
+        return pool[results['rng'].integers(len(pool))]
+
+    def _steps(self, offsets: np.ndarray, length: int, other: Segment,
+               rng: np.random.Generator) -> np.ndarray:
+        """Steps of the other action for steps of the one it replaces."""
+        room = other.end - other.start
+        if self.mode == 'single':
+            # Released, this fails for an action of no step.
+            return np.full_like(offsets,
+                                other.start + rng.integers(max(1, room)))
+        shift = rng.integers(max(0, room - length), endpoint=True)
+        return other.start + np.minimum(offsets + shift, room - 1)
+
+
+@TRANSFORMS.register_module()
+class MixClipPlusPlus(MixClip):
+    """MixClip, with foreign actions blended into the work memory as well.
+
+    MixClip++ of `Memory-and-Anticipation Transformer
+    <https://arxiv.org/abs/2308.07893>`_: the same share of the actions in the
+    work memory is blended with a longer action of another video, of a class
+    drawn uniformly, features and targets alike.
+
+    Args:
+        prob: As of :class:`MixClip`.
+        mode: As of :class:`MixClip`; released is ``'single'``.
+        weight: Share of the foreign action.
+    """
+
+    def __init__(self,
+                 prob: float = 0.5,
+                 mode: str = 'crop',
+                 weight: float = 0.25) -> None:
+        super().__init__(prob, mode)
+        if not 0 <= weight <= 1:
+            raise ValueError(f'weight must be in [0, 1], got {weight}')
+        self.weight = weight
+
+    def transform(self, results: dict) -> dict:
+        """Change the long memory, and say in ``blends`` what to add."""
+        results = super().transform(results)
+        work, rng = results['work_indices'], results['rng']
+        blends = []
+        for segment in self._choose(results, work[0], work[-1] + 1):
+            action = rng.choice(results['segments'].actions)
+            other = self._other(results, segment, action)
+            inside = (work >= segment.start) & (work < segment.end)
+            if other is None or not inside.any():
+                continue
+            steps = self._steps(work[inside] - segment.start,
+                                segment.end - segment.start, other, rng)
+            blends.append(
+                (np.flatnonzero(inside), other.video, steps, self.weight))
+        results['blends'] = blends
+        return results

@@ -1,0 +1,99 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+from mmaction.registry import TRANSFORMS
+from mmcv.transforms import BaseTransform
+
+Frame = np.ndarray
+Range = tuple[float, float]
+
+
+def _brightness(frame: Frame, factor: float) -> Frame:
+    return _to_uint8(frame * np.float32(factor))
+
+
+def _saturation(frame: Frame, factor: float) -> Frame:
+    grey = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)[..., None]
+    grey = grey.astype(np.float32)
+    return _to_uint8(grey + np.float32(factor) * (frame - grey))
+
+
+def _gamma(frame: Frame, power: float) -> Frame:
+    table = _to_uint8(255 * (np.arange(256) / 255)**power)
+    return table[frame]
+
+
+def _hue(frame: Frame, turn: float) -> Frame:
+    # OpenCV has the circle in 180 steps.
+    steps = round(180 * turn)
+    if not steps:
+        return frame
+    hsv = cv2.cvtColor(frame, cv2.COLOR_RGB2HSV)
+    hsv[..., 0] = (hsv[..., 0].astype(int) + steps) % 180
+    return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)
+
+
+def _to_uint8(frame: np.ndarray) -> Frame:
+    return np.clip(frame + 0.5, 0, 255).astype(np.uint8)
+
+
+@TRANSFORMS.register_module()
+class PhotometricJitter(BaseTransform):
+    """Change brightness, saturation, gamma and hue, each now and then.
+
+    As LAPS trains: each change happens independently with the same
+    probability, in this order and by one uniform draw for all frames.
+    mmaction2's ``ColorJitter`` makes all changes always and has no gamma.
+
+    Required and changed key: imgs, uint8 in RGB.
+
+    Args:
+        prob: Probability of each change.
+        brightness: Range of the factor of all values.
+        saturation: Range of the factor of the distance to grey.
+        gamma: Range of the power of the values in [0, 1].
+        hue: Range of the turn of the hue, in whole turns, within [-0.5, 0.5].
+
+    Raises:
+        ValueError: If a range is not in order or not of the allowed values.
+    """
+
+    def __init__(self,
+                 prob: float = 0.1,
+                 brightness: Range = (0.5, 2),
+                 saturation: Range = (0.5, 3),
+                 gamma: Range = (0.8, 1.2),
+                 hue: Range = (-0.5, 0.5)) -> None:
+        if not 0 <= prob <= 1:
+            raise ValueError(f'prob must be in [0, 1], got {prob}')
+        for name, (low, high), least, most in (
+            ('brightness', brightness, 0, np.inf),
+            ('saturation', saturation, 0, np.inf),
+            ('gamma', gamma, 0, np.inf), ('hue', hue, -0.5, 0.5)):
+            if not least <= low <= high <= most:
+                raise ValueError(f'{name} must be a range within [{least}, '
+                                 f'{most}], got ({low}, {high})')
+        self.prob = prob
+        self.changes: dict[Callable[..., Frame], Range] = {
+            _brightness: brightness,
+            _saturation: saturation,
+            _gamma: gamma,
+            _hue: hue
+        }
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        for change, (low, high) in self.changes.items():
+            if np.random.rand() < self.prob:
+                value = np.random.uniform(low, high)
+                results['imgs'] = [
+                    change(frame, value) for frame in results['imgs']
+                ]
+        return results
+
+    def __repr__(self) -> str:
+        ranges = ', '.join(f'{change.__name__[1:]}={value}'
+                           for change, value in self.changes.items())
+        return f'{type(self).__name__}(prob={self.prob}, {ranges})'

@@ -1,0 +1,103 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Statistics of BatchNorm that belong to the weights of the epoch's end."""
+from itertools import islice
+
+import torch
+from mmaction.registry import HOOKS
+from mmengine.dist import all_reduce
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.runner import Runner
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+@HOOKS.register_module()
+class PreciseBNHook(Hook):
+    """After each epoch, measure the statistics of BatchNorm anew.
+
+    The running ones are averages over weights that have since changed. Here
+    training batches go through the network as it is, nothing is learnt, and
+    mean and variance of all of them become the statistics that validation,
+    test and checkpoint have; over all ranks. Norms that are frozen, in eval
+    mode, keep theirs; a network without BatchNorm costs nothing.
+
+    Args:
+        num_batches: Training batches to measure with; fewer where an epoch
+            has fewer.
+        interval: Epochs from one measurement to the next.
+
+    Raises:
+        ValueError: If an argument is less than 1.
+    """
+
+    def __init__(self, num_batches: int = 200, interval: int = 1) -> None:
+        for name, value in (('num_batches', num_batches),
+                            ('interval', interval)):
+            if value < 1:
+                raise ValueError(
+                    f'{name} of PreciseBNHook must be 1 at least, got {value}')
+        self.num_batches = num_batches
+        self.interval = interval
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        if not (self.every_n_epochs(runner, self.interval)
+                or self.is_last_train_epoch(runner)):
+            return
+        model = runner.model
+        # What DistributedDataParallel adds is for gradients.
+        model = model.module if is_model_wrapper(model) else model
+        count = precise_bn(
+            model, islice(runner.train_dataloader, self.num_batches))
+        if count:
+            runner.logger.info(
+                f'PreciseBNHook: statistics of BatchNorm over {count} batches')
+
+
+@torch.no_grad()
+def precise_bn(model: nn.Module, batches) -> int:
+    """Set the running statistics of BatchNorm to those of some batches.
+
+    Args:
+        model: A recognizer, in train mode.
+        batches: As a data loader gives them.
+
+    Returns:
+        How many batches there were; 0 if there is no BatchNorm, and the
+        batches are then not drawn.
+    """
+    norms = [
+        module for module in model.modules()
+        if isinstance(module, _BatchNorm) and module.training
+        and module.track_running_stats
+    ]
+    if not norms:
+        return 0
+    momenta = [norm.momentum for norm in norms]
+    sums: list[list[Tensor]] = [[torch.zeros_like(norm.running_mean)] * 2
+                                for norm in norms]
+    count = 0
+    try:
+        for norm in norms:
+            # The running statistics are then those of the last batch.
+            norm.momentum = 1.
+        for batch in batches:
+            data = model.data_preprocessor(batch, True)
+            model(**data, mode='loss')
+            count += 1
+            for i, norm in enumerate(norms):
+                mean, var = norm.running_mean, norm.running_var
+                sums[i] = [sums[i][0] + mean, sums[i][1] + var + mean**2]
+    finally:
+        for norm, momentum in zip(norms, momenta):
+            norm.momentum = momentum
+    if not count:
+        return 0
+    for norm, (mean, square) in zip(norms, sums):
+        mean, square = mean / count, square / count
+        all_reduce(mean, 'mean')
+        all_reduce(square, 'mean')
+        norm.running_mean.copy_(mean)
+        # The variance within batches and that of their means.
+        norm.running_var.copy_((square - mean**2).clamp(min=0))
+    return count

@@ -1,0 +1,38 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Logs that do not end the training when the disk is full."""
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mmaction.registry import HOOKS
+from mmengine.hooks import LoggerHook
+from mmengine.runner import Runner
+
+
+@HOOKS.register_module()
+class SafeLoggerHook(LoggerHook):
+    """mmengine's ``LoggerHook``; a log that cannot be written is an error in
+    the terminal, once, and training goes on.
+
+    Args: those of ``LoggerHook``.
+    """
+
+    def after_train_iter(self, runner: Runner, *args: Any,
+                         **kwargs: Any) -> None:
+        with self._tolerant(runner):
+            super().after_train_iter(runner, *args, **kwargs)
+
+    def after_val_epoch(self, runner: Runner, *args: Any,
+                        **kwargs: Any) -> None:
+        with self._tolerant(runner):
+            super().after_val_epoch(runner, *args, **kwargs)
+
+    @contextmanager
+    def _tolerant(self, runner: Runner) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not getattr(self, '_has_told', False):
+                self._has_told = True
+                runner.logger.error(f'cannot write the logs: {error}; '
+                                    'training goes on without them')

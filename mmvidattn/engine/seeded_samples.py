@@ -1,0 +1,97 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Samples whose randomness depends on their place in the run alone."""
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from ..utils.random_state import seeded
+
+
+class Place(NamedTuple):
+    """An index into a dataset, and what its randomness comes from."""
+    index: Any
+    entropy: list[int]
+
+
+class SeededDataset(Dataset):
+    """A dataset that takes a :class:`Place`; else as the one it wraps."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+
+    def __getattr__(self, name: str) -> Any:
+        if name == 'dataset':
+            # Not there yet while it is unpickled in a worker.
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, place: Any) -> Any:
+        if not isinstance(place, Place):
+            return self.dataset[place]
+        with seeded(place.entropy):
+            return self.dataset[place.index]
+
+
+class SeededBatches:
+    """A batch sampler that gives each sample its :class:`Place`.
+
+    Attributes:
+        seed: What the randomness of all samples comes from.
+        epoch: Of the next pass over the data; counts up with each pass.
+        start: How many batches the next pass leaves out; then 0 again.
+    """
+
+    def __init__(self, batches: Any, seed: int, rank: int) -> None:
+        self.batches = batches
+        self.seed, self.rank = seed, rank
+        self.epoch = self.start = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name == 'batches':
+            raise AttributeError(name)
+        return getattr(self.batches, name)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[list[Place]]:
+        epoch, start = self.epoch, self.start
+        self.epoch, self.start = epoch + 1, 0
+        # A seed of numpy has no sign.
+        seed = self.seed % 2**63
+        for number, batch in enumerate(
+                islice(self.batches, start, None), start):
+            yield [Place(index, [seed, self.rank, epoch, number, i])
+                   for i, index in enumerate(batch)]
+
+
+def seed_samples(loader: DataLoader, seed: int, rank: int) -> SeededBatches:
+    """Let what a loader draws for a sample depend on its place in the run.
+
+    That is: on the seed, the rank, the epoch, the batch and the place in it;
+    not on the worker that loads it and on what that worker did before, so
+    that a run can go on in the middle of an epoch. The loader draws nothing
+    from the generators of the main process any more.
+
+    Args:
+        loader: A loader of a map-style dataset; it is changed. Its workers
+            must not have been started.
+        seed: The seed.
+        rank: Rank of this process.
+
+    Returns:
+        Its new batch sampler.
+    """
+    batches = SeededBatches(loader.batch_sampler, seed, rank)
+    # A DataLoader refuses to have these set; all else of it stays as it is.
+    vars(loader).update(
+        dataset=SeededDataset(loader.dataset),
+        batch_sampler=batches,
+        generator=torch.Generator())
+    return batches

@@ -1,0 +1,79 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+
+from mmengine.optim import BaseOptimWrapper
+from mmengine.optim.scheduler.lr_scheduler import LRSchedulerMixin
+from mmengine.optim.scheduler.param_scheduler import _ParamScheduler
+from mmengine.registry import PARAM_SCHEDULERS
+from torch.optim import Optimizer
+
+
+class WarmupCosineParamScheduler(_ParamScheduler):
+    """See :class:`WarmupCosineLR`, of a parameter of any name."""
+
+    def __init__(self,
+                 optimizer: Optimizer | BaseOptimWrapper,
+                 param_name: str,
+                 warmup: float,
+                 end: float,
+                 start_factor: float = 0.3,
+                 begin: float = 0,
+                 **kwargs) -> None:
+        if not 0 <= warmup <= end - begin:
+            raise ValueError('warmup must be between 0 and end - begin = '
+                             f'{end - begin}, got {warmup}')
+        if not 0 <= start_factor <= 1:
+            raise ValueError('start_factor must be between 0 and 1, got '
+                             f'{start_factor}')
+        self.warmup = warmup
+        self.start_factor = start_factor
+        super().__init__(optimizer, param_name, begin=begin, end=end, **kwargs)
+
+    @classmethod
+    def build_iter_from_epoch(cls,
+                              *args,
+                              warmup: float,
+                              end: float,
+                              epoch_length: int,
+                              begin: float = 0,
+                              by_epoch: bool = True,
+                              **kwargs) -> 'WarmupCosineParamScheduler':
+        """One that is stepped each iteration; the lengths are in epochs."""
+        if not by_epoch:
+            raise ValueError('convert_to_iter_based takes by_epoch=True')
+        begin, end, warmup = (
+            int(x * epoch_length) for x in (begin, end, warmup))
+        return cls(
+            *args,
+            warmup=warmup,
+            begin=begin,
+            end=end,
+            by_epoch=False,
+            **kwargs)
+
+    def _get_value(self) -> list[float]:
+        step = self.last_step + 1
+        factor = 0.5 * (1 + math.cos(
+            math.pi * step / (self.end - self.begin)))
+        if step < self.warmup:
+            done = step / self.warmup
+            factor *= self.start_factor * (1 - done) + done
+        return [base * factor for base in self.base_values]
+
+
+@PARAM_SCHEDULERS.register_module()
+class WarmupCosineLR(LRSchedulerMixin, WarmupCosineParamScheduler):
+    """A cosine from the first step on, times a linear warm-up.
+
+    ``lr * cosine(i) * warm-up(i)``, ``i`` being 1 in the first step, so that
+    the last step's rate is 0. mmengine's two schedulers, one after the other,
+    begin the cosine when the warm-up ends.
+
+    Args:
+        optimizer: Whose learning rates it sets.
+        warmup: Steps of the warm-up.
+        end: Where the cosine ends.
+        start_factor: What the warm-up begins with.
+        begin: Where both begin.
+        **kwargs: ``last_step``, ``by_epoch`` and ``verbose``, as mmengine's.
+    """

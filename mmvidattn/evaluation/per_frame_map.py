@@ -1,0 +1,228 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Mean average precision over all steps of all videos."""
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from mmaction.registry import METRICS
+from mmengine.evaluator import BaseMetric
+
+from .average_precision import AVERAGE_PRECISIONS, stage_masks
+
+
+def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:
+    """The highest score within ``radius`` steps, ``(T, K)``; not causal."""
+    edge = np.pad(scores, ((radius, radius), (0, 0)), mode='edge')
+    windows = np.lib.stride_tricks.sliding_window_view(
+        edge, 2 * radius + 1, axis=0)
+    return windows.max(axis=-1)
+
+
+@METRICS.register_module()
+class PerFrameMAP(BaseMetric):
+    """Per-frame mean average precision of online detection and anticipation.
+
+    Reads the samples of :class:`mmvidattn.datasets.FeatureStreamDataset`
+    whose ``pred_action`` the model has set. The dataset says which rows of a
+    window count, and so the names of the results end with its evaluation
+    mode: ``mAP_dense`` is of one window for each step, the number that papers
+    report; ``mAP_non_overlapping`` is of each step in one window only.
+
+    With anticipation tokens there is ``mAP_dense@0.25s`` for each horizon and
+    their mean ``mAP_dense@mean``. As released, a video's first steps, which
+    no window before them could anticipate, have the scores of its first
+    window.
+
+    Args:
+        metric: ``'AP'``, or ``'cAP'`` for the calibrated one of TVSeries.
+        background_index: A class that is left out. None leaves none out.
+        ignore_index: A class that is left out, with all its steps, such as
+            THUMOS'14's "Ambiguous" 21.
+        per_stage: Report the mean of each tenth of the actions too.
+        per_class: Report each class too, by its name if the dataset has one.
+        smooth: Take the highest score within so many steps to both sides.
+            This looks ahead: it is off in the papers.
+        implies: For a class the class that it is part of, whose score is to
+            be at least as high: THUMOS'14's ``{5: 8}``, CliffDiving and
+            Diving. Off in the papers.
+        collect_device: Where ranks gather the scores.
+        prefix: What the names of the results begin with.
+    """
+
+    default_prefix = 'online'
+
+    def __init__(self,
+                 metric: str = 'AP',
+                 background_index: int | None = 0,
+                 ignore_index: int | None = None,
+                 per_stage: bool = False,
+                 per_class: bool = False,
+                 smooth: int = 0,
+                 implies: Mapping[int, int] | None = None,
+                 collect_device: str = 'cpu',
+                 prefix: str | None = None) -> None:
+        super().__init__(collect_device=collect_device, prefix=prefix)
+        if metric not in AVERAGE_PRECISIONS:
+            raise ValueError(
+                f'metric must be one of {", ".join(AVERAGE_PRECISIONS)}, got '
+                f'{metric!r}')
+        if smooth < 0:
+            raise ValueError(f'smooth must be at least 0, got {smooth}')
+        self.metric = metric
+        self.background_index = background_index
+        self.ignore_index = ignore_index
+        self.per_stage = per_stage
+        self.per_class = per_class
+        self.smooth = smooth
+        self.implies = dict(implies or {})
+
+    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
+        """Keep the rows of each window that count."""
+        for sample in data_samples:
+            self.results.append(
+                dict(
+                    mode=sample['evaluation_mode'],
+                    video=sample['video_name'],
+                    length=sample['video_length'],
+                    horizons=sample['horizons'],
+                    parts=read_scores(sample)))
+
+    def compute_metrics(self, results: list[dict]) -> dict[str, float]:
+        """All results, by name."""
+        modes = sorted({result['mode'] for result in results})
+        if len(modes) != 1:
+            raise ValueError('all windows must be of one evaluation mode, got '
+                             f'{", ".join(modes)}')
+        name = f'm{self.metric}_{modes[0]}'
+        videos = gather_steps(results, 0)
+        found = self._evaluate(name, videos, self.per_stage, self.per_class)
+        horizons = results[0]['horizons']
+        for token, seconds in enumerate(horizons):
+            videos = gather_steps(results, token + 1)
+            found.update(self._evaluate(f'{name}@{seconds:g}s', videos))
+        if horizons:
+            found[f'{name}@mean'] = float(
+                np.mean([found[f'{name}@{s:g}s'] for s in horizons]))
+        return found
+
+    def _evaluate(self, name, videos, per_stage=False, per_class=False):
+        scores = np.concatenate([v[0] for v in videos])
+        targets = np.concatenate([v[1] for v in videos])
+        if self.smooth:
+            scores = np.concatenate(
+                [smooth_scores(v[0], self.smooth) for v in videos])
+        for part, whole in self.implies.items():
+            scores[:, whole] = np.maximum(scores[:, whole], scores[:, part])
+        keep = np.ones(len(targets), dtype=bool)
+        if self.ignore_index is not None:
+            keep = targets[:, self.ignore_index] != 1
+        average_precision = AVERAGE_PRECISIONS[self.metric]
+        positive = targets == 1
+        classes = [
+            c for c in range(targets.shape[1])
+            if c not in (self.background_index, self.ignore_index)
+            and positive[keep, c].any()
+        ]
+        each = {
+            c: average_precision(positive[keep, c], scores[keep, c])
+            for c in classes
+        }
+        if not each:
+            raise ValueError('no step is of a class that counts')
+        found = {name: float(np.mean(list(each.values())))}
+        if per_class:
+            names = (self.dataset_meta or {}).get('classes')
+            for c, value in each.items():
+                label = names[c] if names else c
+                found[f'{name[1:]}_{label}'] = value
+        if per_stage:
+            stages = np.zeros((10, len(classes)))
+            for i, c in enumerate(classes):
+                masks = np.concatenate(
+                    [stage_masks(v[1][:, c] == 1) for v in videos], axis=1)
+                for tenth, mask in enumerate(masks):
+                    used = keep & (~positive[:, c] | mask)
+                    stages[tenth, i] = average_precision(
+                        mask[used], scores[used, c])
+            for tenth, value in enumerate(np.nanmean(stages, axis=1)):
+                key = f'{name}_stage_{10 * tenth}-{10 * tenth + 10}'
+                found[key] = float(value)
+        return found
+
+
+# Of detection, and of each token: steps, their scores and their targets.
+Part = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def read_scores(sample: dict) -> list[Part]:
+    """What counts of the scores of a window, or of a whole video.
+
+    Args:
+        sample: The data sample, as a dictionary.
+
+    Returns:
+        Of detection, and of each token: the steps ``(n,)``, their scores and
+        their targets, ``(n, K)``.
+    """
+    scores, targets = (
+        sample[key].float().cpu().numpy()
+        for key in ('pred_action', 'gt_action'))
+    rows, steps = sample['score_rows'], np.asarray(sample['score_steps'])
+    if sample['is_whole_video']:
+        # Work rows of a video that is shorter than a window are repeated.
+        scores = scores[:len(targets)]
+    if scores.shape != targets.shape:
+        raise ValueError(
+            f'{sample["video_name"]}: pred_action must be {targets.shape}, '
+            f'as gt_action, got {scores.shape}')
+    parts = [(steps, scores[rows], targets[rows])]
+    ahead = np.asarray(sample['anticipation_steps'])
+    if not ahead.size:
+        return parts
+    num_work, length = sample['num_work'], sample['video_length']
+    if sample['is_whole_video']:
+        foreseen = sample['pred_anticipated_action'].float().cpu().numpy()
+        truth = targets[ahead.clip(max=length - 1)]
+    else:
+        ahead = ahead[None]
+        foreseen, truth = scores[None, num_work:], targets[None, num_work:]
+    # Nothing anticipates a video's first steps: their place takes what the
+    # first window says of them, as released.
+    num_known = num_work if sample['is_first_window'] else 0
+    windows = ahead, foreseen, truth
+    for token in range(ahead.shape[1]):
+        num_before = token if sample['is_first_window'] else 0
+        part = [
+            np.concatenate([now[:num_known], x[0, :num_before], x[:, token]])
+            for now, x in zip(parts[0], windows)
+        ]
+        # After the end of the video there is no truth.
+        inside = part[0] < length
+        parts.append(tuple(x[inside] for x in part))
+    return parts
+
+
+def gather_steps(results: list[dict],
+                 part: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Put the rows of windows in their places; later windows win.
+
+    Args:
+        results: Of each window.
+        part: 0 for detection, or 1 and on for a token.
+
+    Returns:
+        Of each video the scores and the targets, ``(T, K)``, of all steps
+        that have any.
+    """
+    videos = {}
+    for result in results:
+        steps, scores, targets = result['parts'][part]
+        if result['video'] not in videos:
+            shape = (result['length'], targets.shape[1])
+            videos[result['video']] = (np.zeros(shape, scores.dtype),
+                                       np.zeros(shape, targets.dtype),
+                                       np.zeros(result['length'], dtype=bool))
+        for place, rows in zip(videos[result['video']],
+                               (scores, targets, True)):
+            place[steps] = rows
+    return [(s[known], t[known]) for s, t, known in videos.values()]

@@ -1,0 +1,58 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from mmaction.models.heads import BaseHead
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+
+@MODELS.register_module()
+class LAPSHead(BaseHead):
+    """Head of LAPS: a prediction of each frame, averaged over the clip.
+
+    `Long-term Leap Attention, Short-term Periodic Shift for Video
+    Classification <https://arxiv.org/abs/2207.05526>`_, Eq. 5 and 6.
+
+    Args:
+        num_classes: Classes K.
+        in_channels: Channels of the backbone's features.
+        dropout_ratio: Dropout of the frames' features. The released code has
+            none.
+        average_clips: How the views of a video are averaged: 'score' (the
+            logits, as the released code does), 'prob' or None.
+        init_std: Standard deviation of the classifier's initialisation.
+        **kwargs: Of mmaction2's ``BaseHead``.
+    """
+
+    def __init__(self,
+                 num_classes: int,
+                 in_channels: int,
+                 dropout_ratio: float = 0.,
+                 average_clips: str | None = 'score',
+                 init_std: float = 0.02,
+                 **kwargs) -> None:
+        super().__init__(
+            num_classes, in_channels, average_clips=average_clips, **kwargs)
+        self.init_std = init_std
+        self.dropout = nn.Dropout(dropout_ratio)
+        self.fc_cls = nn.Linear(in_channels, num_classes)
+
+    def init_weights(self) -> None:
+        nn.init.trunc_normal_(self.fc_cls.weight, std=self.init_std)
+        nn.init.zeros_(self.fc_cls.bias)
+
+    def frame_scores(self, x: Tensor) -> Tensor:
+        """Logits of each frame.
+
+        Args:
+            x: Features of frames, [B, C, T], or of their places,
+                [B, C, T, H, W].
+
+        Returns:
+            [B, T, num_classes].
+        """
+        if x.dim() > 3:
+            x = x.mean(dim=(3, 4))
+        return self.fc_cls(self.dropout(x.transpose(1, 2)))
+
+    def forward(self, x: Tensor, **kwargs) -> Tensor:
+        """Features to logits [B, num_classes], see :meth:`frame_scores`."""
+        return self.frame_scores(x).mean(dim=1)

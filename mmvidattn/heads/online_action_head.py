@@ -1,0 +1,124 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from mmaction.registry import MODELS
+from mmengine.model import BaseModule
+from mmengine.structures import BaseDataElement
+from torch import Tensor, nn
+
+from ..layers.linear import Linear
+
+
+class CosineLinear(Linear):
+    """``scale`` times the cosines of features and weights, and a bias."""
+
+    def __init__(self, in_features: int, out_features: int,
+                 scale: float = 20.) -> None:
+        super().__init__(in_features, out_features)
+        self.scale = scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[*, C] to [*, K]."""
+        cosines = F.linear(
+            F.normalize(x, dim=-1), F.normalize(self.weight, dim=-1))
+        return self.scale * cosines + self.bias
+
+
+@MODELS.register_module()
+class OnlineActionHead(BaseModule):
+    """Scores each step of a stream; also its verb and noun, if it has them.
+
+    `TeSTra <https://arxiv.org/abs/2209.09236>`_, as released: a linear layer
+    for each, with a dropout of its own in front. Class 0 is the background,
+    and the classes include it.
+
+    Args:
+        num_classes: Actions K.
+        in_channels: Channels C of the features.
+        num_verbs: Verbs, or None for no such scores.
+        num_nouns: Nouns, likewise.
+        dropout_ratio: Dropout of the features.
+        cosine: Classify by cosines, times 20, instead of products.
+        loss_cls: Loss of the actions.
+        loss_verb: Loss of the verbs. Defaults to that of the actions.
+        loss_noun: Loss of the nouns. Defaults to that of the actions.
+        score: What :meth:`predict` gives: 'prob', the softmax over all
+            classes (THUMOS'14, TVSeries), or 'logit' (EPIC-Kitchens-100).
+        init_cfg: Of ``BaseModule``.
+    """
+
+    def __init__(self,
+                 num_classes: int,
+                 in_channels: int = 1024,
+                 num_verbs: int | None = None,
+                 num_nouns: int | None = None,
+                 dropout_ratio: float = 0.,
+                 cosine: bool = False,
+                 loss_cls: dict = dict(type='MultiClassCrossEntropyLoss'),
+                 loss_verb: dict | None = None,
+                 loss_noun: dict | None = None,
+                 score: str = 'prob',
+                 init_cfg: dict | None = None) -> None:
+        super().__init__(init_cfg=init_cfg)
+        if score not in ('prob', 'logit'):
+            raise ValueError(f"score must be 'prob' or 'logit', got {score!r}")
+        self.num_classes = num_classes
+        self.in_channels = in_channels
+        self.score = score
+        self.dropout = nn.Dropout(dropout_ratio)
+        linear = CosineLinear if cosine else Linear
+        self.fc_cls = linear(in_channels, num_classes)
+        self.loss_action = MODELS.build(loss_cls)
+        for name, classes, loss in (('verb', num_verbs, loss_verb),
+                                    ('noun', num_nouns, loss_noun)):
+            if classes is not None:
+                setattr(self, f'fc_{name}', linear(in_channels, classes))
+                setattr(self, f'loss_{name}', MODELS.build(loss or loss_cls))
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """Features [*, C] to logits: action [*, K], and verb and noun."""
+        logits = dict(action=self.fc_cls(self.dropout(x)))
+        for name in 'verb', 'noun':
+            if hasattr(self, f'fc_{name}'):
+                logits[name] = getattr(self, f'fc_{name}')(self.dropout(x))
+        return logits
+
+    def loss(self, x: Tensor,
+             data_samples: Sequence[BaseDataElement]) -> dict[str, Tensor]:
+        """The losses of features [B, L+A, C].
+
+        Args:
+            x: Features.
+            data_samples: With ``gt_action``, and ``gt_verb`` and ``gt_noun``
+                where there are such scores, each [L+A] class ids or
+                [L+A, classes] targets.
+
+        Returns:
+            ``loss_action``, and ``loss_verb`` and ``loss_noun``: scalars.
+
+        Raises:
+            ValueError: If a sample lacks targets.
+        """
+        losses = {}
+        for name, logits in self(x).items():
+            if not all(f'gt_{name}' in sample for sample in data_samples):
+                raise ValueError(
+                    f'the head scores {name}s, but a sample has no gt_{name}; '
+                    'set the targets of the dataset or the classes of the '
+                    'head')
+            targets = torch.stack([
+                torch.as_tensor(sample.get(f'gt_{name}'))
+                for sample in data_samples
+            ]).to(logits.device)
+            losses[f'loss_{name}'] = getattr(self, f'loss_{name}')(logits,
+                                                                   targets)
+        return losses
+
+    def predict(self, x: Tensor) -> dict[str, Tensor]:
+        """Features [*, C] to scores: action [*, K], and verb and noun."""
+        scores = {name: y.float() for name, y in self(x).items()}
+        if self.score == 'prob':
+            scores = {name: y.softmax(dim=-1) for name, y in scores.items()}
+        return scores

@@ -1,0 +1,104 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import torch
+from mmaction.models.heads import BaseHead
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+
+@MODELS.register_module()
+class ViViTHead(BaseHead):
+    """Head of ViViT: a linear classifier, which starts at zero.
+
+    `ViViT: A Video Vision Transformer <https://arxiv.org/abs/2103.15691>`_.
+
+    Args:
+        num_classes: Classes K.
+        in_channels: Channels of the backbone's features.
+        dropout_ratio: Dropout of the features.
+        average_clips: How the views of a video are averaged: 'score' (the
+            logits, as the released code does), 'prob' or None.
+        init_std: Standard deviation of the initialisation; 0 as released.
+            From 0 the backbone does not learn in the first step.
+        **kwargs: Of mmaction2's ``BaseHead``.
+    """
+
+    def __init__(self,
+                 num_classes: int,
+                 in_channels: int = 768,
+                 dropout_ratio: float = 0.,
+                 average_clips: str | None = 'score',
+                 init_std: float = 0.,
+                 **kwargs) -> None:
+        super().__init__(
+            num_classes, in_channels, average_clips=average_clips, **kwargs)
+        self.init_std = init_std
+        self.dropout = nn.Dropout(dropout_ratio)
+        self.fc_cls = nn.Linear(in_channels, num_classes)
+
+    def init_weights(self) -> None:
+        nn.init.normal_(self.fc_cls.weight, std=self.init_std)
+        nn.init.zeros_(self.fc_cls.bias)
+
+    def forward(self, x: Tensor, **kwargs) -> Tensor:
+        """Features [B, C] to logits [B, num_classes]."""
+        return self.fc_cls(self.dropout(x))
+
+
+@MODELS.register_module()
+class VerbNounHead(ViViTHead):
+    """Head for EPIC-Kitchens: nouns and verbs from one linear layer.
+
+    The first logits are the nouns', the others the verbs', and the loss is
+    the mean of the two, as in the released code. A label has a one for the
+    noun and a one for the verb (``multi_class`` of the dataset), or shares of
+    them after blending.
+
+    Args:
+        num_nouns: Noun classes.
+        num_verbs: Verb classes.
+        **kwargs: See :class:`ViViTHead`; ``num_classes``, if given, must be
+            the sum of both.
+    """
+
+    def __init__(self,
+                 num_nouns: int = 300,
+                 num_verbs: int = 97,
+                 num_classes: int | None = None,
+                 **kwargs) -> None:
+        if num_classes not in (None, num_nouns + num_verbs):
+            raise ValueError(f'num_classes must be num_nouns + num_verbs = '
+                             f'{num_nouns + num_verbs}, got {num_classes}')
+        super().__init__(num_nouns + num_verbs, **kwargs)
+        self.splits = dict(noun=num_nouns, verb=num_verbs)
+
+    def loss_by_feat(self, cls_scores: Tensor, data_samples: list) -> dict:
+        """Logits [B, num_classes] to losses and accuracies by name."""
+        labels = torch.stack([x.gt_label for x in data_samples])
+        if labels.shape != cls_scores.shape:
+            raise ValueError(
+                f'labels must be {tuple(cls_scores.shape)}, a one for the '
+                'noun and a one for the verb (multi_class=True of the '
+                f'dataset), got {tuple(labels.shape)}')
+        losses = {}
+        for name, score, label in self.split(cls_scores,
+                                             labels.to(cls_scores)):
+            hit = score.argmax(-1) == label.argmax(-1)
+            losses[f'{name}_top1_acc'] = hit.float().mean()
+            label = (1 - self.label_smooth_eps) * label + (
+                self.label_smooth_eps / label.shape[-1])
+            losses[f'loss_{name}'] = self.loss_cls(score, label) / 2
+        return losses
+
+    def average_clip(self, cls_scores: Tensor, num_segs: int = 1) -> Tensor:
+        """[B * num_segs, num_classes] to [B, num_classes]."""
+        if self.average_clips != 'prob':
+            return super().average_clip(cls_scores, num_segs)
+        return torch.cat([
+            super(VerbNounHead, self).average_clip(score, num_segs)
+            for _, score in self.split(cls_scores)
+        ], dim=-1)
+
+    def split(self, *tensors: Tensor) -> list[tuple]:
+        """('noun', [*, num_nouns] ...), ('verb', [*, num_verbs] ...)."""
+        parts = (t.split(tuple(self.splits.values()), -1) for t in tensors)
+        return list(zip(self.splits, *parts))

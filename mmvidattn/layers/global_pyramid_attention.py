@@ -1,0 +1,157 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..ops import softmax_attention
+from .chunks import in_chunks
+from .linear import Linear
+from .patch_conv import PatchConv3d
+
+Size = tuple[int, int, int]
+
+POOLINGS = ('dwconv', 'conv', 'avg')
+# Side of the first of the two steps of a coarse level.
+COARSE_STEP = 7
+
+
+class AveragePool3d(nn.Module):
+    """Means of blocks of tokens; incomplete blocks of what they have.
+
+    Args:
+        kernel_size: Frames, rows and columns of a block.
+    """
+
+    def __init__(self, kernel_size: Size) -> None:
+        super().__init__()
+        self.kernel_size = tuple(kernel_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, H, W, C] to [B, T', H', W', C]."""
+        kernel_size = tuple(map(min, self.kernel_size, x.shape[1:4]))
+        return F.avg_pool3d(
+            x.movedim(-1, 1),
+            kernel_size,
+            ceil_mode=True,
+            count_include_pad=False).movedim(1, -1)
+
+
+class CoarseLevel(nn.Module):
+    """A level of the pyramid in two steps, BatchNorm and ReLU between them.
+
+    Blocks that are incomplete are left out, as released.
+
+    Args:
+        embed_dims: Channels C.
+        kernel_size: Frames, rows and columns of a block of both steps
+            together, no less than 7 rows and columns.
+        by_channel: Whether the convolutions are depth-wise.
+    """
+
+    def __init__(self, embed_dims: int, kernel_size: Size,
+                 by_channel: bool) -> None:
+        super().__init__()
+        t, h, w = kernel_size
+        first = (1, COARSE_STEP, COARSE_STEP)
+        second = (t, h // COARSE_STEP, w // COARSE_STEP)
+        self.conv1, self.conv2 = (
+            PatchConv3d(embed_dims, embed_dims, size, by_channel,
+                        keep_rest=False) for size in (first, second))
+        self.norm = nn.BatchNorm3d(embed_dims)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, H, W, C] to [B, T', H', W', C]."""
+        x = self.norm(self.conv1(x).movedim(-1, 1)).movedim(1, -1)
+        return self.conv2(F.relu(x))
+
+
+class GlobalPyramid(nn.Module):
+    """Priors of a clip at several scales, from which keys and values come.
+
+    `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.2.
+
+    Differs from the paper, and is as released: the finest level is one
+    convolution, coarser ones are two, in space and then in both, with
+    BatchNorm and ReLU between them (the paper factorises all, in time and
+    space); a LayerNorm follows. Differs from the released code: incomplete
+    blocks of the finest level are filled with zeros (the released code does
+    not see them).
+
+    Args:
+        embed_dims: Channels C.
+        kernels: Block (frames, rows, columns) of each level, the finest
+            first. Without any, the tokens themselves are the priors.
+        pooling: How a block becomes a prior: 'dwconv' (a depth-wise
+            convolution), 'conv' (a full one) or 'avg' (the mean).
+    """
+
+    def __init__(self,
+                 embed_dims: int,
+                 kernels: Sequence[Size],
+                 pooling: str = 'dwconv') -> None:
+        super().__init__()
+        if pooling not in POOLINGS:
+            raise ValueError(
+                f'pooling must be one of {POOLINGS}, got {pooling!r}')
+        self.levels = nn.ModuleList()
+        for i, kernel in enumerate(kernels):
+            if pooling == 'avg':
+                level = AveragePool3d(kernel)
+            elif i and min(kernel[1:]) >= COARSE_STEP:
+                level = CoarseLevel(embed_dims, kernel, pooling == 'dwconv')
+            else:
+                level = PatchConv3d(embed_dims, embed_dims, kernel,
+                                    pooling == 'dwconv')
+            self.levels.append(level)
+        self.norm = nn.LayerNorm(embed_dims) if kernels else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens [B, T, H, W, C] to priors [B, S, C]."""
+        if self.norm is None:
+            return x.flatten(1, 3)
+        priors = [level(x).flatten(1, 3) for level in self.levels]
+        return self.norm(torch.cat(priors, dim=1))
+
+
+class GlobalPyramidAttention(nn.Module):
+    """Softmax attention of all tokens to the priors of a pyramid (GP-MSA).
+
+    `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.2.
+
+    Args:
+        embed_dims: Channels C.
+        num_heads: Heads G.
+        kernels: See :class:`GlobalPyramid`.
+        pooling: Likewise.
+        qkv_bias: Whether the projections to Q and to K, V have a bias.
+    """
+
+    def __init__(self,
+                 embed_dims: int,
+                 num_heads: int,
+                 kernels: Sequence[Size],
+                 pooling: str = 'dwconv',
+                 qkv_bias: bool = True) -> None:
+        super().__init__()
+        if embed_dims % num_heads:
+            raise ValueError(f'embed_dims={embed_dims} is not divisible by '
+                             f'num_heads={num_heads}')
+        self.num_heads = num_heads
+        self.pyramid = GlobalPyramid(embed_dims, kernels, pooling)
+        self.q = Linear(embed_dims, embed_dims, bias=qkv_bias)
+        self.kv = Linear(embed_dims, 2 * embed_dims, bias=qkv_bias)
+        self.proj = Linear(embed_dims, embed_dims)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, H, W, C] to the same shape."""
+        kv = self.kv(self.pyramid(x)).unflatten(-1, (2, self.num_heads, -1))
+        k, v = kv.unbind(-3)
+
+        def attend(x: Tensor) -> Tensor:
+            q = self.q(x.flatten(1, 3)).unflatten(-1, (self.num_heads, -1))
+            y = softmax_attention(q, k, v)
+            return self.proj(y.flatten(-2)).view(x.shape)
+
+        return in_chunks(attend, (x, ), dim=1, width=self.q.out_features)

@@ -1,0 +1,88 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import torch
+from torch import Tensor, nn
+
+from ..ops import softmax_attention
+from ..ops.window import fit_window, window_merge, window_partition
+from .chunks import in_chunks
+from .linear import Linear
+
+Size = tuple[int, int, int]
+
+
+class LocalWindowAttention(nn.Module):
+    """Softmax attention within windows that do not overlap (LW-MSA).
+
+    `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.1.
+
+    Differs from the released code: grids that the window does not divide are
+    filled up, and nothing attends to the filling; the released code fails.
+
+    Args:
+        embed_dims: Channels C.
+        num_heads: Heads G.
+        window_size: Frames, rows and columns (t, h, w) of a window.
+        qkv_bias: Whether the projection to Q, K, V has a bias.
+        with_relative_bias: Add to each score a learned number of the head
+            and of the distance of the two tokens, as Video Swin does.
+    """
+
+    def __init__(self,
+                 embed_dims: int,
+                 num_heads: int,
+                 window_size: Size,
+                 qkv_bias: bool = True,
+                 with_relative_bias: bool = False) -> None:
+        super().__init__()
+        if embed_dims % num_heads:
+            raise ValueError(f'embed_dims={embed_dims} is not divisible by '
+                             f'num_heads={num_heads}')
+        if len(window_size) != 3 or min(window_size) < 1:
+            raise ValueError('window_size must be three positive numbers, '
+                             f'got {tuple(window_size)}')
+        self.num_heads = num_heads
+        self.window_size = tuple(window_size)
+        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.proj = Linear(embed_dims, embed_dims)
+        self.relative_bias = None
+        if with_relative_bias:
+            self.relative_bias = nn.Parameter(
+                torch.zeros(*(2 * n - 1 for n in self.window_size),
+                            num_heads))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, H, W, C] to the same shape."""
+        grid_shape = x.shape[1:4]
+        window_size = fit_window(self.window_size, grid_shape)
+        bias = self._bias(window_size)
+        windows, mask = window_partition(x, window_size)
+
+        def attend(windows: Tensor, mask: Tensor | None = None) -> Tensor:
+            qkv = self.qkv(windows).unflatten(-1, (3, self.num_heads, -1))
+            q, k, v = qkv.unbind(-3)
+            y = softmax_attention(q, k, v, key_mask=mask, bias=bias)
+            return self.proj(y.flatten(-2))
+
+        inputs = (windows, )
+        if mask is not None:
+            inputs += (mask.expand(len(x), -1, -1), )
+        y = in_chunks(attend, inputs, dim=1, width=self.qkv.out_features)
+        return window_merge(y, window_size, grid_shape)
+
+    def _bias(self, window_size: Size) -> Tensor | None:
+        """Bias of each pair of a window's tokens, [G, N, N]."""
+        if self.relative_bias is None:
+            return None
+        device = self.relative_bias.device
+        index = []
+        for axis, (n, size) in enumerate(zip(window_size, self.window_size)):
+            i = torch.arange(n, device=device)
+            # One axis for the queries, one for the keys.
+            shape = [1] * 6
+            shape[axis] = shape[axis + 3] = n
+            index.append((i[:, None] - i + size - 1).view(shape))
+        bias = self.relative_bias[tuple(index)]
+        return bias.flatten(3, 5).flatten(0, 2).permute(2, 0, 1)
+
+    def extra_repr(self) -> str:
+        return f'window_size={self.window_size}'

@@ -1,0 +1,84 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import torch
+from torch import Tensor, nn
+
+INFLATIONS = ('central', 'average')
+
+
+def inflate_kernel(kernel: Tensor, num_frames: int, mode: str) -> Tensor:
+    """Spread the patch kernel of an image model over the frames of a tubelet.
+
+    Args:
+        kernel: [D, C, P, P].
+        num_frames: Frames t of a tubelet.
+        mode: 'central' puts it on frame ``t // 2`` and zeros elsewhere, so
+            that a tubelet starts as the patch of one frame; 'average' puts a
+            t-th of it on each frame (filter inflation).
+
+    Returns:
+        [D, C, t, P, P].
+    """
+    if mode not in INFLATIONS:
+        raise ValueError(f'mode must be one of {INFLATIONS}, got {mode!r}')
+    out = kernel.unsqueeze(2).repeat(1, 1, num_frames, 1, 1)
+    if mode == 'average':
+        return out / num_frames
+    central = torch.arange(num_frames, device=out.device) == num_frames // 2
+    return out * central.view(-1, 1, 1).to(out)
+
+
+class TubeletEmbed(nn.Module):
+    """Clips to tokens, one for each tubelet: a convolution without overlap.
+
+    Two embeddings of ViViT (Sec. 3.2): tubelets of ``tubelet_frames`` frames,
+    or, with ``sampled_frames``, patches of some frames, evenly spaced.
+
+    Args:
+        in_channels: Channels of a frame.
+        embed_dims: Channels D of a token.
+        tubelet_frames: Frames t of a tubelet.
+        patch_size: Height and width of a tubelet.
+        sampled_frames: Take n of the T frames, those nearest to
+            ``i T / (n + 1)``, i = 1 ... n, and patches of these; None for
+            tubelets of all frames.
+    """
+
+    def __init__(self, in_channels: int, embed_dims: int, tubelet_frames: int,
+                 patch_size: int, sampled_frames: int | None = None) -> None:
+        super().__init__()
+        if sampled_frames is not None and tubelet_frames != 1:
+            raise ValueError('sampled_frames needs tubelet_frames=1, got '
+                             f'{sampled_frames} with {tubelet_frames}')
+        self.sampled_frames = sampled_frames
+        size = tubelet_frames, patch_size, patch_size
+        self.projection = nn.Conv3d(in_channels, embed_dims, size, size)
+
+    def grid_of(self, num_frames: int,
+                img_size: int | tuple[int, int]) -> tuple[int, int, int]:
+        """Tokens along time, rows and columns of clips of this size.
+
+        Raises:
+            ValueError: If it is no multiple of the tubelets', or there are
+                fewer frames than to be sampled.
+        """
+        frames, *patch = self.projection.kernel_size
+        sides = (img_size, ) * 2 if isinstance(img_size, int) else img_size
+        if any(side < patch[0] or side % patch[0] for side in sides):
+            raise ValueError(f'img_size must be a multiple of patch_size='
+                             f'{patch[0]}, got {img_size}')
+        if num_frames < frames or num_frames % frames:
+            raise ValueError(f'num_frames must be a multiple of tubelet_frames'
+                             f'={frames}, got {num_frames}')
+        if not 0 < (self.sampled_frames or num_frames) <= num_frames:
+            raise ValueError(f'sampled_frames must be 1 to num_frames='
+                             f'{num_frames}, got {self.sampled_frames}')
+        return (self.sampled_frames or num_frames // frames,
+                *(side // patch[0] for side in sides))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, C, T, H, W] to [B, T', H', W', D]."""
+        n, T = self.sampled_frames, x.shape[2]
+        if n is not None and n < T:
+            # Halves are rounded to even, as the released code rounds them.
+            x = x[:, :, [round(i * T / (n + 1)) for i in range(1, n + 1)]]
+        return self.projection(x).permute(0, 2, 3, 4, 1).contiguous()

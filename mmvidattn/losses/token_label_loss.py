@@ -1,0 +1,68 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Token labelling: a teacher's opinion of every token."""
+import torch.nn.functional as F
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+
+def soft_token_labels(logits: Tensor, topk: int = 5) -> Tensor:
+    """What a teacher says of tokens, as distributions.
+
+    As DualFormer's authors released it: the logits outside the best
+    ``topk`` become zero, not minus infinity, so that the other classes keep
+    some mass, and the more the lower the best ones are. All that equal the
+    k-th stay.
+
+    Args:
+        logits: The teacher's, [*, K].
+        topk: How many classes stay; all, if there are no more.
+
+    Returns:
+        [*, K] in float32 or wider, with the sum 1.
+
+    Raises:
+        ValueError: If ``topk`` is less than 1.
+    """
+    if topk < 1:
+        raise ValueError(f'topk must be at least 1, got {topk}')
+    last = logits.topk(min(topk, logits.shape[-1])).values[..., -1:]
+    return zero_filled_softmax(logits.masked_fill(logits < last, 0))
+
+
+def zero_filled_softmax(logits: Tensor) -> Tensor:
+    """Softmax, [*, K] to [*, K], in float32 at least."""
+    if logits.dtype.itemsize < 4:
+        logits = logits.float()
+    return logits.softmax(-1)
+
+
+@MODELS.register_module()
+class TokenLabelLoss(nn.Module):
+    """Cross-entropy of token scores and soft labels, the mean of all tokens.
+
+    Args:
+        loss_weight: Factor of the loss.
+    """
+
+    def __init__(self, loss_weight: float = 1.) -> None:
+        super().__init__()
+        self.loss_weight = loss_weight
+
+    def forward(self, token_scores: Tensor, token_labels: Tensor) -> Tensor:
+        """Args:
+            token_scores: Logits, [*, K].
+            token_labels: Distributions, [*, K].
+
+        Raises:
+            ValueError: If the shapes differ.
+        """
+        if token_scores.shape != token_labels.shape:
+            raise ValueError(
+                'token_scores and token_labels must have the same shape, got '
+                f'{tuple(token_scores.shape)} and '
+                f'{tuple(token_labels.shape)}')
+        if token_scores.dtype.itemsize < 4:
+            token_scores = token_scores.float()
+        log_scores = F.log_softmax(token_scores, dim=-1)
+        loss = -(token_labels * log_scores).sum(-1).mean()
+        return self.loss_weight * loss

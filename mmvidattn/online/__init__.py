@@ -1,0 +1,7 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Online action detection: models that read streams of features."""
+from .dense import dense_features
+from .feature_stream_preprocessor import FeatureStreamPreprocessor
+from .testra import TeSTra
+
+__all__ = ['FeatureStreamPreprocessor', 'TeSTra', 'dense_features']

@@ -1,0 +1,30 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+
+class FeatureProjection(nn.Module):
+    """Features of all modalities, side by side, through a layer with ReLU.
+
+    Args:
+        in_channels: Channels of each modality, in their order.
+        embed_dims: Channels C of a token.
+        drop_rate: Dropout of the features.
+    """
+
+    def __init__(self,
+                 in_channels: Mapping[str, int],
+                 embed_dims: int,
+                 drop_rate: float = 0.) -> None:
+        super().__init__()
+        self.in_channels = dict(in_channels)
+        self.drop = nn.Dropout(drop_rate)
+        self.projection = nn.Linear(
+            sum(self.in_channels.values()), embed_dims)
+
+    def forward(self, features: Mapping[str, Tensor]) -> Tensor:
+        """Modalities [*, T, channels] to tokens [*, T, C]."""
+        x = torch.cat([features[name] for name in self.in_channels], dim=-1)
+        return self.projection(self.drop(x)).relu()

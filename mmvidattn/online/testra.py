@@ -1,0 +1,247 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Mapping, Sequence
+
+import torch
+from mmaction.registry import MODELS
+from mmengine.model import BaseModule
+from torch import Tensor, nn
+
+from .decoder import OnlineDecoder
+from .encoder import MemoryEncoder
+from .feature_projection import FeatureProjection
+from .position import sinusoidal_positions
+
+# Where the work memory joins the long one, by its name and the paper's in
+# Table 6b.
+FUSIONS = dict(
+    compressed='@ comp. mem.', long='@ long mem.', none='no fuse')
+
+
+@MODELS.register_module()
+class TeSTra(BaseModule):
+    """Temporal smoothing transformer: features of a stream to features.
+
+    `Real-time Online Video Detection with Temporal Smoothing Transformers
+    <https://arxiv.org/abs/2209.09236>`_. Learned queries compress a long
+    memory, in which a sample counts less as it ages; a causal decoder reads
+    the latest frames, the work memory, with the compressed one, and tokens
+    that stand for what has not happened yet. This is the windowed
+    computation: long and work memory in, all steps of the work memory out.
+
+    `LSTR <https://arxiv.org/abs/2107.03377>`_ is this model with
+    ``decay=1, fusion='none', long_memory_pos_embed=True``.
+
+    Differs from the paper: the decay is in samples and is not scaled
+    (:func:`mmvidattn.ops.temporal_smoothing_attention`), as released.
+
+    Args:
+        in_channels: Channels of each modality; they are put side by side in
+            this order.
+        embed_dims: Channels C.
+        num_heads: Heads G.
+        ffn_dims: Hidden channels of the blocks' two layers.
+        long_memory_length: Samples N of the long memory; 0 for none.
+        work_memory_length: Samples L of the work memory.
+        num_anticipation_tokens: Steps A that are anticipated.
+        encoder: Of each stage ``dict(num_queries=..., num_layers=...)``.
+        num_layers: Blocks of the decoder.
+        decay: Weight of a long memory's sample relative to the next newer
+            one: 1 for the box kernel, less for the Laplace kernel.
+        fusion: Where the work memory joins the long one: 'compressed', beside
+            what the encoder makes (the paper's choice), 'long', behind what
+            it reads, or 'none'.
+        long_memory_pos_embed: Add positions to the long memory, as LSTR does.
+        work_memory_pos_embed: Add positions to the work memory. The tokens of
+            anticipation always have theirs.
+        drop_rate: Dropout within the blocks and of what positions were
+            added to.
+        feature_drop_rate: Dropout of the features.
+        act: 'relu' or 'gelu'.
+        init_cfg: Of ``BaseModule``.
+    """
+
+    def __init__(self,
+                 in_channels: Mapping[str, int],
+                 embed_dims: int = 1024,
+                 num_heads: int = 16,
+                 ffn_dims: int = 1024,
+                 long_memory_length: int = 512,
+                 work_memory_length: int = 32,
+                 num_anticipation_tokens: int = 0,
+                 encoder: Sequence[dict[str, int]] = (
+                     dict(num_queries=16, num_layers=1),
+                     dict(num_queries=32, num_layers=2)),
+                 num_layers: int = 2,
+                 decay: float = 1.,
+                 fusion: str = 'compressed',
+                 long_memory_pos_embed: bool = False,
+                 work_memory_pos_embed: bool = True,
+                 drop_rate: float = 0.2,
+                 feature_drop_rate: float = 0.,
+                 act: str = 'relu',
+                 init_cfg: dict | None = None) -> None:
+        super().__init__(init_cfg=init_cfg)
+        if fusion not in FUSIONS:
+            raise ValueError(f'fusion must be one of {", ".join(FUSIONS)}, '
+                             f'got {fusion!r}')
+        for name, value, least in (
+            ('long_memory_length', long_memory_length, 0),
+            ('work_memory_length', work_memory_length, 1),
+            ('num_anticipation_tokens', num_anticipation_tokens, 0)):
+            if value < least:
+                raise ValueError(f'{name} must be at least {least}, got '
+                                 f'{value}')
+        self.in_channels = dict(in_channels)
+        self.embed_dims = embed_dims
+        self.long_memory_length = long_memory_length
+        self.work_memory_length = work_memory_length
+        self.num_anticipation_tokens = num_anticipation_tokens
+        self.fusion = fusion
+        self.long_memory_pos_embed = long_memory_pos_embed
+        self.work_memory_pos_embed = work_memory_pos_embed
+        kwargs = dict(
+            num_heads=num_heads,
+            ffn_dims=ffn_dims,
+            drop_rate=drop_rate,
+            act=act)
+
+        self.work_projection = FeatureProjection(in_channels, embed_dims,
+                                                 feature_drop_rate)
+        self.encoder = None
+        if long_memory_length:
+            self.long_projection = FeatureProjection(in_channels, embed_dims,
+                                                     feature_drop_rate)
+            self.encoder = MemoryEncoder(encoder, embed_dims, decay, **kwargs)
+        self.decoder = OnlineDecoder(
+            num_layers,
+            embed_dims,
+            with_long_memory=bool(long_memory_length),
+            with_work_memory=fusion == 'compressed',
+            **kwargs)
+        self.anticipation_tokens = None
+        if num_anticipation_tokens:
+            self.anticipation_tokens = nn.Parameter(
+                torch.randn(num_anticipation_tokens, embed_dims))
+        self.pos_drop = nn.Dropout(drop_rate)
+        # Computed, not learned: no checkpoint needs to have them.
+        self.register_buffer(
+            'positions',
+            sinusoidal_positions(
+                long_memory_length + work_memory_length +
+                num_anticipation_tokens, embed_dims),
+            persistent=False)
+
+    def long_positions(self) -> Tensor | None:
+        """What is added to the tokens of the long memory, [N (+ L), C]."""
+        if not self.long_memory_pos_embed:
+            return None
+        length = self.long_memory_length
+        if self.fusion == 'long':
+            length += self.work_memory_length
+        return self.positions[:length]
+
+    def work_positions(self) -> Tensor:
+        """Positions of the work memory and the tokens behind it, [L+A, C]."""
+        start = self.long_memory_length if self.long_memory_pos_embed else 0
+        length = self.work_memory_length + self.num_anticipation_tokens
+        return self.positions[start:start + length]
+
+    def work_tokens(self, work: Tensor) -> Tensor:
+        """The decoder's tokens.
+
+        Args:
+            work: The work memory, projected, [B, L, C]. At the start of a
+                stream there may be fewer than L.
+
+        Returns:
+            [B, L + A, C]: with positions, and the tokens of anticipation.
+        """
+        length = work.shape[1]
+        positions = self.work_positions()
+        if self.work_memory_pos_embed:
+            work = self.pos_drop(work + positions[:length])
+        if self.anticipation_tokens is None:
+            return work
+        positions = positions[length:length + self.num_anticipation_tokens]
+        tokens = self.pos_drop(
+            (self.anticipation_tokens + positions).expand(len(work), -1, -1))
+        return torch.cat([work, tokens], dim=1)
+
+    def compress(self,
+                 features: Mapping[str, Tensor],
+                 padding_mask: Tensor | None = None) -> Tensor | None:
+        """The long memory in few tokens.
+
+        Args:
+            features: Of each modality, [B, N+L, channels].
+            padding_mask: Bool, [B, N], True where the memory is padded.
+
+        Returns:
+            [B, M, C], or None without a long memory.
+        """
+        if self.encoder is None:
+            return None
+        num_work = 0 if self.fusion == 'long' else self.work_memory_length
+        x = self.long_projection({
+            name: x[:, :x.shape[1] - num_work]
+            for name, x in features.items()
+        })
+        positions = self.long_positions()
+        if positions is not None:
+            x = self.pos_drop(x + positions)
+        key_mask = None
+        if padding_mask is not None:
+            key_mask = nn.functional.pad(
+                ~padding_mask,
+                (0, x.shape[1] - self.long_memory_length),
+                value=True)
+        return self.encoder(self.encoder.keys_values(x), key_mask)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Windows of a stream to features of its steps.
+
+        Args:
+            inputs: ``{modality: features}``, each [B, N+L, channels]: the long
+                memory, oldest first, then the work memory. And optionally
+                ``padding_mask``: bool, [B, N], True where the long memory is
+                padded.
+
+        Returns:
+            [B, L + A, C]: of the steps of the work memory, then of those that
+            are anticipated.
+
+        Raises:
+            ValueError: If a modality is missing or has another shape.
+        """
+        features, padding_mask = self._check(inputs)
+        memory = self.compress(features, padding_mask)
+        work = self.work_projection({
+            name: x[:, self.long_memory_length:]
+            for name, x in features.items()
+        })
+        return self.decoder(self.work_tokens(work), memory)
+
+    def _check(
+        self, inputs: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        length = self.long_memory_length + self.work_memory_length
+        batch = None
+        for name, channels in self.in_channels.items():
+            x = inputs.get(name)
+            got = 'nothing' if x is None else tuple(x.shape)
+            batch = x.shape[0] if batch is None and x is not None else batch
+            if got != (batch, length, channels):
+                raise ValueError(
+                    f'inputs[{name!r}] must be [B, N+L, channels] = [{batch}, '
+                    f'{self.long_memory_length}+{self.work_memory_length}, '
+                    f'{channels}], got {got}')
+        mask = inputs.get('padding_mask')
+        wanted = batch, self.long_memory_length
+        if mask is not None and (mask.dtype != torch.bool
+                                 or tuple(mask.shape) != wanted):
+            raise ValueError(
+                f"inputs['padding_mask'] must be bool, [B, N] = {wanted}, got "
+                f'{mask.dtype} {tuple(mask.shape)}')
+        if not self.long_memory_length:
+            mask = None
+        return {name: inputs[name] for name in self.in_channels}, mask

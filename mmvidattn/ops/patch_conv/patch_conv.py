@@ -1,0 +1,87 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Convolutions whose stride is their kernel: patches do not overlap."""
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..linear import linear
+from .naive import naive_patch_conv
+
+Size = tuple[int, int, int]
+
+
+def fit_patches(x: Tensor, kernel: Size, keep_rest: bool = True) -> Tensor:
+    """Make a grid of tokens one of whole patches.
+
+    Args:
+        x: Tokens, [B, T, H, W, C].
+        kernel: Frames, rows and columns of a patch.
+        keep_rest: Whether an incomplete patch at the far end of an axis is
+            filled with zeros. Otherwise it is left out, as a convolution
+            does, unless there is no other.
+
+    Returns:
+        [B, T', H', W', C].
+    """
+    pad = []
+    for axis, size in enumerate(kernel, 1):
+        extra = -x.shape[axis] % size
+        if extra and not keep_rest and x.shape[axis] > size:
+            x = x.narrow(axis, 0, x.shape[axis] + extra - size)
+            extra = 0
+        pad = [0, extra, *pad]
+    return F.pad(x, (0, 0, *pad)) if any(pad) else x
+
+
+def patch_conv(x: Tensor,
+               weight: Tensor,
+               bias: Tensor | None = None) -> Tensor:
+    """Convolve a grid of tokens with stride = kernel, densely or by channel.
+
+    On a CPU patches are read as they lie in memory and multiplied: oneDNN,
+    which torch would call, has no fast convolution of volumes by channel.
+
+    Args:
+        x: Tokens, [B, T, H, W, C].
+        weight: [K, C, kt, kh, kw], or [C, 1, kt, kh, kw] by channel.
+        bias: [K] or None.
+
+    Returns:
+        [B, T // kt, H // kh, W // kw, K]; what is left over at the far ends
+        is not used.
+
+    Raises:
+        ValueError: If the grid is smaller than the kernel or the channels
+            differ.
+    """
+    C, kernel = x.shape[-1], tuple(weight.shape[2:])
+    by_channel = weight.shape[:2] == (C, 1) and C > 1
+    if x.dim() != 5 or not by_channel and weight.shape[1] != C or any(
+            n < k for n, k in zip(x.shape[1:4], kernel)):
+        raise ValueError(
+            'patch_conv takes tokens [B, T, H, W, C] and a kernel '
+            '[K, C, kt, kh, kw] or [C, 1, kt, kh, kw] no larger than the '
+            f'grid, got {tuple(x.shape)} and {tuple(weight.shape)}')
+    if not _by_hand(x):
+        return naive_patch_conv(x, weight, bias)
+    t, h, w = kernel
+    x = fit_patches(x, kernel, keep_rest=False)
+    x = x.unflatten(3, (-1, w)).unflatten(2, (-1, h)).unflatten(1, (-1, t))
+    if by_channel:
+        # [t, 1, h, 1, w, C]
+        weight = weight[:, 0].permute(1, 2, 3, 0)[:, None, :, None]
+        y = (x * weight).sum((2, 4, 6))
+        return y if bias is None else y + bias
+    if x.stride(-1) == 1:
+        x = x.permute(0, 1, 3, 5, 2, 4, 6, 7)
+        weight = weight.permute(0, 2, 3, 4, 1)
+    else:
+        # Clips, [B, C, T, H, W] in memory: copy along their rows.
+        x = x.permute(0, 1, 3, 5, 7, 2, 4, 6)
+    return linear(x.flatten(4), weight.flatten(1), bias)
+
+
+def _by_hand(x: Tensor) -> bool:
+    return (x.device.type == 'cpu' and not torch.compiler.is_compiling()
+            and not torch.jit.is_tracing()
+            and not torch.onnx.is_in_onnx_export())

@@ -1,0 +1,6 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Whole models: what a config's ``model`` names."""
+from .online_action_detector import OnlineActionDetector
+from .token_label_recognizer3d import TokenLabelRecognizer3D
+
+__all__ = ['OnlineActionDetector', 'TokenLabelRecognizer3D']

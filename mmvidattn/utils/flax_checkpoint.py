@@ -1,0 +1,151 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Checkpoints of flax, read without flax, and without running code.
+
+A file of ``flax.training.checkpoints`` is a msgpack map of maps. Arrays are
+extensions of their own: a msgpack list of shape, type and bytes.
+https://github.com/msgpack/msgpack/blob/master/spec.md,
+https://flax.readthedocs.io/en/latest/api_reference/flax.serialization.html
+"""
+import struct
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+DTYPES = {
+    name: getattr(torch, name)
+    for name in ('bool', 'uint8', 'int8', 'int16', 'int32', 'int64',
+                 'float16', 'bfloat16', 'float32', 'float64')
+}
+# Codes of flax's extensions: an array, and a number of numpy.
+ARRAY, NUMBER = 1, 3
+CHUNKED = '__msgpack_chunked_array__'
+MAX_DEPTH = 64
+_NUMBERS = dict(
+    zip(range(0xca, 0xd4), ('>f', '>d', '>B', '>H', '>I', '>Q', '>b', '>h',
+                            '>i', '>q')))
+_CONSTANTS = {0xc0: None, 0xc2: False, 0xc3: True}
+
+
+class _Reader:
+    """Reads msgpack from bytes, to plain types and tensors."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.position = 0
+
+    def take(self, size: int) -> memoryview:
+        start, self.position = self.position, self.position + size
+        if self.position > len(self.data):
+            raise ValueError('it ends too early')
+        return self.data[start:self.position]
+
+    def number(self, form: str) -> int | float:
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def size(self, power: int) -> int:
+        return self.number(('>B', '>H', '>I')[power])
+
+    def read(self, depth: int = 0) -> Any:
+        if depth > MAX_DEPTH:
+            raise ValueError('it is nested too deeply')
+        code = self.number('>B')
+        if code < 0x80:
+            return code
+        if code >= 0xe0:
+            return code - 0x100
+        if code < 0x90:
+            return self.map(code & 0xf, depth)
+        if code < 0xa0:
+            return self.list(code & 0xf, depth)
+        if code < 0xc0:
+            return str(self.take(code & 0x1f), 'utf-8')
+        if code in _CONSTANTS:
+            return _CONSTANTS[code]
+        if code in _NUMBERS:
+            return self.number(_NUMBERS[code])
+        if 0xc4 <= code <= 0xc6:
+            return self.take(self.size(code - 0xc4))
+        if 0xc7 <= code <= 0xc9:
+            return self.extension(self.size(code - 0xc7))
+        if 0xd4 <= code <= 0xd8:
+            return self.extension(1 << code - 0xd4)
+        if 0xd9 <= code <= 0xdb:
+            return str(self.take(self.size(code - 0xd9)), 'utf-8')
+        if code in (0xdc, 0xdd):
+            return self.list(self.size(code - 0xdb), depth)
+        if code in (0xde, 0xdf):
+            return self.map(self.size(code - 0xdd), depth)
+        raise ValueError(f'byte {code:#x} at {self.position - 1} is no '
+                         'msgpack')
+
+    def list(self, length: int, depth: int) -> list:
+        return [self.read(depth + 1) for _ in range(length)]
+
+    def map(self, length: int, depth: int) -> Any:
+        found = {}
+        for _ in range(length):
+            key = self.read(depth + 1)
+            if not isinstance(key, (str, int)):
+                raise ValueError(f'a key is {type(key).__name__}')
+            found[str(key)] = self.read(depth + 1)
+        return _joined(found) if CHUNKED in found else found
+
+    def extension(self, size: int) -> Any:
+        code = self.number('>b')
+        content = self.take(size)
+        if code not in (ARRAY, NUMBER):
+            return None
+        shape, name, data = _Reader(content).read()
+        name = name if isinstance(name, str) else str(name, 'utf-8')
+        if name not in DTYPES:
+            raise ValueError(f'an array is of type {name}, not of one of '
+                             f'{", ".join(DTYPES)}')
+        if not len(data):
+            return torch.empty(shape, dtype=DTYPES[name])
+        # A copy of its own, which the file's bytes need not outlive.
+        return torch.frombuffer(
+            bytearray(data), dtype=DTYPES[name]).reshape(shape)
+
+
+def _joined(found: dict) -> Tensor:
+    """An array of more than 2 GiB, which is written in pieces."""
+    shape, chunks = (list(found[key].values()) for key in ('shape', 'chunks'))
+    return torch.cat([chunk.flatten() for chunk in chunks]).reshape(shape)
+
+
+def load_flax_file(path: str | Path) -> dict[str, Tensor]:
+    """The arrays of a checkpoint of flax by their paths, joined by '/'.
+
+    Args:
+        path: A file that ``flax.training.checkpoints.save_checkpoint``
+            wrote, as scenic does.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is none of flax.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f'no checkpoint file {path}')
+    reader = _Reader(memoryview(path.read_bytes()))
+    try:
+        tree = reader.read()
+        if not isinstance(tree, dict):
+            raise ValueError(f'it holds a {type(tree).__name__}')
+        if reader.position < len(reader.data):
+            raise ValueError('it goes on after its end')
+    except (ValueError, TypeError, KeyError, AttributeError,
+            RuntimeError) as error:
+        raise ValueError(
+            f'{path} is no checkpoint of flax: {error}') from None
+    return dict(_leaves(tree))
+
+
+def _leaves(tree: dict, prefix: str = ''):
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f'{prefix}{key}/')
+        elif torch.is_tensor(value):
+            yield f'{prefix}{key}', value

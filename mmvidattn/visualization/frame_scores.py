@@ -1,0 +1,53 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Frames of a clip with the models' scores of each under them."""
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from .attention_map import DPI
+
+FRAME_INCHES = 1.3
+CURVE_INCHES = 2.
+STYLES = '-', '--', ':', '-.'
+
+
+def draw_frame_scores(path: str | Path, frames: np.ndarray,
+                      scores: Sequence[np.ndarray], names: Sequence[str],
+                      caption: str = '') -> None:
+    """Write a picture: the frames in a row, a curve for each model below.
+
+    Args:
+        path: The picture, a png.
+        frames: RGB frames [T, H, W, 3], uint8.
+        scores: Of each model the score of each of its frames, [T'], in
+            [0, 1]; a model of fewer frames spreads them over the clip.
+        names: The models'.
+        caption: Above all.
+    """
+    T = len(frames)
+    figure = Figure(
+        figsize=(FRAME_INCHES * T, FRAME_INCHES + CURVE_INCHES),
+        layout='constrained')
+    grid = figure.add_gridspec(
+        2, T, height_ratios=(FRAME_INCHES, CURVE_INCHES))
+    for t, frame in enumerate(frames):
+        axis = figure.add_subplot(grid[0, t])
+        axis.imshow(frame)
+        axis.set_axis_off()
+    axis = figure.add_subplot(grid[1, :])
+    for i, (curve, name) in enumerate(zip(scores, names)):
+        # A frame's score stands under the middle of the frame.
+        at = (np.arange(len(curve)) + 0.5) / len(curve) * T - 0.5
+        axis.plot(at, curve, STYLES[i % len(STYLES)], marker='o', label=name)
+    axis.set_xlim(-0.5, T - 0.5)
+    axis.set_ylim(-0.03, 1.03)
+    axis.set_xticks(range(T))
+    axis.set_xlabel('frame')
+    axis.set_ylabel('score')
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
+    figure.suptitle(caption, fontsize=10)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=DPI)

@@ -1,0 +1,502 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Visformer, ResT and ViT with LAPS: what they share, and their goldens."""
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from mmvidattn.backbones import ResT, Visformer, VisionTransformerLAPS
+from mmvidattn.convert import convert
+from mmvidattn.layers.temporal import FrameMixing
+from mmvidattn.utils.complexity import count_complexity
+
+T = 8
+TINY = {
+    Visformer:
+    dict(
+        arch=dict(
+            stem_channels=8, embed_dims=32, depths=(1, 2, 2), num_heads=2),
+        img_size=64),
+    ResT:
+    dict(
+        arch=dict(
+            embed_dims=16, depths=(1, 2, 3, 1), num_heads=(1, 2, 4, 8))),
+    VisionTransformerLAPS:
+    dict(arch=dict(embed_dims=32, num_layers=3, num_heads=2), img_size=64),
+}
+BACKBONES = pytest.mark.parametrize('backbone', TINY, ids=lambda x: x.__name__)
+WITH_TABLES = pytest.mark.parametrize(
+    'backbone', [Visformer, VisionTransformerLAPS], ids=lambda x: x.__name__)
+VARIANTS = {
+    'laps': {},
+    '2d': dict(attention='2d', shift='none'),
+    '3d': dict(attention='3d', shift='none'),
+    'plain': dict(attention='2d', shift='plain'),
+    'leap': dict(shift='none'),
+    'paper': dict(shift_fraction=1 / 8, shift_first='previous'),
+    'one-level': dict(pyramid=(2, )),
+    'drop-path': dict(drop_path_rate=0.2),
+}
+# What cannot reach the output: the norm after the softmax takes out what all
+# weights of a head share, and that of the keys what all keys do.
+NO_EFFECT = ('transform_conv.bias', )
+
+
+def _build(backbone, **kwargs):
+    torch.manual_seed(0)
+    model = backbone(**{**TINY[backbone], **kwargs})
+    model.init_weights()
+    for p in model.parameters():
+        if p.dim() > 1:
+            nn.init.normal_(p, std=p[0].numel()**-0.5)
+    return model
+
+
+def _clips(num_frames=T, side=64, batch=1):
+    return torch.randn(batch, 3, num_frames, side, side)
+
+
+def _mixings(model):
+    return [m for m in model.modules() if isinstance(m, FrameMixing)]
+
+
+@BACKBONES
+@pytest.mark.parametrize('kwargs', VARIANTS.values(), ids=VARIANTS)
+def test_forward_is_finite_and_every_parameter_learns(backbone, kwargs):
+    model = _build(backbone, **kwargs).train()
+    y = model(_clips(batch=2))
+    assert y.shape[:3] == (2, y.shape[1], T) and y.isfinite().all()
+    (y * torch.randn_like(y)).sum().backward()
+    for name, p in model.named_parameters():
+        assert p.grad is not None and p.grad.isfinite().all(), name
+        if not name.endswith(NO_EFFECT):
+            assert p.grad.abs().max() > 0, name
+
+
+@BACKBONES
+def test_2d_is_the_network_of_each_frame(backbone):
+    model = _build(backbone, attention='2d', shift='none').double().eval()
+    alone = _build(
+        backbone, num_frames=1, attention='2d', shift='none').double().eval()
+    clips = _clips(batch=2).double()
+    with torch.no_grad():
+        got = model(clips)
+        want = torch.stack(
+            [alone(clips[:, :, t:t + 1])[:, :, 0] for t in range(T)], dim=2)
+    assert torch.allclose(got, want, atol=1e-10)
+
+
+@BACKBONES
+def test_all_variants_have_the_same_parameters(backbone):
+    shapes = [{name: value.shape for name, value in
+               _build(backbone, **kwargs).state_dict().items()}
+              for kwargs in VARIANTS.values()]
+    assert all(other == shapes[0] for other in shapes)
+
+
+@BACKBONES
+def test_clips_of_a_batch_are_apart(backbone):
+    model = _build(backbone).double().eval()
+    clips = _clips(batch=2).double()
+    with torch.no_grad():
+        want = torch.cat([model(clip[None]) for clip in clips])
+        assert torch.allclose(model(clips), want, atol=1e-10)
+
+
+@BACKBONES
+def test_leap_reaches_other_frames_and_2d_none(backbone):
+    for kwargs, reached in (({}, True), (VARIANTS['2d'], False)):
+        model = _build(backbone, **kwargs).double().eval()
+        clips = _clips().double()
+        other = clips.clone()
+        other[:, :, 0] += 1
+        with torch.no_grad():
+            y, changed = model(clips), model(other)
+        assert (not torch.equal(y[:, :, 1:], changed[:, :, 1:])) == reached
+
+
+@BACKBONES
+def test_pyramid_is_repeated_over_the_attentions(backbone):
+    levels = [m.level for m in _mixings(_build(backbone, pyramid=(1, 3)))]
+    want = {
+        Visformer: [1, 3, 1, 3],
+        # Anew in each stage.
+        ResT: [1, 1, 3, 1, 3, 1, 1],
+        VisionTransformerLAPS: [1, 3, 1]
+    }[backbone]
+    assert levels == want
+
+
+@BACKBONES
+def test_checkpointing_changes_memory_only(backbone):
+    model = _build(backbone).eval()
+    again = copy.deepcopy(model)
+    again.with_cp = True
+    clips = _clips().requires_grad_()
+    outputs = []
+    for m in (model, again):
+        y = m(clips)
+        y.square().sum().backward()
+        outputs.append([y] + [p.grad for p in m.parameters()])
+    for a, b in zip(*outputs):
+        assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+@BACKBONES
+def test_compiles_to_the_same_output(backbone):
+    short = {} if backbone is not ResT else dict(
+        arch=dict(TINY[ResT]['arch'], depths=(1, 1, 1, 1)))
+    model, clips = _build(backbone, **short).eval(), _clips()
+    compiled = torch.compile(model, fullgraph=True, backend='aot_eager')
+    with torch.no_grad():
+        assert torch.allclose(compiled(clips), model(clips), atol=1e-4)
+
+
+@BACKBONES
+def test_state_dict_survives_a_round_trip(backbone, tmp_path):
+    model = _build(backbone).eval()
+    torch.save(model.state_dict(), tmp_path / 'model.pth')
+    other = backbone(**TINY[backbone]).eval()
+    other.load_state_dict(
+        torch.load(tmp_path / 'model.pth', weights_only=True), strict=True)
+    clips = _clips()
+    with torch.no_grad():
+        assert torch.equal(model(clips), other(clips))
+
+
+@WITH_TABLES
+def test_positions_of_another_resolution_are_resized_on_load(backbone):
+    model = _build(backbone)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    other = _build(backbone, img_size=(96, 64))
+    other.load_state_dict(state, strict=True)
+    for name in other.position_grids:
+        table, got = state[name], getattr(other, name).detach()
+        if backbone is Visformer:
+            want = F.interpolate(table, got.shape[2:], mode='bicubic')
+        else:
+            assert torch.equal(got[:, 0], table[:, 0])
+            grid = table[:, 1:].mT.unflatten(2, (4, 4))
+            grid = F.interpolate(grid, (6, 4), mode='bicubic')
+            want = grid.flatten(2).mT
+            got = got[:, 1:]
+        assert torch.allclose(got, want, atol=1e-6)
+    assert other(torch.randn(1, 3, T, 96, 64)).isfinite().all()
+
+
+@WITH_TABLES
+def test_rejects_frames_that_the_position_table_does_not_fit(backbone):
+    with pytest.raises(ValueError, match='pos_embed.*set img_size'):
+        _build(backbone)(_clips(side=96))
+
+
+def test_rest_takes_frames_of_any_size():
+    y = _build(ResT).eval()(torch.randn(1, 3, T, 70, 101))
+    assert y.shape == (1, 128, T, 3, 4) and y.isfinite().all()
+
+
+@BACKBONES
+def test_starts_from_a_file_and_reports_what_matched(backbone, tmp_path,
+                                                     monkeypatch):
+    state = _build(backbone).state_dict()
+    path = tmp_path / 'start.pth'
+    torch.save({f'backbone.{name}': value for name, value in state.items()
+                if not name.startswith('norm.')}, path)
+    reports = []
+    monkeypatch.setattr(
+        'mmvidattn.backbones.base_video_transformer.print_log',
+        lambda message, logger: reports.append(message))
+    model = backbone(
+        **TINY[backbone],
+        init_cfg=dict(type='Pretrained', checkpoint=str(path)))
+    model.init_weights()
+    own = model.state_dict()
+    assert all(torch.equal(own[name], value) for name, value in state.items()
+               if not name.startswith('norm.'))
+    assert 'not there: norm.weight' in reports[0]
+
+
+@BACKBONES
+def test_layer_depths_go_from_the_first_to_the_last(backbone):
+    model = _build(backbone)
+    depths = [model.get_layer_depth(f'backbone.{name}', 'backbone.')
+              for name, _ in model.named_parameters()]
+    num_depths, = {last for _, last in depths}
+    assert {depth for depth, _ in depths} == set(range(num_depths))
+    assert model.get_layer_depth('norm.weight') == (num_depths - 1, num_depths)
+
+
+@BACKBONES
+def test_drop_path_grows_with_the_block(backbone):
+    model = _build(backbone, drop_path_rate=0.3)
+    rates = [block.drop_path.drop_prob for block in model.modules()
+             if hasattr(block, 'drop_path')]
+    assert rates[0] == 0 and rates[-1] == pytest.approx(0.3)
+    assert rates == sorted(rates) and len(set(rates)) == len(rates)
+
+
+@BACKBONES
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(arch='huge'), "arch must be one of .*'huge'"),
+    (dict(arch=dict(embed_dims=8)), "arch must be a name or have"),
+    (dict(attention='x'), "attention must be one of .*'x'"),
+    (dict(shift='x'), "shift of .* must be one of .*'x'"),
+    (dict(shift_first='x'), "shift_first must be one of .*'x'"),
+    (dict(shift_fraction=0.7), 'shift_fraction.*0.7'),
+    (dict(pyramid=()), 'pyramid'),
+    (dict(pyramid=(1, 4)), '8 frames form no pairs at the pyramid level 4'),
+    (dict(num_frames=7), '7 frames form no pairs'),
+    (dict(init_cfg=dict(type='Kaiming')), "init_cfg.*'Kaiming'")])
+def test_rejects(backbone, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        _build(backbone, **kwargs)
+
+
+@pytest.mark.parametrize('backbone', [Visformer, ResT])
+def test_rejects_the_token_shift_without_class_token(backbone):
+    with pytest.raises(ValueError, match=f"shift of {backbone.__name__}"):
+        _build(backbone, shift='token')
+
+
+@pytest.mark.parametrize('backbone, kwargs, message', [
+    (VisionTransformerLAPS, dict(img_size=70), 'multiple of patch_size=16'),
+    (Visformer, dict(img_size=31), 'img_size must be 32 at least, got 31')])
+def test_rejects_sizes(backbone, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        _build(backbone, **kwargs)
+
+
+@BACKBONES
+def test_rejects_a_clip_of_another_length(backbone):
+    with pytest.raises(ValueError, match='num_frames=8, got clips of 6'):
+        _build(backbone)(_clips(6))
+
+
+def test_token_shift_moves_the_residual_stream_of_the_class_token():
+    model = _build(VisionTransformerLAPS, attention='2d', shift='token')
+    model = model.double().eval()
+    block, x = model.blocks[0], torch.randn(T, 17, 32).double()
+
+    def shifted(x):
+        out = x.clone()
+        out[:, 0, :16] = 0
+        out[:-1, 0, :8] = x[1:, 0, :8]
+        out[1:, 0, 8:16] = x[:-1, 0, 8:16]
+        return out
+
+    want = shifted(x)
+    want = want + block.attn(block.attn_norm(want))
+    want = shifted(want)
+    want = want + block.mlp(block.mlp_norm(want))
+    assert torch.allclose(block(x), want, atol=1e-12)
+
+
+def test_rest_attention_matches_one_written_out():
+    model = _build(ResT).double().eval()
+    attn = model.stage2[1].attn
+    x = torch.randn(T, 8, 8, 32).double()
+    reduced = attn.sr(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+    reduced = attn.sr_norm(reduced).flatten(1, 2)
+    level = attn.mixing.level
+    q, kv = attn.q(x.flatten(1, 2)), attn.kv(reduced)
+    step = T // 2**level
+    out = torch.empty_like(q)
+    for a in (t for t in range(T) if t // step % 2 == 0):
+        queries = torch.cat([q[a], q[a + step]])
+        k, v = torch.cat([kv[a], kv[a + step]]).chunk(2, -1)
+        scores = torch.stack([
+            queries[:, g * 16:(g + 1) * 16] @ k[:, g * 16:(g + 1) * 16].T / 4
+            for g in (0, 1)])
+        weight, bias = attn.transform_conv.parameters()
+        weights = [(sum(w * s for w, s in zip(weight[g].flatten(), scores))
+                    + bias[g]).softmax(-1) for g in (0, 1)]
+        weights = [(w - w.mean()) / (w.var(unbiased=False) + 1e-5).sqrt()
+                   for w in weights]
+        y = torch.cat(
+            [weights[g] @ v[:, g * 16:(g + 1) * 16] for g in (0, 1)], -1)
+        out[a], out[a + step] = y.chunk(2)
+    moved = out.clone()
+    for g in (0, 16):
+        moved[:, :, g:g + 4] = 0
+        moved[:-1, :, g:g + 2] = out[1:, :, g:g + 2]
+        moved[1:, :, g + 2:g + 4] = out[:-1, :, g + 2:g + 4]
+    want = attn.proj(moved).view(x.shape)
+    assert torch.allclose(attn(x), want, atol=1e-10)
+
+
+class _CountInstanceNorms(TorchFunctionMode):
+    """Those of the attention weights of ResT, which have no weights."""
+    cost = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is F.instance_norm:
+            self.cost += 4 * args[0].numel()
+        return function(*args, **(kwargs or {}))
+
+
+def _fvcore_rest(model, clips):
+    """What fvcore counts beside products: norms and the pooling."""
+    costs = {nn.BatchNorm2d: 2, nn.LayerNorm: 5}
+    total = []
+    handles = [
+        module.register_forward_hook(
+            lambda m, args, out: total.append(costs[type(m)] * out.numel()))
+        for module in model.modules() if type(module) in costs
+    ]
+    with _CountInstanceNorms() as norms:
+        model(clips)
+    for handle in handles:
+        handle.remove()
+    return sum(total) + norms.cost
+
+
+CASES = {
+    'visformer-2d':
+    (Visformer, dict(attention='2d', shift='none'), 39.758, 39.074),
+    'visformer-periodic':
+    (Visformer, dict(attention='2d', shift='periodic'), 39.758, 39.074),
+    'visformer-3d':
+    (Visformer, dict(attention='3d', shift='none'), 39.758, 46.509),
+    'visformer-laps': (Visformer, {}, 39.758, 40.136),
+    'visformer-b': (Visformer, dict(img_size=320), 40.032, 86.42),
+    'visformer-l':
+    (Visformer, dict(img_size=320, num_frames=16), 40.032, 172.84),
+    'visformer-h':
+    (Visformer, dict(img_size=320, num_frames=32), 40.032, 345.68),
+    'visformer-e':
+    (Visformer, dict(img_size=360, num_frames=32), 40.162, 434.02),
+    'rest-s-2d': (ResT, dict(attention='2d', shift='none'), 13.372, 16.855),
+    'rest-s': (ResT, {}, 13.372, 17.628),
+    'rest-b': (ResT, dict(arch='base'), 29.866, 38.31),
+    'rest-l':
+    (ResT, dict(arch='large', num_frames=32, side=320), 51.215, 595.40),
+    'vit-2d': (VisionTransformerLAPS, dict(attention='2d', shift='none'),
+               86.106, 140.66),
+    'vit-laps': (VisionTransformerLAPS, {}, 86.106, 146.38),
+    'tokshift': (VisionTransformerLAPS, dict(attention='2d', shift='token'),
+                 86.106, 140.66),
+    'tokshift-384': (VisionTransformerLAPS,
+                     dict(attention='2d', shift='token', img_size=384),
+                     86.4, 444.31),
+    'tokshift-16': (VisionTransformerLAPS,
+                    dict(attention='2d', shift='token', num_frames=16),
+                    86.106, 281.32),
+    'tokshift-l': (VisionTransformerLAPS,
+                   dict(arch='large', attention='2d', shift='token',
+                        img_size=384, num_frames=12), 304.1, 2294.5),
+}
+
+
+# Those that count what another does, longer or larger, take some time.
+LONGER = ('visformer-periodic', 'visformer-b', 'visformer-l', 'rest-b',
+          'tokshift-384', 'tokshift-16', 'tokshift-l')
+
+
+@pytest.mark.parametrize('case', [
+    pytest.param(case, marks=[pytest.mark.slow] * (case in LONGER))
+    for case in CASES])
+def test_has_the_parameters_and_operations_of_the_released_model(case):
+    from mmvidattn.heads import LAPSHead
+    backbone, kwargs, mparams, gmacs = CASES[case]
+    kwargs = dict(kwargs)
+    side = kwargs.pop('side', kwargs.get('img_size', 224))
+    frames = kwargs.get('num_frames', 8)
+    with torch.device('meta'):
+        model = backbone(**kwargs).eval()
+        head = LAPSHead(400, model.norm.weight.numel())
+        clips = torch.empty(1, 3, frames, side, side)
+        ours = count_complexity(nn.Sequential(model, head), clips)
+        rest = _fvcore_rest(model, clips)
+        y = model(clips)
+    pooled = y.numel() if y.dim() == 5 else 0
+    assert not ours.uncounted
+
+    def digits(value):
+        return len(str(value).split('.')[1])
+
+    assert round(ours.params / 1e6, digits(mparams)) == mparams
+    total = ours.macs + rest + pooled
+    assert round(total / 1e9, digits(gmacs)) == pytest.approx(
+        gmacs, rel=3e-4)
+
+
+GOLDENS = {
+    'visformer_laps': (Visformer, 1e-5),
+    'visformer_ps': (Visformer, 1e-5),
+    'visformer_plain_shift': (Visformer, 1e-5),
+    'visformer_base3d': (Visformer, 1e-5),
+    'rest_laps': (ResT, 1e-4),
+    'vit_laps': (VisionTransformerLAPS, 1e-5),
+    'tokshift': (VisionTransformerLAPS, 1e-5),
+}
+
+
+def _options_of(backbone, told):
+    """Ours, of what a golden tells of its network."""
+    options = dict(
+        attention=told['attention'],
+        shift=told['shift'],
+        pyramid=told.get('pyramid_R_per_attention_layer', (1, )),
+        shift_fraction=1 / told['fold_div'] if told['fold_div'] else 0)
+    if backbone is Visformer:
+        return dict(
+            arch=dict(
+                stem_channels=told['init_channels'],
+                embed_dims=told['embed_dim'],
+                depths=told['depth'],
+                num_heads=told['num_heads']),
+            img_size=told['img_size'],
+            **options)
+    if backbone is ResT:
+        levels = [level + 1
+                  for level in told['upstream_kwargs']['s2_skip_level']]
+        return dict(
+            options,
+            arch=dict(
+                embed_dims=told['embed_dims'][0],
+                depths=told['depths'],
+                num_heads=told['num_heads']),
+            mlp_ratio=told['mlp_ratios'][0],
+            pyramid=levels)
+    return dict(
+        arch=dict(
+            embed_dims=told['embed_dim'],
+            num_layers=told['depth'],
+            num_heads=told['num_heads']),
+        img_size=told['img_size'],
+        mlp_ratio=told['mlp_ratio'],
+        **options)
+
+
+@pytest.mark.parametrize('name', GOLDENS)
+def test_golden_released_model(golden, name):
+    """The released model, its weights through ``convert``, strictly."""
+    init_default_scope('mmaction')
+    backbone, tolerance = GOLDENS[name]
+    g = golden(f'laps/golden_{name}.pt')
+    options = _options_of(backbone, g['config'])
+    model = MODELS.build(
+        dict(
+            type='Recognizer3D',
+            backbone=dict(type=backbone.__name__, num_frames=8, **options),
+            cls_head=dict(
+                type='LAPSHead',
+                num_classes=10,
+                in_channels=g['state_dict']['base_model.head.weight'].shape[
+                    1]))).eval()
+    model.load_state_dict(convert('laps', g['state_dict']), strict=True)
+    levels = g['config'].get('pyramid_R_per_attention_layer')
+    if levels is not None:
+        assert [m.level for m in _mixings(model)] == list(levels)
+    clips = g['input'].transpose(1, 2)
+    with torch.no_grad():
+        y = model(clips[:, None], mode='tensor', stage='head')
+        frames = model.cls_head.frame_scores(model.backbone(clips))
+    assert (y - g['output']).norm() < tolerance * g['output'].norm()
+    assert (frames - g['per_frame']).norm() < \
+        tolerance * g['per_frame'].norm()

@@ -1,0 +1,138 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import sys
+
+import pytest
+import torch
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+from torch import nn
+
+from mmvidattn.layers.temporal import inflated_modules
+
+T = 4
+
+
+class Image(nn.Module):
+    """Frames [B T, 3, H, W] to features, of one attention of pixels."""
+
+    def __init__(self, with_grid=False):
+        super().__init__()
+        self.embed = nn.Conv2d(3, 8, 4, 4)
+        self.attn = Attention()
+        self.with_grid = with_grid
+
+    def forward(self, x):
+        x = self.embed(x)
+        y = self.attn(x.flatten(2).mT).mT.reshape(x.shape)
+        # As the backbones of mmpretrain, a tuple of the stages' features.
+        return (y, ) if self.with_grid else y.mean((2, 3))
+
+
+class Attention(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.num_heads = 2
+        self.qkv, self.proj = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.proj(y.transpose(1, 2).flatten(2))
+
+
+@pytest.fixture
+def build(monkeypatch):
+    init_default_scope('mmaction')
+    monkeypatch.setitem(MODELS.module_dict, 'TestImage', Image)
+
+    def build(**kwargs):
+        torch.manual_seed(0)
+        return MODELS.build(
+            dict(type='InflatedBackbone', num_frames=T, pyramid=(1, 2),
+                 model=dict(type='TestImage'), **kwargs))
+
+    return build
+
+
+@pytest.mark.parametrize('with_grid', [False, True])
+def test_gives_the_features_of_frames(build, with_grid):
+    backbone = build()
+    backbone.model.with_grid = with_grid
+    clips = torch.randn(2, 3, T, 8, 12)
+    y = backbone(clips)
+    frames = backbone.model(clips.transpose(1, 2).flatten(0, 1))
+    frames = frames[0] if with_grid else frames
+    assert y.shape == (2, 8, T, *((2, 3) if with_grid else ()))
+    for b in range(2):
+        for t in range(T):
+            assert torch.equal(y[b, :, t], frames[b * T + t])
+
+
+def test_trains_and_tests_as_a_recognizer(build):
+    model = MODELS.build(
+        dict(
+            type='Recognizer3D',
+            backbone=dict(type='InflatedBackbone', num_frames=T,
+                          pyramid=(1, 2), model=dict(type='TestImage')),
+            cls_head=dict(type='LAPSHead', num_classes=5, in_channels=8)))
+    y = model(torch.randn(2, 3, 3, T, 8, 8), mode='tensor', stage='head')
+    assert y.shape == (6, 5)
+    y.square().sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_passes_the_options_on(build):
+    backbone = build(shift='plain', attention='3d', shift_fraction=1 / 8)
+    assert inflated_modules(backbone) == {
+        'model.attn': 'num_frames=4, attention=3d, shift=plain, '
+        'fraction=0.125, first=next'}
+
+
+def test_starts_from_a_file(build, tmp_path):
+    state = Image().state_dict()
+    torch.save(state, tmp_path / 'image.pth')
+    backbone = build(
+        init_cfg=dict(
+            type='Pretrained', checkpoint=str(tmp_path / 'image.pth')))
+    backbone.init_weights()
+    assert all(torch.equal(backbone.model.state_dict()[name], value)
+               for name, value in state.items())
+
+
+def test_rejects_a_clip_of_another_length(build):
+    with pytest.raises(ValueError, match='num_frames=4, got clips of 6'):
+        build()(torch.zeros(1, 3, 6, 8, 8))
+
+
+@pytest.mark.parametrize('model, options, message', [
+    ('visformer_small', {}, "'timm.NAME' or a config, got 'visformer_small'"),
+    ('torch.x', {}, "'timm.NAME'"),
+    (dict(type='TestImage'), dict(model_cfg=dict(a=1)), 'model_cfg belongs'),
+    (dict(type='TestImage'), dict(shift='x'), "shift must be one of"),
+])
+def test_rejects(build, model, options, message):
+    with pytest.raises(ValueError, match=message):
+        MODELS.build(
+            dict(type='InflatedBackbone', model=model, num_frames=T,
+                 pyramid=(1, ), **options))
+
+
+def test_says_how_to_get_timm(build, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'timm', None)
+    with pytest.raises(ImportError, match='needs timm: pip install timm'):
+        MODELS.build(dict(type='InflatedBackbone', model='timm.x'))
+
+
+def test_takes_models_of_timm(build):
+    timm = pytest.importorskip('timm')
+    backbone = MODELS.build(
+        dict(type='InflatedBackbone', model='timm.vit_tiny_patch16_224',
+             num_frames=T, pyramid=(1, 2), model_cfg=dict(img_size=32)))
+    assert len(inflated_modules(backbone)) == 12
+    assert backbone(torch.randn(1, 3, T, 32, 32)).shape == (1, 192, T)
+    assert isinstance(backbone.model, timm.models.VisionTransformer)
+    with pytest.raises(ValueError, match="no model 'visformer_huge'; it has "
+                                         'visformer_'):
+        MODELS.build(
+            dict(type='InflatedBackbone', model='timm.visformer_huge'))

@@ -1,0 +1,194 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import copy
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from mmaction.registry import MODELS
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
+
+from mmvidattn.apis import list_models, load_config
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / 'configs/dualformer/ablations'
+ABLATIONS = sorted(path.stem for path in FOLDER.glob('*.py'))
+CONFIGS = [name for name in list_models('dualformer_*')
+           if name not in ABLATIONS]
+KINETICS = ['tiny_k400', 'small_k400', 'base_k400', 'base_k600',
+            'tiny_tl_k400', 'small_tl_k400', 'tiny_tl_stored_k400']
+
+
+@pytest.mark.parametrize('name', ABLATIONS)
+def test_row_trains_a_step(name):
+    """Its model, with few channels, on shorter and smaller clips."""
+    cfg = load_config(name)
+    init_default_scope('mmaction')
+    torch.manual_seed(0)
+    cfg.model.backbone.arch = dict(
+        embed_dims=8, num_layers=(2, 2, 2, 2), num_heads=(1, 1, 2, 2))
+    # It would leave out whole branches of a single clip.
+    cfg.model.backbone.drop_path_rate = 0.
+    cfg.model.cls_head.in_channels = 64
+    cfg.model.data_preprocessor = None
+    model = MODELS.build(cfg.model).train()
+    frames = cfg.test_pipeline[1].clip_len
+    y = model(torch.randn(1, 1, 3, frames // 2, 64, 64), mode='tensor',
+              stage='head')
+    assert y.shape == (1, 400)
+    y.square().sum().backward()
+    for key, p in model.named_parameters():
+        assert p.grad.isfinite().all() and p.grad.abs().max() > 0, key
+
+
+@pytest.mark.parametrize('name', ABLATIONS)
+def test_figures_are_those_of_a_row_of_the_paper(name, shared_dir):
+    text = (shared_dir / 'papers/dualformer.txt').read_text()
+    header = (FOLDER / f'{name}.py').read_text().replace('\n# ', ' ')
+    paper = re.search(r'Paper: (.+?)\.[ \n]', header)[1]
+    assert f'Table {int(name[16:18])}' in header
+    figures = re.findall(r'\d+\.\d+|\d+(?= G)', paper)
+
+    def has_in_order(line):
+        rest = iter(re.findall(r'\d+\.\d+|\d+', line))
+        return all(figure in rest for figure in figures)
+
+    assert figures and any(map(has_in_order, text.splitlines()))
+
+
+@pytest.mark.parametrize('row, changes', [
+    ('03_ll_ll_ll_ll', dict(pattern=('LL', ) * 4)),
+    ('03_gg_gg_gg_gg', dict(pattern=('GG', ) * 4)),
+    ('03_ll_ll_lg_lg', dict(pattern=('LL', 'LL', 'LG', 'LG'))),
+    ('03_lg_lg_ll_ll', dict(pattern=('LG', 'LG', 'LL', 'LL'))),
+    ('04_window4_7_7', dict(window_size=(4, 7, 7))),
+    ('04_16f_window4_7_7', dict(window_size=(4, 7, 7))),
+    ('04_16f_window8_7_7', {}),
+    ('04_window16_7_7', dict(window_size=(16, 7, 7))),
+    ('04_window8_14_14', dict(window_size=(8, 14, 14))),
+    ('06_none', dict(position='none')),
+    ('06_relative', dict(position='relative')),
+    ('07_patch4', dict(patch_size=(4, 4, 4))),
+    ('07_2_1_1', dict(temporal_pooling=(2, 1, 1))),
+    ('07_1_2_1', dict(temporal_pooling=(1, 2, 1))),
+    ('07_1_1_2', dict(temporal_pooling=(1, 1, 2)))])
+def test_row_changes_what_it_names_and_nothing_else(row, changes):
+    default = load_config('dualformer_tiny_k400').model
+    cfg = load_config(f'dualformer_table{row}')
+    want = copy.deepcopy(default.to_dict())
+    want['backbone'].update(changes)
+    assert cfg.model.to_dict() == want
+    assert cfg.test_pipeline[1].clip_len == (16 if '16f' in row else 32)
+    for split in ('train', 'val', 'test'):
+        sample = cfg[f'{split}_dataloader'].dataset.pipeline[1]
+        assert sample.clip_len * sample.frame_interval == 64
+
+
+def _groups(cfg):
+    """Learning rate and decay of each parameter of a small model."""
+    init_default_scope('mmaction')
+    model = copy.deepcopy(cfg.model)
+    model.update(data_preprocessor=None)
+    model.backbone.arch = dict(
+        embed_dims=8, num_layers=(2, 2, 2, 2), num_heads=(1, 1, 2, 2))
+    model.cls_head.in_channels = 64
+    model = MODELS.build(model)
+    optim_wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
+    of = {}
+    for group in optim_wrapper.param_groups:
+        for p in group['params']:
+            of[p] = group['lr'], group['weight_decay']
+    return {name: of[p] for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize('name', ['tiny_k400', 'base_k600', 'tiny_tl_k400'])
+def test_groups_are_the_real_ones_of_the_released_recipe(name):
+    cfg = load_config(f'dualformer_{name}')
+    lr = cfg.optim_wrapper.optimizer.lr
+    decay = cfg.optim_wrapper.optimizer.weight_decay
+    for key, group in _groups(cfg).items():
+        if key.startswith('backbone.pegs'):
+            want = lr, 0
+        elif key.startswith('backbone'):
+            want = lr / 10, decay
+        else:
+            want = lr, decay
+        assert group == pytest.approx(want), key
+
+
+@pytest.mark.parametrize('name, recipe', [
+    ('tiny_k400', (0.1, 0.02, 3, 30, 8)),
+    ('small_k400', (0.2, 0.02, 2.5, 30, 8)),
+    ('base_k400', (0.3, 0.05, 2.5, 30, 8)),
+    ('base_k600', (0.3, 0.05, 2.5, 30, 8)),
+    ('tiny_tl_k400', (0.1, 0.02, 3, 30, 16)),
+    ('tiny_tl_stored_k400', (0.1, 0.02, 3, 30, 16)),
+    ('small_tl_k400', (0.2, 0.02, 2.5, 30, 8)),
+    ('tiny_hmdb51', (0.2, 0.05, 1, 16, 16)),
+    ('tiny_ucf101', (0.2, 0.05, 1, 16, 16)),
+    ('tiny_diving48', (0.2, 0.05, 1, 16, 16)),
+    ('small_hmdb51', (0.3, 0.1, 1, 16, 16)),
+    ('small_ucf101', (0.3, 0.1, 1, 16, 16)),
+    ('small_diving48', (0.2, 0.02, 1, 30, 16))])
+def test_recipe_is_the_released_one(name, recipe):
+    cfg = load_config(f'dualformer_{name}')
+    warmup, cosine = cfg.param_scheduler
+    assert recipe == (
+        cfg.model.backbone.drop_path_rate,
+        cfg.optim_wrapper.optimizer.weight_decay, warmup.end, cosine.end,
+        cfg.train_dataloader.batch_size)
+    assert cosine.begin == 0 and cosine.T_max == cfg.train_cfg.max_epochs
+    assert cosine.end == cfg.train_cfg.max_epochs
+    # Per epoch, under a warm-up per iteration.
+    assert not cosine.get('convert_to_iter_based')
+    assert warmup.convert_to_iter_based and warmup.start_factor == 0.1
+    assert cfg.optim_wrapper.optimizer.lr == (
+        5e-4 if name == 'base_k600' else 1e-3)
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_all_know_the_same_classes_and_channels(name):
+    cfg = load_config(name)
+    told = {cfg.model.cls_head.num_classes}
+    told |= {cfg[f'{split}_dataloader'].dataset.num_classes
+             for split in ('train', 'val', 'test')}
+    if cfg.model.get('teacher'):
+        told.add(cfg.model.teacher.cls_head.num_classes)
+    assert len(told) == 1
+    widths = dict(tiny=64, small=96, base=128)
+    for model in (cfg.model, cfg.model.get('teacher')):
+        if model:
+            arch = model.backbone.arch
+            width = widths[arch] if isinstance(arch, str) else arch[
+                'embed_dims']
+            assert model.cls_head.in_channels == 8 * width
+
+
+@pytest.mark.parametrize('name', [n for n in CONFIGS if 'motion' not in n])
+def test_tests_four_views_where_the_released_code_has_them(name):
+    cfg = load_config(name)
+    pipeline = cfg.test_dataloader.dataset.pipeline
+    assert pipeline[1].type == 'CentredSampleFrames'
+    assert pipeline[1].num_clips == 4
+    assert pipeline[4].type == 'CenterCrop'
+    kinetics = name.removeprefix('dualformer_') in KINETICS
+    assert pipeline[1].clip_len == (16 if 'tiny' in name and not kinetics
+                                    else 32)
+    assert pipeline[1].frame_interval == (2 if kinetics else 4)
+    assert cfg.model.data_preprocessor.mean == (
+        [123.675, 116.28, 103.53] if kinetics else [104, 117, 128])
+    # The options that the comments promise.
+    cfg.merge_from_dict({
+        'test_dataloader.dataset.pipeline.1.type': 'SampleFrames',
+        'test_dataloader.dataset.pipeline.4.type': 'ThreeCrop'})
+    assert pipeline[4].crop_size == 224
+
+
+def test_teacher_of_the_small_set_is_the_wide_config():
+    teacher = load_config('dualformer_tiny_tl_motion').model.teacher
+    wide = load_config('dualformer_wide_motion').model
+    assert teacher.backbone.arch == wide.backbone.arch
+    init_default_scope('mmaction')
+    state = MODELS.build(teacher.to_dict()).state_dict()
+    MODELS.build(wide.to_dict()).load_state_dict(state)

@@ -1,0 +1,190 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Configs of online detection: on features of their sizes, but narrow."""
+import copy
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmaction.registry import DATASETS, MODELS
+from mmengine.dataset import pseudo_collate
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
+
+from mmvidattn.apis import find_config, load_config
+
+FOLDER = Path(__file__).resolve().parents[2] / 'configs'
+ABLATIONS = sorted(
+    path.stem for path in (FOLDER / 'testra/ablations').glob('*.py'))
+# The tiny ones have tests with the data that they are for.
+NAMES = sorted(
+    path.stem for family in ('testra', 'lstr')
+    for path in FOLDER.glob(f'{family}_*.py')
+    if 'tiny' not in path.stem) + ABLATIONS
+STEPS, VIDEOS = 60, ('a', 'b')
+
+
+def _data_set(name):
+    return next((k for k in ('thumos14', 'tvseries') if k in name), 'ek100')
+
+
+@pytest.fixture(scope='module')
+def features_dir(tmp_path_factory):
+    """Writes the files that a config names, of few and short videos."""
+    root = tmp_path_factory.mktemp('features')
+    rng = np.random.default_rng(0)
+
+    def write(cfg):
+        for split in 'train', 'test':
+            dataset = cfg[f'{split}_dataloader'].dataset
+            folder = root / dataset.data_root
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / dataset.ann_file).write_text('\n'.join(VIDEOS))
+            dims = dict(dataset.feature_dims)
+            dims.setdefault('gt_action', cfg.model.cls_head.num_classes)
+            (folder / 'classes.txt').write_text(
+                '\n'.join(map(str, range(dims['gt_action']))))
+            for key, sub in dataset.data_prefix.items():
+                (folder / sub).mkdir(exist_ok=True)
+                for video in VIDEOS:
+                    x = rng.standard_normal((STEPS, dims[key]), np.float32)
+                    if key.startswith('gt'):
+                        x = np.eye(dims[key], dtype=np.float32)[
+                            np.arange(STEPS) // 9 % 4]
+                    np.save(folder / sub / f'{video}.npy', x)
+            if 'segment_file' in dataset:
+                (folder / dataset.segment_file).write_text(''.join(
+                    f'{i},{video},300,330,1,2,3\n'
+                    for i, video in enumerate(VIDEOS)))
+        return root
+
+    return write
+
+
+@pytest.fixture
+def narrow_online(features_dir):
+
+    def read(name):
+        cfg = load_config(name)
+        cfg.model.backbone.update(embed_dims=16, num_heads=2, ffn_dims=16)
+        head = cfg.model.cls_head
+        head.in_channels = 16
+        if 'class_counts' in head.loss_cls:
+            head.loss_cls.class_counts = [1] * head.num_classes
+        root = features_dir(cfg)
+        for split in 'train', 'val', 'test':
+            dataset = cfg[f'{split}_dataloader'].dataset
+            dataset.data_root = str(root / dataset.data_root)
+            if 'metainfo' in dataset:
+                dataset.metainfo.classes = str(root / dataset.metainfo.classes)
+        init_default_scope('mmaction')
+        return cfg
+
+    return read
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_trains_a_step_and_tests_a_step(name, narrow_online):
+    cfg = narrow_online(name)
+    torch.manual_seed(0)
+    model = MODELS.build(cfg.model)
+    model.init_weights()
+    wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    before = copy.deepcopy(model.state_dict())
+    # The last ones have a history.
+    batch = pseudo_collate([dataset[len(dataset) - i] for i in (1, 2)])
+    losses = model.train().train_step(batch, wrapper)
+    assert losses['loss'].isfinite() and losses['loss'] > 0
+    same = {k for k, v in model.state_dict().items()
+            if torch.equal(v, before[k])}
+    # What starts at zero in front of a softmax stays there for a step.
+    assert not {k for k in same if not k.endswith('kv.bias')}
+
+    head, backbone = cfg.model.cls_head, model.backbone
+    rows = backbone.work_memory_length + backbone.num_anticipation_tokens
+    for split, rows in (('val', rows), (
+            'test', rows if _data_set(name) == 'ek100' else STEPS)):
+        sample = DATASETS.build(cfg[f'{split}_dataloader'].dataset)[0]
+        with torch.no_grad():
+            result, = model.eval().test_step(pseudo_collate([sample]))
+        assert result.pred_action.shape == (rows, head.num_classes)
+        assert result.pred_action.isfinite().all()
+    assert ('pred_verb' in result) == (_data_set(name) == 'ek100')
+    ahead = result.get('pred_anticipated_action')
+    if name == 'testra_anticipation_thumos14':
+        assert ahead.shape == (STEPS - 31, 8, head.num_classes)
+    else:
+        assert ahead is None
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_model_and_data_agree(name):
+    cfg = load_config(name)
+    backbone = cfg.model.backbone
+    for split in 'train', 'val', 'test':
+        data = cfg[f'{split}_dataloader'].dataset
+        assert data.long_steps // data.long_rate == \
+            backbone.long_memory_length
+        assert data.work_steps // data.work_rate == \
+            backbone.work_memory_length
+        assert data.get('anticipation_steps', 0) // data.get(
+            'anticipation_rate', 1) == backbone.num_anticipation_tokens
+        modalities = set(data.data_prefix) - {'gt_action', 'gt_verb',
+                                              'gt_noun'}
+        assert modalities == set(backbone.in_channels)
+        for modality, channels in backbone.in_channels.items():
+            assert data.feature_dims[modality] == channels
+        # A young video fills all of the memory only in LSTR.
+        assert data.get('stretch_long_memory', False) == ('lstr' in name)
+    assert cfg.model.cls_head.in_channels == backbone.embed_dims
+    assert cfg.train_dataloader.batch_size == \
+        cfg.auto_scale_lr.base_batch_size
+
+
+@pytest.mark.parametrize('name, decay', [
+    ('testra_thumos14', .97), ('testra_box_thumos14', 1.),
+    ('testra_lite_thumos14', 1.), ('testra_anticipation_thumos14', .97),
+    ('testra_ek100', .9), ('testra_box_ek100', 1.), ('testra_rgb_ek100', .9),
+    ('lstr_thumos14', 1.), ('lstr_tvseries', 1.)])
+def test_has_the_kernel_of_its_name(name, decay):
+    backbone = load_config(name).model.backbone
+    assert backbone.decay == decay
+    lstr = name.startswith('lstr')
+    assert backbone.fusion == ('none' if lstr else 'compressed')
+    assert backbone.get('long_memory_pos_embed', False) == lstr
+
+
+@pytest.mark.parametrize('name, changed', [
+    ('table04_box', dict(decay=1.)),
+    ('table04_laplace', {}),
+    ('table05_short', {}),
+    ('table05_long_short', dict(long_memory_pos_embed=True)),
+    ('table05_none', dict(work_memory_pos_embed=False)),
+    ('table06a_mixclip_0', {}), ('table06a_mixclip_2', {}),
+    ('table06a_mixclip_5', {}), ('table06a_mixclip_8', {}),
+    ('table06b_no_long_memory', dict(long_memory_length=0)),
+    ('table06b_no_fuse', dict(fusion='none')),
+    ('table06b_long_memory', dict(fusion='long')),
+    ('table06b_compressed_memory', {}),
+])
+def test_ablation_changes_what_it_names(name, changed):
+    cfg, base = load_config(name), load_config('testra_rgb_ek100')
+    want = {**base.model.backbone.to_dict(), **changed}
+    assert cfg.model.backbone.to_dict() == want
+    steps = cfg.train_dataloader.dataset.pipeline
+    mixing = [step.prob for step in steps if step.type == 'MixClip']
+    if 'mixclip' in name:
+        assert mixing == [int(name[-1]) / 10]
+    else:
+        assert mixing == ([] if name.endswith('no_long_memory') else [0.5])
+
+
+@pytest.mark.parametrize('name', ABLATIONS)
+def test_figures_are_those_of_a_row_of_the_paper(name, shared_dir):
+    text = (shared_dir / 'papers/testra.txt').read_text()
+    text = text[text.index('Table 4: Temporal smoothing kernels'):]
+    config = find_config(name).read_text().replace('\n# ', ' ')
+    figures = re.findall(r'\d\d\.\d+', config.split('Paper:')[1])
+    assert figures and all(figure in text for figure in figures)

@@ -1,0 +1,106 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The recipes of ViViT: the released ones, and what every set needs."""
+import pytest
+import torch
+from mmaction.registry import DATASETS, METRICS, MODELS
+from mmengine.dataset import pseudo_collate
+from mmengine.optim.scheduler import CosineAnnealingLR, LinearLR
+
+from mmvidattn.apis import list_models, load_config
+
+# Learning rate, epochs, classes.
+RECIPES = dict(
+    b16x2_joint_k400=(0.1, 30, 400),
+    b16x2_fact_encoder_k400=(0.05, 30, 400),
+    b16x2_fact_attention_k400=(0.1, 30, 400),
+    b16x2_fact_dot_k400=(0.1, 30, 400),
+    l16x2_joint_k400=(0.1, 30, 400),
+    l16x2_fact_encoder_k400=(0.1, 30, 400),
+    l16x2_fact_encoder_k600=(0.05, 30, 600),
+    l16x2_fact_encoder_ssv2=(0.4, 35, 174),
+    l16x2_fact_encoder_epic=(0.5, 50, 397),
+    l16x2_fact_encoder_mit=(0.25, 10, 339))
+
+
+def test_every_recipe_is_here():
+    assert {f'vivit_{name}' for name in RECIPES} == set(
+        list_models('vivit_[bl]*'))
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_is_trained_as_released(name):
+    cfg = load_config(f'vivit_{name}')
+    rate, epochs, num_classes = RECIPES[name]
+    assert cfg.optim_wrapper.optimizer == dict(
+        type='SGD', lr=rate, momentum=0.9, weight_decay=0.)
+    assert cfg.optim_wrapper.clip_grad.max_norm == 1
+    # On 8 GPUs.
+    assert 8 * cfg.train_dataloader.batch_size == \
+        cfg.auto_scale_lr.base_batch_size == 64
+    warmup, cosine = cfg.param_scheduler
+    assert warmup.end == cosine.begin == 2.5
+    assert cosine.end == cosine.T_max + 2.5 == epochs == \
+        cfg.train_cfg.max_epochs
+    classes = {cfg.model.cls_head.num_classes}
+    for split in ('train', 'val', 'test'):
+        dataset = cfg[f'{split}_dataloader'].dataset
+        classes.add(dataset.num_classes)
+        assert dataset.data_root == cfg.data_root
+        assert dataset.metainfo.classes.startswith(cfg.data_root)
+        assert ('train' if split == 'train' else 'val') in dataset.ann_file
+    blending = cfg.model.data_preprocessor.get('blending')
+    if blending is not None:
+        classes.add(blending.num_classes)
+    assert classes == {num_classes}
+    assert cfg.model.cls_head.average_clips == 'score'
+
+
+def test_schedule_of_parts_of_epochs_runs_by_iterations():
+    cfg = load_config('vivit_b16x2_joint_k400')
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+    built = []
+    for options in cfg.param_scheduler:
+        options = dict(options)
+        kind = dict(LinearLR=LinearLR,
+                    CosineAnnealingLR=CosineAnnealingLR)[options.pop('type')]
+        del options['convert_to_iter_based']
+        built.append(
+            kind.build_iter_from_epoch(
+                optimizer, **options, epoch_length=11))
+    rates = []
+    for _ in range(30 * 11):
+        rates.append(optimizer.param_groups[0]['lr'])
+        optimizer.step()
+        for scheduler in built:
+            scheduler.step()
+    # Two epochs and a half are 27 steps.
+    assert rates[0] == pytest.approx(1e-4)
+    assert max(rates) == pytest.approx(0.1)
+    assert rates.index(max(rates)) in (26, 27)
+    assert rates[-1] < 1e-4
+
+
+def test_a_label_of_epic_kitchens_is_a_noun_and_a_verb(narrow, motion_dir):
+    cfg = narrow('vivit_l16x2_fact_encoder_epic')
+    video = (motion_dir / 'val.txt').read_text().split()[0]
+    path = motion_dir / 'epic.txt'
+    path.write_text(f'{video} 299 396\n{video} 0 300\n')
+    cfg.train_dataloader.dataset.ann_file = path.name
+    cfg.model.data_preprocessor.blending = None
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    samples = [dataset[0], dataset[1]]
+    assert [s['data_samples'].gt_label.nonzero().flatten().tolist()
+            for s in samples] == [[299, 396], [0, 300]]
+    model = MODELS.build(cfg.model)
+    model.init_weights()
+    batch = model.data_preprocessor(pseudo_collate(samples), training=True)
+    losses = model(**batch, mode='loss')
+    assert {'loss_noun', 'loss_verb'} <= losses.keys()
+    assert losses['loss_noun'].item() == pytest.approx(
+        torch.tensor(300.).log().item() / 2)
+    metric = METRICS.build(cfg.test_evaluator)
+    metric.process(None, [
+        dict(pred_score=s['data_samples'].gt_label,
+             gt_label=s['data_samples'].gt_label) for s in samples])
+    assert metric.evaluate(2)['acc/action'] == 1

@@ -1,0 +1,77 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+
+import pytest
+import torch
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+
+from mmvidattn.convert import convert
+
+
+@pytest.mark.parametrize('name, arch, options', [
+    ('tiny', 'tiny', {}),
+    ('small', 'small', {}),
+    ('base', 'base', {}),
+    ('base_k600', 'base', dict(num_classes=600)),
+    ('small_diving48', 'small', dict(num_classes=48)),
+    ('tiny_16f_ucf101', 'tiny', dict(num_classes=101, num_frames=16)),
+    ('tiny_tl', 'tiny', dict(type='TokenLabelHead')),
+    ('small_tl', 'small', dict(type='TokenLabelHead')),
+])
+def test_released_checkpoints_have_our_tensors(name, arch, options,
+                                               shared_dir):
+    """All of them, of the same shapes, and no other."""
+    path = shared_dir / f'keys/dualformer/dualformer_{name}.keys.json'
+    released = json.loads(path.read_text())
+    released = released.get('keys', released)
+    state = {key: torch.empty(shape, device='meta')
+             for key, shape in released.items()}
+    init_default_scope('mmaction')
+    options = dict(options)
+    with torch.device('meta'):
+        model = MODELS.build(
+            dict(
+                type='Recognizer3D',
+                backbone=dict(
+                    type='DualFormer', arch=arch,
+                    num_frames=options.pop('num_frames', 32)),
+                cls_head=dict(
+                    dict(type='I3DHead', num_classes=400,
+                         in_channels=dict(tiny=512, small=768,
+                                          base=1024)[arch]), **options)))
+    got = {k: v.shape for k, v in convert('dualformer', state).items()}
+    assert got == {k: v.shape for k, v in model.state_dict().items()}
+
+
+def test_teacher_of_a_released_checkpoint_is_left_out():
+    state = {'backbone.norm.weight': torch.ones(4),
+             'teacher.backbone.norm.weight': torch.zeros(4)}
+    assert convert('dualformer', state).keys() == {'backbone.norm.weight'}
+
+
+@pytest.mark.parametrize('source, name', [
+    ('dualformer', 'backbone.layers.0.weight'),
+    ('dualformer', 'backbone.blocks.0.1.attn.lr.2.weight'),
+    ('dualformer', 'norm.weight'),
+    ('dualformer_2d', 'layers.0.weight')])
+def test_other_tensors_are_refused(source, name):
+    with pytest.raises(ValueError, match='no tensor of the released DualF'):
+        convert(source, {name: torch.ones(2)})
+
+
+@pytest.mark.parametrize('prefix', ['', 'backbone.'])
+def test_image_kernels_stay_flat_and_the_second_step_is_a_mean(prefix):
+    state = {
+        f'{prefix}patch_embeds.0.proj.weight': torch.randn(4, 3, 4, 4),
+        f'{prefix}blocks.1.1.attn.lr.0.bias': torch.randn(4),
+        f'{prefix}blocks.1.1.attn.lr.3.weight': torch.randn(4, 1, 2, 2),
+        'head.weight': torch.randn(10, 4),
+    }
+    got = convert('dualformer_2d', state)
+    level = 'backbone.blocks.1.1.attn.pyramid.levels.1'
+    assert got.keys() == {
+        'backbone.patch_embeds.0.projection.weight', f'{level}.conv1.bias',
+        f'{level}.conv2.weight', f'{level}.conv2.bias'}
+    assert torch.equal(got[f'{level}.conv2.weight'], torch.ones(4, 1, 1, 1))
+    assert got[f'{level}.conv2.bias'].abs().max() == 0

@@ -1,0 +1,92 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+
+import pytest
+import torch
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+
+from mmvidattn.apis import load_config
+from mmvidattn.convert import SOURCES, convert
+from mmvidattn.utils.checkpoint import load_state_dict_file
+
+# Of the released models, the config and the parameters.
+RELEASED = dict(
+    thumos_testra_decay=('testra_thumos14', 58_882_070),
+    thumos_testra_box=('testra_box_thumos14', 58_882_070),
+    thumos_testra_lite=('testra_lite_thumos14', 58_882_070),
+    thumos_testra_decay_anti=('testra_anticipation_thumos14', 58_890_262),
+    thumos_lstr=('lstr_thumos14', 58_882_070),
+    tvseries_lstr=('lstr_tvseries', 58_891_295),
+    ek100_testra_decay=('testra_ek100', 226_971_758),
+    ek100_testra_box=('testra_box_ek100', 226_971_758))
+
+
+def _model(name):
+    init_default_scope('mmaction')
+    with torch.device('meta'):
+        return MODELS.build(load_config(name).model)
+
+
+@pytest.mark.parametrize('released', RELEASED)
+def test_every_released_tensor_has_its_place(shared_dir, released):
+    keys = json.loads(
+        (shared_dir / f'keys/testra/{released}.keys.json').read_text())
+    name, params = RELEASED[released]
+    model = _model(name)
+    source = 'lstr' if 'lstr' in released else 'testra'
+    tensors = next(v for v in keys.values() if isinstance(v, dict))
+    assert params == keys['params']
+    model.load_state_dict(
+        convert(source, {
+            key: torch.empty(shape, device='meta')
+            for key, shape in tensors.items()
+        }), strict=True, assign=True)
+
+
+@pytest.mark.parametrize('released', RELEASED)
+def test_has_the_parameters_of_the_released_model(released):
+    name, params = RELEASED[released]
+    assert sum(p.numel() for p in _model(name).parameters()) == params
+
+
+def test_packed_projections_are_split():
+    weight, bias = torch.arange(24.).view(12, 2), torch.arange(12.)
+    out = convert('testra', {
+        'dec_modules.layers.1.self_attn.in_proj_weight': weight,
+        'dec_modules.layers.1.self_attn.in_proj_bias': bias
+    })
+    where = 'backbone.decoder.transformer.blocks.1.self_attn'
+    assert list(out) == [f'{where}.q.weight', f'{where}.kv.weight',
+                         f'{where}.q.bias', f'{where}.kv.bias']
+    assert torch.equal(out[f'{where}.q.weight'], weight[:4])
+    assert torch.equal(out[f'{where}.kv.weight'], weight[4:])
+    assert torch.equal(out[f'{where}.kv.bias'], bias[4:])
+
+
+def test_second_norm_is_the_last_without_a_memory():
+    zero = torch.zeros(1)
+    layer, block = 'dec_modules.layers.0', (
+        'backbone.decoder.transformer.blocks.0')
+    norms = {f'{layer}.norm{i}.bias': zero for i in (1, 2, 3)}
+    assert list(convert('testra', norms)) == [
+        f'{block}.{name}_norm.bias' for name in ('self', 'memory', 'ffn')]
+    norms.pop(f'{layer}.norm3.bias')
+    assert list(convert('testra', norms)) == [
+        f'{block}.{name}_norm.bias' for name in ('self', 'ffn')]
+
+
+def test_sinusoids_are_left_out_and_strangers_named():
+    assert convert('testra', {'pos_encoding.pe': torch.zeros(1)}) == {}
+    for name in 'conv1.weight', 'classifier_adverb.bias', 'enc_queries.bias':
+        with pytest.raises(ValueError, match=f'{name} is no tensor of the'):
+            convert('lstr', {name: torch.zeros(1)})
+    assert SOURCES['lstr'] is SOURCES['testra']
+
+
+def test_reads_the_released_files(tmp_path):
+    path = tmp_path / 'epoch-25.pth'
+    torch.save(dict(epoch=25, model_state_dict=dict(x=torch.ones(2)),
+                    optimizer_state_dict=dict(state={}, param_groups=[])),
+               path)
+    assert torch.equal(load_state_dict_file(path)['x'], torch.ones(2))

@@ -1,0 +1,254 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+import torch
+from feature_set import LENGTHS, SEGMENTS, options, write_set
+from mmaction.registry import DATASETS
+
+from mmvidattn.datasets import FeatureStreamDataset
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    return write_set(tmp_path_factory.mktemp('features'))
+
+
+@pytest.fixture(scope='module')
+def segment_file(root):
+    lines = []
+    for video, segments in SEGMENTS.items():
+        for start, end, label in segments:
+            # Frames at 30 a second, of steps at 4.
+            lines.append(f'{len(lines)}, {video}, {start * 7.5 + 1:.0f}, '
+                         f'{end * 7.5 - 1:.0f}, 0, 1, {label - 1}')
+    (root / 'segments.csv').write_text('\n'.join(lines) + '\n')
+    return 'segments.csv'
+
+
+def build(root, **kwargs):
+    return FeatureStreamDataset(**options(root, **kwargs))
+
+
+def test_packs_a_window(root):
+    dataset = DATASETS.build(
+        dict(type='FeatureStreamDataset', anticipation_steps=6,
+             anticipation_rate=3, **options(root)))
+    # Windows of 22 steps begin at each of these.
+    assert len(dataset) == sum(n - 21 for n in (70, 55, 90))
+    item = dataset[30]
+    inputs, sample = item['inputs'], item['data_samples']
+    assert {k: tuple(v.shape) for k, v in inputs.items()} == dict(
+        rgb=(22, 3), flow=(22, 2), padding_mask=(6, ))
+    assert inputs['rgb'].dtype == inputs['flow'].dtype == torch.float32
+    assert inputs['padding_mask'].dtype == torch.bool
+    assert not inputs['padding_mask'].any()
+    # Video a from step 30 on.
+    assert (inputs['rgb'][:, 0] == 0).all()
+    assert inputs['rgb'][6:, 1].tolist() == [*range(30, 46)]
+    assert inputs['rgb'][0, 1] == 6 and inputs['rgb'][5, 1] == 29
+    assert torch.equal(inputs['rgb'][:, 1], inputs['flow'][:, 0])
+    truth = np.load(root / 'target_perframe/a.npy')
+    wanted = truth[[*range(30, 46), 46, 49]]
+    assert sample.gt_action.tolist() == wanted.tolist()
+    assert sample.video_name == 'a' and sample.num_work == 16
+    assert sample.horizons == [0.25, 1.0]
+
+
+def test_dense_windows_count_each_step_once(root):
+    dataset = build(root, test_mode=True)
+    seen = {name: [] for name in LENGTHS}
+    for item in dataset:
+        sample = item['data_samples']
+        work = item['inputs']['rgb'][6:, 1]
+        for row, step in zip(sample.score_rows, sample.score_steps):
+            assert work[row] == step
+            seen[sample.video_name].append(step)
+    assert seen == {name: [*range(n)] for name, n in LENGTHS.items()}
+
+
+def test_non_overlapping_windows_cover_each_step(root):
+    dataset = build(root, test_mode=True, windows='non_overlapping')
+    steps = {name: set() for name in LENGTHS}
+    for item in dataset:
+        sample = item['data_samples']
+        steps[sample.video_name].update(sample.score_steps)
+        assert sample.evaluation_mode == 'non_overlapping'
+    assert steps == {name: {*range(n)} for name, n in LENGTHS.items()}
+    assert len(dataset) == 5 + 4 + 6 + 1
+
+
+def test_whole_videos_have_the_dense_windows(root):
+    windows = build(root, test_mode=True, anticipation_steps=2)
+    videos = build(root, test_mode=True, anticipation_steps=2,
+                   windows='videos')
+    assert len(videos) == 4
+    # Items have no end of their own.
+    one_by_one = (windows[i] for i in range(len(windows)))
+    for item in (videos[i] for i in range(4)):
+        inputs, sample = item['inputs'], item['data_samples']
+        assert sample.evaluation_mode == 'dense'
+        for i, long in enumerate(inputs['long_indices']):
+            window = next(one_by_one)
+            rows = torch.cat([long, inputs['work_indices'][i]])
+            for key in 'rgb', 'flow':
+                assert torch.equal(inputs[key][rows], window['inputs'][key])
+            assert torch.equal(inputs['padding_mask'][i],
+                               window['inputs']['padding_mask'])
+            assert (sample.anticipation_steps[i] ==
+                    window['data_samples'].anticipation_steps).all()
+        assert sample.gt_action.shape == (sample.video_length, 3)
+    assert next(one_by_one, None) is None
+
+
+def test_short_videos_are_evaluated(root):
+    item = build(root, test_mode=True)[-1]
+    sample, rgb = item['data_samples'], item['inputs']['rgb']
+    assert sample.video_name == 'short' and sample.video_length == 10
+    assert rgb[6:, 1].tolist() == [*range(10)] + [9] * 6
+    assert sample.score_rows == sample.score_steps == [*range(10)]
+    assert not sample.gt_action[10:].any()
+    train = build(root)
+    assert 'short' not in {
+        train[i]['data_samples'].video_name for i in range(len(train))}
+
+
+def test_work_memory_at_half_rate(root):
+    dataset = build(root, test_mode=True, work_rate=2)
+    first, second, third = (dataset[i] for i in range(3))
+    assert first['inputs']['rgb'][6:, 1].tolist() == [*range(0, 16, 2)]
+    assert second['data_samples'].score_steps == [*range(1, 17, 2)]
+    # From then on only the last row is new.
+    assert third['data_samples'].score_steps == [16]
+
+
+def test_segments_are_trained_on_ahead_of_them(root, segment_file):
+    dataset = build(root, windows='segments', segment_file=segment_file,
+                    anticipation_steps=8, anticipation_rate=4)
+    # Those that begin, or may be drawn to begin, after 24 steps.
+    assert len(dataset) == 5
+    ends = set()
+    for seed in range(40):
+        np.random.seed(seed)
+        item = dataset[0]
+        sample = item['data_samples']
+        work = sample.work_indices
+        assert sample.segment_labels == dict(action=1, verb=0, noun=1)
+        assert work[-1] < sample.anticipation_steps[0] == work[-1] + 1
+        ends.add(work[-1] + 1 + 8)
+    # The segment of steps 20 to 26, whose window begins at 0 at least.
+    assert ends == {24, 25, 26}
+
+
+@pytest.mark.parametrize('protocol', ['testra', 'strict'])
+def test_protocols(root, segment_file, protocol):
+    dataset = build(root, windows='segments', segment_file=segment_file,
+                    anticipation_steps=8, anticipation_rate=4, work_rate=2,
+                    test_mode=True, protocol=protocol)
+    assert len(dataset) == 9
+    starts = [s.start for s in dataset.segments]
+    for item, start in zip((dataset[i] for i in range(9)), starts):
+        sample, rgb = item['data_samples'], item['inputs']['rgb']
+        seen = rgb[:, 1].max()
+        assert sample.evaluation_mode == protocol
+        if protocol == 'testra':
+            assert (sample.score_rows == []) == (start < 8)
+            if 8 <= start < 16:
+                # Its own features are in the first window.
+                row, = sample.score_rows
+                assert rgb[6 + row, 1] == start
+            elif start >= 16:
+                assert sample.score_rows == [8] and seen == start - 1
+        else:
+            assert (sample.score_rows == []) == (start <= 4)
+            if start > 4:
+                # The last of its steps is over a second before.
+                assert sample.score_rows == [9]
+                assert (seen + 1) / 4 <= (start / 4) - 1
+                assert sample.anticipation_steps[1] == start
+
+
+def test_verbs_and_nouns(root, tmp_path):
+    for part, width in (('verb', 4), ('noun', 5)):
+        (tmp_path / part).mkdir()
+        for video, length in LENGTHS.items():
+            np.save(tmp_path / part / f'{video}.npy',
+                    np.eye(width, dtype=np.uint8)[np.arange(length) % width])
+    dataset = build(root, data_prefix=dict(
+        rgb='rgb', gt_action='target_perframe', gt_verb=str(tmp_path / 'verb'),
+        gt_noun=str(tmp_path / 'noun')))
+    sample = dataset[3]['data_samples']
+    assert sample.gt_verb.argmax(1).tolist() == [
+        t % 4 for t in range(3, 19)]
+    assert sample.gt_noun.argmax(1).tolist() == [
+        t % 5 for t in range(3, 19)]
+    assert set(dataset[3]['inputs']) == {'rgb', 'padding_mask'}
+
+
+def test_no_long_memory(root):
+    inputs = build(root, long_steps=0)[5]['inputs']
+    assert inputs['rgb'].shape == (16, 3)
+    assert inputs['padding_mask'].shape == (0, )
+
+
+@pytest.mark.parametrize('kwargs, error', [
+    (dict(long_steps=10), 'long_steps must be a multiple .* got 10'),
+    (dict(work_steps=0), 'work_steps must be .* got 0'),
+    (dict(work_rate=0), 'work_rate must be at least 1, got 0'),
+    (dict(feature_rate=0), 'feature_rate must be above 0'),
+    (dict(windows='all'), "windows must be one of .* got 'all'"),
+    (dict(protocol='x'), "protocol must be one of .* got 'x'"),
+    (dict(windows='segments'), 'needs segment_file'),
+    (dict(windows='videos'), "'videos' is for evaluation"),
+    (dict(windows='videos', test_mode=True, work_rate=2), 'needs work_rate=1'),
+    (dict(data_prefix=dict(rgb='rgb')), 'must have the folders of gt_action'),
+    (dict(ann_file='none.txt'), 'no file .*none.txt'),
+    (dict(metainfo=dict(classes='none.txt')), 'no file none.txt of classes'),
+    (dict(metainfo=dict(classes=['a', 'b'])),
+     'target_perframe/a.npy must have rows of 2, as the config .* got 3'),
+    (dict(feature_dims=dict(flow=9)), 'flow/a.npy must have rows of 9'),
+    (dict(work_steps=160), 'must be a window of 160 steps'),
+    (dict(windows='segments', test_mode=True, segment_file='segments.csv',
+          protocol='strict', anticipation_steps=4), 'one second ahead'),
+], ids=lambda value: None)
+def test_names_what_is_wrong(root, segment_file, kwargs, error):
+    with pytest.raises(ValueError, match=error):
+        build(root, **kwargs)
+
+
+@pytest.mark.parametrize('write, error', [
+    (lambda r: (r / 'flow/b.npy').unlink(), 'no file .*flow/b.npy'),
+    (lambda r: np.save(r / 'flow/b.npy', np.zeros((54, 2))),
+     'b: all files must have as many steps, .* 54'),
+    (lambda r: np.save(r / 'flow/b.npy', np.zeros((55, 4))),
+     'flow/b.npy must have rows of 2, as .*flow/a.npy, got 4'),
+    (lambda r: np.save(r / 'flow/b.npy', np.zeros(55)),
+     r'flow/b.npy must be numbers of shape \(steps, width\)'),
+    (lambda r: np.save(r / 'flow/b.npy', np.array([{}]), allow_pickle=True),
+     'flow/b.npy must be .* no unpickling'),
+    (lambda r: np.save(r / 'rgb/a.npy', np.full((70, 3), np.nan)),
+     'rgb/a.npy must be finite, got nan or infinity in step'),
+    (lambda r: (r / 'videos.txt').write_text('a\na\n'), 'a twice'),
+    (lambda r: (r / 'videos.txt').write_text('\n'), 'got none'),
+    (lambda r: [np.save(r / f / 'short.npy', np.zeros((0, w)))
+                for f, w in (('rgb', 3), ('flow', 2), ('target_perframe', 3))],
+     'short: there are no steps'),
+], ids=['missing', 'length', 'width', 'shape', 'pickled', 'nan', 'twice',
+        'empty list', 'empty'])
+def test_names_the_file_that_is_wrong(tmp_path, write, error):
+    write(write_set(tmp_path))
+    with pytest.raises(ValueError, match=error):
+        build(tmp_path)[0]
+
+
+@pytest.mark.parametrize('line, error', [
+    ('0, a, 30, 20, 0, 0, 0', r'line 1: .* 0 <= start < end'),
+    ('0, a, -3, 20, 0, 0, 0', r'line 1: .* 0 <= start < end'),
+    ('0, a, 3, 20, 0, 0', 'line 1: expected id, video, start_frame'),
+    ('0, a, 3, 20, 0, 0, 2', 'is of action 2, but there are 2'),
+    ('0, a, 3000, 3010, 0, 0, 1', 'begins in step 400 of a, which has 70'),
+])
+def test_names_the_segment_that_is_wrong(root, tmp_path, line, error):
+    path = tmp_path / 'segments.csv'
+    path.write_text(line + '\n')
+    with pytest.raises(ValueError, match=error):
+        build(root, segment_file=str(path))

@@ -1,0 +1,73 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections import Counter
+
+import pytest
+from feature_set import options, write_set
+from mmaction.registry import DATA_SAMPLERS
+
+from mmvidattn.datasets import FeatureStreamDataset, RandomOffsetSampler
+
+
+@pytest.fixture(scope='module')
+def dataset(tmp_path_factory):
+    root = write_set(tmp_path_factory.mktemp('features'))
+    return FeatureStreamDataset(**options(
+        root, anticipation_steps=2, pipeline=[]))
+
+
+def draw(sampler, epoch):
+    sampler.set_epoch(epoch)
+    return list(sampler)
+
+
+def test_windows_of_an_epoch_share_nothing(dataset):
+    sampler = RandomOffsetSampler(dataset, seed=0)
+    # 18 steps a window, in videos of 70, 55 and 90.
+    assert len(sampler) == round((53 + 38 + 73) / 18)
+    for epoch in range(5):
+        windows = draw(sampler, epoch)
+        assert len(windows) == len(sampler)
+        by_video = {}
+        for index in windows:
+            info = dataset.data_list[index]
+            by_video.setdefault(info['video'], set()).add(info['work_start'])
+        for starts in by_video.values():
+            assert len({start % 18 for start in starts}) == 1
+
+
+def test_all_offsets_are_drawn_alike(dataset):
+    sampler = RandomOffsetSampler(dataset, seed=0)
+    count = Counter(
+        index for epoch in range(600) for index in draw(sampler, epoch))
+    # Each window is expected 600 / 18 times, but for the rounding.
+    assert len(count) == len(dataset)
+    assert 15 < min(count.values()) and max(count.values()) < 65
+
+
+def test_epochs_depend_on_seed_and_number_alone(dataset):
+    one, two = (RandomOffsetSampler(dataset, seed=3) for _ in range(2))
+    draw(one, 0)
+    assert draw(one, 4) == draw(two, 4) != draw(two, 5)
+    assert draw(two, 4) != draw(RandomOffsetSampler(dataset, seed=4), 4)
+
+
+def test_without_shuffling_windows_are_in_order(dataset):
+    sampler = DATA_SAMPLERS.build(
+        dict(type='RandomOffsetSampler', dataset=dataset, shuffle=False,
+             seed=0))
+    indices = draw(sampler, 0)
+    whole = indices[:1 + next(
+        (i for i, (a, b) in enumerate(zip(indices, indices[1:])) if b < a),
+        len(indices))]
+    assert whole == sorted(whole) and len(whole) > 5
+
+
+def test_ranks_share_an_epoch(dataset, monkeypatch):
+    parts = []
+    for rank in range(3):
+        sampler = RandomOffsetSampler(dataset, seed=0)
+        sampler.rank, sampler.world_size = rank, 3
+        sampler.num_samples = 3
+        parts.append(draw(sampler, 1))
+    assert [len(part) for part in parts] == [3, 3, 3]
+    assert len({index for part in parts for index in part}) >= 8

@@ -1,0 +1,164 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+from feature_set import PIPELINE, SEGMENTS, options, write_set
+
+from mmvidattn.datasets import FeatureStreamDataset
+
+NAMES = [*SEGMENTS]
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    return write_set(tmp_path_factory.mktemp('features'))
+
+
+def windows(root, transform, work_start=50, video=2, seeds=range(60),
+            **kwargs):
+    """Windows of video c, which begin at a step: rgb of the long memory."""
+    dataset = FeatureStreamDataset(**options(
+        root, long_steps=48, long_rate=1, pipeline=[transform, *PIPELINE],
+        **kwargs))
+    index = dataset.data_list.index(dict(video=video, work_start=work_start))
+    for seed in seeds:
+        np.random.seed(seed)
+        yield dataset[index]
+
+
+def own(item, num_long=48):
+    return item['inputs']['rgb'][:num_long, 0].numpy() == 2
+
+
+def class_of(video, step):
+    for start, end, label in SEGMENTS[NAMES[int(video)]]:
+        if start <= step < end:
+            return label
+    return 0
+
+
+@pytest.mark.parametrize('kind', ['MixClip', 'MixClipPlusPlus'])
+@pytest.mark.parametrize('mode', ['crop', 'single'])
+def test_replaces_actions_by_the_same_ones_elsewhere(root, mode, kind):
+    # Steps 2 to 50 of c: class 1 in 10 to 30, class 2 in 40 to 42.
+    changed = set()
+    for item in windows(root, dict(type=kind, prob=1, mode=mode)):
+        long = item['inputs']['rgb'][:48].numpy()
+        for step, (video, other, _) in zip(range(2, 50), long):
+            if video == 2:
+                assert other == step
+                continue
+            changed.add(step)
+            assert class_of(video, other) == class_of(2, min(step, 41)) > 0
+    if mode == 'crop':
+        assert changed == {*range(10, 30), 40, 41}
+    else:
+        # No other action of class 1 is longer; one step more, as released.
+        assert changed == {40, 41, 42}
+
+
+def test_a_longer_action_is_cropped_and_a_shorter_one_padded(root):
+    crops, pads = set(), set()
+    for item in windows(root, dict(type='MixClip', prob=1)):
+        rgb = item['inputs']['rgb'].numpy()
+        video, steps = rgb[38, 0], rgb[38:40, 1].tolist()
+        start = SEGMENTS[NAMES[int(video)]][{0: 1, 1: 0}[int(video)]][0]
+        assert steps[1] == steps[0] + 1
+        crops.add((video, steps[0] - start))
+        video, steps = rgb[8, 0], rgb[8:28, 1].tolist()
+        start, end = next(s[:2] for s in SEGMENTS[NAMES[int(video)]]
+                          if s[0] <= steps[0] < s[1])
+        wanted = [min(t, end - 1) for t in range(start, start + 20)]
+        assert steps == wanted
+        pads.add((video, start))
+    # Each crop of 2 steps of the 6 in a and of the 10 in b; each other
+    # action of class 1.
+    assert crops == {(0, i) for i in range(5)} | {(1, i) for i in range(9)}
+    assert pads == {(0, 5), (0, 60), (1, 30), (3, 2)}
+
+
+def test_single_repeats_one_step(root):
+    for item in windows(root, dict(type='MixClip', prob=1, mode='single')):
+        long = item['inputs']['rgb'][:48].numpy()
+        assert len(np.unique(long[long[:, 0] != 2], axis=0)) == 1
+
+
+def test_probability_is_of_each_action(root):
+    both = [own(item)[[10, 38]] for item in windows(
+        root, dict(type='MixClip', prob=0.3), seeds=range(400))]
+    replaced = ~np.array(both)
+    assert np.abs(replaced.mean(axis=0) - 0.3).max() < 0.08
+    assert abs((replaced[:, 0] & replaced[:, 1]).mean() - 0.09) < 0.05
+
+
+def test_released_share_is_rounded_down(root):
+    for item in windows(root, dict(type='MixClip', prob=0.5, mode='single'),
+                        seeds=range(20), work_start=74 - 16):
+        # One of the two actions at most, and of class 1 none is longer.
+        assert (~own(item)).sum() in (0, 3)
+
+
+def test_actions_that_go_on_in_the_work_memory_stay(root):
+    # Class 2 in 70 to 80 goes on; only what has ended is replaced.
+    for item in windows(root, dict(type='MixClip', prob=1), work_start=74):
+        steps = np.arange(26, 74)
+        foreign = steps[~own(item)]
+        assert {*foreign} == {*range(26, 30), 40, 41}
+
+
+def test_work_memory_and_targets_stay(root):
+    plain = next(windows(root, dict(type='MixClip', prob=0)))
+    for item in windows(root, dict(type='MixClip', prob=1), seeds=range(5)):
+        assert (item['inputs']['rgb'][48:] == plain['inputs']['rgb'][48:]
+                ).all()
+        assert (item['data_samples'].gt_action ==
+                plain['data_samples'].gt_action).all()
+    assert own(plain).all()
+
+
+def test_padding_stays(root):
+    for item in windows(root, dict(type='MixClip', prob=1), work_start=33,
+                        seeds=range(5)):
+        mask = item['inputs']['padding_mask'].numpy()
+        assert mask.sum() == 48 - 33
+        assert not item['inputs']['rgb'][:48][mask].any() or own(item)[
+            mask].all()
+
+
+def test_plus_plus_blends_work_memory_and_targets(root):
+    # Steps 30 to 46 of c have class 2 in 40 to 42.
+    blended = 0
+    transform = dict(type='MixClipPlusPlus', prob=1, weight=0.25)
+    for item in windows(root, transform, work_start=30):
+        rgb = item['inputs']['rgb'][48:].numpy()
+        targets = item['data_samples'].gt_action.numpy()
+        assert (rgb[:10, 0] == 2).all() and (rgb[12:, 0] == 2).all()
+        for row in (10, 11):
+            if rgb[row, 0] == 2:
+                assert targets[row].tolist() == [0, 0, 1]
+                continue
+            blended += 1
+            # 0.75 of video 2 and 0.25 of another.
+            other = round(4 * (rgb[row, 0] - 1.5))
+            step = 4 * (rgb[row, 1] - 0.75 * (30 + row))
+            label = class_of(other, round(float(step)))
+            wanted = [0, 0, 0.75]
+            wanted[label] += 0.25
+            assert targets[row].tolist() == pytest.approx(wanted)
+    assert blended > 20
+
+
+def test_a_seed_repeats(root):
+    first, second = (
+        next(windows(root, dict(type='MixClip'), seeds=[5]))['inputs']
+        for _ in range(2))
+    assert (first['rgb'] == second['rgb']).all()
+
+
+@pytest.mark.parametrize('transform, error', [
+    (dict(type='MixClip', prob=1.5), 'prob must be .* got 1.5'),
+    (dict(type='MixClip', mode='all'), "mode must be .* got 'all'"),
+    (dict(type='MixClipPlusPlus', weight=2), 'weight must be .* got 2'),
+])
+def test_bad_options(root, transform, error):
+    with pytest.raises(ValueError, match=error):
+        next(windows(root, transform))

@@ -1,0 +1,99 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import colorsys
+
+import numpy as np
+import pytest
+from mmaction.registry import TRANSFORMS
+
+from mmvidattn.datasets.transforms import PhotometricJitter
+
+OFF = dict(
+    brightness=(1, 1), saturation=(1, 1), gamma=(1, 1), hue=(0, 0))
+
+
+@pytest.fixture
+def frames():
+    rng = np.random.default_rng(0)
+    return list(rng.integers(0, 256, (3, 11, 13, 3), dtype=np.uint8))
+
+
+def _apply(frames, prob=1, **ranges):
+    transform = PhotometricJitter(prob, **{**OFF, **ranges})
+    return np.stack(transform(dict(imgs=list(frames)))['imgs'])
+
+
+def _grey(frames):
+    return (frames @ np.array([0.299, 0.587, 0.114]))[..., None]
+
+
+@pytest.mark.parametrize('name, value, want', [
+    ('brightness', 1.7, lambda x: 1.7 * x),
+    ('saturation', 2.5, lambda x: _grey(x) + 2.5 * (x - _grey(x))),
+    ('saturation', 0, lambda x: _grey(x) + 0 * x),
+    ('gamma', 0.8, lambda x: 255 * (x / 255)**0.8)])
+def test_changes_are_those_of_the_formula(frames, name, value, want):
+    got = _apply(frames, **{name: (value, value)})
+    want = np.clip(want(np.stack(frames).astype(float)), 0, 255)
+    assert got.dtype == np.uint8
+    # Of the rounded grey, times the factor, and of the result.
+    assert np.abs(got - want).max() <= 2
+
+
+@pytest.mark.parametrize('turn', [-0.5, -0.2, 0.3])
+def test_hue_turns(turn):
+    frame = np.array([[[200, 40, 40], [30, 200, 90]]], np.uint8)
+    got = _apply([frame], hue=(turn, turn))[0, 0]
+    for pixel, result in zip(frame[0], got):
+        h, s, v = colorsys.rgb_to_hsv(*pixel / 255)
+        want = np.array(colorsys.hsv_to_rgb((h + turn) % 1, s, v)) * 255
+        assert np.abs(result - want).max() < 8
+
+
+def test_nothing_happens_at_the_middle_of_the_ranges(frames):
+    assert np.array_equal(_apply(frames), np.stack(frames))
+    assert np.array_equal(
+        _apply(frames, 0, brightness=(2, 2)), np.stack(frames))
+
+
+def test_all_frames_change_alike(frames):
+    np.random.seed(0)
+    same = [frames[0]] * 3
+    got = _apply(same, brightness=(0.5, 2), saturation=(0.5, 3))
+    assert np.array_equal(got[0], got[1]) and np.array_equal(got[1], got[2])
+    assert not np.array_equal(got[0], frames[0])
+
+
+def test_each_change_has_its_own_chance(frames):
+    np.random.seed(0)
+    # Two changes that can be told apart: 2 x and grey.
+    seen = set()
+    for _ in range(60):
+        got = _apply(frames, 0.5, brightness=(2, 2), saturation=(0, 0))
+        grey = (got[..., 0] == got[..., 1]).all()
+        seen.add((bool(grey), bool(got.mean() > 150)))
+    assert len(seen) == 4
+
+
+def test_prob_is_the_rate_of_change(frames):
+    np.random.seed(0)
+    changed = [
+        not np.array_equal(
+            _apply(frames[:1], 0.1, brightness=(2, 2))[0], frames[0])
+        for _ in range(400)]
+    assert 0.06 < np.mean(changed) < 0.14
+
+
+def test_is_registered_and_says_what_it_does():
+    transform = TRANSFORMS.build(dict(type='PhotometricJitter'))
+    assert repr(transform) == (
+        'PhotometricJitter(prob=0.1, brightness=(0.5, 2), '
+        'saturation=(0.5, 3), gamma=(0.8, 1.2), hue=(-0.5, 0.5))')
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(prob=2), r'prob must be in \[0, 1\], got 2'),
+    (dict(brightness=(2, 1)), r'brightness.*got \(2, 1\)'),
+    (dict(gamma=(-1, 1)), 'gamma'), (dict(hue=(-0.6, 0)), 'hue.*-0.5')])
+def test_rejects(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        PhotometricJitter(**kwargs)

@@ -1,0 +1,221 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmengine.hooks import EMAHook
+from torch.utils.data import DataLoader
+from toy_runs import Data, Stop, build, log_of
+
+from mmvidattn.engine.seeded_samples import seed_samples
+from mmvidattn.utils.random_state import get_random_state, set_random_state
+
+
+@pytest.fixture(autouse=True)
+def other_numbers(monkeypatch):
+    """A process starts from any state; here, never from that of the last."""
+    random.seed()
+    np.random.seed()
+    torch.seed()
+    # mmengine waits for two seconds between epochs of an iteration-based run.
+    monkeypatch.setattr('mmengine.runner.loops.time.sleep', lambda _: None)
+
+
+def trained(runner):
+    """Everything that a run ends with."""
+    model = runner.train()
+    # Of the hub without times, which are never the same.
+    logs = {name: buffer.data[0].tolist()
+            for name, buffer in runner.message_hub.log_scalars.items()
+            if 'time' not in name}
+    return dict(
+        weights=model.state_dict(), logs=logs,
+        optimizer=runner.optim_wrapper.state_dict()['state'],
+        random=get_random_state(), epoch=runner.epoch, iter=runner.iter,
+        best=runner.message_hub.get_info('best_score'))
+
+
+def assert_same(one, two, name=''):
+    if isinstance(one, dict):
+        assert one.keys() == two.keys(), name
+        for key in one:
+            assert_same(one[key], two[key], f'{name}.{key}')
+    elif isinstance(one, list):
+        assert len(one) == len(two), name
+        for i, (a, b) in enumerate(zip(one, two)):
+            assert_same(a, b, f'{name}.{i}')
+    elif torch.is_tensor(one):
+        assert torch.equal(one, two), name
+    else:
+        assert one == two, name
+
+
+STOPS = {
+    'at the end of an epoch': dict(stop=('after_train_epoch', 2)),
+    'in validation': dict(stop=('after_val_iter', 3)),
+    'at the end of validation': dict(stop=('after_val_epoch', 2)),
+    'in the last validation': dict(stop=('after_val_iter', 8)),
+    'in an epoch': dict(
+        stop=('after_train_iter', 6),
+        checkpoint=dict(by_epoch=False)),
+    'at the last batch': dict(
+        stop=('after_train_iter', 8),
+        checkpoint=dict(by_epoch=False)),
+    'with workers': dict(
+        stop=('after_train_iter', 6), workers=1,
+        checkpoint=dict(by_epoch=False)),
+    'by iterations': dict(
+        stop=('after_train_iter', 6), by_epoch=False),
+    'by iterations in validation': dict(
+        stop=('after_val_iter', 3), by_epoch=False),
+    'by iterations without end': dict(
+        stop=('after_train_iter', 6), by_epoch=False, workers=1,
+        sampler='InfiniteSampler'),
+    'with accumulated gradients': dict(
+        stop=('after_train_iter', 6), wrapper=dict(accumulative_counts=4),
+        checkpoint=dict(by_epoch=False)),
+    'with averaged weights': dict(
+        stop=('after_train_iter', 6), hooks=[EMAHook],
+        checkpoint=dict(by_epoch=False)),
+    'without a seed': dict(
+        stop=('after_train_iter', 6), seed=None,
+        checkpoint=dict(by_epoch=False)),
+}
+
+
+@pytest.mark.parametrize('options', STOPS.values(), ids=STOPS)
+def test_resumed_run_ends_bit_equal(tmp_path, options):
+    options = dict(options)
+    stop, hooks = options.pop('stop'), options.pop('hooks', [])
+
+    def run(name, **more):
+        return build(tmp_path / name, hooks=[hook() for hook in hooks],
+                     **options, **more)
+
+    if 'seed' in options:
+        # The reference is a run from the first checkpoint on.
+        with pytest.raises(Stop):
+            run('begun', stop=('after_train_iter', 1)).train()
+        for name in 'whole', 'run':
+            copy_run(tmp_path / 'begun', tmp_path / name)
+        whole = trained(run('whole', resume=True))
+        stop, resume = ('after_train_iter', 5), True
+    else:
+        whole, resume = trained(run('whole')), False
+    with pytest.raises(Stop):
+        run('run', stop=stop, resume=resume).train()
+    assert_same(whole, trained(run('run', resume=True)))
+
+
+def copy_run(source, target):
+    shutil.copytree(source, target)
+    last = Path((source / 'last_checkpoint').read_text()).name
+    (target / 'last_checkpoint').write_text(str(target / last))
+
+
+def test_what_is_resumed_matters(tmp_path):
+    """The tests above would see a state that is not restored."""
+    whole = trained(build(tmp_path / 'whole'))
+    with pytest.raises(Stop):
+        build(tmp_path / 'run', stop=('after_train_epoch', 2)).train()
+    path = tmp_path / 'run/epoch_2.pth'
+    checkpoint = torch.load(path, weights_only=True)
+    state = checkpoint['exact_resume']['ranks'][0]['random']
+    state['torch'] = torch.Generator().manual_seed(9).get_state()
+    torch.save(checkpoint, path)
+    other = trained(build(tmp_path / 'run', resume=True))
+    assert not torch.equal(whole['weights']['layers.0.weight'],
+                           other['weights']['layers.0.weight'])
+
+
+def test_epochs_and_samples_differ(tmp_path):
+    loader = DataLoader(Data(), batch_size=5)
+    seed_samples(loader, 0, 0)
+    epochs = [torch.cat([b['inputs'] for b in collated(loader)])
+              for _ in range(2)]
+    noise = [epoch - torch.arange(11.)[:, None] for epoch in epochs]
+    assert len({x for epoch in noise for x in epoch[:, 0].tolist()}) == 22
+
+
+def collated(loader):
+    loader.collate_fn = lambda items: dict(
+        inputs=torch.stack([item['inputs'] for item in items]))
+    return loader
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_samples_do_not_depend_on_workers(workers):
+    found = []
+    for number in 0, workers:
+        loader = DataLoader(Data(), batch_size=3, num_workers=number)
+        seed_samples(loader, 5, 1)
+        found.append(torch.cat([b['inputs'] for b in collated(loader)]))
+    assert torch.equal(*found)
+
+
+def test_ranks_and_seeds_draw_other_numbers():
+    found = []
+    for seed, rank in ((0, 0), (0, 1), (1, 0)):
+        loader = DataLoader(Data(), batch_size=10)
+        seed_samples(loader, seed, rank)
+        found.append(next(iter(collated(loader)))['inputs'][0, 0].item())
+    assert len(set(found)) == 3
+
+
+def test_loading_draws_nothing_from_the_main_process():
+    loader = DataLoader(Data(), batch_size=3)
+    seed_samples(loader, 0, 0)
+    before = get_random_state()
+    list(collated(loader))
+    assert_same(before, get_random_state())
+
+
+def test_random_state_goes_through_a_file(tmp_path):
+    random.gauss(0, 1)
+    torch.save(get_random_state(), tmp_path / 'x')
+
+    def draw():
+        return (random.gauss(0, 1), random.random(), np.random.randn(),
+                np.random.rand(), torch.rand(2).tolist())
+
+    first = draw()
+    set_random_state(torch.load(tmp_path / 'x', weights_only=True))
+    assert draw() == first != draw()
+
+
+def test_says_what_differs(tmp_path, monkeypatch):
+    with pytest.raises(Stop):
+        build(tmp_path, stop=('after_train_epoch', 1)).train()
+    monkeypatch.setattr('mmvidattn.engine.hooks.exact_resume_hook'
+                        '.get_world_size', lambda: 2)
+    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1),
+                   loader=dict(batch_size=5))
+    runner.cfg.train_cfg = dict(max_epochs=9)
+    monkeypatch.setattr(np, '__version__', '0.1')
+    with pytest.raises(Stop):
+        runner.train()
+    log = log_of(tmp_path)
+    for said in ('processes: 1 then, 2 now', 'batches of an epoch: 4 then, 3',
+                 'numpy: ', 'then, 0.1 now', 'config: +train_cfg'):
+        assert said in log
+
+
+def test_says_nothing_when_nothing_differs(tmp_path):
+    with pytest.raises(Stop):
+        build(tmp_path, stop=('after_train_epoch', 1)).train()
+    build(tmp_path, resume=True).train()
+    assert 'of another run' not in log_of(tmp_path)
+
+
+def test_checkpoint_of_mmengine_is_resumed_with_a_warning(tmp_path):
+    with pytest.raises(Stop):
+        build(tmp_path, stop=('after_train_epoch', 1),
+              checkpoint=dict(type='CheckpointHook'),
+              exact_resume=None).train()
+    runner = build(tmp_path, resume=True)
+    runner.train()
+    assert runner.epoch == 4
+    assert 'no state of the random generators' in log_of(tmp_path)

@@ -1,0 +1,100 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmengine.hooks import Hook
+from toy_runs import build, log_of
+
+from mmvidattn.engine import NanGuardHook
+
+
+class SpoilHook(Hook):
+    """Makes some iterations go wrong, in one of several ways."""
+
+    def __init__(self, way, first, last):
+        self.way, self.iters = way, range(first, last)
+        self.handles = []
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        if runner.iter not in self.iters:
+            return
+        layer = runner.model.layers[0]
+        if self.way == 'input':
+            data_batch['inputs'][0][0] = torch.nan
+        elif self.way == 'output':
+            self.handles.append(layer.register_forward_hook(
+                lambda module, args, out: out * torch.inf))
+        elif self.way == 'gradient':
+            self.handles.append(layer.weight.register_hook(
+                lambda grad: grad * torch.nan))
+
+    def after_train_iter(self, runner, *args, **kwargs):
+        while self.handles:
+            self.handles.pop().remove()
+
+
+def run(work_dir, way, first, last, **options):
+    return build(work_dir, hooks=[SpoilHook(way, first, last)],
+                 nan_guard=dict(type='NanGuardHook', max_skips=2), **options)
+
+
+@pytest.mark.parametrize('way, where', [
+    ('input', 'first in the input of layers'),
+    ('output', 'first in layers.0 (Linear)'),
+    ('gradient', 'in no output, but in the gradients of layers.0.weight;')])
+def test_skips_and_names_the_module_and_the_files(tmp_path, way, where):
+    runner = run(tmp_path, way, 5, 7)
+    model = runner.train()
+    log = log_of(tmp_path)
+    errors = [line for line in log.splitlines() if ' ERROR ' in line]
+    assert len(errors) == 2
+    for i, line in enumerate(errors):
+        assert f'epoch 2, iteration {6 + i}: ' in line and where in line
+        assert f'This step is skipped, {i + 1} in a row of at most 2' in line
+        files = line.split('files of the batch: ')[1].split('. This')[0]
+        assert len(files.split(', ')) == 3
+        assert all(name.endswith('.mp4') for name in files.split(', '))
+    for name, value in model.state_dict().items():
+        assert value.isfinite().all(), name
+    # As many steps less.
+    state = runner.optim_wrapper.state_dict()['state'][0]
+    assert state['step'] == 16 - 2
+
+
+def test_changes_nothing_when_all_is_well(tmp_path):
+    one = build(tmp_path / 'one').train().state_dict()
+    two = run(tmp_path / 'two', 'input', 0, 0).train().state_dict()
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_skips_apart_do_not_stop_it(tmp_path):
+    hooks = [SpoilHook('input', i, i + 2) for i in (1, 4, 7)]
+    build(tmp_path, hooks=hooks,
+          nan_guard=dict(type='NanGuardHook', max_skips=2)).train()
+
+
+def test_stops_with_a_checkpoint_of_before(tmp_path):
+    with pytest.raises(RuntimeError, match=(
+            r'epoch 2, iteration 8: .*layers.0 \(Linear\); files .*mp4.*'
+            'Stopped, after 2 skipped steps in a row; .* are saved')):
+        run(tmp_path, 'output', 5, 9).train()
+    saved = torch.load(tmp_path / 'interrupted.pth', weights_only=True)
+    assert saved['meta']['iter'] == 7
+    assert all(x.isfinite().all() for x in saved['state_dict'].values())
+    # The weights are those after the fifth iteration.
+    other = tmp_path / 'other'
+    with pytest.raises(RuntimeError):
+        run(other, 'output', 5, 9,
+            checkpoint=dict(by_epoch=False, max_keep_ckpts=9)).train()
+    fifth = torch.load(other / 'iter_5.pth', weights_only=True)['state_dict']
+    assert all(torch.equal(fifth[name], value)
+               for name, value in saved['state_dict'].items())
+    # When its cause is gone, it goes on from there.
+    runner = run(tmp_path, 'output', 0, 0, resume=True)
+    runner.train()
+    assert runner.iter == 16
+
+
+@pytest.mark.parametrize('value', [-1, 1.5, None])
+def test_rejects_other_numbers(value):
+    with pytest.raises(ValueError, match='max_skips'):
+        NanGuardHook(max_skips=value)

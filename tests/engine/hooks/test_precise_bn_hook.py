@@ -1,0 +1,115 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmengine.model import BaseDataPreprocessor, BaseModel
+from mmengine.registry import init_default_scope
+from mmengine.runner import Runner
+from torch import nn
+
+from mmvidattn.engine.hooks.precise_bn_hook import PreciseBNHook, precise_bn
+
+
+class Model(BaseModel):
+
+    def __init__(self, norm=nn.BatchNorm2d):
+        super().__init__(BaseDataPreprocessor())
+        self.conv = nn.Conv2d(3, 4, 1)
+        self.norm = norm(4)
+
+    def forward(self, inputs, mode='loss'):
+        y = self.norm(self.conv(inputs))
+        return dict(loss=y.square().mean()) if mode == 'loss' else y
+
+
+def _batches(count=5):
+    torch.manual_seed(0)
+    # Batches whose means differ: the variance is also that between them.
+    return [dict(inputs=torch.randn(6, 3, 5, 4) + 3 * i)
+            for i in range(count)]
+
+
+def _all_values(model, batches):
+    """What the norm is given, [values, channels]."""
+    with torch.no_grad():
+        y = torch.cat([model.conv(batch['inputs']) for batch in batches])
+    return y.transpose(0, 1).flatten(1).T
+
+
+def test_statistics_are_those_of_all_batches():
+    model, batches = Model().train(), _batches()
+    assert precise_bn(model, batches) == 5
+    values = _all_values(model, batches)
+    assert torch.allclose(model.norm.running_mean, values.mean(0), atol=1e-4)
+    assert torch.allclose(
+        model.norm.running_var, values.var(0), rtol=0.01)
+    assert model.norm.momentum == 0.1
+
+
+def test_nothing_else_changes():
+    model = Model().train()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    precise_bn(model, _batches())
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]) == (
+            'running' not in name and 'tracked' not in name), name
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_frozen_norms_keep_theirs():
+    model = Model().train()
+    model.norm.eval()
+    assert precise_bn(model, _batches()) == 0
+    assert model.norm.running_mean.abs().max() == 0
+
+
+def test_draws_no_batch_without_batch_norm():
+    def fails():
+        raise AssertionError
+        yield
+
+    model = Model(lambda channels: nn.GroupNorm(2, channels)).train()
+    assert precise_bn(model, fails()) == 0
+
+
+def test_momentum_comes_back_after_an_error():
+    model = Model().train()
+    with pytest.raises(TypeError):
+        precise_bn(model, [dict(nothing=1)])
+    assert model.norm.momentum == 0.1
+
+
+def test_runs_after_the_epochs_of_a_training(tmp_path):
+    init_default_scope('mmaction')
+    model = Model()
+    seen = []
+
+    class Seen(PreciseBNHook):
+
+        def after_train_epoch(self, runner):
+            super().after_train_epoch(runner)
+            seen.append(runner.model.norm.running_mean.clone())
+
+    batches = _batches()
+    runner = Runner(
+        model,
+        str(tmp_path),
+        train_dataloader=dict(
+            batch_size=6,
+            sampler=dict(type='DefaultSampler', shuffle=False),
+            dataset=torch.cat([b['inputs'] for b in batches]).unbind(),
+            collate_fn=lambda frames: dict(inputs=torch.stack(frames))),
+        train_cfg=dict(by_epoch=True, max_epochs=3),
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.01)),
+        custom_hooks=[Seen(num_batches=2, interval=2)],
+        experiment_name='precise_bn')
+    runner.train()
+    values = _all_values(model, batches[:2])
+    # Of the second epoch and, as it is the last, of the third.
+    assert torch.allclose(seen[2], values.mean(0), atol=1e-4)
+    assert not torch.allclose(seen[0], seen[1], atol=1e-2)
+
+
+@pytest.mark.parametrize('name', ['num_batches', 'interval'])
+def test_rejects(name):
+    with pytest.raises(ValueError, match=f'{name}.*1 at least, got 0'):
+        PreciseBNHook(**{name: 0})

@@ -1,0 +1,125 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+import torch
+from mmengine.hooks import EMAHook, Hook
+from toy_runs import build, log_of
+
+from mmvidattn.engine import PreemptionHook
+from mmvidattn.engine.hooks import preemption_hook
+
+
+class SignalHook(Hook):
+    """Sends this process a signal, the ``count``-th time of an event."""
+
+    def __init__(self, event, count, number=signal.SIGTERM):
+        self.left, self.number = count, number
+        setattr(self, event, self.count_down)
+
+    def count_down(self, runner, *args, **kwargs):
+        self.left -= 1
+        if not self.left:
+            os.kill(os.getpid(), self.number)
+
+
+def run(work_dir, *hooks, **options):
+    return build(work_dir, hooks=[*hooks, EMAHook(momentum=0.1)],
+                 preemption=dict(type='PreemptionHook'), **options)
+
+
+@pytest.mark.parametrize('event, count, epoch, iter, workers', [
+    ('before_train_iter', 6, 1, 6, 0), ('after_train_iter', 8, 1, 8, 0),
+    ('before_val_iter', 4, 2, 8, 1)], ids=str)
+def test_saves_and_leaves_and_goes_on(tmp_path, event, count, epoch, iter,
+                                      workers):
+    # Without a checkpoint of its own at the end of these epochs.
+    options = dict(checkpoint=dict(interval=4, save_best=None),
+                   workers=workers)
+    whole = run(tmp_path / 'whole', **options).train()
+    with pytest.raises(SystemExit) as end:
+        run(tmp_path / 'run', SignalHook(event, count), **options).train()
+    assert end.value.code == 143
+    path = tmp_path / 'run/interrupted.pth'
+    meta = torch.load(path, weights_only=True)['meta']
+    assert (meta['epoch'], meta['iter']) == (epoch, iter)
+    assert (tmp_path / 'run/last_checkpoint').read_text() == str(path)
+    assert 'SIGTERM: stopped after' in log_of(tmp_path / 'run')
+    again = run(tmp_path / 'run', resume=True, **options).train()
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, again.state_dict()[name]), name
+    ends = [torch.load(tmp_path / name / 'epoch_4.pth')['ema_state_dict']
+            for name in ('whole', 'run')]
+    assert all(torch.equal(ends[0][k], ends[1][k]) for k in ends[0])
+    # The next whole checkpoint takes its place.
+    assert not path.exists()
+
+
+def test_does_not_save_twice(tmp_path):
+    with pytest.raises(SystemExit):
+        run(tmp_path, SignalHook('before_val_iter', 1)).train()
+    assert not (tmp_path / 'interrupted.pth').exists()
+    assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_1.pth')
+
+
+def test_signal_is_as_before_when_training_is_over(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    run(tmp_path).train()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_other_signal(tmp_path):
+    with pytest.raises(SystemExit) as end:
+        build(tmp_path, hooks=[
+            SignalHook('after_train_iter', 1, signal.SIGUSR1)],
+            preemption=dict(type='PreemptionHook',
+                            signal_name='SIGUSR1')).train()
+    assert end.value.code == 128 + signal.SIGUSR1
+
+
+@pytest.mark.parametrize('name', ['TERM', 'SIG_DFL', ''])
+def test_rejects_what_is_no_signal(name):
+    with pytest.raises(ValueError, match='signal_name'):
+        PreemptionHook(signal_name=name)
+
+
+class SignalWorkersHook(Hook):
+    """A scheduler signals all processes of a job."""
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None,
+                         outputs=None):
+        if runner.iter == 5:
+            for worker in runner.train_dataloader._iterator._workers:
+                os.kill(worker.pid, signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _stuck_worker(ready):
+    preemption_hook._OutliveSignal(signal.SIGTERM, None)(0)
+    ready.set()
+    time.sleep(1000)
+
+
+def test_stuck_worker_ends_all_the_same(monkeypatch):
+    monkeypatch.setattr(preemption_hook._OutliveSignal, 'seconds', 1)
+    context = multiprocessing.get_context('fork')
+    ready = context.Event()
+    worker = context.Process(target=_stuck_worker, args=(ready, ))
+    worker.start()
+    ready.wait()
+    worker.terminate()
+    worker.join(0.3)
+    assert worker.is_alive()
+    worker.join(30)
+    # As torch's own workers, or their main process would take it for a crash.
+    assert worker.exitcode == 0
+
+
+def test_workers_do_not_die_of_it(tmp_path):
+    with pytest.raises(SystemExit) as end:
+        run(tmp_path, SignalWorkersHook(), workers=2).train()
+    assert end.value.code == 143
+    assert (tmp_path / 'interrupted.pth').exists()

@@ -1,0 +1,272 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import errno
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from mmengine.fileio import LocalBackend
+from mmengine.hooks import Hook
+from mmengine.logging import HistoryBuffer
+from toy_runs import Stop, build, log_of
+
+from mmvidattn.engine import SafeCheckpointHook
+from mmvidattn.utils.checkpoint import check_opens, find_resumable
+from mmvidattn.utils.plain import restore_histories, to_plain
+
+
+def names(folder):
+    return sorted(path.name for path in folder.glob('*.pth*'))
+
+
+def opens(path):
+    check_opens(path)
+    return True
+
+
+def test_keeps_the_last_and_the_best(tmp_path):
+    runner = build(tmp_path)
+    runner.train()
+    best = runner.message_hub.get_info('best_ckpt')
+    assert names(tmp_path) == sorted(
+        [best.rsplit('/')[-1], 'epoch_3.pth', 'epoch_4.pth'])
+    assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_4.pth')
+    assert all(opens(path) for path in tmp_path.glob('*.pth'))
+
+
+def test_opens_without_an_allow_list(tmp_path):
+    """In a process that has not imported us, which allows some types."""
+    runner = build(tmp_path, hooks=[OddThings()])
+    runner.train()
+    code = ("import sys, torch; x = torch.load(sys.argv[1], "
+            "weights_only=True); print(*sorted(x)); "
+            "print(x['message_hub']['runtime_info']['odd'])")
+    done = subprocess.run(
+        [sys.executable, '-c', code, tmp_path / 'epoch_4.pth'],
+        capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        'exact_resume message_hub meta optimizer param_schedulers state_dict',
+        "{'a': 1.5, 'b': [1, 2]}"]
+    assert 'Thing is not a plain type' in log_of(tmp_path)
+
+
+class Thing:
+    pass
+
+
+class OddThings(Hook):
+    """Leaves in the hub what users leave there."""
+
+    def before_train(self, runner):
+        runner.message_hub.update_info(
+            'odd', dict(a=np.float64(1.5), b={1, 2}, c=Thing()))
+
+
+def test_plain_types_keep_their_values():
+    history = HistoryBuffer([1., 2.], [1, 3], max_length=5)
+    array = np.arange(6, dtype='>i4').reshape(2, 3)[:, ::-1]
+    plain = to_plain(dict(x=history, y=array, z=(np.int8(3), np.bool_(True)),
+                          w=np.array(['a', 'b']), o=OrderedSubclass(q='s')))
+    assert plain['y'].tolist() == array.tolist()
+    assert plain['z'] == (3, True) and type(plain['z'][0]) is int
+    assert plain['w'] == ['a', 'b'] and plain['o'] == dict(q='s')
+    again = restore_histories(plain)['x']
+    assert again.data[0].tolist() == [1, 2]
+    assert again.data[1].tolist() == [1, 3] and again.max_length == 5
+    again.update(4.)
+    assert again.mean() == pytest.approx((1 + 2 + 4) / 5)
+
+
+class OrderedSubclass(dict):
+    pass
+
+
+class Snapshots(Hook):
+    """At each step of a save, what a kill would leave behind."""
+
+    def __init__(self, monkeypatch, folder):
+        self.found, self.folder = [], folder
+        for owner, name in ((os, 'replace'), (os, 'fsync'),
+                            (LocalBackend, 'put'), (LocalBackend, 'remove')):
+            self.watch(monkeypatch, owner, name)
+
+    def watch(self, monkeypatch, owner, name):
+        function = getattr(owner, name)
+
+        def watched(*args, **kwargs):
+            self.look()
+            result = function(*args, **kwargs)
+            self.look()
+            return result
+
+        monkeypatch.setattr(owner, name, watched)
+
+    def look(self):
+        whole = {path.name for path in self.folder.glob('*.pth')
+                 if opens(path)}
+        pointer = self.folder / 'last_checkpoint'
+        target = pointer.read_text().rsplit('/')[-1] if pointer.is_file() \
+            else None
+        self.found.append((whole, target))
+
+
+def test_at_every_moment_there_is_a_whole_one(tmp_path, monkeypatch):
+    look = Snapshots(monkeypatch, tmp_path)
+    build(tmp_path, checkpoint=dict(max_keep_ckpts=1)).train()
+    first = next(i for i, (whole, _) in enumerate(look.found)
+                 if 'epoch_1.pth' in whole)
+    assert len(look.found) > 40
+    for whole, target in look.found[first:]:
+        assert any(name.startswith('epoch_') for name in whole)
+    # The pointer follows, and what it pointed to goes last.
+    pointed = [i for i, (_, target) in enumerate(look.found) if target]
+    for whole, target in look.found[pointed[0]:]:
+        assert target in whole
+
+
+def test_interrupted_save_leaves_no_trace(tmp_path):
+    (tmp_path / 'epoch_9.pth.part').write_bytes(b'half of a checkpoint')
+    with pytest.raises(Stop):
+        build(tmp_path, stop=('after_train_epoch', 1)).train()
+    assert find_resumable(tmp_path)[0].name == 'epoch_1.pth'
+
+
+def test_file_that_a_kill_left_over_goes(tmp_path, monkeypatch):
+    """Killed after the pointer was written, before the old file went."""
+    remove = SafeCheckpointHook._remove
+
+    def stop(self, path):
+        if path and path.endswith('epoch_1.pth'):
+            raise Stop
+        remove(self, path)
+
+    monkeypatch.setattr(SafeCheckpointHook, '_remove', stop)
+    with pytest.raises(Stop):
+        build(tmp_path, checkpoint=dict(save_best=None)).train()
+    assert names(tmp_path) == [f'epoch_{i}.pth' for i in (1, 2, 3)]
+    monkeypatch.undo()
+    build(tmp_path, resume=True, checkpoint=dict(save_best=None)).train()
+    assert names(tmp_path) == ['epoch_3.pth', 'epoch_4.pth']
+
+
+class FaultyBackend(LocalBackend):
+    """A disk that fills up, or loses what is written, at the n-th file."""
+    fault, at = None, 3
+
+    def put(self, data, path):
+        type(self).at -= 1
+        if self.at:
+            super().put(data, path)
+        elif self.fault == 'full':
+            super().put(data[:len(data) // 2], path)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        elif self.fault == 'read-only':
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        elif self.fault == 'cut':
+            super().put(data[:len(data) // 2], path)
+        elif self.fault == 'flipped':
+            middle = len(data) // 2
+            flipped = bytes([data[middle] ^ 1])
+            super().put(data[:middle] + flipped + data[middle + 1:], path)
+
+
+@pytest.mark.parametrize('fault, said', [
+    ('full', 'No space left on device'), ('read-only', 'Read-only file'),
+    ('cut', 'does not open'), ('flipped', 'does not open')])
+def test_failed_save_is_told_and_training_goes_on(tmp_path, monkeypatch,
+                                                  fault, said):
+    backend = type('Backend', (FaultyBackend, ), dict(fault=fault, at=3))
+    monkeypatch.setattr('mmengine.runner.checkpoint.get_file_backend',
+                        lambda *args, **kwargs: backend())
+    runner = build(tmp_path, checkpoint=dict(save_best=None))
+    runner.train()
+    log = log_of(tmp_path)
+    assert f'cannot save epoch_3.pth in {tmp_path}: ' in log and said in log
+    assert f'last whole checkpoint is {tmp_path}/epoch_2.pth' in log
+    assert ' MiB free there; the weights alone are ' in log
+    assert runner.epoch == 4
+    assert names(tmp_path) == ['epoch_2.pth', 'epoch_4.pth']
+    assert all(opens(path) for path in tmp_path.glob('*.pth'))
+
+
+def test_full_disk(tmp_path):
+    """A limit of the kernel's on what this process may write."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    runner = build(tmp_path, hooks=[LimitHook()],
+                   checkpoint=dict(save_best=None))
+    try:
+        runner.train()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert 'cannot save epoch_2.pth' in log_of(tmp_path)
+    assert names(tmp_path) == ['epoch_1.pth']
+    assert opens(tmp_path / 'epoch_1.pth')
+
+
+class LimitHook(Hook):
+    """After the first epoch, files may have a few bytes."""
+
+    def after_val_epoch(self, runner, metrics):
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (9000, most))
+
+
+def test_slow_disk_that_is_killed(tmp_path):
+    """A real process, killed while a slow disk takes its checkpoint."""
+    code = f'''
+import mmvidattn, sys, time
+sys.path.insert(0, {str(os.path.dirname(__file__))!r} + '/../..')
+from pathlib import Path
+from mmengine.fileio import LocalBackend
+from toy_runs import build
+put = LocalBackend.put
+def slow(self, data, path):
+    if 'epoch_3' in str(path):
+        for end in range(0, len(data), len(data) // 100):
+            with open(path, 'wb') as file:
+                file.write(data[:end])
+            time.sleep(0.1)
+    put(self, data, path)
+LocalBackend.put = slow
+build(Path({str(tmp_path)!r}), checkpoint=dict(max_keep_ckpts=1)).train()
+'''
+    process = subprocess.Popen([sys.executable, '-c', code],
+                               stdout=subprocess.DEVNULL)
+    part = tmp_path / 'epoch_3.pth.part'
+    end = time.monotonic() + 60
+    while not part.is_file():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert part.is_file() and opens(tmp_path / 'epoch_2.pth')
+    assert find_resumable(tmp_path)[0].name == 'epoch_2.pth'
+
+
+def test_newest_that_opens_is_found(tmp_path):
+    build(tmp_path, checkpoint=dict(max_keep_ckpts=4)).train()
+    (tmp_path / 'epoch_4.pth').write_bytes(b'cut')
+    data = bytearray((tmp_path / 'epoch_3.pth').read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / 'epoch_3.pth').write_bytes(data)
+    torch.save(dict(state_dict={}), tmp_path / 'weights.pth')
+    now = time.time()
+    for i, name in enumerate(['epoch_1', 'epoch_2', 'epoch_3', 'epoch_4',
+                              'weights']):
+        os.utime(tmp_path / f'{name}.pth', (now + i, now + i))
+    path, passed = find_resumable(tmp_path)
+    assert path.name == 'epoch_2.pth'
+    assert [p.name for p, _ in passed] == [
+        'weights.pth', 'epoch_4.pth', 'epoch_3.pth']
+    assert 'weights only' in passed[0][1] and 'not open' in passed[2][1]
+
+
+def test_nothing_to_resume_from(tmp_path):
+    (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'gone.pth'))
+    assert find_resumable(tmp_path) == (None, [])
+    assert find_resumable(tmp_path / 'nowhere') == (None, [])

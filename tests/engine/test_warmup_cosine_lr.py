@@ -1,0 +1,91 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import math
+
+import pytest
+import torch
+from mmaction.registry import PARAM_SCHEDULERS
+
+from mmvidattn.apis import load_config
+from mmvidattn.engine import WarmupCosineLR
+
+
+def _rates(scheduler, optimizer, steps):
+    rates = []
+    for _ in range(steps):
+        rates.append(optimizer.param_groups[0]['lr'])
+        optimizer.step()
+        scheduler.step()
+    return rates
+
+
+def _optimizer(lr):
+    return torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=lr)
+
+
+@pytest.mark.parametrize('name, config', [
+    ('thumos_testra_box', 'testra_box_thumos14'),
+    ('ek100_testra_box', 'testra_box_ek100')])
+def test_configs_have_the_released_schedule(shared_dir, name, config):
+    G = json.loads((shared_dir / 'goldens/testra/golden_lr.json').read_text())
+    want, cfg = G[name], load_config(config)
+    lr = cfg.optim_wrapper.optimizer.lr
+    assert lr == want['base_lr']
+    assert cfg.train_cfg.max_epochs == cfg.param_scheduler.end == \
+        want['epochs']
+    optimizer = _optimizer(lr)
+    scheduler = PARAM_SCHEDULERS.build(
+        cfg.param_scheduler,
+        default_args=dict(
+            optimizer=optimizer, epoch_length=want['iters_per_epoch']))
+    got = _rates(scheduler, optimizer, len(want['lr_used_by_step']))
+    for a, b in zip(got, want['lr_used_by_step']):
+        assert abs(a - b) <= 1e-5 * b + 1e-12
+
+
+def test_is_a_cosine_times_a_warm_up():
+    optimizer = _optimizer(2.)
+    scheduler = WarmupCosineLR(
+        optimizer, warmup=4, end=10, start_factor=0.2, by_epoch=False)
+    got = _rates(scheduler, optimizer, 12)
+    for i in range(1, 11):
+        warm = 0.2 + 0.8 * i / 4 if i < 4 else 1
+        want = 2 * warm * (1 + math.cos(math.pi * i / 10)) / 2
+        assert abs(got[i - 1] - want) < 1e-12
+    assert got[9:] == [0., 0., 0.]
+
+
+def test_epochs_become_iterations():
+    optimizers = _optimizer(1.), _optimizer(1.)
+    whole = WarmupCosineLR.build_iter_from_epoch(
+        optimizers[0], warmup=2, end=4, epoch_length=3)
+    want = WarmupCosineLR(optimizers[1], warmup=6, end=12, by_epoch=False)
+    assert not whole.by_epoch
+    assert _rates(whole, optimizers[0], 12) == _rates(want, optimizers[1], 12)
+
+
+def test_resumes_where_it_was():
+    optimizer = _optimizer(1.)
+    scheduler = WarmupCosineLR(optimizer, warmup=3, end=9, by_epoch=False)
+    _rates(scheduler, optimizer, 5)
+    again = _optimizer(1.)
+    resumed = WarmupCosineLR(again, warmup=1, end=2, by_epoch=False)
+    resumed.load_state_dict(scheduler.state_dict())
+    again.load_state_dict(optimizer.state_dict())
+    assert _rates(resumed, again, 4) == _rates(scheduler, optimizer, 4)
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(warmup=11, end=10), 'warmup must be between 0 and end - begin = 10'),
+    (dict(warmup=-1, end=10), 'warmup must be between'),
+    (dict(warmup=1, end=10, start_factor=2), 'start_factor must be between'),
+])
+def test_rejects_options(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        WarmupCosineLR(_optimizer(1.), **kwargs)
+
+
+def test_conversion_takes_epochs():
+    with pytest.raises(ValueError, match='takes by_epoch=True'):
+        WarmupCosineLR.build_iter_from_epoch(
+            _optimizer(1.), warmup=1, end=2, epoch_length=3, by_epoch=False)

@@ -1,0 +1,204 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+
+import numpy as np
+import pytest
+import torch
+from feature_set import LENGTHS, options, write_set
+from mmaction.registry import METRICS
+
+from mmvidattn.datasets import FeatureStreamDataset
+from mmvidattn.evaluation import average_precision, smooth_scores
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    return write_set(tmp_path_factory.mktemp('features'))
+
+
+def score_of(steps, horizon=0):
+    """Scores of three classes that tell step and horizon apart."""
+    steps = np.asarray(steps, dtype=float)[..., None]
+    return np.sin(steps * [1.1, 1.7, 2.3] + 0.5 * horizon)
+
+
+def evaluate(metric, samples):
+    metric.dataset_meta = dict(classes=['background', 'one', 'two'])
+    metric.process(None, samples)
+    return metric.evaluate(len(samples))
+
+
+def one_video(scores, targets, mode='dense', **kwargs):
+    steps = list(range(len(targets)))
+    return dict(
+        evaluation_mode=mode, video_name='v', video_length=len(targets),
+        horizons=[], score_rows=steps, score_steps=steps,
+        num_work=len(steps), anticipation_steps=[], is_first_window=True,
+        is_whole_video=False, pred_action=torch.as_tensor(scores),
+        gt_action=torch.as_tensor(targets, dtype=torch.float32), **kwargs)
+
+
+@pytest.fixture
+def golden_metrics(shared_dir):
+    folder = shared_dir / 'goldens/testra'
+    arrays = np.load(folder / 'golden_metrics.npz', allow_pickle=False)
+    return json.loads((folder / 'golden_metrics.json').read_text()), arrays
+
+
+@pytest.mark.parametrize('name, kwargs', [
+    ('thumos_AP', {}),
+    ('thumos_AP_scores_rounded_1_decimal(ties)', {}),
+    ('thumos_AP_smooth_switch', dict(smooth=2, implies={5: 8})),
+    ('thumos_cAP', dict(metric='cAP')),
+    ('tvseries_mcAP', dict(metric='cAP'))])
+def test_golden(golden_metrics, name, kwargs):
+    values, arrays = golden_metrics
+    prefix, ignored = ('tv', None) if name[0:2] == 'tv' else ('thumos', 21)
+    scores = arrays[f'{prefix}_scores'].astype(np.float64)
+    if 'rounded' in name:
+        scores = scores.round(1)
+    metric = METRICS.build(
+        dict(type='PerFrameMAP', ignore_index=ignored, per_class=True,
+             **kwargs))
+    metric.process(None, [one_video(scores, arrays[f'{prefix}_gt'])])
+    metric.dataset_meta = None
+    found = metric.evaluate(1)
+    kind = kwargs.get('metric', 'AP')
+    assert found[f'online/m{kind}_dense'] == pytest.approx(
+        values[name]['mean'], abs=1e-6)
+    for label, value in values[name].get('per_class', {}).items():
+        assert found[f'online/{kind}_dense_{label[1:]}'] == pytest.approx(
+            value, abs=1e-6)
+
+
+@pytest.mark.parametrize('kind', ['AP', 'cAP'])
+def test_stage_golden(golden_metrics, kind):
+    values, arrays = golden_metrics
+    metric = METRICS.build(
+        dict(type='PerFrameMAP', ignore_index=21, metric=kind,
+             per_stage=True))
+    found = evaluate(
+        metric, [one_video(arrays['stage_scores'], arrays['stage_gt'])])
+    stages = [value for key, value in found.items() if 'stage' in key]
+    wanted = [*values[f'perstage_{kind}'].values()]
+    np.testing.assert_allclose(stages, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize('tokens', [0, 3])
+def test_windows_and_whole_videos_agree(root, tokens):
+    """Each step is counted once, wherever its score comes from."""
+    found = []
+    for windows in 'dense', 'videos':
+        dataset = FeatureStreamDataset(**options(
+            root, windows=windows, test_mode=True, anticipation_steps=tokens))
+        samples = []
+        for i in range(len(dataset)):
+            sample = dataset[i]['data_samples']
+            steps = (range(sample.video_length) if windows == 'videos' else
+                     sample.work_indices)
+            detected = score_of(steps)
+            ahead = np.asarray(sample.anticipation_steps)
+            foreseen = np.stack(
+                [score_of(ahead[..., t], 1 + t) for t in range(tokens)],
+                axis=-2) if tokens else np.zeros((0, 3))
+            if windows == 'videos':
+                pad = max(0, 16 - len(detected))
+                detected = np.pad(detected, ((0, pad), (0, 0)), mode='edge')
+                if tokens:
+                    sample.pred_anticipated_action = torch.tensor(foreseen)
+            else:
+                detected = np.concatenate([detected, foreseen])
+            sample.pred_action = torch.tensor(detected)
+            samples.append(sample.to_dict())
+        found.append(evaluate(
+            METRICS.build(dict(type='PerFrameMAP', per_class=True)), samples))
+    assert found[0] == found[1]
+    truth, scores = [], []
+    for video, length in LENGTHS.items():
+        truth.append(np.load(root / f'target_perframe/{video}.npy'))
+        scores.append(score_of(range(length)).astype(np.float32))
+    truth, scores = np.concatenate(truth), np.concatenate(scores)
+    each = [average_precision(truth[:, c] == 1, scores[:, c]) for c in (1, 2)]
+    assert found[0]['online/mAP_dense'] == pytest.approx(np.mean(each))
+    assert found[0]['online/AP_dense_two'] == pytest.approx(each[1])
+    if not tokens:
+        assert len(found[0]) == 3
+        return
+    # The last token, as released: in a video's first steps it is what the
+    # first window says.
+    truth, scores = [], []
+    for video, length in LENGTHS.items():
+        steps = np.arange(length)
+        rows = score_of(steps, 3)
+        rows[:16] = score_of(steps[:16])
+        for token in range(2):
+            if 16 + token < length:
+                rows[16 + token] = score_of(16 + token, 1 + token)
+        truth.append(np.load(root / f'target_perframe/{video}.npy'))
+        scores.append(rows.astype(np.float32))
+    truth, scores = np.concatenate(truth), np.concatenate(scores)
+    each = [average_precision(truth[:, c] == 1, scores[:, c]) for c in (1, 2)]
+    assert found[0]['online/mAP_dense@0.75s'] == pytest.approx(np.mean(each))
+    assert found[0]['online/mAP_dense@mean'] == pytest.approx(
+        np.mean([found[0][f'online/mAP_dense@{s}s']
+                 for s in ('0.25', '0.5', '0.75')]))
+
+
+def test_mode_is_in_the_name():
+    targets = np.eye(3)[[0, 1, 2, 1]]
+    metric = METRICS.build(dict(type='PerFrameMAP'))
+    found = evaluate(
+        metric, [one_video(targets, targets, mode='non_overlapping')])
+    assert found == {'online/mAP_non_overlapping': 1}
+    metric.process(None, [one_video(targets, targets, mode='non_overlapping'),
+                          one_video(targets, targets)])
+    with pytest.raises(ValueError, match='dense, non_overlapping'):
+        metric.evaluate(2)
+
+
+def test_ambiguous_steps_do_not_count():
+    targets = np.eye(4)[[1, 2, 2, 3]]
+    targets[2, 3] = 1
+    scores = np.eye(4)[[1, 2, 1, 1]] * 0.9 + 0.01
+    kwargs = dict(type='PerFrameMAP', background_index=None)
+    with_all = evaluate(METRICS.build(kwargs), [one_video(scores, targets)])
+    without = evaluate(
+        METRICS.build({**kwargs, 'ignore_index': 3}),
+        [one_video(scores, targets)])
+    assert without['online/mAP_dense'] == 1 > with_all['online/mAP_dense']
+
+
+def test_stages_do_not_run_over_the_end_of_a_video():
+    targets = np.eye(2)[[0, 1, 1, 1, 1]]
+    names = 'one', 'two'
+    videos = [{**one_video(np.random.default_rng(i).random((5, 2)), targets),
+               'video_name': name} for i, name in enumerate(names)]
+    flipped = {**videos[1], 'pred_action': videos[1]['pred_action'].flip(0),
+               'gt_action': videos[1]['gt_action'].flip(0)}
+    metric = METRICS.build(dict(type='PerFrameMAP', per_stage=True))
+    found = evaluate(metric, [videos[0], flipped])
+    again = evaluate(metric, [flipped, videos[0]])
+    # In the one order the actions of the two videos touch.
+    for key in found:
+        assert found[key] == pytest.approx(again[key])
+
+
+def test_smoothing_matches_naive():
+    scores = np.random.default_rng(0).random((9, 2))
+    for step, row in enumerate(smooth_scores(scores, 2)):
+        near = scores[max(0, step - 2):step + 3]
+        assert (row == near.max(axis=0)).all()
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="metric must be .* got 'mAP'"):
+        METRICS.build(dict(type='PerFrameMAP', metric='mAP'))
+    with pytest.raises(ValueError, match='smooth must be'):
+        METRICS.build(dict(type='PerFrameMAP', smooth=-1))
+    metric = METRICS.build(dict(type='PerFrameMAP'))
+    with pytest.raises(ValueError, match=r'v: pred_action must be \(4, 3\)'):
+        metric.process(
+            None, [one_video(np.zeros((4, 2)), np.eye(3)[[0, 1, 2, 1]])])
+    metric.process(None, [one_video(np.zeros((2, 3)), np.eye(3)[[0, 0]])])
+    with pytest.raises(ValueError, match='no step is of a class'):
+        metric.evaluate(1)

@@ -1,0 +1,46 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Feature streams of which each row tells where it is from."""
+import numpy as np
+
+LENGTHS = dict(a=70, b=55, c=90, short=10)
+SEGMENTS = dict(
+    a=[(5, 12, 1), (20, 26, 2), (60, 66, 1)],
+    b=[(3, 13, 2), (30, 34, 1)],
+    c=[(10, 30, 1), (40, 42, 2), (70, 80, 2)],
+    short=[(2, 6, 1)])
+PIPELINE = [dict(type='LoadFeatureWindow'), dict(type='PackFeatureInputs')]
+
+
+def write_set(root, lengths=LENGTHS):
+    """rgb is (video, step, 0), flow (step, video); three classes."""
+    for name in 'rgb', 'flow', 'target_perframe':
+        (root / name).mkdir(parents=True, exist_ok=True)
+    for number, (video, length) in enumerate(lengths.items()):
+        steps = np.arange(length, dtype=np.float32)
+        here = np.full_like(steps, number)
+        np.save(root / f'rgb/{video}.npy',
+                np.stack([here, steps, 0 * steps], axis=1))
+        np.save(root / f'flow/{video}.npy', np.stack([steps, here], axis=1))
+        targets = np.zeros((length, 3), np.uint8)
+        for start, end, label in SEGMENTS[video]:
+            targets[start:end, label] = 1
+        targets[:, 0] = ~targets.any(axis=1)
+        np.save(root / f'target_perframe/{video}.npy', targets)
+    (root / 'videos.txt').write_text('\n'.join(lengths) + '\n')
+    (root / 'classes.txt').write_text('background\none\ntwo\n')
+    return root
+
+
+def options(root, **kwargs):
+    """Of a dataset with a long memory of 24 steps and a work one of 16."""
+    default = dict(
+        ann_file='videos.txt',
+        data_root=str(root),
+        data_prefix=dict(
+            rgb='rgb', flow='flow', gt_action='target_perframe'),
+        metainfo=dict(classes=f'{root}/classes.txt'),
+        pipeline=PIPELINE,
+        long_steps=24,
+        long_rate=4,
+        work_steps=16)
+    return {**default, **kwargs}

@@ -1,0 +1,74 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmengine.structures import BaseDataElement
+
+from mmvidattn.heads import OnlineActionHead
+
+CROSS_ENTROPY = dict(type='MultiClassCrossEntropyLoss')
+
+
+def _sample(**targets):
+    sample = BaseDataElement()
+    sample.set_data({f'gt_{k}': v for k, v in targets.items()})
+    return sample
+
+
+def test_cosine_scores_are_cosines_times_20():
+    torch.manual_seed(0)
+    head = OnlineActionHead(4, in_channels=6, cosine=True).eval()
+    x = torch.randn(2, 3, 6)
+    got = head(x)['action']
+    for b in range(2):
+        for t in range(3):
+            for c in range(4):
+                w = head.fc_cls.weight[c]
+                cosine = x[b, t] @ w / (x[b, t].norm() * w.norm())
+                want = 20 * cosine + head.fc_cls.bias[c]
+                assert torch.allclose(got[b, t, c], want, atol=1e-5)
+    assert torch.allclose(head(5 * x)['action'], got, atol=1e-5)
+
+
+def test_each_score_has_a_dropout_of_its_own():
+    torch.manual_seed(0)
+    head = OnlineActionHead(4, in_channels=64, num_verbs=4, dropout_ratio=0.8)
+    head.fc_verb.load_state_dict(head.fc_cls.state_dict())
+    x = torch.randn(5, 64)
+    out = head.train()(x)
+    assert not torch.allclose(out['action'], out['verb'])
+    out = head.eval()(x)
+    assert torch.equal(out['action'], out['verb'])
+
+
+def test_losses_can_differ():
+    torch.manual_seed(0)
+    head = OnlineActionHead(
+        4, in_channels=6, num_verbs=3, num_nouns=5, loss_cls=CROSS_ENTROPY,
+        loss_verb=dict(CROSS_ENTROPY, ignore_index=0),
+        loss_noun=dict(CROSS_ENTROPY, loss_weight=2.)).eval()
+    x = torch.randn(2, 3, 6)
+    ids = torch.tensor([[0, 1, 2], [2, 0, 1]])
+    losses = head.loss(x, [_sample(action=i, verb=i, noun=i) for i in ids])
+    logits = {name: y.flatten(0, 1) for name, y in head(x).items()}
+    cross_entropy = torch.nn.functional.cross_entropy
+    keep = ids.flatten() > 0
+    want = dict(
+        action=cross_entropy(logits['action'], ids.flatten()),
+        verb=cross_entropy(logits['verb'][keep][:, 1:],
+                           ids.flatten()[keep] - 1),
+        noun=2 * cross_entropy(logits['noun'], ids.flatten()))
+    assert losses.keys() == {f'loss_{name}' for name in want}
+    for name, value in want.items():
+        assert torch.allclose(losses[f'loss_{name}'], value)
+
+
+def test_says_which_targets_are_missing():
+    head = OnlineActionHead(4, in_channels=6, num_verbs=3)
+    sample = _sample(action=torch.zeros(3, dtype=torch.long))
+    with pytest.raises(ValueError, match='a sample has no gt_verb'):
+        head.loss(torch.randn(1, 3, 6), [sample])
+
+
+def test_rejects_a_score_that_is_none():
+    with pytest.raises(ValueError, match="score must be 'prob' or 'logit'"):
+        OnlineActionHead(4, score='sigmoid')

@@ -1,0 +1,82 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmaction.structures import ActionDataSample
+from torch import nn
+
+from mmvidattn.heads import VerbNounHead, ViViTHead
+
+
+def _samples(labels):
+    return [ActionDataSample().set_gt_label(label) for label in labels]
+
+
+def _verb_noun(**kwargs):
+    torch.manual_seed(0)
+    head = VerbNounHead(3, 2, in_channels=4, init_std=1., **kwargs)
+    head.init_weights()
+    return head
+
+
+def test_starts_at_zero_and_learns():
+    head = ViViTHead(5, 4)
+    head.init_weights()
+    x = torch.randn(2, 4)
+    assert head(x).abs().max() == 0
+    losses = head.loss(x, _samples(torch.tensor([[1], [2]])))
+    losses['loss_cls'].backward()
+    assert losses['loss_cls'].item() == pytest.approx(torch.tensor(5.).log())
+    for p in head.parameters():
+        assert p.grad.abs().max() > 0
+
+
+def test_is_linear_with_dropout_in_training_only():
+    head = ViViTHead(5, 4, dropout_ratio=0.5, init_std=1.)
+    head.init_weights()
+    x = torch.randn(3, 4)
+    want = x @ head.fc_cls.weight.T + head.fc_cls.bias
+    assert torch.allclose(head.eval()(x), want, atol=1e-6)
+    assert not torch.equal(head.train()(x), head(x))
+    assert head.fc_cls.weight.std() > 0.5
+
+
+def test_views_are_averaged_as_logits_by_default():
+    head, x = ViViTHead(5, 4, init_std=1.).eval(), torch.randn(6, 4)
+    samples = head.predict(x, [ActionDataSample(), ActionDataSample()])
+    for sample, score in zip(samples, head(x).view(2, 3, 5).mean(1)):
+        assert torch.allclose(sample.pred_score, score)
+
+
+@pytest.mark.parametrize('eps', [0., 0.2])
+@pytest.mark.parametrize('mixed', [False, True])
+def test_loss_is_the_mean_of_nouns_and_verbs(eps, mixed):
+    head, x = _verb_noun(label_smooth_eps=eps), torch.randn(2, 4)
+    labels = torch.tensor([[0., 1, 0, 0, 1], [1, 0, 0, 1, 0]])
+    if mixed:
+        labels = .7 * labels + .3 * labels.flip(0)
+    losses = head.loss(x, _samples(labels))
+    for name, part, share in (('noun', slice(3), eps / 3),
+                              ('verb', slice(3, 5), eps / 2)):
+        want = nn.functional.cross_entropy(
+            head(x)[:, part], (1 - eps) * labels[:, part] + share)
+        assert torch.allclose(losses[f'loss_{name}'], want / 2)
+        right = head(x)[:, part].argmax(1) == labels[:, part].argmax(1)
+        assert losses[f'{name}_top1_acc'] == right.float().mean()
+
+
+def test_probabilities_are_those_of_nouns_and_of_verbs():
+    head, x = _verb_noun(average_clips='prob').eval(), torch.randn(3, 4)
+    sample, = head.predict(x, [ActionDataSample()])
+    want = torch.cat([
+        head(x)[:, :3].softmax(1).mean(0), head(x)[:, 3:].softmax(1).mean(0)])
+    assert torch.allclose(sample.pred_score, want)
+    sample, = _verb_noun().eval().predict(x, [ActionDataSample()])
+    assert torch.allclose(sample.pred_score, head(x).mean(0))
+
+
+def test_rejects_labels_of_one_kind_and_other_counts():
+    with pytest.raises(ValueError, match=r'\(2, 5\).*multi_class.*\(2, 1\)'):
+        _verb_noun().loss(
+            torch.randn(2, 4), _samples(torch.tensor([[1], [2]])))
+    with pytest.raises(ValueError, match='num_nouns.*= 5, got 6'):
+        _verb_noun(num_classes=6)

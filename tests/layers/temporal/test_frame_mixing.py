@@ -1,0 +1,90 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.layers.temporal import ATTENTIONS, FrameMixing, LAPSAttention
+from mmvidattn.ops.leap import naive_leap_attention
+from mmvidattn.ops.periodic_shift import naive_periodic_shift
+from mmvidattn.ops.softmax_attention import naive_softmax_attention
+
+B, T, N, G, C = 2, 8, 3, 2, 16
+
+
+@pytest.mark.parametrize('attention', ATTENTIONS)
+def test_parting_is_the_inverse_of_joining(attention):
+    mixing = FrameMixing(T, attention, level=2)
+    x = torch.randn(B * T, N, G, 5)
+    joined = mixing.join(x)
+    frames = {'2d': 1, 'leap': 2, '3d': T}[attention]
+    assert joined.shape == (B * T // frames, frames * N, G, 5)
+    assert torch.equal(mixing.part(joined), x)
+
+
+def _by_hand(layer, x, attention, level, shift):
+    """Frames [B T, N, C] through the naive ops, clip by clip."""
+    qkv = x @ layer.qkv.weight.T
+    if layer.qkv.bias is not None:
+        qkv = qkv + layer.qkv.bias
+    q, k, v = qkv.view(B, T, N, 3, G, C // G).unbind(3)
+    if attention == 'leap':
+        y = naive_leap_attention(q, k, v, level)
+    elif attention == '2d':
+        y = naive_softmax_attention(q, k, v)
+    else:
+        y = naive_softmax_attention(
+            *(z.flatten(1, 2) for z in (q, k, v))).view(q.shape)
+    if shift == 'periodic':
+        y = naive_periodic_shift(y, 1 / 8, 'previous')
+    elif shift == 'plain':
+        y = naive_periodic_shift(
+            y.flatten(-2)[..., None, :], 1 / 8, 'previous')
+    y = y.reshape(B * T, N, C) @ layer.proj.weight.T
+    return y if layer.proj.bias is None else y + layer.proj.bias
+
+
+@pytest.mark.parametrize('bias', [True, False])
+@pytest.mark.parametrize('shift', ['none', 'plain', 'periodic', 'token'])
+@pytest.mark.parametrize('attention, level', [
+    ('2d', 1), ('3d', 1), ('leap', 1), ('leap', 3)])
+def test_layer_matches_the_naive_ops(attention, level, shift, bias):
+    torch.manual_seed(0)
+    mixing = FrameMixing(T, attention, level, shift, 1 / 8, 'previous')
+    layer = LAPSAttention(C, G, mixing, bias).double()
+    x = torch.randn(B * T, N, C, dtype=torch.float64)
+    want = _by_hand(layer, x, attention, level, shift)
+    assert torch.allclose(layer(x), want, atol=1e-12)
+    # Places in a grid are tokens as well.
+    grid = layer(x.unflatten(1, (1, N)))
+    assert torch.allclose(grid.flatten(1, 2), want, atol=1e-12)
+
+
+def test_has_no_parameters_and_says_what_it_does():
+    mixing = FrameMixing(T, 'leap', 2, 'periodic')
+    assert not mixing.state_dict()
+    assert repr(mixing) == (
+        'FrameMixing(num_frames=8, attention=leap, level=2, shift=periodic, '
+        'fraction=0.25, first=next)')
+    assert 'level' not in repr(FrameMixing(T, '3d', shift='none'))
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(attention='4d'), "attention.*'2d', '3d', 'leap'.*'4d'"),
+    (dict(shift='half'), "shift.*'none', 'plain', 'periodic'.*'half'"),
+    (dict(first='x'), "shift_first.*'next', 'previous'.*'x'"),
+    (dict(fraction=1), 'shift_fraction.*got 1'),
+    (dict(level=4), '8 frames form no pairs at the pyramid level 4')])
+def test_rejects(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        FrameMixing(T, **kwargs)
+
+
+@pytest.mark.parametrize('method', ['join', 'shift_heads'])
+def test_rejects_parts_of_a_clip(method):
+    mixing = FrameMixing(T)
+    with pytest.raises(ValueError, match='9 frames.*num_frames=8'):
+        getattr(mixing, method)(torch.zeros(9, N, G, 4))
+
+
+def test_rejects_heads_that_do_not_share_the_channels():
+    with pytest.raises(ValueError, match='embed_dims=16.*num_heads=3'):
+        LAPSAttention(C, 3, FrameMixing(T))

@@ -1,0 +1,294 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+from mmvidattn.convert import convert
+from mmvidattn.layers.temporal import inflate, inflated_modules
+
+T, N, C, G = 8, 3, 16, 2
+
+
+class Attention(nn.Module):
+    """After timm's conventions, with its matrix written out."""
+
+    def __init__(self, kind=nn.Linear, bias=True):
+        super().__init__()
+        options = dict(bias=bias)
+        if kind is nn.Conv2d:
+            options['kernel_size'] = 1
+        self.num_heads = G
+        self.qkv = kind(C, 3 * C, **options)
+        self.proj = kind(C, C, **options)
+
+    def forward(self, x, attn_mask=None):
+        shape = x.shape
+        qkv = self.qkv(x)
+        if isinstance(self.qkv, nn.Conv2d):
+            qkv = qkv.flatten(2).mT
+        q, k, v = qkv.unflatten(-1, (3, G, -1)).permute(2, 0, 3, 1, 4)
+        y = (q @ k.mT * q.shape[-1]**-0.5).softmax(-1) @ v
+        y = y.transpose(1, 2).flatten(2)
+        if isinstance(self.qkv, nn.Conv2d):
+            y = y.mT.reshape(shape)
+        return self.proj(y)
+
+
+class Masked(Attention):
+    """Attends to what comes before only."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, G, -1)).permute(2, 0, 3, 1, 4)
+        scores = (q @ k.mT).masked_fill(
+            torch.ones(x.shape[1], x.shape[1]).triu(1).bool(), -1e9)
+        return self.proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Alone(Attention):
+    """Its tokens keep to themselves."""
+
+    def forward(self, x):
+        return self.proj(self.qkv(x)[..., 2 * C:])
+
+
+class Fixed(Attention):
+
+    def forward(self, x):
+        return super().forward(x.view(-1, N + 1, C))
+
+
+class Guided(Attention):
+
+    def forward(self, x, rope):
+        return super().forward(x)
+
+
+class Biased(Attention):
+
+    def __init__(self):
+        super().__init__()
+        self.relative_position_bias_table = nn.Parameter(torch.zeros(N, N))
+
+
+class TwoStage(Attention):
+
+    def __init__(self):
+        super().__init__()
+        self.proj_l = nn.Linear(G, G)
+
+
+class CrossAttention(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.q = nn.Linear(C, C)
+
+
+class Net(nn.Module):
+    """Attentions one after the other, on frames of tokens [B T, N, C]."""
+
+    def __init__(self, *attentions):
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict(dict(norm=nn.Identity(), attn=attn))
+            for attn in attentions)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block['attn'](block['norm'](x))
+        return x
+
+
+def _net(*kinds, **kwargs):
+    torch.manual_seed(0)
+    return Net(*(kind(**kwargs) for kind in kinds or 4 * (Attention, )))
+
+
+def _pairs(T, level):
+    step = T // 2**level
+    return [(t, t + step) for t in range(T) if t // step % 2 == 0]
+
+
+def _by_hand(net, x, levels, fraction, first):
+    """One clip [T, N, C], pair by pair, shifted head by head."""
+    fold = int(C // G * fraction)
+    ahead = 1 if first == 'next' else -1
+    for block, level in zip(net.blocks, levels):
+        attn, out = block['attn'], torch.empty_like(x)
+        for a, b in _pairs(len(x), level):
+            tokens = torch.cat([x[a], x[b]])
+            q, k, v = attn.qkv(tokens).chunk(3, -1)
+            y = []
+            for g in range(G):
+                at = slice(g * C // G, (g + 1) * C // G)
+                scores = q[:, at] @ k[:, at].T * (C // G)**-0.5
+                y.append(scores.softmax(-1) @ v[:, at])
+            out[a], out[b] = torch.cat(y, -1).split(len(x[a]))
+        moved = out.clone()
+        for t in range(len(x)):
+            for g in range(G):
+                for at, source in ((g * C // G, t + ahead),
+                                   (g * C // G + fold, t - ahead)):
+                    inside = 0 <= source < len(x)
+                    moved[t, :, at:at + fold] = (
+                        out[source, :, at:at + fold] if inside else 0)
+        x = x + attn.proj(moved)
+    return x
+
+
+@pytest.mark.parametrize('fraction, first', [
+    (1 / 4, 'next'), (1 / 8, 'previous'), (1 / 2, 'next')])
+def test_matches_leap_and_shift_written_out(fraction, first):
+    net = _net().double()
+    x = torch.randn(2 * T, N, C, dtype=torch.float64)
+    with torch.no_grad():
+        want = torch.cat([
+            _by_hand(net, clip, (1, 2, 3, 1), fraction, first)
+            for clip in x.split(T)])
+        inflate(net, T, shift_fraction=fraction, shift_first=first)
+        assert torch.allclose(net(x), want, atol=1e-12)
+
+
+@pytest.mark.parametrize('attention', ['2d', '3d', 'leap'])
+@pytest.mark.parametrize('shift', ['none', 'plain', 'periodic'])
+def test_convolutions_do_as_linear_layers(attention, shift):
+    linear, conv = _net(bias=False), _net(kind=nn.Conv2d, bias=False)
+    conv.load_state_dict({
+        name: value[..., None, None]
+        for name, value in linear.state_dict().items()
+    })
+    for net in (linear, conv):
+        inflate(net, T, attention=attention, shift=shift)
+    x = torch.randn(2 * T, C, 2, N)
+    want = linear(x.flatten(2).mT).mT.reshape(x.shape)
+    assert torch.allclose(conv(x), want, atol=1e-5)
+
+
+def test_2d_without_shift_changes_nothing():
+    net = _net()
+    x = torch.randn(T, N, C)
+    want = net(x)
+    assert torch.equal(inflate(net, T, attention='2d', shift='none')(x), want)
+
+
+def test_parameters_and_keys_stay():
+    net = _net()
+    keys = {name: p.data_ptr() for name, p in net.state_dict().items()}
+    assert inflate(net, T) is net
+    assert {name: p.data_ptr()
+            for name, p in net.state_dict().items()} == keys
+    net.load_state_dict(_net().state_dict(), strict=True)
+
+
+def test_tells_which_modules_it_changed():
+    net = inflate(_net(), T, pyramid=(1, 3), skip=['blocks.2.*'])
+    changed = inflated_modules(net)
+    assert list(changed) == ['blocks.0.attn', 'blocks.1.attn', 'blocks.3.attn']
+    for text, level in zip(changed.values(), (1, 3, 1)):
+        assert text.startswith(
+            f'num_frames=8, attention=leap, level={level}, shift=periodic')
+
+
+def test_survives_copying_pickling_and_compiling():
+    net = inflate(_net(Attention), T)
+    x = torch.randn(T, N, C)
+    want = net(x)
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net)),
+                  torch.compile(net, backend='aot_eager')):
+        assert torch.allclose(other(x), want, atol=1e-6)
+
+
+def test_every_parameter_learns():
+    net = inflate(_net(), T)
+    net(torch.randn(T, N, C)).square().sum().backward()
+    for name, p in net.named_parameters():
+        assert p.grad is not None and p.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize('kind, message', [
+    (Masked, 'depends on the order'), (Alone, 'do not all attend'),
+    (Fixed, 'does not take tokens'), (Guided, 'takes rope'),
+    (Biased, 'relative_position_bias_table'), (TwoStage, 'proj_l'),
+    (CrossAttention, 'no qkv, proj, num_heads')])
+def test_refuses_what_it_does_not_understand(kind, message):
+    net = Net(Attention(), kind())
+    with pytest.raises(ValueError, match=rf'blocks.1.attn.*{kind.__name__}'
+                                         rf'.*({message})'):
+        inflate(net, T)
+    assert not inflated_modules(net)
+    assert len(inflated_modules(inflate(net, T, skip=['blocks.1.*']))) == 1
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(shift='token'), "no shift='token'"),
+    (dict(shift='x'), "shift must be one of.*'x'"),
+    (dict(pyramid=()), 'pyramid'), (dict(pyramid=(4, )), 'level 4'),
+    (dict(attention='1d'), "attention.*'1d'"),
+    (dict(shift_fraction=2), 'shift_fraction.*2'),
+    (dict(skip=['*']), 'no attention to inflate')])
+def test_rejects(kwargs, message):
+    net = _net()
+    with pytest.raises(ValueError, match=message):
+        inflate(net, T, **kwargs)
+    assert not inflated_modules(net)
+
+
+def test_rejects_a_second_time_and_a_network_without_attention():
+    with pytest.raises(ValueError, match='Net is inflated already'):
+        inflate(inflate(_net(), T), T)
+    with pytest.raises(ValueError, match='Linear has no attention'):
+        inflate(nn.Linear(3, 3), T)
+
+
+def test_rejects_parts_of_a_clip_and_masks():
+    net = inflate(_net(), T)
+    with pytest.raises(ValueError, match='9 frames.*num_frames=8'):
+        net(torch.zeros(9, N, C))
+    attn = net.blocks[0]['attn']
+    with pytest.raises(ValueError, match='takes no attn_mask'):
+        attn(torch.zeros(T, N, C), attn_mask=torch.ones(N, N))
+    attn(torch.zeros(T, N, C), attn_mask=None)
+
+
+def _no_gradient_of(model):
+    for p in model.parameters():
+        p.requires_grad_(False)
+        nn.init.normal_(p, std=p[0].numel()**-0.5 if p.dim() > 1 else 1.)
+    return model.eval()
+
+
+@pytest.mark.parametrize('attention, shift', [
+    ('2d', 'none'), ('2d', 'periodic'), ('leap', 'none'),
+    ('leap', 'periodic'), ('leap', 'plain'), ('3d', 'none')])
+@pytest.mark.parametrize('name', ['visformer_small', 'vit_base_patch16_224'])
+def test_inflated_timm_models_give_our_outputs(name, attention, shift):
+    timm = pytest.importorskip('timm')
+    from mmvidattn.backbones import Visformer, VisionTransformerLAPS
+    torch.manual_seed(0)
+    vit = name.startswith('vit')
+    theirs = _no_gradient_of(
+        timm.create_model(name, num_classes=0, global_pool='', img_size=64))
+    options = dict(num_frames=T, img_size=64, attention=attention,
+                   shift=shift)
+    if vit:
+        ours = VisionTransformerLAPS(**options)
+        state = convert('laps_vit_timm', theirs.state_dict())
+    else:
+        ours = Visformer(**options)
+        state = convert('visformer_timm', theirs.state_dict())
+    ours.eval().load_state_dict({
+        key.removeprefix('backbone.'): value for key, value in state.items()})
+    clips = torch.randn(1, 3, T, 64, 64)
+    with torch.no_grad():
+        want = ours(clips)
+        pyramid = (1, 2, 3, 1) if vit else (1, 2, 3)
+        if (attention, shift) != ('2d', 'none'):
+            inflate(theirs, T, pyramid, shift, attention)
+        got = theirs(clips.transpose(1, 2).flatten(0, 1))
+    got = got[:, 0] if vit else got
+    got = got.unflatten(0, (1, T)).transpose(1, 2)
+    assert got.shape == want.shape
+    assert (got - want).norm() < 1e-5 * want.norm()

@@ -1,0 +1,93 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mmvidattn.layers import GlobalPyramid, GlobalPyramidAttention
+
+KERNELS = ((2, 2, 3), (3, 7, 14))
+
+
+def _level_by_hand(level, x, kernel, coarse, pooling):
+    """[B, C, T, H, W] to [B, S, C], through torch's own convolutions."""
+    if pooling == 'avg':
+        kernel = tuple(map(min, kernel, x.shape[2:]))
+        y = F.avg_pool3d(x, kernel, ceil_mode=True, count_include_pad=False)
+    elif coarse:
+        for conv in (level.conv1, level.conv2):
+            groups = x.shape[1] if pooling == 'dwconv' else 1
+            pad = [max(k - n, 0) for k, n in zip(conv.weight.shape[2:],
+                                                 x.shape[2:])]
+            x = F.pad(x, (0, pad[2], 0, pad[1], 0, pad[0]))
+            x = F.conv3d(x, conv.weight, conv.bias, conv.weight.shape[2:],
+                         groups=groups)
+            if conv is level.conv1:
+                norm = level.norm
+                x = F.relu(F.batch_norm(x, norm.running_mean, norm.running_var,
+                                        norm.weight, norm.bias))
+        y = x
+    else:
+        pad = [-n % k for k, n in zip(kernel, x.shape[2:])]
+        x = F.pad(x, (0, pad[2], 0, pad[1], 0, pad[0]))
+        y = F.conv3d(x, level.weight, level.bias, kernel,
+                     groups=x.shape[1] if pooling == 'dwconv' else 1)
+    return y.flatten(2).transpose(1, 2)
+
+
+@pytest.mark.parametrize('pooling', ['dwconv', 'conv', 'avg'])
+@pytest.mark.parametrize('grid', [(6, 14, 28), (5, 15, 29), (1, 3, 4)],
+                         ids=lambda grid: 'x'.join(map(str, grid)))
+def test_matches_convolutions_and_attention_written_out(grid, pooling):
+    torch.manual_seed(0)
+    module = GlobalPyramidAttention(8, 2, KERNELS, pooling).double().eval()
+    for name, p in module.named_parameters():
+        torch.nn.init.normal_(p, std=.3)
+    for name, buffer in module.named_buffers():
+        if 'running' in name:
+            buffer.uniform_(0.5, 2)
+    x = torch.randn(2, *grid, 8, dtype=torch.float64)
+    volume = x.movedim(-1, 1)
+    priors = torch.cat([
+        _level_by_hand(level, volume, kernel, i == 1, pooling)
+        for i, (level, kernel) in enumerate(
+            zip(module.pyramid.levels, KERNELS))], 1)
+    norm = module.pyramid.norm
+    priors = F.layer_norm(priors, (8, ), norm.weight, norm.bias)
+    k, v = module.kv(priors).chunk(2, -1)
+    q = module.q(x.flatten(1, 3))
+    heads = []
+    for part in (slice(0, 4), slice(4, 8)):
+        scores = q[..., part] @ k[..., part].mT / 2
+        heads.append(scores.softmax(-1) @ v[..., part])
+    want = module.proj(torch.cat(heads, -1)).view(x.shape)
+    assert (module(x) - want).norm() < 1e-12 * want.norm()
+
+
+def test_number_of_priors_is_that_of_whole_blocks_and_the_rest():
+    pyramid = GlobalPyramid(4, KERNELS).eval()
+    assert len(pyramid(torch.randn(1, 6, 14, 28, 4))[0]) == (
+        3 * 7 * 10 + 2 * 2 * 2)
+    # Coarse blocks that are incomplete are left out.
+    assert len(pyramid(torch.randn(1, 7, 15, 29, 4))[0]) == (
+        4 * 8 * 10 + 2 * 2 * 2)
+
+
+def test_every_token_reaches_every_token():
+    module = GlobalPyramidAttention(8, 2, KERNELS).double().eval()
+    x = torch.randn(1, 5, 15, 29, 8, dtype=torch.float64, requires_grad=True)
+    grad, = torch.autograd.grad(module(x)[0, 0, 0, 0].sum(), x)
+    assert (grad.abs().amax(-1) > 0).all()
+
+
+def test_without_levels_the_tokens_are_the_priors():
+    x = torch.randn(1, 2, 3, 4, 8)
+    assert torch.equal(GlobalPyramid(8, ())(x), x.flatten(1, 3))
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(pooling='max'), "'dwconv', 'conv', 'avg'.*'max'"),
+    (dict(num_heads=3), 'embed_dims=8.*num_heads=3')])
+def test_rejects(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        GlobalPyramidAttention(**{
+            **dict(embed_dims=8, num_heads=2, kernels=KERNELS), **kwargs})

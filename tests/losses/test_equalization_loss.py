@@ -1,0 +1,128 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+import torch
+from mmaction.registry import MODELS
+
+from mmvidattn.losses import (
+    EqualizationLoss,
+    MultiClassCrossEntropyLoss,
+    equalization_weights,
+)
+
+# The background, two frequent classes and three rare ones.
+COUNTS = [0, 600, 395, 2, 2, 1]
+
+
+@pytest.fixture
+def batch():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4, 6, 6, generator=generator)
+    return logits, torch.arange(24).reshape(4, 6) % 6
+
+
+def test_rare_classes_are_those_below_the_share():
+    loss = EqualizationLoss(COUNTS, tail_below=3e-3)
+    # The background is in no softmax.
+    assert loss.tail.tolist() == [0, 0, 1, 1, 1]
+
+
+def test_matches_naive(batch):
+    logits, ids = batch
+    loss = EqualizationLoss(COUNTS, gamma=0.6)
+    torch.manual_seed(3)
+    ours = loss(logits, ids)
+    torch.manual_seed(3)
+    uniform = torch.rand(24, 5)
+    total, steps = 0, 0
+    for row, label, draw in zip(logits.flatten(0, 1).double(), ids.flatten(),
+                                uniform):
+        if label == 0:
+            continue
+        row = row.clone()
+        for c in range(1, 6):
+            if draw[c - 1] < 0.6 and COUNTS[c] < 3 and c != label:
+                row[c] += np.log(1e-8)
+        total += torch.logsumexp(row[1:], 0) - row[label]
+        steps += 1
+    torch.testing.assert_close(ours.double(), total / steps)
+
+
+@pytest.mark.parametrize('gamma, tail_below', [(0, 3e-3), (0.95, 1e-9)])
+def test_without_rare_classes_it_is_cross_entropy(batch, gamma, tail_below):
+    loss = EqualizationLoss([1] * 6, gamma, tail_below)
+    # The logarithm of 1 + 1e-8 is 0 in float32.
+    assert loss(*batch) == MultiClassCrossEntropyLoss(0)(*batch)
+
+
+def test_spares_rare_classes(batch):
+    logits, ids = batch
+    frequent = ids.clone()
+    frequent[ids > 2] = 1
+    grads = []
+    for loss in (EqualizationLoss(COUNTS, gamma=1.),
+                 MultiClassCrossEntropyLoss(0)):
+        x = logits.clone().requires_grad_()
+        loss(x, frequent).backward()
+        grads.append(x.grad[..., 3:].abs().max())
+    assert grads[0] < 1e-6 < grads[1]
+
+
+def test_golden(golden):
+    reference = golden('testra/golden_losses.pt')
+    counts = [0, *reference['eql_class_counts']]
+    assert len(reference['eql']) == 6
+    for name, wanted in reference['eql'].items():
+        gamma, _, tail_below = name.removeprefix('gamma').partition('_lambda')
+        loss = EqualizationLoss(counts, float(gamma), float(tail_below))
+        torch.manual_seed(0)
+        logits = reference['logits'].clone().requires_grad_()
+        value = loss(logits, reference['target'])
+        value.backward()
+        assert value.item() == pytest.approx(wanted['value'], rel=1e-5)
+        torch.testing.assert_close(
+            logits.grad, wanted['grad'], rtol=1e-5, atol=1e-7)
+
+
+def test_weights_keep_targets():
+    targets = torch.eye(3)
+    tail = torch.tensor([0., 1., 1.])
+    weights = equalization_weights(targets, tail, 1., torch.zeros(3, 3))
+    assert weights.tolist() == [[1, 0, 0], [1, 1, 0], [1, 0, 1]]
+
+
+def test_reads_counts_of_files(tmp_path):
+    np.save(tmp_path / 'counts.npy', COUNTS)
+    np.savetxt(tmp_path / 'counts.txt', COUNTS, fmt='%d')
+    for name in 'counts.npy', 'counts.txt':
+        loss = MODELS.build(
+            dict(type='EqualizationLoss', class_counts=str(tmp_path / name)))
+        assert torch.equal(loss.tail, EqualizationLoss(COUNTS).tail)
+
+
+@pytest.mark.parametrize('kwargs, error', [
+    (dict(gamma=2), 'gamma must be .* got 2'),
+    (dict(tail_below=0), 'tail_below must be .* got 0'),
+    (dict(class_counts=[0, 0]), 'class_counts must be'),
+    (dict(class_counts=[-1, 2]), 'class_counts must be'),
+], ids=lambda value: None)
+def test_bad_options(kwargs, error):
+    with pytest.raises(ValueError, match=error):
+        EqualizationLoss(**{'class_counts': COUNTS, **kwargs})
+
+
+def test_asks_for_the_file_when_it_trains():
+    loss = EqualizationLoss('none.npy')
+    with pytest.raises(ValueError, match='no file none.npy'):
+        loss(torch.zeros(2, 3), torch.tensor([1, 2]))
+
+
+def test_builds_on_the_meta_device():
+    with torch.device('meta'):
+        loss = EqualizationLoss(COUNTS)
+    assert torch.equal(loss.tail, EqualizationLoss(COUNTS).tail)
+
+
+def test_other_number_of_classes(batch):
+    with pytest.raises(ValueError, match='5 classes of .*, got 3'):
+        EqualizationLoss([0, 1, 2, 3])(*batch)

@@ -1,0 +1,108 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmaction.registry import MODELS
+from torch.nn import functional as F
+
+from mmvidattn.losses import MultiClassCrossEntropyLoss, multi_hot
+
+
+def naive(logits, targets, ignore_index):
+    """Step by step, in float64."""
+    losses = []
+    for row, hot in zip(logits.double(), targets.double()):
+        keep = [c for c in range(len(row)) if c != ignore_index]
+        if ignore_index is not None and hot[ignore_index] == 1:
+            continue
+        row, hot = row[keep], hot[keep]
+        losses.append(sum(
+            -hot[c] * (row[c] - torch.logsumexp(row, 0))
+            for c in range(len(keep))))
+    return sum(losses) / len(losses) if losses else logits.double().sum() * 0
+
+
+@pytest.fixture
+def batch():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(3, 7, 5, generator=generator)
+    targets = (torch.rand(3, 7, 5, generator=generator) < 0.3).float()
+    return logits, targets
+
+
+@pytest.mark.parametrize('ignore_index', [None, 0, 4])
+def test_matches_naive_with_gradients(batch, ignore_index):
+    logits, targets = batch
+    ours = logits.clone().requires_grad_()
+    theirs = logits.double().requires_grad_()
+    loss = MultiClassCrossEntropyLoss(ignore_index)(ours, targets)
+    wanted = naive(theirs.flatten(0, 1), targets.flatten(0, 1), ignore_index)
+    torch.testing.assert_close(loss.double(), wanted, rtol=1e-6, atol=1e-6)
+    loss.backward()
+    wanted.backward()
+    torch.testing.assert_close(
+        ours.grad.double(), theirs.grad, rtol=1e-5, atol=1e-7)
+
+
+def test_one_class_is_torch_cross_entropy(batch):
+    logits, _ = batch
+    ids = torch.arange(21).reshape(3, 7) % 5
+    loss = MultiClassCrossEntropyLoss()(logits, ids)
+    torch.testing.assert_close(
+        loss, F.cross_entropy(logits.flatten(0, 1), ids.flatten()))
+    hot = F.one_hot(ids, 5).float()
+    torch.testing.assert_close(MultiClassCrossEntropyLoss()(logits, hot), loss)
+
+
+def test_negative_ids_do_not_count(batch):
+    logits, _ = batch
+    ids = torch.arange(21).reshape(3, 7) % 5
+    padded = ids.clone()
+    padded[:, 5:] = -1
+    loss = MultiClassCrossEntropyLoss()(logits, padded)
+    torch.testing.assert_close(
+        loss, MultiClassCrossEntropyLoss()(logits[:, :5], ids[:, :5]))
+
+
+def test_all_steps_ignored_is_zero_with_gradient(batch):
+    logits = batch[0].requires_grad_()
+    ids = torch.full((3, 7), 2)
+    loss = MultiClassCrossEntropyLoss(2)(logits, ids)
+    loss.backward()
+    assert loss == 0 and not logits.grad.any()
+
+
+def test_reduced_precision_sums_in_float32(batch):
+    logits, targets = batch
+    coarse = logits.bfloat16()
+    loss = MultiClassCrossEntropyLoss(4)(coarse, targets)
+    assert loss.dtype == torch.float32
+    assert loss == MultiClassCrossEntropyLoss(4)(coarse.float(), targets)
+
+
+def test_weight(batch):
+    one, half = (
+        MODELS.build(dict(type='MultiClassCrossEntropyLoss', loss_weight=w))
+        for w in (1, 0.5))
+    assert half(*batch) == 0.5 * one(*batch)
+
+
+@pytest.mark.parametrize('ignore_index', [None, 0, 9])
+def test_golden(golden, ignore_index):
+    reference = golden('testra/golden_losses.pt')
+    name = -100 if ignore_index is None else ignore_index
+    loss = MultiClassCrossEntropyLoss(ignore_index)
+    value = loss(reference['logits'], reference['target'])
+    assert value.item() == pytest.approx(
+        reference['mce'][f'mce_ignore{name}_mean'], rel=1e-5)
+
+
+def test_bad_input(batch):
+    logits, targets = batch
+    with pytest.raises(ValueError, match='ignore_index must be .* got -100'):
+        MultiClassCrossEntropyLoss(-100)
+    with pytest.raises(ValueError, match='below the 5 classes, got 5'):
+        MultiClassCrossEntropyLoss(5)(logits, targets)
+    with pytest.raises(ValueError, match=r'floats \(3, 7, 5\), got \(3, 7\) '):
+        MultiClassCrossEntropyLoss()(logits, targets[..., 0])
+    with pytest.raises(ValueError, match='5 classes of the logits, got 9'):
+        multi_hot(torch.tensor([9]), 5)

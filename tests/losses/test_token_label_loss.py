@@ -1,0 +1,81 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mmvidattn.losses import TokenLabelLoss, soft_token_labels
+
+
+def _by_hand(logits, topk):
+    """A row of logits at a time."""
+    out = []
+    for row in logits.flatten(0, -2).tolist():
+        least = sorted(row)[-min(topk, len(row))]
+        kept = [x if x >= least else 0. for x in row]
+        out.append(torch.tensor(kept, dtype=torch.float64).softmax(-1))
+    return torch.stack(out).view(logits.shape)
+
+
+@pytest.mark.parametrize('topk', [1, 3, 5, 9])
+@pytest.mark.parametrize('kind', ['random', 'negative', 'ties'])
+def test_matches_labels_written_out(kind, topk):
+    torch.manual_seed(0)
+    logits = torch.randn(2, 3, 4, 7, dtype=torch.float64)
+    if kind == 'negative':
+        logits = -3 - logits.abs()
+    elif kind == 'ties':
+        logits = logits.round()
+    assert torch.allclose(
+        soft_token_labels(logits, topk), _by_hand(logits, topk))
+
+
+def test_negative_logits_leave_mass_to_the_others():
+    labels = soft_token_labels(torch.tensor([-9., -1., -8., -7.]), 1)
+    assert labels.argmin() == 1
+
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16,
+                                   torch.float32])
+def test_labels_are_float32_at_least(dtype):
+    labels = soft_token_labels(torch.randn(3, 9).to(dtype))
+    assert labels.dtype == torch.float32
+    assert torch.allclose(labels.sum(-1), torch.ones(3))
+
+
+def test_loss_is_the_cross_entropy_of_all_tokens():
+    scores = torch.randn(2, 3, 4, 4, 6, requires_grad=True)
+    labels = torch.randn(2, 3, 4, 4, 6).softmax(-1)
+    loss = TokenLabelLoss(loss_weight=2.)(scores, labels)
+    want = 2 * F.cross_entropy(scores.flatten(0, 3), labels.flatten(0, 3))
+    assert torch.allclose(loss, want)
+    got, = torch.autograd.grad(loss, scores)
+    tokens = 2 * 3 * 4 * 4
+    assert torch.allclose(
+        got, 2 * (scores.softmax(-1) - labels) / tokens, atol=1e-6)
+
+
+def test_loss_of_half_precision_scores_does_not_overflow():
+    scores = torch.tensor([[6e4, -6e4]], dtype=torch.float16)
+    loss = TokenLabelLoss()(scores, torch.tensor([[0., 1.]]))
+    assert loss.dtype == torch.float32 and loss.isfinite()
+
+
+def test_rejects():
+    with pytest.raises(ValueError, match='topk.*got 0'):
+        soft_token_labels(torch.zeros(3), 0)
+    with pytest.raises(ValueError, match=r'same shape, got \(2, 3\) and'):
+        TokenLabelLoss()(torch.zeros(2, 3), torch.zeros(2, 4))
+
+
+def test_golden_released_loss(golden):
+    """With ties at the fifth place and negative logits."""
+    g = golden('dualformer/golden_tl_loss.pt')
+    soft = soft_token_labels(g['teacher_preds'])
+    assert torch.allclose(soft, g['soft_label'], rtol=1e-5, atol=1e-8)
+    loss_cls = F.cross_entropy(g['cls_score'], g['label'])
+    loss_token = TokenLabelLoss()(g['token_preds'], soft)
+    assert torch.allclose(loss_cls, g['loss_cls_only'], rtol=1e-5)
+    assert torch.allclose(loss_token, g['loss_token_only'], rtol=1e-5)
+    assert torch.allclose(
+        g['gamma'] * loss_cls + (1 - g['gamma']) * loss_token, g['loss'],
+        rtol=1e-5)

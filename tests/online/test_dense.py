@@ -1,0 +1,104 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.online import dense_features
+from mmvidattn.utils.complexity import count_complexity
+
+
+def _video(model, length=40, dtype=torch.float64, seed=0):
+    gen = torch.Generator().manual_seed(seed)
+    return {
+        name: torch.randn(length, channels, generator=gen, dtype=dtype)
+        for name, channels in model.in_channels.items()
+    }
+
+
+def _tables(model, length=40, rate=2):
+    """A window of each step, as a dataset numbers them."""
+    N, L = model.long_memory_length, model.work_memory_length
+    long, mask = [], []
+    for start in range(length - L + 1):
+        frames = [start - rate * (N - j) for j in range(N)]
+        long.append([max(t, 0) for t in frames])
+        mask.append([t < 0 for t in frames])
+    work = torch.arange(length - L + 1)[:, None] + torch.arange(L)
+    return (torch.tensor(long, dtype=torch.long).reshape(len(work), N), work,
+            torch.tensor(mask, dtype=torch.bool).reshape(len(work), N))
+
+
+def _windows(video, long, work):
+    return {
+        name: torch.cat([x[long], x[work]], dim=1)
+        for name, x in video.items()
+    }
+
+
+@pytest.mark.parametrize('batch_size', [7, 100])
+def test_matches_a_loop_over_windows(pair, batch_size):
+    model = pair[1].backbone
+    video, (long, work, mask) = _video(model), _tables(model)
+    got = dense_features(model, video, long, work, mask, batch_size)
+    want = model(dict(_windows(video, long, work), padding_mask=mask))
+    want = want[:, model.work_memory_length - 1:]
+    assert got.shape == want.shape
+    assert (got - want).norm() / want.norm() < 1e-11
+
+
+def test_takes_any_indices_and_no_mask(pair):
+    model = pair[1].backbone
+    video, (long, work, _) = _video(model), _tables(model)
+    long = torch.randint(40, long.shape)
+    work = torch.randint(40, work.shape)
+    got = dense_features(model, video, long, work)
+    want = model(_windows(video, long, work))
+    want = want[:, model.work_memory_length - 1:]
+    assert (got - want).norm() / want.norm() < 1e-11
+
+
+def test_frames_are_projected_once(detector):
+    """At THUMOS'14's sizes, per window, and without what a video costs."""
+    with torch.device('meta'):
+        model = detector(
+            in_channels=dict(rgb=2048, flow=1024), embed_dims=1024,
+            num_heads=16, ffn_dims=1024, long_memory_length=512,
+            work_memory_length=32,
+            encoder=[dict(num_queries=16, num_layers=1),
+                     dict(num_queries=32, num_layers=2)]).backbone
+        one = _macs_of_dense(model, 33)
+        many = _macs_of_dense(model, 43)
+        window = count_complexity(model, dict(
+            rgb=torch.empty(1, 544, 2048), flow=torch.empty(1, 544, 1024)))
+    assert not window.uncounted
+    assert (many - one) / 10 < window.macs / 4.5
+
+
+def _macs_of_dense(model, length):
+    video = {
+        name: torch.empty(length, channels)
+        for name, channels in model.in_channels.items()
+    }
+    num = length - 31
+    long = torch.empty(num, 512, dtype=torch.long)
+    work = torch.empty(num, 32, dtype=torch.long)
+
+    class Dense(torch.nn.Module):
+
+        def forward(self):
+            return dense_features(model.eval(), video, long, work)
+
+    result = count_complexity(Dense())
+    assert not result.uncounted
+    return result.macs
+
+
+def test_rejects_training_mode_and_other_windows(detector):
+    model = detector().backbone
+    video, (long, work, mask) = _video(model), _tables(model)
+    with pytest.raises(ValueError, match='takes a model in eval mode'):
+        dense_features(model.train(), video, long, work, mask)
+    model.eval()
+    with pytest.raises(ValueError, match=r'long_indices must be \[W, 12\]'):
+        dense_features(model, video, long[:, 1:], work, mask)
+    with pytest.raises(ValueError, match=r'work_indices must be \[W, 5\]'):
+        dense_features(model, video, long, work[:, 1:], mask)

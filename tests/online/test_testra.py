@@ -1,0 +1,221 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import copy
+
+import pytest
+import torch
+
+from mmvidattn.online import TeSTra
+from mmvidattn.online.attention import causal_bias
+from mmvidattn.online.position import sinusoidal_positions
+
+
+def _difference(a, b):
+    return (a - b).norm() / b.norm()
+
+
+def test_matches_torchs_layers(pair, windows):
+    reference, ours = pair
+    inputs = windows(ours)
+    features = inputs['rgb'], inputs['flow']
+    for x in features:
+        x.requires_grad_()
+    mask = inputs['padding_mask'] if reference.long else None
+    want = reference(*features, mask)
+    got = ours(inputs)
+    assert got.keys() == want.keys()
+    for name in want:
+        assert got[name].shape == want[name].shape
+        assert _difference(got[name], want[name]) < 1e-7
+    grads = [
+        torch.autograd.grad(
+            sum(y.square().sum() for y in out.values()), features)
+        for out in (got, want)
+    ]
+    for a, b in zip(*grads):
+        assert _difference(a, b) < 1e-7
+
+
+def test_every_parameter_learns(pair, windows):
+    _, model = pair
+    model.train()
+    out = model(windows(model))
+    sum((y * torch.randn_like(y)).sum() for y in out.values()).backward()
+    for name, p in model.named_parameters():
+        assert p.grad is not None and p.grad.isfinite().all(), name
+        if name.endswith('.kv.bias'):
+            # Whatever is added to all keys cancels in the softmax.
+            assert p.grad[len(p) // 2:].abs().max() > 0, name
+        else:
+            assert p.grad.abs().max() > 0, name
+
+
+def test_padded_features_do_not_matter(pair, windows):
+    _, model = pair
+    inputs = windows(model, padded=4)
+    other = copy.deepcopy(inputs)
+    other['rgb'][0, :min(4, model.backbone.long_memory_length)] = torch.nan
+    got, want = model(other)['action'], model(inputs)['action']
+    assert torch.equal(got, want)
+
+
+def test_a_memory_with_nothing_in_it_is_finite(detector, windows):
+    model = detector('laplace').eval()
+    inputs = windows(model, dtype=torch.float32)
+    inputs['padding_mask'][1] = True
+    assert model(inputs)['action'].isfinite().all()
+
+
+def test_scores_look_only_back(pair, windows):
+    """Each step, at all steps up to it; a token, at those before it."""
+    _, model = pair
+    inputs = windows(model, batch=1, padded=0)
+    inputs['rgb'].requires_grad_()
+    y = model(inputs)['action'][0]
+    N, L = (model.backbone.long_memory_length,
+            model.backbone.work_memory_length)
+    # This one compresses all of the work memory: the paper's Table 6b.
+    free = L if model.backbone.fusion == 'long' else 0
+    for step in range(len(y)):
+        grad, = torch.autograd.grad(
+            y[step].square().sum(), inputs['rgb'], retain_graph=True)
+        reached = grad[0].abs().amax(dim=-1) > 0
+        want = [t <= N + max(step, free) for t in range(N + L)]
+        assert reached.tolist() == want
+
+
+def test_older_samples_weigh_less_by_the_decay(detector):
+    """With the same score everywhere a window is a weighted mean."""
+    model = detector('laplace').backbone.double().eval()
+    attention = model.encoder.stages[0].blocks[0].memory_attn
+    with torch.no_grad():
+        attention.q.weight.zero_()
+        attention.q.bias.zero_()
+    x = torch.randn(1, 12, 16, dtype=torch.float64, requires_grad=True)
+    _, v = attention.keys_values(x)
+    v.retain_grad()
+    k = attention.keys_values(x.detach())[0]
+    q = attention.queries(torch.zeros(1, 4, 16, dtype=torch.float64))
+    attention(q, k, v, decay=0.7).sum().backward()
+    weight = v.grad[0].abs().sum(dim=(-1, -2))
+    ratio = weight[:-1] / weight[1:]
+    assert (ratio - 0.7).abs().max() < 1e-5
+
+
+def test_dropout_differs_within_a_batch(detector, windows):
+    """The queries' self-attention is one for a batch in testing only."""
+    model = detector(drop_rate=0.5).train()
+    inputs = windows(model, batch=1, padded=0, dtype=torch.float32)
+    twice = {name: x.expand(2, *x.shape[1:]) for name, x in inputs.items()}
+    memories = []
+    model.backbone.encoder.stages[0].register_forward_hook(
+        lambda module, args, out: memories.append(out))
+    model(twice)
+    assert not torch.allclose(*memories[0])
+    model.eval()(twice)
+    assert torch.equal(*memories[1])
+
+
+@pytest.mark.parametrize('name', ['box', 'laplace', 'anticipation'])
+def test_half_precision_is_near(detector, windows, name):
+    model = detector(name).eval()
+    inputs = windows(model, dtype=torch.float32)
+    with torch.no_grad():
+        want = model(inputs)['action']
+        with torch.autocast('cpu', torch.bfloat16):
+            got = model(inputs)['action'].float()
+    assert _difference(got, want) < 3e-2
+
+
+@pytest.mark.slow
+def test_compiles_whole(detector, windows):
+    model = detector('anticipation').eval()
+    inputs = windows(model, dtype=torch.float32)
+    compiled = torch.compile(model.backbone, fullgraph=True,
+                             backend='aot_eager')
+    want = model.backbone(inputs)
+    assert _difference(compiled(inputs), want) < 1e-5
+
+
+def test_state_dict_has_no_positions_and_loads_again(detector, windows):
+    model, again = detector('lstr'), detector('lstr')
+    for p in again.parameters():
+        torch.nn.init.zeros_(p)
+    assert not any('positions' in name for name in model.state_dict())
+    again.load_state_dict(model.state_dict(), strict=True)
+    inputs = windows(model, dtype=torch.float32)
+    assert torch.equal(again.eval()(inputs)['action'],
+                       model.eval()(inputs)['action'])
+
+
+def test_starts_as_torchs_attention_does():
+    """Xavier of the packed projection, no biases; normal queries."""
+    torch.manual_seed(0)
+    model = TeSTra(dict(rgb=8), embed_dims=64, num_heads=2, ffn_dims=32)
+    want = torch.nn.MultiheadAttention(64, 2)
+    for block in model.encoder.stages[0].blocks:
+        for attention in (block.self_attn, block.memory_attn):
+            packed = torch.cat([attention.q.weight, attention.kv.weight])
+            assert packed.shape == want.in_proj_weight.shape
+            for a, b in ((packed, want.in_proj_weight),
+                         (attention.proj.weight, want.out_proj.weight)):
+                assert abs(a.std() / b.std() - 1) < 0.05
+                assert a.abs().max() <= b.abs().max() * 1.01
+            for layer in (attention.q, attention.kv, attention.proj):
+                assert not layer.bias.any()
+    assert abs(torch.cat(list(model.encoder.queries)).std() - 1) < 0.1
+
+
+def test_positions_are_sines_and_cosines():
+    table = sinusoidal_positions(5, 6)
+    for t in range(5):
+        for c in range(6):
+            angle = torch.tensor(t / 10000**(c // 2 * 2 / 6))
+            want = angle.cos() if c % 2 else angle.sin()
+            assert (table[t, c] - want).abs() < 1e-6
+    with pytest.raises(ValueError, match='embed_dims must be even, got 5'):
+        sinusoidal_positions(3, 5)
+
+
+def test_causal_bias_hides_the_future_of_tokens_only():
+    assert causal_bias(3, 2).exp().tolist() == [
+        [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(fusion='late'), "fusion must be one of compressed, long, none, got "
+     "'late'"),
+    (dict(decay=0.), r'decay must be in \(0, 1\], got 0.0'),
+    (dict(decay=1.5), r'decay must be in \(0, 1\], got 1.5'),
+    (dict(act='silu'), "act must be one of relu, gelu, got 'silu'"),
+    (dict(num_heads=5), 'num_heads must divide embed_dims, got 5 and 16'),
+    (dict(embed_dims=15, num_heads=3), 'embed_dims must be even, got 15'),
+    (dict(long_memory_length=-1), 'long_memory_length must be at least 0'),
+    (dict(work_memory_length=0), 'work_memory_length must be at least 1'),
+    (dict(num_anticipation_tokens=-2), 'num_anticipation_tokens must be'),
+    (dict(num_layers=0), 'num_layers must be at least 1, got 0'),
+    (dict(encoder=[]), 'encoder must be a list of dict'),
+    (dict(encoder=[dict(num_queries=2)]), 'encoder must be a list of dict'),
+])
+def test_rejects_options(kwargs, message):
+    options = dict(embed_dims=16, num_heads=2, ffn_dims=8)
+    with pytest.raises(ValueError, match=message):
+        TeSTra(dict(rgb=4), **{**options, **kwargs})
+
+
+@pytest.mark.parametrize('change, message', [
+    (lambda x: x.pop('flow'), r"inputs\['flow'\] must be .*got nothing"),
+    (lambda x: x.update(rgb=x['rgb'][..., :9]),
+     r"inputs\['rgb'\] must be .* \[3, 12\+5, 10\], got \(3, 17, 9\)"),
+    (lambda x: x.update(rgb=x['rgb'][:, 1:]), r'got \(3, 16, 10\)'),
+    (lambda x: x.update(flow=x['flow'][:2]), r'got \(2, 17, 6\)'),
+    (lambda x: x.update(padding_mask=x['padding_mask'].float()),
+     r"inputs\['padding_mask'\] must be bool"),
+    (lambda x: x.update(padding_mask=x['padding_mask'][:, 1:]),
+     r'\[B, N\] = \(3, 12\), got torch.bool \(3, 11\)'),
+], ids=['missing', 'channels', 'length', 'batch', 'float-mask', 'mask'])
+def test_rejects_inputs(detector, windows, change, message):
+    model = detector()
+    inputs = windows(model, dtype=torch.float32)
+    change(inputs)
+    with pytest.raises(ValueError, match=message):
+        model(inputs)

@@ -1,0 +1,65 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.ops.patch_conv import fit_patches, naive_patch_conv, patch_conv
+
+CASES = {
+    'dense': ((2, 4, 6, 8, 3), (5, 3, 2, 3, 4)),
+    'dense-rest': ((1, 5, 7, 9, 3), (4, 3, 2, 3, 4)),
+    'depth-wise': ((2, 4, 6, 8, 6), (6, 1, 2, 3, 4)),
+    'depth-wise-rest': ((1, 5, 7, 9, 6), (6, 1, 2, 3, 4)),
+    'one-channel': ((1, 4, 4, 4, 1), (3, 1, 2, 2, 2)),
+    'whole': ((1, 2, 3, 4, 5), (5, 1, 2, 3, 4)),
+}
+
+
+@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-12),
+                                              (torch.float32, 1e-5),
+                                              (torch.bfloat16, 2e-2)],
+                         ids=['fp64', 'fp32', 'bf16'])
+@pytest.mark.parametrize('order', ['channels-last', 'channels-first'])
+@pytest.mark.parametrize('shape, kernel', CASES.values(), ids=CASES)
+def test_matches_naive(shape, kernel, order, dtype, tolerance):
+    torch.manual_seed(0)
+    inputs = [torch.randn(*shape), torch.randn(*kernel),
+              torch.randn(kernel[0])]
+    if order == 'channels-first':
+        inputs[0] = inputs[0].movedim(-1, 1).contiguous().movedim(1, -1)
+    results = []
+    for function, kind in ((patch_conv, dtype), (naive_patch_conv,
+                                                 torch.float64)):
+        args = [x.clone().to(kind).requires_grad_() for x in inputs]
+        y = function(*args)
+        (y.double() * torch.arange(y.numel()).view(y.shape).cos()).sum(
+        ).backward()
+        results.append([y.detach(), *(x.grad for x in args)])
+    for got, want in zip(*results):
+        assert got.shape == want.shape
+        assert (got - want).norm() <= tolerance * want.norm()
+
+
+def test_compiles_to_the_same():
+    x, weight = torch.randn(1, 4, 4, 4, 8), torch.randn(8, 1, 2, 2, 2)
+    compiled = torch.compile(patch_conv, fullgraph=True, backend='aot_eager')
+    assert torch.allclose(compiled(x, weight), patch_conv(x, weight),
+                          atol=1e-5)
+
+
+@pytest.mark.parametrize('keep_rest', [True, False])
+def test_incomplete_patches_are_filled_or_left_out(keep_rest):
+    """Left out unless there is no other: the last axis is too small."""
+    x = torch.rand(1, 5, 6, 1, 3) + 1
+    y = fit_patches(x, (2, 2, 2), keep_rest)
+    assert y.shape[1:4] == ((6, 6, 2) if keep_rest else (4, 6, 2))
+    inside = y[:, :min(5, y.shape[1]), :6, :1]
+    assert torch.equal(inside, x[:, :y.shape[1]][:, :5])
+    assert y.sum() == pytest.approx(inside.sum().item())
+
+
+@pytest.mark.parametrize('shape, kernel', [
+    ((1, 2, 2, 2, 4), (4, 3, 1, 1, 1)), ((1, 2, 2, 2, 4), (4, 4, 3, 1, 1))],
+    ids=['channels', 'too-small'])
+def test_rejects(shape, kernel):
+    with pytest.raises(ValueError, match='patch_conv takes'):
+        patch_conv(torch.zeros(shape), torch.zeros(kernel))

@@ -1,0 +1,110 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.ops import softmax_attention, temporal_smoothing_attention
+from mmvidattn.ops.temporal_smoothing import (
+    log_temporal_kernel,
+    naive_temporal_smoothing_attention,
+)
+
+
+def _qkv(lead=(2, ), dtype=torch.float64, n=5, m=31, width=12):
+    gen = torch.Generator().manual_seed(0)
+    q, k = (torch.randn(*lead, length, 3, width, generator=gen,
+                        dtype=torch.float64) for length in (n, m))
+    v = torch.randn(*lead, m, 3, 7, generator=gen, dtype=torch.float64)
+    return [x.to(dtype).requires_grad_() for x in (q, k, v)]
+
+
+def _mask(lead, m=31):
+    generator = torch.Generator().manual_seed(1)
+    return torch.rand(*lead, m, generator=generator) < .7
+
+
+@pytest.mark.parametrize('decay', [1., 0.97, 0.5])
+@pytest.mark.parametrize('masked', [False, True], ids=['all', 'masked'])
+@pytest.mark.parametrize('lead', [(), (2, ), (2, 3)])
+@pytest.mark.parametrize('dtype, tolerance', [
+    (torch.float64, 1e-7), (torch.float32, 1e-5), (torch.bfloat16, 1e-2)])
+def test_matches_naive(decay, masked, lead, dtype, tolerance):
+    args = _qkv(lead, dtype)
+    mask = _mask(lead) if masked else None
+    y = temporal_smoothing_attention(*args, decay=decay, key_mask=mask)
+    assert y.dtype == dtype
+    grads = torch.autograd.grad(y.double().square().sum(), args)
+    ref = [x.detach().double().requires_grad_() for x in args]
+    y_ref = naive_temporal_smoothing_attention(
+        *ref, decay=decay, key_mask=mask)
+    grads_ref = torch.autograd.grad(y_ref.square().sum(), ref)
+    for a, b in zip((y, *grads), (y_ref, *grads_ref)):
+        assert a.shape == b.shape
+        assert (a.double() - b).norm() / b.norm() < tolerance
+
+
+def test_box_is_plain_attention():
+    args = _qkv()
+    assert torch.equal(temporal_smoothing_attention(*args),
+                       softmax_attention(*args))
+
+
+def test_scale_is_of_the_scores_and_not_of_the_kernel():
+    q, k, v = _qkv()
+    y = temporal_smoothing_attention(q, k, v, decay=0.8, scale=2.)
+    want = naive_temporal_smoothing_attention(
+        2 * q * q.shape[-1]**0.5, k, v, decay=0.8)
+    assert (y - want).norm() / want.norm() < 1e-6
+
+
+def test_is_the_recursion_of_exponential_smoothing():
+    """Eq. 6 of the paper, a sample at a time."""
+    q, k, v = _qkv((), m=23)
+    phi = psi = 0.
+    for t in range(23):
+        kappa = torch.einsum('mgd,gd->mg', q, k[t] / q.shape[-1]**0.5).exp()
+        phi = 0.9 * phi + kappa[..., None] * v[t]
+        psi = 0.9 * psi + kappa
+    y = temporal_smoothing_attention(q, k, v, decay=0.9)
+    want = phi / psi[..., None]
+    assert (y - want).norm() / want.norm() < 1e-6
+
+
+def test_keeps_the_floor_of_the_released_code():
+    kernel = log_temporal_kernel(512, 0.9)
+    assert kernel.dtype == torch.float32 and kernel[-1].abs() < 1e-6
+    assert (kernel[0] - torch.tensor(1e-10).log()).abs() < 1e-3
+    assert (kernel[-11] - 10 * torch.tensor(0.9).log()).abs() < 1e-5
+
+
+def test_half_precision_keeps_the_kernel_exact():
+    """In bfloat16 the logarithms would be off by up to 6 %."""
+    q = torch.zeros(1, 1, 1, 4, dtype=torch.bfloat16)
+    k = torch.zeros(1, 512, 1, 4, dtype=torch.bfloat16)
+    v = torch.eye(512, dtype=torch.bfloat16)[None, :, None]
+    with torch.autocast('cpu', torch.bfloat16):
+        y = temporal_smoothing_attention(q, k, v, decay=0.97)
+    want = 0.97**torch.arange(511, -1, -1).double()
+    want /= want.sum()
+    assert ((y.flatten() - want).abs() / want).max() < 5e-3
+
+
+def test_mask_of_nothing_gives_zero():
+    args = _qkv()
+    mask = _mask((2, ))
+    mask[1] = False
+    y = temporal_smoothing_attention(*args, decay=0.9, key_mask=mask)
+    assert y.isfinite().all() and not y[1].any()
+    for grad in torch.autograd.grad(y.square().sum(), args):
+        assert grad.isfinite().all()
+
+
+@pytest.mark.parametrize('decay', [0, -1, 1.01])
+def test_rejects_decay(decay):
+    with pytest.raises(ValueError, match=r'decay must be in \(0, 1\], got'):
+        temporal_smoothing_attention(*_qkv(), decay=decay)
+
+
+def test_rejects_shapes():
+    q, k, v = _qkv()
+    with pytest.raises(ValueError, match='temporal_smoothing_attention takes'):
+        temporal_smoothing_attention(q, k[:, 1:], v)

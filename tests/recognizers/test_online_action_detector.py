@@ -1,0 +1,191 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmaction.registry import MODELS
+from mmengine.dataset import default_collate, pseudo_collate
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
+from mmengine.structures import BaseDataElement
+
+N, L, A, K = 6, 4, 2, 5
+
+
+def _detector(tokens=A, **head):
+    torch.manual_seed(0)
+    init_default_scope('mmaction')
+    return MODELS.build(dict(
+        type='OnlineActionDetector',
+        backbone=dict(
+            type='TeSTra', in_channels=dict(rgb=7, flow=3), embed_dims=8,
+            num_heads=2, ffn_dims=8, long_memory_length=N,
+            work_memory_length=L, num_anticipation_tokens=tokens, decay=0.9,
+            encoder=[dict(num_queries=2, num_layers=1)]),
+        cls_head=dict(type='OnlineActionHead', in_channels=8, num_classes=K,
+                      **head)))
+
+
+def _sample(seed, multi_hot=False):
+    gen = torch.Generator().manual_seed(seed)
+    gt = torch.randint(K, (L + A, ), generator=gen)
+    if multi_hot:
+        gt = torch.nn.functional.one_hot(gt, K).float()
+    sample = BaseDataElement(metainfo=dict(video_name=f'v{seed}'))
+    sample.set_data(dict(gt_action=gt, gt_verb=gt, gt_noun=gt))
+    mask = torch.arange(N) < seed
+    return dict(
+        inputs=dict(
+            rgb=torch.randn(N + L, 7, generator=gen),
+            flow=torch.randn(N + L, 3, generator=gen).half(),
+            padding_mask=mask),
+        data_samples=sample)
+
+
+def _video(seed, length, tokens=A):
+    gen = torch.Generator().manual_seed(seed)
+    work = torch.arange(length - L + 1)[:, None] + torch.arange(L)
+    long = (work[:, :1] - torch.arange(N, 0, -1))
+    return dict(
+        inputs=dict(
+            rgb=torch.randn(length, 7, generator=gen),
+            flow=torch.randn(length, 3, generator=gen),
+            long_indices=long.clamp(min=0), work_indices=work,
+            padding_mask=long < 0),
+        data_samples=BaseDataElement(metainfo=dict(video_name=f'v{seed}')))
+
+
+@pytest.mark.parametrize('multi_hot', [False, True], ids=['ids', 'multi-hot'])
+def test_trains(multi_hot):
+    model = _detector(num_verbs=K, num_nouns=K)
+    wrapper = build_optim_wrapper(
+        model, dict(optimizer=dict(type='Adam', lr=1e-2)))
+    batch = pseudo_collate([_sample(i, multi_hot) for i in range(3)])
+    first = model.train().train_step(batch, wrapper)
+    assert set(first) == {'loss', 'loss_action', 'loss_verb', 'loss_noun'}
+    for _ in range(20):
+        last = model.train_step(batch, wrapper)
+    assert last['loss'] < first['loss'] - 0.3
+
+
+def test_losses_are_cross_entropies_of_the_targets():
+    model = _detector().eval()
+    data = model.data_preprocessor(
+        pseudo_collate([_sample(i) for i in range(3)]))
+    losses = model(**data, mode='loss')
+    logits = model(data['inputs'])['action']
+    targets = torch.stack([s.gt_action for s in data['data_samples']])
+    want = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), targets.flatten())
+    assert losses.keys() == {'loss_action'}
+    assert torch.allclose(losses['loss_action'], want)
+
+
+@pytest.mark.parametrize('collate', [pseudo_collate, list],
+                         ids=['pseudo', 'list'])
+def test_predicts_each_sample_in_a_batch(collate):
+    model = _detector(num_verbs=3, num_nouns=4).eval()
+    samples = [_sample(i) for i in range(3)]
+    batch = collate(samples)
+    if isinstance(batch, list):
+        batch = {key: [s[key] for s in samples] for key in samples[0]}
+    with torch.no_grad():
+        results = model.test_step(batch)
+    assert [r.video_name for r in results] == ['v0', 'v1', 'v2']
+    for i, result in enumerate(results):
+        x = samples[i]['inputs']
+        with torch.no_grad():
+            logits = model(dict(
+                rgb=x['rgb'][None], flow=x['flow'][None].float(),
+                padding_mask=x['padding_mask'][None]))
+        for name, classes in (('action', K), ('verb', 3), ('noun', 4)):
+            got = result.get(f'pred_{name}')
+            assert got.shape == (L + A, classes)
+            want = logits[name][0].softmax(-1)
+            assert torch.allclose(got, want, atol=1e-6)
+
+
+def test_predicts_logits_where_the_head_says_so():
+    model = _detector(score='logit').eval()
+    data = model.data_preprocessor(pseudo_collate([_sample(0)]))
+    with torch.no_grad():
+        result, = model(**data, mode='predict')
+        assert torch.allclose(
+            result.pred_action, model(data['inputs'])['action'][0])
+
+
+@pytest.mark.parametrize('tokens', [0, A])
+def test_whole_videos_give_the_scores_of_their_windows(tokens):
+    model = _detector(tokens, num_verbs=3).double().eval()
+    videos = [_video(0, 15), _video(1, 11)]
+    for video in videos:
+        for name in 'rgb', 'flow':
+            video['inputs'][name] = video['inputs'][name].double()
+    data = pseudo_collate(videos)
+    with torch.no_grad():
+        results = model(
+            [v['inputs'] for v in videos],
+            [v['data_samples'] for v in videos], mode='predict')
+    assert data['inputs'].keys() == videos[0]['inputs'].keys()
+    for video, result in zip(videos, results):
+        x = video['inputs']
+        windows = {
+            name: torch.cat([x[name][x['long_indices']],
+                             x[name][x['work_indices']]], dim=1)
+            for name in ('rgb', 'flow')
+        }
+        with torch.no_grad():
+            want = model(dict(windows, padding_mask=x['padding_mask']))
+        for name in 'action', 'verb':
+            scores = want[name].softmax(-1)
+            steps = torch.cat([scores[0, :L - 1], scores[:, L - 1]])
+            got = result.get(f'pred_{name}')
+            assert got.shape == (len(x['rgb']), scores.shape[-1])
+            assert (got - steps).abs().max() < 1e-6
+            key = f'pred_anticipated_{name}'
+            assert (key in result) == bool(tokens)
+            if tokens:
+                ahead = result.get(key)
+                assert (ahead - scores[:, L:]).abs().max() < 1e-6
+
+
+def test_whole_videos_go_through_the_preprocessor():
+    model = _detector().eval()
+    with torch.no_grad():
+        results = model.test_step(
+            pseudo_collate([_video(0, 15), _video(1, 11)]))
+    assert [r.pred_action.shape for r in results] == [(15, K), (11, K)]
+    with pytest.raises(ValueError, match='whole videos are for mode predict'):
+        model([_video(0, 15)['inputs']], mode='loss')
+
+
+def test_preprocessor_takes_stacked_batches_too():
+    model = _detector()
+    samples = [_sample(i) for i in range(2)]
+    stacked = default_collate([s['inputs'] for s in samples])
+    data = model.data_preprocessor(dict(inputs=stacked))
+    listed = model.data_preprocessor(pseudo_collate(samples))
+    assert data['data_samples'] is None
+    for name, x in data['inputs'].items():
+        assert torch.equal(x, listed['inputs'][name])
+    assert data['inputs']['flow'].dtype == torch.float32
+    assert data['inputs']['padding_mask'].dtype == torch.bool
+
+
+def test_preprocessor_names_windows_that_differ():
+    model = _detector()
+    samples = [_sample(0), _sample(1)]
+    samples[1]['inputs']['rgb'] = samples[1]['inputs']['rgb'][1:]
+    with pytest.raises(ValueError, match="shape of 'rgb': "):
+        model.data_preprocessor(pseudo_collate(samples))
+
+
+def test_tensor_mode_has_stages():
+    model = _detector().eval()
+    inputs = model.data_preprocessor(pseudo_collate([_sample(0)]))['inputs']
+    features = model(inputs, stage='backbone')
+    assert features.shape == (1, L + A, 8)
+    assert torch.equal(model.cls_head(features)['action'],
+                       model(inputs)['action'])
+    with pytest.raises(ValueError, match="stage must be 'head' or"):
+        model(inputs, stage='neck')
+    with pytest.raises(ValueError, match="mode must be 'tensor'"):
+        model(inputs, mode='train')

@@ -1,0 +1,155 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from mmaction.registry import MODELS
+from mmaction.structures import ActionDataSample
+from mmengine.registry import init_default_scope
+
+from mmvidattn.losses import soft_token_labels
+from mmvidattn.utils.token_label_store import TokenLabelStore
+
+ARCH = dict(embed_dims=8, num_layers=(1, 1, 1, 2), num_heads=(1, 1, 2, 2))
+BACKBONE = dict(type='DualFormer', arch=ARCH, num_frames=8, img_size=64)
+WIDE = dict(BACKBONE, arch=dict(ARCH, embed_dims=16))
+HEAD = dict(type='I3DHead', num_classes=9, in_channels=128)
+TEACHER = dict(type='Recognizer3D', backbone=WIDE, cls_head=HEAD)
+
+
+def _build(**kwargs):
+    init_default_scope('mmaction')
+    torch.manual_seed(0)
+    cfg = dict(
+        type='TokenLabelRecognizer3D',
+        backbone=BACKBONE,
+        cls_head=dict(type='TokenLabelHead', num_classes=9, in_channels=64),
+        data_preprocessor=dict(type='ActionDataPreprocessor'),
+        **{'teacher': TEACHER, **kwargs})
+    model = MODELS.build(copy.deepcopy(cfg))
+    model._dump_init_info = lambda *args: None
+    model.init_weights()
+    return model
+
+
+@pytest.fixture(scope='module')
+def checkpoint(tmp_path_factory):
+    init_default_scope('mmaction')
+    torch.manual_seed(1)
+    teacher = MODELS.build(copy.deepcopy(TEACHER))
+    torch.nn.init.normal_(teacher.cls_head.fc_cls.weight)
+    path = tmp_path_factory.mktemp('teacher') / 'teacher.pth'
+    torch.save(dict(state_dict=teacher.state_dict()), path)
+    return str(path), teacher.eval()
+
+
+def _batch(frames=8):
+    generator = torch.Generator().manual_seed(2)
+    clips = torch.randn(2, 1, 3, frames, 64, 64, generator=generator)
+    return clips, [ActionDataSample().set_gt_label(i) for i in (3, 5)]
+
+
+def test_labels_are_the_teachers_of_the_same_clips(checkpoint):
+    path, teacher = checkpoint
+    model = _build(teacher_checkpoint=path).train()
+    model.cls_head.token_linear.eval()
+    clips, samples = _batch()
+    state = {k: v.clone() for k, v in model.state_dict().items()}
+    losses = model.loss(clips, samples)
+    model.load_state_dict(state)
+    with torch.no_grad():
+        feats = teacher.backbone(clips[:, 0]).movedim(1, -1)
+        labels = soft_token_labels(teacher.cls_head.fc_cls(feats))
+        scores = model.cls_head.forward_tokens(model.backbone(clips[:, 0]))
+    want = F.cross_entropy(scores.flatten(0, 3), labels.flatten(0, 3)) / 2
+    assert losses['loss_token'].item() == pytest.approx(want.item(), rel=1e-5)
+
+
+def test_teacher_is_no_part_of_the_model_and_stays_in_eval_mode(checkpoint):
+    model = _build(teacher_checkpoint=checkpoint[0])
+    before = set(model.state_dict())
+    clips, samples = _batch()
+    model.train().loss(clips, samples)['loss_token'].backward()
+    model.train()
+    teacher, = model._hidden
+    assert not any(module.training for module in teacher.modules())
+    assert all(p.grad is None for p in teacher.parameters())
+    assert set(model.state_dict()) == before
+    assert not any('teacher' in name for name in before)
+    own = {id(p) for p in model.parameters()}
+    assert not own & {id(p) for p in teacher.parameters()}
+    first, again = (model.teacher_logits(clips, (4, 2, 2)) for _ in range(2))
+    assert torch.equal(first, again)
+
+
+def test_as_released_the_teacher_is_trained_along_and_saved():
+    model = _build(as_released=True).train()
+    assert model.teacher.training
+    assert any(name.startswith('teacher.') for name in model.state_dict())
+    assert not any(p.requires_grad for p in model.teacher.parameters())
+    clips, samples = _batch()
+    torch.nn.init.normal_(model.teacher.cls_head.fc_cls.weight)
+    first, again = (model.teacher_logits(clips, (4, 2, 2)) for _ in range(2))
+    # Dropout is on.
+    assert not torch.allclose(first, again)
+    model.loss(clips, samples)['loss_token'].backward()
+
+
+@pytest.mark.parametrize('as_released', [False, True])
+def test_more_frames_of_the_teacher_are_averaged(as_released):
+    """Neighbours; as released, frames apart."""
+    model = _build(as_released=as_released).eval()
+    clips, _ = _batch()
+    fine = model.teacher_logits(clips, (4, 2, 2))
+    coarse = model.teacher_logits(clips, (2, 2, 2))
+    pairs = [(0, 2), (1, 3)] if as_released else [(0, 1), (2, 3)]
+    for t, pair in enumerate(pairs):
+        assert torch.allclose(
+            coarse[:, t], fine[:, pair].mean(1), atol=1e-6)
+
+
+def test_tests_as_a_plain_recognizer():
+    model = _build().eval()
+    clips, samples = _batch()
+    logits = model(clips, mode='tensor', stage='head')
+    assert logits.shape == (2, 9) and not model._hidden
+    result = model(clips, samples, mode='predict')
+    assert torch.allclose(result[1].pred_score, logits[1].softmax(-1))
+
+
+def test_checkpoint_of_another_teacher_is_refused(checkpoint):
+    model = _build(
+        teacher=dict(TEACHER, cls_head=dict(HEAD, num_classes=8)),
+        teacher_checkpoint=checkpoint[0])
+    with pytest.raises(ValueError, match='of another shape'):
+        model.train().loss(*_batch())
+
+
+def test_stored_labels_are_those_of_the_teacher(checkpoint, tmp_path):
+    clips, samples = _batch()
+    model = _build(teacher_checkpoint=checkpoint[0])
+    logits = model.teacher_logits(clips, (4, 2, 2))
+    store = TokenLabelStore.create(tmp_path, ['a.mp4', 'b.mp4'], 2,
+                                   (4, 2, 2, 5))
+    for video in range(2):
+        store.write(video, 1, *logits[video].topk(5))
+    for sample, name in zip(samples, ('a.mp4', 'b.mp4')):
+        sample.set_metainfo(dict(filename=name, view=1))
+    stored = _build(teacher=None, label_store=str(tmp_path))
+    labels = stored.stored_labels(samples, (4, 2, 2))
+    assert torch.allclose(labels, soft_token_labels(logits))
+    want, got = (m.eval().loss(clips, samples)['loss_token']
+                 for m in (model, stored))
+    assert torch.allclose(got, want, rtol=1e-5)
+    with pytest.raises(ValueError, match=r'of \(4, 2, 2\) tokens.*\(2, 2, 2'):
+        stored.stored_labels(samples, (2, 2, 2))
+    with pytest.raises(ValueError, match='must tell filename and view'):
+        stored.stored_labels(_batch()[1], (4, 2, 2))
+
+
+def test_rejects():
+    with pytest.raises(ValueError, match='needs a teacher or a label_store'):
+        _build(teacher=None)
+    with pytest.raises(ValueError, match="as_released.*got 'x'"):
+        _build(label_store='x', as_released=True)

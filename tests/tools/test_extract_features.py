@@ -1,0 +1,227 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import runpy
+from pathlib import Path
+
+import cv2
+import decord
+import numpy as np
+import pytest
+import torch
+
+import mmvidattn
+
+TOOL = Path(__file__).parents[2] / 'tools/data/online/extract_features.py'
+TSN = '''
+default_scope = 'mmaction'
+model = dict(
+    type='Recognizer2D',
+    backbone=dict(type='ResNet', depth=18, in_channels={channels}),
+    cls_head=dict(type='TSNHead', num_classes=4, in_channels=512),
+    data_preprocessor=dict(
+        type='ActionDataPreprocessor', mean=[{mean}], std=[{std}],
+        format_shape='NCHW'))
+test_pipeline = [
+    dict(type='DecordInit'),
+    dict(type='SampleFrames', clip_len={clip_len}, frame_interval=1,
+         num_clips=25, test_mode=True),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(-1, 64)),
+    dict(type='CenterCrop', crop_size=64),
+    dict(type='FormatShape', input_format='NCHW'),
+    dict(type='PackActionInputs')]
+'''
+
+
+@pytest.fixture(scope='module')
+def tool():
+    return runpy.run_path(str(TOOL))
+
+
+def write_tsn(path, flow):
+    channels, clip_len = (10, 5) if flow else (3, 1)
+    path.write_text(TSN.format(
+        channels=channels, clip_len=clip_len,
+        mean='128, ' * channels, std='50, ' * channels))
+    return path
+
+
+def options(config, **kwargs):
+    default = dict(
+        config=str(config), checkpoint=None, device='cpu', cfg_options=None,
+        threads=1, rate=4., flow=None, flow_side=48, bound=20., clip_len=None,
+        frame_interval=1, layer='cls_head.fc_cls', batch_size=3)
+    return {**default, **kwargs}
+
+
+@pytest.fixture(scope='module')
+def videos(motion_dir):
+    return sorted((motion_dir / 'val').glob('*.mp4'))[:3]
+
+
+def test_steps_and_frames(tool):
+    frames = tool['frames_of_step']
+    # 24 frames a second at 4 Hz: the fourth of six.
+    assert [frames(t, 24, 4, 1, 1).item() for t in range(3)] == [3, 9, 15]
+    # Clips end with the step, and begin with the video.
+    assert frames(0, 24, 4, 4, 2).tolist() == [0, 1, 3, 5]
+    assert frames(2, 24, 4, 4, 2).tolist() == [11, 13, 15, 17]
+    assert frames(2, 30, 4, 2, 1).tolist() == [21, 22]
+    assert tool['num_steps'](72, 24, 4) == 12
+    assert tool['num_steps'](71, 24, 4) == 11
+
+
+def test_flow_images(tool):
+    flow = np.array([[[0, -20.], [20, 30]]])
+    assert tool['flow_image'](flow, 20).tolist() == [[[128, 0], [255, 255]]]
+
+
+def test_features_are_what_the_classifier_reads(tool, videos, tmp_path):
+    config = write_tsn(tmp_path / 'tsn.py', False)
+    extractor = tool['Extractor'](options(config))
+    rows = extractor(videos[0])
+    reader = decord.VideoReader(str(videos[0]), num_threads=1)
+    fps = reader.get_avg_fps()
+    assert rows.shape == (int(len(reader) / fps * 4), 512)
+    model = extractor.model
+    for step in (0, len(rows) - 1):
+        frame = reader[int((step + 0.5) / 4 * fps)].asnumpy()
+        scale = 64 / min(frame.shape[:2])
+        height, width = (int(s * scale + 0.5) for s in frame.shape[:2])
+        frame = cv2.resize(frame, (width, height))
+        top, left = (height - 64) // 2, (width - 64) // 2
+        frame = frame[top:top + 64, left:left + 64].transpose(2, 0, 1)
+        x = (torch.from_numpy(frame).float()[None] - 128) / 50
+        with torch.no_grad():
+            wanted = model.backbone(x).mean(dim=(2, 3))[0]
+        np.testing.assert_allclose(rows[step], wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_features_do_not_see_the_future(tool, videos, tmp_path):
+    """A clip of many frames, of our own kind of recognizer."""
+    extractor = tool['Extractor'](options(
+        'linear_ff_tiny_motion', rate=8.,
+        cfg_options={'model.backbone.num_layers': 1}))
+    assert extractor.clip_len == 8
+    longest = max(videos, key=lambda v: len(decord.VideoReader(str(v))))
+    reader = decord.VideoReader(str(longest))
+    fps = reader.get_avg_fps()
+    frames = reader.get_batch(range(len(reader))).asnumpy()
+
+    class Changed:
+        """The same video, but black from a frame on."""
+
+        def __init__(self, first):
+            self.first = first
+
+        def __len__(self):
+            return len(frames)
+
+        def get_batch(self, indices):
+            batch = frames[indices]
+            batch[np.asarray(indices) >= self.first] = 0
+            return decord.nd.array(batch)
+
+    steps = int(len(frames) / fps * 8)
+    for step in (1, steps // 2):
+        seen = [
+            list(extractor._clips(Changed(first), steps, fps))[step]
+            for first in (int(np.ceil((step + 1) / 8 * fps)), len(frames))
+        ]
+        assert all((a == b).all() for a, b in zip(*seen))
+    assert extractor(longest).shape == (steps, 96)
+
+
+@pytest.mark.parametrize('method', ['dis', 'tvl1'])
+def test_flow(tool, tmp_path, method):
+    if method == 'tvl1' and not hasattr(cv2, 'optflow'):
+        pytest.skip('this OpenCV is without contrib')
+    extractor = tool['Extractor'](options(
+        write_tsn(tmp_path / 'flow.py', True), flow=method))
+    noise = np.random.default_rng(0).integers(
+        0, 255, (16, 16, 3)).astype(np.uint8)
+    image = cv2.resize(noise, (64, 64), interpolation=cv2.INTER_CUBIC)
+    frames = np.stack([np.roll(image, 2 * t, axis=1) for t in range(12)])
+    flow, = extractor._flow(list(frames[:2]))
+    # 2 pixels of 64 to the right are 1.5 of 48.
+    inside = flow[8:-8, 8:-8] / (255 / 40) - 20
+    assert np.median(inside[..., 0]) == pytest.approx(1.5, abs=0.25)
+    assert np.median(inside[..., 1]) == pytest.approx(0, abs=0.25)
+
+    class Reader(list):
+
+        def get_batch(self, indices):
+            return decord.nd.array(frames[indices])
+
+    clips = list(extractor._clips(Reader(frames), 2, 24))
+    assert [len(clip) for clip in clips] == [5, 5]
+    rows = extractor._run([extractor._prepare(clip) for clip in clips])
+    assert rows.shape == (2, 512)
+
+
+@pytest.fixture(scope='module')
+def folder(videos, tmp_path_factory):
+    """Three good videos, and two bad ones."""
+    path = tmp_path_factory.mktemp('videos')
+    for video in videos:
+        (path / video.name).write_bytes(video.read_bytes())
+    (path / 'broken.mp4').write_bytes(b'no video')
+    (path / 'cut.mp4').write_bytes(videos[0].read_bytes()[:900])
+    return path
+
+
+def test_a_bad_video_does_not_stop_it(run_tool, run_main, folder, videos,
+                                      tmp_path, capsys):
+    torch.manual_seed(0)
+    config = write_tsn(tmp_path / 'tsn.py', False)
+    checkpoint = tmp_path / 'tsn.pth'
+    torch.save(dict(state_dict=mmvidattn.get_model(config).state_dict()),
+               checkpoint)
+    args = (folder, tmp_path / 'out', config, '--checkpoint', checkpoint)
+    done = run_tool('data/online/extract_features.py', *args, '--processes',
+                    2, cwd=tmp_path)
+    assert done.returncode == 1
+    assert '3 videos written, 0 were there already, 2 failed' in done.stdout
+    assert 'broken.mp4' in done.stderr and 'cut.mp4' in done.stderr
+    written = sorted((tmp_path / 'out').glob('*.npy'))
+    assert [p.stem for p in written] == [v.stem for v in videos]
+    before = {p: (p.stat().st_mtime_ns, np.load(p)) for p in written}
+    assert all(rows.shape[1] == 512 and np.isfinite(rows).all()
+               for _, rows in before.values())
+
+    # The same command goes on where it stopped.
+    (folder / 'broken.mp4').unlink()
+    (folder / 'cut.mp4').unlink()
+    written[1].unlink()
+    run_main('data/online/extract_features.py', *args)
+    assert ('1 videos written, 2 were there already, 0 failed'
+            in capsys.readouterr().out)
+    assert written[0].stat().st_mtime_ns == before[written[0]][0]
+    np.testing.assert_allclose(np.load(written[1]), before[written[1]][1],
+                               rtol=1e-5, atol=1e-6)
+    with pytest.raises(SystemExit, match='rate was 4.0, and now is 8.0'):
+        run_main('data/online/extract_features.py', *args, '--rate', 8)
+
+
+@pytest.mark.parametrize('args, error', [
+    (['--rate', 0], '--rate must be above 0'),
+    (['--clip-len', 0], '--clip-len must be at least 1'),
+    (['--layer', 'cls_head.fc'], "'cls_head.fc'; linear ones are .*fc_cls"),
+    (['--checkpoint', 'none.pth'], 'none.pth'),
+])
+def test_bad_options(run_main, folder, tmp_path, args, error):
+    config = write_tsn(tmp_path / 'tsn.py', False)
+    with pytest.raises(SystemExit, match=error):
+        run_main('data/online/extract_features.py', folder, tmp_path / 'out',
+                 config, *args)
+    assert not (tmp_path / 'out').exists()
+
+
+def test_bad_folders(run_main, tmp_path, folder):
+    config = write_tsn(tmp_path / 'tsn.py', False)
+    for videos, out, error in (
+            (tmp_path / 'none', 'out', 'there is no'),
+            (config.parent, 'out', 'no videos in the folder'),
+            (folder, '.', 'is not empty')):
+        with pytest.raises(SystemExit, match=error):
+            run_main('data/online/extract_features.py', videos,
+                     tmp_path / out, config)

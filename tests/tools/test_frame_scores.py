@@ -1,0 +1,97 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+import mmvidattn
+from mmvidattn.apis import predict_video
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = 'analysis/frame_scores.py'
+
+
+@pytest.fixture(scope='module')
+def video(motion_dir):
+    return motion_dir / 'val/000000.mp4'
+
+
+@pytest.fixture(scope='module')
+def config(motion_dir, tmp_path_factory):
+    path = tmp_path_factory.mktemp('laps') / 'small_laps.py'
+    path.write_text(f'''
+_base_ = ['{ROOT}/configs/laps_tiny_motion.py']
+model = dict(
+    backbone=dict(arch=dict(
+        stem_channels=8, embed_dims=16, depths=(1, 1, 1), num_heads=2)),
+    cls_head=dict(in_channels=32))
+dataset = dict(
+    data_root='{motion_dir}',
+    metainfo=dict(classes='{motion_dir}/label_map.txt'))
+test_dataloader = dict(dataset=dataset)
+''')
+    return path
+
+
+@pytest.fixture(scope='module')
+def checkpoint(config, tmp_path_factory):
+    torch.manual_seed(0)
+    model = mmvidattn.get_model(config)
+    torch.nn.init.normal_(model.cls_head.fc_cls.weight, std=3.)
+    path = tmp_path_factory.mktemp('checkpoint') / 'laps.pth'
+    torch.save(dict(state_dict=model.state_dict()), path)
+    return path
+
+
+def test_draws_two_models_and_their_scores(run_main, config, checkpoint, video,
+                                           tmp_path, capsys):
+    out = tmp_path / 'scores.png'
+    run_main(TOOL, video, '--model', config, '--model',
+             f'{config}:{checkpoint}', '--label', 'grow', '--device', 'cpu',
+             '--out', out)
+    assert cv2.imread(str(out)).std() > 5
+    result = json.loads(out.with_suffix('.json').read_text())
+    assert result['label'] == 'grow'
+    # A name each, though the config is the same.
+    assert len(result['models']) == 2
+    for model in result['models'].values():
+        assert len(model['frames']) == 8
+        assert all(0 <= score <= 1 for score in model['frames'])
+    assert f'{out}\n' in capsys.readouterr().out
+
+
+def test_scores_are_those_of_the_clip_s_prediction(run_main, config,
+                                                   checkpoint, video,
+                                                   tmp_path):
+    out = tmp_path / 'scores.png'
+    run_main(TOOL, video, '--model', f'{config}:{checkpoint}', '--device',
+             'cpu', '--out', out)
+    model = mmvidattn.get_model(config, checkpoint)
+    model.cfg.test_pipeline = model.cfg.val_pipeline
+    best = predict_video(model, video, topk=1)[0]
+    result = json.loads(out.with_suffix('.json').read_text())
+    found, = result['models'].values()
+    assert result['label'] == best.label
+    assert found['clip'] == pytest.approx(best.score, abs=1e-5)
+    assert np.std(found['frames']) > 0
+
+
+@pytest.mark.parametrize('option, value, message', [
+    ('--label', 'jump', "--label must be a class.*'jump'"),
+    ('--label', '8', "--label must be.*below 8, got '8'"),
+    ('--out', 'scores.jpg', '--out must be a .png'),
+    ('--model', 'linear_ff_tiny_motion', 'has no scores of frames'),
+    ('video', 'none.mp4', 'no video none.mp4')])
+def test_rejects(run_main, config, video, capsys, option, value, message):
+    import re
+    args = [value if option == 'video' else video, '--model', config,
+            '--device', 'cpu']
+    if option != 'video':
+        args += [option, value]
+    with pytest.raises(SystemExit) as error:
+        run_main(TOOL, *args)
+    said = f'{error.value} {capsys.readouterr().err}'
+    assert re.search(message, said), said

@@ -1,0 +1,135 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import mmvidattn
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = 'analysis/grad_cam.py'
+
+
+@pytest.fixture(scope='module')
+def tool():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / 'tools/analysis')
+        spec = importlib.util.spec_from_file_location('cam_tool',
+                                                      ROOT / 'tools' / TOOL)
+        tool = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(tool)
+    return tool
+
+
+@pytest.fixture(scope='module')
+def video(motion_dir):
+    line = (motion_dir / 'val.txt').read_text().splitlines()[0]
+    return motion_dir / line.rsplit(' ', 1)[0]
+
+
+CLIP = torch.empty(2, 3, 4, 48, 64)
+
+
+@pytest.mark.parametrize('extra', [0, 1, 2], ids='{} class tokens'.format)
+@pytest.mark.parametrize('kind', ['grid', 'columns', 'joint', 'frames',
+                                  'maps'])
+def test_tokens_go_back_to_their_places(tool, kind, extra):
+    volume = torch.arange(2 * 4 * 3 * 4.).view(2, 4, 3, 4, 1).expand(
+        -1, -1, -1, -1, 5)
+    if kind == 'grid':
+        x = volume
+    elif kind == 'maps':
+        x = volume.flatten(0, 1).permute(0, 3, 1, 2)
+    else:
+        x = volume.flatten(1, 3) if kind == 'joint' else volume.flatten(2, 3)
+        x = torch.cat([torch.full_like(x[..., :extra, :], -1), x], dim=-2)
+        if kind == 'columns':
+            x = x.unsqueeze(3)
+        elif kind == 'frames':
+            x = x.flatten(0, 1)
+    got = tool.as_volume(x, CLIP)
+    assert torch.equal(got, volume.movedim(-1, 1))
+
+
+def test_refuses_what_is_no_grid(tool):
+    with pytest.raises(ValueError, match='no tokens of a clip of 4 x 48 x 64'):
+        tool.as_volume(torch.zeros(2, 7, 5), CLIP)
+
+
+SMALL = {
+    'dualformer_tiny_motion': {},
+    'linear_ff_tiny_motion': {'model.backbone.num_layers': 1},
+    'vivit_tiny_motion': {},
+}
+
+
+@pytest.mark.parametrize('name', SMALL)
+def test_layer_has_a_gradient_at_every_patch(tool, name):
+    torch.manual_seed(0)
+    model = mmvidattn.get_model(name, cfg_options=SMALL[name])
+    for p in model.cls_head.parameters():
+        torch.nn.init.normal_(p)
+    _, layer = tool.find_layer(model, None)
+    seen = []
+    layer.register_forward_hook(lambda m, args, out: seen.append(out))
+    clip = torch.randn(1, 3, 8, 64, 64)
+    score = tool.Classifier(model)(clip)[0, 0]
+    grad, = torch.autograd.grad(score, seen[0])
+    volume = tool.as_volume(grad, clip)
+    assert volume.shape[0] == 1 and volume.shape[3] == volume.shape[4]
+    assert (volume.abs().amax(1) > 0).all()
+
+
+@pytest.mark.parametrize('name', SMALL)
+def test_writes_pictures(run_main, video, tmp_path, name):
+    pytest.importorskip('pytorch_grad_cam')
+    run_main(TOOL, video, '--config', name, '--classes', 0, 3, '--out',
+             tmp_path, '--device', 'cpu')
+    figures = json.loads((tmp_path / 'grad_cam.json').read_text())
+    assert [figure['index'] for figure in figures] == [0, 3]
+    for figure in figures:
+        assert (tmp_path / figure['picture']).stat().st_size > 1000
+        assert len(figure['mean_heat_of_frames']) == 8
+
+
+def test_heat_is_that_of_the_formula(tool, video):
+    """Channels weighted by their mean gradient, positive parts, 0 to 1."""
+    pytest.importorskip('pytorch_grad_cam')
+    torch.manual_seed(0)
+    model = mmvidattn.get_model('dualformer_tiny_motion')
+    _, layer = tool.find_layer(model, None)
+    clip = torch.randn(1, 3, 8, 64, 64)
+    heat = tool.cam_of(model, layer, clip.clone(), 2, 'GradCAM')
+    seen = []
+    layer.register_forward_hook(lambda m, args, out: seen.append(out))
+    score = tool.Classifier(model)(clip)[0, 2]
+    grad, = torch.autograd.grad(score, seen[0])
+    coarse = (grad.mean((1, 2, 3)) * seen[0]).sum(-1).relu()[0]
+    assert heat.shape == (8, 64, 64)
+    assert 0 <= heat.min() and heat.max() == pytest.approx(1, abs=1e-3)
+    hot = [int(i) for i in (coarse == coarse.max()).nonzero()[0]]
+    sizes = [n // m for n, m in zip(heat.shape, coarse.shape)]
+    cells = torch.tensor(heat).unflatten(2, (-1, sizes[2])).unflatten(
+        1, (-1, sizes[1])).unflatten(0, (-1, sizes[0])).mean((1, 3, 5))
+    assert [int(i) for i in (cells == cells.max()).nonzero()[0]] == hot
+
+
+@pytest.mark.parametrize('options, error', [
+    (['--layer', 'blocks.9'], "no layer 'blocks.9'"),
+    (['--classes', '8'], '--classes must be from 0 to 7, got 8'),
+    (['--config', 'dualformer_none'], "no model 'dualformer_none'")],
+    ids=['layer', 'class', 'config'])
+def test_names_what_is_wrong(run_main, video, tmp_path, options, error):
+    with pytest.raises(SystemExit, match=f'^grad_cam.py: error: .*{error}'):
+        run_main(TOOL, video, '--config', 'dualformer_tiny_motion', '--out',
+                 tmp_path, '--device', 'cpu', *options)
+    assert not list(tmp_path.glob('*.json'))
+
+
+def test_names_the_missing_package(tool, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'pytorch_grad_cam', None)
+    with pytest.raises(ValueError, match=r'pip install "mmvidattn\[cam\]"'):
+        tool.cam_of(None, None, CLIP, 0, 'GradCAM')

@@ -1,0 +1,140 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TOOL = Path(__file__).parents[2] / 'tools/data/online/make_synthetic.py'
+sys.path.insert(0, str(TOOL.parent))
+from make_synthetic import (  # noqa: E402
+    Recipe,
+    make_stream,
+    make_synthetic,
+    patterns,
+)
+
+RECIPE = Recipe()
+STREAMS = 60
+
+
+@pytest.fixture(scope='module')
+def streams():
+    return [make_stream(0, 'train', i, RECIPE) for i in range(STREAMS)]
+
+
+def run(*args):
+    return subprocess.run([sys.executable, TOOL, *map(str, args)],
+                          capture_output=True, text=True)
+
+
+def actions(events):
+    return [e for e in events if 'cue' not in e['event']]
+
+
+def test_targets_are_the_events(streams):
+    for features, targets, events in streams:
+        wanted = np.zeros_like(targets)
+        for event in actions(events):
+            column = RECIPE.names.index(event['event'])
+            wanted[event['start']:event['end'], column] = 1
+        wanted[:, 0] = ~wanted.any(axis=1)
+        assert (targets == wanted).all()
+        assert (targets.sum(axis=1) == 1).all()
+        assert features.shape == (len(targets), 48)
+        assert features.dtype == np.float32
+
+
+def test_every_class_is_there_alike(streams):
+    count = np.sum([targets.sum(0) for _, targets, _ in streams], axis=0)
+    for kind in range(3):
+        each = count[1 + 3 * kind:4 + 3 * kind]
+        assert each.min() > 0.5 * each.max() > 500
+
+
+def test_cues_are_where_the_recipe_says(streams):
+    for _, _, events in streams:
+        cues = [e for e in events if e['event'] == 'long_cue']
+        for action in actions(events):
+            kind, _, label = action['event'].rpartition('_')
+            before = [e for e in events if e['event'] == f'{kind}_cue'
+                      and e['end'] <= action['start']]
+            if kind == 'recent':
+                cue = before[-1]
+                # Within the work memory of the action's last step.
+                assert action['end'] - cue['start'] <= 32
+            elif kind == 'long':
+                cue = before[-1]
+                assert 100 <= action['start'] - cue['start'] <= 400
+                # No other cue is that near.
+                assert all(action['end'] - e['start'] > 440 for e in cues
+                           if e['start'] < cue['start'])
+            else:
+                continue
+            assert cue['of'] == int(label)
+
+
+def test_features_of_an_action_tell_its_class_of_now_alone(streams):
+    looks = patterns(0, RECIPE)
+    for features, _, events in streams[:20]:
+        for action in actions(events):
+            kind, _, label = action['event'].rpartition('_')
+            mean = features[action['start']:action['end']].mean(axis=0)
+            errors = [np.abs(mean - look).mean() for look in looks[kind]]
+            if kind == 'now':
+                assert np.argmin(errors) == int(label)
+            else:
+                assert len(errors) == 1 and errors[0] < 1
+
+
+def test_streams_depend_on_seed_split_and_number(streams):
+    again = make_stream(0, 'train', 3, RECIPE)
+    assert (again[0] == streams[3][0]).all() and again[2] == streams[3][2]
+    for other in ((1, 'train', 3), (0, 'val', 3), (0, 'train', 4)):
+        found = make_stream(*other, RECIPE)[0]
+        assert found.shape != again[0].shape or (found != again[0]).any()
+
+
+def test_writes_the_layout(tmp_path):
+    out = tmp_path / 'set'
+    done = run(out, '--train', 3, '--val', 2, '--steps', 600)
+    assert done.returncode == 0, done.stderr
+    names = (out / 'train.txt').read_text().split()
+    assert names == ['train_0000', 'train_0001', 'train_0002']
+    assert len((out / 'val.txt').read_text().split()) == 2
+    classes = (out / 'classes.txt').read_text().split()
+    for name in names:
+        rgb, flow, targets = (
+            np.load(out / folder / f'{name}.npy', allow_pickle=False)
+            for folder in ('rgb', 'flow', 'target_perframe'))
+        assert rgb.shape == (len(targets), 32) and flow.shape[1] == 16
+        assert targets.shape[1] == len(classes) == 10
+    assert 'already' in run(out, '--train', 3, '--val', 2, '--steps',
+                            600).stdout
+    refused = run(out, '--train', 4, '--val', 2)
+    assert refused.returncode and '--overwrite' in refused.stderr
+    (tmp_path / 'mine').mkdir()
+    (tmp_path / 'mine/notes').touch()
+    refused = run(tmp_path / 'mine')
+    assert refused.returncode and 'not made by this tool' in refused.stderr
+
+
+def test_interrupted_run_is_repeated(tmp_path):
+    recipe = Recipe(steps=500)
+    assert make_synthetic(tmp_path, 2, 1, 0, recipe)
+    meta = json.loads((tmp_path / 'meta.json').read_text())
+    (tmp_path / 'meta.json').write_text(json.dumps({**meta, 'complete': 0}))
+    (tmp_path / 'rgb/train_0001.npy').unlink()
+    assert make_synthetic(tmp_path, 2, 1, 0, recipe)
+    assert (tmp_path / 'rgb/train_0001.npy').is_file()
+    assert not make_synthetic(tmp_path, 2, 1, 0, recipe)
+
+
+@pytest.mark.parametrize('kwargs', [
+    dict(steps=50), dict(classes=1), dict(noise=-1), dict(cue_steps=(10, 50)),
+    dict(cue_steps=(300, 200)), dict(cue_steps=(100, 5000))])
+def test_bad_recipe(kwargs):
+    with pytest.raises(ValueError, match=next(iter(kwargs))):
+        Recipe(**kwargs)

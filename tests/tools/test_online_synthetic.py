@@ -1,0 +1,89 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Training on the synthetic streams, with the ordinary Runner."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.hooks import Hook
+
+from mmvidattn.apis import load_config
+from mmvidattn.apis.runner import build_runner
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope='module')
+def data(tmp_path_factory):
+    out = tmp_path_factory.mktemp('online') / 'set'
+    subprocess.run(
+        [sys.executable, ROOT / 'tools/data/online/make_synthetic.py', out,
+         '--train', '4', '--val', '1', '--steps', '500'], check=True)
+    return out
+
+
+class Stop(Exception):
+    """What kills a run."""
+
+
+class StopHook(Hook):
+
+    def __init__(self, at):
+        self.at = at
+
+    def after_train_iter(self, runner, batch_idx, **kwargs):
+        if runner.iter + 1 == self.at:
+            raise Stop
+
+
+@pytest.fixture
+def train(data, tmp_path):
+
+    def run(name, stop=None, resume=False):
+        options = {
+            'work_dir': str(tmp_path / name),
+            'default_hooks.exact_resume': dict(type='ExactResumeHook'),
+            'default_hooks.checkpoint.save_best': None,
+            'train_cfg.max_epochs': 2,
+            'train_cfg.val_interval': 2,
+            'param_scheduler.end': 2,
+            'train_dataloader.batch_size': 4,
+            'train_dataloader.num_workers': 0,
+            'model.backbone.embed_dims': 16,
+            'model.backbone.ffn_dims': 16,
+            'model.cls_head.in_channels': 16,
+            'visualizer.vis_backends': [],
+            'visualizer.name': f'{name}{resume}{tmp_path.name}',
+            'experiment_name': f'{name}{resume}{tmp_path.name}',
+            'log_level': 'ERROR',
+        }
+        for split in 'train', 'val', 'test':
+            dataset = f'{split}_dataloader.dataset'
+            options[f'{dataset}.data_root'] = str(data)
+            options[f'{dataset}.metainfo.classes'] = f'{data}/classes.txt'
+        cfg = load_config('testra_tiny_synthetic', options)
+        cfg.resume = resume
+        runner = build_runner(cfg, strict=False)
+        if stop is not None:
+            runner.register_hook(StopHook(stop))
+        runner.train()
+        return torch.load(tmp_path / name / 'epoch_2.pth', weights_only=False)
+
+    return run
+
+
+def test_a_resumed_run_ends_as_one_that_went_through(train, data):
+    whole = train('whole')
+    steps = whole['message_hub']['runtime_info']['iter'] + 1
+    # In the middle of the second epoch: the first one is saved.
+    with pytest.raises(Stop):
+        train('cut', stop=3 * steps // 4)
+    cut = train('cut', resume=True)
+    assert len(whole['state_dict']) > 20
+    for name, value in whole['state_dict'].items():
+        assert torch.equal(value, cut['state_dict'][name]), name
+    # MixClip and dropout are on, so that this takes all draws to be equal.
+    cfg = load_config('testra_tiny_synthetic')
+    assert cfg.model.backbone.drop_rate > 0
+    assert cfg.train_dataloader.dataset.pipeline[0].type == 'MixClip'

@@ -1,0 +1,183 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+
+import numpy as np
+import pytest
+
+LENGTHS = dict(one=40, two=24, empty=8)
+
+
+@pytest.fixture
+def features(tmp_path):
+    folder = tmp_path / 'features'
+    folder.mkdir()
+    for video, length in LENGTHS.items():
+        np.save(folder / f'{video}.npy', np.zeros((length, 3), np.float32))
+    return folder
+
+
+@pytest.fixture
+def write(run_main, features, tmp_path):
+
+    def run(form, annotations, *args):
+        run_main('data/online/targets.py', form, annotations,
+                 tmp_path / 'out', '--features', features, *args)
+        return tmp_path / 'out'
+
+    return run
+
+
+def read(out, video, folder='target_perframe'):
+    return np.load(out / folder / f'{video}.npy', allow_pickle=False)
+
+
+CSV = '''video,start,end,label,subset
+one,1.0,2.0,run,train
+one,2.30,2.74,jump,train
+two,0,6.0,run,val
+'''
+
+
+def test_csv(write, tmp_path):
+    (tmp_path / 'mine.csv').write_text(CSV)
+    out = write('csv', tmp_path / 'mine.csv')
+    assert (out / 'classes.txt').read_text().split() == [
+        'background', 'jump', 'run']
+    one = read(out, 'one')
+    assert one.shape == (40, 3) and one.dtype == np.uint8
+    # 1 s to 2 s are steps 4 to 7; 9.2 to 10.96 are steps 9 and 10.
+    assert np.flatnonzero(one[:, 2]).tolist() == [4, 5, 6, 7]
+    assert np.flatnonzero(one[:, 1]).tolist() == [9, 10]
+    assert (one.sum(axis=1) == 1).all()
+    assert read(out, 'two')[:, 2].all()
+    assert read(out, 'empty')[:, 0].all()
+    assert (out / 'train.txt').read_text() == 'one\n'
+    assert (out / 'val.txt').read_text() == 'two\n'
+    assert np.loadtxt(out / 'class_counts.txt').tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize('wrap', [True, False])
+def test_json_is_as_csv(write, tmp_path, wrap):
+    (tmp_path / 'mine.csv').write_text(CSV)
+    wanted = {v: read(write('csv', tmp_path / 'mine.csv'), v)
+              for v in LENGTHS}
+    videos = dict(
+        one=dict(subset='train', annotations=[
+            dict(segment=[1, 2], label='run'),
+            dict(segment=[2.3, 2.74], label='jump')]),
+        two=dict(annotations=[dict(segment=[0, 6], label='run')]))
+    (tmp_path / 'mine.json').write_text(
+        json.dumps(dict(database=videos) if wrap else videos))
+    out = write('json', tmp_path / 'mine.json')
+    for video, targets in wanted.items():
+        assert (read(out, video) == targets).all()
+
+
+def test_given_classes_and_rate(write, tmp_path):
+    (tmp_path / 'mine.csv').write_text(CSV)
+    (tmp_path / 'names.txt').write_text('background\nrun\nswim\njump\n')
+    out = write('csv', tmp_path / 'mine.csv', '--classes',
+                tmp_path / 'names.txt', '--rate', 8)
+    one = read(out, 'one')
+    assert one.shape == (40, 4) and not one[:, 2].any()
+    assert np.flatnonzero(one[:, 1]).tolist() == [*range(8, 16)]
+
+
+def test_thumos14(write, features, tmp_path):
+    import runpy
+    from pathlib import Path
+    tool = Path(__file__).parents[2] / 'tools/data/online/targets.py'
+    names = runpy.run_path(str(tool))['THUMOS14']
+    assert len(names) == 21 and names[4] == 'CliffDiving'
+    folder = tmp_path / 'annotation'
+    folder.mkdir()
+    for name in names:
+        (folder / f'{name}_test.txt').write_text('')
+    for video in 'video_test_0000004', 'video_validation_0000001':
+        np.save(features / f'{video}.npy', np.zeros((20, 2)))
+    (folder / 'Diving_test.txt').write_text('video_test_0000004  0.2 1.1 \n')
+    (folder / 'CliffDiving_test.txt').write_text(
+        'video_test_0000004  0.2 1.1\n')
+    (folder / 'Ambiguous_test.txt').write_text('video_test_0000004 3 4\n')
+    out = write('thumos14', folder, '--split', 'test')
+    targets = read(out, 'video_test_0000004')
+    assert targets.shape == (20, 22)
+    for column, steps in ((5, range(5)), (8, range(5)), (21, range(12, 16))):
+        assert np.flatnonzero(targets[:, column]).tolist() == [*steps]
+    assert not (out / 'target_perframe/video_validation_0000001.npy').exists()
+
+
+def test_tvseries(write, tmp_path):
+    (tmp_path / 'GT.txt').write_text(
+        'one\tPick something up\t1.0\t2.0\tx\ntwo\tRun\t0\t1\n')
+    out = write('tvseries', tmp_path / 'GT.txt', '--split', 'train')
+    assert (out / 'train.txt').read_text() == 'one\ntwo\n'
+    assert (out / 'classes.txt').read_text().splitlines() == [
+        'background', 'Pick something up', 'Run']
+    assert read(out, 'one')[4:8, 1].all()
+
+
+def test_ek100(write, tmp_path):
+    # Frames of 30 a second, 7.5 a step; classes from 0.
+    (tmp_path / 'training.csv').write_text(
+        '0, one, 15, 31, 3, 5, 7\n1, one, 20, 40, 3, 5, 7\n'
+        '2, two, 0, 8, 96, 299, 3805\n')
+    out = write('ek100', tmp_path / 'training.csv')
+    for folder, width, label, last in (
+            ('target_perframe', 3807, 7, 3805), ('verb_perframe', 98, 3, 96),
+            ('noun_perframe', 301, 5, 299)):
+        one = read(out, 'one', folder)
+        assert one.shape == (40, width)
+        assert np.flatnonzero(one[:, label + 1]).tolist() == [2, 3, 4, 5]
+        assert np.flatnonzero(read(out, 'two', folder)[:, last + 1]).tolist(
+        ) == [0, 1]
+    counts = np.loadtxt(out / 'training_class_counts.txt')
+    assert counts[8] == 2 and counts[3806] == 1 and counts.sum() == 3
+    assert (out / 'training.txt').read_text() == 'one\ntwo\n'
+
+
+@pytest.mark.parametrize('text, error', [
+    ('one,2,1,run\n', 'line 2: a segment must have 0 <= start < end, got 2'),
+    ('one,-1,1,run\n', 'line 2: a segment must have 0 <= start < end'),
+    ('one,0,2,run\none,1,3,run\n', 'line 3: 1 to 3 s overlaps .* line 2'),
+    ('one,10,11,run\n', 'begins at 10 s, but the features of one end at 10 s'),
+    ('none,0,1,run\n', 'segments of none, but there is no .*none.npy'),
+    ('one,0,1,rum\n', "'rum' is none of .* did you mean 'run'"),
+    ('one,x,1,run\n', "line 2: 'x' must be a number of seconds"),
+    ('one,nan,1,run\n', "line 2: 'nan' must be a number of seconds"),
+    ('', 'has no segments'),
+], ids=['reversed', 'negative', 'overlap', 'late', 'video', 'class', 'word',
+        'nan', 'none'])
+def test_names_what_is_wrong(write, tmp_path, capsys, text, error):
+    (tmp_path / 'mine.csv').write_text('video,start,end,label\n' + text)
+    (tmp_path / 'names.txt').write_text('run\njump\n')
+    args = ('csv', tmp_path / 'mine.csv', '--classes', tmp_path / 'names.txt')
+    with pytest.raises(SystemExit, match=error):
+        write(*args)
+    if 'line 2: \'' in error and 'number' in error or not text:
+        return
+    out = write(*args, '--lenient')
+    assert 'warning: ' in capsys.readouterr().err
+    assert read(out, 'one').shape == (40, 3)
+
+
+@pytest.mark.parametrize('form, content, error', [
+    ('csv', 'video,start\n', 'columns video, start, end and label, got video'),
+    ('json', '{"one": []}', 'mine must be .*annotations'),
+    ('tvseries', 'one run 1 2\n', 'expected video, class, start and end'),
+    ('ek100', '0, one, 1, 2, 3\n', 'line 1: expected id, video, start_frame'),
+    ('ek100', '0, one, 1, 2, 97, 0, 0\n', 'verb must be in 0 to 96, got 97'),
+    ('thumos14', '', 'must be val or test'),
+])
+def test_names_what_is_wrong_in_a_file(write, tmp_path, form, content, error):
+    (tmp_path / 'mine').write_text(content)
+    with pytest.raises(SystemExit, match=error):
+        write(form, tmp_path / 'mine')
+
+
+def test_missing_features(write, tmp_path, features):
+    (tmp_path / 'mine.csv').write_text(CSV)
+    for video in LENGTHS:
+        (features / f'{video}.npy').unlink()
+    with pytest.raises(SystemExit, match='no .npy files in'):
+        write('csv', tmp_path / 'mine.csv')

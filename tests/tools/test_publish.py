@@ -1,0 +1,50 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import hashlib
+import re
+
+import pytest
+import torch
+from safetensors import safe_open
+
+import mmvidattn
+
+
+def test_publishes_weights_and_config_alone(run_main, small_config,
+                                            small_checkpoint, tmp_path,
+                                            capsys):
+    saved = torch.load(small_checkpoint, weights_only=True)
+    torch.save(
+        dict(saved, optimizer=dict(state={}), message_hub={},
+             ema_state_dict=saved['state_dict'], exact_resume={}),
+        tmp_path / 'epoch_2.pth')
+    run_main('publish.py', small_config, tmp_path / 'epoch_2.pth',
+             '--out-dir', tmp_path / 'out')
+    paths = sorted((tmp_path / 'out').iterdir())
+    assert [path.suffix for path in paths] in (
+        ['.pth', '.safetensors'], ['.safetensors', '.pth'])
+    said = capsys.readouterr().out
+    for path in paths:
+        found = re.fullmatch(r'small_\d{8}-([0-9a-f]{8})\.\w+', path.name)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert digest.startswith(found[1]) and digest in said
+        model = mmvidattn.get_model(small_config, path)
+        for name, value in saved['state_dict'].items():
+            assert torch.equal(model.state_dict()[name], value)
+    pth = next(path for path in paths if path.suffix == '.pth')
+    content = torch.load(pth, weights_only=True)
+    assert sorted(content) == ['meta', 'state_dict']
+    assert sorted(content['meta']) == [
+        'cfg', 'dataset_meta', 'mmvidattn_version']
+    assert 'LinearVideoTransformer' in content['meta']['cfg']
+    assert 'work_dir' not in content['meta']['cfg']
+    with safe_open(next(path for path in paths if path != pth), 'pt') as file:
+        assert file.metadata()['cfg'] == content['meta']['cfg']
+
+
+def test_refuses_a_checkpoint_of_another_model(run_main, small_config,
+                                               tmp_path):
+    torch.save(dict(state_dict=dict(a=torch.ones(1))), tmp_path / 'x.pth')
+    with pytest.raises(SystemExit, match='publish.py: error: .*x.pth is not'):
+        run_main('publish.py', small_config, tmp_path / 'x.pth', '--out-dir',
+                 tmp_path / 'out')
+    assert not (tmp_path / 'out').exists()

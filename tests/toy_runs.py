@@ -1,0 +1,130 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Trainings of a moment, which draw from every generator."""
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmaction.structures import ActionDataSample
+from mmengine.evaluator import BaseMetric, Evaluator
+from mmengine.hooks import Hook
+from mmengine.model import BaseModel
+from mmengine.runner import Runner
+from torch import nn
+from torch.utils.data import Dataset
+
+# Runs of one name would share their logs.
+NUMBERS = itertools.count()
+
+
+class Data(Dataset):
+    """Numbers, with noise from Python, numpy and torch."""
+
+    def __len__(self):
+        # The last of four batches of three is smaller.
+        return 11
+
+    def __getitem__(self, index):
+        noise = random.random() + np.random.rand() + torch.rand(3)
+        return dict(inputs=index + noise.float(),
+                    data_samples=ActionDataSample(
+                        metainfo=dict(filename=f'{index}.mp4')))
+
+
+class Model(BaseModel):
+    """With dropout, and with statistics that batches change."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5),
+            nn.Linear(4, 1))
+
+    def forward(self, inputs, data_samples=None, mode='tensor'):
+        out = self.layers(torch.stack(list(inputs)))
+        # numpy is what mixup draws from.
+        out = out * np.random.rand()
+        if mode == 'loss':
+            return dict(loss=(out - 1).square().mean())
+        return data_samples
+
+
+class WeightMetric(BaseMetric):
+    """The sum of the weights; it draws, as a model may in validation."""
+
+    def process(self, data_batch, data_samples):
+        self.results.append(torch.rand(()).item())
+
+    def compute_metrics(self, results):
+        state = self.model.state_dict()
+        return dict(acc=state['layers.0.weight'].sum().item())
+
+
+class Stop(Exception):
+    """What ends a run in the middle."""
+
+
+class StopHook(Hook):
+    """Ends a run the ``count``-th time that something happens."""
+    priority = 'LOWEST'
+
+    def __init__(self, event: str, count: int) -> None:
+        self.left = count
+        setattr(self, event, self.count_down)
+
+    def count_down(self, runner, *args, **kwargs):
+        self.left -= 1
+        if not self.left:
+            raise Stop
+
+
+def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
+          workers: int = 0, checkpoint: dict | None = None,
+          stop: tuple[str, int] | None = None, hooks: list = (),
+          wrapper: dict | None = None, loader: dict | None = None,
+          seed: int | None = 0, sampler: str = 'DefaultSampler',
+          **default_hooks: Any) -> Runner:
+    """A training of 4 epochs of 4 batches, or of 16 iterations."""
+    torch.manual_seed(0)
+    model = Model()
+    metric = WeightMetric()
+    metric.model = model
+    workers = dict(num_workers=workers, persistent_workers=workers > 0)
+    many = dict(max_epochs=4, val_interval=1, by_epoch=True) if by_epoch \
+        else dict(max_iters=16, val_interval=4, by_epoch=False)
+    custom = [*hooks] + ([StopHook(*stop)] if stop else [])
+    return Runner(
+        model,
+        str(work_dir),
+        dict(dataset=Data(), batch_size=3, **workers,
+             sampler=dict(type=sampler, shuffle=True)) | (loader or {}),
+        dict(dataset=Data(), batch_size=5, num_workers=0,
+             sampler=dict(type='DefaultSampler', shuffle=False)),
+        train_cfg=many,
+        val_cfg=dict(),
+        val_evaluator=Evaluator(metric),
+        optim_wrapper=dict(
+            optimizer=dict(type='AdamW', lr=0.01), **(wrapper or {})),
+        param_scheduler=dict(type='CosineAnnealingLR', T_max=16,
+                             by_epoch=False),
+        default_hooks={name: hook for name, hook in {
+            'checkpoint': dict(
+                type='SafeCheckpointHook', interval=1, max_keep_ckpts=2,
+                save_best='acc', by_epoch=by_epoch) | (checkpoint or {}),
+            'exact_resume': dict(type='ExactResumeHook'),
+            **default_hooks
+        }.items() if hook is not None},
+        custom_hooks=custom,
+        randomness=dict(seed=seed),
+        resume=resume,
+        log_level='INFO',
+        default_scope='mmaction',
+        experiment_name=f'{work_dir.name}_{next(NUMBERS)}')
+
+
+def log_of(work_dir: Path) -> str:
+    """All that the runs in a folder said."""
+    return ''.join(path.read_text() for path in sorted(
+        work_dir.rglob('*.log')))

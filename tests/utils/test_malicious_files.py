@@ -1,0 +1,229 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Files made to run code: none may, and each is refused within a second."""
+import functools
+import io
+import os
+import pickle
+import struct
+import subprocess
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+import mmengine
+import numpy as np
+import pytest
+import torch
+from mmengine.runner import CheckpointLoader
+from safetensors.torch import save
+
+from mmvidattn.datasets import read_video_list
+from mmvidattn.datasets.feature_streams import open_array
+from mmvidattn.utils.checkpoint import check_opens, read_checkpoint
+
+WEIGHTS = dict(a=torch.ones(2))
+
+
+class Call:
+    """Calls a function when it is unpickled."""
+
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+def zipped(obj):
+    file = io.BytesIO()
+    torch.save(obj, file)
+    return file.getvalue()
+
+
+def legacy(obj):
+    file = io.BytesIO()
+    torch.save(obj, file, _use_new_zipfile_serialization=False)
+    return file.getvalue()
+
+
+def chain(made):
+    """getattr, then what it gave, as HistoryBuffer is written."""
+    return (b'cbuiltins\ngetattr\n(cos\n_wrap_close\nV__init__\ntR'
+            b'cos\nmkdir\n(V' + made.encode() + b'\ntR.')
+
+
+def with_pickle(data):
+    """An archive of torch with another pickle."""
+    source, target = zipfile.ZipFile(io.BytesIO(zipped(WEIGHTS))), io.BytesIO()
+    with zipfile.ZipFile(target, 'w') as archive:
+        for item in source.infolist():
+            is_pickle = item.filename.endswith('data.pkl')
+            archive.writestr(
+                item.filename,
+                data if is_pickle else source.read(item.filename))
+    return target.getvalue()
+
+
+def tar(data):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode='w') as archive:
+        for name in 'sys_info', 'pickle', 'storages', 'tensors':
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return file.getvalue()
+
+
+def script():
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(torch.nn.Linear(1, 1)), file)
+    return file.getvalue()
+
+
+def object_array(made):
+    array = np.empty(1, object)
+    array[0] = Call(os.mkdir, made)
+    return array
+
+
+def npy(header):
+    text = header.encode().ljust(118 - 1) + b'\n'
+    return b'\x93NUMPY\x01\0' + struct.pack('<H', len(text)) + text + bytes(64)
+
+
+def dumped(write, array):
+    file = io.BytesIO()
+    write(file, array)
+    return file.getvalue()
+
+
+def read_features(path):
+    return np.asarray(open_array(path)).sum()
+
+
+def read_annotations(path):
+    return mmengine.load(path)
+
+
+CHECKPOINTS = {
+    'mkdir': lambda m: zipped(dict(state_dict=Call(os.mkdir, m))),
+    'legacy': lambda m: legacy([Call(os.mkdir, m)]),
+    'bare pickle': lambda m: pickle.dumps(Call(os.mkdir, m)),
+    'protocol 0': lambda m: pickle.dumps(Call(os.mkdir, m), protocol=0),
+    'system': lambda m: zipped([Call(os.system, f'mkdir {m}')]),
+    'popen': lambda m: zipped([Call(subprocess.Popen, ['mkdir', m])]),
+    'eval': lambda m: zipped([Call(eval, f'__import__("os").mkdir({m!r})')]),
+    'exec': lambda m: zipped([Call(exec, f'import os; os.mkdir({m!r})')]),
+    'partial': lambda m: zipped([Call(functools.partial, os.mkdir, m)]),
+    'chain': lambda m: with_pickle(chain(m)),
+    'late': lambda m: zipped(dict(state_dict=WEIGHTS, message_hub=dict(
+        log_scalars={}, runtime_info=dict(x=Call(os.mkdir, m))))),
+    'nested archive': lambda m: zipped([Call(
+        torch.storage._load_from_bytes, legacy(Call(os.mkdir, m)))]),
+    'nested file': lambda m: zipped([Call(np.load, f'{m}.npy', None, True)]),
+    'object array': lambda m: zipped(dict(state_dict=object_array(m))),
+    'tar': lambda m: tar(pickle.dumps(Call(os.mkdir, m))),
+    'script': lambda m: script(),
+    'bomb': lambda m: _bomb(),
+    'own class': lambda m: zipped(dict(state_dict=WEIGHTS, args=Path(m))),
+}
+SAFETENSORS = {
+    'pickle as safetensors': lambda m: zipped([Call(os.mkdir, m)]),
+    'endless header': lambda m: struct.pack('<Q', 2**62) + b'{}',
+    'offsets beyond its end': lambda m: save(WEIGHTS)[:-4],
+}
+FEATURES = {
+    'objects': lambda m: dumped(
+        lambda f, a: np.save(f, a, allow_pickle=True), object_array(m)),
+    'objects in npz': lambda m: dumped(
+        lambda f, a: np.savez(f, a), object_array(m)),
+    'pickle as npy': lambda m: pickle.dumps(Call(os.mkdir, m)),
+    'code in the header': lambda m: npy(
+        f"__import__('os').mkdir({m!r})"),
+    'endless shape': lambda m: npy(
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2**40, 4), }"),
+    'too large a shape': lambda m: npy(
+        "{'descr': '<f4', 'fortran_order': False, "
+        "'shape': (99999999999, 4), }"),
+}
+ANNOTATIONS = {
+    'a.pkl': lambda m: pickle.dumps([Call(os.mkdir, m)]),
+    'a.pickle': lambda m: pickle.dumps(dict(a=Call(
+        eval, f'__import__("os").mkdir({m!r})'))),
+    'b.pkl': lambda m: pickle.dumps(object_array(m)),
+    'c.pkl': lambda m: pickle.dumps(Call(
+        torch.storage._load_from_bytes, legacy(Call(os.mkdir, m)))),
+    'd.pkl': lambda m: chain(m),
+    'a.yml': lambda m: f'!!python/object/apply:os.mkdir ["{m}"]'.encode(),
+    'b.yaml': lambda m: f'x: !!python/object/new:os.system ["mkdir {m}"]'
+    .encode(),
+}
+
+
+def _bomb():
+    """200 MB of zeros for a pickle, in 200 kB."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, 'w', zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr('archive/data.pkl', bytes(2 * 10**8))
+        archive.writestr('archive/version', '3\n')
+    return file.getvalue()
+
+
+CASES = [
+    *((f'{name} checkpoint', 'x.pth', make, read_checkpoint)
+      for name, make in CHECKPOINTS.items()),
+    *((name, 'x.safetensors', make, read_checkpoint)
+      for name, make in SAFETENSORS.items()),
+    *((f'{name} features', 'x.npy', make, read_features)
+      for name, make in FEATURES.items()),
+    *((f'{name} annotations', name, make, read_annotations)
+      for name, make in ANNOTATIONS.items()),
+    *((f'{name} as a list', name, make, read_video_list)
+      for name, make in ANNOTATIONS.items() if name in ('a.pkl', 'a.yml')),
+]
+
+
+@pytest.mark.parametrize('file, make, read', [case[1:] for case in CASES],
+                         ids=[case[0] for case in CASES])
+def test_nothing_runs_and_it_is_refused_at_once(tmp_path, file, make, read):
+    made, path = tmp_path / 'made', tmp_path / file
+    path.write_bytes(make(str(made)))
+    # For what would load a file beside it.
+    np.save(f'{made}.npy', object_array(str(made)), allow_pickle=True)
+    began = time.monotonic()
+    with pytest.raises(Exception) as info:
+        read(path if read is not read_video_list else str(path))
+    assert time.monotonic() - began < 1
+    assert not made.exists()
+    assert isinstance(info.value, (ValueError, pickle.UnpicklingError,
+                                   mmengine_yaml_error()))
+    assert len(str(info.value)) > 10
+
+
+def mmengine_yaml_error():
+    import yaml
+    return yaml.YAMLError
+
+
+@pytest.mark.parametrize('name', CHECKPOINTS)
+def test_mmengine_itself_does_not_run_it(tmp_path, name):
+    """``load_from`` of a config does not come by our loader."""
+    made, path = tmp_path / 'made', tmp_path / 'x.pth'
+    path.write_bytes(CHECKPOINTS[name](str(made)))
+    with pytest.raises(Exception):
+        CheckpointLoader.load_checkpoint(str(path), 'cpu')
+    with pytest.raises(ValueError, match='does not open'):
+        check_opens(path)
+    assert not made.exists()
+
+
+def test_the_files_are_what_they_are_said_to_be(tmp_path):
+    """Unguarded, they run."""
+    made = tmp_path / 'made'
+    for name in ('mkdir', 'legacy', 'late', 'object array', 'nested archive'):
+        data = CHECKPOINTS[name](str(made))
+        torch.load(io.BytesIO(data), weights_only=False)
+        made.rmdir()
+    pickle.loads(ANNOTATIONS['a.pkl'](str(made)))
+    made.rmdir()

@@ -1,0 +1,285 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Write a corpus of damaged and of odd video files, one of each kind.
+
+    python tools/data/broken_videos.py data/broken
+
+``kinds.tsv`` in the folder has a line for each file: its name, the number of
+frames that a reader must find in it, and what it is. ``-`` in place of the
+number means that it must be refused, ``?`` that a reader may refuse it, or
+return frames of the number that was asked for.
+"""
+import argparse
+import gzip
+import os
+import random
+import shutil
+import struct
+import tempfile
+import wave
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+NUM_FRAMES = 24
+REFUSED, EITHER = '-', '?'
+
+
+def write_video(path: Path, num_frames: int = NUM_FRAMES,
+                size: tuple[int, int] = (64, 48), codec: str = 'mp4v') -> Path:
+    """A square that moves over noise.
+
+    Args:
+        path: Where; the suffix says the container.
+        num_frames: How many frames.
+        size: Width and height.
+        codec: Four letters.
+    """
+    width, height = size
+    noise = np.random.default_rng(0).integers(
+        0, 256, (height, width, 3), np.uint8)
+    writer = cv2.VideoWriter(
+        str(path), cv2.VideoWriter_fourcc(*codec), 10, size)
+    for i in range(num_frames):
+        frame = noise.copy()
+        frame[height // 4:height // 2, i * width // num_frames:][:, :8] = 255
+        writer.write(frame)
+    writer.release()
+    return path
+
+
+def find_box(data: bytes, *names: str) -> tuple[int, int]:
+    """Start and end of the contents of a box of an mp4 file.
+
+    Args:
+        data: The file.
+        names: Names of the boxes on the way, from the outermost.
+    """
+    start, end = 0, len(data)
+    for name in names:
+        while start + 8 <= end:
+            size, found = struct.unpack('>I4s', data[start:start + 8])
+            if found == name.encode():
+                start, end = start + 8, start + size
+                break
+            if size < 8:
+                raise ValueError(f'no box {name}')
+            start += size
+        else:
+            raise ValueError(f'no box {name}')
+    return start, end
+
+
+TRACK = 'moov', 'trak'
+TABLE = *TRACK, 'mdia', 'minf', 'stbl'
+
+
+def change(data: bytes, place: tuple[int, int], new: bytes) -> bytes:
+    """Write over the start of a place."""
+    return data[:place[0]] + new + data[place[0] + len(new):]
+
+
+def moov_first(data: bytes) -> bytes:
+    """The same video, with its index ahead of its frames."""
+    start, end = find_box(data, 'moov')
+    moov, size = data[start - 8:end], end - start + 8
+    first, last = find_box(moov, 'moov', *TABLE[1:], 'stco')
+    count, = struct.unpack('>I', moov[first + 4:first + 8])
+    offsets = struct.unpack_from(f'>{count}I', moov, first + 8)
+    moov = change(moov, (first + 8, last), struct.pack(
+        f'>{count}I', *(offset + size for offset in offsets)))
+    head = find_box(data, 'ftyp')[1]
+    return data[:head] + moov + data[head:start - 8] + data[end:]
+
+
+def flip_bits(data: bytes, place: tuple[int, int], number: int) -> bytes:
+    changed, rng = bytearray(data), random.Random(0)
+    for _ in range(number):
+        changed[rng.randrange(*place)] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def variable_rate(data: bytes) -> bytes:
+    """Every other frame is shown three times as long as the rest.
+
+    The index must be last in the file.
+    """
+    start, end = find_box(data, *TABLE, 'stts')
+    count, delta = struct.unpack('>II', data[start + 8:start + 16])
+    new = struct.pack('>I', 0) + struct.pack('>I', count) + b''.join(
+        struct.pack('>II', 1, delta // 2 if i % 2 else 2 * delta - delta // 2)
+        for i in range(count))
+    grown = len(new) - (end - start)
+    result = data[:start] + new + data[end:]
+    for depth in range(1, len(TABLE) + 2):
+        where = find_box(data, *(*TABLE, 'stts')[:depth])[0] - 8
+        size, = struct.unpack('>I', data[where:where + 4])
+        result = change(result, (where, where + 4),
+                        struct.pack('>I', size + grown))
+    return result
+
+
+def rotated(data: bytes) -> bytes:
+    """The header says to turn it by 90 degrees."""
+    start, _ = find_box(data, *TRACK, 'tkhd')
+    one = 1 << 16
+    return change(data, (start + 40, start + 76), struct.pack(
+        '>9i', 0, one, 0, -one, 0, 0, 0, 0, 1 << 30))
+
+
+def audio_track_only(data: bytes) -> bytes:
+    start, _ = find_box(data, *TRACK, 'mdia', 'hdlr')
+    return change(data, (start + 8, start + 12), b'soun')
+
+
+def too_many_frames(data: bytes) -> bytes:
+    """The index announces twice the frames that are there."""
+    start, _ = find_box(data, *TABLE, 'stts')
+    count, = struct.unpack('>I', data[start + 8:start + 12])
+    return change(data, (start + 8, start + 12),
+                  struct.pack('>I', 2 * count))
+
+
+def offsets_beyond_end(data: bytes) -> bytes:
+    start, _ = find_box(data, *TABLE, 'stco')
+    count, = struct.unpack('>I', data[start + 4:start + 8])
+    return change(data, (start + 8, start + 12),
+                  struct.pack('>I', 2**31) * count)
+
+
+def sound(path: Path) -> None:
+    with wave.open(str(path), 'wb') as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(bytes(16000))
+
+
+def write_corpus(folder: Path) -> list[tuple[str, str, str]]:
+    """Write the files; returns name, frames to find, and what each is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        mp4 = write_video(Path(scratch, 'a.mp4')).read_bytes()
+        avi = write_video(Path(scratch, 'a.avi'), codec='MJPG').read_bytes()
+        long_mp4 = write_video(
+            Path(scratch, 'b.mp4'), 200, (320, 240)).read_bytes()
+    half = len(mp4) // 2
+    frames, first = find_box(mp4, 'mdat'), moov_first(mp4)
+    long_first = moov_first(long_mp4)
+    rng = np.random.default_rng(0)
+    picture = rng.integers(0, 256, (48, 64, 3), np.uint8)
+
+    # Name: (frames to find, what it is, its contents or what writes it).
+    n = str(NUM_FRAMES)
+    kinds: dict[str, tuple[str, str, bytes | Callable[[Path], object]]] = {
+        'good.mp4': (n, 'nothing is wrong', mp4),
+        'good.avi': (n, 'nothing is wrong', avi),
+        'two words and ü.mp4': (n, 'blanks and Unicode in its name', mp4),
+        'moov_first.mp4': (n, 'the index ahead of the frames', first),
+        'trailing.mp4': (n, 'followed by text', mp4 + b'some text\n' * 99),
+        'one_frame.mp4': ('1', 'one frame', lambda p: write_video(p, 1)),
+        'odd_size.mp4': (n, '67 x 45', lambda p: write_video(
+            p, size=(67, 45))),
+        'variable_rate.mp4': (n, 'variable frame rate', variable_rate(mp4)),
+        # decord 0.6 does not turn frames.
+        'rotated.mp4': (EITHER, 'to be turned by 90 degrees', rotated(mp4)),
+        'mp4_named.avi': (n, 'an mp4 with the wrong ending', mp4),
+        'avi_named.mp4': (n, 'an avi with the wrong ending', avi),
+        'linked.mp4': (n, 'a link to a good one', lambda p: p.symlink_to(
+            'good.mp4')),
+        'tiny_size.mp4': (EITHER, '2 x 2', lambda p: write_video(
+            p, size=(2, 2))),
+        'wide.mp4': (EITHER, '2000 x 2', lambda p: write_video(
+            p, size=(2000, 2))),
+        'flipped_frames.mp4': (EITHER, '8 bits of the frames flipped',
+                               flip_bits(mp4, frames, 8)),
+        'flipped_avi.avi': (EITHER, '200 bits of an avi flipped',
+                            flip_bits(avi, (4096, len(avi) - 2048), 200)),
+        'cut.avi': (REFUSED, 'an avi without its second half',
+                    avi[:len(avi) // 2]),
+        'cut_moov_first.mp4': (REFUSED, 'the index, and half of the frames',
+                               first[:len(first) - half]),
+        'cut_long.mp4': (REFUSED, 'the index, and a third of 200 frames',
+                         long_first[:len(long_first) // 3]),
+        'noise.mp4': (EITHER, 'noise in place of the frames', change(
+            mp4, frames, rng.bytes(frames[1] - frames[0]))),
+        'zero_frames.mp4': (EITHER, 'zeros in place of the frames', change(
+            mp4, frames, bytes(frames[1] - frames[0]))),
+        'too_many.mp4': (EITHER, 'twice the frames are announced',
+                         too_many_frames(mp4)),
+        'picture.mp4': (EITHER, 'a picture with the wrong ending',
+                        cv2.imencode('.jpg', picture)[1].tobytes()),
+        'flipped_index.mp4': (EITHER, '40 bits of the index flipped',
+                              flip_bits(mp4, find_box(mp4, 'moov'), 40)),
+        'beyond_end.mp4': (REFUSED, 'frames beyond the end of the file',
+                           offsets_beyond_end(mp4)),
+        'empty.mp4': (REFUSED, 'no bytes', b''),
+        'one_byte.mp4': (REFUSED, 'one byte', b'\0'),
+        'zeros.mp4': (REFUSED, 'zeros', bytes(10000)),
+        'text.mp4': (REFUSED, 'text', b'not a video\n' * 99),
+        'page.mp4': (REFUSED, 'a web page', b'<html>404 Not Found</html>'),
+        'random.mp4': (REFUSED, 'random bytes', rng.bytes(10000)),
+        'cut.mp4': (REFUSED, 'without its second half', mp4[:half]),
+        'cut_start.mp4': (REFUSED, 'without its first half', mp4[half:]),
+        'header_only.mp4': (REFUSED, 'the first 32 bytes', mp4[:32]),
+        'header_only.avi': (REFUSED, 'the first 64 bytes', avi[:64]),
+        'no_frames.mp4': (REFUSED, 'no frames',
+                          lambda p: write_video(p, 0)),
+        'sound.mp4': (REFUSED, 'sound with the wrong ending', sound),
+        'audio_track.mp4': (REFUSED, 'its only track is said to be sound',
+                            audio_track_only(mp4)),
+        'gzip.mp4': (REFUSED, 'compressed', gzip.compress(mp4, mtime=0)),
+        'zip.mp4': (REFUSED, 'in an archive', zipped(mp4)),
+        'folder.mp4': (REFUSED, 'a folder', lambda p: p.mkdir()),
+        'pipe.mp4': (REFUSED, 'a pipe that nobody writes to',
+                     lambda p: os.mkfifo(p)),
+        'endless.mp4': (REFUSED, 'a link to endless zeros',
+                        lambda p: p.symlink_to('/dev/zero')),
+        'loop_a.mp4': (REFUSED, 'a loop of links',
+                       lambda p: p.symlink_to('loop_b.mp4')),
+        'loop_b.mp4': (REFUSED, 'a loop of links',
+                       lambda p: p.symlink_to('loop_a.mp4')),
+        'dangling.mp4': (REFUSED, 'a link to nothing',
+                         lambda p: p.symlink_to('nothing.mp4')),
+        'locked.mp4': (REFUSED, 'no permission to read it', mp4),
+    }
+    for name, (_, _, contents) in kinds.items():
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
+        if isinstance(contents, bytes):
+            path.write_bytes(contents)
+        else:
+            contents(path)
+    (folder / 'locked.mp4').chmod(0)
+    rows = [(name, found, what) for name, (found, what, _) in kinds.items()]
+    if os.access(folder / 'locked.mp4', os.R_OK):
+        # The superuser may read it all the same.
+        rows = [(name, n if name == 'locked.mp4' else found, what)
+                for name, found, what in rows]
+    (folder / 'kinds.tsv').write_text(
+        ''.join('\t'.join(row) + '\n' for row in rows), 'utf-8')
+    return rows
+
+
+def zipped(data: bytes) -> bytes:
+    with tempfile.TemporaryFile() as file:
+        with zipfile.ZipFile(file, 'w') as archive:
+            archive.writestr('video.mp4', data)
+        file.seek(0)
+        return file.read()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('folder', type=Path, help='where to write them')
+    args = parser.parse_args()
+    rows = write_corpus(args.folder)
+    print(f'{len(rows)} files in {args.folder}')
+
+
+if __name__ == '__main__':
+    main()

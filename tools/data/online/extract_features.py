@@ -1,0 +1,417 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Turn videos into feature streams with any recognizer of mmaction2.
+
+    python tools/data/online/extract_features.py VIDEOS data/mine/rgb CONFIG \\
+        --checkpoint CHECKPOINT --rate 4
+
+Writes `<video>.npy` `(steps, width)` for each video: a row for each 1 / rate
+seconds, of what the recognizer's classifier reads. A row is of nothing later
+than its step. A second run goes on where the first one stopped.
+"""
+import argparse
+import copy
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+# First of all, so that what is imported next is healed.
+import mmvidattn  # noqa: E402, I001  isort: skip
+
+import cv2  # noqa: E402
+import decord  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from mmengine.dataset import Compose, pseudo_collate  # noqa: E402
+from mmengine.registry import init_default_scope  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.progress import Progress  # noqa: E402
+from torch import nn  # noqa: E402
+
+from mmvidattn.apis import load_config  # noqa: E402
+from mmvidattn.apis.runner import one_line_errors  # noqa: E402
+
+SUFFIXES = ('.avi', '.flv', '.m4v', '.mkv', '.mov', '.mp4', '.mpeg', '.mpg',
+            '.ts', '.webm', '.wmv')
+FLOWS = ('dis', 'tvl1')
+# What chooses the frames of a clip; here the steps do.
+CHOOSING = ('Init', 'SampleFrames', 'UniformSample', 'UniformSampleFrames',
+            'DenseSampleFrames', 'UntrimmedSampleFrames', 'Decode')
+
+
+def num_steps(num_frames: int, fps: float, rate: float) -> int:
+    """Whole steps of a video; what is left of it is not one."""
+    return int(num_frames / fps * rate + 1e-6)
+
+
+def frames_of_step(step: int, fps: float, rate: float, clip_len: int,
+                   interval: int) -> np.ndarray:
+    """The frames of a step, oldest first.
+
+    One frame is the one in the middle of the step (the 4th of 6, at 24 frames
+    a second and 4 Hz). Several end with the last one of the step.
+    """
+    if clip_len == 1:
+        return np.array([int((step + 0.5) / rate * fps)])
+    last = max(0, int(np.ceil((step + 1) / rate * fps - 1e-6)) - 1)
+    return np.maximum(0, last - interval * np.arange(clip_len)[::-1])
+
+
+def flow_image(flow: np.ndarray, bound: float) -> np.ndarray:
+    """Flow of pixels ``(H, W, 2)`` as bytes; 128 stands still."""
+    scaled = np.rint((flow.clip(-bound, bound) + bound) * (255 / (2 * bound)))
+    return scaled.astype(np.uint8)
+
+
+@cache
+def flow_method(name: str) -> Any:
+    """OpenCV's estimator of flow.
+
+    Raises:
+        ValueError: If this OpenCV has none of it.
+    """
+    if name == 'dis':
+        return cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
+    try:
+        return cv2.optflow.DualTVL1OpticalFlow_create()
+    except AttributeError:
+        raise ValueError('--flow tvl1 is in opencv-contrib: pip install '
+                         'opencv-contrib-python') from None
+
+
+class Extractor:
+    """A recognizer, and what its classifier reads of each step.
+
+    Args:
+        options: The options of the command line.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        torch.set_num_threads(options['threads'])
+        cv2.setNumThreads(options['threads'])
+        torch.manual_seed(0)
+        self.model = mmvidattn.get_model(
+            options['config'],
+            options['checkpoint'],
+            options['device'],
+            cfg_options=options['cfg_options'])
+        steps = self.model.cfg.test_pipeline
+        self.clip_len = options['clip_len'] or find_clip_len(steps)
+        self.pipeline = Compose([
+            step for step in steps
+            if not any(word in step['type'] for word in CHOOSING)
+        ])
+        layer = dict(self.model.named_modules()).get(options['layer'])
+        if layer is None:
+            raise ValueError(
+                f'--layer must be a module of the recognizer, got '
+                f'{options["layer"]!r}; linear ones are '
+                + ', '.join(n for n, m in self.model.named_modules()
+                            if isinstance(m, nn.Linear)))
+        self._read: list[torch.Tensor] = []
+        layer.register_forward_pre_hook(
+            lambda module, args: self._read.append(args[0].detach()))
+
+    def __call__(self, video: Path) -> np.ndarray:
+        """The features of a video, ``(steps, width)`` float32.
+
+        Raises:
+            ValueError: If the video has no whole step.
+        """
+        reader = decord.VideoReader(str(video), num_threads=1)
+        fps = reader.get_avg_fps()
+        steps = num_steps(len(reader), fps, self.options['rate'])
+        if not steps:
+            raise ValueError(
+                f'{len(reader)} frames at {fps:g} a second are less than one '
+                f'step of 1/{self.options["rate"]:g} s')
+        rows, batch = [], []
+        for clip in self._clips(reader, steps, fps):
+            batch.append(self._prepare(clip))
+            if len(batch) == self.options['batch_size']:
+                rows.append(self._run(batch))
+                batch = []
+        if batch:
+            rows.append(self._run(batch))
+        return np.concatenate(rows)
+
+    def _clips(self, reader: decord.VideoReader, steps: int,
+               fps: float) -> Iterator[list[np.ndarray]]:
+        """The images of each step."""
+        flow, rate = self.options['flow'], self.options['rate']
+        # So many images of flow are of one frame more.
+        length = self.clip_len + 1 if flow else self.clip_len
+        for step in range(steps):
+            wanted = frames_of_step(step, fps, rate, length,
+                                    self.options['frame_interval'])
+            frames = reader.get_batch(wanted.clip(max=len(reader) - 1))
+            images = list(frames.asnumpy())
+            yield self._flow(images) if flow else images
+
+    def _flow(self, images: list[np.ndarray]) -> list[np.ndarray]:
+        scale = self.options['flow_side'] / min(images[0].shape[:2])
+        grey = [
+            cv2.resize(
+                cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None, fx=scale,
+                fy=scale, interpolation=cv2.INTER_AREA) for image in images
+        ]
+        method = flow_method(self.options['flow'])
+        return [
+            flow_image(method.calc(a, b, None), self.options['bound'])
+            for a, b in zip(grey, grey[1:])
+        ]
+
+    def _prepare(self, images: list[np.ndarray]) -> dict:
+        shape = images[0].shape[:2]
+        return self.pipeline(
+            dict(
+                imgs=images,
+                modality='Flow' if self.options['flow'] else 'RGB',
+                original_shape=shape,
+                img_shape=shape,
+                clip_len=self.clip_len,
+                num_clips=1,
+                frame_interval=self.options['frame_interval'],
+                start_index=0,
+                label=-1))
+
+    @torch.no_grad()
+    def _run(self, batch: list[dict]) -> np.ndarray:
+        data = self.model.data_preprocessor(pseudo_collate(batch), False)
+        self._read.clear()
+        self.model(**data, mode='tensor', stage='head')
+        if not self._read:
+            raise RuntimeError(f'--layer {self.options["layer"]} did not run')
+        rows = self._read[0]
+        # Crops are averaged, and so is whatever else a step has several of.
+        rows = rows.reshape(len(batch), -1, rows.shape[-1]).mean(dim=1)
+        rows = rows.float().cpu().numpy()
+        if not np.isfinite(rows).all():
+            raise ValueError('the features have nan or infinity')
+        return rows
+
+
+def find_clip_len(pipeline: list[dict]) -> int:
+    """Frames of a clip, by the config's test pipeline."""
+    for step in pipeline:
+        if 'clip_len' in step:
+            return step['clip_len']
+    raise ValueError('the config samples no frames; give --clip-len')
+
+
+_extractor: Extractor | None = None
+
+
+def start_worker(options: dict[str, Any]) -> None:
+    """Build the recognizer of a process, unless it was forked with one."""
+    global _extractor
+    if _extractor is None:
+        _extractor = Extractor(options)
+
+
+def extract(video: Path, out: Path) -> tuple[int, int]:
+    """Write the features of a video; returns their shape."""
+    rows = _extractor(video)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_suffix('.part')
+    with part.open('wb') as file:
+        np.save(file, rows)
+    os.replace(part, out)
+    return rows.shape
+
+
+def brief(error: BaseException) -> str:
+    """Type and start of an error; decord appends a stack trace to its own."""
+    words = ' '.join(str(error).split('Stack trace')[0].split())
+    return f'{type(error).__name__}: {words[:200]}'
+
+
+def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
+                processes: int) -> dict[Path, str]:
+    """Extract the features of all videos; returns what is wrong with some.
+
+    A process that dies takes with it what the others are at; these videos
+    are tried again, each in a process of its own.
+    """
+    # Neither CUDA nor threads of OpenMP survive a fork.
+    forks = (options['device'] == 'cpu' and options['threads'] == 1 and
+             'fork' in multiprocessing.get_all_start_methods())
+    context = multiprocessing.get_context('fork' if forks else 'spawn')
+    failed, left = {}, dict(jobs)
+
+    def attempt(videos, processes):
+        with ProcessPoolExecutor(
+                processes, context, start_worker, (options, )) as pool:
+            waiting = {
+                pool.submit(extract, video, jobs[video]): video
+                for video in videos
+            }
+            for future in as_completed(waiting):
+                video = waiting[future]
+                try:
+                    future.result()
+                except BrokenProcessPool:
+                    continue
+                except Exception as error:
+                    failed[video] = brief(error)
+                    bar.console.print(f'{video}: {failed[video]}',
+                                      markup=False, highlight=False)
+                del left[video]
+                bar.update(task, advance=1)
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task('Extracting', total=len(jobs))
+        attempt(list(left), processes)
+        for video in list(left):
+            attempt([video], 1)
+            if video in left:
+                failed[video] = 'the process died while it read this video'
+                bar.console.print(f'{video}: {failed[video]}', markup=False)
+                bar.update(task, advance=1)
+    return failed
+
+
+def find_videos(inputs: list[Path], out: Path) -> dict[Path, Path]:
+    """The videos, and the file of features of each."""
+    videos = {}
+    for path in inputs:
+        if not path.exists():
+            raise ValueError(f'there is no {path}')
+        found = [path]
+        if path.is_dir():
+            found = [p for p in sorted(path.rglob('*'))
+                     if p.suffix.lower() in SUFFIXES]
+            if not found:
+                raise ValueError(f'no videos in the folder {path}; their '
+                                 f'names end with one of {", ".join(SUFFIXES)}'
+                                 )
+        for video in found:
+            # What lies in folders keeps them in its name.
+            name = video.relative_to(path) if path.is_dir() else Path(
+                video.name)
+            stem = '_'.join(name.with_suffix('').parts)
+            videos[video] = out / f'{stem}.npy'
+    twice = {o for o in videos.values() if [*videos.values()].count(o) > 1}
+    if twice:
+        same = [str(v) for v, o in videos.items() if o == min(twice)]
+        raise ValueError(f'{" and ".join(same)} would both be {min(twice)}')
+    return videos
+
+
+def open_folder(out: Path, options: dict[str, Any]) -> None:
+    """Make the folder, or check that it has features of these options."""
+    file = out / 'features.json'
+    kept = {
+        key: value for key, value in options.items()
+        if key not in ('device', 'threads', 'batch_size')
+    }
+    kept['config'] = hashlib.sha256(
+        str(load_config(options['config'],
+                        options['cfg_options']).to_dict()).encode()
+    ).hexdigest()
+    if file.is_file():
+        found = json.loads(file.read_text())
+        differing = [
+            f'{key} was {found.get(key)}, and now is {kept.get(key)}'
+            for key in sorted({*found, *kept})
+            if found.get(key) != kept.get(key)
+        ]
+        if differing:
+            raise ValueError(f'{out} has features of other options: '
+                             + '; '.join(differing)
+                             + '. Repeat the options, or choose another '
+                             'folder')
+    elif out.exists() and any(out.iterdir()):
+        raise ValueError(f'{out} is not empty and has no features of this '
+                         'program; choose a folder that does not exist')
+    out.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(kept, indent=2) + '\n')
+
+
+def parse_args() -> argparse.Namespace:
+    from mmengine.config import DictAction
+    from mmengine.device import get_device
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('videos', nargs='+', type=Path, metavar='VIDEO',
+                        help='video file, or a folder of them')
+    parser.add_argument('out', type=Path, help='folder to write to')
+    parser.add_argument('config', help='recognizer: config file, or its name')
+    parser.add_argument('--checkpoint',
+                        help='its weights (default: random ones, to try)')
+    parser.add_argument('--rate', type=float, default=4.,
+                        help='steps a second (default: 4)')
+    parser.add_argument('--flow', choices=FLOWS,
+                        help='read optical flow, by DIS or TV-L1, instead of '
+                        'frames; for recognizers of flow')
+    parser.add_argument('--flow-side', type=int, default=180,
+                        help='short side of the frames that flow is computed '
+                        'of (default: 180)')
+    parser.add_argument('--bound', type=float, default=20.,
+                        help='pixels of flow that become 0 or 255 (default: '
+                        '20)')
+    parser.add_argument('--clip-len', type=int,
+                        help="frames, or images of flow, of a step (default: "
+                        "the config's)")
+    parser.add_argument('--frame-interval', type=int, default=1,
+                        help='from one of these frames to the next (default: '
+                        '1)')
+    parser.add_argument('--layer', default='cls_head.fc_cls',
+                        help='the layer whose input is the features (default: '
+                        '%(default)s)')
+    parser.add_argument('--processes', type=int, default=1)
+    parser.add_argument('--threads', type=int, default=1,
+                        help='of each process (default: 1)')
+    parser.add_argument('--batch-size', type=int, default=16,
+                        help='steps at a time (default: 16)')
+    parser.add_argument('--device', default=get_device(),
+                        help='where to compute (default here: %(default)s)')
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction,
+                        metavar='KEY=VALUE', help='change the config')
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_args()
+    with one_line_errors('extract_features.py'):
+        for name in ('rate', 'flow_side', 'bound', 'frame_interval',
+                     'processes', 'threads', 'batch_size'):
+            if not getattr(args, name) > 0:
+                raise ValueError(f'--{name.replace("_", "-")} must be above '
+                                 f'0, got {getattr(args, name)}')
+        if args.clip_len is not None and args.clip_len < 1:
+            raise ValueError(f'--clip-len must be at least 1, got '
+                             f'{args.clip_len}')
+        options = copy.deepcopy(vars(args))
+        for name in 'videos', 'out', 'processes':
+            del options[name]
+        jobs = find_videos(args.videos, args.out)
+        if args.checkpoint is None:
+            print('extract_features.py: warning: without --checkpoint the '
+                  'weights are random', file=sys.stderr)
+        # What is wrong with recognizer or options shows here, once.
+        init_default_scope('mmaction')
+        if args.flow:
+            flow_method(args.flow)
+        start_worker(options)
+        open_folder(args.out, options)
+    left = {v: o for v, o in jobs.items() if not o.is_file()}
+    failed = extract_all(left, options, args.processes)
+    print(f'{args.out}: {len(left) - len(failed)} videos written, '
+          f'{len(jobs) - len(left)} were there already, {len(failed)} failed')
+    if failed:
+        raise SystemExit('extract_features.py: error: '
+                         + '; '.join(f'{v}: {e}' for v, e in failed.items()))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,246 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Write untrimmed feature streams whose labels need a memory.
+
+    python tools/data/online/make_synthetic.py data/online_synthetic
+
+In the layout that `FeatureStreamDataset` reads. A stream is noise, and in it
+actions take place. What they are is said
+
+* by the features of the moment (`now_0`, ...), or
+* by a step a few steps before the action, while its own features say only
+  that something happens (`recent_0`, ...), or
+* by a cue hundreds of steps before (`long_0`, ...), which the features of the
+  action do not tell either.
+
+Shortly before an action a sign tells that one is coming, so that there is
+something to anticipate.
+"""
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+# So that the class of an action has to be one of two or more.
+KINDS = ('now', 'recent', 'long')
+SPLITS = ('train', 'val')
+FEATURE_RATE = 4
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How streams are made.
+
+    Args:
+        steps: Length of a stream; each has up to a tenth more or less.
+        classes: Classes of each kind.
+        rgb_dims: Width of the first modality.
+        flow_dims: Width of the second one.
+        noise: Standard deviation of the noise; patterns are of length 1 a
+            dimension.
+        cue_steps: How many steps lie between a cue and the actions that it
+            decides, at least and at most.
+    """
+    steps: int = 1200
+    classes: int = 3
+    rgb_dims: int = 32
+    flow_dims: int = 16
+    noise: float = 0.5
+    cue_steps: tuple[int, int] = (100, 400)
+
+    def __post_init__(self) -> None:
+        for name, least in (('steps', 100), ('classes', 2), ('rgb_dims', 1),
+                            ('flow_dims', 1), ('noise', 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f'{name} must be at least {least}, got '
+                                 f'{getattr(self, name)}')
+        low, high = self.cue_steps
+        if not 40 <= low <= high < self.steps:
+            raise ValueError('cue_steps must be 40 <= least <= most < steps '
+                             f'({self.steps}), got {low} and {high}')
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the classes, the background first."""
+        return ['background'] + [
+            f'{kind}_{i}' for kind in KINDS for i in range(self.classes)
+        ]
+
+
+def patterns(seed: int, recipe: Recipe) -> dict[str, np.ndarray]:
+    """What each event looks like, ``(classes, rgb_dims + flow_dims)``.
+
+    The generic patterns of an action, and of the sign before it, are the same
+    for all classes.
+    """
+    rng = np.random.default_rng([seed, 2])
+    width = recipe.rgb_dims + recipe.flow_dims
+
+    def draw(count):
+        return rng.normal(size=(count, width))
+
+    return dict(
+        now=draw(recipe.classes),
+        recent=draw(1),
+        long=draw(1),
+        recent_cue=draw(recipe.classes),
+        long_cue=draw(recipe.classes),
+        sign=draw(len(KINDS)))
+
+
+def draw_actions(rng: np.random.Generator, steps: int,
+                 recipe: Recipe) -> Iterator[tuple[str, int, int, int]]:
+    """The actions of a stream: kind, class of its kind, start and end."""
+    start = int(rng.integers(20, 40))
+    while start + 24 < steps:
+        kind = KINDS[rng.choice(3, p=(0.3, 0.3, 0.4))]
+        end = start + int(rng.integers(8, 20))
+        yield kind, int(rng.integers(recipe.classes)), start, end
+        start = end + int(rng.integers(14, 40))
+
+
+def make_stream(
+        seed: int, split: str, index: int,
+        recipe: Recipe) -> tuple[np.ndarray, np.ndarray, list[dict]]:
+    """One stream; the others don't matter.
+
+    Returns:
+        Features ``(T, rgb_dims + flow_dims)`` float32, targets ``(T, K)``
+        uint8, and all events.
+    """
+    rng = np.random.default_rng([seed, SPLITS.index(split), index])
+    steps = int(recipe.steps * rng.uniform(0.9, 1.1))
+    looks = patterns(seed, recipe)
+    width = recipe.rgb_dims + recipe.flow_dims
+    features = rng.normal(scale=recipe.noise, size=(steps, width))
+    targets = np.zeros((steps, len(recipe.names)), np.uint8)
+    events = []
+    low, high = recipe.cue_steps
+    # The cue of now, and from when on it decides.
+    cue, since = None, 0
+    next_cue = int(rng.integers(5, 15))
+    for kind, label, start, end in draw_actions(rng, steps, recipe):
+        if next_cue is not None and next_cue < start - 20:
+            cue = int(rng.integers(recipe.classes))
+            # Long enough to be seen where every fourth step is.
+            features[next_cue:next_cue + 8] += looks['long_cue'][cue]
+            events.append(dict(event='long_cue', of=cue, start=next_cue,
+                               end=next_cue + 8))
+            since, next_cue = next_cue, None
+        if kind == 'long' and (cue is None or not low <= start - since <= high
+                               ):
+            kind = 'now'
+        if kind == 'long':
+            label = cue
+        elif kind == 'recent':
+            when = start - int(rng.integers(6, 10))
+            features[when:when + 2] += looks['recent_cue'][label]
+            events.append(dict(event='recent_cue', of=label, start=when,
+                               end=when + 2))
+        look = looks[kind][label if kind == 'now' else 0]
+        features[start:end] += look
+        features[start - 4:start] += looks['sign'][KINDS.index(kind)]
+        column = 1 + KINDS.index(kind) * recipe.classes + label
+        targets[start:end, column] = 1
+        events.append(dict(event=recipe.names[column], start=start, end=end))
+        if next_cue is None and end - since > high:
+            # The next cue comes in the gap behind this action.
+            next_cue = end + 3
+    targets[:, 0] = targets.sum(axis=1) == 0
+    return features.astype(np.float32), targets, events
+
+
+def make_synthetic(out: Path,
+                   num_train: int,
+                   num_val: int,
+                   seed: int,
+                   recipe: Recipe = Recipe(),
+                   overwrite: bool = False) -> bool:
+    """Write the set into a folder, unless it is there already.
+
+    Returns:
+        Whether anything was written.
+    """
+    for name, value, least in (('train', num_train, 2), ('val', num_val, 1),
+                               ('seed', seed, 0)):
+        if value < least:
+            raise ValueError(f'{name} must be at least {least}, got {value}')
+    wanted = dict(generator='make_synthetic.py', version=1, seed=seed,
+                  train=num_train, val=num_val, feature_rate=FEATURE_RATE,
+                  recipe=json.loads(json.dumps(asdict(recipe))), complete=True)
+    meta = out / 'meta.json'
+    if meta.is_file():
+        found = json.loads(meta.read_text())
+        if found == wanted:
+            return False
+        if found.get('generator') != wanted['generator']:
+            raise FileExistsError(f'{meta} was not written by this tool')
+        if found['complete'] and not overwrite:
+            raise FileExistsError(
+                f'{out} holds another set ({meta}: {found}); choose another '
+                'folder, or replace it with --overwrite')
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise FileExistsError(
+            f'{out} is not empty and was not made by this tool; choose a '
+            'folder that is empty or does not exist')
+    out.mkdir(parents=True, exist_ok=True)
+    # Marks the folder as ours, so that an interrupted run can be repeated.
+    meta.write_text(json.dumps({**wanted, 'complete': False}))
+    for folder in 'rgb', 'flow', 'target_perframe':
+        shutil.rmtree(out / folder, ignore_errors=True)
+        (out / folder).mkdir()
+    events = {}
+    for split, count in zip(SPLITS, (num_train, num_val)):
+        names = [f'{split}_{i:04d}' for i in range(count)]
+        for i, name in enumerate(names):
+            features, targets, events[name] = make_stream(
+                seed, split, i, recipe)
+            rgb, flow = np.split(features, [recipe.rgb_dims], axis=1)
+            for folder, array in (('rgb', rgb), ('flow', flow),
+                                  ('target_perframe', targets)):
+                np.save(out / folder / f'{name}.npy', array)
+        (out / f'{split}.txt').write_text('\n'.join(names) + '\n')
+    (out / 'classes.txt').write_text('\n'.join(recipe.names) + '\n')
+    (out / 'events.json').write_text(json.dumps(events))
+    meta.write_text(json.dumps(wanted))
+    return True
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('out', type=Path, help='folder to write the set to')
+    parser.add_argument('--train', type=int, default=100,
+                        help='number of training streams (default: 100)')
+    parser.add_argument('--val', type=int, default=20,
+                        help='number of validation streams (default: 20)')
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--steps', type=int, default=1200,
+                        help='length of a stream (default: 1200)')
+    parser.add_argument('--classes', type=int, default=3,
+                        help='classes of each of the three kinds (default: 3)')
+    parser.add_argument('--noise', type=float, default=0.5,
+                        help='standard deviation of the noise (default: 0.5)')
+    parser.add_argument('--cue-steps', type=int, nargs=2, default=(100, 400),
+                        metavar=('LEAST', 'MOST'),
+                        help='steps from a cue to an action that it decides '
+                        '(default: 100 400)')
+    parser.add_argument('--overwrite', action='store_true',
+                        help='replace another set')
+    args = parser.parse_args()
+    try:
+        recipe = Recipe(steps=args.steps, classes=args.classes,
+                        noise=args.noise, cue_steps=tuple(args.cue_steps))
+        written = make_synthetic(args.out, args.train, args.val, args.seed,
+                                 recipe, args.overwrite)
+    except (ValueError, OSError) as error:
+        sys.exit(f'make_synthetic.py: error: {error}')
+    print(f'{args.out}: '
+          + ('written' if written else 'is there already, nothing to do'))
+
+
+if __name__ == '__main__':
+    main()

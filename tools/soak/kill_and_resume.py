@@ -1,0 +1,385 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Kill a short training at random moments, resume it, and compare the ends.
+
+    python tools/soak/kill_and_resume.py --trials 50
+    python tools/soak/kill_and_resume.py --trials 10 --processes 2
+    python tools/soak/kill_and_resume.py --trials 10 --config tsn
+
+A training that is left alone is the reference. In each trial the same one is
+killed with its workers, by default with SIGKILL, in one of four stages in
+turn (forward, backward, save, validation) at a random moment, and then run
+again with ``--resume``. Its last and its best checkpoint must hold the same,
+bit for bit, as the reference's: weights, averaged weights, optimizer,
+schedulers, generators, history of the logs; but for times and paths. Ends
+with 1 if any does not.
+"""
+import argparse
+import json
+import multiprocessing as mp
+import os
+import random
+import runpy
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+# First of all, so that what is imported next is healed.
+import mmvidattn  # noqa: E402, F401, I001  isort: skip
+
+import torch  # noqa: E402
+from mmaction.models.recognizers.base import BaseRecognizer  # noqa: E402
+from mmengine.optim import OptimWrapper  # noqa: E402
+from mmengine.runner import ValLoop  # noqa: E402
+
+from mmvidattn.engine import SafeCheckpointHook  # noqa: E402
+
+STAGES = 'forward', 'backward', 'save', 'validation'
+# Four batches in an epoch and a checkpoint after every third, so that a run
+# goes on within an epoch as well as between two.
+COMMON = '''
+data = dict(data_root={data!r})
+here = dict(num_workers={workers}, persistent_workers={workers} > 0,
+            batch_size=4 // {processes})
+train_dataloader = dict(dataset=data, **here)
+val_dataloader = dict(dataset=data, **here)
+test_dataloader = val_dataloader
+default_hooks = dict(
+    checkpoint=dict(by_epoch=False, interval=3, max_keep_ckpts=2),
+    logger=dict(interval=1))
+custom_hooks = [dict(type='EMAHook', momentum=0.1)]
+randomness = dict(seed=3)
+'''
+# Dropout, and an augmentation that draws from numpy and from Python.
+CONFIGS = dict(
+    linear='''
+_base_ = '{root}/configs/linear_ff_tiny_motion.py'
+model = dict(
+    backbone=dict(embed_dims=24, num_layers=1, num_heads=2),
+    cls_head=dict(in_channels=24, hidden_dims=24, dropout_ratio=0.5))
+pipeline = [
+    dict(type='DecordInit'),
+    dict(type='UniformSample', clip_len=8),
+    dict(type='DecordDecode'),
+    dict(type='RandomResizedCrop', area_range=(0.3, 1.0)),
+    dict(type='Resize', scale=(64, 64), keep_ratio=False),
+    dict(type='Flip', flip_ratio=0.5),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]
+train_cfg = dict(max_epochs=3, val_interval=1)
+''' + COMMON + '''
+metainfo = dict(classes='{data}/label_map.txt')
+train_dataloader['dataset'] = dict(
+    pipeline=pipeline, metainfo=metainfo, **data)
+val_dataloader['dataset'] = dict(metainfo=metainfo, **data)
+test_dataloader = val_dataloader
+''',
+    # As in mmaction2, but for the size of all and the data.
+    tsn='''
+_base_ = 'mmaction::recognition/tsn/' \\
+    'tsn_imagenet-pretrained-r50_8xb32-1x1x3-100e_kinetics400-rgb.py'
+model = dict(
+    backbone=dict(
+        depth=18, pretrained=None, num_stages=1, strides=(1, ),
+        dilations=(1, ), out_indices=(0, )),
+    cls_head=dict(in_channels=64, num_classes=8))
+train_cfg = dict(max_epochs=3, val_interval=1)
+''' + COMMON + '''
+pipeline = [
+    dict(type='DecordInit'),
+    dict(type='SampleFrames', clip_len=1, frame_interval=1, num_clips=3),
+    dict(type='DecordDecode'),
+    dict(type='MultiScaleCrop', input_size=32, scales=(1, 0.875, 0.75),
+         random_crop=True),
+    dict(type='Resize', scale=(32, 32), keep_ratio=False),
+    dict(type='Flip', flip_ratio=0.5),
+    dict(type='FormatShape', input_format='NCHW'),
+    dict(type='PackActionInputs')
+]
+train_dataloader['dataset'] = dict(
+    pipeline=pipeline, ann_file='train.txt', data_prefix=dict(video=''),
+    **data)
+# Without what draws.
+val_pipeline = [
+    pipeline[0], dict(pipeline[1], test_mode=True), pipeline[2], pipeline[4],
+    *pipeline[6:]
+]
+val_dataloader['dataset'] = dict(
+    pipeline=val_pipeline, ann_file='val.txt', data_prefix=dict(video=''),
+    **data)
+test_dataloader = val_dataloader
+''')
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--trials', type=int, default=50)
+    parser.add_argument(
+        '--processes', type=int, choices=[1, 2, 4], default=1,
+        help='of one training, joined by gloo')
+    parser.add_argument(
+        '--workers', type=int, default=1, help='that load data, for each')
+    parser.add_argument('--config', choices=CONFIGS, default='linear')
+    parser.add_argument(
+        '--signal', choices=['KILL', 'TERM'], default='KILL',
+        help='TERM is what a cluster sends to preempt a job')
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument(
+        '--folder', type=Path, help='where to work (default: a temporary one)')
+    parser.add_argument(
+        '--out', type=Path, help='write a line of JSON for each trial here')
+    return parser.parse_args()
+
+
+class Training:
+    """A training in processes of their own, which tell their stage.
+
+    They are forked, which saves the seconds of importing everything anew.
+
+    Args:
+        config: The config file.
+        work_dir: Where it saves.
+        log: What it prints goes here.
+        processes: How many.
+        resume: Whether to go on from what is there.
+    """
+
+    def __init__(self, config: Path, work_dir: Path, log: Path,
+                 processes: int = 1, resume: bool = False) -> None:
+        # The stage of the first process, and how often each one began.
+        self.stage = mp.RawValue('i', -1)
+        self.entries = mp.RawArray('i', len(STAGES))
+        self.seconds = mp.RawArray('d', len(STAGES))
+        with socket.create_server(('127.0.0.1', 0)) as server:
+            port = server.getsockname()[1]
+        argv = ['train.py', str(config), '--work-dir', str(work_dir),
+                '--default-runtime']
+        argv += ['--resume'] * resume
+        argv += ['--launcher', 'pytorch'] * (processes > 1)
+        self.pids = []
+        for rank in range(processes):
+            pid = os.fork()
+            if pid == 0:
+                env = dict(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=processes,
+                           MASTER_ADDR='127.0.0.1', MASTER_PORT=port)
+                os.environ.update({k: str(v) for k, v in env.items()})
+                self._train(argv, log, rank)
+            self.pids.append(pid)
+
+    def _train(self, argv: list[str], log: Path, rank: int) -> None:
+        code = 1
+        try:
+            os.setsid()
+            out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(out, 1)
+            os.dup2(out, 2)
+            if rank == 0:
+                self._mark_stages()
+            sys.argv = argv
+            runpy.run_path(str(ROOT / 'tools/train.py'), run_name='__main__')
+            code = 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+            if not isinstance(end.code, (int, type(None))):
+                print(end.code, file=sys.stderr, flush=True)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code or 0)
+
+    def _mark_stages(self) -> None:
+        for stage, (owner, name) in enumerate(
+            ((BaseRecognizer, 'loss'), (OptimWrapper, 'backward'),
+             (SafeCheckpointHook, '_write'), (ValLoop, 'run'))):
+            setattr(owner, name, self._marked(stage, getattr(owner, name)))
+
+    def _marked(self, stage: int, function: Callable) -> Callable:
+
+        def marked(*args: Any, **kwargs: Any) -> Any:
+            before, began = self.stage.value, time.monotonic()
+            self.entries[stage] += 1
+            self.stage.value = stage
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.stage.value = before
+                self.seconds[stage] += time.monotonic() - began
+
+        return marked
+
+    def wait_for(self, stage: int, count: int) -> bool:
+        """Wait until a stage begins for this time; False if it ends first."""
+        while self.entries[stage] < count:
+            if os.waitpid(self.pids[0], os.WNOHANG)[0]:
+                self.pids = self.pids[1:]
+                return False
+            time.sleep(2e-4)
+        return True
+
+    def kill(self, number: int) -> None:
+        for pid in self.pids:
+            try:
+                # Its workers are in the same group.
+                os.killpg(pid, number)
+            except ProcessLookupError:
+                pass
+
+    def wait(self, timeout: float = 300) -> list[int]:
+        """The exit codes; minus the number of the signal that ended it."""
+        codes, end = [], time.monotonic() + timeout
+        for pid in self.pids:
+            while True:
+                found, status = os.waitpid(pid, os.WNOHANG)
+                if found:
+                    break
+                if time.monotonic() > end:
+                    self.kill(signal.SIGKILL)
+                time.sleep(5e-3)
+            codes.append(os.waitstatus_to_exitcode(status))
+        return codes
+
+
+def differences(one: Any, two: Any, name: str = '') -> Iterator[str]:
+    """Where two checkpoints are not the same, but for times and paths."""
+    if any(word in name for word in ('time', 'ckpt', 'memory', "['cfg']",
+                                     'experiment_name')):
+        return
+    if isinstance(one, dict) and isinstance(two, dict):
+        for key in [*one, *(key for key in two if key not in one)]:
+            if key in one and key in two:
+                yield from differences(one[key], two[key], f'{name}[{key!r}]')
+            else:
+                yield f'{name}[{key!r}] is missing in one'
+    elif isinstance(one, (list, tuple)) and type(one) is type(two):
+        if len(one) != len(two):
+            yield f'{name}: {len(one)} and {len(two)} items'
+        for i, (a, b) in enumerate(zip(one, two)):
+            yield from differences(a, b, f'{name}[{i}]')
+    elif torch.is_tensor(one) and torch.is_tensor(two):
+        # Bits, so that -0 is not 0, and a NaN is itself.
+        if one.dtype != two.dtype or one.shape != two.shape or (
+                one.numpy().tobytes() != two.numpy().tobytes()):
+            yield name
+    elif type(one) is not type(two) or one != two:
+        yield f'{name}: {one!r} and {two!r}'
+
+
+def compare(work_dir: Path, reference: Path) -> list[str]:
+    """What differs between the files of two runs that have ended."""
+    names = [sorted(path.name for path in folder.glob('*.pth'))
+             for folder in (work_dir, reference)]
+    if names[0] != names[1]:
+        return [f'files {names[0]}, expected {names[1]}']
+    found = []
+    for name in names[0]:
+        one, two = (torch.load(folder / name, weights_only=True)
+                    for folder in (work_dir, reference))
+        found += [f'{name}: {what}' for what in differences(one, two)]
+    return found
+
+
+def write_config(folder: Path, kind: str, processes: int,
+                 workers: int) -> Path:
+    """Write the data and the config of a training of seconds."""
+    data = folder / 'motion'
+    if not data.is_dir():
+        subprocess.run(
+            [sys.executable, ROOT / 'tools/data/motion/make_motion.py', data,
+             '--train', '16', '--val', '8', '--seed', '0'],
+            check=True, stdout=subprocess.DEVNULL)
+    config = folder / f'{kind}.py'
+    config.write_text(CONFIGS[kind].format(
+        root=ROOT, data=str(data), processes=processes, workers=workers))
+    return config
+
+
+def run_trials(folder: Path, trials: int, kind: str = 'linear',
+               processes: int = 1, workers: int = 1,
+               number: int = signal.SIGKILL, seed: int = 0
+               ) -> Iterator[dict[str, Any]]:
+    """Run all trials.
+
+    Yields:
+        Of each trial: the stage in which it was killed and for which time,
+        how the killed and the resumed run ended, and what differs.
+    """
+    config = write_config(folder, kind, processes, workers)
+    reference = folder / 'reference'
+    shutil.rmtree(reference, ignore_errors=True)
+    log = folder / 'reference.log'
+    training = Training(config, reference, log, processes)
+    codes = training.wait()
+    if any(codes):
+        raise RuntimeError(f'the reference failed: {log.read_text()[-3000:]}')
+    counts = list(training.entries)
+    mean = [s / max(n, 1) for s, n in zip(training.seconds, counts)]
+    rng = random.Random(seed)
+    for trial in range(trials):
+        stage = trial % len(STAGES)
+        count = rng.randint(1, counts[stage])
+        delay = rng.uniform(0, mean[stage])
+        # In the place of the reference, as its path is part of the config.
+        work_dir, log = folder / 'run', folder / f'trial_{trial}.log'
+        shutil.rmtree(work_dir, ignore_errors=True)
+        began = time.monotonic()
+        training = Training(config, work_dir, log, processes)
+        there = training.wait_for(stage, count)
+        time.sleep(delay)
+        where = training.stage.value
+        training.kill(number)
+        killed = training.wait()
+        resumed = Training(config, work_dir, log, processes, True).wait()
+        found = (compare(work_dir, reference) if not any(resumed) else
+                 [f'the resumed run failed, see {log}'])
+        if not there:
+            found.append('it ended before the stage began')
+        if not found:
+            log.unlink()
+        yield dict(
+            trial=trial, aimed_at=STAGES[stage], count=count,
+            hit=STAGES[where] if where >= 0 else 'other', killed=killed,
+            resumed=resumed, seconds=round(time.monotonic() - began, 1),
+            differences=found[:5])
+
+
+def main() -> None:
+    args = parse_args()
+    folder = args.folder or Path(tempfile.mkdtemp(prefix='soak_'))
+    folder.mkdir(parents=True, exist_ok=True)
+    number = signal.Signals[f'SIG{args.signal}']
+    results = []
+    for result in run_trials(
+            folder, args.trials, args.config, args.processes, args.workers,
+            number, args.seed):
+        results.append(result)
+        print(f'{result["trial"] + 1:3d} of {args.trials}: killed in '
+              f'{result["hit"]} (time {result["count"]}), '
+              f'{result["seconds"]} s: '
+              + ('; '.join(result['differences']) or 'bit-equal'), flush=True)
+        if args.out:
+            with args.out.open('a') as file:
+                file.write(json.dumps(result) + '\n')
+    equal = [r for r in results if not r['differences']]
+    hits = Counter(r['hit'] for r in results)
+    print(f'{len(equal)} of {len(results)} runs ended bit-equal; killed in '
+          + ', '.join(f'{name} {count}' for name, count in hits.items()))
+    if args.folder is None and len(equal) == len(results):
+        shutil.rmtree(folder)
+    raise SystemExit(len(equal) != len(results))
+
+
+if __name__ == '__main__':
+    main()
