@@ -68,7 +68,7 @@ def train(data, tmp_path):
         if stop is not None:
             runner.register_hook(StopHook(stop))
         runner.train()
-        return torch.load(tmp_path / name / 'epoch_2.pth', weights_only=False)
+        return torch.load(tmp_path / name / 'epoch_2.pth', weights_only=True)
 
     return run
 
