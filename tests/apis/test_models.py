@@ -10,12 +10,12 @@ from mmvidattn.apis import find_config, load_config, models
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = 'linear_ff_tiny_motion'
-SMALL = {'model.backbone.num_layers': 1}
+DEEPER = {'model.backbone.num_layers': 2}
 
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    model = mmvidattn.get_model(NAME, cfg_options=SMALL)
+    model = mmvidattn.get_model(NAME, cfg_options=DEEPER)
     meta = dict(dataset_meta=dict(classes=['a', 'b']))
     torch.save(dict(state_dict=model.state_dict(), meta=meta),
                tmp_path / 'model.pth')
@@ -62,10 +62,10 @@ def test_finds_the_configs_of_a_wheel_first(tmp_path, monkeypatch):
 
 
 def test_model_is_a_whole_recognizer_in_eval_mode():
-    model = mmvidattn.get_model(NAME, cfg_options=SMALL)
+    model = mmvidattn.get_model(NAME, cfg_options=DEEPER)
     assert isinstance(model, Recognizer3D)
     assert not any(module.training for module in model.modules())
-    assert model.cfg.model.backbone.num_layers == 1
+    assert model.cfg.model.backbone.num_layers == 2
     clips = torch.randn(2, 3, 3, 8, 64, 64)
     with torch.no_grad():
         logits = model(clips, mode='tensor', stage='head')
@@ -76,8 +76,8 @@ def test_model_is_a_whole_recognizer_in_eval_mode():
 
 def test_weights_are_fresh_without_a_checkpoint(capsys):
     torch.manual_seed(0)
-    one = mmvidattn.get_model(NAME, cfg_options=SMALL)
-    two = mmvidattn.get_model(NAME, cfg_options=SMALL)
+    one = mmvidattn.get_model(NAME, cfg_options=DEEPER)
+    two = mmvidattn.get_model(NAME, cfg_options=DEEPER)
     weights = [m.cls_head.fc_cls.weight.detach() for m in (one, two)]
     assert not torch.equal(*weights)
     # Of init_weights, not of nn.Linear, which draws uniformly within 1/8.
@@ -89,14 +89,14 @@ def test_weights_are_fresh_without_a_checkpoint(capsys):
                          ids=['name', 'path'])
 def test_weights_are_those_of_the_checkpoint(checkpoint, name):
     saved, path = checkpoint
-    model = mmvidattn.get_model(name, path, cfg_options=SMALL)
+    model = mmvidattn.get_model(name, path, cfg_options=DEEPER)
     for key, value in saved.state_dict().items():
         assert torch.equal(model.state_dict()[key], value), key
     assert model.dataset_meta == dict(classes=['a', 'b'])
 
 
 def test_device_is_where_the_model_goes():
-    model = mmvidattn.get_model(NAME, device='meta', cfg_options=SMALL)
+    model = mmvidattn.get_model(NAME, device='meta', cfg_options=DEEPER)
     assert {p.device.type for p in model.parameters()} == {'meta'}
 
 
