@@ -2,10 +2,7 @@
 # LAPS (H) fine-tuned on UCF-101, split 1: 32 x 320 x 320. Paper, Table 5:
 # top-1 96.85. It starts from laps_visformer_h_k400.py: load_from or init_cfg
 # of the backbone.
-_base_ = [
-    '_base_/models/laps_visformer.py', '_base_/datasets/ucf101_laps.py',
-    '_base_/schedules/sgd_18e_laps.py', '_base_/default_runtime.py'
-]
+_base_ = 'laps_visformer_ucf101.py'
 
 train_pipeline = _base_.train_pipeline
 train_pipeline[3].update(scale_range=(320, 480))
@@ -20,8 +17,7 @@ for pipeline in (train_pipeline, val_pipeline, test_pipeline):
 del pipeline
 
 model = dict(
-    backbone=dict(num_frames=32, img_size=320, pyramid=(1, 2, 3, 4, 5)),
-    cls_head=dict(num_classes=101))
+    backbone=dict(num_frames=32, img_size=320, pyramid=(1, 2, 3, 4, 5)))
 train_dataloader = dict(
     batch_size=7, dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(batch_size=7, dataset=dict(pipeline=val_pipeline))

@@ -38,7 +38,7 @@ param_scheduler = [
         end=10,
         convert_to_iter_based=True)
 ]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=10, val_interval=2)
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=10, val_interval=5)
 val_cfg = dict(type='ValLoop')
 test_cfg = dict(type='TestLoop')
 auto_scale_lr = dict(enable=False, base_batch_size=16)

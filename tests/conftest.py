@@ -18,6 +18,13 @@ if 'PYTEST_XDIST_WORKER' in os.environ:
     torch.set_num_threads(1)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The programs, which take longest, first: the workers end together."""
+    long = ROOT / 'tests/tools', ROOT / 'tests/engine', ROOT / 'tests/configs'
+    items.sort(key=lambda item: not any(
+        item.path.is_relative_to(folder) for folder in long))
+
+
 @pytest.fixture(scope='session')
 def shared_dir() -> Path:
     """Reference material that lies beside some checkouts."""

@@ -9,4 +9,4 @@ source tools/setup_env.sh
 # One thread a worker: the models are tiny, and more threads only wait.
 export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 exec python -m pytest -m 'not slow' -n auto --maxprocesses 8 \
-    --dist loadfile "$@"
+    --dist loadfile --no-loadscope-reorder "$@"

@@ -25,6 +25,15 @@ def choose_arch(zoo: dict[str, dict], arch: str | dict) -> dict[str, Any]:
     if set(arch) != wanted:
         raise ValueError(f'arch must be a name or have {sorted(wanted)}, got '
                          f'{sorted(arch)}')
+    for name, example in next(iter(zoo.values())).items():
+        value = arch[name]
+        if isinstance(example, int):
+            if value < 1:
+                raise ValueError(
+                    f'{name} of arch must be 1 at least, got {value}')
+        elif len(value) != len(example) or min(value) < 1:
+            raise ValueError(f'{name} of arch must be {len(example)} positive '
+                             f'numbers, one of each stage, got {value}')
     return arch
 
 
@@ -114,6 +123,23 @@ class BaseFrameTransformer(BaseBackbone):
                 f'the frames give a grid of {tuple(shape)}, but the table '
                 f'{name} has {grid}; set img_size (a checkpoint is resized '
                 'on load)')
+
+    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of depths, for layer-wise rates.
+
+        Of a network of several stages.
+        """
+        name = name.removeprefix(prefix)
+        depths = [len(blocks) for child, blocks in self.named_children()
+                  if child.startswith('stage')]
+        num_depths = sum(depths) + 2
+        head, *rest = name.split('.')
+        if head.startswith('stage'):
+            before = sum(depths[:int(head[-1]) - 1])
+            return before + int(rest[0]) + 1, num_depths
+        if head.startswith(('patch_embed', 'pos_embed')):
+            return sum(depths[:int(head[-1]) - 1]), num_depths
+        return (num_depths - 1 if head == 'norm' else 0), num_depths
 
     def _init_tables(self) -> None:
         for name in (*self.position_grids, 'cls_token'):

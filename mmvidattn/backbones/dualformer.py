@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 
 import torch
-import torch.utils.checkpoint as cp
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
@@ -22,7 +21,9 @@ from ..layers import (
     VideoTransformerBlock,
 )
 from ..layers.global_pyramid_attention import POOLINGS
-from .base_video_transformer import BaseBackbone
+from ..layers.stochastic_depth import stochastic_depth_rates
+from .base_frame_transformer import choose_arch
+from .base_video_transformer import BaseBackbone, run_blocks
 
 NUM_STAGES = 4
 PATTERNS = ('LG', 'LL', 'GG')
@@ -125,7 +126,7 @@ class DualFormer(BaseBackbone):
                  init_std: float = 0.02,
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_std, init_cfg)
-        arch = self._read_arch(arch)
+        arch = choose_arch(self.arch_zoo, arch)
         for name, value, allowed in (('pooling', pooling, POOLINGS),
                                      ('position', position, POSITIONS)):
             if value not in allowed:
@@ -147,6 +148,15 @@ class DualFormer(BaseBackbone):
         if len(windows) != NUM_STAGES:
             raise ValueError('window_size must be one, or those of each of '
                              f'the {NUM_STAGES} stages, got {window_size}')
+        for name, sizes in (('patch_size', [patch_size]),
+                            ('window_size', windows),
+                            ('pyramid_sizes', sum(map(list, pyramid_sizes),
+                                                  []))):
+            for size in sizes:
+                if not isinstance(size, Sequence) or len(
+                        size) != 3 or min(size) < 1:
+                    raise ValueError(f'{name} must be of three positive '
+                                     f'numbers each, got {size}')
         self.with_cp = with_cp
         self.patch_embeds = nn.ModuleList()
         self.blocks = nn.ModuleList()
@@ -154,9 +164,10 @@ class DualFormer(BaseBackbone):
         sides = (img_size, img_size) if isinstance(img_size,
                                                    int) else img_size
         grid_shape = (num_frames, *sides)
-        patches = [tuple(patch_size)] + [(n, 2, 2) for n in temporal_pooling]
-        total = sum(arch['num_layers'])
-        channels, layer = in_channels, 0
+        patches = [patch_size] + [(n, 2, 2) for n in temporal_pooling]
+        rates = iter(
+            stochastic_depth_rates(drop_path_rate, sum(arch['num_layers'])))
+        channels = in_channels
         for i, patch in enumerate(patches):
             dims, num_heads = arch['embed_dims'] * 2**i, arch['num_heads'][i]
             self.patch_embeds.append(PatchEmbed3d(channels, dims, patch))
@@ -175,31 +186,11 @@ class DualFormer(BaseBackbone):
                               dropout=drop_rate)
                 self.blocks[i].append(
                     VideoTransformerBlock(
-                        dict(attn=attn), mlp, dims,
-                        drop_path_rate * layer / max(total - 1, 1),
-                        eps=1e-5))
-                layer += 1
+                        dict(attn=attn), mlp, dims, next(rates), eps=1e-5))
             if position == 'dwconv':
                 self.pegs.append(PositionEncodingGenerator(dims))
             channels = dims
         self.norm = nn.LayerNorm(channels)
-
-    @classmethod
-    def _read_arch(cls, arch: str | dict) -> dict:
-        if isinstance(arch, str):
-            if arch not in cls.arch_zoo:
-                raise ValueError(f'arch must be one of '
-                                 f'{", ".join(cls.arch_zoo)} or a dict, got '
-                                 f'{arch!r}')
-            return cls.arch_zoo[arch]
-        keys = set(cls.arch_zoo['tiny'])
-        if set(arch) != keys or any(
-                len(arch[name]) != NUM_STAGES or min(arch[name]) < 1
-                for name in ('num_layers', 'num_heads')):
-            raise ValueError(
-                f'arch must be a dict of {", ".join(sorted(keys))}, the '
-                f'latter two of {NUM_STAGES} stages, got {arch}')
-        return arch
 
     @staticmethod
     def _kernels(grid_shape: Size, sizes: Sequence[Size]) -> list[Size]:
@@ -216,14 +207,10 @@ class DualFormer(BaseBackbone):
         x = x.movedim(1, -1)
         for i, (embed, blocks) in enumerate(
                 zip(self.patch_embeds, self.blocks)):
-            x = embed(x)
-            for j, block in enumerate(blocks):
-                if self.with_cp and x.requires_grad:
-                    x = cp.checkpoint(block, x, use_reentrant=False)
-                else:
-                    x = block(x)
-                if j == 0 and len(self.pegs):
-                    x = self.pegs[i](x)
+            x = run_blocks(blocks[:1], embed(x), self.with_cp)
+            if len(self.pegs):
+                x = self.pegs[i](x)
+            x = run_blocks(blocks[1:], x, self.with_cp)
         return self.norm(x).movedim(-1, 1)
 
     def _init_parameters(self) -> None:

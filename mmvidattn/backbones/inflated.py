@@ -64,7 +64,13 @@ class InflatedBackbone(BaseModule):
         return x.unflatten(0, (-1, self.num_frames)).transpose(1, 2)
 
     def init_weights(self) -> None:
-        """From ``init_cfg``; else the weights stay what the model has."""
+        """From ``init_cfg``; else the weights stay what the model has.
+
+        A model of mmpretrain is first initialised as its config says; one of
+        timm has been when it was built.
+        """
+        if isinstance(self.model, BaseModule):
+            self.model.init_weights()
         if self.init_cfg is None:
             return
         state_dict, path = read_pretrained(self)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ..layers import ConvMLP, VideoTransformerBlock
 from ..layers.linear import Linear
+from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing
 from ..ops import softmax_attention
 from ..ops.precision import at_least_float32
@@ -184,6 +185,7 @@ class ResT(BaseFrameTransformer):
                          init_cfg)
         arch = choose_arch(ARCHS, arch)
         depths = arch['depths']
+        rates = iter(stochastic_depth_rates(drop_path_rate, sum(depths)))
         self.stem = _Stem(in_channels, arch['embed_dims'])
         for stage, (depth, num_heads, reduction) in enumerate(
                 zip(depths, arch['num_heads'], REDUCTIONS), start=1):
@@ -194,14 +196,12 @@ class ResT(BaseFrameTransformer):
             if stage > 1:
                 self.add_module(f'patch_embed_{stage}',
                                 _PatchEmbed(width // 2, width))
-            before = sum(depths[:stage - 1])
             blocks = nn.ModuleList(
                 VideoTransformerBlock(
                     dict(attn=_EMSA(width, num_heads, reduction,
                                     self.mixing(i))),
                     ConvMLP(width, int(mlp_ratio * width), with_conv=False),
-                    width, drop_path_rate * (before + i)
-                    / max(sum(depths) - 1, 1), eps=1e-5)
+                    width, next(rates), eps=1e-5)
                 for i in range(depth))
             self.add_module(f'stage{stage}', blocks)
         self.norm = nn.LayerNorm(width, eps=1e-5)
@@ -220,16 +220,3 @@ class ResT(BaseFrameTransformer):
             x = self.run_blocks(
                 getattr(self, f'stage{stage}'), x.permute(0, 2, 3, 1))
         return self.to_clips(self.norm(x).permute(0, 3, 1, 2))
-
-    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of depths, for layer-wise rates."""
-        name = name.removeprefix(prefix)
-        depths = [len(getattr(self, f'stage{i}')) for i in (1, 2, 3, 4)]
-        num_depths = sum(depths) + 2
-        head, *rest = name.split('.')
-        if head.startswith('stage'):
-            before = sum(depths[:int(head[-1]) - 1])
-            return before + int(rest[0]) + 1, num_depths
-        if head.startswith('patch_embed'):
-            return sum(depths[:int(head[-1]) - 1]), num_depths
-        return (num_depths - 1 if head == 'norm' else 0), num_depths

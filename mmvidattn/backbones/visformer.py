@@ -14,6 +14,7 @@ from mmaction.registry import MODELS
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
+from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing, LAPSAttention
 from .base_frame_transformer import BaseFrameTransformer, choose_arch
 
@@ -157,7 +158,9 @@ class Visformer(BaseFrameTransformer):
             nn.Conv2d(in_channels, stem, 7, 2, padding=3, bias=False),
             nn.BatchNorm2d(stem), nn.ReLU(inplace=True))
         grid = tuple((side + 1) // 2 for side in sides)
-        channels, depth, attentions = stem, 0, 0
+        rates = iter(
+            stochastic_depth_rates(drop_path_rate, sum(arch['depths'])))
+        channels, attentions = stem, 0
         for stage, (patch, out) in enumerate(
                 zip((4, 2, 2), (width // 2, width, 2 * width)), start=1):
             grid = tuple(side // patch for side in grid)
@@ -173,9 +176,8 @@ class Visformer(BaseFrameTransformer):
                 if stage > 1:
                     mixing = self.mixing(attentions)
                     attentions += 1
-                rate = drop_path_rate * depth / max(sum(arch['depths']) - 1, 1)
-                blocks.append(_Block(out, arch['num_heads'], mixing, rate))
-                depth += 1
+                blocks.append(
+                    _Block(out, arch['num_heads'], mixing, next(rates)))
             self.add_module(f'stage{stage}', blocks)
             channels = out
         self.norm = nn.BatchNorm2d(channels)
@@ -194,16 +196,3 @@ class Visformer(BaseFrameTransformer):
             x = self.add_positions(x, f'pos_embed{stage}')
             x = self.run_blocks(getattr(self, f'stage{stage}'), x)
         return self.to_clips(self.norm(x))
-
-    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of depths, for layer-wise rates."""
-        name = name.removeprefix(prefix)
-        depths = [len(getattr(self, f'stage{i}')) for i in (1, 2, 3)]
-        num_depths = sum(depths) + 2
-        head, *rest = name.split('.')
-        if head.startswith('stage'):
-            before = sum(depths[:int(head[-1]) - 1])
-            return before + int(rest[0]) + 1, num_depths
-        if head.startswith(('patch_embed', 'pos_embed')):
-            return sum(depths[:int(head[-1]) - 1]), num_depths
-        return (num_depths - 1 if head == 'norm' else 0), num_depths

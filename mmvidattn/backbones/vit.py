@@ -13,6 +13,7 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..layers import ConvMLP, PatchEmbed, VideoTransformerBlock
+from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import LAPSAttention
 from .base_frame_transformer import BaseFrameTransformer, choose_arch
 
@@ -116,8 +117,9 @@ class VisionTransformerLAPS(BaseFrameTransformer):
                 dict(attn=LAPSAttention(width, arch['num_heads'],
                                         self.mixing(i))),
                 ConvMLP(width, int(mlp_ratio * width), with_conv=False),
-                width, drop_path_rate * i / max(num_layers - 1, 1))
-            for i in range(num_layers))
+                width, rate)
+            for i, rate in enumerate(
+                stochastic_depth_rates(drop_path_rate, num_layers)))
         self.norm = nn.LayerNorm(width, eps=1e-6)
 
     def forward(self, x: Tensor) -> Tensor:

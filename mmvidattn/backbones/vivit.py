@@ -20,6 +20,7 @@ from ..layers import (
     VideoSelfAttention,
     VideoTransformerBlock,
 )
+from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.tubelet_embed import INFLATIONS, inflate_kernel
 from ..utils.positions import resize_positions
 from .base_video_transformer import BaseBackbone, run_blocks
@@ -88,8 +89,9 @@ class Encoder(nn.Module):
                     dropout=drop_rate,
                     approximate='tanh'),
                 embed_dims,
-                drop_path_rate * i / max(num_layers - 1, 1),
-                scale_by_keep=scale_by_keep) for i in range(num_layers))
+                rate,
+                scale_by_keep=scale_by_keep)
+            for rate in stochastic_depth_rates(drop_path_rate, num_layers))
         self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
 
     def attentions(self, new: Callable) -> dict[str, nn.Module]:
@@ -297,13 +299,19 @@ class ViViT(BaseBackbone):
         if pool == 'cls' and not has_token:
             raise ValueError(f'model={model!r} has no class token: pool must '
                              "be 'mean' or None, got 'cls'")
-        if model == 'fact_dot' and attention.get('type') != 'SoftmaxAttention':
-            raise ValueError("model='fact_dot' has softmax attention: the "
-                             "type of attention must be 'SoftmaxAttention', "
-                             f'got {attention.get("type")!r}')
-        if not 0 <= drop_path_rate < 1:
-            raise ValueError('drop_path_rate must be at least 0 and below 1, '
-                             f'got {drop_path_rate}')
+        if model == 'fact_dot' and (
+                attention.get('type') != 'SoftmaxAttention'
+                or set(attention) - {'type', 'dropout'}):
+            raise ValueError("model='fact_dot' has softmax attention: "
+                             'attention must have type='
+                             "'SoftmaxAttention' and may have dropout, got "
+                             f'{attention}')
+        for name, value in (('embed_dims', embed_dims),
+                            ('num_layers', num_layers),
+                            ('num_heads', num_heads),
+                            ('num_temporal_layers', num_temporal_layers)):
+            if value is not None and value < 1:
+                raise ValueError(f'{name} must be 1 at least, got {value}')
         super().__init__(init_std, init_cfg)
         self.num_frames = num_frames
         self.patch_init = patch_init

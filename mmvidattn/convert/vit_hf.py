@@ -2,9 +2,9 @@
 """Weights of transformers' image ViT, to start training from."""
 import re
 
-import torch
 from torch import Tensor
 
+from .qkv import join_qkv
 from .vit_timm import vit_timm
 
 # Both of the published files, and of transformers 5.
@@ -41,7 +41,7 @@ def timm_names(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """From transformers' names of a ViT, or ViViT, to timm's.
 
     Raises:
-        ValueError: If it is no such model.
+        ValueError: If it is no such model, or not all of one.
     """
     if not is_hf(state_dict):
         raise ValueError(
@@ -53,14 +53,7 @@ def timm_names(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         for pattern, replacement in _RENAMES:
             name = re.sub(pattern, replacement, name)
         renamed[name] = value
-    out = {}
-    for name, value in renamed.items():
-        if _QKV[0] in name:
-            parts = [renamed[name.replace(_QKV[0], part)] for part in _QKV]
-            out[name.replace(_QKV[0], '.attn.qkv.')] = torch.cat(parts)
-        elif not any(part in name for part in _QKV):
-            out[name] = value
-    return out
+    return join_qkv(renamed, _QKV, '.attn.qkv.')
 
 
 def vit_hf(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:

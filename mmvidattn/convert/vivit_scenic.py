@@ -5,8 +5,9 @@ https://github.com/google-research/scenic/tree/main/scenic/projects/vivit
 """
 import re
 
-import torch
 from torch import Tensor
+
+from .qkv import join_qkv
 
 # Where a file of theirs keeps the parameters, with the older ones first.
 _ROOTS = 'optimizer/target/', 'params/'
@@ -74,14 +75,7 @@ def vivit_scenic(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
                                  'cls_token')] = token[:, None, None]
             value = value[:, 1:]
         renamed[name] = _transposed(name, value)
-    out = {}
-    for name, value in renamed.items():
-        if _QKV[0] in name:
-            parts = [renamed[name.replace(_QKV[0], part)] for part in _QKV]
-            out[name.replace(_QKV[0], '.qkv.')] = torch.cat(parts)
-        elif not any(part in name for part in _QKV):
-            out[name] = value
-    return out
+    return join_qkv(renamed, _QKV, '.qkv.')
 
 
 def _parameters(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:

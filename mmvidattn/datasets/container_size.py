@@ -63,8 +63,8 @@ def _last_chunk(moov: bytes) -> int:
     """Where the last frames of an mp4 begin, by its tables of chunks."""
     last = 0
     for name, width in ((b'stco', 4), (b'co64', 8)):
-        where = moov.find(name)
-        while where >= 4:
+        where = moov.find(name, 4)
+        while where != -1:
             count = int.from_bytes(moov[where + 8:where + 12], 'big')
             box = int.from_bytes(moov[where - 4:where], 'big')
             # Else the name is but four bytes of something else.

@@ -51,9 +51,10 @@ class FeatureStreamDataset(BaseDataset):
     * ``'non_overlapping'``: in evaluation, each step once. The released code
       reports this while it trains; its numbers are lower than the dense ones.
     * ``'segments'``: one before each annotated segment of EPIC-Kitchens-100,
-      to anticipate it. In training it begins up to ``anticipation_steps``
-      after the segment's start, drawn uniformly. In evaluation ``protocol``
-      says when the window ends: ``'testra'`` has, as released, the first
+      to anticipate it. In training the segment is taken to begin up to
+      ``anticipation_steps`` later than it does, drawn uniformly, but not
+      after its end (as released). In evaluation ``protocol`` says when the
+      window ends: ``'testra'`` has, as released, the first
       token after the step before the segment (a quarter to half a second,
       reported as one second) and, of segments within the first window, the
       row of the detection; ``'strict'`` has seen nothing later than one
@@ -301,9 +302,10 @@ class FeatureStreamDataset(BaseDataset):
         if self.test_mode:
             return self._evaluated_segment(info, segment, rng)
         needed = self.work_steps + self.anticipation_steps
-        begin = rng.integers(
-            max(segment.start, needed), info['latest'], endpoint=True)
-        return self._window(info, int(begin) - needed, rng, segment)
+        later = rng.integers(
+            max(0, needed - segment.start), self.anticipation_steps)
+        begin = min(segment.start + int(later), info['latest'])
+        return self._window(info, begin - needed, rng, segment)
 
     def _evaluated_segment(self, info: dict, segment: Segment,
                            rng: np.random.Generator) -> dict:

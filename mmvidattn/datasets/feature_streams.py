@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Feature files of untrimmed videos, opened as they are needed."""
 import csv
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -62,7 +63,7 @@ def open_array(path: Path) -> np.ndarray:
         raise ValueError(f'there is no file {path}')
     try:
         array = np.load(path, mmap_mode='r', allow_pickle=False)
-    except ValueError as error:
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f'{path} must be a .npy file of numbers that needs '
                          f'no unpickling: {error}') from None
     if not isinstance(array, np.ndarray):

@@ -59,7 +59,7 @@ def training_long_indices(work_start: int,
         start = max(0, start)
     spread = np.linspace(start, work_start - 1, steps // rate)
     # Towards zero, as released: -0.8 becomes 0.
-    return np.sort(spread).astype(np.int64).clip(min=0)
+    return spread.astype(np.int64).clip(min=0)
 
 
 def long_padding_mask(indices: np.ndarray) -> np.ndarray:

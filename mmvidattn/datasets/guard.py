@@ -6,7 +6,8 @@ import os
 import queue
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,10 @@ class Guard:
     lists it in its meta information, under ``skipped_videos``, and why, under
     ``skipped_reasons``. Each sample has its own file there as ``filename``.
 
+    A decoder may also crash the process. That is what ``notes`` is for: each
+    process keeps the name of the file that it reads there, see
+    :func:`read_note`.
+
     Args:
         dataset: The dataset.
         on_error: ``'skip'`` (for training only), ``'raise'``, or ``'flag'``:
@@ -43,6 +48,10 @@ class Guard:
         max_failures: How often in a row loading may fail before the fault is
             taken to be elsewhere, and raised.
         timeout: Seconds that a sample may take; None for any number.
+
+    Attributes:
+        notes: Folder for what each process reads, or None.
+        given_up: Files that are not tried (again), and why.
     """
 
     def __init__(self,
@@ -67,7 +76,9 @@ class Guard:
         # Files that failed since the last one that did not, and why.
         self._failures: list[tuple[str, str]] = []
         self._warned: set[str] = set()
-        self._late: dict[str, str] = {}
+        self.notes: str | None = None
+        self.given_up: dict[str, str] = {}
+        self._note_file: tuple[str, int, int] | None = None
         self._template: Any = None
         self._within = _Within(timeout)
         pipeline = getattr(dataset, 'pipeline', None)
@@ -98,13 +109,35 @@ class Guard:
         return data
 
     def _load(self, idx: int, name: str) -> Any:
-        if name in self._late:
-            raise TimeoutError(self._late[name])
+        if name in self.given_up:
+            raise RuntimeError(f'not tried again: {self.given_up[name]}')
+        self._write_note(name)
         try:
             return self._within(self._prepare, idx, name)
         except TimeoutError as error:
-            self._late[name] = str(error)
+            self.given_up[name] = str(error)
             raise
+        finally:
+            self._write_note('')
+
+    def _write_note(self, name: str) -> None:
+        if self.notes is None or not os.path.isdir(self.notes):
+            return
+        here = self.notes, os.getpid()
+        try:
+            if self._note_file is None or self._note_file[:2] != here:
+                path = os.path.join(self.notes, str(os.getpid()))
+                self._note_file = (*here, os.open(
+                    path, os.O_WRONLY | os.O_CREAT))
+            # What is written is there, even if this process dies at once.
+            os.pwrite(self._note_file[2], os.fsencode(name) + b'\0', 0)
+        except OSError as error:
+            # A full disk costs the notes, and not the samples.
+            self.notes = None
+            print_log(
+                f'Cannot note what is read: {error}',
+                logger='current',
+                level=logging.WARNING)
 
     def _prepare(self, idx: int, name: str) -> Any:
         # Before it is opened: decord can crash on what is opened, not read.
@@ -159,11 +192,17 @@ class Guard:
         return data
 
 
-def guard(dataset: Any, **options: Any) -> int:
+def guard(dataset: Any,
+          *,
+          notes: str | None = None,
+          given_up: Mapping[str, str] = MappingProxyType({}),
+          **options: Any) -> int:
     """Guard mmaction2's datasets in a dataset, but those that have a guard.
 
     Args:
         dataset: A dataset, or a wrapper of one or more.
+        notes: See :class:`Guard`; also of those that have a guard.
+        given_up: See :class:`Guard`; also of those that have a guard.
         options: See :class:`Guard`. In test mode ``'skip'`` raises.
 
     Returns:
@@ -171,14 +210,29 @@ def guard(dataset: Any, **options: Any) -> int:
     """
     number = 0
     for leaf in _leaves(dataset):
-        if isinstance(vars(leaf).get('prepare_data'), Guard):
-            continue
-        chosen = dict(options)
-        if leaf.test_mode and chosen.get('on_error', 'skip') == 'skip':
-            chosen['on_error'] = 'raise'
-        leaf.prepare_data = Guard(leaf, **chosen)
-        number += 1
+        if not isinstance(vars(leaf).get('prepare_data'), Guard):
+            chosen = dict(options)
+            if leaf.test_mode and chosen.get('on_error', 'skip') == 'skip':
+                chosen['on_error'] = 'raise'
+            leaf.prepare_data = Guard(leaf, **chosen)
+            number += 1
+        leaf.prepare_data.notes = notes
+        leaf.prepare_data.given_up.update(given_up)
     return number
+
+
+def read_note(folder: str, pid: int) -> str:
+    """The file that a process was reading; '' if none.
+
+    Args:
+        folder: The ``notes`` of its guard.
+        pid: The number of the process, which may have died.
+    """
+    path = os.path.join(folder, str(pid))
+    if not os.path.isfile(path):
+        return ''
+    with open(path, 'rb') as file:
+        return os.fsdecode(file.read().split(b'\0')[0])
 
 
 def brief(error: BaseException) -> str:

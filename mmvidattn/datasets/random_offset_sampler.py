@@ -31,6 +31,11 @@ class RandomOffsetSampler(Sampler):
                  dataset: FeatureStreamDataset,
                  shuffle: bool = True,
                  seed: int | None = None) -> None:
+        if getattr(dataset, 'windows', None) not in ('dense', 'segments'):
+            raise ValueError(
+                "dataset must be a FeatureStreamDataset of windows='dense' or "
+                f"'segments', got {type(dataset).__name__} of "
+                f"{getattr(dataset, 'windows', 'none')!r}")
         self.dataset = dataset
         self.shuffle = shuffle
         self.rank, self.world_size = get_dist_info()

@@ -34,7 +34,8 @@ class MeanTopKRecall(BaseMetric):
             without verb and noun classifiers.
         subsets: Ids of the segments of each subset, or a file of one id a
             line: ``dict(unseen=..., tail_action=..., tail_verb=...,
-            tail_noun=...)``. A name that ends with a part is of that part.
+            tail_noun=...)``. A name that ends with a part is of that part,
+            any other one of all.
         collect_device: Where ranks gather the scores.
         prefix: What the names of the results begin with.
     """
@@ -108,8 +109,10 @@ class MeanTopKRecall(BaseMetric):
             name = f'{part}_top{self.k}_recall_{modes[0]}'
             found[name] = mean_top_k_recall(each, labels, self.k)
             for subset, wanted in self.subsets.items():
-                subset, _, only = subset.partition('_')
-                if only in ('', part):
+                stem, _, only = subset.rpartition('_')
+                if only in PARTS:
+                    subset = stem
+                if only == part or only not in PARTS:
                     inside = np.isin(ids, list(wanted))
                     found[f'{name}_{subset}'] = mean_top_k_recall(
                         each[inside], labels[inside], self.k)

@@ -38,13 +38,17 @@ class ConvMLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, H, W, C] to the same shape."""
-        return in_chunks(
-            self._forward, (x, ), dim=1, width=self.fc1.out_features)
+        width = self.fc1.out_features
+        if self.dwconv is not None:
+            return in_chunks(self._forward, (x, ), dim=1, width=width)
+        # No token depends on another.
+        y = in_chunks(self._forward, (x.flatten(0, -2), ), dim=0, width=width)
+        return y.view(x.shape)
 
     def _forward(self, x: Tensor) -> Tensor:
-        B, T = x.shape[:2]
         x = self.fc1(x)
         if self.dwconv is not None:
+            B, T = x.shape[:2]
             # Channels last already: the convolution reads the tokens as they
             # lie in memory.
             x = self.dwconv(x.flatten(0, 1).permute(0, 3, 1, 2))

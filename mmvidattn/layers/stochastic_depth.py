@@ -3,6 +3,18 @@ from mmcv.cnn.bricks import DropPath
 from torch import Tensor
 
 
+def stochastic_depth_rates(last: float, num_blocks: int) -> list[float]:
+    """Probabilities of dropping the blocks' branches: 0, linearly to ``last``.
+
+    Raises:
+        ValueError: If ``last`` is not in [0, 1).
+    """
+    if not 0 <= last < 1:
+        raise ValueError('drop_path_rate must be at least 0 and below 1, got '
+                         f'{last}')
+    return [last * i / max(num_blocks - 1, 1) for i in range(num_blocks)]
+
+
 class StochasticDepth(DropPath):
     """Drop a residual branch of some samples, without rescaling the others.
 

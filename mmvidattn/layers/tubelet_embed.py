@@ -69,10 +69,11 @@ class TubeletEmbed(nn.Module):
         if num_frames < frames or num_frames % frames:
             raise ValueError(f'num_frames must be a multiple of tubelet_frames'
                              f'={frames}, got {num_frames}')
-        if not 0 < (self.sampled_frames or num_frames) <= num_frames:
+        sampled = self.sampled_frames
+        if sampled is not None and not 1 <= sampled <= num_frames:
             raise ValueError(f'sampled_frames must be 1 to num_frames='
-                             f'{num_frames}, got {self.sampled_frames}')
-        return (self.sampled_frames or num_frames // frames,
+                             f'{num_frames}, got {sampled}')
+        return (sampled or num_frames // frames,
                 *(side // patch[0] for side in sides))
 
     def forward(self, x: Tensor) -> Tensor:

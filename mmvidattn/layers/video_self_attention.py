@@ -6,6 +6,7 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..ops import fixed_linear_attention, linear
+from ..ops.eager import is_eager_on_cpu
 from .chunks import in_chunks
 from .feature_fixation import FeatureFixation
 from .linear import Linear
@@ -116,12 +117,9 @@ class VideoSelfAttention(nn.Module):
         Not where somebody listens to what the attention is given.
         """
         attention, fixation = self.attention, self.fixation
-        return (x.device.type == 'cpu' and x.dtype == torch.float32
+        return (is_eager_on_cpu(x) and x.dtype == torch.float32
                 and x[0, 0].numel() >= FUSED_NUMEL
                 and not torch.is_autocast_enabled('cpu')
-                and not torch.compiler.is_compiling()
-                and not torch.jit.is_tracing()
-                and not torch.onnx.is_in_onnx_export()
                 and type(attention) is LinearAttention
                 and attention.kernel == 'relu' and attention.offset >= 0
                 and attention.order == 'auto'

@@ -4,6 +4,8 @@ import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..ops.precision import at_least_float32
+
 
 def soft_token_labels(logits: Tensor, topk: int = 5) -> Tensor:
     """What a teacher says of tokens, as distributions.
@@ -26,13 +28,7 @@ def soft_token_labels(logits: Tensor, topk: int = 5) -> Tensor:
     if topk < 1:
         raise ValueError(f'topk must be at least 1, got {topk}')
     last = logits.topk(min(topk, logits.shape[-1])).values[..., -1:]
-    return zero_filled_softmax(logits.masked_fill(logits < last, 0))
-
-
-def zero_filled_softmax(logits: Tensor) -> Tensor:
-    """Softmax, [*, K] to [*, K], in float32 at least."""
-    if logits.dtype.itemsize < 4:
-        logits = logits.float()
+    logits, = at_least_float32(logits.masked_fill(logits < last, 0))
     return logits.softmax(-1)
 
 
@@ -61,8 +57,7 @@ class TokenLabelLoss(nn.Module):
                 'token_scores and token_labels must have the same shape, got '
                 f'{tuple(token_scores.shape)} and '
                 f'{tuple(token_labels.shape)}')
-        if token_scores.dtype.itemsize < 4:
-            token_scores = token_scores.float()
+        token_scores, = at_least_float32(token_scores)
         log_scores = F.log_softmax(token_scores, dim=-1)
         loss = -(token_labels * log_scores).sum(-1).mean()
         return self.loss_weight * loss

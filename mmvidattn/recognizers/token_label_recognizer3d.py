@@ -11,7 +11,7 @@ from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from ..heads.token_label_head import classify_tokens
-from ..losses.token_label_loss import soft_token_labels, zero_filled_softmax
+from ..losses.token_label_loss import soft_token_labels
 from ..utils.checkpoint import load_checkpoint
 from ..utils.token_label_store import TokenLabelStore
 
@@ -142,7 +142,8 @@ class TokenLabelRecognizer3D(Recognizer3D):
                     f'{tuple(shape)}')
             logits = values.new_zeros(*shape, self.cls_head.num_classes)
             labels.append(logits.scatter(-1, classes, values))
-        return zero_filled_softmax(torch.stack(labels))
+        # The others are zeros, as in soft_token_labels.
+        return torch.stack(labels).softmax(-1)
 
     @cached_property
     def _store(self) -> TokenLabelStore:

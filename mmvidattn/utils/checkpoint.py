@@ -243,9 +243,11 @@ def find_resumable(work_dir: str | Path
     folders, pointer = [work_dir], work_dir / 'last_checkpoint'
     paths = set()
     if pointer.is_file():
-        target = Path(pointer.read_text('utf-8').strip())
-        paths.add(target)
-        folders.append(target.parent)
+        target = Path(pointer.read_text('utf-8', 'replace').strip())
+        # A crash of the system may have left something else in it.
+        if target.suffix:
+            paths.add(target)
+            folders.append(target.parent)
     for folder in folders:
         paths.update(folder.glob('*.pth'))
     files = {path.resolve(): path for path in paths if path.is_file()}
@@ -257,7 +259,8 @@ def find_resumable(work_dir: str | Path
         try:
             check_opens(path)
             keys = torch.load(str(path), 'cpu', weights_only=True, mmap=True)
-            if not {'meta', 'optimizer', 'message_hub'} <= set(keys):
+            if not isinstance(keys, Mapping) or not {
+                    'meta', 'optimizer', 'message_hub'} <= keys.keys():
                 raise ValueError('it has weights only')
         except ValueError as error:
             passed.append((path, str(error)))

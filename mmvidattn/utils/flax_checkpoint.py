@@ -102,11 +102,11 @@ class _Reader:
         if name not in DTYPES:
             raise ValueError(f'an array is of type {name}, not of one of '
                              f'{", ".join(DTYPES)}')
-        if not len(data):
-            return torch.empty(shape, dtype=DTYPES[name])
         # A copy of its own, which the file's bytes need not outlive.
-        return torch.frombuffer(
-            bytearray(data), dtype=DTYPES[name]).reshape(shape)
+        values = torch.frombuffer(
+            bytearray(data), dtype=DTYPES[name]) if len(
+                data) else torch.empty(0, dtype=DTYPES[name])
+        return values.reshape(shape)
 
 
 def _joined(found: dict) -> Tensor:

@@ -45,8 +45,8 @@ class TokenLabelStore:
                 f'no token labels in {folder}; tools/data/token_labels.py '
                 'writes them')
         self.folder = folder
-        self.settings = json.loads((folder / SETTINGS).read_text())
-        names = (folder / NAMES).read_text().splitlines()
+        self.settings = json.loads((folder / SETTINGS).read_text('utf-8'))
+        names = (folder / NAMES).read_text('utf-8').split('\n')[:-1]
         self._rows = {name: i for i, name in enumerate(names)}
         self.values, self.classes, self.done = (
             np.load(folder / f'{name}.npy', mmap_mode='r+' if writable else
@@ -89,7 +89,7 @@ class TokenLabelStore:
                                  f'{", ".join(differ) or "other videos"}')
             return store
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / NAMES).write_text('\n'.join(names) + '\n')
+        (folder / NAMES).write_text('\n'.join(names) + '\n', 'utf-8')
         for name, dtype, size in (('values', np.float32, shape),
                                   ('classes', np.int32, shape),
                                   ('done', np.bool_, ())):
@@ -99,7 +99,8 @@ class TokenLabelStore:
                 dtype=dtype,
                 shape=(len(names), num_views, *size)).flush()
         # Last of all: there is a store if this is there.
-        (folder / SETTINGS).write_text(json.dumps(settings, indent=2))
+        (folder / SETTINGS).write_text(
+            json.dumps(settings, indent=2), 'utf-8')
         return cls(folder, writable=True)
 
     def missing(self) -> Iterator[tuple[int, int]]:

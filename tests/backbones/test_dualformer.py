@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from mmaction.models.heads import I3DHead
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
@@ -13,6 +14,7 @@ from torch import nn
 import mmvidattn.layers.local_window_attention as local_window_attention
 from mmvidattn.backbones import DualFormer
 from mmvidattn.convert import convert
+from mmvidattn.layers import GlobalPyramidAttention, LocalWindowAttention
 from mmvidattn.utils.complexity import count_complexity
 
 ARCH = dict(embed_dims=8, num_layers=(2, 2, 2, 2), num_heads=(1, 2, 2, 2))
@@ -129,6 +131,61 @@ def test_what_fills_up_a_window_is_not_seen(monkeypatch):
         assert torch.equal(model(clips), want)
 
 
+def _ln(x, norm):
+    return F.layer_norm(x, x.shape[-1:], norm.weight, norm.bias, 1e-5)
+
+
+def _by_hand(model, x):
+    """Clips [B, C, T, H, W]; the attentions have tests of their own."""
+    for embed, blocks, peg in zip(model.patch_embeds, model.blocks,
+                                  model.pegs):
+        conv = embed.projection
+        x = F.conv3d(x, conv.weight, conv.bias, conv.weight.shape[2:])
+        x = _ln(x.movedim(1, -1), embed.norm)
+        for j, block in enumerate(blocks):
+            kinds = LocalWindowAttention, GlobalPyramidAttention
+            assert type(block.attn) is kinds[j % 2]
+            x = x + block.attn(_ln(x, block.attn_norm))
+            y = F.gelu(block.mlp.fc1(_ln(x, block.mlp_norm)))
+            x = x + block.mlp.fc2(y)
+            if j == 0:
+                x = x + F.conv3d(
+                    x.movedim(-1, 1), peg.dwconv.weight, peg.dwconv.bias,
+                    padding=1, groups=x.shape[-1]).movedim(1, -1)
+        x = x.movedim(-1, 1)
+    return _ln(x.movedim(1, -1), model.norm).movedim(-1, 1)
+
+
+def test_matches_a_network_written_out():
+    arch = dict(ARCH, num_layers=(2, 3, 1, 2))
+    model = _build(arch=arch).double().eval()
+    for p in model.parameters():
+        nn.init.normal_(p, std=0.3)
+    clips = _clips().double()
+    with torch.no_grad():
+        want = _by_hand(model, clips)
+        assert (model(clips) - want).norm() < 1e-10 * want.norm()
+
+
+def test_drop_path_grows_with_the_block():
+    model = _build(drop_path_rate=0.7)
+    rates = [block.drop_path.drop_prob
+             for blocks in model.blocks for block in blocks]
+    assert rates == pytest.approx([0.1 * i for i in range(8)])
+
+
+def test_options_reach_every_layer():
+    model = _build(in_channels=5, mlp_ratio=2, qkv_bias=False, drop_rate=.1)
+    assert model.patch_embeds[0].projection.in_channels == 5
+    for blocks in model.blocks:
+        local, pyramid = (block.attn for block in blocks)
+        for layer in (local.qkv, pyramid.q, pyramid.kv):
+            assert layer.bias is None
+        for block in blocks:
+            assert block.mlp.fc1.out_features == 2 * block.mlp.fc1.in_features
+            assert block.mlp.dropout.p == .1
+
+
 def test_global_attention_reaches_every_pixel():
     model = _build().double().eval()
     for p in model.parameters():
@@ -160,7 +217,8 @@ def test_checkpointing_changes_memory_only():
                                              position='relative')],
                          ids=['whole-windows', 'padded'])
 def test_compiles_to_the_same_output(kwargs):
-    model, clips = _build(**kwargs).eval(), _clips(batch=1)
+    arch = dict(ARCH, num_layers=(2, 1, 1, 1))
+    model, clips = _build(arch=arch, **kwargs).eval(), _clips(batch=1)
     compiled = torch.compile(model, fullgraph=True, backend='aot_eager')
     with torch.no_grad():
         assert torch.allclose(compiled(clips), model(clips), atol=1e-5)
@@ -236,9 +294,14 @@ def test_golden_kernels(size, shared_dir):
 
 
 @pytest.mark.parametrize('kwargs, message', [
-    (dict(arch='large'), "tiny, small, base or a dict, got 'large'"),
-    (dict(arch=dict(embed_dims=8)), 'embed_dims, num_heads, num_layers.*got'),
-    (dict(arch=dict(ARCH, num_layers=(1, 1, 1))), 'of 4 stages'),
+    (dict(arch='large'), "arch must be one of tiny, small, base, got 'large'"),
+    (dict(arch=dict(embed_dims=8)), "'num_heads', 'num_layers'.*got"),
+    (dict(arch=dict(ARCH, num_layers=(1, 1, 1))),
+     'num_layers of arch must be 4 positive'),
+    (dict(patch_size=(2, 4)), r'patch_size must be of three.*\(2, 4\)'),
+    (dict(pyramid_sizes=(((8, 7), ), (), (), ())), r'pyramid_sizes.*\(8, 7\)'),
+    (dict(pyramid_sizes=((8, 7, 7), (), (), ())), 'pyramid_sizes.*got 8'),
+    (dict(drop_path_rate=1.), 'drop_path_rate.*got 1.0'),
     (dict(pattern=('LG', 'LG', 'LG')), "pattern must be 4 of .*'LG', 'LL'"),
     (dict(pattern=('LG', 'GL', 'LG', 'LG')), "pattern.*'GL'"),
     (dict(pooling='max'), "pooling.*'dwconv', 'conv', 'avg'.*'max'"),

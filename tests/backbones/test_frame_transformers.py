@@ -133,6 +133,32 @@ def test_pyramid_is_repeated_over_the_attentions(backbone):
 
 
 @BACKBONES
+def test_options_reach_every_attention(backbone):
+    model = _build(backbone, attention='3d', shift='plain',
+                   shift_fraction=1 / 8, shift_first='previous')
+    assert {m.extra_repr() for m in _mixings(model)} == {
+        'num_frames=8, attention=3d, shift=plain, fraction=0.125, '
+        'first=previous'}
+
+
+@BACKBONES
+def test_options_reach_the_layers(backbone):
+    ratio = {} if backbone is Visformer else dict(mlp_ratio=2)
+    model = backbone(**TINY[backbone], in_channels=5, init_std=0.1, **ratio)
+    model.init_weights()
+    clips = torch.randn(1, 5, T, 64, 64)
+    assert model(clips).isfinite().all()
+    for name in model.position_grids:
+        assert getattr(model, name).std().item() == pytest.approx(
+            0.1, rel=0.2)
+    for name, module in model.named_modules():
+        if name.endswith('fc1'):
+            assert module.out_features == 2 * module.in_features
+        elif name.endswith('attn.proj'):
+            assert module.weight.std().item() == pytest.approx(0.1, rel=0.3)
+
+
+@BACKBONES
 def test_checkpointing_changes_memory_only(backbone):
     model = _build(backbone).eval()
     again = copy.deepcopy(model)
@@ -149,9 +175,11 @@ def test_checkpointing_changes_memory_only(backbone):
 
 @BACKBONES
 def test_compiles_to_the_same_output(backbone):
-    short = {} if backbone is not ResT else dict(
-        arch=dict(TINY[ResT]['arch'], depths=(1, 1, 1, 1)))
-    model, clips = _build(backbone, **short).eval(), _clips()
+    arch = dict(TINY[backbone]['arch'])
+    # What is compiled in one block is in all.
+    arch.update(num_layers=2) if 'num_layers' in arch else arch.update(
+        depths=(1, ) * len(arch['depths']))
+    model, clips = _build(backbone, arch=arch).eval(), _clips()
     compiled = torch.compile(model, fullgraph=True, backend='aot_eager')
     with torch.no_grad():
         assert torch.allclose(compiled(clips), model(clips), atol=1e-4)
@@ -244,6 +272,7 @@ def test_drop_path_grows_with_the_block(backbone):
 @pytest.mark.parametrize('kwargs, message', [
     (dict(arch='huge'), "arch must be one of .*'huge'"),
     (dict(arch=dict(embed_dims=8)), "arch must be a name or have"),
+    (dict(drop_path_rate=-.1), 'drop_path_rate.*got -0.1'),
     (dict(attention='x'), "attention must be one of .*'x'"),
     (dict(shift='x'), "shift of .* must be one of .*'x'"),
     (dict(shift_first='x'), "shift_first must be one of .*'x'"),
@@ -255,6 +284,17 @@ def test_drop_path_grows_with_the_block(backbone):
 def test_rejects(backbone, kwargs, message):
     with pytest.raises(ValueError, match=message):
         _build(backbone, **kwargs)
+
+
+@pytest.mark.parametrize('backbone, name, value, message', [
+    (Visformer, 'depths', (1, 2), '3 positive numbers.*\\(1, 2\\)'),
+    (ResT, 'num_heads', (1, 2, 4), '4 positive numbers'),
+    (ResT, 'depths', (1, 0, 1, 1), '4 positive numbers'),
+    (VisionTransformerLAPS, 'num_layers', 0, '1 at least, got 0')])
+def test_rejects_an_arch_of_other_stages(backbone, name, value, message):
+    arch = dict(TINY[backbone]['arch'], **{name: value})
+    with pytest.raises(ValueError, match=f'{name} of arch must be {message}'):
+        _build(backbone, arch=arch)
 
 
 @pytest.mark.parametrize('backbone', [Visformer, ResT])
@@ -294,6 +334,93 @@ def test_token_shift_moves_the_residual_stream_of_the_class_token():
     want = shifted(want)
     want = want + block.mlp(block.mlp_norm(want))
     assert torch.allclose(block(x), want, atol=1e-12)
+
+
+def _bn(x, norm):
+    return F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight,
+                        norm.bias, eps=1e-5)
+
+
+def _ln(x, norm, eps):
+    return F.layer_norm(x, x.shape[-1:], norm.weight, norm.bias, eps)
+
+
+def _mlp(x, mlp):
+    x = F.gelu(x @ mlp.fc1.weight.T + mlp.fc1.bias)
+    return x @ mlp.fc2.weight.T + mlp.fc2.bias
+
+
+def _visformer(model, x):
+    """Frames [T, 3, H, W], layer by layer but for the attention itself."""
+    conv, norm, _ = model.stem
+    x = _bn(F.conv2d(x, conv.weight, stride=2, padding=3), norm).relu()
+    for stage, size in ((1, 4), (2, 2), (3, 2)):
+        patch = getattr(model, f'patch_embed{stage}')
+        x = F.conv2d(x, patch.proj.weight, patch.proj.bias, size)
+        x = _bn(x, patch.norm) + getattr(model, f'pos_embed{stage}')
+        for block in getattr(model, f'stage{stage}'):
+            if stage > 1:
+                y = block.attn(_bn(x, block.norm1).permute(0, 2, 3, 1))
+                x = x + y.permute(0, 3, 1, 2)
+            y = F.gelu(F.conv2d(_bn(x, block.norm2), block.mlp.conv1.weight))
+            if stage == 1:
+                y = F.gelu(F.conv2d(
+                    y, block.mlp.conv2.weight, padding=1, groups=8))
+            x = x + F.conv2d(y, block.mlp.conv3.weight)
+    return _bn(x, model.norm)
+
+
+def _pixel_attention(x, pos):
+    weight, bias = pos.pa_conv.parameters()
+    y = F.conv2d(x, weight, bias, padding=1, groups=x.shape[1])
+    return x / (1 + (-y).exp())
+
+
+def _rest(model, x):
+    stem = model.stem
+    x = F.conv2d(x, stem.conv1.weight, stride=2, padding=1)
+    x = F.conv2d(_bn(x, stem.norm1).relu(), stem.conv2.weight, padding=1)
+    x = F.conv2d(_bn(x, stem.norm2).relu(), stem.conv3.weight, stride=2,
+                 padding=1)
+    x = _pixel_attention(x, stem.pos)
+    for stage in (1, 2, 3, 4):
+        if stage > 1:
+            patch = getattr(model, f'patch_embed_{stage}')
+            x = F.conv2d(x, patch.conv.weight, patch.conv.bias, 2, 1)
+            x = _pixel_attention(_bn(x, patch.norm), patch.pos)
+        x = x.permute(0, 2, 3, 1)
+        for block in getattr(model, f'stage{stage}'):
+            x = x + block.attn(_ln(x, block.attn_norm, 1e-5))
+            x = x + _mlp(_ln(x, block.mlp_norm, 1e-5), block.mlp)
+        x = x.permute(0, 3, 1, 2)
+    return _ln(x.permute(0, 2, 3, 1), model.norm, 1e-5).permute(0, 3, 1, 2)
+
+
+def _vit(model, x):
+    weight, bias = model.patch_embed.projection.parameters()
+    x = F.conv2d(x, weight, bias, 16).flatten(2).mT
+    x = torch.cat([model.cls_token.expand(len(x), -1, -1), x], 1)
+    x = x + model.pos_embed
+    for block in model.blocks:
+        x = x + block.attn(_ln(x, block.attn_norm, 1e-6))
+        x = x + _mlp(_ln(x, block.mlp_norm, 1e-6), block.mlp)
+    return _ln(x[:, 0], model.norm, 1e-6)
+
+
+@pytest.mark.parametrize('backbone, by_hand', [
+    (Visformer, _visformer), (ResT, _rest), (VisionTransformerLAPS, _vit)],
+    ids=lambda x: x.__name__.strip('_'))
+def test_matches_a_network_written_out(backbone, by_hand):
+    """All but the attentions, which have tests of their own."""
+    model = _build(backbone).double().eval()
+    for value in model.state_dict().values():
+        if value.dim() == 1:
+            value.uniform_(0.5, 1.5)
+    clip = _clips().double()
+    with torch.no_grad():
+        got, want = model(clip)[0].transpose(0, 1), by_hand(
+            model, clip[0].transpose(0, 1))
+    assert (got - want).norm() < 1e-10 * want.norm()
 
 
 def test_rest_attention_matches_one_written_out():
@@ -393,8 +520,8 @@ CASES = {
 
 
 # Those that count what another does, longer or larger, take some time.
-LONGER = ('visformer-periodic', 'visformer-b', 'visformer-l', 'rest-b',
-          'tokshift-384', 'tokshift-16', 'tokshift-l')
+LONGER = ('visformer-periodic', 'visformer-b', 'visformer-l', 'visformer-h',
+          'rest-b', 'rest-l', 'tokshift-384', 'tokshift-16', 'tokshift-l')
 
 
 @pytest.mark.parametrize('case', [

@@ -4,6 +4,7 @@ import sys
 import pytest
 import torch
 from mmaction.registry import MODELS
+from mmengine.model import BaseModule
 from mmengine.registry import init_default_scope
 from torch import nn
 
@@ -12,11 +13,11 @@ from mmvidattn.layers.temporal import inflated_modules
 T = 4
 
 
-class Image(nn.Module):
+class Image(BaseModule):
     """Frames [B T, 3, H, W] to features, of one attention of pixels."""
 
-    def __init__(self, with_grid=False):
-        super().__init__()
+    def __init__(self, with_grid=False, init_cfg=None):
+        super().__init__(init_cfg)
         self.embed = nn.Conv2d(3, 8, 4, 4)
         self.attn = Attention()
         self.with_grid = with_grid
@@ -25,7 +26,7 @@ class Image(nn.Module):
         x = self.embed(x)
         y = self.attn(x.flatten(2).mT).mT.reshape(x.shape)
         # As the backbones of mmpretrain, a tuple of the stages' features.
-        return (y, ) if self.with_grid else y.mean((2, 3))
+        return (x, y) if self.with_grid else y.mean((2, 3))
 
 
 class Attention(nn.Module):
@@ -62,7 +63,7 @@ def test_gives_the_features_of_frames(build, with_grid):
     clips = torch.randn(2, 3, T, 8, 12)
     y = backbone(clips)
     frames = backbone.model(clips.transpose(1, 2).flatten(0, 1))
-    frames = frames[0] if with_grid else frames
+    frames = frames[1] if with_grid else frames
     assert y.shape == (2, 8, T, *((2, 3) if with_grid else ()))
     for b in range(2):
         for t in range(T):
@@ -98,6 +99,16 @@ def test_starts_from_a_file(build, tmp_path):
     backbone.init_weights()
     assert all(torch.equal(backbone.model.state_dict()[name], value)
                for name, value in state.items())
+
+
+def test_starts_as_the_config_of_the_model_says(build):
+    init_cfg = dict(type='Constant', layer='Conv2d', val=2., bias=3.)
+    backbone = MODELS.build(
+        dict(type='InflatedBackbone', num_frames=T, pyramid=(1, ),
+             model=dict(type='TestImage', init_cfg=init_cfg)))
+    backbone.init_weights()
+    assert (backbone.model.embed.weight == 2).all()
+    assert (backbone.model.embed.bias == 3).all()
 
 
 def test_rejects_a_clip_of_another_length(build):

@@ -9,6 +9,7 @@ from mmengine.registry import init_default_scope
 from torch import nn
 
 from mmvidattn.backbones import ViViT
+from mmvidattn.backbones.vivit import Encoder
 from mmvidattn.convert import convert
 from mmvidattn.heads import ViViTHead
 from mmvidattn.utils.complexity import count_complexity
@@ -155,7 +156,7 @@ def _run(x, blocks, norm, allowed):
     return _norm(x, norm)
 
 
-def _by_hand(model, clip, name, order='time_space'):
+def _by_hand(model, clip, name, order):
     """One clip [C, T, H, W], tubelet by tubelet."""
     weight, bias = model.patch_embed.projection.parameters()
     t, p = weight.shape[2:4]
@@ -170,23 +171,16 @@ def _by_hand(model, clip, name, order='time_space'):
                 places.append((i, (y, x)))
     tokens = torch.stack(tokens)
     encoder, G = model.encoder, TINY['num_heads']
+    if name == 'fact_encoder':
+        tokens = torch.stack([_all_to_all(part, encoder)
+                              for part in tokens.split(grid[1] * grid[2])])
+        encoder = encoder.temporal
+    if name in ('joint', 'fact_encoder'):
+        return _all_to_all(tokens, encoder)
+    tokens = tokens + encoder.pos_embed.flatten(0, 3)
     frame = torch.tensor([[a[0] == b[0] for b in places] for a in places])
     place = torch.tensor([[a[1] == b[1] for b in places] for a in places])
     frame, place = frame.double(), place.double()
-    if name == 'fact_encoder':
-        frames = []
-        for part in tokens.split(grid[1] * grid[2]):
-            part = part + encoder.pos_embed.flatten(0, 3)
-            part = torch.cat([encoder.cls_token.view(1, -1), part])
-            mask = torch.ones(G, len(part), len(part)).double()
-            frames.append(
-                _run(part, encoder.blocks, encoder.norm, dict(attn=mask))[0])
-        tokens, encoder = torch.stack(frames), encoder.temporal
-    tokens = tokens + encoder.pos_embed.flatten(0, 3)
-    if encoder.cls_token is not None:
-        tokens = torch.cat([encoder.cls_token.view(1, -1), tokens])
-        mask = torch.ones(G, len(tokens), len(tokens)).double()
-        return _run(tokens, encoder.blocks, encoder.norm, dict(attn=mask))[0]
     if name == 'fact_attention':
         masks = dict(
             temporal_attn=place.expand(G, -1, -1),
@@ -198,18 +192,51 @@ def _by_hand(model, clip, name, order='time_space'):
     return _run(tokens, encoder.blocks, encoder.norm, masks).mean(0)
 
 
-@pytest.mark.parametrize('name, order', [
-    ('joint', None), ('fact_encoder', None), ('fact_dot', None),
-    ('fact_attention', 'time_space'), ('fact_attention', 'space_time')])
-def test_matches_a_transformer_written_out(name, order):
-    kwargs = dict(order=order) if order else {}
+def _all_to_all(tokens, encoder):
+    """Tokens [N, D] to what stands for all of them, [D]."""
+    tokens = tokens + encoder.pos_embed.flatten(0, 3)
+    with_token = encoder.cls_token is not None
+    if with_token:
+        tokens = torch.cat([encoder.cls_token.view(1, -1), tokens])
+    mask = torch.ones(TINY['num_heads'], len(tokens), len(tokens)).double()
+    y = _run(tokens, encoder.blocks, encoder.norm, dict(attn=mask))
+    return y[0] if with_token else y.mean(0)
+
+
+@pytest.mark.parametrize('name, kwargs', [
+    ('joint', {}), ('joint', dict(pool='mean')), ('fact_encoder', {}),
+    ('fact_encoder', dict(pool='mean')), ('fact_dot', {}),
+    ('fact_attention', dict(order='time_space')),
+    ('fact_attention', dict(order='space_time'))],
+    ids=lambda x: x if isinstance(x, str) else ''.join(x.values()) or
+    'default')
+def test_matches_a_transformer_written_out(name, kwargs):
     model = _build(model=name, num_frames=6, **kwargs).double()
     for p in model.parameters():
         nn.init.normal_(p, std=0.3)
     clip = _clips(6, batch=1).double()
     with torch.no_grad():
-        want = _by_hand(model, clip[0], name, order)
+        want = _by_hand(model, clip[0], name, kwargs.get('order'))
         assert (model(clip)[0] - want).norm() < 1e-10 * want.norm()
+
+
+@pytest.mark.parametrize('name', MODEL_NAMES)
+def test_options_reach_every_layer(name):
+    model = _build(
+        model=name, in_channels=5, mlp_ratio=2, qkv_bias=False, drop_rate=.1,
+        attention=dict(type='SoftmaxAttention', dropout=.2))
+    assert model.patch_embed.projection.in_channels == 5
+    dropouts = [m.p for m in model.modules() if isinstance(m, nn.Dropout)]
+    assert dropouts == [.1] * len(dropouts)
+    blocks = [block for part in model.modules() if isinstance(
+        part, Encoder) for block in part.blocks]
+    for block in blocks:
+        assert block.mlp.fc1.out_features == 64
+        for branch in set(block.branches) - {'mlp'}:
+            attn = getattr(block, branch)
+            assert attn.qkv.bias is None and attn.proj.bias is not None
+            assert .2 == (attn.attn_drop_rate if name == 'fact_dot' else
+                          attn.attention.dropout)
 
 
 @pytest.mark.parametrize('kwargs', VARIANTS.values(), ids=VARIANTS)
@@ -472,11 +499,19 @@ def test_rejects_frames_that_the_position_table_does_not_fit():
      'num_heads must be even.*got 3'),
     (dict(model='fact_dot', attention=dict(type='LinearAttention')),
      "'fact_dot' has softmax attention.*'LinearAttention'"),
+    (dict(model='fact_dot', attention=dict(
+        type='SoftmaxAttention', drop=.1)), "may have dropout, got.*'drop'"),
+    (dict(embed_dims=0), 'embed_dims must be 1 at least, got 0'),
+    (dict(num_layers=0), 'num_layers must be 1 at least, got 0'),
+    (dict(num_heads=0), 'num_heads must be 1 at least, got 0'),
+    (dict(model='fact_encoder', num_temporal_layers=0),
+     'num_temporal_layers must be 1 at least, got 0'),
     (dict(drop_path_rate=1.), 'drop_path_rate.*got 1.0'),
     (dict(num_frames=7), 'num_frames.*tubelet_frames=2, got 7'),
     (dict(img_size=40), 'img_size.*patch_size=16, got 40'),
     (dict(sampled_frames=4), 'sampled_frames needs tubelet_frames=1'),
     (dict(sampled_frames=9, tubelet_frames=1), 'sampled_frames.*8, got 9'),
+    (dict(sampled_frames=0, tubelet_frames=1), 'sampled_frames.*8, got 0'),
     (dict(num_heads=5), 'embed_dims=32.*num_heads=5'),
     (dict(init_cfg=dict(type='Kaiming')), "init_cfg of ViViT.*'Kaiming'"),
 ])

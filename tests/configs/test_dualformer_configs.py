@@ -178,6 +178,19 @@ def test_tests_four_views_where_the_released_code_has_them(name):
     assert pipeline[1].frame_interval == (2 if kinetics else 4)
     assert cfg.model.data_preprocessor.mean == (
         [123.675, 116.28, 103.53] if kinetics else [104, 117, 128])
+    assert cfg.model.data_preprocessor.std == (
+        [58.395, 57.12, 57.375] if kinetics else [1, 1, 1])
+    assert pipeline[3].scale == (-1, 224)
+    assert cfg.val_pipeline[3].scale == (-1, 256)
+    assert cfg.model.cls_head.dropout_ratio == 0.5
+    steps = cfg.train_dataloader.dataset.pipeline
+    if steps[0].type == 'FixedViews':
+        steps = steps[0].transforms
+    assert [step.type for step in steps[2:7]] == [
+        'DecordDecode', 'Resize', 'RandomResizedCrop', 'Resize', 'Flip']
+    assert steps[3].scale == (-1, 256) and steps[6].flip_ratio == 0.5
+    # Areas of 8 to 100 %, sides of 3 to 4, are the default.
+    assert list(steps[4]) == ['type']
     # The options that the comments promise.
     cfg.merge_from_dict({
         'test_dataloader.dataset.pipeline.1.type': 'SampleFrames',

@@ -175,7 +175,34 @@ def test_is_trained_as_released(name):
         assert (steps.milestones, steps.end) == ([20, 30], 36)
     else:
         assert (steps.milestones, steps.end) == ([10, 15], 18)
+    assert steps.gamma == 0.1
     assert cfg.train_cfg.max_epochs == steps.end
+
+
+# Shorter sides in training, by the side of the crop.
+RESCALED = {224: (224, 360), 320: (320, 480), 360: (360, 540)}
+
+
+@pytest.mark.parametrize(
+    'name', [name for name in NAMES if name != 'laps_tiny_motion'])
+def test_clips_are_prepared_as_released(name):
+    cfg = load_config(name)
+    steps = {step.type: step for step in cfg.train_pipeline}
+    side = steps['RandomCrop'].size
+    if side in RESCALED:
+        assert steps['RandomRescale'].scale_range == RESCALED[side]
+    assert steps['PhotometricJitter'] == dict(
+        type='PhotometricJitter', prob=0.1, brightness=(0.5, 2),
+        saturation=(0.5, 3), gamma=(0.8, 1.2), hue=(-0.5, 0.5))
+    assert steps['Flip'].flip_ratio == 0.5
+    for split in ('val', 'test'):
+        assert cfg[f'{split}_pipeline'][3].scale == (-1, side)
+    vit = cfg.model.backbone.type == 'VisionTransformerLAPS'
+    mean, std = (3 * (.5, ), 3 * (.5, )) if vit else (
+        (.486, .457, .407), (.229, .224, .225))
+    preprocessor = cfg.model.data_preprocessor
+    assert preprocessor.mean == pytest.approx([255 * x for x in mean])
+    assert preprocessor.std == pytest.approx([255 * x for x in std])
 
 
 @pytest.mark.parametrize('name', [

@@ -55,6 +55,55 @@ def test_is_trained_as_released(name):
     assert cfg.model.cls_head.average_clips == 'score'
 
 
+# Stochastic depth, smoothing of labels, mixup.
+REGULARISED = dict(ssv2=(0.3, 0.3, 0.3), epic=(0.2, 0.2, 0.1))
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_is_regularised_as_released(name):
+    cfg = load_config(f'vivit_{name}')
+    blending = cfg.model.data_preprocessor.get('blending')
+    assert REGULARISED.get(name.split('_')[-1], (0., 0., None)) == (
+        cfg.model.backbone.get('drop_path_rate', 0.),
+        cfg.model.cls_head.get('label_smooth_eps', 0.),
+        blending and blending.alpha)
+    kinds = [step.type for step in cfg.train_pipeline]
+    assert ('RandAugment' in kinds) == (name.split('_')[-1] in REGULARISED)
+    assert ('RandomApply' in kinds) != ('RandAugment' in kinds)
+    assert ('Flip' in kinds) == (not name.endswith('ssv2'))
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_clips_are_those_of_the_recipe(name):
+    cfg = load_config(f'vivit_{name}')
+    set_name = name.split('_')[-1]
+    interval = 1 if set_name in ('ssv2', 'epic') else 2
+    short, side = (288, 256) if set_name == 'ssv2' else (256, 224)
+    views = 1 if set_name == 'epic' else 3
+    backbone = cfg.model.backbone
+    assert (backbone.num_frames, backbone.img_size) == (32, side)
+    assert backbone.patch_size == 16 and backbone.tubelet_frames == 2
+    assert cfg.model.data_preprocessor.mean == [127.5] * 3
+    assert cfg.model.data_preprocessor.std == [127.5] * 3
+    for split, clips in (('train', 1), ('val', 1), ('test', 4)):
+        steps = {step.type: step
+                 for step in cfg[f'{split}_dataloader'].dataset.pipeline}
+        sample = steps['SampleFrames']
+        assert (sample.clip_len, sample.frame_interval, sample.num_clips,
+                sample.get('test_mode', False)) == (
+                    32, interval, clips, split != 'train')
+    low, high = cfg.train_pipeline[3].scale_range
+    assert (low, high) == (round(short * 0.9), round(short * 1.33))
+    assert cfg.train_pipeline[4] == dict(type='RandomCrop', size=side)
+    assert cfg.val_pipeline[3:5] == [
+        dict(type='Resize', scale=(-1, short)),
+        dict(type='CenterCrop', crop_size=side)]
+    assert cfg.test_pipeline[3:5] == ([
+        dict(type='Resize', scale=(-1, side)),
+        dict(type='ThreeCrop', crop_size=side)
+    ] if views == 3 else cfg.val_pipeline[3:5])
+
+
 def test_schedule_of_parts_of_epochs_runs_by_iterations():
     cfg = load_config('vivit_b16x2_joint_k400')
     parameter = torch.nn.Parameter(torch.zeros(1))

@@ -13,6 +13,7 @@ from mmvidattn.convert import convert
 from mmvidattn.utils.checkpoint import load_state_dict_file
 
 ROOT = Path(__file__).resolve().parents[2]
+QKV = 'Transformer/encoderblock_0/MultiHeadDotProductAttention_0'
 SCENIC = dict(
     spacetime='joint',
     factorized_encoder='fact_encoder',
@@ -88,6 +89,16 @@ def test_attention_of_flax_is_that_of_torch():
     want = torch.einsum('ngd,gdc->nc', y, tree[f'{path}/out/kernel'])
     got = y.flatten(1) @ out[f'{name}.proj.weight'].T
     assert torch.allclose(got, want, atol=1e-6)
+
+
+@pytest.mark.parametrize('root, state', [
+    ('optimizer/target/', 'optimizer/state/step'), ('params/', 'opt_state/0')])
+def test_parameters_are_found_beside_the_state_of_training(root, state):
+    tree = {'Transformer/encoder_norm/scale': torch.randn(4)}
+    out = convert('vivit_scenic', {
+        **{f'{root}{path}': value for path, value in tree.items()},
+        state: torch.zeros(()), 'global_step': torch.zeros(())})
+    assert out.keys() == {'backbone.encoder.norm.weight'}
 
 
 def test_arrays_of_flax_are_mapped():
@@ -215,7 +226,13 @@ def test_image_vit_gives_all_but_its_classifier():
 @pytest.mark.parametrize('source, state_dict, message', [
     ('vivit_scenic', {'Transformer/other/kernel': torch.zeros(1, 1)},
      'Transformer/other/kernel is no array of'),
+    ('vivit_scenic', {f'{QKV}/query/kernel': torch.zeros(2, 1, 2)},
+     r'there is \S+attn.query.weight, but no \S+attn.key.weight'),
     ('vivit_hf', {'a.weight': torch.zeros(1)}, 'no ViT of transformers'),
+    ('vivit_hf', {
+        'embeddings.patch_embeddings.projection.weight': torch.zeros(1),
+        'layers.0.attention.v_proj.bias': torch.zeros(1)},
+     r'there is \S+attn.value.bias, but no \S+attn.query.bias'),
     ('vivit_image', {'a.weight': torch.zeros(1)},
      'no ViT of timm or transformers'),
     ('vivit_image', {'patch_embed.proj.weight': torch.zeros(1),
@@ -224,7 +241,8 @@ def test_image_vit_gives_all_but_its_classifier():
                      'cls_token': torch.zeros(1, 1, 2),
                      'pos_embed': torch.zeros(1, 4, 2)},
      'pos_embed has 3 positions of patches: no square')],
-    ids=['scenic', 'hf', 'image', 'stranger', 'positions'])
+    ids=['scenic', 'scenic-part', 'hf', 'hf-part', 'image', 'stranger',
+         'positions'])
 def test_names_what_is_wrong(source, state_dict, message):
     with pytest.raises(ValueError, match=message):
         convert(source, state_dict)

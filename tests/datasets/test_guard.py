@@ -1,7 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import copy
 import logging
+import os
 import pickle
+import shutil
 import time
 
 import numpy as np
@@ -12,7 +14,7 @@ from mmengine.dataset import ConcatDataset, RepeatDataset, pseudo_collate
 from mmengine.logging import MMLogger
 from torch.utils.data import DataLoader
 
-from mmvidattn.datasets.guard import Guard, guard
+from mmvidattn.datasets.guard import Guard, guard, read_note
 
 DECODERS = {
     'decord': [dict(type='DecordInit'), dict(type='DecordDecode')],
@@ -151,6 +153,35 @@ def test_short_reads_are_seen(folder, way, said):
         dataset[0]
 
 
+def test_video_without_frames_is_seen(folder):
+
+    def count(results):
+        return dict(results, total_frames=0)
+
+    dataset = build(folder, ['good.mp4'], steps=[count, *pipeline()],
+                    test_mode=True)
+    guard(dataset)
+    with pytest.raises(RuntimeError, match='it has no frames'):
+        dataset[0]
+
+
+def test_loads_with_as_many_threads_as_its_process(folder):
+    seen, before = [], torch.get_num_threads()
+
+    def look(results):
+        seen.append(torch.get_num_threads())
+        return results
+
+    dataset = build(folder, ['good.mp4'], steps=[look, *pipeline()])
+    guard(dataset)
+    try:
+        torch.set_num_threads(before + 2)
+        dataset[0]
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [before + 2]
+
+
 def test_opencv_does_not_put_another_frame_in_place(folder):
     """It announces as many frames as the header of a damaged file does."""
     from mmcv import VideoReader
@@ -183,6 +214,30 @@ def test_nothing_to_flag_with(folder):
     dataset = build(folder, ['bad.mp4'], test_mode=True)
     guard(dataset, on_error='flag')
     with pytest.raises(RuntimeError, match='bad.mp4, nor the 10'):
+        dataset[0]
+
+
+def test_notes_what_this_process_reads(folder):
+    notes, seen = str(folder / 'notes'), []
+
+    def look(results):
+        seen.append(read_note(notes, os.getpid()))
+        return results
+
+    os.mkdir(notes)
+    dataset = build(folder, ['good.mp4'], steps=[look, *pipeline()],
+                    test_mode=True)
+    guard(dataset, notes=notes)
+    good = str(folder / 'good.mp4')
+    for _ in range(2):
+        dataset[0]
+        assert read_note(notes, os.getpid()) == ''
+    shutil.rmtree(notes)
+    dataset[0]
+    assert seen == [good, good, '']
+    # A second call does not guard it again, but has something to say.
+    assert guard(dataset, given_up={good: 'it crashed'}) == 0
+    with pytest.raises(RuntimeError, match='not tried again: it crashed'):
         dataset[0]
 
 

@@ -35,6 +35,16 @@ def test_windows_of_an_epoch_share_nothing(dataset):
             assert len({start % 18 for start in starts}) == 1
 
 
+def test_each_video_has_an_offset_of_its_own(dataset):
+    sampler = RandomOffsetSampler(dataset, seed=0)
+    different = 0
+    for epoch in range(10):
+        infos = [dataset.data_list[i] for i in draw(sampler, epoch)]
+        offsets = {info['video']: info['work_start'] % 18 for info in infos}
+        different += len({*offsets.values()}) > 1
+    assert different > 5
+
+
 def test_all_offsets_are_drawn_alike(dataset):
     sampler = RandomOffsetSampler(dataset, seed=0)
     count = Counter(
@@ -60,6 +70,16 @@ def test_without_shuffling_windows_are_in_order(dataset):
         (i for i, (a, b) in enumerate(zip(indices, indices[1:])) if b < a),
         len(indices))]
     assert whole == sorted(whole) and len(whole) > 5
+
+
+def test_names_windows_that_are_not_for_it(tmp_path):
+    videos = FeatureStreamDataset(**options(
+        write_set(tmp_path), windows='videos', test_mode=True))
+    with pytest.raises(ValueError, match="got FeatureStreamDataset of 'videos'"
+                       ):
+        RandomOffsetSampler(videos)
+    with pytest.raises(ValueError, match="got range of 'none'"):
+        RandomOffsetSampler(range(9))
 
 
 def test_ranks_share_an_epoch(dataset, monkeypatch):

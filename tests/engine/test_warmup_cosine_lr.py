@@ -55,6 +55,15 @@ def test_is_a_cosine_times_a_warm_up():
     assert got[9:] == [0., 0., 0.]
 
 
+def test_begins_where_it_is_told():
+    optimizers = _optimizer(2.), _optimizer(2.)
+    later = WarmupCosineLR(
+        optimizers[0], warmup=2, begin=3, end=11, by_epoch=False)
+    whole = WarmupCosineLR(optimizers[1], warmup=2, end=8, by_epoch=False)
+    assert _rates(later, optimizers[0], 11) == [
+        2.] * 3 + _rates(whole, optimizers[1], 8)
+
+
 def test_epochs_become_iterations():
     optimizers = _optimizer(1.), _optimizer(1.)
     whole = WarmupCosineLR.build_iter_from_epoch(

@@ -98,6 +98,31 @@ def test_classifiers_of_verbs_and_nouns_win(samples, tmp_path):
         mean_top_k_recall(scores[[3, 4, 40]], labels[[3, 4, 40]]))
 
 
+def test_segment_that_nothing_was_seen_of_has_zero_scores():
+    # By sums of a uniform softmax the first verb would win.
+    actions = [(0, 0)] * 5 + [(i, i) for i in range(7)]
+    metric = METRICS.build(dict(type='MeanTopKRecall', actions=actions))
+    for label, recall in ((0, 0), (1, 0), (2, 1), (6, 1)):
+        found = evaluate(metric, [
+            sample(0, dict(action=label, verb=label, noun=label), [],
+                   action=np.arange(12.))])
+        assert found['online/verb_top5_recall_testra'] == recall
+        assert found['online/noun_top5_recall_testra'] == recall
+
+
+def test_subset_of_any_other_name_is_of_all_parts(samples):
+    ids = [1, 2, 30, 31]
+    found = evaluate(METRICS.build(
+        dict(type='MeanTopKRecall', subsets=dict(rare_kitchen=ids))), samples)
+    for part in 'action', 'verb', 'noun':
+        some = [samples[i] for i in ids]
+        wanted = mean_top_k_recall(
+            np.stack([s[f'pred_{part}'][0, 1:].numpy() for s in some]),
+            np.array([s['segment_labels'][part] for s in some]))
+        assert found[f'online/{part}_top5_recall_strict_rare_kitchen'] == \
+            wanted
+
+
 def test_reads_actions(samples, tmp_path):
     path = tmp_path / 'actions.csv'
     rows = [f'{i},{i % 7},{i % 8},x' for i in range(12)]

@@ -183,6 +183,35 @@ def test_stages_do_not_run_over_the_end_of_a_video():
         assert found[key] == pytest.approx(again[key])
 
 
+def test_stages_leave_out_ambiguous_steps():
+    rng = np.random.default_rng(0)
+    targets = np.eye(3)[[0, 1, 1, 1, 1, 0, 0, 2, 2, 0, 1, 1]]
+    scores = rng.random(targets.shape)
+    found = []
+    for high in 0, 9:
+        scores[7:9, 1] += high
+        metric = METRICS.build(
+            dict(type='PerFrameMAP', ignore_index=2, per_stage=True))
+        found.append(evaluate(metric, [one_video(scores, targets)]))
+    assert found[0] == found[1] and len(found[0]) == 11
+
+
+def test_each_video_is_smoothed_by_itself():
+    rng = np.random.default_rng(0)
+    videos = [(rng.random((n, 3)), np.eye(3)[rng.integers(3, size=n)])
+              for n in (9, 5)]
+
+    def result(smooth, scores):
+        return evaluate(
+            METRICS.build(dict(type='PerFrameMAP', smooth=smooth)),
+            [{**one_video(s, t), 'video_name': str(i)}
+             for i, (s, (_, t)) in enumerate(zip(scores, videos))])
+
+    naive = [np.stack([s[max(0, i - 2):i + 3].max(axis=0)
+                       for i in range(len(s))]) for s, _ in videos]
+    assert result(2, [s for s, _ in videos]) == result(0, naive)
+
+
 def test_smoothing_matches_naive():
     scores = np.random.default_rng(0).random((9, 2))
     for step, row in enumerate(smooth_scores(scores, 2)):

@@ -10,11 +10,12 @@ from mmvidattn.ops.softmax_attention import naive_softmax_attention
 @pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-12),
                                               (torch.float32, 1e-5),
                                               (torch.bfloat16, 2e-2)])
-def test_matches_naive(lead, dtype, tolerance):
+@pytest.mark.parametrize('num_keys', [31, 1025])
+def test_matches_naive(lead, num_keys, dtype, tolerance):
     gen = torch.Generator().manual_seed(0)
     q, k, v = (
         torch.randn(*lead, n, 2, 24, generator=gen).to(dtype).requires_grad_()
-        for n in (63, 31, 31))
+        for n in (63, num_keys, num_keys))
     y = softmax_attention(q, k, v)
     grads = torch.autograd.grad(y.double().square().sum(), (q, k, v))
     ref = [x.detach().double().requires_grad_() for x in (q, k, v)]

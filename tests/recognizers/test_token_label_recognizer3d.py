@@ -50,9 +50,10 @@ def _batch(frames=8):
     return clips, [ActionDataSample().set_gt_label(i) for i in (3, 5)]
 
 
-def test_labels_are_the_teachers_of_the_same_clips(checkpoint):
+@pytest.mark.parametrize('topk', [5, 2])
+def test_labels_are_the_teachers_of_the_same_clips(checkpoint, topk):
     path, teacher = checkpoint
-    model = _build(teacher_checkpoint=path).train()
+    model = _build(teacher_checkpoint=path, topk=topk).train()
     model.cls_head.token_linear.eval()
     clips, samples = _batch()
     state = {k: v.clone() for k, v in model.state_dict().items()}
@@ -60,7 +61,7 @@ def test_labels_are_the_teachers_of_the_same_clips(checkpoint):
     model.load_state_dict(state)
     with torch.no_grad():
         feats = teacher.backbone(clips[:, 0]).movedim(1, -1)
-        labels = soft_token_labels(teacher.cls_head.fc_cls(feats))
+        labels = soft_token_labels(teacher.cls_head.fc_cls(feats), topk)
         scores = model.cls_head.forward_tokens(model.backbone(clips[:, 0]))
     want = F.cross_entropy(scores.flatten(0, 3), labels.flatten(0, 3)) / 2
     assert losses['loss_token'].item() == pytest.approx(want.item(), rel=1e-5)

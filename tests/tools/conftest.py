@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from live_fixtures import (  # noqa: F401
+    broken_clip,
+    camera,
+    clip,
+    files,
+)
 
 import mmvidattn
 

@@ -31,15 +31,21 @@ def test_good_set(check, tmp_path):
 
 
 @pytest.mark.parametrize('write, error', [
-    (lambda r: (r / 'flow/b.npy').unlink(), 'flow/b.npy: missing'),
+    (lambda r: (r / 'flow/b.npy').unlink(), 'there is no file '),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros((54, 2))),
      'b: lengths differ: rgb 55, flow 54, target_perframe 55'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros((55, 4))),
      'flow/b.npy: rows must be of 2, got 4'),
     (lambda r: np.save(r / 'flow/b.npy', np.array([{}]), allow_pickle=True),
-     'flow/b.npy: not numbers'),
+     'flow/b.npy must be a .npy file of numbers that needs no unpickling'),
     (lambda r: (r / 'flow/b.npy').write_bytes(b'no'),
-     'flow/b.npy: not numbers'),
+     'flow/b.npy must be a .npy file'),
+    (lambda r: (r / 'flow/b.npy').write_bytes(b''),
+     'flow/b.npy must be a .npy file'),
+    (lambda r: (r / 'flow/b.npy').write_bytes(b'PK\x03\x04 cut'),
+     'flow/b.npy must be a .npy file'),
+    (lambda r: np.savez((r / 'flow/b.npy').open('wb'), np.zeros((55, 2))),
+     'flow/b.npy must be a .npy file, not an archive'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros(55)), 'must be numbers of'),
     (lambda r: np.save(r / 'flow/b.npy', np.full((55, 2), np.inf)),
      'flow/b.npy: nan or infinity, first in step 0'),
@@ -47,13 +53,24 @@ def test_good_set(check, tmp_path):
      'b.npy: targets must be 0 or 1, with a class in each step'),
     (lambda r: np.save(r / 'target_perframe/b.npy', np.full((55, 3), 2)),
      'b.npy: targets must be 0 or 1'),
-], ids=['missing', 'length', 'width', 'pickled', 'broken', 'shape', 'infinity',
-        'no class', 'not a target'])
+], ids=['missing', 'length', 'width', 'pickled', 'broken', 'empty', 'cut',
+        'archive', 'shape', 'infinity', 'no class', 'not a target'])
 def test_tells_each_fault(check, tmp_path, write, error):
     write(write_set(tmp_path))
     code, out = check(tmp_path)
     assert code == 1 and error in out
     assert out.endswith('1 faults\n')
+
+
+@pytest.mark.parametrize('text', [
+    'background\none\ntwo', 'background\none\ntwo\n\n'],
+    ids=['no last line end', 'blank line'])
+def test_names_of_classes_are_counted_by_lines(check, tmp_path, text):
+    write_set(tmp_path)
+    (tmp_path / 'classes.txt').write_text(text)
+    assert check(tmp_path, '--classes', 'classes.txt')[0] == 0
+    (tmp_path / 'classes.txt').write_text(f'{text}\nmore')
+    assert check(tmp_path, '--classes', 'classes.txt')[0] == 1
 
 
 def test_rates(check, tmp_path):

@@ -53,7 +53,9 @@ def test_csv(write, tmp_path):
     assert read(out, 'empty')[:, 0].all()
     assert (out / 'train.txt').read_text() == 'one\n'
     assert (out / 'val.txt').read_text() == 'two\n'
-    assert np.loadtxt(out / 'class_counts.txt').tolist() == [0, 1, 2]
+    for name, counts in dict(train=[0, 1, 1], val=[0, 0, 1]).items():
+        assert np.loadtxt(
+            out / f'{name}_class_counts.txt').tolist() == counts
 
 
 @pytest.mark.parametrize('wrap', [True, False])
@@ -81,6 +83,20 @@ def test_given_classes_and_rate(write, tmp_path):
     one = read(out, 'one')
     assert one.shape == (40, 4) and not one[:, 2].any()
     assert np.flatnonzero(one[:, 1]).tolist() == [*range(8, 16)]
+
+
+def test_classes_of_an_earlier_run_stay(write, tmp_path):
+    """Else the targets of two lists would not mean the same."""
+    train, val = tmp_path / 'train.csv', tmp_path / 'val.csv'
+    train.write_text(CSV)
+    val.write_text('video,start,end,label,subset\none,1,2,run,test\n')
+    out = write('csv', train)
+    with pytest.raises(SystemExit, match='classes.txt has 3 classes of an'):
+        write('csv', val)
+    write('csv', val, '--classes', out / 'classes.txt')
+    assert read(out, 'one').shape == (40, 3)
+    assert (out / 'test.txt').read_text() == 'one\n'
+    assert np.loadtxt(out / 'test_class_counts.txt').tolist() == [0, 0, 1]
 
 
 def test_thumos14(write, features, tmp_path):
@@ -134,6 +150,21 @@ def test_ek100(write, tmp_path):
     counts = np.loadtxt(out / 'training_class_counts.txt')
     assert counts[8] == 2 and counts[3806] == 1 and counts.sum() == 3
     assert (out / 'training.txt').read_text() == 'one\ntwo\n'
+
+
+def test_end_that_is_a_hair_after_a_step_does_not_begin_it(write, tmp_path):
+    # As 1.2 s are at 5 a second: 6.000000000000001 steps from 0.2000000001 s.
+    (tmp_path / 'mine.csv').write_text(
+        'video,start,end,label\none,0.99999999,1.20000000001,run\n')
+    out = write('csv', tmp_path / 'mine.csv', '--rate', 5)
+    assert np.flatnonzero(read(out, 'one')[:, 1]).tolist() == [5]
+
+
+def test_ek100_tells_a_fault_once(write, tmp_path, capsys):
+    (tmp_path / 'training.csv').write_text(
+        '0, one, 15, 31, 3, 5, 7\n1, one, 40, 20, 3, 5, 7\n')
+    write('ek100', tmp_path / 'training.csv', '--lenient')
+    assert capsys.readouterr().err.count('line 2: a segment must have') == 1
 
 
 @pytest.mark.parametrize('text, error', [

@@ -63,6 +63,12 @@ def test_unwraps_the_tensors(tmp_path, wrap):
     assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
 
 
+def test_a_part_called_module_keeps_its_name(tmp_path):
+    state = {'module.a': torch.ones(1), 'b': torch.ones(1)}
+    torch.save(state, tmp_path / 'x.pth')
+    assert load_state_dict_file(tmp_path / 'x.pth').keys() == state.keys()
+
+
 def test_reads_safetensors_as_mmengine_does_then(tmp_path):
     path = tmp_path / 'x.safetensors'
     save_file(WEIGHTS, path)
@@ -246,6 +252,22 @@ def test_hash_may_be_told(site):
     for path in f'{url}/{name}', folder / name:
         with pytest.raises(ValueError, match='SHA-256'):
             read_checkpoint(path, sha256='0' * 64)
+
+
+def test_hash_in_the_name_counts_beside_one_that_is_told(site):
+    folder, url = site
+    name = publish(folder, 'x-{}.pth', right=False)
+    with pytest.raises(ValueError, match='SHA-256'):
+        read_checkpoint(f'{url}/{name}', sha256=hash_file(folder / name))
+
+
+def test_files_of_one_name_are_kept_apart(site):
+    folder, url = site
+    for i, sub in enumerate('ab'):
+        (folder / sub).mkdir()
+        torch.save(dict(x=torch.tensor(i)), folder / sub / 'model.pth')
+    assert [load_state_dict_file(f'{url}/{sub}/model.pth')['x'].item()
+            for sub in 'abab'] == [0, 1, 0, 1]
 
 
 def test_pickle_from_the_web_is_refused(site):

@@ -51,6 +51,15 @@ def test_joins_what_was_written_in_chunks(tmp_path):
     assert torch.equal(found['w'], torch.arange(9.).view(3, 3))
 
 
+def test_an_array_may_be_empty_only_if_its_shape_says_so(tmp_path):
+    body = b'\x93\x92\x02%b\xa7float32\xc4\x00'
+    empty, short = (b'\x81\xa1a\xc7\x0e\x01' + body % size
+                    for size in (b'\0', b'\3'))
+    assert _load(tmp_path, empty)['a'].shape == (2, 0)
+    with pytest.raises(ValueError, match='no checkpoint of flax: shape'):
+        _load(tmp_path, short)
+
+
 def _text(text):
     return bytes([0xa0 + len(text)]) + text.encode()
 

@@ -22,6 +22,14 @@ def test_reads_what_was_written_wherever_the_videos_are(tmp_path):
         assert torch.equal(a, b)
 
 
+def test_keeps_names_of_any_letters(tmp_path):
+    names = ['run/a\u2028b.mp4', 'springen/höher.mp4']
+    store = TokenLabelStore.create(tmp_path, names, 1, SHAPE)
+    store.write(1, 0, *_labels())
+    got = TokenLabelStore(tmp_path).read(names[1], 0)
+    assert torch.equal(got[0], _labels()[0])
+
+
 def test_goes_on_where_it_ended(tmp_path):
     store = TokenLabelStore.create(tmp_path, NAMES, 2, SHAPE, seed=1)
     store.write(0, 1, *_labels())

@@ -1,6 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """What the programs that compare speeds share: check first, then measure."""
 import platform
+import random
+import re
 import resource
 import statistics
 import time
@@ -39,6 +41,14 @@ def require_agreement(differences: dict[str, float],
                          f'{differences}')
 
 
+def check_outputs(ours: nn.Module, other: nn.Module, x: Tensor) -> dict:
+    """Relative difference of outputs in inference, or an error."""
+    with torch.no_grad():
+        result = dict(output=relative(ours(x), other(x)))
+    require_agreement(result)
+    return result
+
+
 def check_agreement(ours: nn.Module, other: nn.Module, x: Tensor) -> dict:
     """Relative difference of outputs and gradients, or an error."""
     weight = torch.randn_like(ours(x).detach())
@@ -63,10 +73,15 @@ def synchronize(device: torch.device) -> None:
 
 def measure(functions: dict[str, Callable], repeats: int,
             device: torch.device) -> dict[str, float]:
-    """Median seconds of each, called in turns after one warm-up."""
+    """Median seconds of each, called in turns after one warm-up.
+
+    The order changes, as each inherits the memory that the one before left.
+    """
     times = {name: [] for name in functions}
+    turns, rng = list(functions.items()), random.Random(0)
     for repeat in range(repeats + 1):
-        for name, function in functions.items():
+        rng.shuffle(turns)
+        for name, function in turns:
             synchronize(device)
             start = time.perf_counter()
             function()
@@ -80,8 +95,14 @@ def peak_memory(device: torch.device) -> tuple[float, str]:
     """Peak of this process so far in GiB, and what it is."""
     if device.type == 'cuda':
         return torch.cuda.max_memory_allocated() / 2**30, 'allocated'
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return peak / 2**30, 'resident, Python and torch included'
+    kind = 'resident, Python and torch included'
+    status = Path('/proc/self/status')
+    if status.exists():
+        # What getrusage tells, a process inherits from the one that began it.
+        peak = re.search(r'VmHWM:\s+(\d+) kB', status.read_text())
+        return int(peak[1]) / 2**20, kind
+    return resource.getrusage(
+        resource.RUSAGE_SELF).ru_maxrss / 2**20, kind
 
 
 def machine(device: torch.device) -> str:

@@ -98,9 +98,10 @@ def write_labels(cfg: Config, args: argparse.Namespace) -> None:
              for i in range(len(dataset))]
     topk = min(model.topk, model.cls_head.num_classes)
     # The student tells how many tokens there are; all clips have the same.
-    first = next(sample for sample in map(
-        Views(dataset, [(i, 0) for i in range(len(names))]).__getitem__,
-        range(len(names))) if sample is not None)
+    every = Views(dataset, [(i, 0) for i in range(len(names))])
+    first = next(filter(None, map(every.__getitem__, range(len(names)))), None)
+    if first is None:
+        raise ValueError(f'none of the {len(names)} training videos opens')
     inputs = model.data_preprocessor(collate([first]))['inputs']
     shape = tuple(model.extract_feat(inputs)[0].shape[2:])
     store = TokenLabelStore.create(

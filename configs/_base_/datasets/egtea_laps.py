@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # EGTEA Gaze+ with the clips of LAPS.
-_base_ = ['egtea.py', 'laps_clips.py']
+_base_ = ['egtea.py', '../pipelines/laps.py']
 
 train_pipeline = _base_.laps_train_pipeline
 val_pipeline = _base_.laps_val_pipeline

@@ -2,10 +2,9 @@
 # Something-Something v2 as ViViT reads it: 32 frames in a row, 256 x 256.
 _base_ = 'ssv2.py'
 
-file_client_args = dict(io_backend='disk')
 # No Flip: many classes name a direction.
 train_pipeline = [
-    dict(type='DecordInit', **file_client_args),
+    dict(type='DecordInit', io_backend='disk'),
     dict(type='SampleFrames', clip_len=32, frame_interval=1, num_clips=1),
     dict(type='DecordDecode'),
     # 288 times 0.9 to 1.33.
@@ -15,34 +14,14 @@ train_pipeline = [
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]
-val_pipeline = [
-    dict(type='DecordInit', **file_client_args),
-    dict(
-        type='SampleFrames',
-        clip_len=32,
-        frame_interval=1,
-        num_clips=1,
-        test_mode=True),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 288)),
-    dict(type='CenterCrop', crop_size=256),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
-test_pipeline = [
-    dict(type='DecordInit', **file_client_args),
-    dict(
-        type='SampleFrames',
-        clip_len=32,
-        frame_interval=1,
-        num_clips=4,
-        test_mode=True),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 256)),
-    dict(type='ThreeCrop', crop_size=256),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
+val_pipeline = _base_.val_pipeline
+val_pipeline[1] = dict(train_pipeline[1], test_mode=True)
+val_pipeline[3].update(scale=(-1, 288))
+val_pipeline[4].update(crop_size=256)
+test_pipeline = _base_.test_pipeline
+test_pipeline[1] = dict(train_pipeline[1], num_clips=4, test_mode=True)
+test_pipeline[3].update(scale=(-1, 256))
+test_pipeline[4].update(crop_size=256)
 
 train_dataloader = dict(
     batch_size=8, dataset=dict(pipeline=train_pipeline))

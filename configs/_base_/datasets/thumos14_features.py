@@ -1,53 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# THUMOS'14 as features at 4 Hz: 200 validation videos to train on, 213 test
-# videos. 22 classes with the background (0) and "Ambiguous" (21).
-dataset_type = 'FeatureStreamDataset'
+# THUMOS'14 as TVSeries: 200 validation videos to train on, 213 test videos. 22
+# classes with the background (0) and "Ambiguous" (21).
+_base_ = 'tvseries_features.py'
+
 data_root = 'data/thumos14'
 classes = f'{data_root}/classes.txt'
-feature_dims = dict(rgb=2048, flow=1024)
-data_prefix = dict(
-    rgb='rgb_kinetics_resnet50',
-    flow='flow_kinetics_bninception',
-    gt_action='target_perframe')
-memory = dict(long_steps=2048, long_rate=4, work_steps=32, work_rate=1)
 
-pipeline = [dict(type='LoadFeatureWindow'), dict(type='PackFeatureInputs')]
 dataset = dict(
-    type=dataset_type,
-    data_root=data_root,
-    data_prefix=data_prefix,
-    metainfo=dict(classes=classes),
-    feature_dims=feature_dims,
-    feature_rate=4.,
-    ignore_index=21,
-    pipeline=pipeline,
-    **memory)
+    data_root=data_root, metainfo=dict(classes=classes), ignore_index=21)
+train_dataloader = dict(dataset=dict(ann_file='val.txt', **dataset))
+val_dataloader = dict(dataset=dataset)
+test_dataloader = dict(dataset=dataset)
 
-train_dataloader = dict(
-    batch_size=16,
-    num_workers=4,
-    persistent_workers=True,
-    sampler=dict(type='RandomOffsetSampler'),
-    dataset=dict(ann_file='val.txt', **dataset))
-# Quick, while training; not what is reported.
-val_dataloader = dict(
-    batch_size=16,
-    num_workers=4,
-    persistent_workers=True,
-    sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(
-        ann_file='test.txt',
-        windows='non_overlapping',
-        test_mode=True,
-        **dataset))
-# A window for each step, a video at a time: what papers report.
-test_dataloader = dict(
-    batch_size=1,
-    num_workers=2,
-    persistent_workers=True,
-    sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(
-        ann_file='test.txt', windows='videos', test_mode=True, **dataset))
-
-val_evaluator = dict(type='PerFrameMAP', ignore_index=21)
-test_evaluator = dict(type='PerFrameMAP', ignore_index=21, per_class=True)
+val_evaluator = dict(_delete_=True, type='PerFrameMAP', ignore_index=21)
+test_evaluator = dict(
+    _delete_=True, type='PerFrameMAP', ignore_index=21, per_class=True)

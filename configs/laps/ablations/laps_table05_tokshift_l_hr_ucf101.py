@@ -1,11 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Table 5, TokShift-L (HR): 8 x 384 x 384. Paper: top-1 96.80.
-_base_ = [
-    '../../_base_/models/laps_vit.py',
-    '../../_base_/datasets/ucf101_laps.py',
-    '../../_base_/schedules/sgd_18e_laps.py',
-    '../../_base_/default_runtime.py'
-]
+_base_ = 'laps_table05_tokshift_ucf101.py'
 
 train_pipeline = _base_.train_pipeline
 train_pipeline[3].update(scale_range=(384, 616))
@@ -18,9 +13,8 @@ for pipeline in (val_pipeline, test_pipeline):
 del pipeline
 
 model = dict(
-    backbone=dict(
-        arch='large', img_size=384, attention='2d', shift='token'),
-    cls_head=dict(num_classes=101, in_channels=1024))
+    backbone=dict(arch='large', img_size=384),
+    cls_head=dict(in_channels=1024))
 train_dataloader = dict(
     batch_size=4, dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(batch_size=4, dataset=dict(pipeline=val_pipeline))

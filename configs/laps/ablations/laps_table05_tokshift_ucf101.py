@@ -1,29 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Table 5, TokShift: 8 x 256 x 256. Paper: top-1 95.35.
-_base_ = [
-    '../../_base_/models/laps_vit.py',
-    '../../_base_/datasets/ucf101_laps.py',
-    '../../_base_/schedules/sgd_18e_laps.py',
-    '../../_base_/default_runtime.py'
-]
+_base_ = 'laps_table05_vit_ucf101.py'
 
-train_pipeline = _base_.train_pipeline
-train_pipeline[3].update(scale_range=(256, 410))
-train_pipeline[4].update(size=256)
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (val_pipeline, test_pipeline):
-    pipeline[3].update(scale=(-1, 256))
-    pipeline[4].update(crop_size=256)
-del pipeline
-
-model = dict(
-    backbone=dict(img_size=256, attention='2d', shift='token'),
-    cls_head=dict(num_classes=101))
-train_dataloader = dict(
-    batch_size=36, dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(batch_size=36, dataset=dict(pipeline=val_pipeline))
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
-
-optim_wrapper = dict(optimizer=dict(lr=0.18))
-auto_scale_lr = dict(base_batch_size=288)
+model = dict(backbone=dict(shift='token'))

@@ -1,11 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Table 6, TokShift (HR): 8 x 384 x 384. Paper: top-1 65.77.
-_base_ = [
-    '../../_base_/models/laps_vit.py',
-    '../../_base_/datasets/egtea_laps.py',
-    '../../_base_/schedules/sgd_36e_laps.py',
-    '../../_base_/default_runtime.py'
-]
+_base_ = 'laps_table06_tokshift_egtea.py'
 
 train_pipeline = _base_.train_pipeline
 train_pipeline[3].update(scale_range=(384, 616))
@@ -17,9 +12,7 @@ for pipeline in (val_pipeline, test_pipeline):
     pipeline[4].update(crop_size=384)
 del pipeline
 
-model = dict(
-    backbone=dict(img_size=384, attention='2d', shift='token'),
-    cls_head=dict(num_classes=106))
+model = dict(backbone=dict(img_size=384))
 train_dataloader = dict(
     batch_size=12, dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(batch_size=12, dataset=dict(pipeline=val_pipeline))

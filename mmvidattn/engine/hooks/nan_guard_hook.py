@@ -16,6 +16,8 @@ from ...utils.random_state import get_random_state, set_random_state
 from .safe_checkpoint_hook import SafeCheckpointHook
 
 MAX_FILES = 32
+# What samples of videos, of folders of frames and of features have.
+NAMES = 'filename', 'frame_dir', 'video_name'
 
 
 @HOOKS.register_module()
@@ -188,7 +190,7 @@ def _finite(value: Any) -> bool:
 
 def _files_of(batch: Any) -> list[str]:
     samples = batch.get('data_samples') if isinstance(batch, dict) else None
-    names = [sample.get('filename') or sample.get('frame_dir')
+    names = [next(filter(None, map(sample.get, NAMES)), None)
              for sample in samples or () if hasattr(sample, 'metainfo')]
     names = [str(name) for name in names if name]
     return names[:MAX_FILES] + ['...'] * (len(names) > MAX_FILES)

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Checkpoints that a kill, a full disk or a bad sector cannot take away."""
+import logging
 import os
 import shutil
 from collections import deque
@@ -8,8 +9,9 @@ from typing import Any
 
 import torch
 from mmaction.registry import HOOKS
-from mmengine.dist import is_main_process
+from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.hooks import CheckpointHook
+from mmengine.logging import print_log
 from mmengine.runner import Runner
 
 from ...utils.checkpoint import check_opens, flush, write_text
@@ -43,6 +45,11 @@ class SafeCheckpointHook(CheckpointHook):
 
     Args: those of ``CheckpointHook``.
     """
+    # What save_best='auto' takes for better where it is greater: also the
+    # metrics of this package.
+    _default_greater_keys = [
+        *CheckpointHook._default_greater_keys, 'mcAP', 'recall'
+    ]
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
@@ -162,8 +169,14 @@ class SafeCheckpointHook(CheckpointHook):
         return self.file_backend.join_path(self.out_dir, name)
 
     def _remove(self, path: str | None) -> None:
-        if path and is_main_process() and self.file_backend.isfile(path):
-            self.file_backend.remove(path)
+        if not path or not is_main_process():
+            return
+        try:
+            if self.file_backend.isfile(path):
+                self.file_backend.remove(path)
+        except OSError as error:
+            print_log(f'cannot remove {path}: {error}', 'current',
+                      logging.ERROR)
 
     def _point(self, runner: Runner, path: str) -> None:
         try:
@@ -181,7 +194,7 @@ class SafeCheckpointHook(CheckpointHook):
         if save_param_scheduler is None:
             save_param_scheduler = self.save_param_scheduler
         runner.call_hook('before_save_on_all_ranks')
-        part = f'{name}.part'
+        part, saved = f'{name}.part', True
         try:
             runner.save_checkpoint(
                 self.out_dir,
@@ -197,13 +210,12 @@ class SafeCheckpointHook(CheckpointHook):
                 self._finish(self._path(part), self._path(name))
         except (OSError, ValueError) as error:
             runner.logger.error(self._why(runner, name, error))
-            try:
-                self._remove(self._path(part))
-            except OSError:
-                # The next one is written over it.
-                pass
-            return False
-        return True
+            self._remove(self._path(part))
+            saved = False
+        # Only the first process writes, and all must go on alike.
+        answer = [saved]
+        broadcast_object_list(answer)
+        return answer[0]
 
     def _finish(self, part: str, path: str) -> None:
         if '://' not in path:

@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """A depth-wise convolution of video tokens, channels last."""
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..eager import is_eager_on_cpu
 from .naive import naive_depthwise_conv
 
 
@@ -33,7 +33,7 @@ def depthwise_conv(x: Tensor,
             'depthwise_conv takes tokens [B, T, H, W, C] and a kernel [C, 1, '
             f'kt, kh, kw] of odd sizes, got {tuple(x.shape)} and '
             f'{tuple(weight.shape)}')
-    if not _by_frames(x):
+    if not is_eager_on_cpu(x):
         return naive_depthwise_conv(x, weight, bias)
     middle = weight.shape[2] // 2
     y = _of_frames(x, weight[:, :, middle], bias)
@@ -45,12 +45,6 @@ def depthwise_conv(x: Tensor,
             of = slice(max(shift, 0), x.shape[1] - max(-shift, 0))
             y[:, to] += _of_frames(x[:, of], weight[:, :, k], None)
     return y
-
-
-def _by_frames(x: Tensor) -> bool:
-    return (x.device.type == 'cpu' and not torch.compiler.is_compiling()
-            and not torch.jit.is_tracing()
-            and not torch.onnx.is_in_onnx_export())
 
 
 def _of_frames(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Convolutions whose stride is their kernel: patches do not overlap."""
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..eager import is_eager_on_cpu
 from ..linear import linear
 from .naive import naive_patch_conv
 
@@ -62,7 +62,7 @@ def patch_conv(x: Tensor,
             'patch_conv takes tokens [B, T, H, W, C] and a kernel '
             '[K, C, kt, kh, kw] or [C, 1, kt, kh, kw] no larger than the '
             f'grid, got {tuple(x.shape)} and {tuple(weight.shape)}')
-    if not _by_hand(x):
+    if not is_eager_on_cpu(x):
         return naive_patch_conv(x, weight, bias)
     t, h, w = kernel
     x = fit_patches(x, kernel, keep_rest=False)
@@ -79,9 +79,3 @@ def patch_conv(x: Tensor,
         # Clips, [B, C, T, H, W] in memory: copy along their rows.
         x = x.permute(0, 1, 3, 5, 7, 2, 4, 6)
     return linear(x.flatten(4), weight.flatten(1), bias)
-
-
-def _by_hand(x: Tensor) -> bool:
-    return (x.device.type == 'cpu' and not torch.compiler.is_compiling()
-            and not torch.jit.is_tracing()
-            and not torch.onnx.is_in_onnx_export())

@@ -105,6 +105,48 @@ def test_actions_that_go_on_in_the_work_memory_stay(root):
         assert {*foreign} == {*range(26, 30), 40, 41}
 
 
+def of_segments(root, tmp_path, segments, transform, **kwargs):
+    """Windows of given segments: video, first and last step, and class."""
+    path = tmp_path / 'segments.csv'
+    path.write_text(''.join(
+        f'{i}, {video}, {start * 7.5 + 1:.0f}, {end * 7.5 - 1:.0f}, 0, 0, '
+        f'{action}\n' for i, (video, start, end, action) in enumerate(segments)
+    ))
+    return FeatureStreamDataset(**options(
+        root, long_steps=48, long_rate=1, segment_file=str(path),
+        pipeline=[transform, *PIPELINE], **kwargs))
+
+
+@pytest.mark.parametrize('end, stays', [(68, False), (72, True)])
+def test_what_ends_before_the_segment_is_replaced(root, tmp_path, end, stays):
+    """Of a window of a segment the work memory may lie between."""
+    dataset = of_segments(
+        root, tmp_path, [('c', 30, end, 0), ('c', 70, 71, 1), ('a', 5, 12, 0)],
+        dict(type='MixClip', prob=1), windows='segments', anticipation_steps=8)
+    index, = (i for i, info in enumerate(dataset.data_list)
+              if dataset.segments[info['segment']].start == 70)
+    item = dataset[index]
+    first = item['data_samples'].work_indices[0]
+    assert 30 < first < 68
+    steps = np.arange(first - 48, first)
+    assert {*steps[~own(item)]} == (set() if stays else {*range(30, first)})
+
+
+@pytest.mark.parametrize('segments, prob, replaced', [
+    ([('c', 60, 64, 0), ('a', 5, 9, 0)], 1, 0),
+    ([('c', 60, 64, 0), ('a', 5, 10, 0)], 1, 5),
+    ([('c', 2, 5, 0), ('c', 7, 10, 0), ('c', 60, 64, 0), ('a', 5, 10, 0)],
+     0.5, 0)], ids=['as long', 'longer', 'share of those in the memory'])
+def test_released_choice(root, tmp_path, segments, prob, replaced):
+    dataset = of_segments(root, tmp_path, segments,
+                          dict(type='MixClip', prob=prob, mode='single'))
+    # The memory is of the steps 22 to 70.
+    index = dataset.data_list.index(dict(video=2, work_start=70))
+    for seed in range(20):
+        np.random.seed(seed)
+        assert (~own(dataset[index])).sum() == replaced
+
+
 def test_work_memory_and_targets_stay(root):
     plain = next(windows(root, dict(type='MixClip', prob=0)))
     for item in windows(root, dict(type='MixClip', prob=1), seeds=range(5)):
@@ -126,7 +168,7 @@ def test_padding_stays(root):
 
 def test_plus_plus_blends_work_memory_and_targets(root):
     # Steps 30 to 46 of c have class 2 in 40 to 42.
-    blended = 0
+    blended, labels = 0, set()
     transform = dict(type='MixClipPlusPlus', prob=1, weight=0.25)
     for item in windows(root, transform, work_start=30):
         rgb = item['inputs']['rgb'][48:].numpy()
@@ -141,10 +183,11 @@ def test_plus_plus_blends_work_memory_and_targets(root):
             other = round(4 * (rgb[row, 0] - 1.5))
             step = 4 * (rgb[row, 1] - 0.75 * (30 + row))
             label = class_of(other, round(float(step)))
+            labels.add(label)
             wanted = [0, 0, 0.75]
             wanted[label] += 0.25
             assert targets[row].tolist() == pytest.approx(wanted)
-    assert blended > 20
+    assert blended > 20 and labels == {1, 2}
 
 
 def test_a_seed_repeats(root):

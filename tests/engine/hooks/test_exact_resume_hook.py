@@ -203,6 +203,17 @@ def test_says_what_differs(tmp_path, monkeypatch):
         assert said in log
 
 
+def test_goes_on_in_the_same_part_of_an_epoch_of_another_length(tmp_path):
+    with pytest.raises(Stop):
+        build(tmp_path, checkpoint=dict(by_epoch=False),
+              stop=('after_train_iter', 6)).train()
+    runner = build(tmp_path, resume=True, loader=dict(batch_size=4))
+    runner.train()
+    # Of the second epoch two of four batches were done, now one of three is;
+    # and there are two more epochs.
+    assert runner.iter == 6 + (3 - 1) + 2 * 3
+
+
 def test_says_nothing_when_nothing_differs(tmp_path):
     with pytest.raises(Stop):
         build(tmp_path, stop=('after_train_epoch', 1)).train()

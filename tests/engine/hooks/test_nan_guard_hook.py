@@ -1,10 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from types import SimpleNamespace
+
 import pytest
 import torch
+from mmaction.structures import ActionDataSample
 from mmengine.hooks import Hook
 from toy_runs import build, log_of
 
 from mmvidattn.engine import NanGuardHook
+from mmvidattn.engine.hooks import nan_guard_hook
 
 
 class SpoilHook(Hook):
@@ -23,6 +27,10 @@ class SpoilHook(Hook):
         elif self.way == 'output':
             self.handles.append(layer.register_forward_hook(
                 lambda module, args, out: out * torch.inf))
+        elif self.way == 'loss':
+            # The gradients stay finite.
+            self.handles.append(runner.model.register_forward_hook(
+                lambda module, args, out: dict(loss=out['loss'] + torch.inf)))
         elif self.way == 'gradient':
             self.handles.append(layer.weight.register_hook(
                 lambda grad: grad * torch.nan))
@@ -40,6 +48,7 @@ def run(work_dir, way, first, last, **options):
 @pytest.mark.parametrize('way, where', [
     ('input', 'first in the input of layers'),
     ('output', 'first in layers.0 (Linear)'),
+    ('loss', 'first in the model (Model)'),
     ('gradient', 'in no output, but in the gradients of layers.0.weight;')])
 def test_skips_and_names_the_module_and_the_files(tmp_path, way, where):
     runner = run(tmp_path, way, 5, 7)
@@ -92,6 +101,40 @@ def test_stops_with_a_checkpoint_of_before(tmp_path):
     runner = run(tmp_path, 'output', 0, 0, resume=True)
     runner.train()
     assert runner.iter == 16
+
+
+def test_search_draws_nothing(tmp_path, monkeypatch):
+    one = run(tmp_path / 'one', 'output', 5, 7).train().state_dict()
+    monkeypatch.setattr(NanGuardHook, '_find', lambda self, runner: '')
+    two = run(tmp_path / 'two', 'output', 5, 7).train().state_dict()
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_gradients_that_are_not_finite_are_not_saved(tmp_path):
+    with pytest.raises(RuntimeError, match='are saved'):
+        run(tmp_path, 'gradient', 0, 9,
+            wrapper=dict(accumulative_counts=2)).train()
+    saved = torch.load(tmp_path / 'interrupted.pth', weights_only=True)
+    gradients = saved['exact_resume']['gradients']
+    assert saved['meta']['iter'] % 2 == 1
+    assert all(x.isfinite().all() for x in gradients.values())
+
+
+@pytest.mark.parametrize('scale, is_fine', [(1024., True), (0.5, False)])
+def test_scaler_may_overflow_while_its_scale_is_large(scale, is_fine):
+    model = torch.nn.Linear(1, 1)
+    model.weight.grad = torch.tensor([[torch.inf]])
+    scaler = SimpleNamespace(is_enabled=lambda: True, get_scale=lambda: scale)
+    runner = SimpleNamespace(
+        model=model, optim_wrapper=SimpleNamespace(loss_scaler=scaler))
+    assert NanGuardHook()._is_fine(runner) == is_fine
+
+
+def test_names_files_of_each_kind():
+    samples = [ActionDataSample(metainfo={key: f'a {key}'})
+               for key in ('filename', 'frame_dir', 'video_name', 'other')]
+    assert nan_guard_hook._files_of(dict(data_samples=samples)) == [
+        'a filename', 'a frame_dir', 'a video_name']
 
 
 @pytest.mark.parametrize('value', [-1, 1.5, None])

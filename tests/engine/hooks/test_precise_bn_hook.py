@@ -55,6 +55,28 @@ def test_nothing_else_changes():
     assert all(p.grad is None for p in model.parameters())
 
 
+def test_batches_go_the_way_they_go_in_training():
+    seen = []
+
+    class Preprocessor(BaseDataPreprocessor):
+
+        def forward(self, data, training=False):
+            # Mixup, say, changes the statistics.
+            seen.append(training)
+            return data
+
+    class Recorded(Model):
+
+        def forward(self, inputs, mode='tensor'):
+            seen.append(mode)
+            return super().forward(inputs, mode)
+
+    model = Recorded().train()
+    model.data_preprocessor = Preprocessor()
+    precise_bn(model, _batches(1))
+    assert seen == [True, 'loss']
+
+
 def test_frozen_norms_keep_theirs():
     model = Model().train()
     model.norm.eval()

@@ -3,6 +3,7 @@ import multiprocessing
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -56,6 +57,26 @@ def test_saves_and_leaves_and_goes_on(tmp_path, event, count, epoch, iter,
     assert all(torch.equal(ends[0][k], ends[1][k]) for k in ends[0])
     # The next whole checkpoint takes its place.
     assert not path.exists()
+
+
+def test_any_process_may_be_asked(monkeypatch):
+    others = []
+
+    def all_reduce(tensor, op, group):
+        tensor.copy_(torch.stack([tensor, *others]).amax(dim=0))
+
+    monkeypatch.setattr(preemption_hook.dist, 'all_reduce', all_reduce)
+    hook = PreemptionHook()
+    hook._before = hook._group = 'here'
+    for asked in 0, 1:
+        others[:] = [torch.tensor(asked)]
+        assert hook._is_asked() == bool(asked)
+    # Validation of other lengths: they would wait for each other.
+    runner = SimpleNamespace(val_dataloader=range(5))
+    for length in 5, 4, 6:
+        others[:] = [torch.tensor([length, -length])]
+        hook.before_val(runner)
+        assert hook._can_tell_in_val == (length == 5)
 
 
 def test_does_not_save_twice(tmp_path):

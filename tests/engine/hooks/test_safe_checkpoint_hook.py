@@ -15,7 +15,12 @@ from mmengine.logging import HistoryBuffer
 from toy_runs import Stop, build, log_of
 
 from mmvidattn.engine import SafeCheckpointHook
-from mmvidattn.utils.checkpoint import check_opens, find_resumable
+from mmvidattn.engine.hooks import safe_checkpoint_hook
+from mmvidattn.utils.checkpoint import (
+    check_opens,
+    find_resumable,
+    write_text,
+)
 from mmvidattn.utils.plain import restore_histories, to_plain
 
 
@@ -36,6 +41,23 @@ def test_keeps_the_last_and_the_best(tmp_path):
         [best.rsplit('/')[-1], 'epoch_3.pth', 'epoch_4.pth'])
     assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_4.pth')
     assert all(opens(path) for path in tmp_path.glob('*.pth'))
+    # The best one has weights only, and is not even looked at.
+    os.utime(best, (2e9, 2e9))
+    assert find_resumable(tmp_path) == (tmp_path / 'epoch_4.pth', [])
+
+
+def test_keeps_the_best_of_several_metrics(tmp_path):
+    runner = build(tmp_path, checkpoint=dict(save_best=['acc', 'loss']))
+    runner.train()
+    hub = runner.message_hub
+    for key, best in (('acc', max), ('loss', min)):
+        values = hub.get_scalar(f'val/{key}').data[0].tolist()
+        assert len(values) == 4
+        assert hub.get_info(f'best_score_{key}') == best(values)
+        epoch = values.index(best(values)) + 1
+        path, = tmp_path.glob(f'best_{key}_*')
+        assert path.name == f'best_{key}_epoch_{epoch}.pth' and opens(path)
+        assert hub.get_info(f'best_ckpt_{key}') == str(path)
 
 
 def test_opens_without_an_allow_list(tmp_path):
@@ -118,11 +140,11 @@ class Snapshots(Hook):
 def test_at_every_moment_there_is_a_whole_one(tmp_path, monkeypatch):
     look = Snapshots(monkeypatch, tmp_path)
     build(tmp_path, checkpoint=dict(max_keep_ckpts=1)).train()
-    first = next(i for i, (whole, _) in enumerate(look.found)
-                 if 'epoch_1.pth' in whole)
     assert len(look.found) > 40
-    for whole, target in look.found[first:]:
-        assert any(name.startswith('epoch_') for name in whole)
+    for kind in 'epoch_', 'best_':
+        there = [any(name.startswith(kind) for name in whole)
+                 for whole, _ in look.found]
+        assert all(there[there.index(True):])
     # The pointer follows, and what it pointed to goes last.
     pointed = [i for i, (_, target) in enumerate(look.found) if target]
     for whole, target in look.found[pointed[0]:]:
@@ -194,6 +216,29 @@ def test_failed_save_is_told_and_training_goes_on(tmp_path, monkeypatch,
     assert all(opens(path) for path in tmp_path.glob('*.pth'))
 
 
+def test_failed_save_is_not_taken_for_the_last(tmp_path, monkeypatch):
+    backend = type('Backend', (FaultyBackend, ), dict(fault='full', at=4))
+    monkeypatch.setattr('mmengine.runner.checkpoint.get_file_backend',
+                        lambda *args, **kwargs: backend())
+    runner = build(tmp_path, checkpoint=dict(save_best=None))
+    runner.train()
+    hub = runner.message_hub
+    assert hub.get_info('last_ckpt') == f'{tmp_path}/epoch_3.pth'
+    assert hub.get_info('keep_ckpt_ids') == [2, 3]
+    assert hub.get_info('outdated_ckpt') == f'{tmp_path}/epoch_1.pth'
+
+
+def test_best_of_the_same_epoch_replaces_itself(tmp_path):
+    runner = build(tmp_path)
+    runner.train()
+    hook, = (h for h in runner.hooks if isinstance(h, SafeCheckpointHook))
+    for score in 1e3, 2e3:
+        hook._save_best_checkpoint(runner, dict(acc=score))
+        path, = tmp_path.glob('best_*')
+        assert path.name == 'best_acc_epoch_4.pth'
+        assert runner.message_hub.get_info('best_score') == score
+
+
 def test_full_disk(tmp_path):
     """A limit of the kernel's on what this process may write."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -216,8 +261,48 @@ class LimitHook(Hook):
         resource.setrlimit(resource.RLIMIT_FSIZE, (9000, most))
 
 
-def test_slow_disk_that_is_killed(tmp_path):
-    """A real process, killed while a slow disk takes its checkpoint."""
+def test_other_processes_know_that_it_failed(tmp_path, monkeypatch):
+    """The first one alone writes; else they would wait for each other."""
+    told = []
+
+    def broadcast(answer):
+        told.append(list(answer))
+        answer[0] = False
+
+    monkeypatch.setattr(safe_checkpoint_hook, 'broadcast_object_list',
+                        broadcast)
+    runner = build(tmp_path)
+    runner.train()
+    assert told and all(answer == [True] for answer in told)
+    # By what the first one says nothing was saved.
+    assert runner.message_hub.get_info('last_ckpt') is None
+    assert not (tmp_path / 'last_checkpoint').exists()
+
+
+def test_old_file_that_cannot_go_is_told_and_training_goes_on(
+        tmp_path, monkeypatch):
+
+    def refuse(self, path):
+        raise PermissionError(errno.EACCES, 'Permission denied', str(path))
+
+    monkeypatch.setattr(LocalBackend, 'remove', refuse)
+    runner = build(tmp_path, checkpoint=dict(save_best=None))
+    runner.train()
+    assert runner.epoch == 4
+    assert f'cannot remove {tmp_path}/epoch_1.pth: ' in log_of(tmp_path)
+
+
+@pytest.mark.parametrize('key', [
+    'online/mcAP_non_overlapping', 'online/mAP_dense',
+    'online/action_top5_recall_testra', 'acc/top1'])
+def test_best_of_our_metrics_is_the_greatest(key):
+    hook = SafeCheckpointHook(save_best='auto')
+    hook._init_rule(hook.rules, [key])
+    assert hook.rules == ['greater']
+
+
+def test_killed_while_a_slow_disk_takes_its_checkpoint(tmp_path):
+    """A real process; the long form of this is tools/soak."""
     code = f'''
 import mmvidattn, sys, time
 sys.path.insert(0, {str(os.path.dirname(__file__))!r} + '/../..')
@@ -246,6 +331,20 @@ build(Path({str(tmp_path)!r}), checkpoint=dict(max_keep_ckpts=1)).train()
     process.wait()
     assert part.is_file() and opens(tmp_path / 'epoch_2.pth')
     assert find_resumable(tmp_path)[0].name == 'epoch_2.pth'
+    # And it ends, bit for bit, as if nothing had happened.
+    again = build(tmp_path, resume=True).train().state_dict()
+    whole = build(tmp_path / 'whole').train().state_dict()
+    assert all(torch.equal(again[name], whole[name]) for name in whole)
+
+
+def test_found_where_the_pointer_leads(tmp_path):
+    run, other = tmp_path / 'run', tmp_path / 'other/run'
+    build(run, checkpoint=dict(out_dir=str(tmp_path / 'other'),
+                               save_best=None)).train()
+    assert (run / 'last_checkpoint').read_text() == str(other / 'epoch_4.pth')
+    assert find_resumable(run)[0] == other / 'epoch_4.pth'
+    (other / 'epoch_4.pth').write_bytes(b'cut')
+    assert find_resumable(run)[0] == other / 'epoch_3.pth'
 
 
 def test_newest_that_opens_is_found(tmp_path):
@@ -264,6 +363,33 @@ def test_newest_that_opens_is_found(tmp_path):
     assert [p.name for p, _ in passed] == [
         'weights.pth', 'epoch_4.pth', 'epoch_3.pth']
     assert 'weights only' in passed[0][1] and 'not open' in passed[2][1]
+
+
+@pytest.mark.parametrize('pointer', [b'', b'\0' * 40, b'\xff\xfe', b'.'],
+                         ids=['empty', 'zeros', 'noise', 'folder'])
+def test_pointer_that_a_crash_left_leads_nowhere(tmp_path, monkeypatch,
+                                                 pointer):
+    here, run = tmp_path / 'here', tmp_path / 'run'
+    for folder in here, run:
+        build(folder, checkpoint=dict(save_best=None)).train()
+    monkeypatch.chdir(here)
+    (run / 'last_checkpoint').write_bytes(pointer)
+    os.utime(here / 'epoch_4.pth', (2e9, 2e9))
+    torch.save(torch.tensor(1.), run / 'number.pth')
+    assert find_resumable(run)[0] == run / 'epoch_4.pth'
+
+
+def test_pointer_is_replaced_as_a_whole(tmp_path, monkeypatch):
+    path = tmp_path / 'last_checkpoint'
+    write_text(path, 'old')
+
+    def fail(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr('mmvidattn.utils.checkpoint.flush', fail)
+    with pytest.raises(OSError):
+        write_text(path, 'new')
+    assert path.read_text() == 'old'
 
 
 def test_nothing_to_resume_from(tmp_path):

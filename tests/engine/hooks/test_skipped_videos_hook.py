@@ -1,13 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import os
 import shutil
+import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from mmaction.structures import ActionDataSample
+from mmengine.hooks import Hook
 from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
-from mmengine.runner import Runner
+from toy_runs import ReleasingRunner
 
 from mmvidattn.engine import SkippedVideosHook
 from mmvidattn.engine.hooks import skipped_videos_hook
@@ -32,8 +36,10 @@ def folder(motion_dir, tmp_path):
     return Path(shutil.copytree(motion_dir, tmp_path / 'set'))
 
 
-def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', **options):
+def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', steps=(),
+          resume=False, **options):
     pipeline = [
+        *steps,
         dict(type='DecordInit'),
         dict(type='UniformSample', clip_len=2),
         dict(type='DecordDecode'),
@@ -48,14 +54,15 @@ def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', **options):
             type=kind, data_root=str(folder), data_prefix=dict(video=''),
             ann_file='train.txt', num_classes=8, pipeline=pipeline))
     with DefaultScope.overwrite_default_scope('mmaction'):
-        runner = Runner(
+        runner = ReleasingRunner(
             Tiny(), str(work_dir), loader,
             train_cfg=dict(by_epoch=True, max_epochs=epochs),
             optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)),
             default_hooks=dict(
                 skipped_videos=dict(type='SkippedVideosHook'), **options),
             randomness=dict(seed=0), default_scope='mmaction',
-            experiment_name=f'{work_dir.name}_{epochs}', resume=epochs > 2)
+            experiment_name=f'{work_dir.name}_{epochs}_{resume}',
+            resume=resume)
         model = runner.train()
     log = max(work_dir.rglob('*.log'), key=lambda path: path.stat().st_mtime)
     return model, log.read_text()
@@ -83,14 +90,13 @@ def test_run_goes_on_and_reports_what_was_skipped(folder, tmp_path, kind):
     assert all('Error' in reason for _, _, reason in rows)
 
 
-@pytest.mark.slow
 def test_goes_on_counting_when_it_is_resumed(folder, tmp_path):
     (folder / 'train/000003.mp4').unlink()
     hooks = dict(checkpoint=dict(type='SafeCheckpointHook', interval=1),
                  exact_resume=dict(type='ExactResumeHook'))
     _, whole = train(folder, tmp_path / 'whole', epochs=3, **hooks)
     train(folder, tmp_path / 'run', epochs=2, **hooks)
-    _, log = train(folder, tmp_path / 'run', epochs=3, **hooks)
+    _, log = train(folder, tmp_path / 'run', epochs=3, resume=True, **hooks)
     ends = [text.split('were skipped, ')[1].split(' in all')[0]
             for text in (whole, log)]
     assert ends[0] == ends[1] and int(ends[0].split()[0]) >= 3
@@ -102,7 +108,57 @@ def test_nothing_is_said_when_nothing_was_skipped(folder, tmp_path):
     assert 'skipped' not in log.split('Checkpoints will be saved')[1]
 
 
+class Crash:
+    """A decoder that ends its process on one file."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __call__(self, results):
+        if '000005' in results['filename']:
+            os.kill(os.getpid(), self.number)
+        return results
+
+
+def test_file_that_crashes_a_worker_is_named_and_then_left_out(
+        folder, tmp_path):
+    run = tmp_path / 'run'
+    hooks = dict(checkpoint=dict(type='SafeCheckpointHook', interval=1))
+    with pytest.raises(RuntimeError, match=(
+            r'000005.mp4 crashed its decoder \(Segmentation fault\).*'
+            '--resume goes on without it')):
+        train(folder, run, steps=[Crash(signal.SIGSEGV)], **hooks)
+    name = str(folder / 'train/000005.mp4')
+    assert (run / 'crashed_videos.txt').read_text() == f'{name}\n'
+    # It is told here as well, and the others are trained on.
+    model, log = train(folder, run, resume=True,
+                       steps=[Crash(signal.SIGSEGV)], **hooks)
+    assert model.seen == 32
+    assert 'were skipped, ' in log and f'{name} (' in log
+    row, = (run / 'skipped_videos.txt').read_text().splitlines()
+    assert 'not tried again: it crashed its decoder' in row
+
+
+def test_worker_that_is_killed_from_outside_is_no_fault_of_its_file(
+        folder, tmp_path):
+    with pytest.raises(RuntimeError, match='ended while it read .*000005.mp4'):
+        train(folder, tmp_path / 'run', steps=[Crash(signal.SIGKILL)])
+    assert not (tmp_path / 'run/crashed_videos.txt').exists()
+
+
+def test_other_errors_stay_as_they_are(folder, tmp_path):
+
+    def fail(runner, **kwargs):
+        raise RuntimeError('out of memory')
+
+    hook = Hook()
+    hook.after_train_iter = fail
+    with pytest.raises(RuntimeError, match='^out of memory$'):
+        train(folder, tmp_path / 'run', fail=hook)
+
+
 class FakeRunner:
+    work_dir, _resume = '.', False
 
     class train_dataloader:
         dataset = None
@@ -112,6 +168,22 @@ class FakeRunner:
 
     def warning(self, line):
         self.lines.append(line)
+
+
+def test_each_loop_is_guarded_in_its_own_way(monkeypatch):
+    calls = {}
+    monkeypatch.setattr(
+        skipped_videos_hook, 'guard',
+        lambda dataset, **options: calls.update({dataset: options}))
+    runner = FakeRunner()
+    for split in 'train', 'val', 'test':
+        setattr(runner, f'{split}_dataloader', SimpleNamespace(dataset=split))
+    hook = SkippedVideosHook(max_failures=3, timeout=None, in_test='flag')
+    for split in 'train', 'val', 'test':
+        getattr(hook, f'before_{split}')(runner)
+        assert calls[split] == dict(
+            on_error='skip' if split == 'train' else 'flag', max_failures=3,
+            timeout=None, notes=None, given_up={})
 
 
 def test_counts_of_all_ranks_are_summed(monkeypatch):

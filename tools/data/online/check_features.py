@@ -12,7 +12,14 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+# First of all, so that what is imported next is healed.
+import mmvidattn  # noqa: E402, F401, I001  isort: skip
+
+import numpy as np  # noqa: E402
+
+from mmvidattn.datasets.feature_streams import open_array  # noqa: E402
 
 BLOCK = 4096
 
@@ -40,18 +47,10 @@ class Folder:
 
     def _check(self, video: str, is_target: bool) -> None:
         path = self.path / f'{video}.npy'
-        if not path.is_file():
-            self.faults.append(f'{path}: missing')
-            return
         try:
-            array = np.load(path, mmap_mode='r', allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
-            self.faults.append(f'{path}: not numbers that load without '
-                               f'unpickling: {error}')
-            return
-        if array.ndim != 2 or array.dtype.kind not in 'fiub':
-            self.faults.append(f'{path}: must be numbers of shape (steps, '
-                               f'width), got {array.dtype} {array.shape}')
+            array = open_array(path)
+        except (ValueError, OSError) as error:
+            self.faults.append(str(error))
             return
         self.lengths[video] = len(array)
         self.widths.setdefault(array.shape[1], []).append(video)
@@ -167,7 +166,8 @@ def check(args: argparse.Namespace) -> list[str]:
         path = args.root / args.classes
         if not path.is_file():
             raise ValueError(f'--classes: there is no file {path}')
-        num_classes = len(path.read_text('utf-8').split('\n')) - 1
+        num_classes = sum(
+            bool(line.strip()) for line in path.read_text('utf-8').split('\n'))
     durations = {}
     if args.durations:
         durations = json.loads(args.durations.read_text())

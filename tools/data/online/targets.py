@@ -14,11 +14,18 @@ import difflib
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+# First of all, so that what is imported next is healed.
+import mmvidattn  # noqa: E402, F401, I001  isort: skip
+
+import numpy as np  # noqa: E402
+
+from mmvidattn.datasets.feature_streams import open_array  # noqa: E402
 
 THUMOS14 = (
     'BaseballPitch', 'BasketballDunk', 'Billiards', 'CleanAndJerk',
@@ -29,8 +36,8 @@ THUMOS14 = (
 FORMATS = ('csv', 'json', 'thumos14', 'tvseries', 'ek100')
 BACKGROUND = 'background'
 EK100_FPS = 30
-# Numbers of verbs, nouns and actions of EPIC-Kitchens-100.
-EK100_CLASSES = dict(verb=97, noun=300, action=3806)
+# Numbers of actions, verbs and nouns of EPIC-Kitchens-100.
+EK100_CLASSES = dict(action=3806, verb=97, noun=300)
 EK100_FOLDERS = dict(verb='verb_perframe', noun='noun_perframe',
                      action='target_perframe')
 
@@ -195,7 +202,8 @@ def class_numbers(segments: Sequence[Segment], classes: Sequence[str],
 
 
 def mark(targets: np.ndarray, segments: Iterable[tuple], rate: float,
-         video: str, fault: Faults, may_overlap: bool) -> np.ndarray:
+         video: str, fault: Callable[[str], None],
+         may_overlap: bool) -> np.ndarray:
     """Write segments into the targets of a video.
 
     Args:
@@ -237,13 +245,8 @@ def feature_lengths(folder: Path) -> dict[str, int]:
     """Steps of each video, from the heads of its features."""
     if not folder.is_dir():
         raise ValueError(f'--features: there is no folder {folder}')
-    lengths = {}
-    for path in sorted(folder.glob('*.npy')):
-        try:
-            lengths[path.stem] = np.load(
-                path, mmap_mode='r', allow_pickle=False).shape[0]
-        except (ValueError, IndexError) as error:
-            raise ValueError(f'{path}: {error}') from None
+    lengths = {path.stem: len(open_array(path))
+               for path in sorted(folder.glob('*.npy'))}
     if not lengths:
         raise ValueError(f'--features: there are no .npy files in {folder}')
     return lengths
@@ -278,35 +281,52 @@ def write_targets(args: argparse.Namespace) -> None:
     names = [BACKGROUND] + [
         name for name in names if name and name != BACKGROUND
     ]
+    path = args.out / 'classes.txt'
+    if args.classes is None and path.is_file():
+        found = path.read_text('utf-8').splitlines()
+        if found != names:
+            # Targets of two splits would not mean the same.
+            raise ValueError(
+                f'{path} has {len(found)} classes of an earlier run, and here '
+                f'occur {len(names)}, not the same ones; say --classes {path} '
+                'to keep these, or remove it')
     numbers = class_numbers(segments, names, fault)
     by_video: dict[str, list[Segment]] = {}
     for segment in segments:
         by_video.setdefault(segment.video, []).append(segment)
     lengths = choose_videos(lengths, by_video, args, fault)
-    counts = np.zeros(len(names), np.int64)
+    subsets: dict[str, list[str]] = {}
+    counts: dict[str, np.ndarray] = {}
     folder = args.out / 'target_perframe'
     folder.mkdir(parents=True, exist_ok=True)
     for video, length in lengths.items():
         targets = np.zeros((length, len(names)), np.uint8)
-        counts += mark(
+        marked = mark(
             targets,
             ((s.start, s.end, numbers[s.label], s.where)
              for s in by_video.get(video, ()) if s.label in numbers),
             args.rate, video, fault, False)
         targets[:, 0] = ~targets.any(axis=1)
         np.save(folder / f'{video}.npy', targets)
-    subsets: dict[str, list[str]] = {}
-    for video in lengths:
         # A video without segments is in no subset.
         if video in by_video:
-            subsets.setdefault(by_video[video][0].subset, []).append(video)
+            subset = by_video[video][0].subset
+            subsets.setdefault(subset, []).append(video)
+            counts[subset] = counts.get(subset, 0) + marked
     for subset, videos in subsets.items():
-        (args.out / f'{subset}.txt').write_text('\n'.join(videos) + '\n')
-    (args.out / 'classes.txt').write_text('\n'.join(names) + '\n')
-    np.savetxt(args.out / 'class_counts.txt', counts, fmt='%d')
-    print(f'{folder}: {len(lengths)} videos, {counts.sum()} segments of '
-          f'{np.count_nonzero(counts)} classes; lists: '
+        write_list(args.out, subset, videos, counts[subset])
+    path.write_text('\n'.join(names) + '\n', 'utf-8')
+    total = sum(counts.values())
+    print(f'{folder}: {len(lengths)} videos, {np.sum(total)} segments of '
+          f'{np.count_nonzero(total)} classes; lists: '
           + ', '.join(f'{name}.txt ({len(v)})' for name, v in subsets.items()))
+
+
+def write_list(out: Path, name: str, videos: Iterable[str],
+               counts: np.ndarray) -> None:
+    """The names of the videos of a split, and its segments of each class."""
+    (out / f'{name}.txt').write_text('\n'.join(videos) + '\n', 'utf-8')
+    np.savetxt(out / f'{name}_class_counts.txt', counts, fmt='%d')
 
 
 def choose_videos(lengths: dict[str, int], annotated: Iterable[str],
@@ -336,7 +356,7 @@ def write_ek100(args: argparse.Namespace, lengths: dict[str, int],
                                  f'{number - 1}, got {row[part]}')
     choose_videos(lengths, by_video, args, fault)
     videos = [video for video in by_video if video in lengths]
-    counts = 0
+    counts = np.zeros(EK100_CLASSES['action'] + 1, np.int64)
     for part, number in EK100_CLASSES.items():
         folder = args.out / EK100_FOLDERS[part]
         folder.mkdir(parents=True, exist_ok=True)
@@ -345,15 +365,15 @@ def write_ek100(args: argparse.Namespace, lengths: dict[str, int],
             marked = mark(
                 targets, ((row['start'], row['end'], row[part] + 1,
                            row['where']) for row in by_video[video]),
-                args.rate, video, fault if part == 'action' else Faults(True),
-                True)
+                args.rate, video,
+                # Once for all three.
+                fault if part == 'action' else lambda message: None, True)
             targets[:, 0] = ~targets.any(axis=1)
             np.save(folder / f'{video}.npy', targets)
             if part == 'action':
-                counts = counts + marked
+                counts += marked
     name = args.split or args.annotations.stem
-    (args.out / f'{name}.txt').write_text('\n'.join(videos) + '\n')
-    np.savetxt(args.out / f'{name}_class_counts.txt', counts, fmt='%d')
+    write_list(args.out, name, videos, counts)
     print(f'{args.out}: {len(videos)} videos, {len(rows)} segments, list '
           f'{name}.txt')
 

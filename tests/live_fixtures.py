@@ -1,0 +1,192 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Clips, a network camera and a detector, all tiny."""
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+import mmvidattn
+
+ROOT = Path(__file__).resolve().parents[1]
+CLASSES = 'background', 'jump', 'run', 'swim'
+TSN = '''
+default_scope = 'mmaction'
+model = dict(
+    type='Recognizer2D',
+    backbone=dict(type='ResNet', depth=18, in_channels={channels}),
+    cls_head=dict(type='TSNHead', num_classes=4, in_channels=512),
+    data_preprocessor=dict(
+        type='ActionDataPreprocessor', mean=[{mean}], std=[{std}],
+        format_shape='NCHW'))
+test_pipeline = [
+    dict(type='DecordInit'),
+    dict(type='SampleFrames', clip_len={clip_len}, frame_interval=1,
+         num_clips=25, test_mode=True),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(-1, 64)),
+    dict(type='CenterCrop', crop_size=64),
+    dict(type='FormatShape', input_format='NCHW'),
+    dict(type='PackActionInputs')]
+'''
+
+
+def pictures(num, side=64):
+    """A texture that moves; how bright it is tells the frame's index."""
+    noise = np.random.default_rng(0).integers(0, 60, (8, 8, 3))
+    noise = cv2.resize(noise.astype(np.uint8), (side, side))
+    return [np.roll(noise, 3 * t, axis=1) + np.uint8(8 * (t % 24))
+            for t in range(num)]
+
+
+def write_clip(path, num=84, fps=12):
+    writer = cv2.VideoWriter(
+        str(path), cv2.VideoWriter_fourcc(*'mp4v'), fps, (64, 64))
+    for image in pictures(num):
+        writer.write(image)
+    writer.release()
+    return path
+
+
+@pytest.fixture(scope='session')
+def clip(tmp_path_factory):
+    """7 seconds at 12 frames a second."""
+    return write_clip(tmp_path_factory.mktemp('clip') / 'clip.mp4')
+
+
+@pytest.fixture(scope='session')
+def broken_clip(clip):
+    """The same; its last quarter is noise."""
+    data = bytearray(clip.read_bytes())
+    start = data.index(b'mdat')
+    end = data.index(b'moov') - 4
+    length = (end - start) // 4
+    data[end - length:end] = np.random.default_rng(0).bytes(length)
+    path = clip.with_name('broken.mp4')
+    path.write_bytes(data)
+    return path
+
+
+class Camera:
+    """A network camera (MJPEG over HTTP) that can be switched off and on."""
+
+    def __init__(self, fps=12):
+        images = [cv2.imencode('.jpg', image)[1].tobytes()
+                  for image in pictures(48)]
+        self.gone = threading.Event()
+        self.port = 0
+        camera = self
+
+        class Handler(BaseHTTPRequestHandler):
+
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header(
+                    'Content-Type', 'multipart/x-mixed-replace; boundary=x')
+                self.end_headers()
+                for i in range(10 ** 6):
+                    if camera.gone.wait(1 / fps):
+                        return
+                    data = images[i % len(images)]
+                    try:
+                        self.wfile.write(
+                            b'--x\r\nContent-Type: image/jpeg\r\n'
+                            b'Content-Length: %d\r\n\r\n%s\r\n'
+                            % (len(data), data))
+                    except OSError:
+                        return
+
+            def log_message(self, *args):
+                pass
+
+        self._handler = Handler
+        self.switch_on()
+
+    def switch_on(self):
+        self.gone.clear()
+        self._server = ThreadingHTTPServer(('127.0.0.1', self.port),
+                                           self._handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_port
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.05, ),
+            daemon=True).start()
+
+    def switch_off(self):
+        self.gone.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self):
+        return f'http://user:secret@127.0.0.1:{self.port}/video.mjpg'
+
+
+@pytest.fixture
+def camera():
+    camera = Camera()
+    yield camera
+    camera.switch_off()
+
+
+def wait_until(true, seconds=20):
+    """Wait until something is so; returns it."""
+    end = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < end, 'it did not come true'
+        time.sleep(0.02)
+    return found
+
+
+def write_tsn(path, flow):
+    """The config of a recognizer of frames, or of optical flow."""
+    channels, clip_len = (10, 5) if flow else (3, 1)
+    path.write_text(TSN.format(
+        channels=channels, clip_len=clip_len,
+        mean='128, ' * channels, std='50, ' * channels))
+    return path
+
+
+def write_config(folder):
+    """A tiny detector on features of a tiny recognizer; all of it random."""
+    text = f'''
+_base_ = ['{ROOT}/configs/testra_tiny_videos.py']
+model = dict(
+    backbone=dict(
+        embed_dims=16, num_heads=2, ffn_dims=16, num_anticipation_tokens=2),
+    cls_head=dict(num_classes={len(CLASSES)}, in_channels=16))
+test_dataloader = dict(dataset=dict(metainfo=dict(classes={CLASSES})))
+online = dict(
+    extractors=dict(rgb=dict(
+        config='linear_ff_tiny_motion',
+        checkpoint='{folder}/recognizer.pth',
+        cfg_options={{'model.backbone.num_layers': 1}})),
+    events=dict(on=.3, off=.2, min_duration=.25))
+'''
+    path = folder / 'detector.py'
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope='session')
+def files(tmp_path_factory):
+    """Config and checkpoint of a detector."""
+    folder = tmp_path_factory.mktemp('detector')
+    torch.manual_seed(0)
+    recognizer = mmvidattn.get_model(
+        'linear_ff_tiny_motion',
+        cfg_options={'model.backbone.num_layers': 1})
+    torch.save(dict(state_dict=recognizer.state_dict()),
+               folder / 'recognizer.pth')
+    config = write_config(folder)
+    model = mmvidattn.get_model(config)
+    # Scores of a fresh model hardly depend on the video.
+    torch.nn.init.normal_(model.cls_head.fc_cls.weight)
+    for weight in model.backbone.work_projection.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    torch.save(dict(state_dict=model.state_dict()), folder / 'detector.pth')
+    return config, folder / 'detector.pth'
