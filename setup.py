@@ -9,6 +9,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 MIM_FOLDERS = 'configs', 'tools'
 MIM_FILE = 'model-index.yml'
+SERVE = ['fastapi', 'uvicorn', 'websockets']
 
 
 class BuildWithMim(build_py):
@@ -49,6 +50,7 @@ setup(
     license='Apache-2.0',
     license_files=['LICENSE'],
     packages=find_packages(include=['mmvidattn', 'mmvidattn.*']),
+    package_data={'mmvidattn.apis.online': ['page.html']},
     cmdclass=dict(build_py=BuildWithMim),
     zip_safe=False,
     python_requires='>=3.10',
@@ -78,6 +80,11 @@ setup(
         cam=['grad-cam'],
         # Networks to inflate.
         timm=['timm'],
-        dev=['pytest', 'pytest-xdist', 'ruff', 'scikit-learn'],
+        # The page of tools/stream.py --serve.
+        serve=SERVE,
+        # selenium drives a Chromium that is there; without one its tests are
+        # skipped.
+        dev=['pytest', 'pytest-xdist', 'ruff', 'scikit-learn', 'selenium',
+             *SERVE],
     ),
 )

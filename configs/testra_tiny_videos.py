@@ -29,3 +29,12 @@ model = dict(
 train_dataloader = dict(batch_size=8, dataset=dataset)
 val_dataloader = dict(dataset=dataset)
 test_dataloader = dict(dataset=dataset)
+
+# For tools/stream.py: what the features were extracted with, and when scores
+# are events.
+online = dict(
+    extractors=dict(
+        rgb=dict(
+            config='linear_ff_tiny_motion',
+            checkpoint='work_dirs/quickstart/epoch_10.pth')),
+    events=dict(on=0.5, off=0.3, min_duration=0.5))

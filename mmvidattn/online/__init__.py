@@ -2,6 +2,11 @@
 """Online action detection: models that read streams of features."""
 from .dense import dense_features
 from .feature_stream_preprocessor import FeatureStreamPreprocessor
+from .stream_session import StreamSession
+from .stream_step import StreamStep
 from .testra import TeSTra
 
-__all__ = ['FeatureStreamPreprocessor', 'TeSTra', 'dense_features']
+__all__ = [
+    'FeatureStreamPreprocessor', 'StreamSession', 'StreamStep', 'TeSTra',
+    'dense_features'
+]

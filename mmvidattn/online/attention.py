@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from ..ops import softmax_attention, temporal_smoothing_attention
+from .few_rows_linear import FewRowsLinear
 
 
 class ProjectedAttention(nn.Module):
@@ -30,9 +31,9 @@ class ProjectedAttention(nn.Module):
                              f'{num_heads} and {embed_dims}')
         self.num_heads = num_heads
         self.drop_rate = drop_rate
-        self.q = nn.Linear(embed_dims, embed_dims)
-        self.kv = nn.Linear(embed_dims, 2 * embed_dims)
-        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.q = FewRowsLinear(embed_dims, embed_dims)
+        self.kv = FewRowsLinear(embed_dims, 2 * embed_dims)
+        self.proj = FewRowsLinear(embed_dims, embed_dims)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -68,7 +69,8 @@ class ProjectedAttention(nn.Module):
             q: [B, N, G, D]; [1, N, G, D] are the queries of all B.
             k: [B, M, G, D]; likewise.
             v: As ``k``.
-            bias: Added to the scores, [N, M]; not with a decay.
+            bias: Added to the scores, of a shape that broadcasts to
+                [B, G, N, M]; not with a decay.
             key_mask: Bool, [B, M], True where a key counts.
             decay: Of :func:`mmvidattn.ops.temporal_smoothing_attention`.
 
@@ -89,18 +91,26 @@ class ProjectedAttention(nn.Module):
 
 def causal_bias(length: int,
                 num_free: int = 0,
-                device: torch.device | None = None) -> Tensor:
+                device: torch.device | None = None,
+                num_padded: Tensor | None = None) -> Tensor:
     """0 where a token may look, -inf where that lies in its future.
 
     Args:
         length: Tokens N.
         num_free: Keys in front of theirs that every token may look at.
         device: Where to make it.
+        num_padded: Of each of a batch, how many of the first tokens are none:
+            only they look at themselves. int64, [B].
 
     Returns:
-        float32, [N, num_free + N].
+        float32, [N, num_free + N], or with ``num_padded``
+        [B, 1, N, num_free + N].
     """
     step = torch.arange(length, device=device)
-    bias = torch.zeros(length, length, device=device).masked_fill(
-        step > step[:, None], -torch.inf)
+    hidden = step > step[:, None]
+    if num_padded is not None:
+        padded = step < num_padded[:, None, None, None]
+        hidden = hidden | (padded & (step != step[:, None]))
+    bias = torch.zeros(
+        hidden.shape, device=device).masked_fill(hidden, -torch.inf)
     return nn.functional.pad(bias, (num_free, 0))

@@ -2,6 +2,7 @@
 from torch import Tensor, nn
 
 from .attention import ProjectedAttention
+from .few_rows_linear import FewRowsLinear
 
 ACTIVATIONS = dict(relu=nn.ReLU, gelu=nn.GELU)
 
@@ -40,8 +41,8 @@ class OnlineBlock(nn.Module):
                                                   drop_rate)
             self.memory_norm = nn.LayerNorm(embed_dims)
         self.ffn = nn.Sequential(
-            nn.Linear(embed_dims, ffn_dims), ACTIVATIONS[act](),
-            nn.Dropout(drop_rate), nn.Linear(ffn_dims, embed_dims))
+            FewRowsLinear(embed_dims, ffn_dims), ACTIVATIONS[act](),
+            nn.Dropout(drop_rate), FewRowsLinear(ffn_dims, embed_dims))
         self.ffn_norm = nn.LayerNorm(embed_dims)
         self.drop = nn.Dropout(drop_rate)
 
@@ -49,19 +50,32 @@ class OnlineBlock(nn.Module):
         """[*, N, C] to what the tokens attend to each other with."""
         return (self.self_attn.queries(x), *self.self_attn.keys_values(x))
 
-    def attend_self(self,
-                    x: Tensor,
-                    qkv: tuple[Tensor, Tensor, Tensor],
-                    bias: Tensor | None = None) -> Tensor:
-        """[B, N, C] with queries of N and keys of any number of tokens."""
-        return self.self_norm(x + self.drop(self.self_attn(*qkv, bias=bias)))
+    def begin(self,
+              x: Tensor,
+              qkv: tuple[Tensor, Tensor, Tensor] | None = None,
+              bias: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """What comes before the memory.
 
-    def attend_memory(self, x: Tensor, kv: tuple[Tensor, Tensor],
-                      **kwargs) -> Tensor:
-        """[1 or B, N, C] and the memory's keys and values to [B, N, C]."""
-        q = self.memory_attn.queries(x)
-        return self.memory_norm(x + self.drop(
-            self.memory_attn(q, *kv, **kwargs)))
+        Args:
+            x: Tokens, [B, N, C].
+            qkv: Queries of these, and keys and values of any number of
+                tokens. Defaults to what ``project`` makes of ``x``.
+            bias: Of the scores.
+
+        Returns:
+            The tokens after the self-attention, [B, N, C], and what they ask
+            the memory, [B, N, G, D], if there is one.
+        """
+        y = self.self_attn(*(qkv or self.project(x)), bias=bias)
+        x = self.self_norm(x + self.drop(y))
+        return x, self.memory_attn and self.memory_attn.queries(x)
+
+    def add_memory(self, x: Tensor, y: Tensor) -> Tensor:
+        """[1 or B, N, C] and what they found there, likewise, to [B, N, C].
+
+        ``y`` is what ``memory_attn`` returns.
+        """
+        return self.memory_norm(x + self.drop(y))
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """[*, C] to the same shape."""
@@ -100,6 +114,7 @@ class OnlineTransformer(nn.Module):
                 self_bias: Tensor | None = None,
                 num_outputs: int | None = None,
                 bias: Tensor | None = None,
+                begun: tuple[Tensor, Tensor] | None = None,
                 **kwargs) -> Tensor:
         """Run the blocks.
 
@@ -109,9 +124,11 @@ class OnlineTransformer(nn.Module):
             memory: Of :meth:`keys_values`, if the blocks have one.
             qkv: What the first block's ``project`` makes of ``x``, if that is
                 known.
-            self_bias: Of the tokens' scores, [N, N].
+            self_bias: Of the tokens' scores, [*, N, N].
             num_outputs: Compute the last of the N tokens only.
-            bias: Of the memory's scores, [N, M].
+            bias: Of the memory's scores, [*, N, M].
+            begun: What the first block's ``begin`` makes of ``x``, if that is
+                known; then all tokens are computed.
             **kwargs: Of :class:`ProjectedAttention`, for the memory.
 
         Returns:
@@ -122,19 +139,24 @@ class OnlineTransformer(nn.Module):
             if num_outputs is not None and i == len(self.blocks) - 1:
                 keep = num_outputs
             rows = x[:, -keep:]
-            if i or qkv is None:
-                q = block.self_attn.queries(rows)
-                k, v = block.self_attn.keys_values(x)
+            if i == 0 and begun is not None:
+                x, asked = begun
             else:
-                q, k, v = qkv
-            x = block.attend_self(rows, (q[:, -keep:], k, v),
-                                  _last(self_bias, keep))
+                if i or qkv is None:
+                    q = block.self_attn.queries(rows)
+                    k, v = block.self_attn.keys_values(x)
+                else:
+                    q, k, v = qkv
+                x, asked = block.begin(rows, (q[:, -keep:], k, v),
+                                       _last(self_bias, keep))
             if memory is not None:
-                x = block.attend_memory(
-                    x, memory[i], bias=_last(bias, keep), **kwargs)
+                x = block.add_memory(
+                    x,
+                    block.memory_attn(
+                        asked, *memory[i], bias=_last(bias, keep), **kwargs))
             x = block.feed_forward(x)
         return self.norm(x)
 
 
 def _last(bias: Tensor | None, num_rows: int) -> Tensor | None:
-    return None if bias is None else bias[-num_rows:]
+    return None if bias is None else bias[..., -num_rows:, :]

@@ -38,6 +38,7 @@ class OnlineDecoder(nn.Module):
                 memory: Tensor | None = None,
                 *,
                 num_outputs: int | None = None,
+                num_padded: Tensor | None = None,
                 qkv: tuple[Tensor, Tensor, Tensor] | None = None,
                 work_keys_values: list | None = None) -> Tensor:
         """Decode.
@@ -46,6 +47,8 @@ class OnlineDecoder(nn.Module):
             x: Tokens of the work memory, and of anticipation, [B, S, C].
             memory: The compressed long memory, [1 or B, M, C].
             num_outputs: Compute the last of the tokens only.
+            num_padded: Of each stream, how many of the first tokens are none;
+                int64, [B].
             qkv: What the first block's ``project`` makes of ``x``, if known.
             work_keys_values: What the blocks' ``keys_values`` make of ``x``,
                 if known.
@@ -56,14 +59,15 @@ class OnlineDecoder(nn.Module):
         length = x.shape[1]
         kwargs = dict(
             qkv=qkv,
-            self_bias=causal_bias(length, device=x.device),
+            self_bias=causal_bias(
+                length, device=x.device, num_padded=num_padded),
             num_outputs=num_outputs)
         if not self.with_memory:
             return self.transformer(x, **kwargs)
         keys_values = self.transformer.keys_values(memory)
         bias = None
         if self.with_work_memory:
-            bias = causal_bias(length, memory.shape[1], x.device)
+            bias = causal_bias(length, memory.shape[1], x.device, num_padded)
             if work_keys_values is None:
                 work_keys_values = self.transformer.keys_values(x)
             keys_values = [

@@ -64,15 +64,47 @@ class MemoryEncoder(nn.Module):
         Returns:
             [B, M, C], M being the queries of the last stage.
         """
-        x = None
         # A dropout of its own for each of the batch.
         batch = len(memory[0][0]) if self.training else 1
-        for i, (queries, stage) in enumerate(zip(self.queries, self.stages)):
-            if i:
-                memory, key_mask = stage.keys_values(x), None
-            x = stage(
-                queries.expand(batch, -1, -1),
-                memory,
-                key_mask=key_mask,
-                decay=1. if i else self.decay)
+        x = self.stages[0](
+            self.queries[0].expand(batch, -1, -1),
+            memory,
+            key_mask=key_mask,
+            decay=self.decay)
+        for queries, stage in zip(self.queries[1:], self.stages[1:]):
+            x = stage(queries.expand(batch, -1, -1), stage.keys_values(x))
+        return x
+
+    def begin(self) -> list[tuple[Tensor, Tensor]]:
+        """What the stages compute before they meet a memory.
+
+        Returns:
+            Of each stage, what its first block's ``begin`` makes of its
+            queries: [1, Q, C] and [1, Q, G, D].
+        """
+        return [
+            stage.blocks[0].begin(queries[None])
+            for queries, stage in zip(self.queries, self.stages)
+        ]
+
+    def finish(self, y: Tensor,
+               begun: list[tuple[Tensor, Tensor]]) -> Tensor:
+        """Compress, from what the first stage's queries attended to.
+
+        The first stage must have one block: the queries of a second one are
+        not the same for all memories.
+
+        Args:
+            y: The attention to the long memory, [B, Q, G, D].
+            begun: Of :meth:`begin`.
+
+        Returns:
+            [B, M, C], as :meth:`forward`.
+        """
+        stage, *rest = self.stages
+        block, = stage.blocks
+        y = block.memory_attn.proj(y.flatten(-2))
+        x = stage.norm(block.feed_forward(block.add_memory(begun[0][0], y)))
+        for (queries, q), stage in zip(begun[1:], rest):
+            x = stage(queries, stage.keys_values(x), begun=(queries, q))
         return x

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from .few_rows_linear import FewRowsLinear
+
 
 class FeatureProjection(nn.Module):
     """Features of all modalities, side by side, through a layer with ReLU.
@@ -21,7 +23,7 @@ class FeatureProjection(nn.Module):
         super().__init__()
         self.in_channels = dict(in_channels)
         self.drop = nn.Dropout(drop_rate)
-        self.projection = nn.Linear(
+        self.projection = FewRowsLinear(
             sum(self.in_channels.values()), embed_dims)
 
     def forward(self, features: Mapping[str, Tensor]) -> Tensor:

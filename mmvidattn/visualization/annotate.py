@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Frames under a caption, as a video or as one picture."""
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
@@ -63,20 +63,43 @@ def write_sheet(path: str | Path, frames: np.ndarray,
         raise OSError(f'cannot write {path}')
 
 
-def _write_video(path: Path, frames: Iterable[np.ndarray], fps: float,
-                 lines: Sequence[str]) -> None:
-    writer = None
-    for frame in frames:
+class VideoWriter:
+    """Writes frames under captions to an mp4, as they come.
+
+    Args:
+        path: The video.
+        fps: Frames a second.
+    """
+
+    def __init__(self, path: str | Path, fps: float) -> None:
+        self.path = Path(path)
+        self.fps = fps
+        self._writer: cv2.VideoWriter | None = None
+        self._size: tuple[int, int] | None = None
+
+    def write(self, frame: np.ndarray, lines: Sequence[str]) -> None:
+        """Write an RGB frame [H, W, 3], uint8, under some lines.
+
+        The first frame decides on the size of all.
+        """
         frame = _to_width(frame, max(MIN_WIDTH, frame.shape[1]))
-        if writer is None:
-            caption = _caption(lines, frame.shape[1])
-            size = (frame.shape[1], len(caption) + len(frame))
-            writer = cv2.VideoWriter(
-                str(path), cv2.VideoWriter_fourcc(*'mp4v'), fps, size)
-            if not writer.isOpened():
-                raise OSError(f'cannot write {path}')
-        writer.write(np.concatenate([caption, frame])[..., ::-1])
-    writer.release()
+        image = np.concatenate([_caption(lines, frame.shape[1]), frame])
+        if self._writer is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._size = image.shape[1::-1]
+            self._writer = cv2.VideoWriter(
+                str(self.path), cv2.VideoWriter_fourcc(*'mp4v'), self.fps,
+                self._size)
+            if not self._writer.isOpened():
+                raise OSError(f'cannot write {self.path}')
+        elif image.shape[1::-1] != self._size:
+            image = cv2.resize(image, self._size)
+        self._writer.write(image[..., ::-1])
+
+    def close(self) -> None:
+        """Finish the file; without this it cannot be played."""
+        if self._writer is not None:
+            self._writer.release()
 
 
 def annotate_video(video: str | Path, out: str | Path,
@@ -98,6 +121,7 @@ def annotate_video(video: str | Path, out: str | Path,
         frames = reader.get_batch(at.round().astype(int)).asnumpy()
         write_sheet(out, frames, lines)
         return
-    out.parent.mkdir(parents=True, exist_ok=True)
-    frames = (reader[i].asnumpy() for i in range(len(reader)))
-    _write_video(out, frames, reader.get_avg_fps(), lines)
+    writer = VideoWriter(out, reader.get_avg_fps())
+    for i in range(len(reader)):
+        writer.write(reader[i].asnumpy(), lines)
+    writer.close()

@@ -3,56 +3,12 @@ import pytest
 import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
+from online.detectors import VARIANTS, detector_of
 from torch_testra import TorchTeSTra
 
 from mmvidattn.convert import convert
 
-# The options of both, by what they are called here and there.
-NAMES = dict(
-    long='long_memory_length', work='work_memory_length',
-    tokens='num_anticipation_tokens', long_pos='long_memory_pos_embed',
-    work_pos='work_memory_pos_embed')
-VARIANTS = {
-    'box': {},
-    'laplace': dict(decay=0.7),
-    'no-fuse': dict(fusion='none'),
-    'lstr': dict(fusion='none', long_pos=True),
-    'long-memory': dict(fusion='long', decay=0.7),
-    'long-memory-positions': dict(fusion='long', long_pos=True),
-    'short-only': dict(long=0, tokens=2),
-    'anticipation': dict(tokens=3, decay=0.9, num_heads=4),
-    'no-positions': dict(work_pos=False, tokens=2),
-    'deep-gelu': dict(encoder=((3, 2), (5, 1), (4, 1)), num_layers=3,
-                      act='gelu'),
-    'shallow': dict(encoder=((3, 1), ), num_layers=1, tokens=1),
-    'verbs-and-nouns': dict(verbs=4, nouns=5, tokens=2),
-}
-
-
-def detector_of(options, **backbone):
-    """Our model of the options of the reference."""
-    options = dict(options)
-    head = dict(num_classes=options.pop('classes', 7),
-                num_verbs=options.pop('verbs', None),
-                num_nouns=options.pop('nouns', None))
-    rgb, flow = options.pop('in_channels', (10, 6))
-    encoder = options.pop('encoder', ((4, 1), (6, 2)))
-    kwargs = dict(embed_dims=16, num_heads=2, ffn_dims=24,
-                  long_memory_length=12, work_memory_length=5, drop_rate=0.)
-    kwargs.update({NAMES.get(k, k): v for k, v in options.items()})
-    kwargs.update(backbone)
-    init_default_scope('mmaction')
-    return MODELS.build(dict(
-        type='OnlineActionDetector',
-        backbone={
-            'type': 'TeSTra',
-            'in_channels': dict(rgb=rgb, flow=flow),
-            'encoder': [dict(num_queries=n, num_layers=depth)
-                        for n, depth in encoder],
-            **kwargs
-        },
-        cls_head=dict(type='OnlineActionHead', score='logit',
-                      in_channels=kwargs['embed_dims'], **head)))
+GOLDENS = 'box', 'decay', 'decay_anti', 'ek100', 'lstr'
 
 
 @pytest.fixture(params=VARIANTS.values(), ids=VARIANTS)
@@ -95,3 +51,34 @@ def windows():
         return dict(inputs, padding_mask=mask)
 
     return make
+
+
+@pytest.fixture(scope='module', params=GOLDENS)
+def case(request, golden):
+    """What was recorded, and our model of the same weights."""
+    G = golden(f'testra/golden_{request.param}.pt')
+    c = G['config']
+    fusion = 'compressed' if c['include_work'] else 'none'
+    init_default_scope('mmaction')
+    model = MODELS.build(dict(
+        type='OnlineActionDetector',
+        backbone=dict(
+            type='TeSTra',
+            in_channels=dict(rgb=c['visual_dim'], flow=c['motion_dim']),
+            embed_dims=c['d_model'], num_heads=c['num_heads'],
+            ffn_dims=c['dim_feedforward'],
+            long_memory_length=c['long_n'], work_memory_length=c['work_n'],
+            num_anticipation_tokens=c['anti_n'],
+            encoder=[dict(num_queries=stage[0], num_layers=stage[1])
+                     for stage in c['enc_module']],
+            num_layers=c['dec_module'][1],
+            decay=c['decay'], fusion=fusion,
+            long_memory_pos_embed=c['long_use_pe'],
+            work_memory_pos_embed=c['work_use_pe'], act=c['activation']),
+        cls_head=dict(
+            type='OnlineActionHead', num_classes=c['num_classes'],
+            in_channels=c['d_model'], cosine=c['fc_norm'], score='logit',
+            **(dict(num_verbs=98, num_nouns=301) if c['verb_noun'] else {}))))
+    source = 'lstr' if request.param == 'lstr' else 'testra'
+    model.load_state_dict(convert(source, G['state_dict']), strict=True)
+    return G, model.eval()

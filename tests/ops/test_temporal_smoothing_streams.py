@@ -8,10 +8,13 @@ import torch
 from mmvidattn.ops.temporal_smoothing import (
     exponential_smoothing,
     naive_exponential_smoothing,
+    read_rows,
+    sample_ring,
+    sample_scores,
     smoothing_state,
     temporal_smoothing_attention,
     window_smoothing,
-    window_state,
+    write_row,
 )
 
 N, G, D, E = 3, 2, 6, 5
@@ -19,7 +22,7 @@ N, G, D, E = 3, 2, 6, 5
 
 def _stream(lead=(2, ), steps=23, dtype=torch.float64, drift=0.):
     gen = torch.Generator().manual_seed(0)
-    q = torch.randn(*lead, N, G, D, generator=gen, dtype=torch.float64)
+    q = torch.randn(N, G, D, generator=gen, dtype=torch.float64)
     k = torch.randn(*lead, steps, G, D, generator=gen, dtype=torch.float64)
     v = torch.randn(*lead, steps, G, E, generator=gen, dtype=torch.float64)
     # Along the queries, so that the scores of all of them move.
@@ -28,12 +31,40 @@ def _stream(lead=(2, ), steps=23, dtype=torch.float64, drift=0.):
     return q.to(dtype), k.to(dtype), v.to(dtype)
 
 
-def _run(op, q, k, v, state, **kwargs):
-    out = []
+def _samples(q, k, v):
+    """Scores and values of each step."""
     for t in range(k.shape[-3]):
-        y, state = op(q, k[..., t, :, :], v[..., t, :, :], state, **kwargs)
+        yield sample_scores(q, k[..., t, :, :]), v[..., t, :, :]
+
+
+def _smooth(q, k, v, state=None, **kwargs):
+    out = []
+    for scores, value in _samples(q, k, v):
+        if state is None:
+            state = smoothing_state(scores, E)
+        y, state = exponential_smoothing(scores, value, state, **kwargs)
         out.append(y)
     return torch.stack(out), state
+
+
+def _window(q, k, v, length, **kwargs):
+    """Every step of streams that all begin now."""
+    out, ring = [], None
+    for t, (scores, value) in enumerate(_samples(q, k, v)):
+        if ring is None:
+            ring = sample_ring(scores, value, length)
+        step = torch.full(k.shape[:-3], t)
+        for rows, row in zip(ring, (scores, value)):
+            write_row(rows, step, row)
+        steps = step[..., None] - torch.arange(length - 1, -1, -1)
+        out.append(window_smoothing(ring, steps, mask=steps >= 0, **kwargs))
+    return torch.stack(out)
+
+
+def _naive(q, k, v, **kwargs):
+    q, k, v = (x.double() for x in (q, k, v))
+    return naive_exponential_smoothing(
+        q.expand(*k.shape[:-3], *q.shape), k, v, **kwargs)
 
 
 def _difference(a, b):
@@ -46,54 +77,80 @@ def _difference(a, b):
     (torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 1e-2)])
 def test_smoothing_matches_naive(decay, lead, dtype, tolerance):
     q, k, v = _stream(lead, dtype=dtype)
-    got, state = _run(exponential_smoothing, q, k, v, smoothing_state(q, E),
-                      decay=decay)
-    want = naive_exponential_smoothing(
-        q.double(), k.double(), v.double(), decay=decay)
-    assert got.dtype == dtype and state.total.dtype in (
-        torch.float32, torch.float64)
+    got, state = _smooth(q, k, v, decay=decay)
+    want = _naive(q, k, v, decay=decay)
+    assert got.dtype == dtype and all(
+        x.dtype in (torch.float32, torch.float64) for x in state)
     assert got.shape == want.shape
     assert _difference(got, want) < tolerance
 
 
 @pytest.mark.parametrize('length', [1, 7, 40])
 @pytest.mark.parametrize('decay', [1., 0.9])
+@pytest.mark.parametrize('lead', [(), (2, ), (2, 3)])
 @pytest.mark.parametrize('dtype, tolerance', [
-    (torch.float64, 1e-12), (torch.float32, 1e-5)])
-def test_window_matches_naive(decay, length, dtype, tolerance):
-    q, k, v = _stream(dtype=dtype)
-    got, _ = _run(window_smoothing, q, k, v, window_state(q, E, length),
-                  decay=decay)
-    want = naive_exponential_smoothing(
-        q.double(), k.double(), v.double(), decay=decay, length=length)
+    (torch.float64, 1e-7), (torch.float32, 1e-5), (torch.bfloat16, 1e-2)])
+def test_window_matches_naive(decay, length, lead, dtype, tolerance):
+    q, k, v = _stream(lead, dtype=dtype)
+    got = _window(q, k, v, length, decay=decay)
+    want = _naive(q, k, v, decay=decay, length=length)
+    assert got.shape == want.shape
     assert _difference(got, want) < tolerance
 
 
 @pytest.mark.parametrize('decay', [1., 0.9])
 def test_window_is_the_windowed_attention_at_any_age(decay):
     q, k, v = _stream()
-    got, _ = _run(window_smoothing, q, k, v, window_state(q, E, 7),
-                  decay=decay)
+    got = _window(q, k, v, 7, decay=decay)
     for t in range(k.shape[-3]):
         window = slice(max(0, t - 6), t + 1)
         want = temporal_smoothing_attention(
-            q, k[:, window], v[:, window], decay=decay)
+            q.expand(2, N, G, D), k[:, window], v[:, window], decay=decay)
         assert _difference(got[t], want) < 1e-6
+
+
+def test_positions_are_plain_cross_attention():
+    """As LSTR has: keys and values are affine in token and position."""
+    q, k, v = _stream()
+    gen = torch.Generator().manual_seed(1)
+    places = torch.randn(7, G, D, generator=gen, dtype=torch.float64)
+    added = torch.randn(7, G, E, generator=gen, dtype=torch.float64)
+    got = _window(q, k, v, 7, position_scores=sample_scores(q, places),
+                  position_values=added)
+    for t in range(6, k.shape[-3]):
+        window = slice(t - 6, t + 1)
+        want = temporal_smoothing_attention(
+            q.expand(2, N, G, D), k[:, window] + places, v[:, window] + added)
+        assert _difference(got[t], want) < 1e-12
 
 
 def test_streams_of_different_ages_share_a_step():
     q, k, v = _stream()
-    state = window_state(q, E, 7)
-    # The second begins five steps late.
-    for t in range(23):
-        y, new = window_smoothing(q, k[:, t], v[:, t], state, decay=0.9)
-        late = torch.tensor([True, t >= 5])
-        state = type(state)(*(
-            torch.where(late.view(2, *[1] * (a.dim() - 1)), a, b)
-            for a, b in zip(new, state)))
-    want, _ = _run(window_smoothing, q[1:], k[1:, 5:], v[1:, 5:],
-                   window_state(q[1:], E, 7), decay=0.9)
-    assert _difference(y[1:], want[-1]) < 1e-12
+    rings = None
+    # The second begins five steps late, in a ring full of the first.
+    for t, (scores, value) in enumerate(_samples(q, k, v)):
+        if rings is None:
+            rings = sample_ring(scores, value, 7)
+        step = torch.tensor([t, max(0, t - 5)])
+        for rows, row in zip(rings, (scores, value)):
+            write_row(rows, step, row)
+    steps = step[:, None] - torch.arange(6, -1, -1)
+    y = window_smoothing(rings, steps, decay=0.9)
+    want = _window(q, k[1:, 5:], v[1:, 5:], 7, decay=0.9)
+    assert _difference(y[1], want[-1, 0]) < 1e-12
+
+
+def test_masked_streams_stay_as_they_are():
+    q, k, v = _stream()
+    _, before = _smooth(q, k[:, :9], v[:, :9], decay=0.9)
+    scores, value = next(_samples(q, k[:, 9:], v[:, 9:]))
+    plain, want = exponential_smoothing(scores, value, before, decay=0.9)
+    y, after = exponential_smoothing(scores, value, before, decay=0.9,
+                                     mask=torch.tensor([True, False]))
+    assert torch.equal(y[0], plain[0])
+    for a, b, c in zip(after, want, before):
+        assert torch.equal(a[0], b[0]) and torch.equal(a[1], c[1])
+        assert not torch.equal(b[1], c[1])
 
 
 @pytest.mark.parametrize('drift', [120., -120., 1e4])
@@ -101,51 +158,73 @@ def test_streams_of_different_ages_share_a_step():
 def test_scores_may_drift(drift, decay):
     """The released recursion overflows at 88, and freezes at -104."""
     q, k, v = _stream(steps=60, drift=drift)
-    want = naive_exponential_smoothing(q, k, v, decay=decay)
+    want = _naive(q, k, v, decay=decay)
     args = q.float(), k.float(), v.float()
-    got, state = _run(exponential_smoothing, *args, smoothing_state(q, E),
-                      decay=decay)
+    got, state = _smooth(*args, decay=decay)
     assert all(x.isfinite().all() for x in state)
     assert _difference(got, want) < 1e-3
-    got, state = _run(window_smoothing, *args, window_state(q, E, 60),
-                      decay=decay)
-    assert _difference(got, want) < 1e-3
+    assert _difference(_window(*args, 60, decay=decay), want) < 1e-3
 
 
-@pytest.mark.parametrize('op, begin', [
-    (exponential_smoothing, lambda q: smoothing_state(q, E)),
-    (window_smoothing, lambda q: window_state(q, E, 7))],
-    ids=['smoothing', 'window'])
-def test_state_is_explicit_and_left_alone(op, begin):
+def test_a_spike_fades_when_it_should():
+    """Ageing in float32 would be off by a hundred samples of thousands."""
+    decay, spike = 0.97, 300.
+    scores = torch.zeros(1, 1)
+    state = smoothing_state(scores, 1)
+    _, state = exponential_smoothing(
+        scores + spike, torch.ones(1, 1), state, decay=decay)
+    # The rest weighs 1 / (1 - decay) in the end.
+    half = (spike + math.log(1 - decay)) / -math.log(decay)
+    for t in range(1, int(half) + 200):
+        y, state = exponential_smoothing(
+            scores, torch.zeros(1, 1), state, decay=decay)
+        want = 1 / (1 + math.exp((half - t) * math.log(decay)))
+        assert abs(float(y) - want) < 1e-4, t
+
+
+def test_state_is_explicit_and_left_alone():
     q, k, v = _stream()
-    whole, _ = _run(op, q, k, v, begin(q), decay=0.9)
-    _, middle = _run(op, q, k[:, :9], v[:, :9], begin(q), decay=0.9)
+    whole, _ = _smooth(q, k, v, decay=0.9)
+    _, middle = _smooth(q, k[:, :9], v[:, :9], decay=0.9)
     kept = [x.clone() for x in middle]
     for _ in range(2):
-        rest, _ = _run(op, q, k[:, 9:], v[:, 9:], middle, decay=0.9)
+        rest, _ = _smooth(q, k[:, 9:], v[:, 9:], middle, decay=0.9)
         assert torch.equal(rest, whole[9:])
     assert all(map(torch.equal, middle, kept))
 
 
 def test_smoothing_has_no_state_that_grows():
     q, k, v = _stream(steps=5)
-    shapes = [x.shape for x in smoothing_state(q, E)]
-    _, state = _run(exponential_smoothing, q, k, v, smoothing_state(q, E))
+    shapes = [x.shape for x in smoothing_state(sample_scores(q, k[:, 0]), E)]
+    _, state = _smooth(q, k, v)
     assert [x.shape for x in state] == shapes
 
 
-@pytest.mark.parametrize('op, begin', [
-    (exponential_smoothing, lambda q: smoothing_state(q, E)),
-    (window_smoothing, lambda q: window_state(q, E, 7))],
-    ids=['smoothing', 'window'])
-def test_rejects_shapes_and_decay(op, begin):
+@pytest.mark.parametrize('lead', [(), (3, ), (2, 3)])
+def test_rings_keep_the_latest_rows(lead):
+    ring, rows = torch.zeros(*lead, 4, 2), torch.randn(11, *lead, 2)
+    for t, row in enumerate(rows):
+        write_row(ring, torch.full(lead, t), row)
+    steps = torch.tensor([10, 7, 9]).expand(*lead, 3)
+    got = read_rows(ring, steps)
+    assert torch.equal(got, rows[[10, 7, 9]].movedim(0, -2))
+
+
+def test_rejects_shapes_and_decay():
     q, k, v = _stream()
-    with pytest.raises(ValueError, match=f'{op.__name__} takes q'):
-        op(q, k, v, begin(q))
+    scores, value = next(_samples(q, k, v))
+    state = smoothing_state(scores, E)
+    with pytest.raises(ValueError, match='exponential_smoothing takes scores'):
+        exponential_smoothing(scores, v, state)
     with pytest.raises(ValueError, match=r'decay must be in \(0, 1\]'):
-        op(q, k[:, 0], v[:, 0], begin(q), decay=0.)
-
-
-def test_rejects_an_empty_window():
+        exponential_smoothing(scores, value, state, decay=0.)
+    ring = sample_ring(scores, value, 4)
+    steps = torch.arange(5).expand(2, 5)
+    with pytest.raises(ValueError, match='steps must be at most 4, .* got 5'):
+        window_smoothing(ring, steps)
+    with pytest.raises(ValueError, match=r'decay must be in \(0, 1\]'):
+        window_smoothing(ring, steps[:, :4], decay=1.1)
+    with pytest.raises(ValueError, match='sample_scores takes q'):
+        sample_scores(q, k[..., :3])
     with pytest.raises(ValueError, match='length must be at least 1, got 0'):
-        window_state(_stream()[0], E, 0)
+        sample_ring(scores, value, 0)

@@ -7,42 +7,16 @@ import decord
 import numpy as np
 import pytest
 import torch
+from live_fixtures import write_tsn
 
 import mmvidattn
 
 TOOL = Path(__file__).parents[2] / 'tools/data/online/extract_features.py'
-TSN = '''
-default_scope = 'mmaction'
-model = dict(
-    type='Recognizer2D',
-    backbone=dict(type='ResNet', depth=18, in_channels={channels}),
-    cls_head=dict(type='TSNHead', num_classes=4, in_channels=512),
-    data_preprocessor=dict(
-        type='ActionDataPreprocessor', mean=[{mean}], std=[{std}],
-        format_shape='NCHW'))
-test_pipeline = [
-    dict(type='DecordInit'),
-    dict(type='SampleFrames', clip_len={clip_len}, frame_interval=1,
-         num_clips=25, test_mode=True),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 64)),
-    dict(type='CenterCrop', crop_size=64),
-    dict(type='FormatShape', input_format='NCHW'),
-    dict(type='PackActionInputs')]
-'''
 
 
 @pytest.fixture(scope='module')
 def tool():
     return runpy.run_path(str(TOOL))
-
-
-def write_tsn(path, flow):
-    channels, clip_len = (10, 5) if flow else (3, 1)
-    path.write_text(TSN.format(
-        channels=channels, clip_len=clip_len,
-        mean='128, ' * channels, std='50, ' * channels))
-    return path
 
 
 def options(config, **kwargs):
@@ -58,23 +32,6 @@ def videos(motion_dir):
     return sorted((motion_dir / 'val').glob('*.mp4'))[:3]
 
 
-def test_steps_and_frames(tool):
-    frames = tool['frames_of_step']
-    # 24 frames a second at 4 Hz: the fourth of six.
-    assert [frames(t, 24, 4, 1, 1).item() for t in range(3)] == [3, 9, 15]
-    # Clips end with the step, and begin with the video.
-    assert frames(0, 24, 4, 4, 2).tolist() == [0, 1, 3, 5]
-    assert frames(2, 24, 4, 4, 2).tolist() == [11, 13, 15, 17]
-    assert frames(2, 30, 4, 2, 1).tolist() == [21, 22]
-    assert tool['num_steps'](72, 24, 4) == 12
-    assert tool['num_steps'](71, 24, 4) == 11
-
-
-def test_flow_images(tool):
-    flow = np.array([[[0, -20.], [20, 30]]])
-    assert tool['flow_image'](flow, 20).tolist() == [[[128, 0], [255, 255]]]
-
-
 def test_features_are_what_the_classifier_reads(tool, videos, tmp_path):
     config = write_tsn(tmp_path / 'tsn.py', False)
     extractor = tool['Extractor'](options(config))
@@ -82,7 +39,7 @@ def test_features_are_what_the_classifier_reads(tool, videos, tmp_path):
     reader = decord.VideoReader(str(videos[0]), num_threads=1)
     fps = reader.get_avg_fps()
     assert rows.shape == (int(len(reader) / fps * 4), 512)
-    model = extractor.model
+    model = extractor.recognizer.model
     for step in (0, len(rows) - 1):
         frame = reader[int((step + 0.5) / 4 * fps)].asnumpy()
         scale = 64 / min(frame.shape[:2])
@@ -101,7 +58,7 @@ def test_features_do_not_see_the_future(tool, videos, tmp_path):
     extractor = tool['Extractor'](options(
         'linear_ff_tiny_motion', rate=8.,
         cfg_options={'model.backbone.num_layers': 1}))
-    assert extractor.clip_len == 8
+    assert extractor.recognizer.clip_len == 8
     longest = max(videos, key=lambda v: len(decord.VideoReader(str(v))))
     reader = decord.VideoReader(str(longest))
     fps = reader.get_avg_fps()
@@ -124,38 +81,32 @@ def test_features_do_not_see_the_future(tool, videos, tmp_path):
     steps = int(len(frames) / fps * 8)
     for step in (1, steps // 2):
         seen = [
-            list(extractor._clips(Changed(first), steps, fps))[step]
+            extractor.clip(Changed(first), step, fps)
             for first in (int(np.ceil((step + 1) / 8 * fps)), len(frames))
         ]
         assert all((a == b).all() for a, b in zip(*seen))
     assert extractor(longest).shape == (steps, 96)
 
 
-@pytest.mark.parametrize('method', ['dis', 'tvl1'])
-def test_flow(tool, tmp_path, method):
-    if method == 'tvl1' and not hasattr(cv2, 'optflow'):
-        pytest.skip('this OpenCV is without contrib')
+def test_flow(tool, tmp_path):
     extractor = tool['Extractor'](options(
-        write_tsn(tmp_path / 'flow.py', True), flow=method))
+        write_tsn(tmp_path / 'flow.py', True), flow='dis'))
     noise = np.random.default_rng(0).integers(
         0, 255, (16, 16, 3)).astype(np.uint8)
     image = cv2.resize(noise, (64, 64), interpolation=cv2.INTER_CUBIC)
     frames = np.stack([np.roll(image, 2 * t, axis=1) for t in range(12)])
-    flow, = extractor._flow(list(frames[:2]))
-    # 2 pixels of 64 to the right are 1.5 of 48.
-    inside = flow[8:-8, 8:-8] / (255 / 40) - 20
-    assert np.median(inside[..., 0]) == pytest.approx(1.5, abs=0.25)
-    assert np.median(inside[..., 1]) == pytest.approx(0, abs=0.25)
 
     class Reader(list):
 
         def get_batch(self, indices):
             return decord.nd.array(frames[indices])
 
-    clips = list(extractor._clips(Reader(frames), 2, 24))
+    clips = [extractor.clip(Reader(frames), step, 24) for step in range(2)]
     assert [len(clip) for clip in clips] == [5, 5]
-    rows = extractor._run([extractor._prepare(clip) for clip in clips])
-    assert rows.shape == (2, 512)
+    # 2 pixels of 64 to the right are 1.5 of 48.
+    inside = clips[1][0][8:-8, 8:-8] / (255 / 40) - 20
+    assert np.median(inside[..., 0]) == pytest.approx(1.5, abs=0.25)
+    assert extractor.recognizer.features(clips).shape == (2, 512)
 
 
 @pytest.fixture(scope='module')

@@ -4,7 +4,7 @@ import decord
 import numpy as np
 import pytest
 
-from mmvidattn.visualization import annotate_video, write_sheet
+from mmvidattn.visualization import VideoWriter, annotate_video, write_sheet
 
 LINES = ['0.9 walk the dog', '0.1 run']
 
@@ -54,9 +54,11 @@ def test_long_lines_fit(tmp_path):
 
 @pytest.mark.parametrize('height, width', [(50, 64), (41, 33), (30, 801)])
 def test_video_keeps_its_frames(tmp_path, video, height, width):
-    from mmvidattn.visualization.annotate import _write_video
     frames = frames_of(11, height, width)
-    _write_video(tmp_path / 'out.mp4', iter(frames), 12, LINES)
+    writer = VideoWriter(tmp_path / 'out.mp4', 12)
+    for frame in frames:
+        writer.write(frame, LINES)
+    writer.close()
     reader = decord.VideoReader(str(tmp_path / 'out.mp4'), num_threads=1)
     found = reader.get_batch(range(len(reader))).asnumpy()
     assert len(found) == 11 and reader.get_avg_fps() == 12
@@ -64,6 +66,26 @@ def test_video_keeps_its_frames(tmp_path, video, height, width):
     middle = found[:, -10, found.shape[2] // 2, 0].astype(int)
     assert np.abs(middle - frames[:, 0, 0, 0]).max() < 12
     assert found[0, :50].max() > 150
+
+
+def test_video_keeps_its_size(tmp_path):
+    path = tmp_path / 'new/video.mp4'
+    writer = VideoWriter(path, 12)
+    for t in range(10):
+        # A source may change its size.
+        side = 64 if t < 5 else 96
+        writer.write(np.full((side, side, 3), (20 * t, 0, 0), np.uint8),
+                     [f'{t} s', 'x'])
+    writer.close()
+    capture = cv2.VideoCapture(str(path))
+    frames = []
+    while (read := capture.read())[0]:
+        frames.append(read[1])
+    assert len(frames) == 10 and frames[0].shape == (480 + 56, 480, 3)
+    red = [int(frame[300, 200, 2]) for frame in frames]
+    assert red == pytest.approx([20 * t for t in range(10)], abs=8)
+    VideoWriter(tmp_path / 'none.mp4', 12).close()
+    assert not (tmp_path / 'none.mp4').exists()
 
 
 @pytest.mark.parametrize('name', ['x.mp4', 'x.png'])

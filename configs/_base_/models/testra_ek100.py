@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # TeSTra on the features of EPIC-Kitchens-100, to anticipate: 64 s of long and
-# 5 s of work memory, and tokens one and two steps ahead.
+# 5 s of work memory, and tokens one and five steps ahead.
 _base_ = 'testra.py'
 
 model = dict(

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ..precision import at_least_float32, without_autocast
+from .sample_ring import check_sample
 
 
 class SmoothingState(NamedTuple):
@@ -14,6 +15,8 @@ class SmoothingState(NamedTuple):
 
     Attributes:
         maximum: The largest decayed score so far, [*, N, G]; -inf of nothing.
+            float64: it ages at each step, and the errors of that would add
+            up over millions.
         weight: Sum of the decayed weights relative to it, [*, N, G].
         total: The sum of the values with these weights, [*, N, G, E].
     """
@@ -22,45 +25,45 @@ class SmoothingState(NamedTuple):
     total: Tensor
 
 
-def smoothing_state(q: Tensor, value_dims: int) -> SmoothingState:
-    """The state of a stream that nothing has come from.
+def smoothing_state(scores: Tensor, value_dims: int) -> SmoothingState:
+    """The state of streams that nothing has come from.
 
     Args:
-        q: The queries, [*, N, G, D].
+        scores: Of a sample, [*, N, G], for shape, dtype and device.
         value_dims: Channels E of a head's values.
     """
-    q, = at_least_float32(q)
-    zeros = q.new_zeros(*q.shape[:-1], value_dims)
+    zeros, = at_least_float32(torch.zeros_like(scores))
     return SmoothingState(
-        torch.full_like(zeros[..., 0], -torch.inf), zeros[..., 0], zeros)
+        torch.full_like(zeros, -torch.inf, dtype=torch.float64), zeros,
+        zeros.new_zeros(*zeros.shape, value_dims))
 
 
 def exponential_smoothing(
-        q: Tensor,
-        k: Tensor,
+        scores: Tensor,
         v: Tensor,
         state: SmoothingState,
         *,
         decay: float = 1.,
-        scale: float | None = None) -> tuple[Tensor, SmoothingState]:
+        mask: Tensor | None = None) -> tuple[Tensor, SmoothingState]:
     """Take one sample of each stream, and attend to all so far.
 
     `Real-time Online Video Detection with Temporal Smoothing Transformers
     <https://arxiv.org/abs/2209.09236>`_, Eq. 6. The queries are those of all
-    steps.
+    steps, so that a sample is known by its scores and its values.
 
     Differs from the paper and the released code: the weights are relative to
     the largest so far, which a step may raise. They cannot overflow, and do
     not vanish when the scores drift.
 
     Args:
-        q: Queries, [*, N, G, D].
-        k: Key of the new sample, [*, G, D].
+        scores: Of the new sample, [*, N, G]:
+            :func:`mmvidattn.ops.temporal_smoothing.sample_scores`.
         v: Its value, [*, G, E].
         state: What the samples before it left: :func:`smoothing_state`, or
             the result of the step before.
         decay: Weight of a sample relative to the next newer one, in (0, 1].
-        scale: Of the scores; ``D ** -0.5`` by default.
+        mask: Bool, [*], False where a stream has no new sample; its state
+            stays as it is. Each stream has had one.
 
     Returns:
         The attention [*, N, G, E] in the dtype of ``v``, and the new state.
@@ -68,37 +71,23 @@ def exponential_smoothing(
     Raises:
         ValueError: If the shapes do not fit, or ``decay`` is not in (0, 1].
     """
-    check_sample('exponential_smoothing', q, k, v, decay)
-    dtype, scale = v.dtype, q.shape[-1]**-0.5 if scale is None else scale
-    with without_autocast(q.device.type):
-        q, k, v = at_least_float32(q, k, v)
-        score = sample_scores(q, k, scale)
+    check_sample('exponential_smoothing', scores, v, decay)
+    dtype = v.dtype
+    with without_autocast(v.device.type):
+        scores, v = at_least_float32(scores, v)
         aged = state.maximum + math.log(decay)
-        maximum = torch.maximum(aged, score)
-        old, new = (aged - maximum).exp(), (score - maximum).exp()
+        maximum = torch.maximum(aged, scores.double())
+        old = (aged - maximum).exp().to(v.dtype)
+        new = (scores - maximum).exp().to(v.dtype)
         weight = old * state.weight + new
         total = old[..., None] * state.total + \
             new[..., None] * v.unsqueeze(-3)
-        y = total / weight[..., None]
-    return y.to(dtype), SmoothingState(maximum, weight, total)
-
-
-def sample_scores(q: Tensor, k: Tensor, scale: float) -> Tensor:
-    """Scores of one key [*, G, D] for queries [*, N, G, D]: [*, N, G]."""
-    return (q * (scale * k).unsqueeze(-3)).sum(dim=-1)
-
-
-def check_sample(name: str, q: Tensor, k: Tensor, v: Tensor,
-                 decay: float) -> None:
-    """Queries, one key and one value fit each other, and the decay is one.
-
-    Raises:
-        ValueError: If they do not, or it is not in (0, 1].
-    """
-    if (q.dim() < 3 or q.shape[:-3] + q.shape[-2:] != k.shape
-            or k.shape[:-1] != v.shape[:-1]):
-        raise ValueError(
-            f'{name} takes q [*, N, G, D], k [*, G, D] and v [*, G, E], got '
-            f'{tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}')
-    if not 0 < decay <= 1:
-        raise ValueError(f'decay must be in (0, 1], got {decay}')
+        after = SmoothingState(maximum, weight, total)
+        if mask is not None:
+            mask = mask[..., None, None]
+            after = SmoothingState(*(
+                torch.where(mask if b.dim() == maximum.dim() else
+                            mask[..., None], a, b)
+                for a, b in zip(after, state)))
+        y = after.total / after.weight[..., None]
+    return y.to(dtype), after

@@ -15,198 +15,86 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 # First of all, so that what is imported next is healed.
-import mmvidattn  # noqa: E402, I001  isort: skip
+import mmvidattn  # noqa: E402, F401, I001  isort: skip
 
 import cv2  # noqa: E402
 import decord  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from mmengine.dataset import Compose, pseudo_collate  # noqa: E402
 from mmengine.registry import init_default_scope  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.progress import Progress  # noqa: E402
-from torch import nn  # noqa: E402
 
 from mmvidattn.apis import load_config  # noqa: E402
+from mmvidattn.apis.online.feature_extractor import (  # noqa: E402
+    FeatureExtractor,
+)
+from mmvidattn.apis.online.optical_flow import FLOWS  # noqa: E402
+from mmvidattn.apis.online.steps import num_steps  # noqa: E402
 from mmvidattn.apis.runner import one_line_errors  # noqa: E402
+from mmvidattn.datasets.guard import brief  # noqa: E402
 
 SUFFIXES = ('.avi', '.flv', '.m4v', '.mkv', '.mov', '.mp4', '.mpeg', '.mpg',
             '.ts', '.webm', '.wmv')
-FLOWS = ('dis', 'tvl1')
-# What chooses the frames of a clip; here the steps do.
-CHOOSING = ('Init', 'SampleFrames', 'UniformSample', 'UniformSampleFrames',
-            'DenseSampleFrames', 'UntrimmedSampleFrames', 'Decode')
-
-
-def num_steps(num_frames: int, fps: float, rate: float) -> int:
-    """Whole steps of a video; what is left of it is not one."""
-    return int(num_frames / fps * rate + 1e-6)
-
-
-def frames_of_step(step: int, fps: float, rate: float, clip_len: int,
-                   interval: int) -> np.ndarray:
-    """The frames of a step, oldest first.
-
-    One frame is the one in the middle of the step (the 4th of 6, at 24 frames
-    a second and 4 Hz). Several end with the last one of the step.
-    """
-    if clip_len == 1:
-        return np.array([int((step + 0.5) / rate * fps)])
-    last = max(0, int(np.ceil((step + 1) / rate * fps - 1e-6)) - 1)
-    return np.maximum(0, last - interval * np.arange(clip_len)[::-1])
-
-
-def flow_image(flow: np.ndarray, bound: float) -> np.ndarray:
-    """Flow of pixels ``(H, W, 2)`` as bytes; 128 stands still."""
-    scaled = np.rint((flow.clip(-bound, bound) + bound) * (255 / (2 * bound)))
-    return scaled.astype(np.uint8)
-
-
-@cache
-def flow_method(name: str) -> Any:
-    """OpenCV's estimator of flow.
-
-    Raises:
-        ValueError: If this OpenCV has none of it.
-    """
-    if name == 'dis':
-        return cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
-    try:
-        return cv2.optflow.DualTVL1OpticalFlow_create()
-    except AttributeError:
-        raise ValueError('--flow tvl1 is in opencv-contrib: pip install '
-                         'opencv-contrib-python') from None
 
 
 class Extractor:
-    """A recognizer, and what its classifier reads of each step.
+    """A recognizer, and what its classifier reads of each step of a video.
 
     Args:
         options: The options of the command line.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self.options = options
-        torch.set_num_threads(options['threads'])
-        cv2.setNumThreads(options['threads'])
+        options = dict(options)
+        threads = options.pop('threads')
+        torch.set_num_threads(threads)
+        cv2.setNumThreads(threads)
         torch.manual_seed(0)
-        self.model = mmvidattn.get_model(
-            options['config'],
-            options['checkpoint'],
-            options['device'],
-            cfg_options=options['cfg_options'])
-        steps = self.model.cfg.test_pipeline
-        self.clip_len = options['clip_len'] or find_clip_len(steps)
-        self.pipeline = Compose([
-            step for step in steps
-            if not any(word in step['type'] for word in CHOOSING)
-        ])
-        layer = dict(self.model.named_modules()).get(options['layer'])
-        if layer is None:
-            raise ValueError(
-                f'--layer must be a module of the recognizer, got '
-                f'{options["layer"]!r}; linear ones are '
-                + ', '.join(n for n, m in self.model.named_modules()
-                            if isinstance(m, nn.Linear)))
-        self._read: list[torch.Tensor] = []
-        layer.register_forward_pre_hook(
-            lambda module, args: self._read.append(args[0].detach()))
+        self.rate = options.pop('rate')
+        self.batch_size = options.pop('batch_size')
+        self.recognizer = FeatureExtractor(**options)
 
     def __call__(self, video: Path) -> np.ndarray:
         """The features of a video, ``(steps, width)`` float32.
 
         Raises:
-            ValueError: If the video has no whole step.
+            ValueError: If the video has no whole step, or its features have
+                nan or infinity.
         """
         reader = decord.VideoReader(str(video), num_threads=1)
         fps = reader.get_avg_fps()
-        steps = num_steps(len(reader), fps, self.options['rate'])
+        steps = num_steps(len(reader), fps, self.rate)
         if not steps:
             raise ValueError(
                 f'{len(reader)} frames at {fps:g} a second are less than one '
-                f'step of 1/{self.options["rate"]:g} s')
+                f'step of 1/{self.rate:g} s')
         rows, batch = [], []
-        for clip in self._clips(reader, steps, fps):
-            batch.append(self._prepare(clip))
-            if len(batch) == self.options['batch_size']:
-                rows.append(self._run(batch))
-                batch = []
-        if batch:
-            rows.append(self._run(batch))
-        return np.concatenate(rows)
-
-    def _clips(self, reader: decord.VideoReader, steps: int,
-               fps: float) -> Iterator[list[np.ndarray]]:
-        """The images of each step."""
-        flow, rate = self.options['flow'], self.options['rate']
-        # So many images of flow are of one frame more.
-        length = self.clip_len + 1 if flow else self.clip_len
         for step in range(steps):
-            wanted = frames_of_step(step, fps, rate, length,
-                                    self.options['frame_interval'])
-            frames = reader.get_batch(wanted.clip(max=len(reader) - 1))
-            images = list(frames.asnumpy())
-            yield self._flow(images) if flow else images
-
-    def _flow(self, images: list[np.ndarray]) -> list[np.ndarray]:
-        scale = self.options['flow_side'] / min(images[0].shape[:2])
-        grey = [
-            cv2.resize(
-                cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None, fx=scale,
-                fy=scale, interpolation=cv2.INTER_AREA) for image in images
-        ]
-        method = flow_method(self.options['flow'])
-        return [
-            flow_image(method.calc(a, b, None), self.options['bound'])
-            for a, b in zip(grey, grey[1:])
-        ]
-
-    def _prepare(self, images: list[np.ndarray]) -> dict:
-        shape = images[0].shape[:2]
-        return self.pipeline(
-            dict(
-                imgs=images,
-                modality='Flow' if self.options['flow'] else 'RGB',
-                original_shape=shape,
-                img_shape=shape,
-                clip_len=self.clip_len,
-                num_clips=1,
-                frame_interval=self.options['frame_interval'],
-                start_index=0,
-                label=-1))
-
-    @torch.no_grad()
-    def _run(self, batch: list[dict]) -> np.ndarray:
-        data = self.model.data_preprocessor(pseudo_collate(batch), False)
-        self._read.clear()
-        self.model(**data, mode='tensor', stage='head')
-        if not self._read:
-            raise RuntimeError(f'--layer {self.options["layer"]} did not run')
-        rows = self._read[0]
-        # Crops are averaged, and so is whatever else a step has several of.
-        rows = rows.reshape(len(batch), -1, rows.shape[-1]).mean(dim=1)
-        rows = rows.float().cpu().numpy()
+            batch.append(self.clip(reader, step, fps))
+            if len(batch) == self.batch_size or step == steps - 1:
+                rows.append(self.recognizer.features(batch).cpu().numpy())
+                batch = []
+        rows = np.concatenate(rows)
         if not np.isfinite(rows).all():
             raise ValueError('the features have nan or infinity')
         return rows
 
-
-def find_clip_len(pipeline: list[dict]) -> int:
-    """Frames of a clip, by the config's test pipeline."""
-    for step in pipeline:
-        if 'clip_len' in step:
-            return step['clip_len']
-    raise ValueError('the config samples no frames; give --clip-len')
+    def clip(self, reader: decord.VideoReader, step: int,
+             fps: float) -> Sequence[np.ndarray]:
+        """The images of a step."""
+        wanted = self.recognizer.frames_of_step(step, fps, self.rate)
+        frames = reader.get_batch(wanted.clip(max=len(reader) - 1))
+        return self.recognizer.images(list(frames.asnumpy()))
 
 
 _extractor: Extractor | None = None
@@ -228,12 +116,6 @@ def extract(video: Path, out: Path) -> tuple[int, int]:
         np.save(file, rows)
     os.replace(part, out)
     return rows.shape
-
-
-def brief(error: BaseException) -> str:
-    """Type and start of an error; decord appends a stack trace to its own."""
-    words = ' '.join(str(error).split('Stack trace')[0].split())
-    return f'{type(error).__name__}: {words[:200]}'
 
 
 def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
@@ -351,7 +233,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--rate', type=float, default=4.,
                         help='steps a second (default: 4)')
     parser.add_argument('--flow', choices=FLOWS,
-                        help='read optical flow, by DIS or TV-L1, instead of '
+                        help='read optical flow, estimated so, instead of '
                         'frames; for recognizers of flow')
     parser.add_argument('--flow-side', type=int, default=180,
                         help='short side of the frames that flow is computed '
@@ -400,8 +282,6 @@ def main() -> None:
                   'weights are random', file=sys.stderr)
         # What is wrong with recognizer or options shows here, once.
         init_default_scope('mmaction')
-        if args.flow:
-            flow_method(args.flow)
         start_worker(options)
         open_folder(args.out, options)
     left = {v: o for v, o in jobs.items() if not o.is_file()}

@@ -1,0 +1,27 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import torch
+from torch import Tensor, nn
+
+MOST_ROWS = 64
+
+
+class FewRowsLinear(nn.Linear):
+    """``nn.Linear``, faster where a step of a stream has few tokens.
+
+    MKL copies the weight of ``x W^T`` into an order of its own in each call,
+    which with few rows takes as long as the product. It need not for
+    ``W x^T``. In float32, on a CPU and without gradients that is computed.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[*, in_features] to [*, out_features]."""
+        rows = x.numel() // self.in_features
+        if not (1 < rows <= MOST_ROWS and x.device.type == 'cpu'
+                and x.dtype == self.weight.dtype == torch.float32
+                and not torch.is_grad_enabled()
+                and not torch.is_autocast_enabled('cpu')
+                and not torch.compiler.is_compiling()):
+            return super().forward(x)
+        columns = x.reshape(rows, self.in_features).t()
+        y = torch.addmm(self.bias[:, None], self.weight, columns)
+        return y.t().reshape(*x.shape[:-1], self.out_features)

@@ -1,0 +1,43 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A step of streams without what it costs to launch it."""
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+
+class StepGraph:
+    """The step of a batch of streams, recorded as a CUDA graph.
+
+    Args:
+        step: :class:`mmvidattn.online.StreamStep`.
+        state: Of the streams, which each call updates, in these tensors.
+    """
+
+    @torch.no_grad()
+    def __init__(self, step: nn.Module, state: dict[str, Tensor]) -> None:
+        work = state['work']
+        self.features = {
+            name: work.new_zeros(len(work), channels)
+            for name, channels in step.model.backbone.in_channels.items()
+        }
+        kept = {name: x.clone() for name, x in state.items()}
+        # What libraries prepare in their first calls cannot be recorded.
+        stream = torch.cuda.Stream(work.device)
+        stream.wait_stream(torch.cuda.current_stream(work.device))
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                step(self.features, state)
+        torch.cuda.current_stream(work.device).wait_stream(stream)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.scores, _ = step(self.features, state)
+        for name, x in kept.items():
+            state[name].copy_(x)
+
+    def __call__(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Features [B, channels] of each modality to the step's scores."""
+        for name, x in self.features.items():
+            x.copy_(features[name])
+        self.graph.replay()
+        return {name: x.clone() for name, x in self.scores.items()}

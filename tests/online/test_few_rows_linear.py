@@ -1,0 +1,33 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from torch import nn
+
+from mmvidattn.online.few_rows_linear import FewRowsLinear
+
+
+@pytest.mark.parametrize('shape', [
+    (7, ), (1, 7), (5, 7), (2, 3, 7), (2, 0, 7), (64, 7), (65, 7)], ids=str)
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_is_torchs(shape, dtype):
+    torch.manual_seed(0)
+    layer, x = FewRowsLinear(7, 11).to(dtype), torch.randn(shape, dtype=dtype)
+    want = nn.functional.linear(x, layer.weight, layer.bias)
+    for context in torch.no_grad, torch.enable_grad:
+        with context():
+            got = layer(x)
+        assert got.shape == want.shape and got.dtype == dtype
+        torch.testing.assert_close(got, want)
+    # Of tokens that are not side by side, too.
+    if len(shape) == 3:
+        x = x.transpose(0, 1)
+        with torch.no_grad():
+            torch.testing.assert_close(layer(x), want.transpose(0, 1))
+
+
+def test_learns_and_is_lowered_by_autocast():
+    layer, x = FewRowsLinear(7, 11), torch.randn(5, 7)
+    layer(x).sum().backward()
+    assert layer.weight.grad.abs().min() > 0
+    with torch.no_grad(), torch.autocast('cpu', torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16

@@ -1,0 +1,531 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import io
+import random
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from online.detectors import detector_of
+from torch_testra import TorchTeSTra
+
+from mmvidattn.convert import convert
+from mmvidattn.datasets.feature_windows import (
+    dense_long_indices,
+    long_padding_mask,
+)
+from mmvidattn.online import StreamSession, StreamStep
+from mmvidattn.utils.complexity import count_complexity
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def _video(model, length=70, dtype=torch.float64, seed=0):
+    gen = torch.Generator().manual_seed(seed)
+    return {
+        name: torch.randn(length, channels, generator=gen, dtype=dtype)
+        for name, channels in model.backbone.in_channels.items()
+    }
+
+
+def _frame(video, t):
+    return {name: x[t] for name, x in video.items()}
+
+
+def _difference(a, b):
+    return (a - b).norm() / b.norm()
+
+
+def _expected(reference, model, video, t, long_rate, work_rate, keep_phase):
+    """Rows of frame t in the dataset's windows: all, or of a young stream."""
+    backbone = model.backbone
+    N, L = backbone.long_memory_length, backbone.work_memory_length
+    newest = min(t // work_rate, L - 1)
+    start = t - work_rate * newest
+    work = start + work_rate * torch.arange(L)
+    long = torch.from_numpy(dense_long_indices(
+        start, N * long_rate, long_rate, keep_phase))
+    mask = torch.from_numpy(long_padding_mask(long.numpy()))
+    # What a young stream has not seen yet, earlier rows do not look at.
+    x = torch.cat([long, work.clamp(max=len(video['rgb']) - 1)])
+    out = reference(video['rgb'][None, x], video['flow'][None, x],
+                    mask[None] if N else None)
+    full = newest == L - 1
+    return {name: y[0, newest:] if full else y[0, newest:newest + 1]
+            for name, y in out.items()}
+
+
+@pytest.mark.parametrize('long_rate, work_rate', [(4, 1), (3, 2), (1, 1)])
+def test_matches_windows_at_any_age(pair, long_rate, work_rate):
+    reference, model = pair
+    if model.backbone.encoder is not None and len(
+            model.backbone.encoder.stages[0].blocks) > 1:
+        pytest.skip('there is no such stream')
+    video = _video(model)
+    session = StreamSession(model, long_rate, work_rate)
+    out = session.push(video)
+    long_pos = model.backbone.long_memory_pos_embed
+    reach = (model.backbone.work_memory_length - 1) * work_rate
+    young = range(reach, 70) if model.backbone.fusion == 'long' else range(70)
+    for t in young:
+        want = _expected(reference, model, video, t, long_rate, work_rate,
+                         not long_pos)
+        for name, rows in want.items():
+            got = out[name][t, :len(rows)]
+            # The kernel's logarithms are float32.
+            assert _difference(got, rows) < 1e-6, (name, t)
+    assert session.num_steps == 70 and session.num_bad_frames == 0
+
+
+@pytest.mark.parametrize('decay', [1., 0.7])
+def test_smoothing_is_a_window_of_everything(decay):
+    options = dict(decay=decay, tokens=2)
+    torch.manual_seed(0)
+    short = TorchTeSTra(long=3, **options).double().eval()
+    whole = TorchTeSTra(long=25, **options).double().eval()
+    whole.load_state_dict(short.state_dict())
+    model = _ours(short, long=3, **options)
+    wide = _ours(short, long=25, **options)
+    video = _video(model, 80)
+    out = StreamSession(model, 4, 2, kernel='smoothing').push(video)['action']
+    for t in range(80):
+        want = _expected(whole, wide, video, t, 4, 2, True)['action']
+        assert _difference(out[t, :len(want)], want) < 1e-6, t
+
+
+def _ours(reference, **options):
+    model = detector_of(options)
+    model.load_state_dict(convert('testra', reference.state_dict()))
+    return model.double().eval()
+
+
+def test_released_stream_counts_the_first_frame_twice(detector):
+    """And has no bias of values; with neither to matter it is the exact."""
+    model = detector('laplace').double().eval()
+    attention = model.backbone.encoder.stages[0].blocks[0].memory_attn
+    video = _video(model, 40)
+    with torch.no_grad():
+        attention.kv.bias.normal_()
+        biased = StreamSession(model, released=True).push(video)['action']
+        attention.kv.bias[16:] = 0
+        plain = StreamSession(model, released=True).push(video)['action']
+        exact = StreamSession(model, kernel='smoothing').push(video)['action']
+    assert _difference(biased, plain) < 1e-12
+    # Frame 0 is alone in each memory until frame 1 leaves the work memory.
+    assert _difference(plain[:8], exact[:8]) < 1e-12
+    assert _difference(plain[9:], exact[9:]) > 1e-4
+
+
+def test_chunks_of_any_size_are_the_same_stream(detector):
+    model = detector('anticipation').eval()
+    video = _video(model, 40, torch.float32)
+    whole = StreamSession(model).push(video)['action']
+    session, parts = StreamSession(model), []
+    rng, t = random.Random(0), 0
+    while t < 40:
+        if rng.random() < 0.3:
+            out = session.push(_frame(video, t))['action'][None]
+        else:
+            size = rng.randint(1, 9)
+            out = session.push({n: x[t:t + size] for n, x in video.items()})
+            out = out['action']
+        parts.append(out)
+        t += len(out)
+    assert torch.equal(torch.cat(parts), whole)
+
+
+@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
+def test_sessions_of_all_ages_share_a_step(detector, kernel):
+    model = detector('verbs-and-nouns').double().eval()
+    videos = [_video(model, 60, seed=i) for i in range(5)]
+    alone = [StreamSession(model, 4, 2, kernel).push(v) for v in videos]
+    sessions = [StreamSession(model, 4, 2, kernel)]
+    sessions += [sessions[0].spawn() for _ in videos[1:]]
+    rng = random.Random(0)
+    for _ in range(90):
+        some = rng.sample(range(5), rng.randint(1, 5))
+        if rng.random() < 0.05:
+            sessions[some[0]].reset()
+        ages = [sessions[i].num_steps for i in some]
+        if max(ages) == 60:
+            sessions[some[ages.index(60)]].reset()
+            continue
+        out = StreamSession.push_many(
+            [sessions[i] for i in some],
+            [_frame(videos[i], t) for i, t in zip(some, ages)])
+        for i, t, result in zip(some, ages, out):
+            assert result.keys() == alone[i].keys()
+            for name in ('action', 'verb', 'noun'):
+                assert _difference(result[name], alone[i][name][t]) < 1e-9
+
+
+def test_a_batch_that_comes_again_is_not_copied(detector):
+    model = detector('laplace').eval()
+    sessions = [StreamSession(model)]
+    sessions += [sessions[0].spawn(), sessions[0].spawn()]
+    frames = [_frame(_video(model, 1, torch.float32), 0)] * 3
+    StreamSession.push_many(sessions, frames)
+    places = [s._state['values'].data_ptr() for s in sessions]
+    StreamSession.push_many(sessions, frames)
+    sessions[1].push(frames[1])
+    sessions[2].reset()
+    StreamSession.push_many(sessions, frames)
+    assert [s._state['values'].data_ptr() for s in sessions] == places
+    assert [s.num_steps for s in sessions] == [3, 4, 1]
+
+
+def test_threads_do_not_disturb_each_other(detector):
+    """64 streams, interleaved, with resets, from 4 threads."""
+    model = detector('anticipation').eval()
+    first = StreamSession(model)
+    sessions = [first] + [first.spawn() for _ in range(63)]
+    videos = [_video(model, 8, torch.float32, seed=i) for i in range(64)]
+    want = [StreamSession(model).push(v)['action'] for v in videos]
+    wrong = []
+
+    def follow(worker):
+        rng = random.Random(worker)
+        mine = range(worker, 64, 4)
+        for _ in range(80):
+            i = rng.choice(mine)
+            t = sessions[i].num_steps
+            if t == 8 or rng.random() < 0.1:
+                sessions[i].reset()
+                t = 0
+            got = sessions[i].push(_frame(videos[i], t))['action']
+            if not torch.equal(got, want[i][t]):
+                wrong.append((i, t))
+
+    threads = [threading.Thread(target=follow, args=(n, )) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+CONTINUE = '''
+import sys
+sys.path[:0] = [{tests!r}, {root!r}]
+import mmvidattn, torch
+from online.detectors import VARIANTS, detector_of
+from mmvidattn.online import StreamSession
+saved = torch.load({path!r}, weights_only=True)
+torch.set_num_threads(saved['threads'])
+for name, part in saved['parts'].items():
+    model = detector_of(VARIANTS[name]).eval()
+    model.load_state_dict(part['weights'])
+    session = StreamSession(model, kernel=part['kernel'])
+    session.load_state_dict(part['session'])
+    part['rest'] = session.push(part['features'])['action']
+torch.save(saved, {path!r})
+'''
+
+
+def test_continues_in_another_process_with_the_same_bits(detector, tmp_path):
+    parts, want = {}, {}
+    for name, kernel, stop in (('laplace', 'smoothing', 31),
+                               ('anticipation', 'window', 2),
+                               ('lstr', 'window', 17)):
+        model = detector(name).eval()
+        video = _video(model, 50, torch.float32)
+        session = StreamSession(model, kernel=kernel)
+        session.push({n: x[:stop] for n, x in video.items()})
+        rest = {n: x[stop:].clone() for n, x in video.items()}
+        parts[name] = dict(kernel=kernel, features=rest,
+                           weights=model.state_dict(),
+                           session=session.state_dict())
+        want[name] = session.push(rest)['action']
+    path = tmp_path / 'sessions.pth'
+    torch.save(dict(parts=parts, threads=torch.get_num_threads()), path)
+    script = CONTINUE.format(
+        tests=str(TESTS), root=str(TESTS.parent), path=str(path))
+    subprocess.run([sys.executable, '-c', script], check=True)
+    saved = torch.load(path, weights_only=True)['parts']
+    for name in want:
+        assert torch.equal(saved[name]['rest'], want[name]), name
+
+
+def test_state_is_small_and_of_one_session(detector):
+    """Saving a session of a batch does not save the batch."""
+    model = detector('laplace').eval()
+    sessions = [StreamSession(model)]
+    sessions += [sessions[0].spawn() for _ in range(20)]
+    frame = _frame(_video(model, 1, torch.float32), 0)
+    StreamSession.push_many(sessions, [frame] * 21)
+    sizes = []
+    for session in (StreamSession(model), sessions[3]):
+        file = io.BytesIO()
+        torch.save(session.state_dict(), file)
+        sizes.append(len(file.getvalue()))
+    assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
+@pytest.mark.parametrize('bad', [
+    dict(rgb=torch.nan), dict(flow=-torch.inf), dict(rgb=None), None],
+    ids=['nan', 'inf', 'missing-modality', 'missing'])
+def test_the_last_good_frame_stands_in_for_a_bad_one(detector, kernel, bad):
+    model = detector('anticipation').eval()
+    video = _video(model, 30, torch.float32)
+    session, want = (StreamSession(model, kernel=kernel) for _ in range(2))
+    last = {name: torch.zeros_like(x[0]) for name, x in video.items()}
+    wrong = {0, 9, 10, 25}
+    for t in range(30):
+        frame = _frame(video, t)
+        if t not in wrong:
+            out, last = session.push(frame), frame
+        else:
+            if bad is not None:
+                for name, value in bad.items():
+                    frame[name] = value
+                    if value is not None:
+                        frame[name] = video[name][t].clone()
+                        frame[name][3] = value
+            else:
+                frame = None
+            with pytest.warns(UserWarning, match=f'frame {t} of a stream is'):
+                out = session.push(frame)
+        expected = want.push(last)
+        assert bool(out['bad_frame']) == (t in wrong)
+        assert torch.equal(out['action'], expected['action']), t
+    assert session.num_bad_frames == 4 and want.num_bad_frames == 0
+
+
+def test_bad_frames_of_a_batch_are_of_their_streams(detector):
+    model = detector('laplace').eval()
+    sessions = [StreamSession(model)]
+    sessions.append(sessions[0].spawn())
+    frame = _frame(_video(model, 1, torch.float32), 0)
+    with pytest.warns(UserWarning, match='frame 0'):
+        out = StreamSession.push_many(sessions, [None, frame])
+    assert [bool(x['bad_frame']) for x in out] == [True, False]
+    assert [s.num_bad_frames for s in sessions] == [1, 0]
+    want = StreamSession(model).push(frame)['action']
+    assert _difference(out[1]['action'], want) < 1e-5
+
+
+@pytest.mark.parametrize('dtype, tolerance', [
+    (torch.float16, 1e-2), (torch.bfloat16, 5e-2)])
+@pytest.mark.parametrize('name, kernel', [
+    ('laplace', 'window'), ('laplace', 'smoothing'), ('lstr', 'window')])
+def test_half_precision_is_near(detector, dtype, tolerance, name, kernel):
+    model = detector(name).eval()
+    video = _video(model, 40, torch.float32)
+    want = StreamSession(model, kernel=kernel).push(video)['action']
+    session = StreamSession(model.to(dtype), kernel=kernel)
+    got = session.push(video)['action']
+    assert got.dtype == dtype
+    assert _difference(got.float(), want) < tolerance
+    for field in ('scores', 'values', 'total'):
+        assert session._state.get(field, want).dtype == torch.float32
+
+
+def test_what_overflows_is_a_bad_frame(detector):
+    model = detector('laplace').half().eval()
+    video = _video(model, 20, torch.float32)
+    video['rgb'][[0, 7]] = 6e4
+    session = StreamSession(model, kernel='smoothing')
+    with pytest.warns(UserWarning, match='frame [07] of a stream'):
+        out = session.push(video)
+    assert out['bad_frame'].nonzero().tolist() == [[0], [7]]
+    assert out['action'].isfinite().all()
+
+
+def test_model_keeps_nothing_of_a_stream(detector):
+    model = detector('laplace').eval()
+    session = StreamSession(model)
+    video = _video(model, 60, torch.float32)
+    before = {name: dict(m.__dict__) for name, m in model.named_modules()}
+    weights = {k: x.clone() for k, x in model.state_dict().items()}
+    session.push({n: x[:1] for n, x in video.items()})
+    sizes = {name: x.shape for name, x in session._state.items()}
+    session.push({n: x[1:] for n, x in video.items()})
+    assert {name: x.shape for name, x in session._state.items()} == sizes
+    assert {name: m.__dict__ for name, m in model.named_modules()} == before
+    assert all(map(torch.equal, weights.values(), model.state_dict().values()))
+
+
+@pytest.mark.parametrize('name', ['laplace', 'lstr', 'anticipation'])
+def test_step_can_be_exported(detector, name):
+    model = detector(name).eval()
+    step = StreamStep(model, kernel='window')
+    video = _video(model, 30, torch.float32)
+    want = StreamSession(model).push(video)
+    state = step.initial_state()
+    with torch.no_grad():
+        program = torch.export.export(
+            step, ({n: x[:1] for n, x in video.items()},
+                   step.initial_state())).module()
+        for t in range(30):
+            frame = {n: x[t:t + 1] for n, x in video.items()}
+            scores, state = program(frame, state)
+            assert _difference(scores['action'][0], want['action'][t]) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
+def test_step_compiles_whole(detector, kernel):
+    model = detector('anticipation').eval()
+    video = _video(model, 30, torch.float32)
+    want = StreamSession(model, kernel=kernel).push(video)['action']
+    session = StreamSession(model, kernel=kernel)
+    session.step.compile(fullgraph=True, backend='aot_eager')
+    assert _difference(session.push(video)['action'], want) < 1e-5
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs CUDA')
+@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
+def test_graph_is_the_step(detector, kernel):
+    model = detector('anticipation').eval().cuda()
+    video = {n: x.cuda() for n, x in
+             _video(model, 30, torch.float32).items()}
+    want = StreamSession(model, kernel=kernel).push(video)['action']
+    sessions = [StreamSession(model, kernel=kernel)]
+    sessions.append(sessions[0].spawn())
+    StreamSession.record_graph(sessions)
+    for _ in range(2):
+        for t in range(30):
+            for out in StreamSession.push_many(sessions,
+                                               [_frame(video, t)] * 2):
+                assert _difference(out['action'], want[t]) < 1e-5
+        for session in sessions:
+            session.reset()
+
+
+def _thumos(detector, **kwargs):
+    return detector(
+        in_channels=dict(rgb=2048, flow=1024), embed_dims=1024, num_heads=16,
+        ffn_dims=1024, long_memory_length=512, work_memory_length=32,
+        encoder=[dict(num_queries=16, num_layers=1),
+                 dict(num_queries=32, num_layers=2)], **kwargs).eval()
+
+
+@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
+def test_repeats_no_work_of_frames_it_has_seen(detector, kernel):
+    """At THUMOS'14's sizes, beside one window."""
+    with torch.device('meta'):
+        model = _thumos(detector, decay=0.97)
+        step = StreamStep(model, kernel=kernel)
+        macs = count_complexity(
+            step, dict(rgb=torch.empty(1, 2048), flow=torch.empty(1, 1024)),
+            step.initial_state())
+        window = count_complexity(model, dict(
+            rgb=torch.empty(1, 544, 2048), flow=torch.empty(1, 544, 1024)))
+    # Which copies.
+    assert set(macs.uncounted) == {'aten.index_copy_'}
+    assert macs.macs < window.macs / 4.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('sizes', ['thumos14', 'ek100'])
+def test_full_sizes_match_windows(detector, sizes):
+    rates = dict(thumos14=(4, 1), ek100=(4, 2))[sizes]
+    if sizes == 'thumos14':
+        model = _thumos(detector, decay=0.97)
+    else:
+        model = detector(
+            'anticipation', in_channels=dict(rgb=1024, flow=1024),
+            embed_dims=2048, num_heads=8, ffn_dims=2048,
+            long_memory_length=64, work_memory_length=10, decay=0.9,
+            num_anticipation_tokens=2,
+            encoder=[dict(num_queries=16, num_layers=1),
+                     dict(num_queries=16, num_layers=2)]).eval()
+    for p in model.parameters():
+        if p.dim() == 1:
+            torch.nn.init.normal_(p, std=0.1)
+    N, L = (model.backbone.long_memory_length,
+            model.backbone.work_memory_length)
+    length = N * rates[0] + L * rates[1] + 40
+    video = _video(model, length, torch.float32)
+    session = StreamSession(model, *rates)
+    tested = {3, 40, 200, N * rates[0] - 1, length - 30, length - 1}
+
+    def windows(rgb, flow, mask):
+        with torch.no_grad():
+            return model(dict(rgb=rgb, flow=flow, padding_mask=mask))
+
+    for t in range(length):
+        out = session.push(_frame(video, t))
+        if t in tested:
+            want = _expected(windows, model, video, t, *rates, True)['action']
+            assert _difference(out['action'][:len(want)], want) < 1e-5, t
+
+
+@pytest.mark.parametrize('name, kwargs, message', [
+    ('laplace', dict(kernel='box'), "kernel must be one of window, smoothing "
+     "or None, got 'box'"),
+    ('lstr', dict(kernel='smoothing'), 'the model has positions in its long'),
+    ('long-memory', dict(kernel='smoothing'), "has fusion='long'"),
+    ('short-only', dict(kernel='smoothing'), 'has no long memory'),
+    ('laplace', dict(kernel='smoothing', work_memory_sample_rate=5),
+     r'work_memory_sample_rate > long_memory_sample_rate \(5 and 4\)'),
+    ('laplace', dict(kernel='window', released=True),
+     "released=True of this model has kernel='smoothing', got 'window'"),
+    ('long-memory', dict(released=True), 'released=True takes TeSTra or LSTR'),
+    ('deep-gelu', {}, r"first stage has one layer \(num_layers=1\), got 2"),
+    ('laplace', dict(long_memory_sample_rate=0), 'long_memory_sample_rate m'),
+    ('laplace', dict(work_memory_sample_rate=0), 'work_memory_sample_rate m'),
+])
+def test_rejects_options(detector, name, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        StreamSession(detector(name).eval(), **kwargs)
+
+
+def test_rejects_a_model_in_training(detector):
+    with pytest.raises(ValueError, match=r'call model.eval\(\)'):
+        StreamSession(detector())
+
+
+@pytest.mark.parametrize('change, message', [
+    (lambda x: x.pop('flow'), 'features must have rgb, flow, got rgb'),
+    (lambda x: x.update(rgb=x['rgb'][..., :9]), r"features\['rgb'\] must be"),
+    (lambda x: x.update(flow=x['flow'][:2]), r"features\['flow'\] must be"),
+    (lambda x: x.update(flow=x['flow'][0]), r"features\['flow'\] must be"),
+    (lambda x: x.update(rgb=x['rgb'][:0], flow=x['flow'][:0]),
+     'at least 1'),
+], ids=['missing', 'channels', 'length', 'dims', 'empty'])
+def test_rejects_features(detector, change, message):
+    model = detector().eval()
+    features = _video(model, 3, torch.float32)
+    change(features)
+    with pytest.raises(ValueError, match=message):
+        StreamSession(model).push(features)
+
+
+def test_rejects_batches(detector):
+    model = detector().eval()
+    session, video = StreamSession(model), _video(model, 3, torch.float32)
+    frame = _frame(video, 0)
+    assert StreamSession.push_many([], []) == []
+    for sessions, features, message in (
+        ([session, session], [frame] * 2, 'once each'),
+        ([session, StreamSession(model)], [frame] * 2, 'session.spawn()'),
+        ([session], [frame] * 2, 'got 2 for 1'),
+        ([session], [video], 'takes one frame of each stream')):
+        with pytest.raises(ValueError, match=message):
+            StreamSession.push_many(sessions, features)
+    with pytest.raises(ValueError, match='on a CUDA device, got cpu'):
+        StreamSession.record_graph([session])
+
+
+def test_rejects_states_of_others(detector):
+    state = StreamSession(detector('laplace').eval()).state_dict()
+    for other, message in (
+        (StreamSession(detector('laplace').eval(), 3), 'the options of state'),
+        (StreamSession(detector('box').double().eval()), 'the state of stat'),
+    ):
+        with pytest.raises(ValueError, match=message):
+            other.load_state_dict(state)
+    with pytest.raises(ValueError, match='of version 1, got 2'):
+        other.load_state_dict(dict(state, version=2))
+
+
+def test_good_streams_warn_of_nothing(detector):
+    model = detector('laplace').eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        StreamSession(model).push(_video(model, 10, torch.float32))

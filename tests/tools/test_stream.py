@@ -1,0 +1,108 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_video_plot_and_events(run_main, files, clip, tmp_path, monkeypatch,
+                               capsys):
+    monkeypatch.chdir(tmp_path)
+    truth = np.zeros((28, 4), np.uint8)
+    truth[4:12, 1] = 1
+    np.save(tmp_path / 'truth.npy', truth)
+    run_main(
+        'stream.py', clip, *files, '--out', 'out.mp4', '--plot', 'plot.png',
+        '--events', 'events.jsonl', '--truth', 'truth.npy')
+    out = capsys.readouterr().out
+    assert '28 steps, 0 dropped, 0 missing' in out
+    for stage in 'decode', 'flow', 'features', 'head', 'total', 'lag':
+        assert f'{stage} ' in out
+    video = cv2.VideoCapture(str(tmp_path / 'out.mp4'))
+    assert video.get(cv2.CAP_PROP_FRAME_COUNT) == 84
+    assert video.get(cv2.CAP_PROP_FPS) == 12
+    plot = cv2.imread(str(tmp_path / 'plot.png'))
+    assert plot.shape[1] == 1440
+    events = [json.loads(line) for line in (
+        tmp_path / 'events.jsonl').read_text().splitlines()]
+    assert events
+    assert all(f'{e["class"]} started at {e["start"]:.2f} s' in out
+               for e in events if e['event'] == 'start')
+
+
+def test_a_video_that_breaks_keeps_what_was_written(
+        run_main, files, broken_clip, clip, tmp_path, capsys):
+    with pytest.raises(SystemExit, match='broken.mp4 breaks off: .* of 84'):
+        run_main('stream.py', broken_clip, clip, *files,
+                 '--out', tmp_path / 'out.mp4', '--plot', tmp_path / 'p.png',
+                 '--events', tmp_path / 'events.jsonl')
+    frames = [cv2.VideoCapture(str(tmp_path / name)).get(
+        cv2.CAP_PROP_FRAME_COUNT) for name in ('out_1.mp4', 'out_2.mp4')]
+    # The other source goes on.
+    assert 0 < frames[0] < 84 == frames[1]
+    assert cv2.imread(str(tmp_path / 'p_1.png')) is not None
+    assert cv2.imread(str(tmp_path / 'p_2.png')) is not None
+    assert (tmp_path / 'events_1.jsonl').exists()
+    assert '28 steps' in capsys.readouterr().out
+
+
+def test_ctrl_c_keeps_what_was_written(files, camera, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, ROOT / 'tools/stream.py', camera.url, *files,
+         '--out', 'out.mp4', '--events', 'events.jsonl', '--on', '0.26',
+         '--off', '0.1', '--min-duration', '0'],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env=dict(os.environ, OMP_NUM_THREADS='1',
+                            PYTHONUNBUFFERED='1'))
+    # Until the first event.
+    assert 'started' in process.stdout.readline()
+    # It was on the disk before it was told of.
+    assert (tmp_path / 'events.jsonl').read_text().endswith('}\n')
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 0, error
+    assert 'stopped' in out and 'secret' not in out + error
+    video = cv2.VideoCapture(str(tmp_path / 'out.mp4'))
+    assert video.read()[0]
+
+
+def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
+                                         capsys):
+    recognizer = files[1].with_name('recognizer.pth')
+    run_main('stream.py', clip, *files, '--rgb', 'linear_ff_tiny_motion',
+             recognizer)
+    assert '28 steps' in capsys.readouterr().out
+    with pytest.raises(SystemExit, match='the model reads rgb; there is an '
+                       'extractor of flow'):
+        run_main('stream.py', clip, *files, '--flow', 'x', 'y')
+
+
+@pytest.mark.parametrize('args, error', [
+    (['--out', 'x.avi'], '--out must end with .mp4, got x.avi'),
+    (['--plot', 'x.txt'], '--plot must end with .png'),
+    (['--truth', 'x.npy'], '--truth is for --plot'),
+    (['--plot', 'x.png', '--truth', 'none.npy'], 'none.npy'),
+    (['--on', 2], '0 < off <= on <= 1'),
+    (['--fps', 3], 'has its own rate'),
+    (['--serve', '--max-clients', 0], 'max_clients must be at least 1'),
+])
+def test_bad_options(run_main, files, clip, tmp_path, monkeypatch, args,
+                     error):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=error):
+        run_main('stream.py', clip, *files, *args)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_source(run_main, files):
+    with pytest.raises(SystemExit, match='stream.py: error: there is no '
+                       'none.mp4; a source is'):
+        run_main('stream.py', 'none.mp4', *files)

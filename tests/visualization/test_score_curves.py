@@ -1,0 +1,83 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import cv2
+import numpy as np
+import pytest
+
+from mmvidattn.visualization.score_curves import (
+    MAX_CURVES,
+    choose_classes,
+    draw_score_curves,
+)
+
+NAMES = ['background', *'abcdefghijkl']
+
+
+def scores_of(T, K=4, high=()):
+    scores = np.full((T, K), 0.01)
+    for i in high:
+        scores[T // 4:T // 2, i] = 0.9
+    return scores
+
+
+def test_classes_that_take_place_come_first():
+    scores = scores_of(20, 13, high=range(3, 13))
+    assert choose_classes(scores) == [3, 4, 5, 6, 7, 8, 9, 10]
+    truth = np.zeros((20, 13))
+    truth[5, [0, 1, 12]] = 1
+    shown = choose_classes(scores, truth)
+    assert {1, 12} <= set(shown) and 0 not in shown
+    assert len(shown) == MAX_CURVES
+    assert choose_classes(scores_of(8, 3, high=[1, 2]), ignore=(0, 2)) == [1]
+    # Those that never score are left out, but for one.
+    assert choose_classes(scores_of(20, high=[2])) == [2]
+    assert len(choose_classes(scores_of(20))) == 3
+
+
+def draw(tmp_path, T=40, **kwargs):
+    path = tmp_path / 'new/plot.png'
+    draw_score_curves(path, (np.arange(T) + 1) / 4,
+                      scores_of(T, high=[1, 2, 3]),
+                      NAMES[:4], 4, **kwargs)
+    return cv2.imread(str(path)).astype(int)
+
+
+def test_truth_and_events_are_drawn(tmp_path):
+    plain = draw(tmp_path)
+    truth = np.zeros((40, 4))
+    truth[10:20, 2] = 1
+    banded = draw(tmp_path, truth=truth)
+    assert banded.shape == plain.shape
+    differs = np.abs(banded - plain).sum(-1) > 0
+    rows, columns = np.nonzero(differs)
+    # In the second of three rows, from 2.5 to 5 s of 0 to 10.
+    height, width = differs.shape
+    assert height / 4 < rows.min() and rows.max() < height * 3 / 4
+    span = (columns.max() - columns.min()) / width
+    assert span == pytest.approx(0.25, abs=0.02)
+    event = dict(index=2, start=2.5, end=5.)
+    rows, columns = np.nonzero(
+        np.abs(draw(tmp_path, events=[event]) - plain).sum(-1) > 0)
+    assert (columns.max() - columns.min()) / width == pytest.approx(
+        0.25, abs=0.02)
+    assert np.ptp(rows) < 12
+
+
+def test_a_gap_has_no_curve(tmp_path):
+    scores, times = scores_of(40, high=[]), (np.arange(40) + 1) / 4
+    scores[:, 1] = 0.5
+    keep = (times < 4) | (times > 6)
+    images = []
+    for mask in np.ones(40, bool), keep:
+        draw_score_curves(tmp_path / 'x.png', times[mask], scores[mask],
+                          NAMES[:4], 4)
+        images.append(cv2.imread(str(tmp_path / 'x.png')).astype(int))
+    _, columns = np.nonzero(np.abs(images[0] - images[1]).sum(-1) > 60)
+    span = (columns.max() - columns.min()) / images[0].shape[1]
+    assert span == pytest.approx(0.22, abs=0.05)
+
+
+def test_what_cannot_be_drawn(tmp_path):
+    with pytest.raises(ValueError, match='before its first step'):
+        draw(tmp_path, T=0)
+    with pytest.raises(ValueError, match=r'must be \[steps, 4\], got'):
+        draw(tmp_path, truth=np.zeros((40, 3)))

@@ -1,0 +1,250 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Follow a stream for long, with all that is hard on it.
+
+    python tools/soak/stream.py --kernel window --steps 1000000
+    python tools/soak/stream.py --kernel smoothing --steps 1000000
+    python tools/soak/stream.py --dtype bfloat16 --steps 100000
+
+A small TeSTra with random weights and biases, box kernel with 'window' and
+Laplace kernel with 'smoothing', follows a stream. The scores of its long
+memory drift by 120 from the first step to the last; some frames are silence,
+some raise a score by up to 1e4, some are not finite. From time to time the
+attention to the long memory is computed anew in float64, from its definition
+and the whole history. Ends with 1 if in float32 they differ by more than 1e-3
+(window) or 1e-4 (smoothing), if a score is not finite, or if the memory of
+the process grows.
+"""
+import argparse
+import json
+import math
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import mmvidattn  # noqa: E402, F401  isort: skip
+import torch  # noqa: E402
+from mmaction.registry import MODELS  # noqa: E402
+from mmengine.registry import init_default_scope  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+from mmvidattn.online import StreamSession  # noqa: E402
+from mmvidattn.ops.temporal_smoothing import (  # noqa: E402
+    SampleRing,
+    window_smoothing,
+)
+
+CHANNELS, LENGTH, WORK, RATE = 8, 32, 4, 4
+DRIFT, SPIKE = 120., 1e4
+# Frames that are made at once.
+BLOCK = 1000
+GROWTH = 16 * 2**20
+TOLERANCES = dict(window=1e-3, smoothing=1e-4)
+
+
+def build(kernel: str, seed: int = 0) -> nn.Module:
+    """A detector whose feature 0 is added to all scores of the long memory,
+    and reaches nothing else."""
+    torch.manual_seed(seed)
+    init_default_scope('mmaction')
+    model = MODELS.build(dict(
+        type='OnlineActionDetector',
+        backbone=dict(
+            type='TeSTra', in_channels=dict(rgb=CHANNELS), embed_dims=16,
+            num_heads=2, ffn_dims=16, long_memory_length=LENGTH,
+            work_memory_length=WORK, num_layers=1,
+            decay=1. if kernel == 'window' else 0.97,
+            encoder=[dict(num_queries=4, num_layers=1)]),
+        cls_head=dict(type='OnlineActionHead', num_classes=5, in_channels=16)))
+    model.eval()
+    backbone = model.backbone
+    attention = backbone.encoder.stages[0].blocks[0].memory_attn
+    width = 16 // attention.num_heads
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() == 1:
+                p.add_(0.1 * torch.randn_like(p))
+        backbone.work_projection.projection.weight[:, 0] = 0
+        long = backbone.long_projection.projection
+        long.weight[0], long.weight[:, 0], long.bias[0] = 0, 0, 0
+        long.weight[0, 0] = 1
+        # Key 0 of each head is that feature, query 0 makes it a score.
+        attention.kv.weight[:, 0] = 0
+        attention.kv.weight[:16:width], attention.kv.bias[:16:width] = 0, 0
+        attention.kv.weight[:16:width, 0] = 1
+        attention.q.weight[::width] = 0
+        attention.q.bias[::width] = width**0.5
+    return model
+
+
+def block_of(number: int, steps: int, kernel: str, seed: int) -> Tensor:
+    """Frames [BLOCK, CHANNELS] of a part of the stream, again at any time."""
+    gen = torch.Generator().manual_seed(seed * 1_000_003 + number)
+    x = torch.randn(BLOCK, CHANNELS, generator=gen)
+    now = number * BLOCK + torch.arange(BLOCK)
+    x[:, 0] = x[:, 0].abs() + DRIFT * now / steps
+    kind = torch.rand(BLOCK, generator=gen)
+    x[kind < 0.001] = torch.nan
+    silence = torch.rand(3, generator=gen)
+    if silence[0] < 0.05:
+        first = int(silence[1] * BLOCK)
+        x[first:first + int(silence[2] * 200)] = 0
+    # Few, as one that decays is there for long; and few are high.
+    rate = 1e-3 if kernel == 'window' else 1e-4
+    spikes = torch.rand(BLOCK, generator=gen) < rate
+    x[:, 0] += spikes * SPIKE * torch.rand(BLOCK, generator=gen)**30
+    return x
+
+
+class Reference:
+    """What the queries find in the long memory, by its definition."""
+
+    def __init__(self, kernel: str, steps: int, seed: int) -> None:
+        self.kernel, self.steps, self.seed = kernel, steps, seed
+        self.backbone = build(kernel, seed).double().backbone
+
+    @torch.no_grad()
+    def __call__(self, step: int) -> Tensor:
+        """[N, G, D] when frame ``step`` (from 0) has been pushed."""
+        encoder = self.backbone.encoder
+        block = encoder.stages[0].blocks[0]
+        q = block.begin(encoder.queries[0][None])[1][0]
+        newest = step - WORK + 1 - RATE
+        oldest = newest % RATE
+        if self.kernel == 'window':
+            oldest = max(oldest, newest - RATE * (LENGTH - 1))
+        total, weight, largest = 0., 0., torch.tensor(-torch.inf)
+        last = torch.zeros(CHANNELS)
+        for number in range(max(0, oldest // BLOCK - 1), newest // BLOCK + 1):
+            x = block_of(number, self.steps, self.kernel, self.seed)
+            good = x.isfinite().all(dim=-1)
+            before = torch.where(good, torch.arange(BLOCK), -1).cummax(0)[0]
+            x = x[before.clamp(min=0)].where((before >= 0)[:, None], last)
+            last = x[-1]
+            t = number * BLOCK + torch.arange(BLOCK)
+            used = (t >= oldest) & (t <= newest) & (t % RATE == newest % RATE)
+            if self.kernel == 'smoothing':
+                # Each phase begins with frame 0.
+                used |= t == 0
+            if not used.any():
+                continue
+            x, t = x[used].double(), t[used].double()
+            k, v = block.memory_attn.keys_values(
+                self.backbone.long_projection(dict(rgb=x)))
+            age = ((newest - t) / RATE).ceil()
+            scores = torch.einsum('ngd,mgd->ngm', q, k) * q.shape[-1]**-0.5
+            scores = scores + age * math.log(encoder.decay)
+            higher = scores.amax(dim=-1, keepdim=True).maximum(largest)
+            old, new = (largest - higher).exp(), (scores - higher).exp()
+            total = old * total + torch.einsum('ngm,mgd->ngd', new, v)
+            weight = old * weight + new.sum(dim=-1, keepdim=True)
+            largest = higher
+        return total / weight
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    lines = Path('/proc/self/status').read_text().splitlines()
+    line = next(line for line in lines if line.startswith('VmRSS:'))
+    return int(line.split()[1]) * 1024
+
+
+def soak(kernel: str, steps: int, dtype: torch.dtype = torch.float32,
+         checks: int = 20, seed: int = 0,
+         compiled: bool = False) -> Iterator[dict[str, Any]]:
+    """Follow a stream.
+
+    Yields:
+        Now and then: ``steps`` so far, ``error`` of the attention to the long
+        memory (relative), how many scores were ``not_finite``, how many
+        ``bad_frames`` there were, and what is ``resident`` in memory.
+    """
+    model = build(kernel, seed).to(dtype)
+    session = StreamSession(model, RATE, kernel=kernel)
+    if compiled:
+        session.step.compile()
+    reference, wrong = Reference(kernel, steps, seed), 0
+    marks = {(i + 1) * steps // checks for i in range(checks)}
+    for number in range(-(-steps // BLOCK)):
+        frames = block_of(number, steps, kernel, seed)
+        for t in range(number * BLOCK, min(steps, (number + 1) * BLOCK)):
+            out = session.push(dict(rgb=frames[t % BLOCK]))
+            wrong += not out['action'].isfinite().all()
+            if t + 1 in marks:
+                got, want = attention_of(session), reference(t)
+                yield dict(
+                    steps=t + 1,
+                    error=((got - want).norm() / want.norm()).item(),
+                    not_finite=wrong,
+                    bad_frames=session.num_bad_frames,
+                    resident=resident())
+
+
+def attention_of(session: StreamSession) -> Tensor:
+    """What the queries found in the last step, [N, G, D] in float64."""
+    state = session.state_dict()['state']
+    start = state['count'] - WORK
+    if session.step.kernel == 'smoothing':
+        phase = int(start) % RATE
+        return (state['total'] / state['weight'][..., None])[0, phase].double()
+    ring = SampleRing(state['scores'], state['values'])
+    steps = start[:, None] - RATE * torch.arange(LENGTH, 0, -1)
+    return window_smoothing(ring, steps)[0].double()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--steps', type=int, default=1_000_000)
+    parser.add_argument('--kernel', choices=TOLERANCES, default='window')
+    parser.add_argument(
+        '--dtype', choices=['float32', 'float16', 'bfloat16'],
+        default='float32')
+    parser.add_argument('--checks', type=int, default=20)
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument(
+        '--compile', action='store_true', help='the step, by torch.compile')
+    parser.add_argument(
+        '--out', type=Path, help='write a line of JSON for each check here')
+    args = parser.parse_args()
+    # Bad frames are part of it.
+    warnings.filterwarnings('ignore', 'frame .* of a stream')
+    began, results = time.monotonic(), []
+    for result in soak(args.kernel, args.steps, getattr(torch, args.dtype),
+                       args.checks, args.seed, args.compile):
+        results.append(result)
+        print(f'{result["steps"]:9,d} steps: error {result["error"]:.1e}, '
+              f'{result["not_finite"]} scores not finite, '
+              f'{result["bad_frames"]} bad frames, '
+              f'{result["resident"] / 2**20:.0f} MiB', flush=True)
+        if args.out:
+            with args.out.open('a') as file:
+                file.write(json.dumps(result) + '\n')
+    failures = failures_of(results, args.kernel, args.dtype)
+    print(f'{time.monotonic() - began:.0f} s; '
+          + ('; '.join(failures) or 'all is well'))
+    raise SystemExit(bool(failures))
+
+
+def failures_of(results: list[dict[str, Any]], kernel: str,
+                dtype: str) -> list[str]:
+    """What went wrong, in words."""
+    failures = []
+    large = [result['error'] for result in results
+             if not result['error'] <= TOLERANCES[kernel]]
+    if dtype == 'float32' and large:
+        failures.append(f'the error reached {max(large):.1e}')
+    if results[-1]['not_finite']:
+        failures.append(f'{results[-1]["not_finite"]} scores not finite')
+    # The first check has computed a reference, and has all that it needs.
+    growth = results[-1]['resident'] - results[0]['resident']
+    if growth > GROWTH:
+        failures.append(f'memory grew by {growth / 2**20:.0f} MiB')
+    return failures
+
+
+if __name__ == '__main__':
+    main()
