@@ -1,5 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import torch.nn.functional as F
 from torch import Tensor, nn
+
+from ..ops import linear
+from ..ops.eager import is_eager_on_cpu
 
 
 class PatchEmbed(nn.Module):
@@ -45,9 +49,34 @@ class PatchEmbed(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, T, H, W] to [B, T, H', W', D]."""
         if isinstance(self.projection, nn.Conv3d):
-            x = self.projection(x).permute(0, 2, 3, 4, 1)
+            x = self._by_product(x) if is_eager_on_cpu(
+                x) else self.projection(x).permute(0, 2, 3, 4, 1)
         else:
             B, _, T = x.shape[:3]
             x = self.projection(x.transpose(1, 2).flatten(0, 1))
             x = x.permute(0, 2, 3, 1).unflatten(0, (B, T))
         return x.contiguous() if self.norm is None else self.norm(x)
+
+    def _by_product(self, x: Tensor) -> Tensor:
+        """The convolution over several frames, as one product.
+
+        On a CPU its backward pass is much faster than oneDNN's of volumes.
+        """
+        conv = self.projection
+        num_frames, size, _ = conv.kernel_size
+        x = F.pad(x, (conv.padding[-1], ) * 4)
+        x = x.unfold(3, size, conv.stride[-1]).unfold(4, size, conv.stride[-1])
+        x = x.permute(0, 2, 3, 4, 1, 5, 6).flatten(4)
+        # A result for each frame of the kernel: [B, T, H', W', frames, D].
+        y = linear(x, conv.weight.movedim(2, 0).flatten(0, 1).flatten(1))
+        y = y.unflatten(-1, (num_frames, -1))
+        middle, T = num_frames // 2, y.shape[1]
+        out = y[..., middle, :] + conv.bias
+        for k in range(num_frames):
+            shift = k - middle
+            if 0 < abs(shift) < T:
+                # Frame t of the result sees frame t + shift.
+                to = slice(max(-shift, 0), T - max(shift, 0))
+                of = slice(max(shift, 0), T - max(-shift, 0))
+                out[:, to] += y[:, of, ..., k, :]
+        return out
