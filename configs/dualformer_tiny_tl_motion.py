@@ -20,4 +20,4 @@ model = dict(
             window_size=(4, 4, 4),
             pyramid_sizes=(((4, 4, 4), ), (), (), ())),
         cls_head=dict(type='I3DHead', num_classes=8, in_channels=576)),
-    teacher_checkpoint='work_dirs/dualformer_wide_motion/epoch_10.pth')
+    teacher_checkpoint='work_dirs/dualformer_wide_motion/epoch_6.pth')
