@@ -21,20 +21,20 @@ model = dict(
 
 optim_wrapper = dict(
     type='OptimWrapper',
-    optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05),
+    optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05),
     clip_grad=dict(max_norm=1.0))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.05, by_epoch=False, begin=0, end=20),
     dict(
         type='CosineAnnealingLR',
-        T_max=12,
+        T_max=8,
         eta_min=0,
         by_epoch=True,
         begin=0,
-        end=12,
+        end=8,
         convert_to_iter_based=True)
 ]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=12, val_interval=2)
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=8, val_interval=2)
 val_cfg = dict(type='ValLoop')
 test_cfg = dict(type='TestLoop')
 auto_scale_lr = dict(enable=False, base_batch_size=16)
