@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from ..ops import linear
 from ..ops.eager import is_eager_on_cpu
+from ..ops.kernel_frames import kernel_frames
 
 
 class PatchEmbed(nn.Module):
@@ -63,20 +64,14 @@ class PatchEmbed(nn.Module):
         On a CPU its backward pass is much faster than oneDNN's of volumes.
         """
         conv = self.projection
-        num_frames, size, _ = conv.kernel_size
+        frames, size, _ = conv.kernel_size
         x = F.pad(x, (conv.padding[-1], ) * 4)
         x = x.unfold(3, size, conv.stride[-1]).unfold(4, size, conv.stride[-1])
         x = x.permute(0, 2, 3, 4, 1, 5, 6).flatten(4)
         # A result for each frame of the kernel: [B, T, H', W', frames, D].
         y = linear(x, conv.weight.movedim(2, 0).flatten(0, 1).flatten(1))
-        y = y.unflatten(-1, (num_frames, -1))
-        middle, T = num_frames // 2, y.shape[1]
-        out = y[..., middle, :] + conv.bias
-        for k in range(num_frames):
-            shift = k - middle
-            if 0 < abs(shift) < T:
-                # Frame t of the result sees frame t + shift.
-                to = slice(max(-shift, 0), T - max(shift, 0))
-                of = slice(max(shift, 0), T - max(-shift, 0))
-                out[:, to] += y[:, of, ..., k, :]
+        y = y.unflatten(-1, (frames, -1))
+        out = y[..., frames // 2, :] + conv.bias
+        for k, to, of in kernel_frames(frames, x.shape[1]):
+            out[:, to] += y[:, of, ..., k, :]
         return out

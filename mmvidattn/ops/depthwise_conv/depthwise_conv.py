@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..eager import is_eager_on_cpu
+from ..kernel_frames import kernel_frames
 from .naive import naive_depthwise_conv
 
 
@@ -35,15 +36,10 @@ def depthwise_conv(x: Tensor,
             f'{tuple(weight.shape)}')
     if not is_eager_on_cpu(x):
         return naive_depthwise_conv(x, weight, bias)
-    middle = weight.shape[2] // 2
-    y = _of_frames(x, weight[:, :, middle], bias)
-    for k in range(weight.shape[2]):
-        shift = k - middle
-        if 0 < abs(shift) < x.shape[1]:
-            # Frame t of the result sees frame t + shift.
-            to = slice(max(-shift, 0), x.shape[1] - max(shift, 0))
-            of = slice(max(shift, 0), x.shape[1] - max(-shift, 0))
-            y[:, to] += _of_frames(x[:, of], weight[:, :, k], None)
+    size = weight.shape[2]
+    y = _of_frames(x, weight[:, :, size // 2], bias)
+    for k, to, of in kernel_frames(size, x.shape[1]):
+        y[:, to] += _of_frames(x[:, of], weight[:, :, k], None)
     return y
 
 
