@@ -1,9 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import cv2
@@ -73,6 +76,35 @@ def test_a_signal_keeps_what_was_written(files, camera, tmp_path):
     assert 'stopped' in out and 'secret' not in out + error
     video = cv2.VideoCapture(str(tmp_path / 'out.mp4'))
     assert video.read()[0]
+
+
+def test_view_in_a_terminal(run_main, files, clip, monkeypatch):
+    monkeypatch.setenv('TERM', 'xterm')
+    monkeypatch.setenv('COLUMNS', '120')
+    ours, its = os.openpty()
+    shown = []
+
+    def read():
+        # Until the other end is closed.
+        with contextlib.suppress(OSError):
+            while True:
+                shown.append(os.read(ours, 2**16))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with os.fdopen(its, 'w') as terminal:
+        monkeypatch.setattr(sys, 'stdout', terminal)
+        run_main('stream.py', clip, *files, '--realtime', '--on', '0.26',
+                 '--off', '0.1', '--min-duration', '0')
+    reader.join()
+    os.close(ours)
+    text = b''.join(shown).decode()
+    views = text.split(f'{clip.name}: running')
+    # It is drawn again and again, while the video plays.
+    assert len(views) > 5
+    assert re.search(r'swim .*0\.\d\d', views[-1])
+    assert ' started at ' in views[-1]
+    assert re.search(r'\d+ steps, \d+ dropped', views[-1])
 
 
 def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
