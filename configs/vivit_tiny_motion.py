@@ -12,7 +12,8 @@ model = dict(
         num_frames=8,
         img_size=64,
         embed_dims=96,
-        num_layers=2,
+        num_layers=4,
+        num_temporal_layers=1,
         num_heads=4,
         patch_init='random',
         init_std=0.1,
@@ -27,14 +28,14 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=0.05, by_epoch=False, begin=0, end=20),
     dict(
         type='CosineAnnealingLR',
-        T_max=8,
+        T_max=10,
         eta_min=0,
         by_epoch=True,
         begin=0,
-        end=8,
+        end=10,
         convert_to_iter_based=True)
 ]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=8, val_interval=2)
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=10, val_interval=2)
 val_cfg = dict(type='ValLoop')
 test_cfg = dict(type='TestLoop')
 auto_scale_lr = dict(enable=False, base_batch_size=16)
