@@ -10,6 +10,9 @@ data=data/motion
 work=work_dirs/quickstart
 clip=$data/val/000000.mp4
 enough=90
+# The processes that read videos need cores as well.
+cores=$(nproc)
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((cores > 1 ? cores / 2 : 1))}
 mkdir -p "$work"
 
 step() {
