@@ -1,7 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Minutes on two CPU cores, on the set that tools/data/motion/make_motion.py
-# writes. Models 2 to 4: --cfg-options model.backbone.model=fact_encoder,
-# fact_attention or fact_dot.
+# writes. Models 3 and 4: --cfg-options model.backbone.model=fact_attention or
+# fact_dot. Model 2 has to see a rotation in the two frames of a tubelet, which
+# takes more layers: model.backbone.model=fact_encoder
+# model.backbone.num_layers=4 model.backbone.num_temporal_layers=1.
 _base_ = [
     '_base_/models/vivit_b16x2.py', '_base_/datasets/motion.py',
     '_base_/default_runtime.py'
@@ -12,8 +14,7 @@ model = dict(
         num_frames=8,
         img_size=64,
         embed_dims=96,
-        num_layers=4,
-        num_temporal_layers=1,
+        num_layers=2,
         num_heads=4,
         patch_init='random',
         init_std=0.1,
@@ -28,14 +29,14 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=0.05, by_epoch=False, begin=0, end=20),
     dict(
         type='CosineAnnealingLR',
-        T_max=10,
+        T_max=8,
         eta_min=0,
         by_epoch=True,
         begin=0,
-        end=10,
+        end=8,
         convert_to_iter_based=True)
 ]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=10, val_interval=2)
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=8, val_interval=2)
 val_cfg = dict(type='ValLoop')
 test_cfg = dict(type='TestLoop')
 auto_scale_lr = dict(enable=False, base_batch_size=16)

@@ -5,12 +5,13 @@ import mmvidattn  # noqa: F401, I001  isort: skip
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from mmengine.logging import MMLogger
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,6 +24,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     long = ROOT / 'tests/tools', ROOT / 'tests/engine', ROOT / 'tests/configs'
     items.sort(key=lambda item: not any(
         item.path.is_relative_to(folder) for folder in long))
+
+
+@pytest.fixture(scope='module', autouse=True)
+def fresh_logger() -> Iterator[None]:
+    """What a program does to the logger is not left to the next file."""
+    yield
+    MMLogger._instance_dict.clear()
 
 
 @pytest.fixture(scope='session')

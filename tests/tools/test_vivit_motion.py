@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = 'joint', 'fact_encoder', 'fact_attention', 'fact_dot'
+MODELS = dict(
+    joint={}, fact_encoder=dict(num_layers=4, num_temporal_layers=1),
+    fact_attention={}, fact_dot={})
 CONFIG = '''
 _base_ = ['{root}/configs/vivit_tiny_motion.py']
 motion = dict(
     data_root='{motion}',
     metainfo=dict(classes='{motion}/label_map.txt'))
-model = dict(backbone=dict(model='{name}'))
+model = dict(backbone=dict(model='{name}', **{options}))
 train_dataloader = dict(dataset=motion)
 val_dataloader = dict(dataset=motion)
 test_dataloader = dict(dataset=motion)
@@ -57,7 +59,8 @@ def test_learns_the_motion_set_and_takes_larger_clips(
         run_tool, tmp_path, whole_motion_dir, name):
     small, larger = tmp_path / 'small.py', tmp_path / 'larger.py'
     small.write_text(
-        CONFIG.format(root=ROOT, motion=whole_motion_dir, name=name))
+        CONFIG.format(root=ROOT, motion=whole_motion_dir, name=name,
+                      options=MODELS[name]))
     larger.write_text(LARGER)
     done = run_tool('train.py', small, '--work-dir', tmp_path / 'work',
                     cwd=tmp_path)

@@ -88,6 +88,8 @@ class LivePage:
         config = uvicorn.Config(
             app, host=host, port=port, ws_max_size=MAX_INCOMING,
             ws_per_message_deflate=False, log_level='warning',
+            # Its own would close every log file of this process.
+            log_config=None,
             server_header=False, timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._socket = _bind(host, port)

@@ -2,6 +2,7 @@
 import asyncio
 import base64
 import json
+import logging
 import threading
 import urllib.request
 
@@ -74,6 +75,14 @@ def test_page_needs_nothing_else(page):
     assert text.count('://') == text.count('http://www.w3.org/2000/svg') + (
         text.count('ws${secure}://'))
     assert 'src="' not in text and '@import' not in text
+
+
+def test_logs_stay_open(tmp_path):
+    handler = logging.FileHandler(tmp_path / 'run.log')
+    with LivePage([Detector()], port=0):
+        pass
+    assert handler.stream is not None
+    handler.close()
 
 
 def test_steps_are_sent(page):
