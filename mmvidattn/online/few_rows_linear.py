@@ -3,6 +3,9 @@ import torch
 from torch import Tensor, nn
 
 MOST_ROWS = 64
+# Before 2.7, torch does not tell the two apart.
+_is_exporting = getattr(
+    torch.compiler, 'is_exporting', torch.compiler.is_compiling)
 
 
 class FewRowsLinear(nn.Linear):
@@ -10,7 +13,9 @@ class FewRowsLinear(nn.Linear):
 
     MKL copies the weight of ``x W^T`` into an order of its own in each call,
     which with few rows takes as long as the product. It need not for
-    ``W x^T``. In float32, on a CPU and without gradients that is computed.
+    ``W x^T``. In float32, on a CPU and without gradients that is computed, in
+    compiled code as well; an exported program, whose rows may be any number,
+    has ``x W^T``.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -20,7 +25,7 @@ class FewRowsLinear(nn.Linear):
                 and x.dtype == self.weight.dtype == torch.float32
                 and not torch.is_grad_enabled()
                 and not torch.is_autocast_enabled('cpu')
-                and not torch.compiler.is_compiling()):
+                and not _is_exporting()):
             return super().forward(x)
         columns = x.reshape(rows, self.in_features).t()
         y = torch.addmm(self.bias[:, None], self.weight, columns)

@@ -35,7 +35,7 @@ def _run(module, monkeypatch, *args):
 
 def test_speed_is_checked_and_written(tool, monkeypatch, tmp_path, capsys):
     module = tool('stream_speed')
-    _run(module, monkeypatch, '--streams', '1', '3', '--json',
+    _run(module, monkeypatch, '--streams', '1', '3', '--no-compile', '--json',
          tmp_path / 'speed.json')
     assert 'the transcription agree' in capsys.readouterr().out
     result = json.loads((tmp_path / 'speed.json').read_text())
@@ -49,6 +49,15 @@ def test_speed_is_checked_and_written(tool, monkeypatch, tmp_path, capsys):
     # Lower precision is near, but is not float32.
     for name in 'bfloat16', 'int8':
         assert 0 < result['probability'][name] < 0.1
+
+
+@pytest.mark.slow
+def test_compiled_step_is_checked(tool, monkeypatch, tmp_path):
+    module = tool('stream_speed')
+    _run(module, monkeypatch, '--json', tmp_path / 'speed.json')
+    result = json.loads((tmp_path / 'speed.json').read_text())
+    assert result['milliseconds']['compiled'] > 0
+    assert result['probability']['compiled'] < 1e-5
 
 
 def test_no_speed_while_the_scores_differ(tool, monkeypatch, capsys):

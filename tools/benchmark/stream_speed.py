@@ -9,12 +9,14 @@ turns:
 * released: a transcription of the released stream step;
 * smoothing: ``StreamSession(kernel='smoothing')``, the same recursion;
 * window: ``StreamSession(kernel='window')``, equal to windowed evaluation;
+* compiled: smoothing, after ``session.step.compile()``;
 * graph: smoothing, recorded as a CUDA graph, where there is a GPU.
 
 Nothing is timed unless ``released=True`` and the transcription have the same
 scores. Then, of the smoothing kernel: weights in bfloat16 and, on a CPU, in
-int8, with how far their scores are from those in float32; and how many frames
-a second many streams in one step come to.
+int8; and how many frames a second many streams in one step come to. Beside
+what was compiled or has other weights stands how far its scores are from the
+others'.
 """
 import argparse
 import copy
@@ -137,6 +139,9 @@ def compare(args: argparse.Namespace) -> dict:
         kernel: StreamSession(model, rate, kernel=kernel)
         for kernel in ('smoothing', 'window')
     }
+    if args.compile:
+        sessions['compiled'] = StreamSession(model, rate, kernel='smoothing')
+        sessions['compiled'].step.compile()
     if device.type == 'cuda':
         sessions['graph'] = sessions['smoothing'].spawn()
         StreamSession.record_graph([sessions['graph']])
@@ -153,8 +158,11 @@ def compare(args: argparse.Namespace) -> dict:
             last[name] = session.push(frames[t])['action'].float().softmax(-1)
     probability = {
         name: (last[name] - last['smoothing']).abs().max().item()
-        for name in models
+        for name in ('compiled', *models) if name in last
     }
+    if args.compile:
+        require_agreement(
+            dict(compiled=probability['compiled']), TOLERANCE)
     seconds = measure(
         dict(released=runner(released.push, frames, args.steps), **{
             name: runner(session.push, frames, args.steps)
@@ -208,6 +216,9 @@ def main() -> None:
     parser.add_argument('--streams', type=int, nargs='+', default=[1, 8, 64])
     parser.add_argument(
         '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
+    parser.add_argument(
+        '--no-compile', dest='compile', action='store_false',
+        help='without the compiled step, which takes a minute to make')
     parser.add_argument('--json', help='write the figures to this file')
     parser.add_argument('--cfg-options', nargs='+', action=DictAction)
     args = parser.parse_args()
