@@ -1,9 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Minutes on two CPU cores, on the set that tools/data/motion/make_motion.py
 # writes. Models 3 and 4: --cfg-options model.backbone.model=fact_attention or
-# fact_dot. Model 2 has to see a rotation in the two frames of a tubelet, which
-# takes more layers: model.backbone.model=fact_encoder
-# model.backbone.num_layers=4 model.backbone.num_temporal_layers=1.
+# fact_dot. Model 2: vivit_tiny_fact_encoder_motion.py.
 _base_ = [
     '_base_/models/vivit_b16x2.py', '_base_/datasets/motion.py',
     '_base_/default_runtime.py'

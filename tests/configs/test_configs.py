@@ -41,6 +41,7 @@ VIEWS = dict(
     vivit_l16x2_fact_encoder_epic=(4, 32, 224),
     vivit_l16x2_fact_encoder_mit=(12, 32, 224),
     vivit_tiny_motion=(6, 8, 64),
+    vivit_tiny_fact_encoder_motion=(6, 8, 64),
     xvit_ssv2=(3, 16, 224),
     xvit_k400=(6, 16, 224),
     xvit_k600=(3, 16, 224))

@@ -7,15 +7,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+# Configs of the models, and what is changed in them.
 MODELS = dict(
-    joint={}, fact_encoder=dict(num_layers=4, num_temporal_layers=1),
-    fact_attention={}, fact_dot={})
+    joint=('vivit_tiny_motion', {}),
+    fact_encoder=('vivit_tiny_fact_encoder_motion', {}),
+    fact_attention=('vivit_tiny_motion', dict(model='fact_attention')),
+    fact_dot=('vivit_tiny_motion', dict(model='fact_dot')))
 CONFIG = '''
-_base_ = ['{root}/configs/vivit_tiny_motion.py']
+_base_ = ['{root}/configs/{config}.py']
 motion = dict(
     data_root='{motion}',
     metainfo=dict(classes='{motion}/label_map.txt'))
-model = dict(backbone=dict(model='{name}', **{options}))
+model = dict(backbone={changes})
 train_dataloader = dict(dataset=motion)
 val_dataloader = dict(dataset=motion)
 test_dataloader = dict(dataset=motion)
@@ -58,9 +61,10 @@ def _top1(run_tool, config, checkpoint, folder):
 def test_learns_the_motion_set_and_takes_larger_clips(
         run_tool, tmp_path, whole_motion_dir, name):
     small, larger = tmp_path / 'small.py', tmp_path / 'larger.py'
+    config, changes = MODELS[name]
     small.write_text(
-        CONFIG.format(root=ROOT, motion=whole_motion_dir, name=name,
-                      options=MODELS[name]))
+        CONFIG.format(root=ROOT, motion=whole_motion_dir, config=config,
+                      changes=changes))
     larger.write_text(LARGER)
     done = run_tool('train.py', small, '--work-dir', tmp_path / 'work',
                     cwd=tmp_path)

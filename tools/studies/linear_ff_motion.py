@@ -68,8 +68,9 @@ CHANGES = {
 }
 SPLITS = ('train', 'val')
 FRAME = 'img_{:05}.png'
-# Options of make_motion.py.
-MOTION = dict(seed=0, distractors=0, noise=0, scale=1)
+# Options of make_motion.py. Four frames see half as fast a motion as well as
+# eight see the usual one.
+MOTION = dict(seed=0, distractors=0, noise=0, scale=1, speed=0.5)
 
 NO_SPATIAL = {'model.backbone.spatial_shift': None}
 NO_TEMPORAL = {'model.backbone.temporal_shift': None}
