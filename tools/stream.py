@@ -97,6 +97,10 @@ def parse_args() -> argparse.Namespace:
         '--queue', type=int, default=4, help='steps that may wait before '
         'the oldest is dropped (default: %(default)s)')
     parser.add_argument(
+        '--compile', action='store_true',
+        help="compile the model's step first, which takes a minute, and is "
+        'faster then')
+    parser.add_argument(
         '--serve', action='store_true',
         help='show it on a web page, until Ctrl-C; files play at their own '
         'speed')
@@ -231,7 +235,7 @@ def make_detectors(args: argparse.Namespace) -> list[OnlineDetector]:
         args.config, args.checkpoint, args.sources[0], extractors,
         {k: v for k, v in events.items() if v is not None},
         number(args.events, 0, args), args.device, queue_size=args.queue,
-        cfg_options=args.cfg_options, **shared)
+        compile_step=args.compile, cfg_options=args.cfg_options, **shared)
     return [first] + [
         first.with_source(source, number(args.events, i, args), **shared)
         for i, source in enumerate(args.sources[1:], 1)

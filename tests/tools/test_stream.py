@@ -13,6 +13,8 @@ import cv2
 import numpy as np
 import pytest
 
+from mmvidattn.online.stream_step import StreamStep
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -108,11 +110,15 @@ def test_view_in_a_terminal(run_main, files, clip, monkeypatch):
 
 
 def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
-                                         capsys):
+                                         monkeypatch, capsys):
+    compiled = []
+    monkeypatch.setattr(StreamStep, 'compile',
+                        lambda step: compiled.append(step))
     recognizer = files[1].with_name('recognizer.pth')
     run_main('stream.py', clip, *files, '--rgb', 'linear_ff_tiny_motion',
-             recognizer)
+             recognizer, '--compile')
     assert '28 steps' in capsys.readouterr().out
+    assert len(compiled) == 1
     with pytest.raises(SystemExit, match='the model reads rgb; there is an '
                        'extractor of flow'):
         run_main('stream.py', clip, *files, '--flow', 'x', 'y')

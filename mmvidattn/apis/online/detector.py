@@ -82,6 +82,8 @@ class OnlineDetector:
         realtime: Play a recording at its own speed, as if it were live.
         fps: Frames a second; see :func:`open_source`.
         queue_size: Steps that may wait.
+        compile_step: Compile the model's step, once for all sources. That
+            takes a minute, before the first frame; the step is faster then.
         cfg_options: What to change in the config, by dotted keys.
 
     Raises:
@@ -109,6 +111,7 @@ class OnlineDetector:
                  realtime: bool = False,
                  fps: float | None = None,
                  queue_size: int = 4,
+                 compile_step: bool = False,
                  cfg_options: dict[str, Any] | None = None) -> None:
         cfg = load_config(config, cfg_options)
         dataset = _check_config(cfg, config)
@@ -124,6 +127,14 @@ class OnlineDetector:
             self.model, dataset['long_rate'], dataset['work_rate'],
             stretch_long_memory=dataset.get('stretch_long_memory'))
         backbone = self.model.backbone
+        if compile_step:
+            self.session.step.compile()
+            # It is made when it is first called.
+            self.session.push({
+                name: torch.zeros(channels)
+                for name, channels in backbone.in_channels.items()
+            })
+            self.session.reset()
         self._memory_steps = (
             backbone.long_memory_length * dataset['long_rate'] +
             backbone.work_memory_length * dataset['work_rate'])

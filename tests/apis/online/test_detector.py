@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from live_fixtures import write_tsn
+from torch import nn
 
 import mmvidattn
 from mmvidattn.apis.online import (
@@ -16,6 +17,7 @@ from mmvidattn.apis.online import (
 )
 from mmvidattn.apis.online.sources import Source
 from mmvidattn.apis.online.steps import Frame
+from mmvidattn.online.stream_step import StreamStep
 
 CLASSES = ['background', 'jump', 'run', 'swim']
 STEPS = 28
@@ -286,6 +288,24 @@ def test_two_streams_of_features(files, clip, tmp_path, monkeypatch):
                 extractor.frames_of_step(step, 12, 4)).asnumpy()
             wanted = extractor.features([extractor.images(list(frames))])[0]
             torch.testing.assert_close(got[step][name], wanted)
+
+
+@pytest.mark.parametrize('backend', [
+    'aot_eager', pytest.param('inductor', marks=pytest.mark.slow)])
+def test_compiled_step_finds_the_same(found, files, clip, monkeypatch,
+                                      backend):
+    compiled = []
+
+    def compile_step(step):
+        compiled.append(step)
+        nn.Module.compile(step, backend=backend)
+
+    monkeypatch.setattr(StreamStep, 'compile', compile_step)
+    detector = OnlineDetector(*files, clip, compile_step=True)
+    assert compiled == [detector.session.step]
+    # What warmed it up is forgotten.
+    for got, want in zip(detector, found[1], strict=True):
+        np.testing.assert_allclose(got.scores, want.scores, atol=1e-6)
 
 
 def test_same_models(detector, clip):
