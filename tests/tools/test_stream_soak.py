@@ -29,17 +29,21 @@ def test_short_soak(soak, kernel, dtype, steps):
 
 @pytest.mark.filterwarnings('ignore:frame .* of a stream')
 def test_tells_what_goes_wrong(soak):
-    good = dict(steps=10, error=1e-7, not_finite=0, bad_frames=0,
-                resident=2**30)
+    good = dict(steps=10, error=1e-7, own_error=1e-7, not_finite=0,
+                bad_frames=0, resident=2**30)
     bad = dict(good, error=float('nan'), not_finite=3, resident=2**31)
     assert soak.failures_of([good], 'window', 'float32') == []
     assert soak.failures_of([good, bad], 'window', 'float32') == [
-        'the error reached nan', '3 scores not finite',
+        'error reached nan', '3 scores not finite',
         'memory grew by 1024 MiB']
     coarse = dict(good, error=5e-4)
     assert soak.failures_of([coarse], 'window', 'float32') == []
     assert soak.failures_of([coarse], 'smoothing', 'float32') == [
-        'the error reached 5.0e-04']
+        'error reached 5.0e-04']
+    # Rounded weights are others; what is made of them is not.
+    assert soak.failures_of([coarse], 'smoothing', 'float16') == []
+    assert soak.failures_of([dict(good, own_error=5e-4)], 'smoothing',
+                            'float16') == ['own_error reached 5.0e-04']
 
 
 def test_has_all_that_is_hard(soak):
