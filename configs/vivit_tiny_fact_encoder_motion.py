@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # vivit_tiny_motion.py with Model 2. Only the two frames of a tubelet show it
-# in which direction a shape turns, which takes more layers and epochs to learn.
+# in which direction a shape turns: it takes more layers and epochs to learn.
 _base_ = 'vivit_tiny_motion.py'
 
 model = dict(
