@@ -21,11 +21,12 @@ class FewRowsLinear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """[*, in_features] to [*, out_features]."""
         rows = x.numel() // self.in_features
-        if not (1 < rows <= MOST_ROWS and x.device.type == 'cpu'
+        # First of all: a size that is asked about is fixed in an export.
+        if _is_exporting() or not (
+                1 < rows <= MOST_ROWS and x.device.type == 'cpu'
                 and x.dtype == self.weight.dtype == torch.float32
                 and not torch.is_grad_enabled()
-                and not torch.is_autocast_enabled('cpu')
-                and not _is_exporting()):
+                and not torch.is_autocast_enabled('cpu')):
             return super().forward(x)
         columns = x.reshape(rows, self.in_features).t()
         y = torch.addmm(self.bias[:, None], self.weight, columns)

@@ -31,3 +31,23 @@ def test_learns_and_is_lowered_by_autocast():
     assert layer.weight.grad.abs().min() > 0
     with torch.no_grad(), torch.autocast('cpu', torch.bfloat16):
         assert layer(x).dtype == torch.bfloat16
+
+
+def test_compiled_code_keeps_the_product_and_exported_code_does_not():
+    """A stream's step is compiled; an exported batch may be any size."""
+    layer, x, graphs = FewRowsLinear(7, 11), torch.randn(5, 7), []
+
+    def backend(module, inputs):
+        graphs.append(module.graph)
+        return module
+
+    with torch.no_grad():
+        got = torch.compile(layer, backend=backend, fullgraph=True)(x)
+        torch.testing.assert_close(got, nn.functional.linear(
+            x, layer.weight, layer.bias))
+        program = torch.export.export(
+            layer, (x, ), dynamic_shapes=({0: torch.export.Dim('rows')}, ))
+    graph, = graphs
+    assert torch.addmm in [node.target for node in graph.nodes]
+    assert program.module()(x[:3]).shape == (3, 11)
+    assert program.module()(x.repeat(20, 1)).shape == (100, 11)
