@@ -49,8 +49,15 @@ setup(
     long_description_content_type='text/markdown',
     license='Apache-2.0',
     license_files=['LICENSE'],
+    # The command line, which lists its commands without importing the package.
+    py_modules=['mmvidattn_cli'],
+    entry_points=dict(
+        console_scripts=['mmvidattn = mmvidattn_cli:main']),
     packages=find_packages(include=['mmvidattn', 'mmvidattn.*']),
-    package_data={'mmvidattn.apis.online': ['page.html']},
+    package_data={
+        'mmvidattn.live': ['page.html'],
+        'mmvidattn.ops': ['README.md'],
+    },
     cmdclass=dict(build_py=BuildWithMim),
     zip_safe=False,
     python_requires='>=3.10',
@@ -67,7 +74,6 @@ setup(
         'opencv-python',
         'pillow',
         'decord',
-        'einops',
         'safetensors',
     ],
     extras_require=dict(

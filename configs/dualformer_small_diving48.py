@@ -1,26 +1,26 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # DualFormer-S on Diving-48, from a Kinetics-400 checkpoint: load_from. The
 # paper, Table 2: top-1 81.2 at 4 x 1 views, 636 G multiply-accumulates for the
-# four; 81.8 at 4 x 3 views, 1908 G. Trained for 30
-# epochs, as released; the paper says 16.
+# four; 81.8 at 4 x 3 views, 1908 G. Trained for 30 epochs, as released; the
+# paper says 16.
 _base_ = 'dualformer_tiny_diving48.py'
+
+from mmvidattn.utils.config import change
 
 model = dict(
     backbone=dict(arch='small', drop_path_rate=0.2),
     cls_head=dict(in_channels=768))
 
-train_pipeline = _base_.clip_train_pipeline
-val_pipeline = _base_.clip_val_pipeline
-test_pipeline = _base_.clip_test_pipeline
-for pipeline in (train_pipeline, val_pipeline, test_pipeline):
-    pipeline[1].update(clip_len=32)
-del pipeline
+train_pipeline = change(_base_.train_pipeline, SampleFrames=dict(clip_len=32))
+val_pipeline = change(_base_.val_pipeline, SampleFrames=dict(clip_len=32))
+test_pipeline = change(
+    _base_.test_pipeline, CenteredSampleFrames=dict(clip_len=32))
 
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 
 optim_wrapper = dict(optimizer=dict(weight_decay=0.02))
-param_scheduler = _base_.param_scheduler
-param_scheduler[1].update(T_max=30, end=30)
+param_scheduler = change(
+    _base_.param_scheduler, CosineAnnealingLR=dict(T_max=30, end=30))
 train_cfg = dict(max_epochs=30)

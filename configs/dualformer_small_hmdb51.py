@@ -4,16 +4,16 @@
 # four; 76.4 at 4 x 3 views, 1908 G.
 _base_ = 'dualformer_tiny_hmdb51.py'
 
+from mmvidattn.utils.config import change
+
 model = dict(
     backbone=dict(arch='small', drop_path_rate=0.3),
     cls_head=dict(in_channels=768))
 
-train_pipeline = _base_.clip_train_pipeline
-val_pipeline = _base_.clip_val_pipeline
-test_pipeline = _base_.clip_test_pipeline
-for pipeline in (train_pipeline, val_pipeline, test_pipeline):
-    pipeline[1].update(clip_len=32)
-del pipeline
+train_pipeline = change(_base_.train_pipeline, SampleFrames=dict(clip_len=32))
+val_pipeline = change(_base_.val_pipeline, SampleFrames=dict(clip_len=32))
+test_pipeline = change(
+    _base_.test_pipeline, CenteredSampleFrames=dict(clip_len=32))
 
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))

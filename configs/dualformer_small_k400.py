@@ -4,9 +4,10 @@
 # multiply-accumulates for the four.
 _base_ = 'dualformer_tiny_k400.py'
 
+from mmvidattn.utils.config import change
+
 model = dict(
     backbone=dict(arch='small', drop_path_rate=0.2),
     cls_head=dict(in_channels=768))
 
-param_scheduler = _base_.param_scheduler
-param_scheduler[0].update(end=2.5)
+param_scheduler = change(_base_.param_scheduler, LinearLR=dict(end=2.5))

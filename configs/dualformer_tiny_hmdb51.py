@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # DualFormer-T on HMDB-51, from a Kinetics-400 checkpoint: load_from. The
 # paper, Table 2: top-1 75.0 at 4 x 1 views, 28 G multiply-accumulates a view
-# (74.6 from an ImageNet-1k image model). The clips have 16 frames, the
-# kernels are those of 32, as in the checkpoint: so the paper's figure comes
-# out. num_frames=16 converts them.
+# (74.6 from an ImageNet-1k image model). The clips have 16 frames but the
+# kernels are those for 32, as in the checkpoint, which gives the paper's cost;
+# num_frames=16 converts them.
 _base_ = [
     '_base_/models/dualformer_transfer.py', '_base_/datasets/hmdb51.py',
     '_base_/pipelines/dualformer_transfer.py',

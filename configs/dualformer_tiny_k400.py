@@ -8,6 +8,8 @@ _base_ = [
     '_base_/schedules/adamw_30e_dualformer.py', '_base_/default_runtime.py'
 ]
 
+from mmvidattn.utils.config import change
+
 train_pipeline = _base_.clip_train_pipeline
 val_pipeline = _base_.clip_val_pipeline
 test_pipeline = _base_.clip_test_pipeline
@@ -17,5 +19,4 @@ train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 
-param_scheduler = _base_.param_scheduler
-param_scheduler[0].update(end=3)
+param_scheduler = change(_base_.param_scheduler, LinearLR=dict(end=3))

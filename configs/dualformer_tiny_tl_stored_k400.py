@@ -4,13 +4,16 @@
 #     python tools/data/token_labels.py dualformer_tiny_tl_stored_k400
 _base_ = 'dualformer_tiny_tl_k400.py'
 
+from mmvidattn.utils.config import change
+
 model = dict(label_store='data/kinetics400/token_labels')
 
 train_pipeline = [
     dict(
         type='FixedViews',
         num_views=4,
-        transforms=_base_.clip_train_pipeline[:-2]),
+        transforms=change(
+            _base_.train_pipeline, FormatShape=None, PackActionInputs=None)),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(
         type='PackActionInputs',

@@ -1,20 +1,21 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # LAPS (RL), on ResT-L: 32 x 320 x 320. Paper, Table 3: top-1 76.71, 595.0 G
 # multiply-accumulates a view, 51.2 M parameters. The released code does not
-# tell its learning rate; that of the other models at 320 stands here.
+# give its learning rate; this is that of the other models at 320.
 _base_ = 'laps_rest_b_k400.py'
 
-train_pipeline = _base_.train_pipeline
-train_pipeline[3].update(scale_range=(320, 480))
-train_pipeline[4].update(size=320)
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (val_pipeline, test_pipeline):
-    pipeline[3].update(scale=(-1, 320))
-    pipeline[4].update(crop_size=320)
-for pipeline in (train_pipeline, val_pipeline, test_pipeline):
-    pipeline[1].update(clip_len=32, frame_interval=8)
-del pipeline
+from mmvidattn.utils.config import change
+
+clip = dict(clip_len=32, frame_interval=8)
+train_pipeline = change(
+    _base_.train_pipeline, SampleFrames=clip,
+    RandomRescale=dict(scale_range=(320, 480)), RandomCrop=dict(size=320))
+val_pipeline = change(
+    _base_.val_pipeline, SampleFrames=clip,
+    Resize=dict(scale=(-1, 320)), CenterCrop=dict(crop_size=320))
+test_pipeline = change(
+    _base_.test_pipeline, SampleFrames=clip,
+    Resize=dict(scale=(-1, 320)), ThreeCrop=dict(crop_size=320))
 
 model = dict(
     backbone=dict(arch='large', num_frames=32, pyramid=(1, 2, 3, 4)))

@@ -4,12 +4,12 @@
 # 85.9 M parameters.
 _base_ = 'laps_vit_k400.py'
 
-train_pipeline = _base_.train_pipeline
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (train_pipeline, val_pipeline, test_pipeline):
-    pipeline[1].update(clip_len=16, frame_interval=8)
-del pipeline
+from mmvidattn.utils.config import change
+
+clip = dict(clip_len=16, frame_interval=8)
+train_pipeline = change(_base_.train_pipeline, SampleFrames=clip)
+val_pipeline = change(_base_.val_pipeline, SampleFrames=clip)
+test_pipeline = change(_base_.test_pipeline, SampleFrames=clip)
 
 model = dict(backbone=dict(num_frames=16, attention='2d', shift='token'))
 train_dataloader = dict(

@@ -3,15 +3,17 @@
 # multiply-accumulates a view, 40.0 M parameters.
 _base_ = 'laps_visformer_k400.py'
 
-train_pipeline = _base_.train_pipeline
-train_pipeline[3].update(scale_range=(320, 480))
-train_pipeline[4].update(size=320)
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (val_pipeline, test_pipeline):
-    pipeline[3].update(scale=(-1, 320))
-    pipeline[4].update(crop_size=320)
-del pipeline
+from mmvidattn.utils.config import change
+
+train_pipeline = change(
+    _base_.train_pipeline,
+    RandomRescale=dict(scale_range=(320, 480)), RandomCrop=dict(size=320))
+val_pipeline = change(
+    _base_.val_pipeline,
+    Resize=dict(scale=(-1, 320)), CenterCrop=dict(crop_size=320))
+test_pipeline = change(
+    _base_.test_pipeline,
+    Resize=dict(scale=(-1, 320)), ThreeCrop=dict(crop_size=320))
 
 model = dict(backbone=dict(img_size=320))
 train_dataloader = dict(

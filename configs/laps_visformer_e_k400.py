@@ -3,15 +3,17 @@
 # multiply-accumulates a view, 40.2 M parameters.
 _base_ = 'laps_visformer_h_k400.py'
 
-train_pipeline = _base_.train_pipeline
-train_pipeline[3].update(scale_range=(360, 540))
-train_pipeline[4].update(size=360)
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (val_pipeline, test_pipeline):
-    pipeline[3].update(scale=(-1, 360))
-    pipeline[4].update(crop_size=360)
-del pipeline
+from mmvidattn.utils.config import change
+
+train_pipeline = change(
+    _base_.train_pipeline,
+    RandomRescale=dict(scale_range=(360, 540)), RandomCrop=dict(size=360))
+val_pipeline = change(
+    _base_.val_pipeline,
+    Resize=dict(scale=(-1, 360)), CenterCrop=dict(crop_size=360))
+test_pipeline = change(
+    _base_.test_pipeline,
+    Resize=dict(scale=(-1, 360)), ThreeCrop=dict(crop_size=360))
 
 model = dict(backbone=dict(img_size=360))
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

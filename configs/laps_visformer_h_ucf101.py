@@ -4,17 +4,18 @@
 # of the backbone.
 _base_ = 'laps_visformer_ucf101.py'
 
-train_pipeline = _base_.train_pipeline
-train_pipeline[3].update(scale_range=(320, 480))
-train_pipeline[4].update(size=320)
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (val_pipeline, test_pipeline):
-    pipeline[3].update(scale=(-1, 320))
-    pipeline[4].update(crop_size=320)
-for pipeline in (train_pipeline, val_pipeline, test_pipeline):
-    pipeline[1].update(clip_len=32, frame_interval=8)
-del pipeline
+from mmvidattn.utils.config import change
+
+clip = dict(clip_len=32, frame_interval=8)
+train_pipeline = change(
+    _base_.train_pipeline, SampleFrames=clip,
+    RandomRescale=dict(scale_range=(320, 480)), RandomCrop=dict(size=320))
+val_pipeline = change(
+    _base_.val_pipeline, SampleFrames=clip,
+    Resize=dict(scale=(-1, 320)), CenterCrop=dict(crop_size=320))
+test_pipeline = change(
+    _base_.test_pipeline, SampleFrames=clip,
+    Resize=dict(scale=(-1, 320)), ThreeCrop=dict(crop_size=320))
 
 model = dict(
     backbone=dict(num_frames=32, img_size=320, pyramid=(1, 2, 3, 4, 5)))

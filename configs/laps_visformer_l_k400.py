@@ -3,12 +3,12 @@
 # multiply-accumulates a view, 40.0 M parameters.
 _base_ = 'laps_visformer_b_k400.py'
 
-train_pipeline = _base_.train_pipeline
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (train_pipeline, val_pipeline, test_pipeline):
-    pipeline[1].update(clip_len=16, frame_interval=8)
-del pipeline
+from mmvidattn.utils.config import change
+
+clip = dict(clip_len=16, frame_interval=8)
+train_pipeline = change(_base_.train_pipeline, SampleFrames=clip)
+val_pipeline = change(_base_.val_pipeline, SampleFrames=clip)
+test_pipeline = change(_base_.test_pipeline, SampleFrames=clip)
 
 model = dict(backbone=dict(num_frames=16, pyramid=(1, 2, 3, 4)))
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

@@ -3,12 +3,11 @@
 # multiply-accumulates a view.
 _base_ = 'linear_ff_ssv2.py'
 
-train_pipeline = _base_.train_pipeline
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (train_pipeline, val_pipeline, test_pipeline):
-    pipeline[1].update(clip_len=32)
-del pipeline
+from mmvidattn.utils.config import change
+
+train_pipeline = change(_base_.train_pipeline, UniformSample=dict(clip_len=32))
+val_pipeline = change(_base_.val_pipeline, UniformSample=dict(clip_len=32))
+test_pipeline = change(_base_.test_pipeline, UniformSample=dict(clip_len=32))
 
 model = dict(backbone=dict(num_frames=32))
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

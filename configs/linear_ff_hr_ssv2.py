@@ -3,15 +3,17 @@
 # multiply-accumulates a view. The jitter is that of 224, scaled by 1.5.
 _base_ = 'linear_ff_ssv2.py'
 
-train_pipeline = _base_.train_pipeline
-train_pipeline[3].update(scale_range=(384, 480))
-train_pipeline[4].update(size=336)
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (val_pipeline, test_pipeline):
-    pipeline[3].update(scale=(-1, 336))
-    pipeline[4].update(crop_size=336)
-del pipeline
+from mmvidattn.utils.config import change
+
+train_pipeline = change(
+    _base_.train_pipeline,
+    RandomRescale=dict(scale_range=(384, 480)), RandomCrop=dict(size=336))
+val_pipeline = change(
+    _base_.val_pipeline,
+    Resize=dict(scale=(-1, 336)), CenterCrop=dict(crop_size=336))
+test_pipeline = change(
+    _base_.test_pipeline,
+    Resize=dict(scale=(-1, 336)), ThreeCrop=dict(crop_size=336))
 
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Kinetics-400 as in Table 10, in the released code's meaning. Paper, Table 2:
+# Kinetics-400 as in Table 10, read as the released code does. Paper, Table 2:
 # top-1 78.0, top-5 94.2 at 4 x 3 views.
 _base_ = [
     '_base_/models/linear_ff_kinetics.py', '_base_/datasets/kinetics400.py',

@@ -3,8 +3,10 @@
 # tools/data/motion/make_motion.py writes.
 _base_ = [
     '_base_/models/linear_ff.py', '_base_/datasets/motion.py',
-    '_base_/default_runtime.py'
+    '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'
 ]
+
+from mmvidattn.utils.config import change
 
 model = dict(
     backbone=dict(
@@ -23,23 +25,7 @@ model = dict(
     cls_head=dict(
         num_classes=8, in_channels=96, hidden_dims=96, dropout_ratio=0.1))
 
-optim_wrapper = dict(
-    type='OptimWrapper',
-    optimizer=dict(type='AdamW', lr=4e-3, weight_decay=0.05),
-    clip_grad=dict(max_norm=1.0))
-param_scheduler = [
-    dict(type='LinearLR', start_factor=0.05, by_epoch=False, begin=0, end=20),
-    dict(
-        type='CosineAnnealingLR',
-        T_max=10,
-        eta_min=0,
-        by_epoch=True,
-        begin=0,
-        end=10,
-        convert_to_iter_based=True)
-]
-train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=10, val_interval=5)
-val_cfg = dict(type='ValLoop')
-test_cfg = dict(type='TestLoop')
-auto_scale_lr = dict(enable=False, base_batch_size=16)
-randomness = dict(seed=0)
+optim_wrapper = dict(optimizer=dict(lr=4e-3))
+param_scheduler = change(
+    _base_.param_scheduler, CosineAnnealingLR=dict(T_max=10, end=10))
+train_cfg = dict(max_epochs=10, val_interval=5)

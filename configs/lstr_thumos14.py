@@ -5,7 +5,7 @@ _base_ = [
     '_base_/schedules/adam_25e_testra.py', '_base_/default_runtime.py'
 ]
 
-# A young video fills the whole long memory.
+# Early in a video, the samples so far are stretched over the long memory.
 stretch = dict(stretch_long_memory=True)
 train_dataloader = dict(dataset=stretch)
 val_dataloader = dict(dataset=stretch)

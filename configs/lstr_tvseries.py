@@ -7,7 +7,7 @@ _base_ = [
 
 model = dict(
     cls_head=dict(num_classes=31, loss_cls=dict(ignore_index=None)))
-# A young video fills the whole long memory.
+# Early in a video, the samples so far are stretched over the long memory.
 stretch = dict(stretch_long_memory=True)
 train_dataloader = dict(dataset=stretch)
 val_dataloader = dict(dataset=stretch)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# TeSTra on THUMOS'14, with optical flow of NVIDIA's hardware, box kernel.
+# TeSTra on THUMOS'14, with optical flow by NVIDIA's hardware, box kernel.
 # Paper, Table 1: 67.3 mAP.
 _base_ = 'testra_box_thumos14.py'
 

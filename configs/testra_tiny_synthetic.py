@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # TeSTra in minutes on a CPU, on the streams that
-# tools/data/online/make_synthetic.py writes. What it reaches is told in
+# tools/data/online/make_synthetic.py writes. Results are in
 # tools/data/online/README.md.
 _base_ = ['_base_/models/testra.py', '_base_/default_runtime.py']
 
@@ -12,11 +12,11 @@ memory = dict(
     work_rate=1,
     anticipation_steps=4,
     anticipation_rate=1)
-pipeline = [
-    dict(type='MixClip', prob=0.5),
+test_pipeline = [
     dict(type='LoadFeatureWindow'),
     dict(type='PackFeatureInputs')
 ]
+train_pipeline = [dict(type='MixClip', prob=0.5), *test_pipeline]
 dataset = dict(
     type='FeatureStreamDataset',
     data_root=data_root,
@@ -47,7 +47,7 @@ train_dataloader = dict(
     batch_size=32,
     num_workers=0,
     sampler=dict(type='RandomOffsetSampler'),
-    dataset=dict(ann_file='train.txt', pipeline=pipeline, **dataset))
+    dataset=dict(ann_file='train.txt', pipeline=train_pipeline, **dataset))
 test_dataloader = dict(
     batch_size=1,
     num_workers=0,
@@ -55,7 +55,7 @@ test_dataloader = dict(
     dataset=dict(
         ann_file='val.txt',
         windows='videos',
-        pipeline=pipeline[1:],
+        pipeline=test_pipeline,
         test_mode=True,
         **dataset))
 val_dataloader = dict(
@@ -65,7 +65,7 @@ val_dataloader = dict(
     dataset=dict(
         ann_file='val.txt',
         windows='non_overlapping',
-        pipeline=pipeline[1:],
+        pipeline=test_pipeline,
         test_mode=True,
         **dataset))
 val_evaluator = dict(type='PerFrameMAP')

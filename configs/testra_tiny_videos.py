@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # TeSTra on videos of your own, in minutes on a CPU: features of
-# linear_ff_tiny_motion at 4 Hz, with extract_features.py and targets.py as
-# tools/data/online/README.md tells. Set model.cls_head.num_classes to the
-# number of lines of classes.txt.
+# linear_ff_tiny_motion at 4 Hz, made by extract_features.py and targets.py
+# (tools/data/online/README.md). Set model.cls_head.num_classes to the number
+# of lines of classes.txt.
 _base_ = 'testra_tiny_synthetic.py'
 
 data_root = 'data/online'
@@ -30,8 +30,8 @@ train_dataloader = dict(batch_size=8, dataset=dataset)
 val_dataloader = dict(dataset=dataset)
 test_dataloader = dict(dataset=dataset)
 
-# For tools/stream.py: what the features were extracted with, and when scores
-# are events.
+# For tools/stream.py: what the features were extracted with, and the scores at
+# which events start and end.
 online = dict(
     extractors=dict(
         rgb=dict(

@@ -6,7 +6,8 @@ _base_ = [
     '_base_/schedules/sgd_30e_xvit.py', '_base_/default_runtime.py'
 ]
 
-test_pipeline = _base_.test_pipeline
-test_pipeline[1].update(num_clips=2)
+from mmvidattn.utils.config import change
+
+test_pipeline = change(_base_.test_pipeline, SampleFrames=dict(num_clips=2))
 
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

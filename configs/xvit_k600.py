@@ -6,11 +6,12 @@ _base_ = [
     '_base_/schedules/sgd_30e_xvit.py', '_base_/default_runtime.py'
 ]
 
+from mmvidattn.utils.config import change
+
 model = dict(
     cls_head=dict(num_classes=600),
     data_preprocessor=dict(blending=dict(num_classes=600)))
 
-test_pipeline = _base_.test_pipeline
-test_pipeline[1].update(num_clips=1)
+test_pipeline = change(_base_.test_pipeline, SampleFrames=dict(num_clips=1))
 
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

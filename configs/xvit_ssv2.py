@@ -7,8 +7,9 @@ _base_ = [
     '_base_/schedules/sgd_35e_xvit.py', '_base_/default_runtime.py'
 ]
 
-test_pipeline = _base_.test_pipeline
-test_pipeline[1].update(num_clips=1)
+from mmvidattn.utils.config import change
+
+test_pipeline = change(_base_.test_pipeline, UniformSample=dict(num_clips=1))
 
 # 8 GPUs
 train_dataloader = dict(batch_size=8)

@@ -1,14 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Efficient attention for video, as an extension of mmaction2.
 
-Importing this package first heals the OpenMMLab stack on a current PyTorch
+Importing this package first patches the OpenMMLab stack for a current PyTorch
 (:mod:`mmvidattn.compat`) and then registers every class of ours in mmaction2's
 registries, so that ``custom_imports = dict(imports=['mmvidattn'])`` in a
 config is all that is needed.
 """
 from . import compat
 
-compat.heal()
+compat.apply()
 
 from . import (  # noqa: E402
     backbones,

@@ -1,33 +1,142 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Cures for mmaction2 1.2 and mmengine 0.10 on a current Python and PyTorch.
+"""Patches of mmaction2 1.2 and mmengine 0.10 for a current Python and PyTorch.
 
-Each function of :data:`CURES` heals one quirk; its docstring tells the
-symptom, the upstream issue (``#n`` is one of open-mmlab/mmaction2) and when
-the function can go. A cure changes the library where the quirk lives, so that
-mmaction2's own tools are healed as well once a config imports this package.
+Each function under :func:`patch` works around one fault, where the fault
+lives, so that mmaction2's own tools run as well once a config imports this
+package. It acts only where the library is broken, and returns why if there is
+nothing to do here. ``python -m mmvidattn.compat`` prints them all: the
+symptom, the upstream issue, when the patch can go and what it changed.
+``MMVIDATTN_SKIP_PATCHES=name,name`` leaves some out.
 """
 from __future__ import annotations
 
+import ast
 import atexit
 import codecs
 import collections
+import datetime
 import functools
 import gc
 import importlib
 import importlib.util
-import math
+import inspect
+import io
+import os
 import pickle
+import platform
 import sys
+import textwrap
 import types
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
+
+SKIP = 'MMVIDATTN_SKIP_PATCHES'
+
+
+@dataclass
+class Patch:
+    """A workaround of one fault, and what became of it in this process.
+
+    Attributes:
+        function: Applies it. Returns why, if there is nothing to do here.
+        symptom: The error that a user meets, or the wrong result.
+        until: When the patch can go.
+        upstream: Where the fault is reported, or none.
+        changes: What it replaced or added, by full names.
+        skipped: Why it does nothing here; None if it acts.
+        is_applied: Whether :func:`apply` has run it.
+    """
+    function: Callable[[], str | None]
+    symptom: str
+    until: str
+    upstream: str | None
+    changes: list[str] = field(default_factory=list)
+    skipped: str | None = None
+    is_applied: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+
+PATCHES: list[Patch] = []
+# What the patch that is being applied has changed so far.
+_changes: list[str] = []
+
+
+def patch(symptom: str, until: str, upstream: str | None = None) -> Callable:
+    """Add a function to the patches; see :class:`Patch` for the arguments."""
+
+    def register(function: Callable) -> Callable:
+        PATCHES.append(Patch(function, symptom, until, upstream))
+        return function
+
+    return register
+
+
+def apply() -> None:
+    """Apply every patch; a second call changes nothing.
+
+    Raises:
+        ValueError: If ``MMVIDATTN_SKIP_PATCHES`` names none of them.
+    """
+    skip = {name for name in os.environ.get(SKIP, '').split(',') if name}
+    unknown = skip - {patch.name for patch in PATCHES}
+    if unknown:
+        raise ValueError(
+            f'{SKIP} must name patches ({", ".join(p.name for p in PATCHES)})'
+            f', got {", ".join(sorted(unknown))}')
+    for patch in PATCHES:
+        if patch.is_applied:
+            continue
+        _changes.clear()
+        patch.skipped = (f'{SKIP} names it' if patch.name in skip else
+                         patch.function())
+        patch.changes = [*_changes]
+        patch.is_applied = True
+
+
+def describe() -> str:
+    """Say what is patched in this process, and what is not needed here."""
+    versions = ', '.join(
+        f'{name} {_version(name)}' for name in (
+            'mmaction2', 'mmengine', 'mmcv', 'torch', 'numpy'))
+    lines = [f'Patches on {versions}, Python {platform.python_version()}:']
+    for patch in PATCHES:
+        state = (f'not applied: {patch.skipped}' if patch.skipped else
+                 'applied' if patch.is_applied else 'not applied yet')
+        lines += ['', f'{patch.name} ({state})']
+        for key, text in (('symptom', patch.symptom),
+                          ('patch', patch.function.__doc__),
+                          ('upstream', patch.upstream or 'not reported'),
+                          ('until', patch.until)):
+            lines += textwrap.wrap(
+                ' '.join(text.split()), 79, initial_indent=f'  {key:10}',
+                subsequent_indent=' ' * 12)
+        lines += [f'  {"changes" if not i else "":10}{change}'
+                  for i, change in enumerate(patch.changes)]
+    return '\n'.join(lines)
+
+
+def main() -> None:
+    """Print the patches of this process, for ``python -m mmvidattn.compat``.
+    """
+    print(describe())
+
+
+def _version(name: str) -> str:
+    module = sys.modules.get({'mmaction2': 'mmaction'}.get(name, name))
+    return getattr(module, '__version__', 'not imported')
 
 
 class _Overlay(types.ModuleType):
     """A module with some names replaced; all others are looked up in it."""
 
-    def __init__(self, module: types.ModuleType, **names: Any) -> None:
+    def __init__(self, module: Any, **names: Any) -> None:
         super().__init__(module.__name__)
         self.__dict__.update(names, _module=module)
 
@@ -35,18 +144,30 @@ class _Overlay(types.ModuleType):
         return getattr(self._module, name)
 
 
+def _set(owner: Any, name: str, value: Any) -> None:
+    """Set an attribute of a module or a class, and note it in the patch."""
+    path = owner.__name__
+    if isinstance(owner, type):
+        path = f'{owner.__module__}.{owner.__qualname__}'
+    setattr(owner, name, value)
+    _changes.append(f'{path}.{name}')
+
+
 def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
-    """Let ``owner.name(...)`` run ``wrapper(original, ...)``, once."""
+    """Let ``owner.name(...)`` run ``wrapper(original, ...)``."""
     original = getattr(owner, name)
-    if getattr(original, 'healed_by', None) == __name__:
-        return
 
     @functools.wraps(original)
-    def healed(*args, **kwargs):
+    def patched(*args, **kwargs):
         return wrapper(original, *args, **kwargs)
 
-    healed.healed_by = __name__
-    setattr(owner, name, healed)
+    is_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
+    _set(owner, name, staticmethod(patched) if is_static else patched)
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, stacklevel=4)
 
 
 def _on_cpu() -> bool:
@@ -63,68 +184,81 @@ def _numpy_core() -> types.ModuleType:
     return sys.modules[name]
 
 
+@patch('Warnings that every process prints and no user can act on',
+       until='an mmengine and mmcv-lite that stop to cause them',
+       upstream='open-mmlab/mmcv#3325 (pkg_resources)')
 def quiet_warnings() -> None:
-    """Warnings that every process prints and no user can act on.
+    """Ignore them, where they are about a call of mmengine or mmcv.
 
-    They are about upstream's own calls: ``torch.cuda.amp.GradScaler`` and
-    DDP's ``broadcast_buffers`` (deprecated in torch), ``pkg_resources``
-    (deprecated in setuptools, mmengine imports it; open-mmlab/mmcv#3325), the
-    missing CUDA operator of mmcv-lite, and the strides that torch itself gives
-    to the gradient of a depth-wise convolution under DDP. They can go with an
-    mmengine that stopped calling these, respectively with mmcv-lite.
+    These are ``torch.cuda.amp.GradScaler`` and DDP's ``broadcast_buffers``
+    (deprecated in torch), ``pkg_resources`` (deprecated in setuptools), the
+    missing CUDA operator of mmcv-lite, and, wherever it comes from, the
+    strides that torch itself gives to the gradient of a depth-wise
+    convolution under DDP.
     """
-    for message in (r'`torch\.cuda\.amp\.GradScaler\(args\.\.\.\)` is depr',
-                    r'`broadcast_buffers` is deprecated',
-                    r'pkg_resources is deprecated as an API',
-                    r'Deprecated call to `pkg_resources\.declare_namespace',
-                    r'Grad strides do not match bucket view strides',
-                    r'Fail to import ``MultiScaleDeformableAttention``'):
-        warnings.filterwarnings('ignore', message=message)
+    for message, module in (
+            (r'`torch\.cuda\.amp\.GradScaler\(args\.\.\.\)` is depr',
+             'mmengine'),
+            (r'`broadcast_buffers` is deprecated', 'mmengine'),
+            (r'pkg_resources is deprecated as an API', 'mmengine'),
+            (r'Deprecated call to `pkg_resources\.declare_namespace',
+             'pkg_resources'),
+            (r'Fail to import ``MultiScaleDeformableAttention``', 'mmcv'),
+            (r'Grad strides do not match bucket view strides', ''),
+            # Of Python, about `python -m mmvidattn.compat`.
+            (r"'mmvidattn\.compat' found in sys\.modules", 'runpy')):
+        warnings.filterwarnings('ignore', message, module=module)
+        _changes.append(f'warnings.filters: {message} in {module or "any"}')
 
 
-def require_mmcv() -> None:
-    """``No module named 'mmcv'`` from deep inside an import of mmaction2.
-
-    Both ``mmcv`` and ``mmcv-lite`` provide the module, so that neither can be
-    a hard requirement; say how to get one. Stays as long as that is so.
-    """
+@patch("`No module named 'mmcv'` from deep inside an import of mmaction2",
+       until='as long as mmcv and mmcv-lite provide one module, so that '
+       'neither can be a hard requirement')
+def require_mmcv() -> str | None:
+    """Say how to install it."""
     if importlib.util.find_spec('mmcv') is None:
         raise ImportError('mmvidattn needs mmcv: install it with `pip install '
                           '"mmvidattn[lite]"` (mmcv-lite is enough).')
+    return 'mmcv is installed'
 
 
-def hide_broken_torchvision() -> None:
-    """``operator torchvision::nms does not exist`` when a Runner is built.
+@patch('`operator torchvision::nms does not exist` when a Runner is built',
+       until="mmengine's `collect_env` survives it")
+def hide_broken_torchvision() -> str | None:
+    """Treat a torchvision that cannot be imported as absent.
 
-    A torchvision of another build than torch fails on import, with an error
-    that mmengine's environment report does not expect. Nothing here needs
-    torchvision, so it is treated as absent. Can go when ``collect_env``
-    survives it.
+    One of another build than torch fails with an error that mmengine's
+    environment report does not expect. Nothing here needs it.
     """
     try:
         import torchvision  # noqa: F401
     except ModuleNotFoundError:
-        return
+        return 'torchvision is not installed'
     except Exception as error:
         for name in [n for n in sys.modules if n.startswith('torchvision.')]:
             del sys.modules[name]
         sys.modules['torchvision'] = None
+        _changes.append("sys.modules['torchvision']")
         warnings.warn('torchvision is installed but broken, and is treated '
                       f'as absent: {type(error).__name__}: {error}')
+        return None
+    return 'torchvision works'
 
 
-def add_missing_drn() -> None:
-    """``No module named 'mmaction.models.localizers.drn'``; #2714.
+@patch("`No module named 'mmaction.models.localizers.drn'`",
+       until='the first release of mmaction2 that ships the folder',
+       upstream='open-mmlab/mmaction2#2714')
+def add_missing_drn() -> str | None:
+    """Put a module in its place.
 
     The folder has no ``__init__.py``, so mmaction2's wheel lacks it. Its only
-    class is replaced by one that says so when built. Can go with the first
-    release that ships the folder.
+    class is replaced by one that says so when built.
     """
     name = 'mmaction.models.localizers.drn'
     package = importlib.util.find_spec('mmaction').submodule_search_locations
     folder = Path(package[0], 'models', 'localizers', 'drn')
     if name in sys.modules or (folder / 'drn.py').exists():
-        return
+        return 'it is there'
     from mmaction.registry import MODELS
 
     class DRN:
@@ -138,34 +272,41 @@ def add_missing_drn() -> None:
     parent, child = types.ModuleType(name), types.ModuleType(f'{name}.drn')
     parent.__path__, parent.drn, child.DRN = [], child, DRN
     sys.modules.update({name: parent, f'{name}.drn': child})
+    _changes.extend([f"sys.modules['{name}']", f"sys.modules['{name}.drn']",
+                     "MODELS['DRN']"])
+    return None
 
 
-def leave_out_multimodal() -> None:
-    """``cannot import name ... from 'transformers'`` with transformers 5.
+@patch("`cannot import name ... from 'transformers'` on `import mmaction."
+       'models`, with transformers 4.56 or later',
+       until='VindLU runs on transformers 4.56')
+def leave_out_multimodal() -> str | None:
+    """Treat mmaction2's multimodal models as absent.
 
-    mmaction2's multimodal models import names that transformers 5 removed,
-    which breaks the import of all models. They are treated as absent, as
-    without transformers. Can go when VindLU runs on transformers 5.
+    They import names that transformers moved in 4.56 and removed in 5, which
+    breaks the import of all models.
     """
     from mmaction.utils import dependency
-    if dependency.satisfy_requirement('transformers>=5.0.0.dev0'):
-        dependency.WITH_MULTIMODAL = False
+    if not dependency.satisfy_requirement('transformers>=4.56.0'):
+        return 'transformers is not installed, or old enough'
+    _set(dependency, 'WITH_MULTIMODAL', False)
+    return None
 
 
-def load_weights_only() -> None:
-    """``Unsupported global: HistoryBuffer`` on resume; mmengine#1655, #1650.
+@patch('`Unsupported global: GLOBAL mmengine.logging...HistoryBuffer` on '
+       'resume',
+       until="mmengine's checkpoints are plain types",
+       upstream='open-mmlab/mmengine#1655, #1650')
+def load_own_checkpoints() -> None:
+    """Allow what mmengine's checkpoints hold, and nothing else.
 
-    mmengine's checkpoints hold its message hub and numpy numbers, which
-    ``torch.load(weights_only=True)`` refuses. Just these are allowed;
+    That is its message hub and numpy numbers, of numpy 1 and 2;
     ``getattr``, by which a HistoryBuffer names its statistics, only on that
-    class. The same safe loading is enforced on torch below 2.6 and for
-    checkpoints from the web, which mmengine unpickles unchecked. Can go when
-    mmengine's checkpoints are plain types and it passes ``weights_only``.
+    class.
     """
     import numpy as np
     import torch
     from mmengine.logging import HistoryBuffer
-    from mmengine.runner import checkpoint
 
     # The unpickler goes by these two attributes, on every version of torch.
     def allow_as(function: Callable, module: str, name: str) -> Callable:
@@ -195,96 +336,251 @@ def load_weights_only() -> None:
             allowed.append(
                 allow_as(getattr(multiarray, name), module, name))
     torch.serialization.add_safe_globals(allowed)
-
-    def load(*args, **kwargs):
-        return torch.load(*args, **{**kwargs, 'weights_only': True})
-
-    def load_url(original, *args, **kwargs):
-        return original(*args, **{**kwargs, 'weights_only': True})
-
-    checkpoint.torch = _Overlay(torch, load=load)
-    _wrap(checkpoint, 'load_url', load_url)
+    _changes.append('torch.serialization.get_safe_globals()')
 
 
-def load_data_as_data() -> None:
-    """A pickle or a YAML file runs code when ``mmengine.load`` reads it.
+@patch('A checkpoint from the web runs code when it is loaded; with torch '
+       'below 2.6, so does one on the disk',
+       until='mmengine passes `weights_only` to torch')
+def load_weights_only() -> None:
+    """Load weights only, unless told otherwise.
 
-    Annotations of mmaction2's datasets may be such files. Of pickles, plain
-    types, numpy's arrays and torch's tensors are loaded, and nothing else; of
-    YAML what its safe loader takes. Can go when mmengine does so.
+    ``torch.hub`` unpickles unchecked by default, and so does torch below 2.6.
+    An explicit ``weights_only=False`` and
+    ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1`` hold, with one warning.
     """
-    import io
+    import torch
+    from mmengine.runner import checkpoint
+    from mmengine.utils import digit_version
 
+    def load(original, *args, **kwargs):
+        weights_only = kwargs.get('weights_only')
+        if weights_only is None:
+            forced = os.getenv('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD', '0')
+            weights_only = forced.lower() not in ('1', 'y', 'yes', 'true')
+        if not weights_only:
+            _warn_once('Checkpoints are loaded with weights_only=False: such '
+                       'a file can run any code')
+        return original(*args, **{**kwargs, 'weights_only': weights_only})
+
+    _wrap(checkpoint, 'load_url', load)
+    if digit_version(torch.__version__) < digit_version('2.6'):
+        _set(checkpoint, 'torch', _Overlay(
+            torch, load=functools.partial(load, torch.load)))
+
+
+def _harmless_names() -> tuple[dict[str, Any], dict[str, tuple[str, str]]]:
+    """Names that data may have in a pickle.
+
+    Returns:
+        Those that a pickle cannot change, and the classes written in Python,
+        by their modules.
+    """
     import numpy as np
     import torch
-    import yaml
-    from mmengine.fileio.handlers import pickle_handler, yaml_handler
 
     def load_storage(data: bytes) -> Any:
         return torch.load(io.BytesIO(data), 'cpu', weights_only=True)
 
+    # Made anew for each file, as a pickle can set attributes of a function.
+    def fresh(function: Callable) -> Callable:
+        return lambda *args: function(*args)
+
     # A pickle of protocol 2, mmengine's default, has the name of Python 2.
-    plain = {f'{module}.{t.__name__}': t
+    names = {f'{module}.{t.__name__}': t
              for module in ('builtins', '__builtin__') for t in (
                  set, frozenset, complex, bytearray, range, slice, list, dict,
                  tuple, str, int, float, bool, bytes)}
-    plain |= {
-        'collections.OrderedDict': collections.OrderedDict,
+    names['__builtin__.xrange'] = range
+    names |= {f'{t.__module__}.{t.__name__}': t for t in (
+        collections.OrderedDict, collections.defaultdict, collections.deque,
+        datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
+        datetime.timezone)}
+    names |= {f'torch.{name}': value for name, value in vars(torch).items()
+              if isinstance(value, torch.dtype)}
+    names |= {
         '_codecs.encode': codecs.encode,
         'numpy.ndarray': np.ndarray,
         'numpy.dtype': np.dtype,
-        'torch._utils._rebuild_tensor_v2': torch._utils._rebuild_tensor_v2,
-        'torch.storage._load_from_bytes': load_storage,
         'torch.Size': torch.Size,
+        'torch.device': torch.device,
+        'torch.storage._load_from_bytes': load_storage,
     }
+    for name in '_rebuild_tensor_v2', '_rebuild_parameter':
+        names[f'torch._utils.{name}'] = fresh(getattr(torch._utils, name))
     core = _numpy_core()
     for old in 'numpy.core', 'numpy._core':
         for name in '_reconstruct', 'scalar':
-            plain[f'{old}.multiarray.{name}'] = getattr(core.multiarray, name)
-        plain[f'{old}.numeric._frombuffer'] = core.numeric._frombuffer
+            names[f'{old}.multiarray.{name}'] = getattr(core.multiarray, name)
+        names[f'{old}.numeric._frombuffer'] = fresh(core.numeric._frombuffer)
+    classes = {
+        'collections': ['Counter'],
+        'pathlib': ['Path', 'PosixPath', 'WindowsPath', 'PurePath',
+                    'PurePosixPath', 'PureWindowsPath'],
+        'mmengine.config.config': ['ConfigDict'],
+        'mmengine.structures.base_data_element': ['BaseDataElement'],
+        'mmengine.structures.instance_data': ['InstanceData'],
+        'mmengine.structures.label_data': ['LabelData'],
+        'mmengine.structures.pixel_data': ['PixelData'],
+        'mmaction.structures.action_data_sample': ['ActionDataSample'],
+    }
+    # Where Python 3.13 has the paths.
+    classes['pathlib._local'] = classes['pathlib']
+    return names, {f'{module}.{name}': (module.removesuffix('._local'), name)
+                   for module, names in classes.items() for name in names}
 
-    class Unpickler(pickle.Unpickler):
 
-        def find_class(self, module: str, name: str) -> Any:
-            try:
-                return plain[f'{module}.{name}']
-            except KeyError:
-                raise pickle.UnpicklingError(
-                    f'refused: loading it would call {module}.{name}, which '
-                    'is not data') from None
+class _ClassFound(Exception):
+    """A pickle names a class written in Python."""
+
+
+class _Finder:
+    """Finds what is harmless, for both unpicklers and for YAML.
+
+    Args:
+        with_classes: Whether classes written in Python may be found.
+    """
+
+    def __init__(self, with_classes: bool) -> None:
+        self.names, self.classes = _harmless_names()
+        self.with_classes = with_classes
+
+    def __call__(self, module: str, name: str) -> Any:
+        path = f'{module}.{name}'
+        if path in self.names:
+            return self.names[path]
+        if path not in self.classes:
+            raise pickle.UnpicklingError(
+                f'refused: loading it would call {path}, which is not data. '
+                f'If you trust the file, set {SKIP}=load_data_as_data')
+        if not self.with_classes:
+            raise _ClassFound
+        module, name = self.classes[path]
+        return getattr(importlib.import_module(module), name)
+
+
+class _FastUnpickler(pickle.Unpickler):
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.find_class = _Finder(with_classes=False)
+
+
+class _CarefulUnpickler(pickle._Unpickler):
+    """Written in Python, so that it can refuse to change a class."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.find_class = _Finder(with_classes=True)
+
+    def load_build(self) -> None:
+        if isinstance(self.stack[-2], (type, types.FunctionType)):
+            raise pickle.UnpicklingError(
+                f'refused: loading it would change {self.stack[-2]}')
+        super().load_build()
+
+    dispatch = {**pickle._Unpickler.dispatch, pickle.BUILD[0]: load_build}
+
+
+@patch('A pickle or a YAML file of annotations runs code when '
+       '`mmengine.load` reads it',
+       until='mmengine loads data only')
+def load_data_as_data() -> None:
+    """Load data and nothing else.
+
+    That is plain types, the containers, dates and paths of Python's library,
+    numpy's arrays, torch's tensors, and mmengine's and mmaction2's configs
+    and samples; in YAML the tags that PyYAML writes for these.
+    """
+    import yaml
+    from mmengine.fileio.handlers import pickle_handler, yaml_handler
+    from yaml.constructor import ConstructorError, FullConstructor
 
     def load(file: Any, **kwargs: Any) -> Any:
-        return Unpickler(file, **kwargs).load()
+        if not file.seekable():
+            file = io.BytesIO(file.read())
+        start = file.tell()
+        try:
+            return _FastUnpickler(file, **kwargs).load()
+        except _ClassFound:
+            file.seek(start)
+            return _CarefulUnpickler(file, **kwargs).load()
 
-    pickle_handler.pickle = _Overlay(pickle, load=load)
-    yaml_handler.Loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+    class Loader(getattr(yaml, 'CFullLoader', yaml.FullLoader)):
+
+        def find_python_name(self, name: str, mark: Any,
+                             unsafe: bool = False) -> Any:
+            module, _, name = name.rpartition('.')
+            try:
+                return _Finder(with_classes=True)(module or 'builtins', name)
+            except pickle.UnpicklingError as error:
+                raise ConstructorError(None, None, str(error), mark) from None
+
+        find_python_module = find_python_name
+
+    for tag in 'object', 'object/apply', 'object/new':
+        Loader.add_multi_constructor(
+            f'tag:yaml.org,2002:python/{tag}:',
+            getattr(FullConstructor,
+                    f'construct_python_{tag.replace("/", "_")}'))
+    _set(pickle_handler, 'pickle', _Overlay(pickle, load=load))
+    _set(yaml_handler, 'Loader', Loader)
 
 
+@patch('`--resume` runs the text that a checkpoint has for its config',
+       until='mmengine no longer parses it')
 def leave_config_of_checkpoint() -> None:
-    """``--resume`` runs the text that a checkpoint has for its config.
-
-    ``Runner.resume`` parses ``meta['config']`` as Python, to look for
-    ``gpu_ids``, which no config of today has. It is not handed to it. Can go
-    when mmengine stops to ask for it.
+    """Read ``gpu_ids``, all that ``Runner.resume`` wants, without running it.
     """
-    from mmengine.runner import Runner
+    import mmengine
+    from mmengine.runner import runner
 
-    def load_checkpoint(original, *args, **kwargs):
-        checkpoint = original(*args, **kwargs)
-        if isinstance(checkpoint.get('meta'), dict):
-            checkpoint['meta'].pop('config', None)
-        return checkpoint
+    def read_gpu_ids(text: str, file_format: str) -> dict:
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.Assign) and any(
+                    getattr(target, 'id', None) == 'gpu_ids'
+                    for target in node.targets):
+                try:
+                    return dict(gpu_ids=ast.literal_eval(node.value))
+                except ValueError:
+                    pass
+        return {}
 
-    _wrap(Runner, 'load_checkpoint', load_checkpoint)
+    _set(runner, 'mmengine', _Overlay(mmengine, Config=_Overlay(
+        mmengine.Config, fromstring=read_gpu_ids)))
 
 
-def run_on_numpy_2() -> None:
-    """``np.Inf was removed in the NumPy 2.0 release``, and its like.
+@patch('`RuntimeError` without a word from a config in the new style that has '
+       '`import os.path as osp`, on Python 3.11 and later',
+       until='mmengine knows frozen modules of the standard library')
+def know_frozen_modules() -> str | None:
+    """Take frozen modules for built-in ones.
+
+    mmengine asks where the file of a module lies, and these have none.
+    """
+    from mmengine.config import config, utils
+    if utils._is_builtin_module('os'):
+        return 'they are known'
+
+    def is_builtin(original, module_name):
+        top = module_name.partition('.')[0]
+        spec = importlib.util.find_spec(top) if top else None
+        return (spec is not None and spec.origin == 'frozen'
+                or original(module_name))
+
+    for module in config, utils:
+        _wrap(module, '_is_builtin_module', is_builtin)
+    return None
+
+
+@patch('`np.Inf was removed in the NumPy 2.0 release`, and its like',
+       until='mmaction2 supports numpy 2')
+def run_on_numpy_2() -> str | None:
+    """Give the modules that need them the names that numpy dropped.
 
     Pose transforms, frame extraction and the metrics of ActivityNet, AVA and
-    retrieval use names that numpy 2 dropped; MultiSports' metric makes an int
-    of an array of one element. These modules get what they ask for; numpy
-    itself is left alone. Can go when mmaction2 supports numpy 2.
+    retrieval use such names; MultiSports' metric makes an int of an array of
+    one element. numpy itself is left alone.
     """
     import numpy as np
     from mmaction.evaluation.functional import multisports_utils
@@ -292,29 +588,37 @@ def run_on_numpy_2() -> None:
     names = dict(
         Inf=np.inf,
         NAN=np.nan,
-        trapz=getattr(np, 'trapezoid', None) or np.trapz,
+        trapz=getattr(np, 'trapezoid', None),
         in1d=lambda *args, **kwargs: np.isin(*args, **kwargs).ravel())
+    names = {name: value for name, value in names.items()
+             if not hasattr(np, name)}
+    if not names:
+        return f'numpy {np.__version__} has them'
     for name in ('datasets.transforms.pose_transforms',
                  'evaluation.functional.accuracy',
                  'evaluation.functional.ava_evaluation.metrics',
                  'evaluation.metrics.multimodal_metric', 'utils.misc'):
         module = importlib.import_module(f'mmaction.{name}')
-        module.np = _Overlay(np, **names)
-    multisports_utils.int = lambda value: int(np.asarray(value).item())
+        _set(module, 'np', _Overlay(np, **names))
+    _set(multisports_utils, 'int', lambda value: int(np.asarray(value).item()))
+    return None
 
 
-def shift_hue_in_range() -> None:
-    """``OverflowError`` in half of the calls of ``ColorJitter``.
+@patch('`OverflowError` in half of the calls of `ColorJitter`',
+       until='mmaction2 and mmcv support numpy 2')
+def shift_hue_in_range() -> str | None:
+    """Shift hues in 16 bits.
 
     ``ColorJitter.adjust_hue`` adds a negative int to uint8 pixels, and
     ``mmcv.adjust_hue`` casts one to uint8; numpy 2 refuses both. (A positive
-    one overflows in the former on any numpy, silently.) Can go when mmaction2
-    and mmcv support numpy 2.
+    one overflows in the former, silently.)
     """
     import cv2
     import mmcv
     import numpy as np
     from mmaction.datasets.transforms import ColorJitter
+    if int(np.__version__.split('.')[0]) < 2:
+        return f'numpy {np.__version__} does not refuse'
 
     def jitter_hue(img: np.ndarray, factor: float) -> np.ndarray:
         img = np.clip(img, 0, 255).astype(np.uint8)
@@ -331,17 +635,19 @@ def shift_hue_in_range() -> None:
     def adjust_hue(original, img, hue_factor, backend=None):
         return original(img, CyclicFactor(hue_factor), backend)
 
-    ColorJitter.adjust_hue = staticmethod(jitter_hue)
+    _set(ColorJitter, 'adjust_hue', staticmethod(jitter_hue))
     for module in mmcv, mmcv.image, mmcv.image.photometric:
         _wrap(module, 'adjust_hue', adjust_hue)
+    return None
 
 
+@patch('`AmpOptimizerWrapper is only available training on gpu`',
+       until="mmengine's `AmpOptimWrapper` runs on a CPU")
 def train_amp_on_cpu() -> None:
-    """``AmpOptimizerWrapper is only available training on gpu``.
+    """Without an accelerator, let ``--amp`` mean bfloat16, without scaling.
 
-    Without an accelerator ``--amp`` means bfloat16 and no loss scaling. The
-    checkpoint of such a run has an empty scaler, which a run on a GPU ignores.
-    Can go when mmengine's ``AmpOptimWrapper`` runs on a CPU.
+    The checkpoint of such a run has an empty scaler, which a run on a GPU
+    ignores.
     """
     import torch
     from mmengine.optim import AmpOptimWrapper, OptimWrapper
@@ -370,12 +676,12 @@ def train_amp_on_cpu() -> None:
     _wrap(AmpOptimWrapper, 'load_state_dict', load_state_dict)
 
 
+@patch('`Got unsupported ScalarType BFloat16` under bfloat16 autocast',
+       until='mmaction2 casts where it calls `numpy()`')
 def score_in_float32() -> None:
-    """``Got unsupported ScalarType BFloat16`` under bfloat16 autocast.
+    """Under autocast, make bfloat16 scores of a head float32.
 
-    Heads and metrics turn the scores into numpy arrays, which know no
-    bfloat16. Whatever a classification head returns is made float32. Can go
-    when mmaction2 casts where it calls ``numpy()``.
+    Heads and metrics turn them into numpy arrays, which know no bfloat16.
     """
     import torch
     from mmaction.models.heads import BaseHead
@@ -383,9 +689,10 @@ def score_in_float32() -> None:
     def widen(scores: Any) -> Any:
         if isinstance(scores, dict):
             return {key: widen(value) for key, value in scores.items()}
-        is_half = torch.is_tensor(scores) and scores.dtype in (torch.bfloat16,
-                                                               torch.float16)
-        return scores.float() if is_half else scores
+        if (torch.is_tensor(scores) and scores.dtype == torch.bfloat16
+                and torch.is_autocast_enabled(scores.device.type)):
+            return scores.float()
+        return scores
 
     def call(original, self, *args, **kwargs):
         return widen(original(self, *args, **kwargs))
@@ -393,31 +700,13 @@ def score_in_float32() -> None:
     _wrap(BaseHead, '__call__', call)
 
 
-def average_views_by_default() -> None:
-    """``all the input arrays must have same number of dimensions`` in val.
-
-    A head whose config has no ``average_clips`` keeps an axis of views that
-    no metric can read. Probabilities are averaged then, as every config of
-    mmaction2 asks. ``FeatureHead`` needs the axis and keeps it. Can go when
-    the default of ``BaseHead`` is 'prob'.
-    """
-    from mmaction.models.heads import BaseHead, FeatureHead
-
-    def average_clip(original, self, cls_scores, num_segs=1):
-        if self.average_clips is None and not isinstance(self, FeatureHead):
-            return cls_scores.unflatten(
-                0, (-1, num_segs)).softmax(dim=2).mean(dim=1)
-        return original(self, cls_scores, num_segs)
-
-    _wrap(BaseHead, 'average_clip', average_clip)
-
-
+@patch("`module 'torch._C' has no attribute '_cuda_setDevice'` at launch",
+       until="mmengine's `init_dist` and `Runner` know the CPU")
 def launch_on_cpu() -> None:
-    """``module 'torch._C' has no attribute '_cuda_setDevice'`` at launch.
+    """Without an accelerator, launch with gloo and without a device.
 
     All launchers of mmengine select a CUDA device, ask for nccl, and hand DDP
-    the number of that device. Without an accelerator: gloo, and no device.
-    Can go when mmengine's ``init_dist`` and ``Runner`` know the CPU.
+    the number of that device.
     """
     import torch
     from mmengine.dist import utils
@@ -433,9 +722,9 @@ def launch_on_cpu() -> None:
             gc.collect()
 
     def init_dist(original, backend, *args, **kwargs):
-        if backend == 'nccl' and _on_cpu():
-            backend = 'gloo'
-        original(backend, *args, **kwargs)
+        if not _on_cpu():
+            return original(backend, *args, **kwargs)
+        original('gloo' if backend == 'nccl' else backend, *args, **kwargs)
         atexit.register(leave)
 
     def init_ddp(original, self, module, *args, **kwargs):
@@ -443,61 +732,77 @@ def launch_on_cpu() -> None:
             kwargs['device_ids'] = None
         return original(self, module, *args, **kwargs)
 
-    utils.torch = _Overlay(
-        torch, cuda=_Overlay(torch.cuda, set_device=set_device))
+    _set(utils, 'torch', _Overlay(
+        torch, cuda=_Overlay(torch.cuda, set_device=set_device)))
     for launcher in 'pytorch', 'mpi', 'slurm':
         _wrap(utils, f'_init_dist_{launcher}', init_dist)
     _wrap(MMDistributedDataParallel, '__init__', init_ddp)
 
 
+@patch('`max_testing_views is only compatible with batch_size == 1`',
+       until='`Recognizer3D` does not ask for it',
+       upstream='open-mmlab/mmaction2#1440')
 def chunk_views_of_any_batch() -> None:
-    """``max_testing_views is only compatible with batch_size == 1``; #1440.
+    """Hand over the views of several videos as those of one.
 
-    The option makes validation fail, whose batches are larger. The views of
-    all videos become those of one, which changes nothing else: a recognizer
-    flattens both axes at once. Can go when ``Recognizer3D`` does not ask.
+    The option makes validation fail, whose batches are larger. This changes
+    nothing else: a recognizer flattens both axes at once.
     """
     from mmaction.models.recognizers import Recognizer3D
 
     def extract_feat(original, self, inputs, stage='neck', data_samples=None,
                      test_mode=False):
-        if test_mode and (self.test_cfg or {}).get('max_testing_views'):
+        if (test_mode and (self.test_cfg or {}).get('max_testing_views')
+                and inputs.shape[0] > 1):
             inputs = inputs.flatten(0, 1)[None]
         return original(self, inputs, stage, data_samples, test_mode)
 
     _wrap(Recognizer3D, 'extract_feat', extract_feat)
 
 
-def count_fused_attention() -> None:
-    """``get_flops`` counts nothing for ``scaled_dot_product_attention``.
+@contextmanager
+def _importable_augmenters() -> Iterator[None]:
+    """Give pytorchvideo and imgaug the names they look for on import."""
+    import numpy as np
+    old = 'torchvision.transforms.functional_tensor'
+    try:
+        sys.modules.setdefault(
+            old, importlib.import_module(
+                'torchvision.transforms._functional_tensor'))
+    except Exception:
+        # No torchvision, or one that has it under its old name.
+        pass
+    lacks = not hasattr(np, 'sctypes')
+    if lacks:
+        np.sctypes = dict(
+            float=[np.float16, np.float32, np.float64],
+            int=[np.int8, np.int16, np.int32, np.int64],
+            uint=[np.uint8, np.uint16, np.uint32, np.uint64])
+    try:
+        yield
+    finally:
+        if lacks:
+            del np.sctypes
 
-    The two products are counted, as for attention written with ``@``. Can go
-    when mmengine's FLOP counter knows the operator.
-    """
-    from mmengine.analysis import complexity_analysis
 
-    def count(inputs: list, outputs: list) -> int:
-        query, key, value = (x.type().sizes() for x in inputs[:3])
-        rows = math.prod(outputs[0].type().sizes()[:-1])
-        return rows * key[-2] * (query[-1] + value[-1])
+@patch('`Install pytorchvideo to use PytorchVideoTrans`, although it is; '
+       '`np.sctypes was removed` from imgaug',
+       until='mmaction2 drops the wrappers of these packages',
+       upstream='facebookresearch/pytorchvideo#251')
+def import_augmenters() -> None:
+    """Help the packages behind three transforms to be imported.
 
-    complexity_analysis._DEFAULT_SUPPORTED_FLOP_OPS.setdefault(
-        'aten::scaled_dot_product_attention', count)
-
-
-def name_replacements_of_augmenters() -> None:
-    """``Install pytorchvideo``, although it is; facebookresearch/
-    pytorchvideo#251.
-
-    The packages behind three wrappers of mmaction2 are abandoned or need a
-    torchvision that matches; the errors hide the cause. They now tell it, and
-    which transforms of ours take their place. Can go with the wrappers.
+    They are abandoned. pytorchvideo gets the module that torchvision renamed,
+    imgaug numpy's table of types, for the time of its import. If they still
+    cannot be imported, the error tells why, and which transforms of ours take
+    their place.
     """
     from mmaction.datasets import transforms
 
     def init(needed, original, self, *args, **kwargs):
         try:
-            importlib.import_module(needed)
+            with _importable_augmenters():
+                importlib.import_module(needed)
         except Exception as error:
             raise ImportError(
                 f'{type(self).__name__} cannot import {needed} '
@@ -513,71 +818,57 @@ def name_replacements_of_augmenters() -> None:
               functools.partial(init, needed))
 
 
-def decay_rate_by_layer_depth() -> None:
-    """``NotImplementedError`` without a word, from the layer-wise rates.
+def start_worker(worker_id: int, num_workers: int, rank: int, seed: int,
+                 disable_subprocess_warning: bool = False,
+                 each_epoch: bool = False) -> None:
+    """Seed a worker of a data loader, as mmengine does.
 
-    ``LearningRateDecayOptimizerConstructor`` knows two backbones by name. Any
-    other one whose ``get_layer_depth(name) -> (depth, num_depths)`` tells, as
-    in mmpretrain, is served too. Can go when mmaction2 asks the backbone.
-    """
-    from mmaction.engine.optimizers import (
-        LearningRateDecayOptimizerConstructor as Constructor,
-    )
+    Unpickling this function imports mmvidattn, so that what a worker loads
+    with is patched also where processes are not forked.
 
-    def add_params(original, self, params, module, **kwargs):
-        backbone = getattr(module, 'backbone', None)
-        if not hasattr(backbone, 'get_layer_depth'):
-            return original(self, params, module, **kwargs)
-        groups = {}
-        for name, param in module.named_parameters():
-            if not param.requires_grad:
-                continue
-            depth, num_depths = backbone.get_layer_depth(name, 'backbone.')
-            if not name.startswith('backbone.'):
-                depth = num_depths - 1
-            with_decay = param.ndim > 1 and not name.endswith('.bias')
-            scale = self.paramwise_cfg['decay_rate']**(num_depths - 1 - depth)
-            group = groups.setdefault(
-                (depth, with_decay),
-                dict(params=[], param_names=[], lr_scale=scale,
-                     lr=scale * self.base_lr,
-                     weight_decay=self.base_wd if with_decay else 0.))
-            group['params'].append(param)
-            group['param_names'].append(name)
-        params.extend(groups.values())
-
-    _wrap(Constructor, 'add_params', add_params)
-
-
-def reseed_workers_each_epoch() -> None:
-    """With a seed, each epoch repeats the same augmentations.
-
-    mmengine seeds a data loader's worker from constants, so workers that are
-    started anew for each epoch start alike. torch's own seed of the worker,
-    new in each epoch and reproducible, is added. Can go when mmengine does so.
+    Args:
+        worker_id: See :func:`mmengine.dataset.worker_init_fn`.
+        num_workers: Likewise.
+        rank: Likewise.
+        seed: Likewise.
+        disable_subprocess_warning: Likewise.
+        each_epoch: Add torch's own seed of the worker, which is new in each
+            epoch and reproducible.
     """
     import torch
-    from mmengine.runner import runner
-
-    def init(original, worker_id, num_workers, rank, seed, *args, **kwargs):
-        epoch_seed = torch.initial_seed() - worker_id
-        seed = (seed + epoch_seed) % 2**31
-        original(worker_id, num_workers, rank, seed, *args, **kwargs)
-
-    _wrap(runner, 'default_worker_init_fn', init)
+    from mmengine.dataset import worker_init_fn
+    if each_epoch:
+        seed = (seed + torch.initial_seed() - worker_id) % 2**31
+    worker_init_fn(
+        worker_id, num_workers, rank, seed, disable_subprocess_warning)
 
 
-CURES = (quiet_warnings, require_mmcv, hide_broken_torchvision,
-         add_missing_drn, leave_out_multimodal, load_weights_only,
-         load_data_as_data, leave_config_of_checkpoint,
-         run_on_numpy_2, shift_hue_in_range, train_amp_on_cpu,
-         score_in_float32, average_views_by_default, launch_on_cpu,
-         chunk_views_of_any_batch, count_fused_attention,
-         name_replacements_of_augmenters, decay_rate_by_layer_depth,
-         reseed_workers_each_epoch)
+@patch('With a seed, each epoch repeats the same augmentations, unless '
+       '`persistent_workers=True`; workers that are not forked run unpatched',
+       until='mmengine seeds by the epoch')
+def reseed_workers_each_epoch() -> None:
+    """Seed anew the workers that are started anew for each epoch.
+
+    Their augmentations are other ones than mmengine's, of the same seed;
+    those of persistent workers are the same. All workers import mmvidattn.
+    """
+    from mmengine.dataset import worker_init_fn
+    from mmengine.runner import FlexibleRunner, Runner
+
+    def build_dataloader(original, *args, **kwargs):
+        loader = original(*args, **kwargs)
+        init = loader.worker_init_fn
+        if getattr(init, 'func', None) is worker_init_fn:
+            loader.worker_init_fn = functools.partial(
+                start_worker, **init.keywords,
+                each_epoch=not loader.persistent_workers)
+        return loader
+
+    for owner in Runner, FlexibleRunner:
+        _wrap(owner, 'build_dataloader', build_dataloader)
 
 
-def heal() -> None:
-    """Apply every cure; a second call changes nothing."""
-    for cure in CURES:
-        cure()
+if __name__ == '__main__':
+    # The copy that has been applied, not this one.
+    from mmvidattn import compat
+    compat.main()

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Every quirk that ``mmvidattn.compat`` cures, as a function that fails on it.
+"""Every fault that ``mmvidattn.compat`` patches, as a function that shows it.
 
 Run as a program it takes ``compat.py`` and prints, as JSON, what each function
-raises with all cures and without its own. The stack is imported once and each
-trial runs in a fork of it, so that a trial costs milliseconds and cannot spoil
-the next one.
+raises with all patches and without its own. The stack is imported once and
+each trial runs in a fork of it, so that a trial costs milliseconds and cannot
+spoil the next one.
 """
 import importlib
 import importlib.util
@@ -23,9 +23,9 @@ import pytest
 
 
 class Symptom(NamedTuple):
-    """A quirk: its cure, the error it shows, and when it strikes."""
+    """A fault: its patch, the error it shows, and when it strikes."""
     run: Callable[[], None]
-    cure: str
+    patch: str
     shows: str
     at_import: bool
 
@@ -33,10 +33,10 @@ class Symptom(NamedTuple):
 SYMPTOMS: dict[str, Symptom] = {}
 
 
-def symptom_of(cure: str, shows: str, at_import: bool = False) -> Callable:
+def symptom_of(patch: str, shows: str, at_import: bool = False) -> Callable:
 
     def register(run: Callable[[], None]) -> Callable[[], None]:
-        SYMPTOMS[run.__name__] = Symptom(run, cure, shows, at_import)
+        SYMPTOMS[run.__name__] = Symptom(run, patch, shows, at_import)
         return run
 
     return register
@@ -68,6 +68,13 @@ def assert_quiet(action: Callable[[], Any]) -> None:
     assert not caught, [str(warning.message) for warning in caught]
 
 
+def in_mmengine(code: str) -> None:
+    assert_quiet(lambda: exec(code, {'__name__': 'mmengine.part'}))
+    if 'Scaler' in code:
+        with pytest.warns(FutureWarning, match='GradScaler'):
+            exec(code, {'__name__': 'users_own'})
+
+
 def samples(size: int) -> list:
     import torch
     from mmaction.structures import ActionDataSample
@@ -78,13 +85,12 @@ def samples(size: int) -> list:
 
 @symptom_of('quiet_warnings', 'MultiScaleDeformableAttention', at_import=True)
 def mmcv_lite_warns_of_an_operator():
-    assert_quiet(COMPAT.heal)
+    assert_quiet(COMPAT.apply)
 
 
 @symptom_of('quiet_warnings', 'GradScaler')
 def scaler_warns_of_its_name():
-    import torch
-    assert_quiet(lambda: torch.cuda.amp.GradScaler(enabled=False))
+    in_mmengine('import torch\ntorch.cuda.amp.GradScaler(enabled=False)')
 
 
 @symptom_of('quiet_warnings', 'broadcast_buffers')
@@ -99,7 +105,7 @@ def wrapped_model_warns_of_its_argument():
 @symptom_of('quiet_warnings', 'pkg_resources')
 def config_of_another_package_warns():
     sys.modules.pop('pkg_resources', None)
-    assert_quiet(lambda: importlib.import_module('pkg_resources'))
+    in_mmengine('import pkg_resources')
 
 
 @symptom_of('require_mmcv', 'ModuleNotFoundError.*mmcv', at_import=True)
@@ -109,7 +115,7 @@ def missing_mmcv_is_not_explained():
         None if name == 'mmcv' else find_spec(name, *args))
     sys.modules['mmcv'] = None
     try:
-        COMPAT.heal()
+        COMPAT.apply()
     except ImportError as error:
         if 'pip install "mmvidattn[lite]"' not in str(error):
             raise
@@ -123,7 +129,7 @@ def broken_torchvision_stops_the_runner():
     Path(sys.path[0], 'torchvision', 'ops.py').write_text(
         'raise RuntimeError("operator torchvision::nms does not exist")\n')
     with warnings.catch_warnings(record=True) as caught:
-        COMPAT.heal()
+        COMPAT.apply()
     from mmengine.utils.dl_utils import collect_env
     collect_env()
     told = [str(warning.message) for warning in caught]
@@ -132,7 +138,7 @@ def broken_torchvision_stops_the_runner():
 
 @symptom_of('add_missing_drn', 'localizers.drn', at_import=True)
 def models_cannot_be_imported():
-    COMPAT.heal()
+    COMPAT.apply()
     from mmaction.registry import MODELS
     with pytest.raises(ImportError, match='missing from the wheel'):
         MODELS.build(dict(type='DRN'))
@@ -141,8 +147,18 @@ def models_cannot_be_imported():
 @symptom_of('leave_out_multimodal', 'apply_chunking_to_forward|transformers',
             at_import=True)
 def transformers_5_breaks_the_import_of_models():
-    fake_package('transformers', '5.1.0', '')
-    COMPAT.heal()
+    models_import_with_transformers('5.1.0')
+
+
+@symptom_of('leave_out_multimodal', 'apply_chunking_to_forward|transformers',
+            at_import=True)
+def transformers_4_56_breaks_the_import_of_models():
+    models_import_with_transformers('4.56.1')
+
+
+def models_import_with_transformers(version: str) -> None:
+    fake_package('transformers', version, '')
+    COMPAT.apply()
     from mmaction.registry import MODELS
     with pytest.raises(ImportError, match='multi-modal'):
         MODELS.build(dict(type='VindLUVQA'))
@@ -169,7 +185,7 @@ def saved(obj: Any, name: str = 'epoch_1.pth') -> str:
     return str(path)
 
 
-@symptom_of('load_weights_only', 'HistoryBuffer')
+@symptom_of('load_own_checkpoints', 'HistoryBuffer')
 def checkpoint_of_a_run_does_not_load():
     from mmengine.runner import CheckpointLoader
     hub = CheckpointLoader.load_checkpoint(
@@ -238,7 +254,7 @@ def checkpoint_runs_its_config():
     assert not (folder / 'made').exists(), 'it was run'
 
 
-@symptom_of('load_weights_only', 'multiarray')
+@symptom_of('load_own_checkpoints', 'multiarray')
 def checkpoint_of_the_other_numpy_does_not_load():
     from mmengine.runner import CheckpointLoader
     path = Path(
@@ -278,7 +294,7 @@ class Payload:
         return self.call
 
 
-@symptom_of('load_weights_only', 'GLOBAL getattr')
+@symptom_of('load_own_checkpoints', 'GLOBAL getattr')
 def only_statistics_are_taken_from_a_history():
     import pickle
 
@@ -307,9 +323,23 @@ def checkpoint_from_the_web_is_unpickled_unchecked():
     with pytest.raises(pickle.UnpicklingError):
         CheckpointLoader.load_checkpoint('https://example.org/evil.pth')
     CheckpointLoader.load_checkpoint('https://example.org/good.pth')
+    from mmengine.runner.checkpoint import load_url
+    evil = 'https://example.org/evil.pth'
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        # Who says it, or sets torch's switch, means it.
+        for _ in range(2):
+            assert load_url(evil, weights_only=False) == os.getcwd()
+        os.environ['TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'] = '1'
+        assert CheckpointLoader.load_checkpoint(evil) == os.getcwd()
+        with pytest.raises(pickle.UnpicklingError):
+            load_url(evil, weights_only=True)
+    assert [str(w.message) for w in caught] == [
+        'Checkpoints are loaded with weights_only=False: such a file can run '
+        'any code']
 
 
-@symptom_of('load_weights_only', 'DID NOT RAISE')
+@symptom_of('load_weights_only', 'DID NOT RAISE', at_import=True)
 def an_older_torch_unpickles_unchecked():
     import pickle
 
@@ -321,8 +351,29 @@ def an_older_torch_unpickles_unchecked():
         return load(*args, weights_only=weights_only, **kwargs)
 
     torch.load = load_of_torch_2_5
+    torch.__version__ = '2.5.1'
+    COMPAT.apply()
+    from mmengine.runner import checkpoint
+    path = saved(Payload(os.getcwd))
     with pytest.raises(pickle.UnpicklingError):
-        CheckpointLoader.load_checkpoint(saved(Payload(os.getcwd)))
+        CheckpointLoader.load_checkpoint(path)
+    with pytest.warns(UserWarning, match='can run any code'):
+        assert checkpoint.torch.load(path, weights_only=False) == os.getcwd()
+
+
+@symptom_of('know_frozen_modules', 'RuntimeError')
+def config_in_the_new_style_cannot_join_paths():
+    from mmengine.config import Config
+    path = Path(tempfile.mkdtemp(), 'config.py')
+    path.write_text(
+        'import os.path as osp\nfrom os import sep\n'
+        'from mmengine.config import read_base\n'
+        'from mmaction.datasets import VideoDataset\n'
+        "root = osp.join('a', 'b') + sep\nkind = dict(type=VideoDataset)\n")
+    config = Config.fromfile(path, lazy_import=True)
+    assert config.root == 'a/b/'
+    from mmaction.datasets import VideoDataset
+    assert config.kind.type is VideoDataset
 
 
 @symptom_of('run_on_numpy_2', 'Inf')
@@ -476,23 +527,6 @@ def heads_cannot_score_in_bfloat16():
         assert metric.compute_metrics(metric.results)
 
 
-@symptom_of('average_views_by_default', 'dimensions|broadcast')
-def head_without_average_clips_cannot_be_validated():
-    import torch
-    from mmaction.evaluation import AccMetric
-    from mmaction.models.heads import FeatureHead, TimeSformerHead
-    head = TimeSformerHead(5, 4)
-    feats = torch.rand(2 * 3, 4)
-    with torch.no_grad():
-        predictions = head.predict(feats, samples(2))
-    metric = AccMetric()
-    metric.process(None, [sample.to_dict() for sample in predictions])
-    metric.compute_metrics(metric.results)
-    expected = head(feats).softmax(-1).view(2, 3, 5).mean(1)
-    assert torch.allclose(predictions[1].pred_score, expected[1])
-    assert FeatureHead().predict(feats, samples(2)).shape == (2, 3, 4)
-
-
 @symptom_of('launch_on_cpu', '_cuda_setDevice|NVIDIA|CUDA')
 def launcher_selects_a_cuda_device():
     import torch.distributed as dist
@@ -561,22 +595,7 @@ def views_are_chunked_for_one_video_only():
         assert torch.allclose(got_pooled, pooled, rtol=0, atol=1e-12)
 
 
-@symptom_of('count_fused_attention', '0 counted')
-def fused_attention_counts_nothing():
-    import torch
-    from mmengine.analysis import FlopAnalyzer
-
-    class Attention(torch.nn.Module):
-
-        def forward(self, q, k, v):
-            return torch.nn.functional.scaled_dot_product_attention(q, k, v)
-
-    shapes = (2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 6)
-    flops = FlopAnalyzer(Attention(), tuple(map(torch.rand, shapes))).total()
-    assert flops == 2 * 3 * 5 * 7 * (8 + 6), f'{flops} counted'
-
-
-@symptom_of('name_replacements_of_augmenters',
+@symptom_of('import_augmenters',
             'Install|No module named|Failed')
 def dead_augmenters_do_not_name_their_replacement():
     from mmaction.registry import TRANSFORMS
@@ -595,42 +614,36 @@ def dead_augmenters_do_not_name_their_replacement():
     assert type(wrapper.trans).__name__ == 'Grayscale'
 
 
-@symptom_of('decay_rate_by_layer_depth', 'NotImplementedError')
-def rates_decay_for_two_backbones_only():
-    import torch
-    from mmaction.registry import OPTIM_WRAPPER_CONSTRUCTORS
+@symptom_of('import_augmenters', 'Install pytorchvideo')
+def pytorchvideo_imports_a_module_that_torchvision_renamed():
+    from mmaction.registry import TRANSFORMS
+    fake_package('torchvision', '0.28.0', '')
+    folder = Path(sys.path[0], 'torchvision', 'transforms')
+    folder.mkdir()
+    (folder / '__init__.py').write_text('')
+    (folder / '_functional_tensor.py').write_text('rotate = 1')
+    fake_package('pytorchvideo', '0.1.5', '')
+    Path(sys.path[0], 'pytorchvideo', 'transforms.py').write_text(
+        'from torchvision.transforms.functional_tensor import rotate\n'
+        'class RandAugment:\n    pass\n')
+    for name in 'torchvision', 'pytorchvideo':
+        sys.modules.pop(name, None)
+    TRANSFORMS.build(dict(type='PytorchVideoWrapper', op='RandAugment'))
 
-    class Backbone(torch.nn.Module):
 
-        def __init__(self):
-            super().__init__()
-            self.embed = torch.nn.Linear(2, 2)
-            self.block = torch.nn.Linear(2, 2, bias=False)
-
-        def get_layer_depth(self, name, prefix=''):
-            return int(name.removeprefix(prefix).startswith('block')), 3
-
-    model = torch.nn.Module()
-    model.backbone = Backbone()
-    model.cls_head = torch.nn.Linear(2, 2)
-    optimizer = OPTIM_WRAPPER_CONSTRUCTORS.build(
-        dict(
-            type='LearningRateDecayOptimizerConstructor',
-            optim_wrapper_cfg=dict(
-                type='OptimWrapper',
-                optimizer=dict(type='SGD', lr=8., weight_decay=0.1)),
-            paramwise_cfg=dict(decay_rate=0.5)))(model).optimizer
-    got = {
-        name: (group['lr'], group['weight_decay'])
-        for group in optimizer.param_groups for name in group['param_names']
-    }
-    assert got == {
-        'backbone.embed.weight': (2., 0.1),
-        'backbone.embed.bias': (2., 0.),
-        'backbone.block.weight': (4., 0.1),
-        'cls_head.weight': (8., 0.1),
-        'cls_head.bias': (8., 0.)
-    }
+@symptom_of('import_augmenters', 'sctypes')
+def imgaug_asks_numpy_for_its_types():
+    from mmaction.registry import TRANSFORMS
+    fake_package('imgaug', '0.4.0', 'import numpy as np\n'
+                 "FLOATS = set(np.sctypes['float'])\n"
+                 "INTS = set(np.sctypes['int']) | set(np.sctypes['uint'])\n")
+    Path(sys.path[0], 'imgaug', 'augmenters.py').write_text(
+        'class Augmenter:\n    pass\n')
+    sys.modules.pop('imgaug', None)
+    with pytest.raises(ValueError, match='transforms must be'):
+        TRANSFORMS.build(dict(type='ImgAug', transforms=None))
+    sys.modules['imgaug.augmenters'].Augmenter
+    assert not hasattr(np, 'sctypes')
 
 
 class Numbers:
@@ -643,7 +656,7 @@ class Numbers:
         return np.random.randint(2**31)
 
 
-def draws(seed: int) -> list[list[int]]:
+def draws(seed: int, persistent: bool = False) -> list[list[int]]:
     import torch
     from mmengine.runner import Runner
     torch.manual_seed(seed)
@@ -652,6 +665,7 @@ def draws(seed: int) -> list[list[int]]:
             dataset=Numbers(),
             batch_size=1,
             num_workers=1,
+            persistent_workers=persistent,
             sampler=dict(type='DefaultSampler', shuffle=False)),
         seed=seed)
     return [[int(batch[0]) for batch in loader] for _ in range(2)]
@@ -663,14 +677,18 @@ def every_epoch_repeats_the_augmentations():
     assert first != second, 'same augmentations in both epochs'
     assert [first, second] == draws(0)
     assert draws(1)[0] not in (first, second)
+    # Workers that go on draw what mmengine's draw.
+    generator = np.random.RandomState(5)
+    assert draws(5, persistent=True) == [
+        [generator.randint(2**31) for _ in range(4)] for _ in range(2)]
 
 
 def outcome(symptom: Symptom, left_out: str | None, queue: Any) -> None:
-    """Heal this process without one cure, and report what is raised."""
-    COMPAT.CURES = tuple(c for c in COMPAT.CURES if c.__name__ != left_out)
+    """Patch this process but for one patch, and report what is raised."""
+    os.environ[COMPAT.SKIP] = left_out or ''
     try:
         if not symptom.at_import:
-            COMPAT.heal()
+            COMPAT.apply()
         symptom.run()
     except BaseException as error:  # pytest's own are no Exceptions
         queue.put(f'{type(error).__name__}: {error}')
@@ -690,7 +708,7 @@ def forked(*args: Any) -> str | None:
 def main(path: str) -> None:
     global COMPAT
     spec = importlib.util.spec_from_file_location('compat', path)
-    COMPAT = importlib.util.module_from_spec(spec)
+    COMPAT = sys.modules['compat'] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(COMPAT)
     import mmengine.analysis  # noqa: F401
     import mmengine.runner  # noqa: F401
@@ -709,7 +727,7 @@ def main(path: str) -> None:
             if symptom.at_import == at_import:
                 result[name] = [
                     forked(symptom, None),
-                    forked(symptom, symptom.cure)
+                    forked(symptom, symptom.patch)
                 ]
     print(json.dumps(result))
 

@@ -1,10 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# First of all, so that what the tests import next is healed.
+# First of all, so that what the tests import next is patched.
 import mmvidattn  # noqa: F401, I001  isort: skip
 
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ from mmengine.logging import MMLogger
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Programs that tests start import this checkout, installed or not.
+os.environ['PYTHONPATH'] = os.pathsep.join(
+    filter(None, (str(ROOT), os.environ.get('PYTHONPATH'))))
+
 if 'PYTEST_XDIST_WORKER' in os.environ:
     torch.set_num_threads(1)
 
@@ -24,6 +29,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     long = ROOT / 'tests/tools', ROOT / 'tests/engine', ROOT / 'tests/configs'
     items.sort(key=lambda item: not any(
         item.path.is_relative_to(folder) for folder in long))
+
+
+def pytest_terminal_summary(
+        terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was not tested here, and what it would take."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix('Skipped: ')
+        for report in terminalreporter.stats.get('skipped', ()))
+    if reasons:
+        terminalreporter.section('not tested here')
+    for reason, count in reasons.most_common():
+        terminalreporter.line(f'{count:5} skipped: {reason}')
 
 
 @pytest.fixture(scope='module', autouse=True)

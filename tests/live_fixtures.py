@@ -35,8 +35,8 @@ test_pipeline = [
 '''
 
 
-def pictures(num, side=64):
-    """A texture that moves; how bright it is tells the frame's index."""
+def make_images(num, side=64):
+    """A moving texture, brighter from frame to frame."""
     noise = np.random.default_rng(0).integers(0, 60, (8, 8, 3))
     noise = cv2.resize(noise.astype(np.uint8), (side, side))
     return [np.roll(noise, 3 * t, axis=1) + np.uint8(8 * (t % 24))
@@ -46,7 +46,7 @@ def pictures(num, side=64):
 def write_clip(path, num=84, fps=12):
     writer = cv2.VideoWriter(
         str(path), cv2.VideoWriter_fourcc(*'mp4v'), fps, (64, 64))
-    for image in pictures(num):
+    for image in make_images(num):
         writer.write(image)
     writer.release()
     return path
@@ -76,7 +76,7 @@ class Camera:
 
     def __init__(self, fps=12):
         images = [cv2.imencode('.jpg', image)[1].tobytes()
-                  for image in pictures(48)]
+                  for image in make_images(48)]
         self.gone = threading.Event()
         self.port = 0
         camera = self
@@ -134,10 +134,10 @@ def camera():
 
 
 def wait_until(true, seconds=20):
-    """Wait until something is so; returns it."""
+    """Wait until a condition holds; returns its value."""
     end = time.monotonic() + seconds
     while not (found := true()):
-        assert time.monotonic() < end, 'it did not come true'
+        assert time.monotonic() < end, 'it never came true'
         time.sleep(0.02)
     return found
 
@@ -152,7 +152,7 @@ def write_tsn(path, flow):
 
 
 def write_config(folder):
-    """A tiny detector on features of a tiny recognizer; all of it random."""
+    """A tiny detector on features of a tiny recognizer, both untrained."""
     text = f'''
 _base_ = ['{ROOT}/configs/testra_tiny_videos.py']
 model = dict(
@@ -184,7 +184,7 @@ def files(tmp_path_factory):
                folder / 'recognizer.pth')
     config = write_config(folder)
     model = mmvidattn.get_model(config)
-    # Scores of a fresh model hardly depend on the video.
+    # The scores of a fresh model hardly depend on the video.
     torch.nn.init.normal_(model.cls_head.fc_cls.weight)
     for weight in model.backbone.work_projection.parameters():
         torch.nn.init.normal_(weight, std=0.3)

@@ -1,16 +1,25 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import collections
+import datetime
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import cv2
+import mmaction
+import mmengine
 import numpy as np
 import pytest
+import torch
 from compat_symptoms import SYMPTOMS
+from mmaction.registry import MODELS
 
+import mmvidattn
 from mmvidattn import compat
 
 HERE = Path(__file__).parent
@@ -18,43 +27,335 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope='module')
 def outcomes() -> dict[str, list]:
-    """What each symptom raises: healed, and without its cure."""
-    env = {**os.environ, 'CUDA_VISIBLE_DEVICES': '', 'OMP_NUM_THREADS': '1'}
-    run = subprocess.run(
-        [sys.executable, HERE / 'compat_symptoms.py', compat.__file__],
-        env=env, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
+    """What each symptom raises: patched, and without its patch."""
+    run = python(HERE / 'compat_symptoms.py', compat.__file__)
     return json.loads(run.stdout.splitlines()[-1])
 
 
+def python(*args: Any, **env: str) -> subprocess.CompletedProcess:
+    env = {**os.environ, 'CUDA_VISIBLE_DEVICES': '', 'OMP_NUM_THREADS': '1',
+           'PYTHONPATH': str(HERE.parent), **env}
+    run = subprocess.run([sys.executable, *map(str, args)], env=env,
+                         capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr
+    return run
+
+
 @pytest.mark.parametrize('name', SYMPTOMS)
-def test_cure_removes_symptom(outcomes, name):
-    healed, without = outcomes[name]
-    assert healed is None
-    assert without is not None, 'the symptom does not show without the cure'
+def test_patch_removes_symptom(outcomes, name):
+    patched, without = outcomes[name]
+    assert patched is None
+    assert without is not None, 'the symptom does not show without the patch'
     assert re.search(SYMPTOMS[name].shows, without), without
 
 
-def test_every_cure_has_a_symptom_and_a_reason_to_go():
-    names = {cure.__name__ for cure in compat.CURES}
-    assert names == {symptom.cure for symptom in SYMPTOMS.values()}
-    for cure in compat.CURES:
-        assert re.search(r'[Cc]an\s+go\s|Stays as long', cure.__doc__), cure
+def test_every_patch_has_a_symptom():
+    assert {patch.name for patch in compat.PATCHES} == {
+        symptom.patch for symptom in SYMPTOMS.values()}
 
 
-def test_second_heal_wraps_nothing_again():
+def test_second_application_wraps_nothing_again():
     from mmaction.models.heads import BaseHead
     from mmengine.optim import AmpOptimWrapper
-    compat.heal()
     once = BaseHead.__call__, AmpOptimWrapper.__init__
-    compat.heal()
+    compat.apply()
     assert (BaseHead.__call__, AmpOptimWrapper.__init__) == once
-    assert not any(
-        hasattr(method.__wrapped__, 'healed_by') for method in once)
+
+
+def test_a_patch_to_leave_out_must_be_one(monkeypatch):
+    monkeypatch.setenv(compat.SKIP, 'add_missing_drn,heal_all')
+    with pytest.raises(ValueError, match='must name patches.*got heal_all$'):
+        compat.apply()
+
+
+def test_the_list_is_printed():
+    skipped = python('-m', 'mmvidattn.compat',
+                     MMVIDATTN_SKIP_PATCHES='score_in_float32')
+    assert not skipped.stderr
+    # Blanks and lines are for the eye.
+    listed = ' '.join(skipped.stdout.split())
+    for patch in compat.PATCHES:
+        for text in (patch.symptom, patch.until, patch.function.__doc__):
+            assert ' '.join(text.split()) in listed
+    assert 'score_in_float32 (not applied: MMVIDATTN_SKIP_PATCHES' in listed
+    assert 'require_mmcv (not applied: mmcv is installed)' in listed
+    assert 'changes mmaction.models.heads.base' not in listed
+    assert 'changes mmengine.dist.utils.torch' in listed
+
+
+AUDIT = """
+import importlib, importlib.util, json, pkgutil, sys, types, warnings
+
+PACKAGES = 'mmaction', 'mmengine', 'mmcv'
+# Of these, not the modules within.
+PLAIN = ('numpy', 'torch', 'torch.cuda', 'torch.hub', 'torch.serialization',
+         'torch.nn.functional', 'torch.utils.data', 'pickle', 'yaml', 'json',
+         'random', 'multiprocessing')
+
+
+def contents(value):
+    if isinstance(value, dict):
+        return {key: id(item) for key, item in value.items()}
+
+
+def audited():
+    for name, module in [*sys.modules.items()]:
+        if (name.partition('.')[0] in PACKAGES or name in PLAIN) and (
+                isinstance(module, types.ModuleType)):
+            yield name, module
+            for value in [*vars(module).values()]:
+                if isinstance(value, type) and value.__module__ == name:
+                    yield f'{name}.{value.__qualname__}', value
+
+
+def registries():
+    from mmengine.registry import Registry
+    for name, owner in audited():
+        for key, value in [*vars(owner).items()]:
+            if isinstance(value, Registry):
+                yield f'{name}.{key}', value.module_dict
+
+
+spec = importlib.util.spec_from_file_location('first', sys.argv[1])
+first = importlib.util.module_from_spec(spec)
+sys.modules['first'] = first
+spec.loader.exec_module(first)
+warnings.simplefilter('ignore')
+# mmaction cannot be imported without it.
+first.add_missing_drn()
+for package in PACKAGES:
+    package = importlib.import_module(package)
+    for info in pkgutil.walk_packages(package.__path__, package.__name__ + '.',
+                                      onerror=lambda name: None):
+        try:
+            importlib.import_module(info.name)
+        except Exception:
+            pass
+for name in PLAIN:
+    importlib.import_module(name)
+owners = [*audited()]
+before = [dict(vars(owner)) for _, owner in owners]
+inside = [{k: contents(v) for k, v in s.items()} for s in before]
+known = {name: dict(entries) for name, entries in registries()}
+code = {id(v): v.__code__ for s in before for v in s.values()
+        if isinstance(v, types.FunctionType)}
+
+exec(sys.argv[2])
+
+changed = []
+for (name, owner), old, items in zip(owners, before, inside):
+    for key, value in vars(owner).items():
+        if key.startswith('_abc_') or key in (
+                '__builtins__', '__warningregistry__', '_module_dict'):
+            continue
+        if key not in old:
+            # A module that somebody imports is set in its package.
+            if not isinstance(value, types.ModuleType):
+                changed.append(f'{name}.{key}')
+        elif items[key] is not None and isinstance(value, dict):
+            now = contents(value)
+            if any(now.get(k) != v for k, v in items[key].items()):
+                changed.append(f'{name}.{key}[...]')
+        elif old[key] is not value:
+            changed.append(f'{name}.{key}')
+        elif id(value) in code and code[id(value)] is not value.__code__:
+            changed.append(f'{name}.{key}.__code__')
+    changed += [f'{name}.{key}' for key in old if key not in vars(owner)]
+for name, entries in registries():
+    changed += [f'{name}[{key}]' for key, value in known[name].items()
+                if entries.get(key) is not value]
+from mmvidattn import compat
+print(json.dumps([sorted(set(changed)), sorted(
+    change for patch in compat.PATCHES for change in patch.changes
+    if change.startswith(PACKAGES))]))
+"""
+
+
+@pytest.fixture(scope='module')
+def audit(tmp_path_factory):
+    """What an import of ours changes in others, and what the list says.
+
+    An attribute, an entry of a dictionary or of a registry; what is added to a
+    dictionary is no change, as classes are registered.
+    """
+    path = tmp_path_factory.mktemp('audit') / 'audit.py'
+    path.write_text(AUDIT)
+
+    def run(code: str = 'import mmvidattn') -> tuple[list[str], list[str]]:
+        done = python(path, compat.__file__, code)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
+
+
+def test_import_changes_what_the_list_says_and_no_more(audit):
+    changed, listed = audit()
+    assert changed == listed
+    # Else it would agree on nothing.
+    assert len(listed) > 20
+
+
+def test_audit_finds_what_is_not_listed(audit):
+    changed, listed = audit("""
+import mmvidattn, mmaction.models, mmengine.analysis.complexity_analysis as c
+from mmaction.models.heads import BaseHead
+from mmengine.runner import CheckpointLoader
+from mmaction.registry import MODELS
+BaseHead.average_clip = lambda self, scores, num_segs: scores
+c._DEFAULT_SUPPORTED_FLOP_OPS['aten::bmm'] = None
+CheckpointLoader._schemes['https://'] = None
+MODELS.register_module(module=BaseHead, name='I3DHead', force=True)
+mmaction.models.I3DHead.forward.__code__ = (lambda self, x: x).__code__
+""")
+    found = set(changed) - set(listed)
+    for name in ('mmaction.models.heads.base.BaseHead.average_clip',
+                 'complexity_analysis._DEFAULT_SUPPORTED_FLOP_OPS[...]',
+                 'CheckpointLoader._schemes[...]', 'MODELS[I3DHead]',
+                 'I3DHead.forward.__code__'):
+        assert any(name in change for change in found), (name, found)
+
+
+SPAWN = """
+import sys
+
+
+class Seen:
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        import numpy as np
+        return int('mmvidattn' in sys.modules), np.random.randint(2**31)
+
+
+if __name__ == '__main__':
+    import mmvidattn
+    from mmengine.runner import Runner
+    for method in 'spawn', 'forkserver', 'fork':
+        drawn = []
+        loader = Runner.build_dataloader(
+            dict(dataset=Seen(), batch_size=4, num_workers=1,
+                 multiprocessing_context=method,
+                 sampler=dict(type='DefaultSampler', shuffle=False)), seed=1)
+        [[seen, values]] = loader
+        assert all(seen), method
+        print(method, [int(v) for v in values])
+"""
+
+
+def test_workers_start_by_any_method_and_are_patched(tmp_path):
+    (tmp_path / 'spawn.py').write_text(SPAWN)
+    lines = python(tmp_path / 'spawn.py').stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        'spawn', 'forkserver', 'fork']
+
+
+def harmless() -> dict[str, Any]:
+    """Data that people keep in pickles, by kind."""
+    from mmaction.structures import ActionDataSample
+    from mmengine.config import ConfigDict
+    from mmengine.structures import InstanceData
+    counts = collections.defaultdict(list, a=[1])
+    return dict(
+        plain=[{1: (2., 'x')}, {3}, frozenset([4]), b'5', 6j, None, range(7)],
+        containers=[counts, collections.Counter('aab'),
+                    collections.deque([1, 2], 3),
+                    collections.OrderedDict(b=1, a=2)],
+        times=[datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone.utc),
+               datetime.date(2020, 1, 2), datetime.time(3),
+               datetime.timedelta(seconds=4)],
+        path=[Path('a/b.mp4'), PurePosixPath('c')],
+        config=ConfigDict(a=dict(b=[1, (2, 3)])),
+        arrays=[np.arange(6).reshape(2, 3), np.float32(0.5), np.array('x')],
+        tensors=[torch.arange(3), torch.nn.Parameter(torch.ones(2)),
+                 torch.float16, torch.device('cpu'), torch.Size([1, 2])],
+        samples=[InstanceData(scores=torch.ones(2), names=['a', 'b']),
+                 ActionDataSample(metainfo=dict(path=Path('v.mp4')))
+                 .set_gt_label(1).set_pred_score(torch.ones(3))])
+
+
+@pytest.mark.parametrize('protocol', [2, 4, 5])
+@pytest.mark.parametrize('kind', harmless())
+def test_data_of_harmless_types_loads(tmp_path, kind, protocol):
+    value = harmless()[kind]
+    mmengine.dump(value, tmp_path / 'x.pkl', protocol=protocol)
+    found = mmengine.load(tmp_path / 'x.pkl')
+    assert type(found) is type(value)
+    told, expected = (re.sub(' at 0x[0-9a-f]+', '', repr(x))
+                      for x in (found, value))
+    assert told == expected
+
+
+@pytest.mark.parametrize('kind', ['plain', 'containers', 'times', 'path'])
+def test_yaml_of_harmless_types_loads(tmp_path, kind):
+    value = harmless()[kind]
+    if kind == 'plain':
+        # YAML has no tag for a range, and PyYAML none for a frozen set.
+        value = [v for v in value if not isinstance(v, (range, frozenset))]
+    elif kind == 'containers':
+        # Which PyYAML itself makes anew with its first element twice.
+        value = [v for v in value if not isinstance(v, collections.deque)]
+    mmengine.dump(value, tmp_path / 'x.yml')
+    assert mmengine.load(tmp_path / 'x.yml') == value
+
+
+def test_a_config_that_mmengine_dumped_loads(tmp_path):
+    from mmengine.config import Config
+    cfg = Config.fromfile(
+        Path(mmaction.__file__).parent / '.mim/configs/recognition/tsn'
+        '/tsn_imagenet-pretrained-r50_8xb32-1x1x3-100e_kinetics400-rgb.py')
+    for name in 'x.yml', 'x.json', 'x.py':
+        cfg.dump(tmp_path / name)
+        found = Config.fromfile(tmp_path / name)
+        if name == 'x.json':
+            # Which has no tuples.
+            assert found.model == json.loads(json.dumps(cfg.model.to_dict()))
+        else:
+            assert found._cfg_dict == cfg._cfg_dict
+            assert 'tuple' in (tmp_path / 'x.yml').read_text()
+
+
+def test_a_person_who_trusts_a_file_has_a_way_in(tmp_path):
+    (tmp_path / 'x.pkl').write_bytes(b'cos\ngetcwd\n(tR.')
+    with pytest.raises(pickle.UnpicklingError,
+                       match='os.getcwd.*MMVIDATTN_SKIP_PATCHES=load_data'):
+        mmengine.load(tmp_path / 'x.pkl')
+    python('-c', 'import mmvidattn, mmengine; mmengine.load("'
+           f'{tmp_path}/x.pkl")', MMVIDATTN_SKIP_PATCHES='load_data_as_data')
+
+
+def test_views_are_kept_apart_where_a_config_says_so():
+    """``average_clips=None`` of mmaction2's heads is left as it is."""
+    from mmaction.models.heads import TimeSformerHead
+    from mmaction.structures import ActionDataSample
+    head, feats = TimeSformerHead(5, 4), torch.rand(2 * 3, 4)
+    first, _ = head.predict(feats, [ActionDataSample() for _ in range(2)])
+    assert torch.equal(first.pred_score, head(feats)[:3])
+
+
+def test_every_model_of_ours_averages_views():
+    from mmengine.registry import init_default_scope
+
+    from mmvidattn.apis.models import load_config
+    init_default_scope('mmaction')
+    heads = {}
+    for name in mmvidattn.list_models():
+        head = load_config(name).model.get('cls_head')
+        if head and head.type != 'OnlineActionHead':
+            heads.setdefault((head.type, head.get('average_clips', '-')), head)
+    assert heads
+    for (kind, _), head in heads.items():
+        assert MODELS.build(head).average_clips in ('prob', 'score'), kind
+
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16], ids=str)
+def test_scores_keep_their_dtype_without_autocast(dtype):
+    from mmaction.models.heads import TimeSformerHead
+    head = TimeSformerHead(5, 4).to(dtype)
+    assert head(torch.rand(2, 4, dtype=dtype)).dtype == dtype
 
 
 def test_numpy_and_torch_are_left_alone():
-    import torch
     assert not hasattr(np, 'in1d') or np.__version__ < '2.4'
     for module in np, torch, torch.cuda:
         assert type(module).__name__ == 'module'
@@ -93,7 +394,9 @@ model = dict(
     backbone=dict(
         type='ResNet3dSlowOnly', depth=18, pretrained=None, lateral=False,
         base_channels=4, norm_eval=False),
-    cls_head=dict(type='I3DHead', num_classes=5, in_channels=32),
+    cls_head=dict(
+        type='I3DHead', num_classes=5, in_channels=32,
+        average_clips='prob'),
     data_preprocessor=dict(
         type='ActionDataPreprocessor', mean=[128] * 3, std=[64] * 3,
         format_shape='NCTHW'),
@@ -102,7 +405,6 @@ model = dict(
 
 
 def test_tools_in_the_wheel_of_mmaction_run_on_a_cpu(tmp_path):
-    import mmaction
     tools = Path(mmaction.__file__).parent / '.mim' / 'tools'
     for i in range(6):
         writer = cv2.VideoWriter(

@@ -55,7 +55,7 @@ def test_wheel_holds_every_module_config_and_tool(wheel):
     with zipfile.ZipFile(wheel) as file:
         names = {n for n in file.namelist() if '.dist-info/' not in n}
         licence = [n for n in file.namelist() if n.endswith('/LICENSE')]
-    expected = files_below(PACKAGE)
+    expected = files_below(PACKAGE) | {'mmvidattn_cli.py'}
     for folder in 'configs', 'tools':
         expected |= {
             f'mmvidattn/.mim/{name}'
@@ -66,6 +66,13 @@ def test_wheel_holds_every_module_config_and_tool(wheel):
     assert names == expected
     assert 'mmvidattn/.mim/tools/run_tests.sh' in names
     assert len(licence) == 1
+
+
+def test_wheel_has_the_console_command(wheel):
+    with zipfile.ZipFile(wheel) as file:
+        text = next(file.read(n).decode() for n in file.namelist()
+                    if n.endswith('.dist-info/entry_points.txt'))
+    assert 'mmvidattn = mmvidattn_cli:main' in text.splitlines()
 
 
 def test_wheel_has_the_version_of_the_package(wheel):
@@ -111,7 +118,7 @@ def test_imported_packages_are_required(wheel):
         re.findall('^Requires-Dist: (.*)$', metadata, re.M)))
     provides = dict(
         cv2='opencv-python', mmaction='mmaction2', mmcv='mmcv-lite',
-        PIL='pillow', yaml='pyyaml')
+        PIL='pillow', pytorch_grad_cam='grad-cam', yaml='pyyaml')
     # They come with mmaction2, or are only looked for.
     indirect = {
         'pillow', 'pyyaml', 'scipy', 'matplotlib', 'rich', 'torchvision'
@@ -127,7 +134,8 @@ def test_imported_packages_are_required(wheel):
                 modules = [node.module]
             for module in modules:
                 top = module.partition('.')[0]
-                if top in sys.stdlib_module_names or top == 'mmvidattn':
+                if top in sys.stdlib_module_names or top in (
+                        'mmvidattn', 'mmvidattn_cli'):
                     continue
                 name = provides.get(top, top).lower()
                 assert name in required | indirect, f'{path}: {module}'
@@ -185,6 +193,8 @@ def test_wheel_works_in_a_clean_environment(wheel, tmp_path):
     printed = run(python, '-W', 'error::UserWarning:mmvidattn', '-c', script,
                   cwd=tmp_path, env=env)
     assert int(printed.split()[-2]) > 0
+    assert 'Train a model.' in run(tmp_path / 'venv/bin/mmvidattn', '--help',
+                                   cwd=tmp_path, env=env)
     run(python, '-m', 'pip', 'uninstall', '-y', 'mmcv-lite')
     done = subprocess.run([python, '-c', 'import mmvidattn'], cwd=tmp_path,
                           env=env, capture_output=True, text=True)

@@ -11,15 +11,16 @@ from mmaction.structures import ActionDataSample
 from mmengine.evaluator import BaseMetric, Evaluator
 from mmengine.hooks import Hook
 from mmengine.model import BaseModel
-from mmengine.runner import Runner
 from torch import nn
 from torch.utils.data import Dataset
+
+from mmvidattn.engine import SafeRunner
 
 # Runs of one name would share their logs.
 NUMBERS = itertools.count()
 
 
-class ReleasingRunner(Runner):
+class ReleasingRunner(SafeRunner):
     """Ends its workers at once.
 
     When the garbage collector does so, it may close their queues first, and
@@ -80,7 +81,7 @@ class WeightMetric(BaseMetric):
 
 
 class Stop(Exception):
-    """What ends a run in the middle."""
+    """Ends a run in the middle."""
 
 
 class StopHook(Hook):
@@ -102,7 +103,7 @@ def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
           stop: tuple[str, int] | None = None, hooks: list = (),
           wrapper: dict | None = None, loader: dict | None = None,
           seed: int | None = 0, sampler: str = 'DefaultSampler',
-          **default_hooks: Any) -> Runner:
+          **default_hooks: Any) -> SafeRunner:
     """A training of 4 epochs of 4 batches, or of 16 iterations."""
     torch.manual_seed(0)
     model = Model()

@@ -2,6 +2,9 @@
 default_scope = 'mmaction'
 custom_imports = dict(imports=['mmvidattn'], allow_failed_imports=False)
 
+# mmengine's Runner, of loops and datasets that the hooks below can rely on.
+runner_type = 'SafeRunner'
+
 default_hooks = dict(
     runtime_info=dict(type='RuntimeInfoHook'),
     timer=dict(type='IterTimerHook'),

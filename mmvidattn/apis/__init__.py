@@ -1,10 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Models by name, predictions, and what the command line tools share."""
+from typing import Any
+
 from .models import find_config, get_model, list_models, load_config
-from .online import OnlineDetector
 from .predict import Prediction, predict_video, read_labels
 
 __all__ = [
     'OnlineDetector', 'Prediction', 'find_config', 'get_model', 'list_models',
     'load_config', 'predict_video', 'read_labels'
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The room above this one, which imports it: only once it is wanted.
+    if name == 'OnlineDetector':
+        from ..live import OnlineDetector
+        return OnlineDetector
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

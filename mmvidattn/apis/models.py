@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Our models, by the names of their configs."""
 import difflib
+import warnings
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from torch import nn
 
-from ..utils.checkpoint import load_checkpoint
+from ..utils.checkpoint import is_url, load_checkpoint
+from ..utils.compiling import compile_in_place
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # A wheel carries a copy of the configs; a checkout has them beside us.
@@ -31,38 +33,72 @@ def _configs() -> dict[str, Path]:
     }
 
 
-def list_models(pattern: str = '*') -> list[str]:
-    """Names of our models, sorted.
+def _is_ablation(config: Path) -> bool:
+    return config.parent.name == 'ablations'
+
+
+def _with_family(ablation: Path) -> str:
+    """The name of an ablation that was called without its family's prefix."""
+    return f'{ablation.parent.parent.name}_{ablation.stem}'
+
+
+def list_models(pattern: str = '*', ablations: bool = False) -> list[str]:
+    """List the names of our models, sorted.
 
     Args:
         pattern: As in a shell, e.g. ``'linear_ff_*'``.
+        ablations: List the rows of the papers' ablation tables too, e.g.
+            ``linear_ff_table05_relu``.
     """
-    return sorted(name for name in _configs() if fnmatch(name, pattern))
+    return sorted(name for name, path in _configs().items()
+                  if fnmatch(name, pattern)
+                  and (ablations or not _is_ablation(path)))
 
 
 def find_config(name: str | Path) -> Path:
-    """The config file of a model.
+    """Find the config file of a model.
+
+    Names and paths of ablations without their family's prefix
+    (``table05_relu``) are deprecated.
 
     Args:
-        name: One of :func:`list_models`, or the path of a config file.
+        name: One of :func:`list_models`, an ablation included, or the path of
+            a config file.
 
     Raises:
         FileNotFoundError: If it is a path, and there is no such file.
-        ValueError: If it is a name, and there is no such model.
+        ValueError: If it is a name, and there is no such model, or if
+            ablations of several families have it without their prefix.
     """
     path = Path(name)
     if path.is_file():
         return path
     if path.suffix or len(path.parts) > 1:
-        raise FileNotFoundError(f'no config file {name}')
-    configs = _configs()
-    if path.name not in configs:
-        close = difflib.get_close_matches(path.name, configs, cutoff=0.4)
-        raise ValueError(
-            f'no model {path.name!r}; '
-            + (f'did you mean {" or ".join(close)}? ' if close else '')
-            + 'mmvidattn.list_models() lists all')
-    return configs[path.name]
+        path = path.resolve()
+        renamed = [path.with_stem(_with_family(path))]
+        if not _is_ablation(path) or not renamed[0].is_file():
+            raise FileNotFoundError(f'no config file {name}')
+    else:
+        configs = _configs()
+        if path.name in configs:
+            return configs[path.name]
+        renamed = [config for new, config in configs.items()
+                   if _is_ablation(config)
+                   and new == _with_family(config.with_name(path.name))]
+        if len(renamed) > 1:
+            raise ValueError(
+                f'{path.name!r} is the name of several ablations: '
+                + ' and '.join(config.stem for config in renamed))
+        if not renamed:
+            close = difflib.get_close_matches(path.name, configs, cutoff=0.4)
+            raise ValueError(
+                f'no model {path.name!r}; '
+                + (f'did you mean {" or ".join(close)}? ' if close else '')
+                + 'mmvidattn.list_models() lists all')
+    warnings.warn(
+        f'{path.stem} is now called {renamed[0].stem}', DeprecationWarning,
+        stacklevel=2)
+    return renamed[0]
 
 
 def load_config(name: str | Path,
@@ -83,7 +119,7 @@ def published_hash(checkpoint: str | Path) -> str | None:
 
     It is ``SHA256`` of the model of which ``Weights`` is that URL.
     """
-    if not str(checkpoint).startswith(('http://', 'https://')):
+    if not is_url(checkpoint):
         return None
     for folder in CONFIG_FOLDERS:
         for path in sorted(folder.rglob('metafile.yml')):
@@ -98,11 +134,12 @@ def published_hash(checkpoint: str | Path) -> str | None:
 def get_model(name: str | Path,
               checkpoint: str | Path | None = None,
               device: str | torch.device = 'cpu',
-              cfg_options: dict[str, Any] | None = None) -> nn.Module:
+              cfg_options: dict[str, Any] | None = None,
+              compile: bool = False) -> nn.Module:
     """Build a whole recognizer, in eval mode.
 
     ``model(clips, mode='tensor', stage='head')`` with clips
-    [B, num_crops, C, T, H, W], normalised, returns the logits of each crop,
+    [B, num_crops, C, T, H, W], normalized, returns the logits of each crop,
     [B * num_crops, num_classes]. ``model.cfg`` is its config and
     ``model.dataset_meta`` what its checkpoint tells of the classes.
 
@@ -112,6 +149,9 @@ def get_model(name: str | Path,
         device: Where to put the model.
         cfg_options: What to change in the config, by dotted keys, e.g.
             ``{'model.cls_head.num_classes': 8}``.
+        compile: Compile the backbone with torch.compile. The first call takes
+            a minute or more, later ones are faster. Without a compiler a line
+            on stderr says so, and the model computes eagerly.
     """
     cfg = load_config(name, cfg_options)
     init_default_scope(cfg.get('default_scope', 'mmaction'))
@@ -127,4 +167,7 @@ def get_model(name: str | Path,
             model, checkpoint, published_hash(checkpoint))
     model.cfg = cfg
     model.dataset_meta = meta.get('dataset_meta') or {}
-    return model.to(device).eval()
+    model = model.to(device).eval()
+    if compile:
+        compile_in_place(model.backbone)
+    return model

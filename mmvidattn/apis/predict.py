@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What happens in a video."""
+"""Predictions of what happens in a video."""
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

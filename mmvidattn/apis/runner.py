@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What the programs that train and test have in common."""
+"""The common part of the programs that train and test."""
 import argparse
 import logging
 import os
@@ -17,11 +17,15 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
 from ..datasets.annotations import read_video_list
+from ..engine import SafeRunner
 from ..utils.checkpoint import (
+    download,
     find_resumable,
+    is_url,
     load_checkpoint,
     require_overlap,
 )
+from ..utils.compiling import compile_in_place
 from .models import CONFIG_FOLDERS, find_config, load_config
 
 
@@ -39,10 +43,15 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         help='change the config: dotted keys, and values such as 3, text, '
         'a,b or "[(1,2),(3,4)]" without blanks')
     parser.add_argument(
+        '--compile',
+        action='store_true',
+        help='compile the backbone with torch.compile: slower to start, then '
+        'faster')
+    parser.add_argument(
         '--default-runtime',
         action='store_true',
-        help='add the hooks of our default_runtime.py to a config that does '
-        'not inherit it, such as one of mmaction2')
+        help='add the runner and hooks of our default_runtime.py to a config '
+        'that does not inherit it, such as one of mmaction2')
     parser.add_argument(
         '--launcher',
         choices=['none', 'pytorch', 'slurm', 'mpi'],
@@ -68,14 +77,18 @@ def load_runner_config(args: argparse.Namespace) -> Config:
 
 
 def add_default_runtime(cfg: Config) -> None:
-    """Add the hooks of ``configs/_base_/default_runtime.py`` to a config.
+    """Add what ``configs/_base_/default_runtime.py`` has to a config.
 
-    Options that it has stay, as do hooks of other types.
+    That is the runner and the hooks. Options that the config has stay, as do
+    hooks of other types.
     """
     folder = next(path for path in CONFIG_FOLDERS if path.is_dir())
-    ours = Config.fromfile(folder / '_base_/default_runtime.py').default_hooks
-    hooks = cfg.setdefault('default_hooks', {})
-    for name, hook in ours.items():
+    ours = Config.fromfile(folder / '_base_/default_runtime.py')
+    cfg.setdefault('runner_type', ours.runner_type)
+    # What setdefault returns is not what it stores.
+    cfg.setdefault('default_hooks', {})
+    hooks = cfg.default_hooks
+    for name, hook in ours.default_hooks.items():
         found = hooks.get(name)
         if found is None:
             hooks[name] = hook
@@ -84,26 +97,37 @@ def add_default_runtime(cfg: Config) -> None:
             hooks[name] = dict(found, type=hook.type)
 
 
-def build_runner(cfg: Config, strict: bool) -> Runner:
+def build_runner(cfg: Config, strict: bool,
+                 compile: bool = False) -> Runner:
     """Build the runner, and check the checkpoint that it will load.
 
     mmengine loads whatever names and shapes agree, and goes on. To resume
     without saying from where takes the newest checkpoint of the work
-    directory that opens; if there is none, training begins.
+    directory that opens; if there is none, training starts anew.
 
     Args:
-        cfg: The config.
+        cfg: The config. Without a ``runner_type`` it gets a
+            :class:`~mmvidattn.engine.SafeRunner`.
         strict: Whether ``load_from`` must be a checkpoint of exactly this
             model, and not just one to start from. To resume it always must.
+        compile: Compile the backbone. mmengine's own switch, ``compile`` of a
+            config, compiles a training step with its data samples and
+            optimizer, which falls apart into 15 graphs (the backbone is
+            one), and nothing in testing.
     """
     check_video_lists(cfg, ('test', ) if strict else ('train', 'val'))
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:
-        runner = Runner.from_cfg(cfg)
+        runner = SafeRunner.from_cfg(cfg)
     model = runner.model.module if is_model_wrapper(
         runner.model) else runner.model
+    if compile:
+        compile_in_place(model.backbone)
     checkpoint = cfg.get('load_from')
+    if checkpoint and is_url(checkpoint):
+        # mmengine would not check its hash.
+        runner._load_from = checkpoint = str(download(checkpoint))
     if cfg.get('resume'):
         checkpoint = checkpoint or _find_resumable(runner)
         runner._load_from = checkpoint
@@ -148,14 +172,24 @@ def _find_resumable(runner: Runner) -> str | None:
     return found[0]
 
 
+def program_name() -> str:
+    """How the program was called: ``train.py``, or ``mmvidattn train``."""
+    return osp.basename(sys.argv[0])
+
+
 @contextmanager
-def one_line_errors(prog: str) -> Iterator[None]:
-    """End the program with one line for what is wrong with its input."""
+def one_line_errors(prog: str | None = None) -> Iterator[None]:
+    """End the program with one line for what is wrong with its input.
+
+    Args:
+        prog: How the line begins. Defaults to how the program was called.
+    """
     try:
         yield
     except (ValueError, TypeError, LookupError, OSError) as error:
         message = error.args[0] if isinstance(error, KeyError) else error
-        raise SystemExit(f'{prog}: error: {message}') from error
+        raise SystemExit(
+            f'{prog or program_name()}: error: {message}') from error
 
 
 def leave() -> None:

@@ -1,5 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""One file a paper's family of backbones."""
+"""Backbones: one file a network, with what all share in ``base.py``.
+
+A network is the paper of its name. LAPS is a paper about three networks: what
+it adds to each is in ``laps.py``.
+"""
 from .dualformer import DualFormer
 from .inflated import InflatedBackbone
 from .linear_video_transformer import LinearVideoTransformer

@@ -13,7 +13,7 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..layers import (
-    ConvMLP,
+    MLP,
     GlobalPyramidAttention,
     LocalWindowAttention,
     PatchEmbed3d,
@@ -22,8 +22,15 @@ from ..layers import (
 )
 from ..layers.global_pyramid_attention import POOLINGS
 from ..layers.stochastic_depth import stochastic_depth_rates
-from .base_frame_transformer import choose_arch
-from .base_video_transformer import BaseBackbone, run_blocks
+from ..utils.checks import (
+    check_choice,
+    check_count,
+    check_fraction,
+    check_positive,
+    check_size,
+    to_pair,
+)
+from .base import BaseBackbone, block_names, run_blocks
 
 NUM_STAGES = 4
 PATTERNS = ('LG', 'LL', 'GG')
@@ -85,7 +92,7 @@ class DualFormer(BaseBackbone):
         drop_path_rate: Stochastic depth of the last block; the others'
             increases linearly.
         with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialisation.
+        init_std: Standard deviation of the linear layers' initialization.
             0.02 suits some 500 channels; narrow models learn faster from
             ``embed_dims ** -0.5``.
         init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
@@ -93,7 +100,7 @@ class DualFormer(BaseBackbone):
             DualFormer through ``tools/convert.py dualformer_2d``, and prints
             which did.
     """
-
+    any_length = True
     arch_zoo = dict(
         tiny=dict(
             embed_dims=64, num_layers=(2, 2, 10, 4), num_heads=(2, 4, 8, 16)),
@@ -125,45 +132,36 @@ class DualFormer(BaseBackbone):
                  with_cp: bool = False,
                  init_std: float = 0.02,
                  init_cfg: dict | None = None) -> None:
-        super().__init__(init_std, init_cfg)
-        arch = choose_arch(self.arch_zoo, arch)
-        for name, value, allowed in (('pooling', pooling, POOLINGS),
-                                     ('position', position, POSITIONS)):
-            if value not in allowed:
-                raise ValueError(
-                    f'{name} must be one of {allowed}, got {value!r}')
-        if len(pattern) != NUM_STAGES or not set(pattern) <= set(PATTERNS):
+        super().__init__(num_frames, with_cp, init_std, init_cfg)
+        arch = self.choose_arch(arch)
+        check_count(in_channels=in_channels)
+        check_positive(mlp_ratio=mlp_ratio)
+        check_fraction(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
+        check_choice('pooling', pooling, POOLINGS)
+        check_choice('position', position, POSITIONS)
+        if len(pattern) != NUM_STAGES:
             raise ValueError(f'pattern must be {NUM_STAGES} of {PATTERNS}, '
                              f'got {pattern!r}')
-        if len(pyramid_sizes) != NUM_STAGES:
-            raise ValueError('pyramid_sizes must be those of each of the '
-                             f'{NUM_STAGES} stages, got {pyramid_sizes}')
-        if len(temporal_pooling) != NUM_STAGES - 1 or min(
-                temporal_pooling) < 1:
-            raise ValueError('temporal_pooling must be a positive number for '
-                             f'each of the last {NUM_STAGES - 1} stages, got '
-                             f'{tuple(temporal_pooling)}')
-        windows = [window_size] * NUM_STAGES if isinstance(
-            window_size[0], int) else window_size
-        if len(windows) != NUM_STAGES:
-            raise ValueError('window_size must be one, or those of each of '
-                             f'the {NUM_STAGES} stages, got {window_size}')
-        for name, sizes in (('patch_size', [patch_size]),
-                            ('window_size', windows),
-                            ('pyramid_sizes', sum(map(list, pyramid_sizes),
-                                                  []))):
-            for size in sizes:
-                if not isinstance(size, Sequence) or len(
-                        size) != 3 or min(size) < 1:
-                    raise ValueError(f'{name} must be of three positive '
-                                     f'numbers each, got {size}')
-        self.with_cp = with_cp
+        for name in pattern:
+            check_choice('pattern', name, PATTERNS)
+        check_size(NUM_STAGES - 1, temporal_pooling=temporal_pooling)
+        check_size(3, patch_size=patch_size)
+        windows = window_size
+        if isinstance(window_size[0], int):
+            windows = [window_size] * NUM_STAGES
+        for name, value in (('window_size', windows),
+                            ('pyramid_sizes', pyramid_sizes)):
+            if len(value) != NUM_STAGES:
+                raise ValueError(f'{name} must be those of each of the '
+                                 f'{NUM_STAGES} stages, got {value}')
+        for size in windows:
+            check_size(3, window_size=size)
+        for size in (size for sizes in pyramid_sizes for size in sizes):
+            check_size(3, pyramid_sizes=size)
         self.patch_embeds = nn.ModuleList()
         self.blocks = nn.ModuleList()
         self.pegs = nn.ModuleList()
-        sides = (img_size, img_size) if isinstance(img_size,
-                                                   int) else img_size
-        grid_shape = (num_frames, *sides)
+        grid_shape = (num_frames, *to_pair('img_size', img_size))
         patches = [patch_size] + [(n, 2, 2) for n in temporal_pooling]
         rates = iter(
             stochastic_depth_rates(drop_path_rate, sum(arch['num_layers'])))
@@ -182,7 +180,7 @@ class DualFormer(BaseBackbone):
                 else:
                     attn = GlobalPyramidAttention(dims, num_heads, kernels,
                                                   pooling, qkv_bias)
-                mlp = ConvMLP(dims, int(mlp_ratio * dims), with_conv=False,
+                mlp = MLP(dims, int(mlp_ratio * dims),
                               dropout=drop_rate)
                 self.blocks[i].append(
                     VideoTransformerBlock(
@@ -203,6 +201,7 @@ class DualFormer(BaseBackbone):
 
     def forward(self, x: Tensor) -> Tensor:
         """Clips [B, C, T, H, W] to token features [B, D, T', H', W']."""
+        self.check_clips(x)
         # Channels last from here on.
         x = x.movedim(1, -1)
         for i, (embed, blocks) in enumerate(
@@ -227,21 +226,14 @@ class DualFormer(BaseBackbone):
             elif getattr(module, 'relative_bias', None) is not None:
                 nn.init.trunc_normal_(module.relative_bias, std=0.02)
 
-    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of depths, for layer-wise rates."""
-        name = name.removeprefix(prefix)
-        starts = [0]
-        for blocks in self.blocks:
-            starts.append(starts[-1] + len(blocks))
-        num_depths = starts[-1] + 2
-        part, *rest = name.split('.')
-        if part == 'norm':
-            return num_depths - 1, num_depths
-        stage = int(rest[0])
-        if part == 'blocks':
-            return starts[stage] + int(rest[1]) + 1, num_depths
-        # Patches of a later stage go with the block before them.
-        return starts[stage] + (part == 'pegs'), num_depths
+    def layer_groups(self) -> list[list[str]]:
+        """See :class:`BaseBackbone`; patches join the block before them."""
+        groups = [[]]
+        for i, blocks in enumerate(self.blocks):
+            groups[-1].append(f'patch_embeds.{i}')
+            groups += block_names(f'blocks.{i}', blocks)
+            groups[-len(blocks)].append(f'pegs.{i}')
+        return [*groups, ['norm']]
 
     def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
         """Fit the kernels of a checkpoint to those of this model.

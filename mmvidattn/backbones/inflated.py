@@ -7,12 +7,13 @@ from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from torch import Tensor
 
-from ..layers.temporal import inflate
+from ..layers.temporal import inflate, inflated_modules
 from ..utils.pretrained import load_matching, read_pretrained
+from .base import BaseBackbone
 
 
 @MODELS.register_module()
-class InflatedBackbone(BaseModule):
+class InflatedBackbone(BaseBackbone):
     """A transformer of images with leap attention and periodic shift.
 
     See :func:`mmvidattn.layers.temporal.inflate`. The network has its
@@ -25,6 +26,8 @@ class InflatedBackbone(BaseModule):
         num_frames: Frames T of a clip.
         model_cfg: Options of timm's model, such as ``img_size`` and
             ``pretrained``; only with 'timm.NAME'.
+        with_cp: Recompute blocks in the backward pass, by the switch that
+            timm's models have.
         init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
             the tensors of FILE that match those of the network in name and
             shape.
@@ -32,7 +35,8 @@ class InflatedBackbone(BaseModule):
             ``shift_fraction``, ``shift_first``, ``skip``.
 
     Raises:
-        ValueError: If there is no such model, or ``inflate`` refuses it.
+        ValueError: If there is no such model, ``inflate`` refuses it, or it
+            has no switch for ``with_cp``.
         ImportError: If timm is not installed.
     """
 
@@ -40,12 +44,19 @@ class InflatedBackbone(BaseModule):
                  model: str | dict,
                  num_frames: int = 8,
                  model_cfg: dict[str, Any] | None = None,
+                 with_cp: bool = False,
                  init_cfg: dict | None = None,
                  **kwargs) -> None:
-        super().__init__(init_cfg=init_cfg)
-        self.num_frames = num_frames
+        super().__init__(num_frames, with_cp, init_cfg=init_cfg)
         self.model = inflate(
             _build(model, model_cfg or {}), num_frames, **kwargs)
+        if with_cp:
+            if not hasattr(self.model, 'set_grad_checkpointing'):
+                raise ValueError(
+                    'with_cp needs a model with set_grad_checkpointing, as '
+                    'those of timm; the config of another one may have an '
+                    f'option of its own. Got {type(self.model).__name__}')
+            self.model.set_grad_checkpointing(True)
 
     def forward(self, x: Tensor) -> Tensor:
         """Clips [B, C, T, H, W] to frame features [B, D, T] or
@@ -54,19 +65,32 @@ class InflatedBackbone(BaseModule):
         Raises:
             ValueError: If the clips have not ``num_frames`` frames.
         """
-        if x.shape[2] != self.num_frames:
-            raise ValueError(
-                f'InflatedBackbone was built for num_frames='
-                f'{self.num_frames}, got clips of {x.shape[2]} frames '
-                f'{tuple(x.shape)}')
-        x = self.model(x.transpose(1, 2).flatten(0, 1))
-        x = x[-1] if isinstance(x, (tuple, list)) else x
-        return x.unflatten(0, (-1, self.num_frames)).transpose(1, 2)
+        x = self.model(self.to_frames(x))
+        return self.to_clips(x[-1] if isinstance(x, (tuple, list)) else x)
+
+    def layer_groups(self) -> list[list[str]]:
+        """See :class:`BaseBackbone`; a block is one of inflated attention.
+
+        Parameters that stand between two blocks join the one before.
+        """
+        blocks = [
+            f'model.{name.rpartition(".")[0] or name}.'
+            for name in inflated_modules(self.model)
+        ]
+        groups, last = [[]], None
+        for name, _ in self.named_parameters():
+            block = next((b for b in blocks if name.startswith(b)), None)
+            is_behind = block is None and last == blocks[-1]
+            if block != last and (block is not None or is_behind):
+                groups.append([])
+            groups[-1].append(name)
+            last = block if block is not None or is_behind else last
+        return groups
 
     def init_weights(self) -> None:
         """From ``init_cfg``; else the weights stay what the model has.
 
-        A model of mmpretrain is first initialised as its config says; one of
+        A model of mmpretrain is first initialized as its config says; one of
         timm has been when it was built.
         """
         if isinstance(self.model, BaseModule):

@@ -5,18 +5,28 @@ Paper: *Linear Video Transformer with Feature Fixation*,
 https://arxiv.org/abs/2210.08164. Authors' code:
 https://github.com/OpenNLPLab/Linear_VideoTransformer.
 """
-from functools import partial
-
+import torch
+import torch.nn.functional as F
 from mmaction.registry import MODELS
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..layers import (
-    ConvMLP,
+    MLP,
     PatchEmbed,
     VideoSelfAttention,
     VideoTransformerBlock,
 )
-from .base_video_transformer import BaseVideoTransformer
+from ..layers.stochastic_depth import stochastic_depth_rates
+from ..utils.checks import (
+    check_choice,
+    check_count,
+    check_fraction,
+    check_not_negative,
+    check_positive,
+    to_pair,
+)
+from ..utils.positions import repeat_cyclic
+from .base import BaseBackbone, run_blocks
 
 PATTERNS = ('factorized', 'joint', 'windowed')
 ORDERS = ('time_space', 'space_time')
@@ -24,7 +34,7 @@ PLACEMENTS = ('complementary', 'both')
 
 
 @MODELS.register_module()
-class LinearVideoTransformer(BaseVideoTransformer):
+class LinearVideoTransformer(BaseBackbone):
     """Linear video transformer with feature fixation.
 
     A PyTorch implementation of `Linear Video Transformer with Feature
@@ -51,12 +61,14 @@ class LinearVideoTransformer(BaseVideoTransformer):
             each frame; those of more than one overlap. (The released code has
             the option of 3; no published configuration uses it.)
         patch_size: Side of a patch.
-        patch_stride: Distance of neighbouring patches.
+        patch_stride: Distance of neighboring patches.
         patch_padding: Zeros around the frame.
         with_patch_norm: LayerNorm after the patch embedding.
-        embed_dims: Channels D of a token.
-        num_layers: Blocks.
-        num_heads: Heads of each attention.
+        arch: 'base', or a dict of ``embed_dims``, ``num_layers`` and
+            ``num_heads``.
+        embed_dims: Channels D of a token; that of ``arch`` by default.
+        num_layers: Blocks. Likewise.
+        num_heads: Heads of each attention. Likewise.
         mlp_ratio: Hidden channels of the MLP, in embed_dims.
         attention: Config of the attention itself, without its projections:
             ``type='LinearAttention'``, ``'SoftmaxAttention'``, ...
@@ -66,7 +78,7 @@ class LinearVideoTransformer(BaseVideoTransformer):
         window_frames: Frames that a token of 'windowed' attends to.
         fixation: Options of :class:`mmvidattn.layers.FeatureFixation`; None
             for no fixation.
-        temporal_shift: Options of :class:`mmvidattn.layers.NeighbourShift`
+        temporal_shift: Options of :class:`mmvidattn.layers.NeighborShift`
             (mode 'tsm' or 'window'); None for no shift.
         spatial_shift: Likewise (mode 'cross', 'square' or 'eight').
         shift_placement: In factorized attention, 'complementary' (released
@@ -80,7 +92,7 @@ class LinearVideoTransformer(BaseVideoTransformer):
         drop_path_rate: Stochastic depth of the last block; the others'
             increases linearly.
         with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialisation.
+        init_std: Standard deviation of the linear layers' initialization.
             0.02 suits some 500 channels; narrow models learn faster from
             ``embed_dims ** -0.5``.
         embed_init_std: Likewise of the temporal and the position table.
@@ -89,6 +101,7 @@ class LinearVideoTransformer(BaseVideoTransformer):
             ImageNet ViT through ``tools/convert.py vit_timm``, and prints
             which did.
     """
+    arch_zoo = dict(base=dict(embed_dims=512, num_layers=12, num_heads=8))
 
     def __init__(self,
                  num_frames: int = 16,
@@ -99,9 +112,9 @@ class LinearVideoTransformer(BaseVideoTransformer):
                  patch_stride: int = 14,
                  patch_padding: int = 8,
                  with_patch_norm: bool = True,
-                 embed_dims: int = 512,
-                 num_layers: int = 12,
-                 num_heads: int = 8,
+                 embed_dims: int | None = None,
+                 num_layers: int | None = None,
+                 num_heads: int | None = None,
                  mlp_ratio: float = 4,
                  attention: dict = dict(
                      type='LinearAttention', kernel='relu', offset='auto'),
@@ -121,63 +134,77 @@ class LinearVideoTransformer(BaseVideoTransformer):
                  with_cp: bool = False,
                  init_std: float = 0.02,
                  embed_init_std: float = 0.,
-                 init_cfg: dict | None = None) -> None:
-        for name, value, allowed in (('pattern', pattern, PATTERNS),
-                                     ('order', order, ORDERS),
-                                     ('shift_placement', shift_placement,
-                                      PLACEMENTS)):
-            if value not in allowed:
-                raise ValueError(
-                    f'{name} must be one of {allowed}, got {value!r}')
-        super().__init__(
-            PatchEmbed(in_channels, embed_dims, patch_frames, patch_size,
-                       patch_stride, patch_padding, with_patch_norm),
-            num_frames,
-            img_size,
-            embed_dims,
-            with_pos_embed=with_pos_embed,
-            with_cp=with_cp,
-            init_std=init_std,
-            embed_init_std=embed_init_std,
-            init_cfg=init_cfg)
+                 init_cfg: dict | None = None,
+                 arch: str | dict = 'base') -> None:
+        super().__init__(num_frames, with_cp, init_std, init_cfg)
+        arch = self.choose_arch(arch, embed_dims=embed_dims,
+                                num_layers=num_layers, num_heads=num_heads)
+        embed_dims = arch['embed_dims']
+        check_choice('pattern', pattern, PATTERNS)
+        check_choice('order', order, ORDERS)
+        check_choice('shift_placement', shift_placement, PLACEMENTS)
+        check_count(in_channels=in_channels, patch_frames=patch_frames,
+                    patch_size=patch_size, patch_stride=patch_stride)
+        check_not_negative(patch_padding=patch_padding,
+                           embed_init_std=embed_init_std)
+        check_positive(mlp_ratio=mlp_ratio)
+        check_fraction(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
+        if window_frames is not None:
+            check_count(window_frames=window_frames)
+        if (pattern == 'windowed') != (window_frames is not None):
+            raise ValueError("pattern='windowed', and it alone, takes "
+                             f'window_frames, got {window_frames} with '
+                             f'{pattern!r}')
+        self.embed_init_std = embed_init_std
+        self.patch_embed = PatchEmbed(in_channels, embed_dims, patch_frames,
+                                      patch_size, patch_stride, patch_padding,
+                                      with_patch_norm)
+        grid = self.patch_embed.grid_of(to_pair('img_size', img_size))
+        self.temporal_embed = nn.Parameter(
+            torch.zeros(1, num_frames, 1, 1, embed_dims))
+        self.position_grids['temporal_embed'] = num_frames, 1, 1
+        self.pos_embed = None
+        if with_pos_embed:
+            self.pos_embed = nn.Parameter(torch.zeros(1, 1, *grid, embed_dims))
+            self.position_grids['pos_embed'] = 1, *grid
 
-        new_attention = partial(
-            VideoSelfAttention,
-            embed_dims,
-            num_heads,
-            attention,
-            self.grid_shape,
+        options = dict(
+            embed_dims=embed_dims,
+            num_heads=arch['num_heads'],
+            attention=attention,
+            grid_shape=(num_frames, *grid),
             fixation=fixation,
             qkv_bias=qkv_bias,
             dropout=drop_rate)
         in_time = [] if temporal_shift is None else [temporal_shift]
         in_space = [] if spatial_shift is None else [spatial_shift]
         both = in_time + in_space
-        for i in range(num_layers):
+        apart = shift_placement == 'complementary'
+        self.blocks = nn.ModuleList()
+        for rate in stochastic_depth_rates(drop_path_rate,
+                                           arch['num_layers']):
             if pattern == 'factorized':
-                apart = shift_placement == 'complementary'
                 attentions = dict(
-                    temporal_attn=new_attention(
-                        pattern='time', shifts=in_space if apart else both),
-                    spatial_attn=new_attention(
-                        pattern='space', shifts=in_time if apart else both))
+                    temporal_attn=VideoSelfAttention(
+                        pattern='time', shifts=in_space if apart else both,
+                        **options),
+                    spatial_attn=VideoSelfAttention(
+                        pattern='space', shifts=in_time if apart else both,
+                        **options))
                 if order == 'space_time':
                     attentions = dict(reversed(attentions.items()))
             else:
                 attentions = dict(
-                    attn=new_attention(
+                    attn=VideoSelfAttention(
                         pattern='joint' if pattern == 'joint' else 'window',
                         shifts=both,
-                        window_frames=window_frames))
+                        window_frames=window_frames,
+                        **options))
+            mlp = MLP(embed_dims, int(mlp_ratio * embed_dims),
+                          with_dwconv, drop_rate)
             self.blocks.append(
-                VideoTransformerBlock(
-                    attentions,
-                    ConvMLP(embed_dims, int(mlp_ratio * embed_dims),
-                            with_dwconv, drop_rate), embed_dims,
-                    drop_path_rate * i / max(num_layers - 1, 1)))
-        if pattern == 'factorized' and window_frames is not None:
-            raise ValueError("window_frames belongs to pattern='windowed', "
-                             "got it with 'factorized'")
+                VideoTransformerBlock(attentions, mlp, embed_dims, rate))
+        self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
 
     def forward(self, x: Tensor) -> Tensor:
         """Clips [B, C, T, H, W] to token features [B, D, T, H', W'].
@@ -186,5 +213,29 @@ class LinearVideoTransformer(BaseVideoTransformer):
             ValueError: If the clips have not ``num_frames`` frames, or the
                 grid of patches is not that of the position table.
         """
-        x = self.norm(self.run_blocks(self.embed(x)))
+        self.check_clips(x)
+        x = self.patch_embed(x) + self.temporal_embed
+        if self.pos_embed is not None:
+            self.check_grid(x.shape[2:4], 'pos_embed')
+            x = x + self.pos_embed
+        x = self.norm(run_blocks(self.blocks, x, self.with_cp))
         return x.permute(0, 4, 1, 2, 3)
+
+    def _init_tables(self) -> None:
+        for table in (self.temporal_embed, self.pos_embed):
+            if table is not None:
+                nn.init.normal_(table, std=self.embed_init_std)
+
+    def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
+        """Fit a checkpoint to this model's clip length, grid and patches."""
+        repeat_cyclic(state_dict, f'{prefix}temporal_embed', self.num_frames)
+        super()._fit_checkpoint(state_dict, prefix, *args)
+        # The patches of an image model become the middle frame of ours.
+        key = f'{prefix}patch_embed.projection.weight'
+        kernel = state_dict.get(key)
+        projection = self.patch_embed.projection
+        if kernel is not None and kernel.dim() == 4 and isinstance(
+                projection, nn.Conv3d):
+            around = projection.kernel_size[0] // 2
+            state_dict[key] = F.pad(
+                kernel.unsqueeze(2), (0, 0, 0, 0, around, around))

@@ -13,18 +13,21 @@ import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..layers import ConvMLP, VideoTransformerBlock
-from ..layers.linear import Linear
+from ..layers import MLP, VideoTransformerBlock
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing
 from ..ops import softmax_attention
 from ..ops.precision import at_least_float32
-from .base_frame_transformer import BaseFrameTransformer, choose_arch
+from ..utils.checks import (
+    check_count,
+    check_divides,
+    check_fraction,
+    check_positive,
+)
+from .base import block_names, run_blocks
+from .laps import LAPSBackbone
 
-ARCHS = dict(
-    small=dict(embed_dims=64, depths=(2, 2, 6, 2), num_heads=(1, 2, 4, 8)),
-    base=dict(embed_dims=96, depths=(2, 2, 6, 2), num_heads=(1, 2, 4, 8)),
-    large=dict(embed_dims=96, depths=(2, 2, 18, 2), num_heads=(1, 2, 4, 8)))
+# Of the frame that keys and values are of, in each stage.
 REDUCTIONS = 8, 4, 2, 1
 
 
@@ -86,9 +89,9 @@ class _EMSA(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.mixing = mixing
-        self.q = Linear(embed_dims, embed_dims)
-        self.kv = Linear(embed_dims, 2 * embed_dims)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.q = nn.Linear(embed_dims, embed_dims)
+        self.kv = nn.Linear(embed_dims, 2 * embed_dims)
+        self.proj = nn.Linear(embed_dims, embed_dims)
         self.sr = None
         if reduction > 1:
             self.sr = nn.Conv2d(
@@ -127,7 +130,7 @@ class _EMSA(nn.Module):
 
 
 @MODELS.register_module()
-class ResT(BaseFrameTransformer):
+class ResT(LAPSBackbone):
     """ResT of each frame, with leap attention and periodic shift.
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
@@ -141,7 +144,8 @@ class ResT(BaseFrameTransformer):
 
     Args:
         arch: 'small', 'base', 'large', or a dict of ``embed_dims`` (channels
-            of the first stage; they double with each), ``depths`` and
+            of the first stage; they double with each), ``num_layers``
+            and
             ``num_heads`` of the four stages.
         num_frames: Frames T of a clip.
         in_channels: Channels of a frame.
@@ -149,14 +153,15 @@ class ResT(BaseFrameTransformer):
         shift: 'none', 'plain' or 'periodic'.
         pyramid: Levels R of leap attention, repeated over each stage's
             blocks. Released is (1, 2, 3, 4) for 32 frames.
-        shift_fraction: Part of the channels that the shift takes from either
-            side.
-        shift_first: Whence the first part comes, 'next' or 'previous' frame.
+        shift_fraction: Fraction of the channels that the shift takes from
+            either side.
+        shift_first: Where the first part comes from, the 'next' or the
+            'previous' frame.
         mlp_ratio: Hidden channels of the MLP, in those of the stage.
         drop_path_rate: Stochastic depth of the last block; the others'
             increases linearly.
         with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialisation.
+        init_std: Standard deviation of the linear layers' initialization.
         init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
             the tensors of FILE that match in name and shape, such as a ResT
             of images through ``tools/convert.py rest``, and prints which did.
@@ -165,6 +170,14 @@ class ResT(BaseFrameTransformer):
         ValueError: If an argument is not one of these, or the frames form no
             pairs at a level of the pyramid.
     """
+
+    arch_zoo = dict(
+        small=dict(
+            embed_dims=64, num_layers=(2, 2, 6, 2), num_heads=(1, 2, 4, 8)),
+        base=dict(
+            embed_dims=96, num_layers=(2, 2, 6, 2), num_heads=(1, 2, 4, 8)),
+        large=dict(
+            embed_dims=96, num_layers=(2, 2, 18, 2), num_heads=(1, 2, 4, 8)))
 
     def __init__(self,
                  arch: str | dict = 'small',
@@ -180,29 +193,33 @@ class ResT(BaseFrameTransformer):
                  with_cp: bool = False,
                  init_std: float = 0.02,
                  init_cfg: dict | None = None) -> None:
-        super().__init__(num_frames, attention, shift, pyramid,
-                         shift_fraction, shift_first, with_cp, init_std,
-                         init_cfg)
-        arch = choose_arch(ARCHS, arch)
-        depths = arch['depths']
-        rates = iter(stochastic_depth_rates(drop_path_rate, sum(depths)))
-        self.stem = _Stem(in_channels, arch['embed_dims'])
-        for stage, (depth, num_heads, reduction) in enumerate(
-                zip(depths, arch['num_heads'], REDUCTIONS), start=1):
-            width = arch['embed_dims'] * 2**(stage - 1)
-            if width % num_heads:
-                raise ValueError(f'embed_dims={width} of stage {stage} is no '
-                                 f'multiple of num_heads={num_heads}')
+        super().__init__(
+            num_frames, attention, shift, pyramid, shift_fraction,
+            shift_first, with_cp=with_cp, init_std=init_std,
+            init_cfg=init_cfg)
+        arch = self.choose_arch(arch)
+        check_count(in_channels=in_channels)
+        check_fraction(drop_path_rate=drop_path_rate)
+        check_positive(mlp_ratio=mlp_ratio)
+        rates = iter(
+            stochastic_depth_rates(drop_path_rate, sum(arch['num_layers'])))
+        width = arch['embed_dims']
+        self.stem = _Stem(in_channels, width)
+        for stage, (num_layers, num_heads, reduction) in enumerate(
+                zip(arch['num_layers'], arch['num_heads'], REDUCTIONS),
+                start=1):
             if stage > 1:
                 self.add_module(f'patch_embed_{stage}',
-                                _PatchEmbed(width // 2, width))
+                                _PatchEmbed(width, 2 * width))
+                width *= 2
+            check_divides(num_heads=num_heads, embed_dims=width)
             blocks = nn.ModuleList(
                 VideoTransformerBlock(
                     dict(attn=_EMSA(width, num_heads, reduction,
                                     self.mixing(i))),
-                    ConvMLP(width, int(mlp_ratio * width), with_conv=False),
+                    MLP(width, int(mlp_ratio * width)),
                     width, next(rates), eps=1e-5)
-                for i in range(depth))
+                for i in range(num_layers))
             self.add_module(f'stage{stage}', blocks)
         self.norm = nn.LayerNorm(width, eps=1e-5)
 
@@ -213,10 +230,21 @@ class ResT(BaseFrameTransformer):
             ValueError: If the clips have not ``num_frames`` frames.
         """
         x = self.stem(self.to_frames(x))
-        for stage in range(1, len(REDUCTIONS) + 1):
+        for stage in (1, 2, 3, 4):
             if stage > 1:
                 x = getattr(self, f'patch_embed_{stage}')(
                     x.permute(0, 3, 1, 2))
-            x = self.run_blocks(
-                getattr(self, f'stage{stage}'), x.permute(0, 2, 3, 1))
+            x = run_blocks(
+                getattr(self, f'stage{stage}'), x.permute(0, 2, 3, 1),
+                self.with_cp)
         return self.to_clips(self.norm(x).permute(0, 3, 1, 2))
+
+    def layer_groups(self) -> list[list[str]]:
+        """See :class:`BaseBackbone`; patches join the block before them."""
+        groups = [['stem']]
+        for stage in (1, 2, 3, 4):
+            if stage > 1:
+                groups[-1].append(f'patch_embed_{stage}')
+            groups += block_names(f'stage{stage}',
+                                  getattr(self, f'stage{stage}'))
+        return [*groups, ['norm']]

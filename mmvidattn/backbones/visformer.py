@@ -16,14 +16,13 @@ from torch import Tensor, nn
 
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing, LAPSAttention
-from .base_frame_transformer import BaseFrameTransformer, choose_arch
+from ..utils.checks import check_count, check_fraction, to_pair
+from .base import block_names, run_blocks
+from .laps import LAPSBackbone
 
-ARCHS = dict(
-    tiny=dict(
-        stem_channels=16, embed_dims=192, depths=(7, 4, 4), num_heads=3),
-    small=dict(
-        stem_channels=32, embed_dims=384, depths=(7, 4, 4), num_heads=6))
 GROUPS = 8
+# Sides of the patches of each stage, in pixels of the one before.
+PATCHES = 4, 2, 2
 
 
 class _PatchEmbed(nn.Module):
@@ -40,7 +39,7 @@ class _PatchEmbed(nn.Module):
         return self.norm(self.proj(x))
 
 
-class _ConvMLP(nn.Module):
+class _MLP(nn.Module):
     """1x1 convolutions, or with a grouped 3x3 one between (stage 1)."""
 
     def __init__(self, channels: int, hidden: int, with_conv: bool) -> None:
@@ -69,7 +68,7 @@ class _Block(nn.Module):
             self.norm1 = nn.BatchNorm2d(channels)
             self.attn = LAPSAttention(channels, num_heads, mixing, bias=False)
         self.norm2 = nn.BatchNorm2d(channels)
-        self.mlp = _ConvMLP(channels, channels * (2 if mixing is None else 4),
+        self.mlp = _MLP(channels, channels * (2 if mixing is None else 4),
                             with_conv=mixing is None)
         self.drop_path = DropPath(drop_path)
 
@@ -82,7 +81,7 @@ class _Block(nn.Module):
 
 
 @MODELS.register_module()
-class Visformer(BaseFrameTransformer):
+class Visformer(LAPSBackbone):
     """Visformer of each frame, with leap attention and periodic shift.
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
@@ -101,7 +100,7 @@ class Visformer(BaseFrameTransformer):
     Args:
         arch: 'tiny', 'small', or a dict of ``stem_channels``, ``embed_dims``
             (channels of the second stage; half and twice as many in the first
-            and the third), ``depths`` and ``num_heads``.
+            and the third), ``num_layers`` and ``num_heads``.
         num_frames: Frames T of a clip.
         img_size: Height and width of a frame, or one number for both, from
             32; the released models have 224, 320 and 360.
@@ -111,13 +110,14 @@ class Visformer(BaseFrameTransformer):
         pyramid: Levels R of leap attention; the i-th attention has the i-th,
             over again. Released are (1, 2, 3) for 8 frames, (1, 2, 3, 4) for
             16, (1, 2, 3, 4, 5) for 32.
-        shift_fraction: Part of the channels that the shift takes from either
-            side.
-        shift_first: Whence the first part comes, 'next' or 'previous' frame.
+        shift_fraction: Fraction of the channels that the shift takes from
+            either side.
+        shift_first: Where the first part comes from, the 'next' or the
+            'previous' frame.
         drop_path_rate: Stochastic depth of the last block; the others'
             increases linearly.
         with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the initialisation of the attention's
+        init_std: Standard deviation of the initialization of the attention's
             projections and the position tables.
         init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
             the tensors of FILE that match in name and shape, such as a
@@ -128,6 +128,14 @@ class Visformer(BaseFrameTransformer):
         ValueError: If an argument is not one of these, or the frames form no
             pairs at a level of the pyramid.
     """
+
+    arch_zoo = dict(
+        tiny=dict(
+            stem_channels=16, embed_dims=192, num_layers=(7, 4, 4),
+            num_heads=3),
+        small=dict(
+            stem_channels=32, embed_dims=384, num_layers=(7, 4, 4),
+            num_heads=6))
 
     def __init__(self,
                  arch: str | dict = 'small',
@@ -143,35 +151,39 @@ class Visformer(BaseFrameTransformer):
                  with_cp: bool = False,
                  init_std: float = 0.02,
                  init_cfg: dict | None = None) -> None:
-        super().__init__(num_frames, attention, shift, pyramid,
-                         shift_fraction, shift_first, with_cp, init_std,
-                         init_cfg)
-        arch = choose_arch(ARCHS, arch)
+        super().__init__(
+            num_frames, attention, shift, pyramid, shift_fraction,
+            shift_first, with_cp=with_cp, init_std=init_std,
+            init_cfg=init_cfg)
+        arch = self.choose_arch(arch)
         stem, width = arch['stem_channels'], arch['embed_dims']
+        check_count(in_channels=in_channels)
+        check_fraction(drop_path_rate=drop_path_rate)
         if width % (2 * GROUPS):
-            raise ValueError(f'embed_dims of arch must be a multiple of '
+            raise ValueError('embed_dims of arch must be a multiple of '
                              f'{2 * GROUPS}, got {width}')
-        sides = (img_size, ) * 2 if isinstance(img_size, int) else img_size
+        sides = to_pair('img_size', img_size)
         if min(sides) < 32:
-            raise ValueError(f'img_size must be 32 at least, got {img_size}')
+            raise ValueError(f'img_size must be at least 32, got {img_size}')
         self.stem = nn.Sequential(
             nn.Conv2d(in_channels, stem, 7, 2, padding=3, bias=False),
             nn.BatchNorm2d(stem), nn.ReLU(inplace=True))
-        grid = tuple((side + 1) // 2 for side in sides)
         rates = iter(
-            stochastic_depth_rates(drop_path_rate, sum(arch['depths'])))
+            stochastic_depth_rates(drop_path_rate, sum(arch['num_layers'])))
+        grid = [(side + 1) // 2 for side in sides]
         channels, attentions = stem, 0
-        for stage, (patch, out) in enumerate(
-                zip((4, 2, 2), (width // 2, width, 2 * width)), start=1):
-            grid = tuple(side // patch for side in grid)
+        for stage, (patch, out, num_layers) in enumerate(
+                zip(PATCHES, (width // 2, width, 2 * width),
+                    arch['num_layers']), start=1):
+            grid = [side // patch for side in grid]
             self.add_module(f'patch_embed{stage}',
                             _PatchEmbed(channels, out, patch))
             name = f'pos_embed{stage}'
             self.register_parameter(
                 name, nn.Parameter(torch.zeros(1, out, *grid)))
-            self.position_grids[name] = grid
+            self.position_grids[name] = (1, *grid)
             blocks = nn.ModuleList()
-            for _ in range(arch['depths'][stage - 1]):
+            for _ in range(num_layers):
                 mixing = None
                 if stage > 1:
                     mixing = self.mixing(attentions)
@@ -193,6 +205,16 @@ class Visformer(BaseFrameTransformer):
         x = self.stem(x)
         for stage in (1, 2, 3):
             x = getattr(self, f'patch_embed{stage}')(x)
-            x = self.add_positions(x, f'pos_embed{stage}')
-            x = self.run_blocks(getattr(self, f'stage{stage}'), x)
+            self.check_grid(x.shape[2:], f'pos_embed{stage}')
+            x = x + getattr(self, f'pos_embed{stage}')
+            x = run_blocks(getattr(self, f'stage{stage}'), x, self.with_cp)
         return self.to_clips(self.norm(x))
+
+    def layer_groups(self) -> list[list[str]]:
+        """See :class:`BaseBackbone`; patches join the block before them."""
+        groups = [['stem']]
+        for stage in (1, 2, 3):
+            groups[-1] += [f'patch_embed{stage}', f'pos_embed{stage}']
+            groups += block_names(f'stage{stage}',
+                                  getattr(self, f'stage{stage}'))
+        return [*groups, ['norm']]

@@ -12,14 +12,18 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..layers import ConvMLP, PatchEmbed, VideoTransformerBlock
+from ..layers import MLP, PatchEmbed, VideoTransformerBlock
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import LAPSAttention
-from .base_frame_transformer import BaseFrameTransformer, choose_arch
-
-ARCHS = dict(
-    base=dict(embed_dims=768, num_layers=12, num_heads=12),
-    large=dict(embed_dims=1024, num_layers=24, num_heads=16))
+from ..utils.checks import (
+    check_count,
+    check_divides,
+    check_fraction,
+    check_positive,
+    to_pair,
+)
+from .base import run_blocks
+from .laps import LAPSBackbone
 
 
 class _Block(VideoTransformerBlock):
@@ -35,7 +39,7 @@ class _Block(VideoTransformerBlock):
 
 
 @MODELS.register_module()
-class VisionTransformerLAPS(BaseFrameTransformer):
+class VisionTransformerLAPS(LAPSBackbone):
     """ViT of each frame, with leap attention and periodic or token shift.
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
@@ -59,14 +63,15 @@ class VisionTransformerLAPS(BaseFrameTransformer):
         attention: '2d', '3d' or 'leap'.
         shift: 'none', 'plain', 'periodic' or 'token'.
         pyramid: Levels R of leap attention, repeated over the blocks.
-        shift_fraction: Part of the channels that the shift takes from either
-            side.
-        shift_first: Whence the first part comes, 'next' or 'previous' frame.
+        shift_fraction: Fraction of the channels that the shift takes from
+            either side.
+        shift_first: Where the first part comes from, the 'next' or the
+            'previous' frame.
         mlp_ratio: Hidden channels of the MLP, in embed_dims.
         drop_path_rate: Stochastic depth of the last block; the others'
             increases linearly.
         with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the initialisation of the linear
+        init_std: Standard deviation of the initialization of the linear
             layers, the class token and the position table.
         init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
             the tensors of FILE that match in name and shape, such as a ViT of
@@ -77,6 +82,9 @@ class VisionTransformerLAPS(BaseFrameTransformer):
         ValueError: If an argument is not one of these, or the frames form no
             pairs at a level of the pyramid.
     """
+    arch_zoo = dict(
+        base=dict(embed_dims=768, num_layers=12, num_heads=12),
+        large=dict(embed_dims=1024, num_layers=24, num_heads=16))
     shifts = 'none', 'plain', 'periodic', 'token'
 
     def __init__(self,
@@ -95,20 +103,22 @@ class VisionTransformerLAPS(BaseFrameTransformer):
                  with_cp: bool = False,
                  init_std: float = 0.02,
                  init_cfg: dict | None = None) -> None:
-        sides = (img_size, ) if isinstance(img_size, int) else img_size
-        if any(side < patch_size or side % patch_size for side in sides):
-            raise ValueError(f'img_size must be a multiple of patch_size='
-                             f'{patch_size}, got {img_size}')
-        super().__init__(num_frames, attention, shift, pyramid,
-                         shift_fraction, shift_first, with_cp, init_std,
-                         init_cfg)
-        arch = choose_arch(ARCHS, arch)
-        width, num_layers = arch['embed_dims'], arch['num_layers']
+        super().__init__(
+            num_frames, attention, shift, pyramid, shift_fraction,
+            shift_first, with_cp=with_cp, init_std=init_std,
+            init_cfg=init_cfg)
+        arch = self.choose_arch(arch)
+        check_count(in_channels=in_channels)
+        check_fraction(drop_path_rate=drop_path_rate)
+        check_positive(mlp_ratio=mlp_ratio)
+        sides = to_pair('img_size', img_size)
+        check_divides(patch_size=patch_size, img_size=sides)
+        width = arch['embed_dims']
         self.patch_embed = PatchEmbed(
             in_channels, width, patch_frames=1, patch_size=patch_size,
             stride=patch_size, padding=0, with_norm=False)
-        rows, columns = self.patch_embed.grid_of(img_size)
-        self.position_grids['pos_embed'] = rows, columns
+        rows, columns = (side // patch_size for side in sides)
+        self.position_grids['pos_embed'] = 1, rows, columns
         self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
         self.pos_embed = nn.Parameter(
             torch.zeros(1, 1 + rows * columns, width))
@@ -116,10 +126,11 @@ class VisionTransformerLAPS(BaseFrameTransformer):
             _Block(
                 dict(attn=LAPSAttention(width, arch['num_heads'],
                                         self.mixing(i))),
-                ConvMLP(width, int(mlp_ratio * width), with_conv=False),
+                MLP(width, int(mlp_ratio * width)),
                 width, rate)
             for i, rate in enumerate(
-                stochastic_depth_rates(drop_path_rate, num_layers)))
+                stochastic_depth_rates(drop_path_rate,
+                                       arch['num_layers'])))
         self.norm = nn.LayerNorm(width, eps=1e-6)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -131,16 +142,8 @@ class VisionTransformerLAPS(BaseFrameTransformer):
         """
         x = self.to_frames(x)
         x = self.patch_embed(x.unsqueeze(2)).squeeze(1)
-        self.require_grid(x.shape[1:3], 'pos_embed')
+        self.check_grid(x.shape[1:3], 'pos_embed')
         x = torch.cat(
             [self.cls_token.expand(len(x), -1, -1), x.flatten(1, 2)], dim=1)
-        x = self.run_blocks(self.blocks, x + self.pos_embed)
+        x = run_blocks(self.blocks, x + self.pos_embed, self.with_cp)
         return self.to_clips(self.norm(x[:, 0]))
-
-    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of depths, for layer-wise rates."""
-        name = name.removeprefix(prefix)
-        num_depths = len(self.blocks) + 2
-        if name.startswith('blocks.'):
-            return int(name.split('.')[1]) + 1, num_depths
-        return (num_depths - 1 if name.startswith('norm.') else 0), num_depths

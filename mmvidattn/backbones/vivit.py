@@ -6,28 +6,33 @@ Authors' code:
 https://github.com/google-research/scenic/tree/main/scenic/projects/vivit.
 """
 import math
-from collections.abc import Callable
-from functools import partial
 
 import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..layers import (
-    ConvMLP,
-    FactorisedDotAttention,
+    MLP,
+    FactorizedDotAttention,
     TubeletEmbed,
     VideoSelfAttention,
     VideoTransformerBlock,
 )
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.tubelet_embed import INFLATIONS, inflate_kernel
-from ..utils.positions import resize_positions
-from .base_video_transformer import BaseBackbone, run_blocks
+from ..utils.checks import (
+    check_choice,
+    check_count,
+    check_divides,
+    check_fraction,
+    check_not_negative,
+    check_positive,
+    to_pair,
+)
+from .base import BaseBackbone, block_names, run_blocks
 
-# Channels, blocks and heads of the image models of these names.
-ARCHS = dict(
-    tiny=(192, 12, 3), S=(384, 12, 6), B=(768, 12, 12), L=(1024, 24, 16))
+# The paper's models 1 to 4.
+ENCODERS = ('joint', 'fact_encoder', 'fact_attention', 'fact_dot')
 ORDERS = ('time_space', 'space_time')
 POOLS = ('cls', 'mean')
 PATCH_INITS = (*INFLATIONS, 'random')
@@ -36,160 +41,148 @@ PATCH_INITS = (*INFLATIONS, 'random')
 class Encoder(nn.Module):
     """Positions, perhaps a class token, blocks, the last norm, pooling.
 
-    A subclass says which tokens attend to one another.
-
     Args:
         grid_shape: Tokens along time, rows and columns, (T, H, W).
-        embed_dims: Channels D.
+        pattern: Which tokens attend to each other: 'joint' (all of the
+            clip), 'space' (those of a frame, which then has positions, class
+            token and result of its own), 'time_space' or 'space_time' (in
+            turn those at a place and those of a frame), 'dot' (half of the
+            heads those at a place, the others those of a frame).
         num_layers: Blocks.
+        num_temporal_layers: Blocks of a joint encoder of the frames'
+            results, or None for no such encoder.
+        embed_dims: Channels D.
         num_heads: Heads of each attention.
         mlp_ratio: Hidden channels of the MLP, in embed_dims.
         attention: Config of the attention itself.
-        pool: What is returned: the class token, 'cls', or the tokens' mean,
-            'mean'.
+        pool: The class token, 'cls', or the tokens' mean, 'mean'.
         qkv_bias: Bias of the projection to Q, K and V.
         drop_rate: Dropout after the projections and in the MLP.
         drop_path_rate: Stochastic depth of the last block.
-        scale_by_keep: See :class:`VideoTransformerBlock`.
-        with_cp: Recompute each block in the backward pass.
+        drop_path_scale: See ``scale_by_keep`` of
+            :class:`VideoTransformerBlock`.
     """
-    # Whether each frame has positions, class token and result of its own.
-    frame_wise = False
 
-    def __init__(self, grid_shape: tuple[int, int, int], *, embed_dims: int,
-                 num_layers: int, num_heads: int, mlp_ratio: float,
-                 attention: dict, pool: str, qkv_bias: bool, drop_rate: float,
-                 drop_path_rate: float, scale_by_keep: bool,
-                 with_cp: bool) -> None:
+    def __init__(self,
+                 grid_shape: tuple[int, int, int],
+                 pattern: str,
+                 num_layers: int,
+                 num_temporal_layers: int | None = None,
+                 *,
+                 embed_dims: int,
+                 num_heads: int,
+                 mlp_ratio: float,
+                 attention: dict,
+                 pool: str,
+                 qkv_bias: bool,
+                 drop_rate: float,
+                 drop_path_rate: float,
+                 drop_path_scale: bool) -> None:
         super().__init__()
-        self.with_cp = with_cp
+        options = dict(
+            embed_dims=embed_dims,
+            num_heads=num_heads,
+            attention=attention,
+            qkv_bias=qkv_bias,
+            drop_rate=drop_rate)
         T, H, W = grid_shape
+        self.frame_wise = pattern == 'space'
         self.pos_embed = nn.Parameter(
             torch.zeros(1, 1 if self.frame_wise else T, H, W, embed_dims))
         self.cls_token = None
         if pool == 'cls':
             self.cls_token = nn.Parameter(torch.zeros(1, 1, 1, 1, embed_dims))
+            # The tokens become one column, of each frame or of all, and a
+            # column of all tokens is that of a single frame.
             grid_shape = (T, 1 + H * W, 1) if self.frame_wise else (
                 1, 1 + T * H * W, 1)
-        new_attention = partial(
-            VideoSelfAttention,
-            embed_dims,
-            num_heads,
-            attention,
-            grid_shape,
-            qkv_bias=qkv_bias,
-            dropout=drop_rate)
+            pattern = 'space'
         self.blocks = nn.ModuleList(
             VideoTransformerBlock(
-                self.attentions(new_attention),
-                ConvMLP(
+                _attentions(pattern, grid_shape, **options),
+                MLP(
                     embed_dims,
                     int(mlp_ratio * embed_dims),
-                    with_conv=False,
                     dropout=drop_rate,
                     approximate='tanh'),
                 embed_dims,
                 rate,
-                scale_by_keep=scale_by_keep)
+                scale_by_keep=drop_path_scale)
             for rate in stochastic_depth_rates(drop_path_rate, num_layers))
         self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
+        self.temporal = None
+        if num_temporal_layers is not None:
+            self.temporal = Encoder(
+                (T, 1, 1),
+                'joint',
+                num_temporal_layers,
+                mlp_ratio=mlp_ratio,
+                pool=pool,
+                drop_path_rate=drop_path_rate,
+                drop_path_scale=drop_path_scale,
+                **options)
 
-    def attentions(self, new: Callable) -> dict[str, nn.Module]:
-        """The attentions of a block by name; ``new(pattern=...)`` is one."""
-        raise NotImplementedError
+    def forward(self, x: Tensor, with_cp: bool = False) -> Tensor:
+        """Encode tokens [B, T, H, W, D].
 
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, D] to [B, D], or [B, T, D] if ``frame_wise``."""
+        Args:
+            x: The tokens.
+            with_cp: Recompute each block in the backward pass.
+
+        Returns:
+            [B, D]; with the pattern 'space' and no temporal encoder
+            [B, T, D].
+        """
         x = x + self.pos_embed
         if self.cls_token is None:
-            x = self.norm(run_blocks(self.blocks, x, self.with_cp))
-            return x.mean(dim=(2, 3) if self.frame_wise else (1, 2, 3))
-        # One column of tokens, of each frame or of all.
-        x = x.flatten(2, 3) if self.frame_wise else x.flatten(
-            1, 3).unsqueeze(1)
-        cls_token = self.cls_token[0].expand(*x.shape[:2], -1, -1)
-        x = torch.cat([cls_token, x], dim=2).unsqueeze(3)
-        x = run_blocks(self.blocks, x, self.with_cp)
-        x = self.norm(x[:, :, 0, 0])
-        return x if self.frame_wise else x.squeeze(1)
+            x = self.norm(run_blocks(self.blocks, x, with_cp))
+            x = x.mean(dim=(2, 3) if self.frame_wise else (1, 2, 3))
+        else:
+            x = x.flatten(2, 3) if self.frame_wise else x.flatten(
+                1, 3).unsqueeze(1)
+            cls_token = self.cls_token[0].expand(*x.shape[:2], -1, -1)
+            x = torch.cat([cls_token, x], dim=2).unsqueeze(3)
+            x = run_blocks(self.blocks, x, with_cp)
+            x = self.norm(x[:, :, 0, 0])
+            x = x if self.frame_wise else x.squeeze(1)
+        if self.temporal is not None:
+            x = self.temporal(x[:, :, None, None], with_cp)
+        return x
 
 
-class JointEncoder(Encoder):
-    """Model 1: all tokens of the clip attend to one another."""
-
-    def attentions(self, new: Callable) -> dict[str, nn.Module]:
-        # A column of all tokens is that of a single frame.
+def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
+                embed_dims: int, num_heads: int, attention: dict,
+                qkv_bias: bool, drop_rate: float) -> dict[str, nn.Module]:
+    """Build the attentions of a block, by name and in the order of use."""
+    if pattern == 'dot':
         return dict(
-            attn=new(pattern='joint' if self.cls_token is None else 'space'))
-
-
-class FactorisedEncoder(Encoder):
-    """Model 2: an encoder of each frame, then one of the frames' results.
-
-    Args:
-        num_temporal_layers: Blocks of the second encoder.
-        **kwargs: See :class:`Encoder`.
-    """
-    frame_wise = True
-
-    def __init__(self, grid_shape: tuple[int, int, int], *,
-                 num_temporal_layers: int, **kwargs) -> None:
-        super().__init__(grid_shape, **kwargs)
-        kwargs['num_layers'] = num_temporal_layers
-        self.temporal = JointEncoder((grid_shape[0], 1, 1), **kwargs)
-
-    def attentions(self, new: Callable) -> dict[str, nn.Module]:
-        return dict(attn=new(pattern='space'))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, D] to [B, D]."""
-        return self.temporal(super().forward(x)[:, :, None, None])
-
-
-class FactorisedAttentionEncoder(Encoder):
-    """Model 3: each block attends in time and in space, one after the other.
-
-    Args:
-        order: 'time_space' or 'space_time'.
-        **kwargs: See :class:`Encoder`.
-    """
-
-    def __init__(self, grid_shape: tuple[int, int, int], *, order: str,
-                 **kwargs) -> None:
-        self.order = order
-        super().__init__(grid_shape, **kwargs)
-
-    def attentions(self, new: Callable) -> dict[str, nn.Module]:
-        both = dict(
-            temporal_attn=new(pattern='time'), attn=new(pattern='space'))
-        return both if self.order == 'time_space' else dict(
-            reversed(both.items()))
-
-
-class FactorisedDotEncoder(Encoder):
-    """Model 4: half of the heads attend in time, the others in space."""
-
-    def attentions(self, new: Callable) -> dict[str, nn.Module]:
-        embed_dims, num_heads, attention, _ = new.args
-        return dict(
-            attn=FactorisedDotAttention(
+            attn=FactorizedDotAttention(
                 embed_dims,
                 num_heads,
-                qkv_bias=new.keywords['qkv_bias'],
+                qkv_bias=qkv_bias,
                 attn_drop_rate=attention.get('dropout', 0.),
-                drop_rate=new.keywords['dropout']))
-
-
-ENCODERS = dict(
-    joint=JointEncoder,
-    fact_encoder=FactorisedEncoder,
-    fact_attention=FactorisedAttentionEncoder,
-    fact_dot=FactorisedDotEncoder)
+                drop_rate=drop_rate))
+    patterns = dict(attn=pattern)
+    if pattern in ORDERS:
+        patterns = dict(temporal_attn='time', attn='space')
+    attentions = {
+        name: VideoSelfAttention(
+            embed_dims,
+            num_heads,
+            attention,
+            grid_shape,
+            pattern=which,
+            qkv_bias=qkv_bias,
+            dropout=drop_rate)
+        for name, which in patterns.items()
+    }
+    return dict(reversed(attentions.items())) if pattern == 'space_time' \
+        else attentions
 
 
 @MODELS.register_module()
 class ViViT(BaseBackbone):
-    """A transformer of tubelets, with attention factorised in four ways.
+    """A transformer of tubelets, with attention factorized in four ways.
 
     A PyTorch implementation of `ViViT: A Video Vision Transformer
     <https://arxiv.org/abs/2103.15691>`_ (Sec. 3).
@@ -213,10 +206,11 @@ class ViViT(BaseBackbone):
         sampled_frames: In place of tubelets, patches of so many frames of the
             clip (uniform frame sampling); needs ``tubelet_frames=1``.
         model: 'joint' (Model 1, spatio-temporal attention), 'fact_encoder'
-            (2, factorised encoder), 'fact_attention' (3, factorised
-            self-attention) or 'fact_dot' (4, factorised dot-product
+            (2, factorized encoder), 'fact_attention' (3, factorized
+            self-attention) or 'fact_dot' (4, factorized dot-product
             attention).
-        arch: 'tiny', 'S', 'B' or 'L': channels, blocks and heads.
+        arch: 'tiny', 'S', 'B', 'L', or a dict of ``embed_dims``,
+            ``num_layers`` and ``num_heads``.
         embed_dims: Channels D of a token; that of ``arch`` by default.
         num_layers: Blocks; in Model 2 those of the spatial encoder. Likewise.
         num_heads: Heads of each attention. Likewise; even in Model 4.
@@ -245,13 +239,18 @@ class ViViT(BaseBackbone):
         drop_path_scale: Divide a branch that is kept by the probability of
             that. The released code does not.
         with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialisation.
+        init_std: Standard deviation of the linear layers' initialization.
         embed_init_std: Likewise of class tokens and position tables.
         init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
             the tensors of FILE that match in name and shape, such as a 2D
             ImageNet ViT through ``tools/convert.py vivit_image``, and prints
             which did.
     """
+    arch_zoo = dict(
+        tiny=dict(embed_dims=192, num_layers=12, num_heads=3),
+        S=dict(embed_dims=384, num_layers=12, num_heads=6),
+        B=dict(embed_dims=768, num_layers=12, num_heads=12),
+        L=dict(embed_dims=1024, num_layers=24, num_heads=16))
 
     def __init__(self,
                  num_frames: int = 32,
@@ -261,7 +260,7 @@ class ViViT(BaseBackbone):
                  tubelet_frames: int = 2,
                  sampled_frames: int | None = None,
                  model: str = 'joint',
-                 arch: str = 'B',
+                 arch: str | dict = 'B',
                  embed_dims: int | None = None,
                  num_layers: int | None = None,
                  num_heads: int | None = None,
@@ -280,14 +279,23 @@ class ViViT(BaseBackbone):
                  init_std: float = 0.02,
                  embed_init_std: float = 0.02,
                  init_cfg: dict | None = None) -> None:
-        for name, value, allowed in (('model', model, tuple(ENCODERS)),
-                                     ('arch', arch, tuple(ARCHS)),
-                                     ('order', order, (*ORDERS, None)),
-                                     ('pool', pool, (*POOLS, None)),
-                                     ('patch_init', patch_init, PATCH_INITS)):
-            if value not in allowed:
-                raise ValueError(
-                    f'{name} must be one of {allowed}, got {value!r}')
+        super().__init__(num_frames, with_cp, init_std, init_cfg)
+        arch = self.choose_arch(arch, embed_dims=embed_dims,
+                                num_layers=num_layers, num_heads=num_heads)
+        check_choice('model', model, ENCODERS)
+        check_choice('order', order, (*ORDERS, None))
+        check_choice('pool', pool, (*POOLS, None))
+        check_choice('patch_init', patch_init, PATCH_INITS)
+        check_count(in_channels=in_channels, tubelet_frames=tubelet_frames)
+        check_positive(mlp_ratio=mlp_ratio)
+        check_fraction(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
+        check_not_negative(embed_init_std=embed_init_std)
+        sides = to_pair('img_size', img_size)
+        check_divides(patch_size=patch_size, img_size=sides)
+        if num_temporal_layers is not None:
+            check_count(num_temporal_layers=num_temporal_layers)
+        if sampled_frames is not None:
+            check_count(sampled_frames=sampled_frames)
         for name, value, owner in (
             ('num_temporal_layers', num_temporal_layers, 'fact_encoder'),
             ('order', order, 'fact_attention'),
@@ -306,42 +314,40 @@ class ViViT(BaseBackbone):
                              'attention must have type='
                              "'SoftmaxAttention' and may have dropout, got "
                              f'{attention}')
-        for name, value in (('embed_dims', embed_dims),
-                            ('num_layers', num_layers),
-                            ('num_heads', num_heads),
-                            ('num_temporal_layers', num_temporal_layers)):
-            if value is not None and value < 1:
-                raise ValueError(f'{name} must be 1 at least, got {value}')
-        super().__init__(init_std, init_cfg)
-        self.num_frames = num_frames
+        embed_dims = arch['embed_dims']
         self.patch_init = patch_init
         self.embed_init_std = embed_init_std
-        self.zero_init_temporal = zero_init_temporal in (None, True)
-        default_dims, default_layers, default_heads = ARCHS[arch]
-        embed_dims = embed_dims or default_dims
+        self.zero_init_temporal = (
+            model == 'fact_attention' and zero_init_temporal is not False)
         self.patch_embed = TubeletEmbed(in_channels, embed_dims,
                                         tubelet_frames, patch_size,
                                         sampled_frames)
-        self.grid_shape = self.patch_embed.grid_of(num_frames, img_size)
-        own = dict(
-            fact_encoder=dict(
-                num_temporal_layers=4
-                if num_temporal_layers is None else num_temporal_layers),
-            fact_attention=dict(order=order or 'time_space'))
-        self.encoder = ENCODERS[model](
-            self.grid_shape,
+        grid_shape = self.patch_embed.grid_of(num_frames, sides)
+        if model == 'fact_encoder' and num_temporal_layers is None:
+            num_temporal_layers = 4
+        pattern = dict(
+            joint='joint',
+            fact_encoder='space',
+            fact_attention=order or 'time_space',
+            fact_dot='dot')[model]
+        self.encoder = Encoder(
+            grid_shape,
+            pattern,
+            arch['num_layers'],
+            num_temporal_layers,
             embed_dims=embed_dims,
-            num_layers=num_layers or default_layers,
-            num_heads=num_heads or default_heads,
+            num_heads=arch['num_heads'],
             mlp_ratio=mlp_ratio,
             attention=attention,
             pool=pool or ('cls' if has_token else 'mean'),
             qkv_bias=qkv_bias,
             drop_rate=drop_rate,
             drop_path_rate=drop_path_rate,
-            scale_by_keep=drop_path_scale,
-            with_cp=with_cp,
-            **own.get(model, {}))
+            drop_path_scale=drop_path_scale)
+        for name, module in self.named_modules():
+            if isinstance(module, Encoder):
+                self.position_grids[f'{name}.pos_embed'] = tuple(
+                    module.pos_embed.shape[1:4])
 
     def forward(self, x: Tensor) -> Tensor:
         """Clips [B, C, T, H, W] to features [B, D].
@@ -350,41 +356,25 @@ class ViViT(BaseBackbone):
             ValueError: If the clips have not ``num_frames`` frames, or the
                 grid of tubelets is not that of the position table.
         """
-        if x.shape[2] != self.num_frames:
-            raise ValueError(
-                f'ViViT was built for num_frames={self.num_frames}, got clips '
-                f'of {x.shape[2]} frames {tuple(x.shape)}; set clip_len in '
-                'the pipeline or num_frames in the config (a checkpoint is '
-                'resized on load)')
+        self.check_clips(x)
         x = self.patch_embed(x)
-        if x.shape[2:4] != self.grid_shape[1:]:
-            raise ValueError(
-                f'the frames give {tuple(x.shape[2:4])} patches, but the '
-                f'position table has {self.grid_shape[1:]}; set img_size (a '
-                'checkpoint is resized on load)')
-        return self.encoder(x)
+        self.check_grid(x.shape[2:4], 'encoder.pos_embed')
+        return self.encoder(x, self.with_cp)
 
-    def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of depths, for layer-wise rates."""
-        name = name.removeprefix(prefix)
-        first = 1
-        last = num_layers = len(self.encoder.blocks)
-        if isinstance(self.encoder, FactorisedEncoder):
-            num_layers += len(self.encoder.temporal.blocks)
-            if name.startswith('encoder.temporal.'):
-                first, last = last + 1, num_layers + 1
-        else:
-            last += 1
-        num_depths = num_layers + 2
-        part = name.removeprefix('encoder.').removeprefix('temporal.')
-        if part.startswith('blocks.'):
-            depth = first + int(part.split('.')[1])
-        elif part.startswith('norm.'):
-            depth = last
-        else:
-            # What comes before the blocks.
-            depth = 0 if first == 1 else first
-        return depth, num_depths
+    def layer_groups(self) -> list[list[str]]:
+        """See :class:`BaseBackbone`; two encoders are one after the other."""
+        groups = [['patch_embed', 'encoder.pos_embed', 'encoder.cls_token'],
+                  *block_names('encoder.blocks', self.encoder.blocks),
+                  ['encoder.norm']]
+        if self.encoder.temporal is not None:
+            # The first norm joins the block before it, tables that behind.
+            groups[-2:] = [groups[-2] + groups[-1]]
+            blocks = block_names('encoder.temporal.blocks',
+                                 self.encoder.temporal.blocks)
+            blocks[0] += ['encoder.temporal.pos_embed',
+                          'encoder.temporal.cls_token']
+            groups += [*blocks, ['encoder.temporal.norm']]
+        return groups
 
     def _init_parameters(self) -> None:
         super()._init_parameters()
@@ -395,8 +385,7 @@ class ViViT(BaseBackbone):
                     inflate_kernel(projection.weight[:, :, 0],
                                    projection.kernel_size[0],
                                    self.patch_init))
-        if isinstance(self.encoder, FactorisedAttentionEncoder) and \
-                self.zero_init_temporal:
+        if self.zero_init_temporal:
             for block in self.encoder.blocks:
                 nn.init.zeros_(block.temporal_attn.proj.weight)
 
@@ -414,23 +403,18 @@ class ViViT(BaseBackbone):
             state_dict[key] = inflate_kernel(
                 kernel, self.patch_embed.projection.kernel_size[0],
                 self.patch_init)
-        for name, module in self.named_modules():
-            key = f'{prefix}{name}.pos_embed'
-            table = state_dict.get(key)
-            if table is None or not isinstance(module, Encoder):
-                continue
-            grid_shape = module.pos_embed.shape[1:4]
-            if table.dim() == 3:
-                table = table.unflatten(
-                    1, _grid_of_table(key, table.shape[1], grid_shape))
-            if table.shape[-1] == module.pos_embed.shape[-1]:
-                table = resize_positions(table, grid_shape)
-            state_dict[key] = table
+        for name, grid_shape in self.position_grids.items():
+            table = state_dict.get(prefix + name)
+            if table is not None and table.dim() == 3:
+                state_dict[prefix + name] = table.unflatten(
+                    1, _grid_of_row(prefix + name, table.shape[1],
+                                    grid_shape))
+        super()._fit_checkpoint(state_dict, prefix, *args)
 
 
-def _grid_of_table(name: str, numel: int,
-                   grid_shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    """The axes of a released table, which has them all in one."""
+def _grid_of_row(name: str, numel: int,
+                 grid_shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Find the axes of a released table, which has them all in one."""
     T, H, W = grid_shape
     side = math.isqrt(numel)
     if numel == T * H * W:

@@ -11,17 +11,28 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..layers import (
-    ConvMLP,
+    MLP,
     PatchEmbed,
     VideoSelfAttention,
     VideoTransformerBlock,
 )
+from ..layers.stochastic_depth import stochastic_depth_rates
 from ..ops.shift import TEMPORAL_MODES
-from .base_video_transformer import BaseVideoTransformer
+from ..utils.checks import (
+    check_choice,
+    check_count,
+    check_divides,
+    check_fraction,
+    check_not_negative,
+    check_positive,
+    to_pair,
+)
+from ..utils.positions import repeat_cyclic
+from .base import BaseBackbone, run_blocks
 
 
 @MODELS.register_module()
-class XViT(BaseVideoTransformer):
+class XViT(BaseBackbone):
     """A ViT of each frame that borrows keys and values from nearby frames.
 
     A PyTorch implementation of `Space-time Mixing Attention for Video
@@ -47,9 +58,11 @@ class XViT(BaseVideoTransformer):
             multiples of ``patch_size``.
         in_channels: Channels of a frame.
         patch_size: Side of a patch.
-        embed_dims: Channels D of a token.
-        num_layers: Blocks.
-        num_heads: Heads of each attention.
+        arch: 'base', or a dict of ``embed_dims``, ``num_layers`` and
+            ``num_heads``.
+        embed_dims: Channels D of a token; that of ``arch`` by default.
+        num_layers: Blocks. Likewise.
+        num_heads: Heads of each attention. Likewise.
         mlp_ratio: Hidden channels of the MLP, in embed_dims.
         attention: Config of the attention itself, without its projections:
             ``type='SoftmaxAttention'``, ``'LinearAttention'``, ... Its
@@ -58,14 +71,14 @@ class XViT(BaseVideoTransformer):
         fixation: Options of :class:`mmvidattn.layers.FeatureFixation`; None
             for no fixation. (Table 9 of the linear video transformer's paper
             has XViT with it.)
-        temporal_shift: Options of :class:`mmvidattn.layers.NeighbourShift`
+        temporal_shift: Options of :class:`mmvidattn.layers.NeighborShift`
             (mode 'tsm' or 'window'); None for no space-time mixing.
         qkv_bias: Bias of the projection to Q, K and V.
         drop_rate: Dropout after the projections and in the MLP.
         drop_path_rate: Stochastic depth of the last block; the others'
             increases linearly.
         with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialisation.
+        init_std: Standard deviation of the linear layers' initialization.
         embed_init_std: Likewise of the class token and the position table.
             The temporal table starts at zero.
         init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
@@ -73,15 +86,16 @@ class XViT(BaseVideoTransformer):
             ImageNet ViT through ``tools/convert.py xvit_image``, and prints
             which did.
     """
+    arch_zoo = dict(base=dict(embed_dims=768, num_layers=12, num_heads=12))
 
     def __init__(self,
                  num_frames: int = 16,
                  img_size: int | tuple[int, int] = 224,
                  in_channels: int = 3,
                  patch_size: int = 16,
-                 embed_dims: int = 768,
-                 num_layers: int = 12,
-                 num_heads: int = 12,
+                 embed_dims: int | None = None,
+                 num_layers: int | None = None,
+                 num_heads: int | None = None,
                  mlp_ratio: float = 4,
                  attention: dict = dict(type='SoftmaxAttention'),
                  fixation: dict | None = None,
@@ -92,34 +106,39 @@ class XViT(BaseVideoTransformer):
                  with_cp: bool = False,
                  init_std: float = 0.02,
                  embed_init_std: float = 0.02,
-                 init_cfg: dict | None = None) -> None:
-        sides = (img_size, ) if isinstance(img_size, int) else img_size
-        if any(side < patch_size or side % patch_size for side in sides):
-            raise ValueError(f'img_size must be a multiple of patch_size='
-                             f'{patch_size}, got {img_size}')
-        if temporal_shift is not None and \
-                temporal_shift.get('mode') not in TEMPORAL_MODES:
-            raise ValueError(
-                f'the mode of temporal_shift must be one of {TEMPORAL_MODES}, '
-                f'got {temporal_shift.get("mode")!r}')
-        super().__init__(
-            PatchEmbed(in_channels, embed_dims, patch_frames=1,
-                       patch_size=patch_size, stride=patch_size, padding=0,
-                       with_norm=False),
-            num_frames,
-            img_size,
-            embed_dims,
-            with_pos_embed=True,
-            with_cp=with_cp,
-            init_std=init_std,
-            embed_init_std=embed_init_std,
-            init_cfg=init_cfg)
+                 init_cfg: dict | None = None,
+                 arch: str | dict = 'base') -> None:
+        super().__init__(num_frames, with_cp, init_std, init_cfg)
+        arch = self.choose_arch(arch, embed_dims=embed_dims,
+                                num_layers=num_layers, num_heads=num_heads)
+        embed_dims = arch['embed_dims']
+        check_count(in_channels=in_channels)
+        check_positive(mlp_ratio=mlp_ratio)
+        check_fraction(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
+        check_not_negative(embed_init_std=embed_init_std)
+        sides = to_pair('img_size', img_size)
+        check_divides(patch_size=patch_size, img_size=sides)
+        if temporal_shift is not None:
+            check_choice('the mode of temporal_shift',
+                         temporal_shift.get('mode'), TEMPORAL_MODES)
+        self.embed_init_std = embed_init_std
+        self.patch_embed = PatchEmbed(
+            in_channels, embed_dims, patch_frames=1, patch_size=patch_size,
+            stride=patch_size, padding=0, with_norm=False)
+        rows, columns = (side // patch_size for side in sides)
+        self.position_grids.update(
+            temporal_embed=(num_frames, 1, 1), pos_embed=(1, rows, columns))
+        self.temporal_embed = nn.Parameter(
+            torch.zeros(1, num_frames, 1, 1, embed_dims))
+        self.pos_embed = nn.Parameter(
+            torch.zeros(1, 1, rows, columns, embed_dims))
         self.cls_token = nn.Parameter(torch.zeros(1, 1, 1, 1, embed_dims))
-        rows, columns = self.grid_shape[1:]
-        for i in range(num_layers):
+        self.blocks = nn.ModuleList()
+        for rate in stochastic_depth_rates(drop_path_rate,
+                                           arch['num_layers']):
             attn = VideoSelfAttention(
                 embed_dims,
-                num_heads,
+                arch['num_heads'],
                 attention,
                 (num_frames, 1 + rows * columns, 1),
                 pattern='space',
@@ -127,12 +146,11 @@ class XViT(BaseVideoTransformer):
                 shifts=[] if temporal_shift is None else [temporal_shift],
                 qkv_bias=qkv_bias,
                 dropout=drop_rate)
+            mlp = MLP(
+                embed_dims, int(mlp_ratio * embed_dims), dropout=drop_rate)
             self.blocks.append(
-                VideoTransformerBlock(
-                    dict(attn=attn),
-                    ConvMLP(embed_dims, int(mlp_ratio * embed_dims),
-                            with_conv=False, dropout=drop_rate), embed_dims,
-                    drop_path_rate * i / max(num_layers - 1, 1)))
+                VideoTransformerBlock(dict(attn=attn), mlp, embed_dims, rate))
+        self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
 
     def forward(self, x: Tensor) -> Tensor:
         """Clips [B, C, T, H, W] to the frames' class tokens [B, D, T].
@@ -141,13 +159,23 @@ class XViT(BaseVideoTransformer):
             ValueError: If the clips have not ``num_frames`` frames, or the
                 grid of patches is not that of the position table.
         """
-        x = self.embed(x).flatten(2, 3).unsqueeze(3)
-        cls_token = self.cls_token + self.temporal_embed
-        x = torch.cat([cls_token.expand(len(x), -1, -1, -1, -1), x], dim=2)
-        x = self.run_blocks(x)
+        self.check_clips(x)
+        x = self.patch_embed(x)
+        self.check_grid(x.shape[2:4], 'pos_embed')
+        x = x + self.temporal_embed + self.pos_embed
+        cls_token = (self.cls_token + self.temporal_embed).expand(
+            len(x), -1, -1, -1, -1)
+        # One column of tokens of each frame.
+        x = torch.cat([cls_token, x.flatten(2, 3).unsqueeze(3)], dim=2)
+        x = run_blocks(self.blocks, x, self.with_cp)
         return self.norm(x[:, :, 0, 0]).transpose(1, 2)
 
     def _init_tables(self) -> None:
         nn.init.zeros_(self.temporal_embed)
         for table in (self.cls_token, self.pos_embed):
             nn.init.normal_(table, std=self.embed_init_std)
+
+    def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
+        """Fit a checkpoint to this model's clip length and grid."""
+        repeat_cyclic(state_dict, f'{prefix}temporal_embed', self.num_frames)
+        super()._fit_checkpoint(state_dict, prefix, *args)

@@ -7,6 +7,8 @@ import re
 
 from torch import Tensor
 
+from .rename import rename
+
 _RENAMES = (
     (r'^(backbone\.patch_embeds\.\d+)\.proj\.', r'\1.projection.'),
     (r'^(backbone)\.pos_block\.(\d+)\.proj\.0\.', r'\1.pegs.\2.dwconv.'),
@@ -29,7 +31,7 @@ _OURS = re.compile(
 def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """From the authors' names to those of our recognizer.
 
-    A checkpoint of token labelling holds the teacher as well; it is left out.
+    A checkpoint of token labeling holds the teacher as well; it is left out.
 
     Args:
         state_dict: Tensors of a released or newly trained checkpoint.
@@ -46,9 +48,7 @@ def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     for name, value in state_dict.items():
         if name.startswith('teacher.'):
             continue
-        new = name
-        for pattern, replacement in _RENAMES:
-            new = re.sub(pattern, replacement, new)
+        new = rename(name, _RENAMES)
         if not _OURS.fullmatch(new):
             raise ValueError(f'{name} is no tensor of the released DualFormer')
         out[new] = value

@@ -7,6 +7,8 @@ import re
 
 from torch import Tensor
 
+from .rename import rename
+
 # Of 1x1 convolutions and of linear layers alike.
 _ATTENTION = re.compile(r'\.attn\.(qkv|proj)\.weight$')
 _RENAMES = {
@@ -130,7 +132,5 @@ def _convert(kind: str, tensors: dict[str, Tensor],
             raise ValueError(f'{name} is no tensor of a {kind}')
         if _ATTENTION.search(name):
             value = value.flatten(1)
-        for pattern, replacement in _RENAMES[kind]:
-            name = re.sub(pattern, replacement, name)
-        out[f'backbone.{name}'] = value
+        out[f'backbone.{rename(name, _RENAMES[kind])}'] = value
     return out

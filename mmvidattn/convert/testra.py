@@ -4,9 +4,9 @@
 https://github.com/zhaoyue-zephyrus/TeSTra
 https://github.com/amazon-science/long-short-term-transformer
 """
-import re
-
 from torch import Tensor
+
+from .rename import rename
 
 _RENAMES = (
     (r'^feature_head_(long|work)\.input_linear\.\d+\.',
@@ -51,9 +51,7 @@ def testra(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     for name, value in state_dict.items():
         if name == _SINUSOIDS:
             continue
-        new = name
-        for pattern, replacement in _RENAMES:
-            new = re.sub(pattern, replacement, new)
+        new = rename(name, _RENAMES)
         layer, is_second_norm, kind = new.partition('.norm2.')
         if is_second_norm:
             # A layer without a memory has no third norm.

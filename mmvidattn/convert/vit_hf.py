@@ -1,10 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Weights of transformers' image ViT, to start training from."""
-import re
-
 from torch import Tensor
 
-from .qkv import join_qkv
+from .rename import join_qkv, rename
 from .vit_timm import vit_timm
 
 # Both of the published files, and of transformers 5.
@@ -31,7 +29,7 @@ _QKV = '.attn.query.', '.attn.key.', '.attn.value.'
 
 
 def is_hf(state_dict: dict[str, Tensor]) -> bool:
-    """Whether the names are those of a ViT, or ViViT, of transformers."""
+    """Tell whether the names are those of a ViT, or ViViT, of transformers."""
     return any(
         name.endswith('embeddings.patch_embeddings.projection.weight')
         for name in state_dict)
@@ -48,11 +46,10 @@ def timm_names(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
             'no ViT of transformers: there is no '
             'embeddings.patch_embeddings.projection.weight among '
             f'{", ".join(list(state_dict)[:3])}, ...')
-    renamed = {}
-    for name, value in state_dict.items():
-        for pattern, replacement in _RENAMES:
-            name = re.sub(pattern, replacement, name)
-        renamed[name] = value
+    renamed = {
+        rename(name, _RENAMES): value
+        for name, value in state_dict.items()
+    }
     return join_qkv(renamed, _QKV, '.attn.qkv.')
 
 

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Weights of a 2D image ViT in timm's names, to start training from."""
-import re
-
 from torch import Tensor
+
+from .rename import rename
 
 _RENAMES = (
     (r'^patch_embed\.proj\.', 'patch_embed.projection.'),
@@ -42,7 +42,5 @@ def vit_timm(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
                 raise ValueError(f'pos_embed has {value.shape[1]} positions: '
                                  'no square, with or without a class token')
             value = value[:, num_prefix:].unflatten(1, (1, side, side))
-        for pattern, replacement in _RENAMES:
-            name = re.sub(pattern, replacement, name)
-        out[f'backbone.{name}'] = value
+        out[f'backbone.{rename(name, _RENAMES)}'] = value
     return out

@@ -1,9 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Weights of transformers' ViViT, or of an image ViT to start ViViT from."""
-import re
-
 from torch import Tensor
 
+from .rename import rename
 from .vit_hf import is_hf, timm_names
 
 _RENAMES = (
@@ -80,9 +79,7 @@ def _rename(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     for name, value in state_dict.items():
         if name in _TOKENS:
             continue
-        new = name
-        for pattern, replacement in _RENAMES:
-            new = re.sub(pattern, replacement, new)
+        new = rename(name, _RENAMES)
         if not new.startswith(('backbone.', 'cls_head.')):
             raise ValueError(f'{name} is no tensor of a ViT')
         out[new] = value

@@ -3,11 +3,9 @@
 
 https://github.com/google-research/scenic/tree/main/scenic/projects/vivit
 """
-import re
-
 from torch import Tensor
 
-from .qkv import join_qkv
+from .rename import join_qkv, rename
 
 # Where a file of theirs keeps the parameters, with the older ones first.
 _ROOTS = 'optimizer/target/', 'params/'
@@ -64,9 +62,7 @@ def vivit_scenic(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     for path, value in tree.items():
         if path in _CLS_TOKENS.values():
             continue
-        name = path
-        for pattern, replacement in _RENAMES:
-            name = re.sub(pattern, replacement, name)
+        name = rename(path, _RENAMES)
         if not name.startswith(('backbone.', 'cls_head.')) or '/' in name:
             raise ValueError(f'{path} is no array of the released ViViT')
         if path in _CLS_TOKENS and _CLS_TOKENS[path] in tree:

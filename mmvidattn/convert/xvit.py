@@ -3,9 +3,9 @@
 
 https://github.com/OpenNLPLab/Linear_VideoTransformer
 """
-import re
-
 from torch import Tensor
+
+from .rename import rename
 
 _RENAMES = (
     (r'\.norm1\.', '.attn_norm.'),
@@ -46,9 +46,7 @@ def xvit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     for name, value in state_dict.items():
         if name.startswith('new_fc.') or name in _TOKENS:
             continue
-        new = name
-        for pattern, replacement in _RENAMES:
-            new = re.sub(pattern, replacement, new)
+        new = rename(name, _RENAMES)
         if not new.startswith(('backbone.', 'cls_head.')):
             raise ValueError(f'{name} is no tensor of the released XViT')
         if new == 'backbone.cyclic_temporal_embed':

@@ -1,12 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Datasets and their transforms."""
 from .annotations import read_video_list
+from .broken_files.guarded_dataset import GuardedDataset
+from .broken_files.guarded_video_dataset import GuardedVideoDataset
 from .feature_stream_dataset import FeatureStreamDataset
-from .guarded_video_dataset import GuardedVideoDataset
 from .random_offset_sampler import RandomOffsetSampler
 from .transforms import (
     AutoAugment,
-    CentredSampleFrames,
+    CenteredSampleFrames,
     FixedViews,
     LoadFeatureWindow,
     MixClip,
@@ -16,8 +17,8 @@ from .transforms import (
 )
 
 __all__ = [
-    'AutoAugment', 'CentredSampleFrames', 'FeatureStreamDataset', 'FixedViews',
-    'GuardedVideoDataset', 'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus',
-    'PackFeatureInputs', 'RandAugment', 'RandomOffsetSampler',
-    'read_video_list'
+    'AutoAugment', 'CenteredSampleFrames', 'FeatureStreamDataset',
+    'FixedViews', 'GuardedDataset', 'GuardedVideoDataset',
+    'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
+    'RandAugment', 'RandomOffsetSampler', 'read_video_list'
 ]

@@ -187,7 +187,7 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
     """EPIC-Kitchens-100's segments, as RULSTM and TeSTra read them.
 
     Lines of ``id, video, start_frame, end_frame, verb, noun, action``, with a
-    heading or without. Videos that are not asked for are skipped. A segment
+    heading or without. Videos that are not wanted are skipped. A segment
     begins with the step that its first frame is in, and ends after the step
     that its last frame is in.
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What takes part in the training and test loops."""
+"""Runner, loops, optimizer wrappers and hooks."""
 from .hooks import (
     ExactResumeHook,
     NanGuardHook,
@@ -9,10 +9,19 @@ from .hooks import (
     SafeLoggerHook,
     SkippedVideosHook,
 )
+from .layer_decay_constructor import LearningRateDecayOptimWrapperConstructor
+from .loops import (
+    SafeEpochBasedTrainLoop,
+    SafeIterBasedTrainLoop,
+    SafeValLoop,
+)
+from .runner import SafeRunner
 from .warmup_cosine_lr import WarmupCosineLR
 
 __all__ = [
-    'ExactResumeHook', 'NanGuardHook', 'PreciseBNHook', 'PreemptionHook',
-    'SafeCheckpointHook', 'SafeLoggerHook', 'SkippedVideosHook',
+    'ExactResumeHook', 'LearningRateDecayOptimWrapperConstructor',
+    'NanGuardHook', 'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook',
+    'SafeEpochBasedTrainLoop', 'SafeIterBasedTrainLoop', 'SafeLoggerHook',
+    'SafeRunner', 'SafeValLoop', 'SkippedVideosHook',
     'WarmupCosineLR'
 ]

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Samples whose randomness depends on their place in the run alone."""
+import inspect
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -71,27 +72,51 @@ class SeededBatches:
                    for i, index in enumerate(batch)]
 
 
-def seed_samples(loader: DataLoader, seed: int, rank: int) -> SeededBatches:
-    """Let what a loader draws for a sample depend on its place in the run.
+class LazyLoader(DataLoader):
+    """A ``DataLoader`` that starts its workers with the first batch.
+
+    mmengine's ``IterBasedTrainLoop`` takes its iterator when it is built,
+    before it knows where the run goes on.
+    """
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from super().__iter__()
+
+
+def loader_like(loader: DataLoader, **changes: Any) -> LazyLoader:
+    """Build a loader of batches with the options of another.
+
+    Args:
+        loader: A loader that has a batch sampler.
+        changes: Options that differ.
+    """
+    names = inspect.signature(DataLoader).parameters.keys() - {
+        # The batch sampler has them.
+        'batch_size', 'shuffle', 'sampler', 'drop_last'}
+    options = {name: getattr(loader, name) for name in names
+               if hasattr(loader, name)}
+    return LazyLoader(**(options | changes))
+
+
+def seed_samples(loader: DataLoader, seed: int, rank: int) -> LazyLoader:
+    """Let the randomness of a sample depend on its place in the run.
 
     That is: on the seed, the rank, the epoch, the batch and the place in it;
     not on the worker that loads it and on what that worker did before, so
     that a run can go on in the middle of an epoch. The loader draws nothing
-    from the generators of the main process any more.
+    from the generators of the main process.
 
     Args:
-        loader: A loader of a map-style dataset; it is changed. Its workers
-            must not have been started.
+        loader: A loader of batches of a map-style dataset.
         seed: The seed.
         rank: Rank of this process.
 
     Returns:
-        Its new batch sampler.
+        A loader of the same batches, whose ``batch_sampler`` is a
+        :class:`SeededBatches`.
     """
-    batches = SeededBatches(loader.batch_sampler, seed, rank)
-    # A DataLoader refuses to have these set; all else of it stays as it is.
-    vars(loader).update(
+    return loader_like(
+        loader,
         dataset=SeededDataset(loader.dataset),
-        batch_sampler=batches,
+        batch_sampler=SeededBatches(loader.batch_sampler, seed, rank),
         generator=torch.Generator())
-    return batches

@@ -67,13 +67,13 @@ class WarmupCosineLR(LRSchedulerMixin, WarmupCosineParamScheduler):
 
     ``lr * cosine(i) * warm-up(i)``, ``i`` being 1 in the first step, so that
     the last step's rate is 0. mmengine's two schedulers, one after the other,
-    begin the cosine when the warm-up ends.
+    start the cosine when the warm-up ends.
 
     Args:
         optimizer: Whose learning rates it sets.
         warmup: Steps of the warm-up.
         end: Where the cosine ends.
-        start_factor: What the warm-up begins with.
-        begin: Where both begin.
+        start_factor: Factor of the rate at the start of the warm-up.
+        begin: Where both start.
         **kwargs: ``last_step``, ``by_epoch`` and ``verbose``, as mmengine's.
     """

@@ -155,7 +155,7 @@ Part = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def read_scores(sample: dict) -> list[Part]:
-    """What counts of the scores of a window, or of a whole video.
+    """Read the scores that count of a window, or of a whole video.
 
     Args:
         sample: The data sample, as a dictionary.

@@ -1,11 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from mmaction.models.heads import BaseHead
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from .base import VideoHead
+
 
 @MODELS.register_module()
-class LAPSHead(BaseHead):
+class LAPSHead(VideoHead):
     """Head of LAPS: a prediction of each frame, averaged over the clip.
 
     `Long-term Leap Attention, Short-term Periodic Shift for Video
@@ -18,7 +19,7 @@ class LAPSHead(BaseHead):
             none.
         average_clips: How the views of a video are averaged: 'score' (the
             logits, as the released code does), 'prob' or None.
-        init_std: Standard deviation of the classifier's initialisation.
+        init_std: Standard deviation of the classifier's initialization.
         **kwargs: Of mmaction2's ``BaseHead``.
     """
 
@@ -29,15 +30,9 @@ class LAPSHead(BaseHead):
                  average_clips: str | None = 'score',
                  init_std: float = 0.02,
                  **kwargs) -> None:
-        super().__init__(
-            num_classes, in_channels, average_clips=average_clips, **kwargs)
-        self.init_std = init_std
-        self.dropout = nn.Dropout(dropout_ratio)
+        super().__init__(num_classes, in_channels, dropout_ratio,
+                         average_clips, init_std, **kwargs)
         self.fc_cls = nn.Linear(in_channels, num_classes)
-
-    def init_weights(self) -> None:
-        nn.init.trunc_normal_(self.fc_cls.weight, std=self.init_std)
-        nn.init.zeros_(self.fc_cls.bias)
 
     def frame_scores(self, x: Tensor) -> Tensor:
         """Logits of each frame.

@@ -1,12 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import torch.nn.functional as F
-from mmaction.models.heads import BaseHead
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from .base import VideoHead
+
 
 @MODELS.register_module()
-class LinearVideoTransformerHead(BaseHead):
+class LinearVideoTransformerHead(VideoHead):
     """Head of the linear video transformer: pool all tokens, then an MLP.
 
     The released code's: dropout of token features, mean over space and time,
@@ -19,7 +20,7 @@ class LinearVideoTransformerHead(BaseHead):
         dropout_ratio: Dropout of the token features and of the hidden layer.
         average_clips: How the views of a video are averaged: 'score' (the
             logits, as the released code does), 'prob' or None.
-        init_std: Standard deviation of the linear layers' initialisation.
+        init_std: Standard deviation of the linear layers' initialization.
         **kwargs: Of mmaction2's ``BaseHead``.
     """
 
@@ -31,18 +32,11 @@ class LinearVideoTransformerHead(BaseHead):
                  average_clips: str | None = 'score',
                  init_std: float = 0.02,
                  **kwargs) -> None:
-        super().__init__(
-            num_classes, in_channels, average_clips=average_clips, **kwargs)
-        self.init_std = init_std
-        self.dropout = nn.Dropout(dropout_ratio)
+        super().__init__(num_classes, in_channels, dropout_ratio,
+                         average_clips, init_std, **kwargs)
         self.norm = nn.LayerNorm(in_channels)
         self.fc_hidden = nn.Linear(in_channels, hidden_dims)
         self.fc_cls = nn.Linear(hidden_dims, num_classes)
-
-    def init_weights(self) -> None:
-        for fc in (self.fc_hidden, self.fc_cls):
-            nn.init.trunc_normal_(fc.weight, std=self.init_std)
-            nn.init.zeros_(fc.bias)
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
         """Features [B, C, T, H, W] to logits [B, num_classes]."""

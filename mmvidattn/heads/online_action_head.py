@@ -8,10 +8,8 @@ from mmengine.model import BaseModule
 from mmengine.structures import BaseDataElement
 from torch import Tensor, nn
 
-from ..layers.linear import Linear
 
-
-class CosineLinear(Linear):
+class CosineLinear(nn.Linear):
     """``scale`` times the cosines of features and weights, and a bias."""
 
     def __init__(self, in_features: int, out_features: int,
@@ -68,7 +66,7 @@ class OnlineActionHead(BaseModule):
         self.in_channels = in_channels
         self.score = score
         self.dropout = nn.Dropout(dropout_ratio)
-        linear = CosineLinear if cosine else Linear
+        linear = CosineLinear if cosine else nn.Linear
         self.fc_cls = linear(in_channels, num_classes)
         self.loss_action = MODELS.build(loss_cls)
         for name, classes, loss in (('verb', num_verbs, loss_verb),

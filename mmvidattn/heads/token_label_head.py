@@ -4,6 +4,8 @@ from mmaction.models.heads import I3DHead
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..utils.checks import check_count, check_fraction
+
 
 @MODELS.register_module()
 class TokenLabelHead(I3DHead):
@@ -14,7 +16,7 @@ class TokenLabelHead(I3DHead):
     :class:`mmvidattn.recognizers.TokenLabelRecognizer3D`.
 
     Differs from the paper: three linear layers of a token (the token
-    labelling that it cites has one).
+    labeling that it cites has one).
 
     Args:
         num_classes: Classes K.
@@ -29,7 +31,7 @@ class TokenLabelHead(I3DHead):
         **kwargs: Of mmaction2's ``I3DHead``.
 
     Raises:
-        ValueError: If ``gamma`` is not between 0 and 1.
+        ValueError: If a number is out of its range.
     """
 
     def __init__(self,
@@ -41,8 +43,9 @@ class TokenLabelHead(I3DHead):
                  dropout_ratio: float = 0.5,
                  average_clips: str | None = 'prob',
                  **kwargs) -> None:
-        if not 0 <= gamma <= 1:
-            raise ValueError(f'gamma must be from 0 to 1, got {gamma}')
+        check_count(num_classes=num_classes, in_channels=in_channels)
+        check_fraction(gamma=gamma, dropout_ratio=dropout_ratio,
+                       token_dropout_ratio=token_dropout_ratio)
         super().__init__(
             num_classes,
             in_channels,

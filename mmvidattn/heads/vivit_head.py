@@ -1,12 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import torch
-from mmaction.models.heads import BaseHead
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from .base import VideoHead
+
 
 @MODELS.register_module()
-class ViViTHead(BaseHead):
+class ViViTHead(VideoHead):
     """Head of ViViT: a linear classifier, which starts at zero.
 
     `ViViT: A Video Vision Transformer <https://arxiv.org/abs/2103.15691>`_.
@@ -17,7 +18,7 @@ class ViViTHead(BaseHead):
         dropout_ratio: Dropout of the features.
         average_clips: How the views of a video are averaged: 'score' (the
             logits, as the released code does), 'prob' or None.
-        init_std: Standard deviation of the initialisation; 0 as released.
+        init_std: Standard deviation of the initialization; 0 as released.
             From 0 the backbone does not learn in the first step.
         **kwargs: Of mmaction2's ``BaseHead``.
     """
@@ -29,10 +30,8 @@ class ViViTHead(BaseHead):
                  average_clips: str | None = 'score',
                  init_std: float = 0.,
                  **kwargs) -> None:
-        super().__init__(
-            num_classes, in_channels, average_clips=average_clips, **kwargs)
-        self.init_std = init_std
-        self.dropout = nn.Dropout(dropout_ratio)
+        super().__init__(num_classes, in_channels, dropout_ratio,
+                         average_clips, init_std, **kwargs)
         self.fc_cls = nn.Linear(in_channels, num_classes)
 
     def init_weights(self) -> None:

@@ -1,17 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import torch
 import torch.nn.functional as F
-from mmaction.models.heads import BaseHead
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..layers import ConvMLP, VideoSelfAttention, VideoTransformerBlock
-from ..layers.linear import Linear
-from ..utils.initialise import initialise
+from ..layers import MLP, VideoSelfAttention, VideoTransformerBlock
+from .base import VideoHead
 
 
 @MODELS.register_module()
-class XViTHead(BaseHead):
+class XViTHead(VideoHead):
     """Head of XViT: the frames' class tokens attend over time, then an MLP.
 
     `Space-time Mixing Attention for Video Transformer
@@ -30,7 +28,7 @@ class XViTHead(BaseHead):
         dropout_ratio: Dropout of the frames' tokens and of the hidden layer.
         average_clips: How the views of a video are averaged: 'score' (the
             logits, as the released code does), 'prob' or None.
-        init_std: Standard deviation of the initialisation of the linear
+        init_std: Standard deviation of the initialization of the linear
             layers and the class token.
         **kwargs: Of mmaction2's ``BaseHead``.
     """
@@ -45,10 +43,8 @@ class XViTHead(BaseHead):
                  average_clips: str | None = 'score',
                  init_std: float = 0.02,
                  **kwargs) -> None:
-        super().__init__(
-            num_classes, in_channels, average_clips=average_clips, **kwargs)
-        self.init_std = init_std
-        self.dropout = nn.Dropout(dropout_ratio)
+        super().__init__(num_classes, in_channels, dropout_ratio,
+                         average_clips, init_std, **kwargs)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, in_channels))
         # Softmax attention has no tables that the frames would have to fit.
         attn = VideoSelfAttention(
@@ -58,17 +54,17 @@ class XViTHead(BaseHead):
             grid_shape=(1, 1, 1),
             pattern='time',
             qkv_bias=False)
-        mlp = ConvMLP(
-            in_channels, int(mlp_ratio * in_channels), with_conv=False)
+        mlp = MLP(
+            in_channels, int(mlp_ratio * in_channels))
         self.block = VideoTransformerBlock(
             dict(attn=attn), mlp, in_channels, eps=1e-5)
         self.norm = nn.LayerNorm(in_channels)
-        self.fc_hidden = Linear(in_channels, hidden_dims)
-        self.fc_cls = Linear(hidden_dims, num_classes)
+        self.fc_hidden = nn.Linear(in_channels, hidden_dims)
+        self.fc_cls = nn.Linear(hidden_dims, num_classes)
 
     def init_weights(self) -> None:
         nn.init.normal_(self.cls_token, std=self.init_std)
-        initialise(self, self.init_std)
+        super().init_weights()
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
         """Frame features [B, C, T] to logits [B, num_classes]."""

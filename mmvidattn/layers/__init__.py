@@ -1,16 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Modules made of ops; those a config names are registered in MODELS."""
 from .base_attention import BaseAttention
-from .conv_mlp import ConvMLP
 from .cosformer_attention import CosFormerAttention
-from .factorised_dot_attention import FactorisedDotAttention
+from .factorized_dot_attention import (
+    FactorisedDotAttention,
+    FactorizedDotAttention,
+)
 from .feature_fixation import FeatureFixation
 from .global_pyramid_attention import GlobalPyramid, GlobalPyramidAttention
 from .lara_attention import LARAAttention
 from .linear_attention import LinearAttention
 from .linformer_attention import LinformerAttention
 from .local_window_attention import LocalWindowAttention
-from .neighbour_shift import NeighbourShift
+from .mlp import MLP
+from .neighbor_shift import NeighborShift, NeighbourShift
 from .orthoformer_attention import OrthoformerAttention
 from .patch_conv import PatchConv3d, PatchEmbed3d
 from .patch_embed import PatchEmbed
@@ -23,12 +26,12 @@ from .video_self_attention import VideoSelfAttention
 from .video_transformer_block import VideoTransformerBlock
 
 __all__ = [
-    'BaseAttention', 'ConvMLP', 'CosFormerAttention',
-    'FactorisedDotAttention', 'FeatureFixation', 'GlobalPyramid',
-    'GlobalPyramidAttention', 'LARAAttention', 'LinearAttention',
-    'LinformerAttention', 'LocalWindowAttention', 'NeighbourShift',
-    'OrthoformerAttention', 'PatchConv3d', 'PatchEmbed', 'PatchEmbed3d',
-    'PerformerAttention', 'PositionEncodingGenerator', 'SoftmaxAttention',
-    'StochasticDepth', 'TubeletEmbed',
-    'VideoSelfAttention', 'VideoTransformerBlock'
+    'BaseAttention', 'CosFormerAttention',
+    'FactorisedDotAttention', 'FactorizedDotAttention', 'FeatureFixation',
+    'GlobalPyramid', 'GlobalPyramidAttention', 'LARAAttention',
+    'LinearAttention', 'LinformerAttention', 'LocalWindowAttention', 'MLP',
+    'NeighborShift', 'NeighbourShift', 'OrthoformerAttention',
+    'PatchConv3d', 'PatchEmbed', 'PatchEmbed3d', 'PerformerAttention',
+    'PositionEncodingGenerator', 'SoftmaxAttention', 'StochasticDepth',
+    'TubeletEmbed', 'VideoSelfAttention', 'VideoTransformerBlock'
 ]

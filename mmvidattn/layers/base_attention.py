@@ -15,7 +15,12 @@ class BaseAttention(nn.Module):
             many axes as the tokens have: (T, ) in time, (H, W) in space,
             (T, H, W) of whole clips. An attention with tables sizes them by
             it; the others take sequences of any shape.
+
+    Attributes:
+        takes_shapes: Whether :meth:`forward` is given the axes of the
+            sequences, for an attention that computes with them.
     """
+    takes_shapes = False
 
     def __init__(self, head_dims: int, num_heads: int,
                  seq_shape: tuple[int, ...]) -> None:
@@ -29,16 +34,15 @@ class BaseAttention(nn.Module):
         return x
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor,
-                query_shape: tuple[int, ...],
-                key_shape: tuple[int, ...]) -> Tensor:
+                *shapes: tuple[int, ...]) -> Tensor:
         """Attention of mapped, perhaps reweighted, queries and keys.
 
         Args:
             q: [*, N, G, D].
             k: [*, M, G, D].
             v: [*, M, G, D].
-            query_shape: The axes that N is made of, in row-major order.
-            key_shape: Those of M.
+            *shapes: With ``takes_shapes`` two of them, the axes that N and M
+                are made of, in row-major order.
 
         Returns:
             [*, N, G, D].

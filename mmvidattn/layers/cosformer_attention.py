@@ -11,9 +11,9 @@ from .base_attention import BaseAttention
 class CosFormerAttention(BaseAttention):
     """Attention of `cosFormer <https://arxiv.org/abs/2202.08791>`_.
 
-    ReLU linear attention that favours nearby tokens; no parameters. Tokens
+    ReLU linear attention that favors nearby tokens; no parameters. Tokens
     of a grid are counted row by row, frame by frame, so that those of
-    neighbouring rows are a row apart. In the pattern 'window' the queries are
+    neighboring rows are a row apart. In the pattern 'window' the queries are
     counted as those of the window's first frame.
 
     Args:
@@ -39,9 +39,7 @@ class CosFormerAttention(BaseAttention):
     def feature_map(self, x: Tensor) -> Tensor:
         return feature_map(x, 'relu')
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor,
-                query_shape: tuple[int, ...],
-                key_shape: tuple[int, ...]) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return cosformer_attention(q, k, v, order=self.order, eps=self.eps)
 
     def extra_repr(self) -> str:

@@ -6,8 +6,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..ops import softmax_attention
-from .chunks import in_chunks
-from .linear import Linear
 from .patch_conv import PatchConv3d
 
 Size = tuple[int, int, int]
@@ -74,7 +72,7 @@ class GlobalPyramid(nn.Module):
 
     Differs from the paper, and is as released: the finest level is one
     convolution, coarser ones are two, in space and then in both, with
-    BatchNorm and ReLU between them (the paper factorises all, in time and
+    BatchNorm and ReLU between them (the paper factorizes all, in time and
     space); a LayerNorm follows. Differs from the released code: incomplete
     blocks of the finest level are filled with zeros (the released code does
     not see them).
@@ -140,18 +138,14 @@ class GlobalPyramidAttention(nn.Module):
                              f'num_heads={num_heads}')
         self.num_heads = num_heads
         self.pyramid = GlobalPyramid(embed_dims, kernels, pooling)
-        self.q = Linear(embed_dims, embed_dims, bias=qkv_bias)
-        self.kv = Linear(embed_dims, 2 * embed_dims, bias=qkv_bias)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.q = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)
+        self.kv = nn.Linear(embed_dims, 2 * embed_dims, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dims, embed_dims)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, H, W, C] to the same shape."""
         kv = self.kv(self.pyramid(x)).unflatten(-1, (2, self.num_heads, -1))
         k, v = kv.unbind(-3)
-
-        def attend(x: Tensor) -> Tensor:
-            q = self.q(x.flatten(1, 3)).unflatten(-1, (self.num_heads, -1))
-            y = softmax_attention(q, k, v)
-            return self.proj(y.flatten(-2)).view(x.shape)
-
-        return in_chunks(attend, (x, ), dim=1, width=self.q.out_features)
+        q = self.q(x.flatten(1, 3)).unflatten(-1, (self.num_heads, -1))
+        y = softmax_attention(q, k, v)
+        return self.proj(y.flatten(-2)).view(x.shape)

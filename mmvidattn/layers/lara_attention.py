@@ -15,7 +15,7 @@ from .base_attention import BaseAttention
 
 @MODELS.register_module()
 class LARAAttention(BaseAttention):
-    """`Linear randomised attention <https://arxiv.org/abs/2204.04667>`_.
+    """`Linear randomized attention <https://arxiv.org/abs/2204.04667>`_.
 
     For :class:`VideoSelfAttention`; a table of the paper on feature fixation
     calls it RALA. The landmarks are pooled queries and keys, see
@@ -47,6 +47,7 @@ class LARAAttention(BaseAttention):
     """
 
     POOLINGS = ('per-head', 'all-heads', 'no-param')
+    takes_shapes = True
 
     def __init__(self,
                  head_dims: int,

@@ -5,7 +5,7 @@ from ..ops import linear
 
 
 class Linear(nn.Linear):
-    """``nn.Linear`` through :func:`mmvidattn.ops.linear`."""
+    """``nn.Linear`` by :func:`mmvidattn.ops.linear`, for few tokens."""
 
     def forward(self, x: Tensor) -> Tensor:
         """[*, C] to [*, K]."""

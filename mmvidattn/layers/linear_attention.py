@@ -9,7 +9,7 @@ from .base_attention import BaseAttention
 
 @MODELS.register_module()
 class LinearAttention(BaseAttention):
-    """Kernelised attention for :class:`VideoSelfAttention`, no parameters.
+    """Kernelized attention for :class:`VideoSelfAttention`, no parameters.
 
     With ``kernel='elu+1'`` and no offset it is the `Linear Transformer
     <https://arxiv.org/abs/2006.16236>`_.
@@ -52,9 +52,7 @@ class LinearAttention(BaseAttention):
     def feature_map(self, x: Tensor) -> Tensor:
         return feature_map(x, self.kernel, self.offset)
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor,
-                query_shape: tuple[int, ...],
-                key_shape: tuple[int, ...]) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return linear_attention(
             self.dropout(q),
             self.dropout(k),

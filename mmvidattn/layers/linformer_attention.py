@@ -46,14 +46,12 @@ class LinformerAttention(BaseAttention):
             bound = num_projections**-0.5
             nn.init.uniform_(projection, -bound, bound)
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor,
-                query_shape: tuple[int, ...],
-                key_shape: tuple[int, ...]) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         length, longest = k.shape[-3], len(self.key_projection)
         if length > longest:
             raise ValueError(
                 f'LinformerAttention was built for {longest} keys '
-                f'{self.seq_shape}, got {length} {tuple(key_shape)}; set '
+                f'{self.seq_shape}, got {length}; set '
                 'num_frames and img_size of the model to those of the clips')
         key_projection = self.key_projection[:length]
         value_projection = key_projection if self.value_projection is None \

@@ -4,8 +4,6 @@ from torch import Tensor, nn
 
 from ..ops import softmax_attention
 from ..ops.window import fit_window, window_merge, window_partition
-from .chunks import in_chunks
-from .linear import Linear
 
 Size = tuple[int, int, int]
 
@@ -42,8 +40,8 @@ class LocalWindowAttention(nn.Module):
                              f'got {tuple(window_size)}')
         self.num_heads = num_heads
         self.window_size = tuple(window_size)
-        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dims, embed_dims)
         self.relative_bias = None
         if with_relative_bias:
             self.relative_bias = nn.Parameter(
@@ -54,20 +52,15 @@ class LocalWindowAttention(nn.Module):
         """[B, T, H, W, C] to the same shape."""
         grid_shape = x.shape[1:4]
         window_size = fit_window(self.window_size, grid_shape)
-        bias = self._bias(window_size)
         windows, mask = window_partition(x, window_size)
-
-        def attend(windows: Tensor, mask: Tensor | None = None) -> Tensor:
-            qkv = self.qkv(windows).unflatten(-1, (3, self.num_heads, -1))
-            q, k, v = qkv.unbind(-3)
-            y = softmax_attention(q, k, v, key_mask=mask, bias=bias)
-            return self.proj(y.flatten(-2))
-
-        inputs = (windows, )
         if mask is not None:
-            inputs += (mask.expand(len(x), -1, -1), )
-        y = in_chunks(attend, inputs, dim=1, width=self.qkv.out_features)
-        return window_merge(y, window_size, grid_shape)
+            mask = mask.expand(len(x), -1, -1)
+        qkv = self.qkv(windows).unflatten(-1, (3, self.num_heads, -1))
+        q, k, v = qkv.unbind(-3)
+        y = softmax_attention(
+            q, k, v, key_mask=mask, bias=self._bias(window_size))
+        return window_merge(
+            self.proj(y.flatten(-2)), window_size, grid_shape)
 
     def _bias(self, window_size: Size) -> Tensor | None:
         """Bias of each pair of a window's tokens, [G, N, N]."""

@@ -38,9 +38,7 @@ class OrthoformerAttention(BaseAttention):
                              f'{num_landmarks}')
         self.num_landmarks = num_landmarks
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor,
-                query_shape: tuple[int, ...],
-                key_shape: tuple[int, ...]) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         chosen = orthogonal_landmarks(
             q, self.num_landmarks, None if self.training else 0)
         landmarks = torch.take_along_dim(

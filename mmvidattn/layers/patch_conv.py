@@ -9,7 +9,7 @@ Size = tuple[int, int, int]
 class PatchConv3d(nn.Conv3d):
     """A convolution of tokens whose stride is its kernel.
 
-    ``nn.Conv3d`` with its parameters and their initialisation, on tokens
+    ``nn.Conv3d`` with its parameters and their initialization, on tokens
     of which the channels come last.
 
     Args:

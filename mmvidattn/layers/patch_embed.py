@@ -1,10 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import torch.nn.functional as F
 from torch import Tensor, nn
-
-from ..ops import linear
-from ..ops.eager import is_eager_on_cpu
-from ..ops.kernel_frames import kernel_frames
 
 
 class PatchEmbed(nn.Module):
@@ -16,7 +11,7 @@ class PatchEmbed(nn.Module):
         patch_frames: Frames of a patch, an odd number. There is a patch for
             each frame; those of more than one overlap.
         patch_size: Side of a patch.
-        stride: Distance of neighbouring patches.
+        stride: Distance of neighboring patches.
         padding: Zeros around the frame.
         with_norm: LayerNorm after the convolution.
     """
@@ -50,28 +45,9 @@ class PatchEmbed(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, T, H, W] to [B, T, H', W', D]."""
         if isinstance(self.projection, nn.Conv3d):
-            x = self._by_product(x) if is_eager_on_cpu(
-                x) else self.projection(x).permute(0, 2, 3, 4, 1)
+            x = self.projection(x).movedim(1, -1)
         else:
             B, _, T = x.shape[:3]
             x = self.projection(x.transpose(1, 2).flatten(0, 1))
             x = x.permute(0, 2, 3, 1).unflatten(0, (B, T))
         return x.contiguous() if self.norm is None else self.norm(x)
-
-    def _by_product(self, x: Tensor) -> Tensor:
-        """The convolution over several frames, as one product.
-
-        On a CPU its backward pass is much faster than oneDNN's of volumes.
-        """
-        conv = self.projection
-        frames, size, _ = conv.kernel_size
-        x = F.pad(x, (conv.padding[-1], ) * 4)
-        x = x.unfold(3, size, conv.stride[-1]).unfold(4, size, conv.stride[-1])
-        x = x.permute(0, 2, 3, 4, 1, 5, 6).flatten(4)
-        # A result for each frame of the kernel: [B, T, H', W', frames, D].
-        y = linear(x, conv.weight.movedim(2, 0).flatten(0, 1).flatten(1))
-        y = y.unflatten(-1, (frames, -1))
-        out = y[..., frames // 2, :] + conv.bias
-        for k, to, of in kernel_frames(frames, x.shape[1]):
-            out[:, to] += y[:, of, ..., k, :]
-        return out

@@ -55,9 +55,7 @@ class PerformerAttention(BaseAttention):
         self.order = order
         self.eps = eps
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor,
-                query_shape: tuple[int, ...],
-                key_shape: tuple[int, ...]) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return performer_attention(
             q,
             k,

@@ -25,8 +25,6 @@ class SoftmaxAttention(BaseAttention):
         super().__init__(head_dims, num_heads, seq_shape)
         self.dropout = dropout
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor,
-                query_shape: tuple[int, ...],
-                key_shape: tuple[int, ...]) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return softmax_attention(
             q, k, v, dropout_p=self.dropout if self.training else 0.)

@@ -5,24 +5,17 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..ops import fixed_linear_attention, linear
-from ..ops.eager import is_eager_on_cpu
-from .chunks import in_chunks
 from .feature_fixation import FeatureFixation
-from .linear import Linear
-from .linear_attention import LinearAttention
-from .neighbour_shift import NeighbourShift
+from .neighbor_shift import NeighborShift
 
 PATTERNS = ('space', 'time', 'joint', 'window')
-# A frame with fewer numbers is quicker part by part.
-FUSED_NUMEL = 2**15
 
 
 class VideoSelfAttention(nn.Module):
     """Self-attention of video tokens, with its projections.
 
     The keys and values are shifted first, then queries and keys are mapped
-    and reweighted (the paper's order of neighbourhood association and
+    and reweighted (the paper's order of neighborhood association and
     feature fixation, Sec. 5.3), then the attention of choice is applied.
 
     Args:
@@ -38,7 +31,7 @@ class VideoSelfAttention(nn.Module):
             of the ``window_frames`` frames around; at the ends of the clip
             the window is moved inside).
         fixation: Options of :class:`FeatureFixation`, or None for none.
-        shifts: Options of each :class:`NeighbourShift`, applied in turn.
+        shifts: Options of each :class:`NeighborShift`, applied in turn.
         window_frames: Frames that 'window' attends to.
         qkv_bias: Whether the projection to Q, K, V has a bias.
         dropout: Dropout after the output projection.
@@ -70,9 +63,9 @@ class VideoSelfAttention(nn.Module):
         self.num_heads = num_heads
         self.pattern = pattern
         self.window_frames = window_frames
-        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
         self.shifts = nn.Sequential(
-            *(NeighbourShift(embed_dims, **shift) for shift in shifts))
+            *(NeighborShift(embed_dims, **shift) for shift in shifts))
         self.attention = MODELS.build(
             dict(
                 head_dims=head_dims,
@@ -81,64 +74,15 @@ class VideoSelfAttention(nn.Module):
                 **attention))
         self.fixation = None if fixation is None else FeatureFixation(
             head_dims, **fixation)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.proj = nn.Linear(embed_dims, embed_dims)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, H, W, C] to the same shape."""
-        if self._fuses(x):
-            gate = getattr(self.fixation, 'gate', None)
-            y = fixed_linear_attention(
-                linear(x, self.qkv.weight),
-                self.qkv.bias,
-                getattr(gate, 'weight', None),
-                getattr(gate, 'bias', None),
-                self.shifts[0].plan if len(self.shifts) else (),
-                num_heads=self.num_heads,
-                pattern=self.pattern,
-                offset=self.attention.offset,
-                eps=self.attention.eps)
-            return self.dropout(self.proj(y))
         q, kv = self.qkv(x).unflatten(-1, (3, -1)).split((1, 2), dim=-2)
         k, v = self.shifts(kv).unbind(-2)
-        qkv = (q.squeeze(-2), k, v)
-        if self.pattern in ('space', 'time'):
-            # Frames, or rows of each frame, do not depend on one another.
-            return in_chunks(
-                self._after_shift,
-                qkv,
-                dim=1 if self.pattern == 'space' else 2,
-                width=3 * x.shape[-1])
-        return self._after_shift(*qkv)
-
-    def _fuses(self, x: Tensor) -> bool:
-        """Whether :func:`fixed_linear_attention` does it, and is faster.
-
-        Not where somebody listens to what the attention is given.
-        """
-        attention, fixation = self.attention, self.fixation
-        return (is_eager_on_cpu(x) and x.dtype == torch.float32
-                and x[0, 0].numel() >= FUSED_NUMEL
-                and not torch.is_autocast_enabled('cpu')
-                and type(attention) is LinearAttention
-                and attention.kernel == 'relu' and attention.offset >= 0
-                and attention.order == 'auto'
-                and not (self.training and attention.dropout.p)
-                and self.pattern != 'window'
-                and (fixation is None or
-                     (fixation.shared and fixation.aggregate == 'concat'))
-                and len(self.shifts) < 2 and all(
-                    shift.segment_frames is None and all(
-                        fold.boundary != 'replicate' for fold in shift.plan)
-                    for shift in self.shifts)
-                and not any(
-                    module._forward_hooks or module._forward_pre_hooks
-                    for module in (self.qkv, attention, fixation)
-                    if module is not None))
-
-    def _after_shift(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """[B, T, H, W, C] each to the same."""
-        q, k, v = (x.unflatten(-1, (self.num_heads, -1)) for x in (q, k, v))
+        q, k, v = (x.unflatten(-1, (self.num_heads, -1))
+                   for x in (q.squeeze(-2), k, v))
         q, k = self.attention.feature_map(q), self.attention.feature_map(k)
         if self.fixation is not None:
             q, k = self.fixation(q, k, v)
@@ -148,7 +92,8 @@ class VideoSelfAttention(nn.Module):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """[B, T, H, W, G, D] each to the same."""
         B, T, H, W = q.shape[:4]
-        shapes = self._shapes((T, H, W))
+        shapes = self._shapes(
+            (T, H, W)) if self.attention.takes_shapes else ()
         q, k, v = (x.flatten(2, 3) for x in (q, k, v))
         if self.pattern == 'space':
             y = self.attention(q, k, v, *shapes)

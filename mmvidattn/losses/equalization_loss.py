@@ -8,12 +8,13 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor
 
+from ..utils.checks import check_fraction, check_positive
 from .multi_class_cross_entropy_loss import MultiClassCrossEntropyLoss
 
 
 def equalization_weights(targets: Tensor, tail: Tensor, gamma: float,
                          uniform: Tensor) -> Tensor:
-    """Which classes stay in the softmax of each step.
+    """Draw the classes that stay in the softmax of each step.
 
     Args:
         targets: Multi-hot ``(..., K)``.
@@ -43,7 +44,7 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
 
     Args:
         class_counts: How many training segments there are of each class,
-            with those of the background at its place (0); or a ``.npy`` or
+            with those of the background in its place (0); or a ``.npy`` or
             text file of these numbers, as ``targets.py`` writes it.
         gamma: Probability that a rare class leaves the softmax.
         tail_below: A class is rare if its share of all segments is below.
@@ -58,10 +59,8 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
                  ignore_index: int | None = 0,
                  loss_weight: float = 1.) -> None:
         super().__init__(ignore_index, loss_weight)
-        if not 0 <= gamma <= 1:
-            raise ValueError(f'gamma must be in [0, 1], got {gamma}')
-        if not 0 < tail_below <= 1:
-            raise ValueError(f'tail_below must be in (0, 1], got {tail_below}')
+        check_fraction(gamma=gamma, tail_below=tail_below)
+        check_positive(tail_below=tail_below)
         self.class_counts = class_counts
         self.gamma = gamma
         self.tail_below = tail_below
@@ -72,7 +71,7 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
             self.tail = self._find_tail()
 
     def _find_tail(self) -> Tensor:
-        """Which of the classes in the softmax are rare, float (K,)."""
+        """Mark the rare ones of the classes in the softmax, float (K,)."""
         counts = torch.as_tensor(
             _read(self.class_counts), dtype=torch.float64, device='cpu')
         if counts.ndim != 1 or (counts < 0).any() or counts.sum() == 0:

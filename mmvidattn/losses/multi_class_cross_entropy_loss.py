@@ -4,9 +4,11 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..utils.checks import check_not_negative
+
 
 def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
-    """Targets as one row of zeros and ones a step.
+    """Write targets as one row of zeros and ones a step.
 
     Args:
         targets: Class ids ``(...)``, int64, of which a negative one is no
@@ -49,14 +51,14 @@ class MultiClassCrossEntropyLoss(nn.Module):
                  ignore_index: int | None = None,
                  loss_weight: float = 1.) -> None:
         super().__init__()
-        if ignore_index is not None and ignore_index < 0:
-            raise ValueError('ignore_index must be None or the id of a class, '
-                             f'got {ignore_index}')
+        if ignore_index is not None:
+            check_not_negative(ignore_index=ignore_index)
+        check_not_negative(loss_weight=loss_weight)
         self.ignore_index = ignore_index
         self.loss_weight = loss_weight
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The loss.
+        """Compute the loss.
 
         Args:
             logits: ``(..., K)``.

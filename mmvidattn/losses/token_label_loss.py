@@ -1,14 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Token labelling: a teacher's opinion of every token."""
+"""Token labeling: every token learns from the scores of a teacher."""
 import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..ops.precision import at_least_float32
+from ..utils.checks import check_count, check_not_negative
 
 
 def soft_token_labels(logits: Tensor, topk: int = 5) -> Tensor:
-    """What a teacher says of tokens, as distributions.
+    """Turn the logits of a teacher into distributions, one a token.
 
     As DualFormer's authors released it: the logits outside the best
     ``topk`` become zero, not minus infinity, so that the other classes keep
@@ -25,8 +26,7 @@ def soft_token_labels(logits: Tensor, topk: int = 5) -> Tensor:
     Raises:
         ValueError: If ``topk`` is less than 1.
     """
-    if topk < 1:
-        raise ValueError(f'topk must be at least 1, got {topk}')
+    check_count(topk=topk)
     last = logits.topk(min(topk, logits.shape[-1])).values[..., -1:]
     logits, = at_least_float32(logits.masked_fill(logits < last, 0))
     return logits.softmax(-1)
@@ -42,10 +42,13 @@ class TokenLabelLoss(nn.Module):
 
     def __init__(self, loss_weight: float = 1.) -> None:
         super().__init__()
+        check_not_negative(loss_weight=loss_weight)
         self.loss_weight = loss_weight
 
     def forward(self, token_scores: Tensor, token_labels: Tensor) -> Tensor:
-        """Args:
+        """Compute the loss.
+
+        Args:
             token_scores: Logits, [*, K].
             token_labels: Distributions, [*, K].
 

@@ -1,16 +1,22 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Callable
+
+import torch
 from torch import Tensor, nn
 
+from ..layers.linear import Linear
 from .attention import ProjectedAttention
-from .few_rows_linear import FewRowsLinear
 
 ACTIVATIONS = dict(relu=nn.ReLU, gelu=nn.GELU)
+# Queries of a memory in block i, [1 or B, N, C], to what they attend to.
+Reader = Callable[[int, Tensor], Tensor]
 
 
 class OnlineBlock(nn.Module):
     """A transformer's block with the norms after the sums.
 
-    Self-attention, attention to a memory if it has one, and two layers.
+    Self-attention (:meth:`attend`), then attention to a memory if there is
+    one, and two layers (calling it).
 
     Args:
         embed_dims: Channels C.
@@ -41,44 +47,45 @@ class OnlineBlock(nn.Module):
                                                   drop_rate)
             self.memory_norm = nn.LayerNorm(embed_dims)
         self.ffn = nn.Sequential(
-            FewRowsLinear(embed_dims, ffn_dims), ACTIVATIONS[act](),
-            nn.Dropout(drop_rate), FewRowsLinear(ffn_dims, embed_dims))
+            Linear(embed_dims, ffn_dims), ACTIVATIONS[act](),
+            nn.Dropout(drop_rate), Linear(ffn_dims, embed_dims))
         self.ffn_norm = nn.LayerNorm(embed_dims)
         self.drop = nn.Dropout(drop_rate)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """[*, N, C] to what the tokens attend to each other with."""
-        return (self.self_attn.queries(x), *self.self_attn.keys_values(x))
-
-    def begin(self,
-              x: Tensor,
-              qkv: tuple[Tensor, Tensor, Tensor] | None = None,
-              bias: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """What comes before the memory.
+    def attend(self,
+               x: Tensor,
+               q: Tensor,
+               kv: Tensor,
+               bias: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """Attend to the tokens themselves.
 
         Args:
             x: Tokens, [B, N, C].
-            qkv: Queries of these, and keys and values of any number of
-                tokens. Defaults to what ``project`` makes of ``x``.
+            q: Their queries, likewise.
+            kv: Keys and values of the window's tokens, [B, at least N, 2C].
             bias: Of the scores.
 
         Returns:
-            The tokens after the self-attention, [B, N, C], and what they ask
-            the memory, [B, N, G, D], if there is one.
+            The tokens, [B, N, C], and their queries of the memory if there is
+            one, likewise.
         """
-        y = self.self_attn(*(qkv or self.project(x)), bias=bias)
+        y = self.self_attn.proj(self.self_attn(q, kv, bias=bias))
         x = self.self_norm(x + self.drop(y))
-        return x, self.memory_attn and self.memory_attn.queries(x)
+        return x, self.memory_attn and self.memory_attn.q(x)
 
-    def add_memory(self, x: Tensor, y: Tensor) -> Tensor:
-        """[1 or B, N, C] and what they found there, likewise, to [B, N, C].
+    def forward(self, x: Tensor, found: Tensor | None = None) -> Tensor:
+        """Add what was found in the memory, and run the two layers.
 
-        ``y`` is what ``memory_attn`` returns.
+        Args:
+            x: Tokens of :meth:`attend`, [1 or B, N, C].
+            found: What their queries attend to in the memory, [B, N, C].
+
+        Returns:
+            [B, N, C].
         """
-        return self.memory_norm(x + self.drop(y))
-
-    def feed_forward(self, x: Tensor) -> Tensor:
-        """[*, C] to the same shape."""
+        if found is not None:
+            y = self.memory_attn.proj(found)
+            x = self.memory_norm(x + self.drop(y))
         return self.ffn_norm(x + self.drop(self.ffn(x)))
 
 
@@ -100,63 +107,45 @@ class OnlineTransformer(nn.Module):
             OnlineBlock(embed_dims, **kwargs) for _ in range(num_layers))
         self.norm = nn.LayerNorm(embed_dims)
 
-    def keys_values(self, memory: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """[*, M, C] to each block's keys and values, each [*, M, G, D]."""
-        return [
-            block.memory_attn.keys_values(memory) for block in self.blocks
-        ]
+    def project(self, memory: Tensor) -> Tensor:
+        """A memory [*, C] to rows [*, num_layers * 2C]: all keys and values.
+        """
+        return torch.cat(
+            [block.memory_attn.kv(memory) for block in self.blocks], dim=-1)
+
+    def reader(self, rows: Tensor, **kwargs) -> Reader:
+        """Attention to rows of :meth:`project`, [B, M, num_layers * 2C].
+
+        ``kwargs`` are those of :class:`ProjectedAttention`.
+        """
+        pairs = rows.chunk(len(self.blocks), dim=-1)
+        return lambda i, q: self.blocks[i].memory_attn(q, pairs[i], **kwargs)
 
     def forward(self,
                 x: Tensor,
-                memory: list[tuple[Tensor, Tensor]] | None = None,
+                q: Tensor | None,
+                read: Reader | None,
                 *,
-                qkv: tuple[Tensor, Tensor, Tensor] | None = None,
-                self_bias: Tensor | None = None,
-                num_outputs: int | None = None,
                 bias: Tensor | None = None,
-                begun: tuple[Tensor, Tensor] | None = None,
-                **kwargs) -> Tensor:
-        """Run the blocks.
+                num_outputs: int | None = None) -> Tensor:
+        """Run the blocks, from where the first one reads the memory.
 
         Args:
-            x: Tokens, [1 or B, N, C]; one stands for all until the blocks
-                meet a memory of B.
-            memory: Of :meth:`keys_values`, if the blocks have one.
-            qkv: What the first block's ``project`` makes of ``x``, if that is
-                known.
-            self_bias: Of the tokens' scores, [*, N, N].
-            num_outputs: Compute the last of the N tokens only.
-            bias: Of the memory's scores, [*, N, M].
-            begun: What the first block's ``begin`` makes of ``x``, if that is
-                known; then all tokens are computed.
-            **kwargs: Of :class:`ProjectedAttention`, for the memory.
+            x: Tokens and
+            q: their queries, both of the first block's ``attend``.
+            read: Reads the memory, of :meth:`reader`; None if there is none.
+            bias: Of the scores in the self-attentions that follow.
+            num_outputs: Compute the last tokens only.
 
         Returns:
             [B, N or num_outputs, C].
         """
+        last = len(self.blocks) - 1
         for i, block in enumerate(self.blocks):
-            keep = x.shape[1]
-            if num_outputs is not None and i == len(self.blocks) - 1:
-                keep = num_outputs
-            rows = x[:, -keep:]
-            if i == 0 and begun is not None:
-                x, asked = begun
-            else:
-                if i or qkv is None:
-                    q = block.self_attn.queries(rows)
-                    k, v = block.self_attn.keys_values(x)
-                else:
-                    q, k, v = qkv
-                x, asked = block.begin(rows, (q[:, -keep:], k, v),
-                                       _last(self_bias, keep))
-            if memory is not None:
-                x = block.add_memory(
-                    x,
-                    block.memory_attn(
-                        asked, *memory[i], bias=_last(bias, keep), **kwargs))
-            x = block.feed_forward(x)
+            if i:
+                rows = x if num_outputs is None or i < last else (
+                    x[:, -num_outputs:])
+                x, q = block.attend(rows, block.self_attn.q(rows),
+                                    block.self_attn.kv(x), bias)
+            x = block(x, read and read(i, q))
         return self.norm(x)
-
-
-def _last(bias: Tensor | None, num_rows: int) -> Tensor | None:
-    return None if bias is None else bias[..., -num_rows:, :]

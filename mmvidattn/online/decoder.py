@@ -28,52 +28,55 @@ class OnlineDecoder(nn.Module):
                  with_work_memory: bool = True,
                  **kwargs) -> None:
         super().__init__()
-        self.with_memory = with_long_memory
+        self.embed_dims = embed_dims
         self.with_work_memory = with_long_memory and with_work_memory
         self.transformer = OnlineTransformer(
-            num_layers, embed_dims, with_memory=self.with_memory, **kwargs)
+            num_layers, embed_dims, with_memory=with_long_memory, **kwargs)
+
+    def project(self, x: Tensor) -> Tensor:
+        """Tokens [*, C] to rows [*, R], each by itself.
+
+        A row is all that reading needs of a token before tokens mix: the
+        token, its query, key and value in the first self-attention, and its
+        keys and values in the attentions to the work memory.
+        """
+        attention = self.transformer.blocks[0].self_attn
+        rows = [x, attention.q(x), attention.kv(x)]
+        if self.with_work_memory:
+            rows.append(self.transformer.project(x))
+        return torch.cat(rows, dim=-1)
 
     def forward(self,
-                x: Tensor,
+                rows: Tensor,
                 memory: Tensor | None = None,
                 *,
                 num_outputs: int | None = None,
-                num_padded: Tensor | None = None,
-                qkv: tuple[Tensor, Tensor, Tensor] | None = None,
-                work_keys_values: list | None = None) -> Tensor:
+                num_padded: Tensor | None = None) -> Tensor:
         """Decode.
 
         Args:
-            x: Tokens of the work memory, and of anticipation, [B, S, C].
-            memory: The compressed long memory, [1 or B, M, C].
+            rows: Of the work memory's tokens, and those of anticipation:
+                :meth:`project`, [B, S, R].
+            memory: The compressed long memory, [B, M, C].
             num_outputs: Compute the last of the tokens only.
-            num_padded: Of each stream, how many of the first tokens are none;
-                int64, [B].
-            qkv: What the first block's ``project`` makes of ``x``, if known.
-            work_keys_values: What the blocks' ``keys_values`` make of ``x``,
-                if known.
+            num_padded: Of each stream, how many of the first tokens are
+                padding; int64, [B].
 
         Returns:
             [B, S or num_outputs, C].
         """
-        length = x.shape[1]
-        kwargs = dict(
-            qkv=qkv,
-            self_bias=causal_bias(
-                length, device=x.device, num_padded=num_padded),
-            num_outputs=num_outputs)
-        if not self.with_memory:
-            return self.transformer(x, **kwargs)
-        keys_values = self.transformer.keys_values(memory)
-        bias = None
-        if self.with_work_memory:
-            bias = causal_bias(length, memory.shape[1], x.device, num_padded)
-            if work_keys_values is None:
-                work_keys_values = self.transformer.keys_values(x)
-            keys_values = [
-                tuple(
-                    torch.cat([m.expand(len(x), -1, -1, -1), w], dim=1)
-                    for m, w in zip(*pair))
-                for pair in zip(keys_values, work_keys_values)
-            ]
-        return self.transformer(x, keys_values, bias=bias, **kwargs)
+        C, transformer = self.embed_dims, self.transformer
+        x, q, kv, work = rows.split(
+            [C, C, 2 * C, rows.shape[-1] - 4 * C], dim=-1)
+        if len(transformer.blocks) == 1 and num_outputs is not None:
+            x, q = x[:, -num_outputs:], q[:, -num_outputs:]
+        bias = causal_bias(rows.shape[1], rows.device, num_padded)
+        x, q = transformer.blocks[0].attend(x, q, kv, bias)
+        read = None
+        if memory is not None:
+            memory_rows, memory_bias = transformer.project(memory), None
+            if self.with_work_memory:
+                memory_rows = torch.cat([memory_rows, work], dim=1)
+                memory_bias = nn.functional.pad(bias, (memory.shape[1], 0))
+            read = transformer.reader(memory_rows, bias=memory_bias)
+        return transformer(x, q, read, bias=bias, num_outputs=num_outputs)

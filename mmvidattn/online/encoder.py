@@ -1,16 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from .block import OnlineTransformer
+from ..ops.temporal_smoothing import sample_scores
+from .block import OnlineTransformer, Reader
 
 
 class MemoryEncoder(nn.Module):
     """Compresses a long memory in stages of learned queries.
 
-    The queries of a stage attend to what the one before it made; those of
+    The queries of a stage attend to the output of the one before it; those of
     the first to the long memory, under a temporal kernel. Their
     self-attention does not depend on the memory, and is computed once for a
     batch in testing.
@@ -44,67 +45,72 @@ class MemoryEncoder(nn.Module):
             OnlineTransformer(stage['num_layers'], embed_dims, **kwargs)
             for stage in stages)
 
-    def keys_values(self, memory: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """What :meth:`forward` needs of a long memory [*, N, C].
+    def project(self, x: Tensor) -> Tensor:
+        """Samples of the long memory [*, C] to rows [*, R], each by itself."""
+        return self.stages[0].project(x)
 
-        That of a sample depends on nothing but the sample.
+    def reader(self,
+               rows: Tensor,
+               padding_mask: Tensor | None = None) -> Reader:
+        """Read windows of the long memory, under the temporal kernel.
+
+        Args:
+            rows: Of :meth:`project`, [B, N, R], oldest first.
+            padding_mask: Bool, [B, at most N], True where the oldest are
+                padding.
+
+        Returns:
+            What :meth:`forward` takes.
         """
-        return self.stages[0].keys_values(memory)
+        key_mask = None
+        if padding_mask is not None:
+            newer = rows.shape[1] - padding_mask.shape[1]
+            key_mask = nn.functional.pad(~padding_mask, (0, newer), value=True)
+        return self.stages[0].reader(rows, key_mask=key_mask, decay=self.decay)
 
-    def forward(self,
-                memory: list[tuple[Tensor, Tensor]],
-                key_mask: Tensor | None = None) -> Tensor:
+    def prefix(self, batch_size: int = 1) -> Iterator[tuple[Tensor, Tensor]]:
+        """Compute the stages as far as they depend on no memory.
+
+        In training each of a batch has a dropout of its own.
+
+        Yields:
+            Of each stage, its Q learned queries after their self-attention
+            and the queries of the memory that they make, each [B, Q, C].
+        """
+        for x, stage in zip(self.queries, self.stages):
+            x, block = x.expand(batch_size, -1, -1), stage.blocks[0]
+            yield block.attend(x, block.self_attn.q(x), block.self_attn.kv(x))
+
+    def score(self, rows: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+        """Samples to scores and values, where the queries are always the same.
+
+        That holds in testing, if the first stage has one block.
+
+        Args:
+            rows: Of :meth:`project`, [*, R].
+            q: The first stage's, of :meth:`prefix`, [1, Q, C].
+
+        Returns:
+            [*, Q, G] and [*, G, D].
+        """
+        attention = self.stages[0].blocks[0].memory_attn
+        k, v = map(attention.heads, rows.chunk(2, dim=-1))
+        return sample_scores(attention.heads(q)[0], k), v
+
+    def forward(self, read: Reader,
+                prefix: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
         """Compress.
 
         Args:
-            memory: Of :meth:`keys_values`, of B memories of N samples, oldest
-                first.
-            key_mask: Bool, [B, N], True where a sample counts.
+            read: Reads B long memories: of :meth:`reader`, for one.
+            prefix: Of :meth:`prefix`.
 
         Returns:
             [B, M, C], M being the queries of the last stage.
         """
-        # A dropout of its own for each of the batch.
-        batch = len(memory[0][0]) if self.training else 1
-        x = self.stages[0](
-            self.queries[0].expand(batch, -1, -1),
-            memory,
-            key_mask=key_mask,
-            decay=self.decay)
-        for queries, stage in zip(self.queries[1:], self.stages[1:]):
-            x = stage(queries.expand(batch, -1, -1), stage.keys_values(x))
-        return x
-
-    def begin(self) -> list[tuple[Tensor, Tensor]]:
-        """What the stages compute before they meet a memory.
-
-        Returns:
-            Of each stage, what its first block's ``begin`` makes of its
-            queries: [1, Q, C] and [1, Q, G, D].
-        """
-        return [
-            stage.blocks[0].begin(queries[None])
-            for queries, stage in zip(self.queries, self.stages)
-        ]
-
-    def finish(self, y: Tensor,
-               begun: list[tuple[Tensor, Tensor]]) -> Tensor:
-        """Compress, from what the first stage's queries attended to.
-
-        The first stage must have one block: the queries of a second one are
-        not the same for all memories.
-
-        Args:
-            y: The attention to the long memory, [B, Q, G, D].
-            begun: Of :meth:`begin`.
-
-        Returns:
-            [B, M, C], as :meth:`forward`.
-        """
-        stage, *rest = self.stages
-        block, = stage.blocks
-        y = block.memory_attn.proj(y.flatten(-2))
-        x = stage.norm(block.feed_forward(block.add_memory(begun[0][0], y)))
-        for (queries, q), stage in zip(begun[1:], rest):
-            x = stage(queries, stage.keys_values(x), begun=(queries, q))
-        return x
+        y = None
+        for stage, (x, q) in zip(self.stages, prefix):
+            if y is not None:
+                read = stage.reader(stage.project(y))
+            y = stage(x, q, read)
+        return y

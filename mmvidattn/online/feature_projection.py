@@ -4,7 +4,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from .few_rows_linear import FewRowsLinear
+from ..layers.linear import Linear
 
 
 class FeatureProjection(nn.Module):
@@ -23,7 +23,7 @@ class FeatureProjection(nn.Module):
         super().__init__()
         self.in_channels = dict(in_channels)
         self.drop = nn.Dropout(drop_rate)
-        self.projection = FewRowsLinear(
+        self.projection = Linear(
             sum(self.in_channels.values()), embed_dims)
 
     def forward(self, features: Mapping[str, Tensor]) -> Tensor:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A step of streams without what it costs to launch it."""
+"""A step of streams without the cost of launching its kernels."""
 from collections.abc import Mapping
 
 import torch
@@ -21,8 +21,9 @@ class StepGraph:
             name: work.new_zeros(len(work), channels)
             for name, channels in step.model.backbone.in_channels.items()
         }
-        kept = {name: x.clone() for name, x in state.items()}
-        # What libraries prepare in their first calls cannot be recorded.
+        before = {name: x.clone() for name, x in state.items()}
+        # Libraries set themselves up in their first calls, which cannot be
+        # recorded.
         stream = torch.cuda.Stream(work.device)
         stream.wait_stream(torch.cuda.current_stream(work.device))
         with torch.cuda.stream(stream):
@@ -32,7 +33,7 @@ class StepGraph:
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             self.scores, _ = step(self.features, state)
-        for name, x in kept.items():
+        for name, x in before.items():
             state[name].copy_(x)
 
     def __call__(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:

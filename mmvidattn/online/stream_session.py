@@ -15,7 +15,7 @@ VERSION = 1
 
 
 class StreamSession:
-    """What a model says of a stream, from its very first frame on.
+    """Scores of a model for a stream, from its very first frame on.
 
     A frame is a row of the dataset's feature files. Each has the scores that
     the windowed evaluation of the dataset gives it, at a cost and a memory
@@ -32,8 +32,8 @@ class StreamSession:
     windows have such scores for full work memories only.
 
     A frame that is missing or not finite does not harm what follows: the last
-    good frame stands in, or a frame of zeros where none came before. That is
-    warned of, told in the result and counted.
+    good frame stands in, or a frame of zeros where none came before. The
+    session warns of it, counts it and says so in the result.
 
     The model may have any number of sessions. It holds nothing of theirs, and
     its weights must not change while there are some. A session is not for two
@@ -49,15 +49,10 @@ class StreamSession:
             latest N samples count, under the model's decay; or 'smoothing',
             Eq. 6 of the paper: all so far count, at a cost that does not
             depend on N. That is for long memories without positions. None
-            takes 'window', or that of the released stream.
-        released: Reproduce the stream of the released code, for comparison:
-            its kernel is 'smoothing' (of LSTR 'window'), frame 0 counts twice,
-            the values of the long memory have no bias, and the work memory
-            always has positions; LSTR's samples are always of the phase of
-            frame 0.
+            takes 'window'.
         stretch_long_memory: As of the dataset: LSTR's samples while the
-            stream is shorter than the long memory. Defaults to what the model
-            is, LSTR having positions in its long memory.
+            stream is shorter than the long memory. Defaults to True for a
+            model that has positions in its long memory, as LSTR has.
 
     Raises:
         ValueError: If the model is in training mode, or an option does not
@@ -72,13 +67,16 @@ class StreamSession:
                  long_memory_sample_rate: int = 4,
                  work_memory_sample_rate: int = 1,
                  kernel: str | None = None,
-                 released: bool = False,
+                 *,
                  stretch_long_memory: bool | None = None) -> None:
-        self._begin(StreamStep(
-            model, long_memory_sample_rate, work_memory_sample_rate, kernel,
-            released, stretch_long_memory))
+        self._start(StreamStep(
+            model,
+            long_memory_sample_rate,
+            work_memory_sample_rate,
+            kernel,
+            stretch_long_memory=stretch_long_memory))
 
-    def _begin(self, step: StreamStep) -> None:
+    def _start(self, step: StreamStep) -> None:
         self.step = step
         self._batch = _Batch(step.initial_state())
         self._row = 0
@@ -90,12 +88,13 @@ class StreamSession:
         together.
         """
         other = object.__new__(type(self))
-        other._begin(self.step)
+        other._start(self.step)
         return other
 
     @property
     def _state(self) -> dict[str, Tensor]:
-        """Our row of a batch, which others may share: [1, ...] each."""
+        """Our row of a batch, [1, ...] each: views of tensors that others may
+        share."""
         return {
             name: x[self._row:self._row + 1]
             for name, x in self._batch.state.items()
@@ -136,6 +135,25 @@ class StreamSession:
             name: torch.stack([result[name] for result in results])
             for name in results[0]
         }
+
+    def skip(self, number: int) -> None:
+        """Take missing frames, which nobody wants the scores of.
+
+        The same as ``push(None)`` that many times, with one warning, and at
+        a cost that does not grow with the number: nothing is scored.
+
+        Args:
+            number: Frames that are missing, 0 or more.
+
+        Raises:
+            ValueError: If it is negative.
+        """
+        if number < 0:
+            raise ValueError(f'number must be at least 0, got {number}')
+        first = self.num_steps
+        self.step.skip(number, self._state)
+        if number:
+            warnings.warn(_bad_frames(first, number), stacklevel=2)
 
     @staticmethod
     def push_many(
@@ -189,14 +207,14 @@ class StreamSession:
         """
         _check_sessions(sessions)
         step = sessions[0].step
-        if step.positions.device.type != 'cuda':
+        if step.example.device.type != 'cuda':
             raise ValueError('record_graph takes sessions of a model on a '
-                             f'CUDA device, got {step.positions.device}')
+                             f'CUDA device, got {step.example.device}')
         batch = _join(sessions)
         batch.graph = StepGraph(step, batch.state)
 
     def reset(self) -> None:
-        """Begin a new stream."""
+        """Start a new stream."""
         self._write(self.step.initial_state())
 
     def state_dict(self) -> dict[str, Any]:
@@ -223,8 +241,12 @@ class StreamSession:
         if version != VERSION:
             raise ValueError(f'state_dict must be of version {VERSION}, got '
                              f'{version}')
+        options = dict(state_dict['options'])
+        # An option there was, by which streams were not right.
+        if not options.get('released'):
+            options.pop('released', None)
         for name, got, wanted in (
-            ('options', state_dict['options'], self._options()),
+            ('options', options, self._options()),
             ('state', _shapes(state_dict['state']), _shapes(self._state))):
             if got != wanted:
                 raise ValueError(f'the {name} of state_dict must be {wanted}, '
@@ -237,7 +259,6 @@ class StreamSession:
             long_memory_sample_rate=step.long_rate,
             work_memory_sample_rate=step.work_rate,
             kernel=step.kernel,
-            released=step.released,
             stretch_long_memory=step.stretch_long_memory)
 
     def _write(self, state: Mapping[str, Tensor]) -> None:
@@ -252,7 +273,7 @@ class _Batch:
     """Streams that were pushed together last, side by side.
 
     Attributes:
-        state: Of all, [B, ...] each.
+        state: Of all, [B, ...] each, which is always updated in place.
         graph: Their step, if it is recorded.
     """
     state: dict[str, Tensor]
@@ -301,11 +322,15 @@ def _advance(sessions: Sequence[StreamSession],
         scores = batch.graph(features)
     for session, bad in zip(sessions, scores['bad_frame'].tolist()):
         if bad:
-            warnings.warn(
-                f'frame {session.num_steps - 1} of a stream is missing or not '
-                'finite; the last good one stands in', stacklevel=3)
+            warnings.warn(_bad_frames(session.num_steps - 1), stacklevel=3)
     return [{name: x[row] for name, x in scores.items()}
             for row in range(len(sessions))]
+
+
+def _bad_frames(first: int, number: int = 1) -> str:
+    frames = f'frame {first} of a stream is' if number == 1 else (
+        f'frames {first} to {first + number - 1} of a stream are')
+    return f'{frames} missing or not finite; the last good one stands in'
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple]:
@@ -336,7 +361,7 @@ def _frames(
     lead = next(iter(shapes.values()), ())
     present = {
         name: features[name] if name in shapes else
-        step.positions.new_full((*lead, channels), torch.nan)
+        step.example.new_full((*lead, channels), torch.nan)
         for name, channels in in_channels.items()
     }
     if not lead:

@@ -1,39 +1,40 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """One step of streams: their newest frames in, scores and states out."""
-import math
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
+from ..ops.precision import at_least_float32
 from ..ops.temporal_smoothing import (
-    SampleRing,
     SmoothingState,
     exponential_smoothing,
+    fill_rows,
     read_rows,
-    sample_ring,
-    sample_scores,
     smoothing_state,
     window_smoothing,
     write_row,
 )
+from .frame_rows import FrameRows
 
 KERNELS = 'window', 'smoothing'
+RINGS = 'work', 'scores', 'values'
 
 
 class StreamStep(nn.Module):
-    """What all streams of a model share, and the step of a batch of them.
+    """The step of a batch of streams of one model, which holds none of theirs.
 
-    A frame is projected when it comes, and kept for as long as it is in a
-    memory: its scores and values in the long memory, and all that the decoder
-    needs of it before it mixes frames. What depends on the weights alone is
-    computed here, once: the learned queries up to their memory, and what
-    positions add to the projections, which are affine. So the weights must
-    not change afterwards.
+    A frame's rows are made when it comes (:meth:`update`), and kept for as
+    long as it is in a memory: its scores and values in the long memory, and
+    its row in the work memory. Scoring (:meth:`read`) gathers the rows of the
+    newest window. The weights must not change afterwards
+    (:class:`~mmvidattn.online.frame_rows.FrameRows`).
 
     All of a stream is in its state, tensors that begin with a dimension B of
-    streams, which may differ in age. The step has no branches that depend on
-    it; it can be compiled, exported and recorded as a graph.
+    streams, which may differ in age. Memories are large, so :meth:`update` and
+    :meth:`skip` write into the tensors of the state that they are given; no
+    other tensor shares theirs. The step has no branches that depend on the
+    state; it can be compiled, exported and recorded as a graph.
 
     Args:
         model: :class:`mmvidattn.recognizers.OnlineActionDetector` in eval
@@ -43,7 +44,6 @@ class StreamStep(nn.Module):
         work_memory_sample_rate: Every how many frames the work memory takes
             one.
         kernel: See :class:`mmvidattn.online.StreamSession`.
-        released: Likewise.
         stretch_long_memory: Likewise.
 
     Raises:
@@ -55,7 +55,7 @@ class StreamStep(nn.Module):
                  long_memory_sample_rate: int = 4,
                  work_memory_sample_rate: int = 1,
                  kernel: str | None = None,
-                 released: bool = False,
+                 *,
                  stretch_long_memory: bool | None = None) -> None:
         super().__init__()
         if model.training:
@@ -70,68 +70,33 @@ class StreamStep(nn.Module):
         backbone = model.backbone
         self.long_rate = long_memory_sample_rate
         self.work_rate = work_memory_sample_rate
-        self.released = released
-        self.kernel = _choose_kernel(backbone, kernel, released,
-                                     self.long_rate, self.work_rate)
+        self.kernel = _choose_kernel(backbone, kernel, self.long_rate,
+                                     self.work_rate)
         if stretch_long_memory is None:
             stretch_long_memory = backbone.long_memory_pos_embed
         self.stretch_long_memory = stretch_long_memory
         # From the first frame of a window's work memory to the last.
         self.work_reach = (backbone.work_memory_length - 1) * self.work_rate
+        # From the oldest sample of its long memory to that.
         self.long_reach = self.long_rate * (
             1 if self.kernel == 'smoothing' else backbone.long_memory_length)
-        with torch.no_grad():
-            self._prepare_work()
-            if backbone.encoder is not None:
-                self._prepare_long()
+        self.rows = FrameRows(backbone)
+        if self.rows.long_positions is not None:
+            scores, values = self._score(self.rows.long_positions)
+            self.register_buffer('position_scores', scores)
+            self.register_buffer('position_values', values)
 
-    def _prepare_work(self) -> None:
-        """What positions and tokens are after the decoder's projections."""
-        backbone = self.model.backbone
-        positions = backbone.work_positions()
-        zero = self._work_rows(torch.zeros_like(positions[:1]))
-        tokens = zero[:0]
-        if backbone.num_anticipation_tokens:
-            tokens = self._work_rows(backbone.anticipation_tokens)
-        self.register_buffer('positions', self._work_rows(positions) - zero)
-        self.register_buffer('tokens', tokens)
+    @property
+    def example(self) -> Tensor:
+        """A tensor of the dtype and on the device of the streams."""
+        return self.rows.positions
 
-    def _prepare_long(self) -> None:
-        """The queries, and what positions add to scores and values."""
-        backbone = self.model.backbone
-        begun = backbone.encoder.begin()
-        for i, (x, q) in enumerate(begun):
-            self.register_buffer(f'begun_{i}', x)
-            self.register_buffer(f'queries_{i}', q)
-        positions, added = backbone.long_positions(), (None, None)
-        if positions is not None:
-            zero = self._samples(torch.zeros_like(positions[:1]))
-            added = (x - z for x, z in zip(self._samples(positions), zero))
-        for name, x in zip(('scores', 'values'), added):
-            self.register_buffer(f'position_{name}', x)
+    def _score(self, long_rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows of the long memory [*, R] to scores and values."""
+        return self.model.backbone.encoder.score(long_rows,
+                                                 self.rows.queries_0)
 
-    def _samples(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Tokens of the long memory [*, C] to scores and values."""
-        attention = self.model.backbone.encoder.stages[0].blocks[0].memory_attn
-        k, v = attention.keys_values(x)
-        if self.released and not self.model.backbone.long_memory_pos_embed:
-            v = v - attention.kv.bias.chunk(2)[1].view(v.shape[-2:])
-        return sample_scores(self.queries_0[0], k), v
-
-    def _work_rows(self, x: Tensor) -> Tensor:
-        """Tokens of the work memory [*, C], and their projections.
-
-        [*, (4 + 2 L') C]: the tokens, the queries, keys and values of the
-        decoder's first self-attention, and the keys and values of its L'
-        attentions to the work memory.
-        """
-        decoder = self.model.backbone.decoder
-        rows = [x, *decoder.transformer.blocks[0].project(x)]
-        if decoder.with_work_memory:
-            for pair in decoder.transformer.keys_values(x):
-                rows += pair
-        return torch.cat([row.reshape_as(x) for row in rows], dim=-1)
-
+    @torch.no_grad()
     def initial_state(self, batch_size: int = 1) -> dict[str, Tensor]:
         """The state of streams that nothing has come from.
 
@@ -140,89 +105,78 @@ class StreamStep(nn.Module):
 
         Returns:
             ``count`` and ``num_bad``: frames so far, and how many of them
-            were not finite, int64 [B]. ``work``: frames of the work memory.
+            were not finite, int64 [B]. ``work``: rows of the work memory.
             ``scores`` and ``values``: samples of the long memory, float32 or
             wider. With kernel 'smoothing', ``maximum``, ``weight`` and
             ``total`` of each phase of its sampling. Their sizes do not
             change.
         """
-        backbone = self.model.backbone
+        example = self.example
         count = torch.zeros(
-            batch_size, dtype=torch.int64, device=self.positions.device)
+            batch_size, dtype=torch.int64, device=example.device)
         state = dict(
             count=count,
             num_bad=count.clone(),
-            work=self.positions.new_zeros(batch_size, self.work_reach + 1,
-                                          self.positions.shape[-1]))
-        if backbone.encoder is None:
+            work=example.new_zeros(batch_size, self.work_reach + 1,
+                                   example.shape[-1]))
+        encoder = self.model.backbone.encoder
+        if encoder is None:
             return state
-        scores, v = self._samples(
-            self.positions.new_zeros(batch_size, backbone.embed_dims))
         length = self.work_reach + self.long_reach + 1
-        state.update(sample_ring(scores, v, length)._asdict())
+        zero = encoder.project(example.new_zeros(
+            batch_size, self.model.backbone.embed_dims))
+        scores, values = at_least_float32(*self._score(zero))
+        for name, x in dict(scores=scores, values=values).items():
+            state[name] = x.new_zeros(batch_size, length, *x.shape[1:])
         if self.kernel == 'smoothing':
             phases = scores[:, None].expand(-1, self.long_rate, -1, -1)
-            state.update(smoothing_state(phases, v.shape[-1])._asdict())
+            state.update(smoothing_state(phases, values.shape[-1])._asdict())
         return state
 
     def forward(
         self, features: Mapping[str, Tensor], state: dict[str, Tensor]
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Take a frame of each stream.
+        """Take a frame of each stream, and score it.
 
         Args:
             features: ``{modality: features}``, each [B, channels].
             state: Of :meth:`initial_state`, or of the step before; contiguous.
-                It is updated in place: memories are large.
+                It is updated in place.
 
         Returns:
             ``action``, and ``verb`` and ``noun`` where the head has them:
             logits [B, 1 + A, K], of the newest frame and of those that are
             anticipated; ``bad_frame``, bool [B]: the frame was not finite,
-            and the last good one stands in. And the state.
+            and the last good one stands in. And the state it was given.
         """
-        backbone = self.model.backbone
-        step = state['count']
-        # The first frame of the work memory; that of a young stream is
-        # shorter, and as in the first windows of a video.
-        length = backbone.work_memory_length
-        num_padded = (length - 1 - step // self.work_rate).clamp(min=0)
-        start = step - self.work_rate * (length - 1 - num_padded)
-        bad = self._take(features, state)
-        memory = None
-        if backbone.encoder is not None:
-            memory = self._compress(state, start)
-        x, qkv, keys_values = self._work_tokens(state, num_padded)
-        y = backbone.decoder(
-            x,
-            memory,
-            num_outputs=1 + backbone.num_anticipation_tokens,
-            num_padded=num_padded,
-            qkv=qkv,
-            work_keys_values=keys_values)
-        step += 1
-        return dict(self.model.cls_head(y), bad_frame=bad), state
+        bad = self.update(features, state)
+        return dict(self.read(state), bad_frame=bad), state
 
-    def _take(self, features: Mapping[str, Tensor],
-              state: dict[str, Tensor]) -> Tensor:
-        """Project the frame into the memories; whether it was bad, [B]."""
-        backbone, step = self.model.backbone, state['count']
+    def update(self, features: Mapping[str, Tensor],
+               state: dict[str, Tensor]) -> Tensor:
+        """Take a frame of each stream into its state, in place.
+
+        Args:
+            features: As of :meth:`forward`.
+            state: Likewise.
+
+        Returns:
+            Bool, [B]: the frame was not finite, and the last good one stands
+            in.
+        """
+        step = state['count'].clone()
         features = {
-            name: features[name].to(self.positions)
-            for name in backbone.in_channels
+            name: features[name].to(self.example)
+            for name in self.model.backbone.in_channels
         }
         finite = torch.stack(
             [x.isfinite().all(dim=-1) for x in features.values()]).all(dim=0)
         # Where nothing has come yet, a frame of zeros stands in.
-        features = {
+        rows = self._project({
             name: x.where(finite[:, None], 0) for name, x in features.items()
-        }
+        })
         keep = ~finite & (step == 0)
-        rows = dict(work=self._work_rows(backbone.work_projection(features)))
-        if backbone.encoder is not None:
-            rows['scores'], rows['values'] = self._samples(
-                backbone.long_projection(features))
-        # What overflows in half precision is not kept either.
+        # Rows that overflow in half precision are not kept either.
         for x in rows.values():
             finite = finite & x.flatten(1).isfinite().all(dim=-1)
         keep = keep | finite
@@ -230,97 +184,165 @@ class StreamStep(nn.Module):
             last = read_rows(state[name], step[:, None] - 1)[:, 0]
             keep_here = keep.view(-1, *[1] * (x.dim() - 1))
             write_row(state[name], step, x.where(keep_here, last.to(x.dtype)))
-        state['num_bad'] += ~finite
+        if self.kernel == 'smoothing':
+            self._smooth(state, step)
+        state['count'].copy_(step + 1)
+        state['num_bad'].add_(~finite)
         return ~finite
 
-    def _work_tokens(
-        self, state: dict[str, Tensor], num_padded: Tensor
-    ) -> tuple[Tensor, tuple, list[tuple[Tensor, Tensor]] | None]:
-        """The decoder's tokens [B, L + A, C], and their projections."""
-        backbone = self.model.backbone
-        length, num_tokens = (backbone.work_memory_length,
-                              backbone.num_anticipation_tokens)
-        slots = torch.arange(length + num_tokens, device=num_padded.device)
-        frames = state['count'][:, None] - self.work_rate * (
-            length - 1 - slots[:length])
-        rows = read_rows(state['work'], frames)
-        rows = torch.cat([rows, self.tokens.expand(len(rows), -1, -1)], dim=1)
-        places = (slots - num_padded[:, None]).clamp(min=0)
-        positions = self.positions[places]
-        if not (backbone.work_memory_pos_embed or self.released):
-            positions = positions.where((slots >= length)[:, None], 0)
-        rows = rows + positions
-        x, *rows = rows.split(backbone.embed_dims, dim=-1)
-        heads = backbone.decoder.transformer.blocks[0].self_attn.num_heads
-        rows = [row.unflatten(-1, (heads, -1)) for row in rows]
-        pairs = list(zip(rows[3::2], rows[4::2]))
-        return x, tuple(rows[:3]), pairs or None
+    def _project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Frames [B, channels] to their rows in the rings of a state."""
+        long, work = self.model.backbone.project(features)
+        if long is None:
+            return dict(work=work)
+        scores, values = at_least_float32(*self._score(long))
+        return dict(work=work, scores=scores, values=values)
 
-    def _compress(self, state: dict[str, Tensor], start: Tensor) -> Tensor:
-        """The long memory of windows that begin at ``start`` [B]: [B, M, C].
+    def _smooth(self, state: dict[str, Tensor], step: Tensor) -> None:
+        """Take the sample that leaves the work memory in this step."""
+        start, _ = self._start(step)
+        phase, frame = start % self.long_rate, start - self.long_rate
+        before = SmoothingState(*(
+            read_rows(state[name], phase[:, None])[:, 0]
+            for name in SmoothingState._fields))
+        scores, v = (
+            read_rows(state[name], frame.clamp(min=0)[:, None])[:, 0]
+            for name in ('scores', 'values'))
+        # Each phase begins with frame 0.
+        empty = before.maximum[:, 0, 0] == -torch.inf
+        _, after = exponential_smoothing(
+            scores, v, before, decay=self.model.backbone.encoder.decay,
+            times=(empty | (frame > 0)).long())
+        for name, x in after._asdict().items():
+            write_row(state[name], phase, x)
+
+    def _start(self, step: Tensor) -> tuple[Tensor, Tensor]:
+        """First frame of the work memory of step [B], and its padding.
+
+        That of a young stream is shorter, and as in the first windows of a
+        video.
         """
-        ring = SampleRing(state['scores'], state['values'])
-        attend = (self._smooth
-                  if self.kernel == 'smoothing' else self._attend_window)
-        encoder = self.model.backbone.encoder
-        begun = [(getattr(self, f'begun_{i}'), getattr(self, f'queries_{i}'))
-                 for i in range(len(encoder.stages))]
-        y = attend(ring, state, start).to(self.positions.dtype)
-        return encoder.finish(y, begun)
+        length = self.model.backbone.work_memory_length
+        num_padded = (length - 1 - step // self.work_rate).clamp(min=0)
+        return step - self.work_rate * (length - 1 - num_padded), num_padded
 
-    def _attend_window(self, ring: SampleRing, state: dict[str, Tensor],
+    def read(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Score the newest frame of each stream; at least one has come.
+
+        Args:
+            state: As of :meth:`forward`; nothing is written.
+
+        Returns:
+            The logits of :meth:`forward`.
+        """
+        backbone, step = self.model.backbone, state['count'] - 1
+        start, num_padded = self._start(step)
+        read_long = None
+        if backbone.encoder is not None:
+            y = self._read_smoothed(state, start) \
+                if self.kernel == 'smoothing' \
+                else self._read_window(state, start)
+            y = y.flatten(-2).to(self.example.dtype)
+
+            def read_long(block: int, queries: Tensor) -> Tensor:
+                return y
+
+        ago = self.work_rate * torch.arange(
+            backbone.work_memory_length - 1, -1, -1, device=step.device)
+        work = read_rows(state['work'], step[:, None] - ago)
+        return self.model.cls_head(
+            self.rows.read(read_long, work, num_padded))
+
+    def _read_smoothed(self, state: Mapping[str, Tensor],
                        start: Tensor) -> Tensor:
+        """Attend to all of the past: [B, Q, G, D]."""
+        phase = (start % self.long_rate)[:, None]
+        weight, total = (
+            read_rows(state[name], phase)[:, 0]
+            for name in ('weight', 'total'))
+        return total / weight[..., None]
+
+    def _read_window(self, state: Mapping[str, Tensor],
+                     start: Tensor) -> Tensor:
+        """Attend to the samples before ``start``: [B, Q, G, D]."""
         backbone, rate = self.model.backbone, self.long_rate
         length = backbone.long_memory_length
         end = start
         if self.stretch_long_memory:
             # While a stream is young its samples are those from frame 0 on.
             end = (start + rate - 1) // rate * rate
-            if not self.released:
-                end = end.where(start < length * rate, start)
+            end = end.where(start < length * rate, start)
         ago = torch.arange(length, 0, -1, device=start.device)
         frames = end[:, None] - rate * ago
         # Where there is none, frame 0 stands in, once.
         mask = (frames > -rate) | (ago == 1)
         frames = frames.clamp(min=0)
         if backbone.fusion == 'long':
-            slots = torch.arange(
+            work = start[:, None] + self.work_rate * torch.arange(
                 backbone.work_memory_length, device=start.device)
-            work = start[:, None] + self.work_rate * slots
             frames = torch.cat([frames, work], dim=1)
-            mask = torch.cat([mask, work <= state['count'][:, None]], dim=1)
+            mask = torch.cat([mask, work < state['count'][:, None]], dim=1)
+        scores, v = (
+            read_rows(state[name], frames) for name in ('scores', 'values'))
+        if self.rows.long_positions is not None:
+            scores = scores + self.position_scores
+            v = v + self.position_values
         return window_smoothing(
-            ring,
-            frames,
-            mask=mask,
-            decay=backbone.encoder.decay,
-            position_scores=self.position_scores,
-            position_values=self.position_values)
+            scores, v, mask=mask, decay=backbone.encoder.decay)
 
-    def _smooth(self, ring: SampleRing, state: dict[str, Tensor],
-                start: Tensor) -> Tensor:
-        decay = self.model.backbone.encoder.decay
-        names = SmoothingState._fields
-        phase = start % self.long_rate
-        before = SmoothingState(*(
-            read_rows(state[name], phase[:, None])[:, 0] for name in names))
-        frame = (start - self.long_rate)[:, None]
-        scores, v = (read_rows(x, frame.clamp(min=0))[:, 0] for x in ring)
-        # Each phase begins with frame 0.
-        empty = before.maximum[:, 0, 0] == -torch.inf
-        if self.released:
-            # Which is there twice.
-            twice = math.log1p(decay) * empty
-            scores = scores + twice[:, None, None].to(scores)
-        y, after = exponential_smoothing(
-            scores, v, before, decay=decay, mask=empty | (frame[:, 0] > 0))
-        for name, x in zip(names, after):
-            write_row(state[name], phase, x)
-        return y
+    @torch.no_grad()
+    def skip(self, number: int, state: dict[str, Tensor]) -> None:
+        """Take missing frames, as that many steps would; none is scored.
+
+        Args:
+            number: Frames that are missing; of each stream the last good one
+                stands in.
+            state: As of :meth:`forward`; it is updated in place.
+        """
+        if number < 1:
+            return
+        # If nothing has come yet, this makes the row that stands in.
+        self.update({
+            name: self.example.new_full((len(state['count']), channels),
+                                        torch.nan)
+            for name, channels in self.model.backbone.in_channels.items()
+        }, state)
+        step, number = state['count'].clone(), number - 1
+        if self.kernel == 'smoothing':
+            # First the samples that were in the work memory.
+            young = min(number, self.work_reach + self.long_rate)
+            for i in range(young):
+                self._smooth(state, step + i)
+            self._smooth_copies(state, step + young, number - young)
+        for name in RINGS:
+            if name in state:
+                last = read_rows(state[name], step[:, None] - 1)[:, 0]
+                fill_rows(state[name], step, number, last)
+        state['count'].add_(number)
+        state['num_bad'].add_(number)
+
+    def _smooth_copies(self, state: dict[str, Tensor], step: Tensor,
+                       number: int) -> None:
+        """``number`` times :meth:`_smooth`, if all samples are the newest."""
+        newest = state['count'][:, None] - 1
+        scores, v = (
+            read_rows(state[name], newest).expand(
+                -1, self.long_rate, -1, -1) for name in ('scores', 'values'))
+        phases = torch.arange(self.long_rate, device=step.device)
+        # Until a phase has its turn.
+        wait = (phases - (step - self.work_reach)[:, None]) % self.long_rate
+        before = SmoothingState(
+            *(state[name] for name in SmoothingState._fields))
+        times = (number - wait + self.long_rate - 1) // self.long_rate
+        _, after = exponential_smoothing(
+            scores, v, before, decay=self.model.backbone.encoder.decay,
+            times=times.clamp(min=0))
+        for name, x in after._asdict().items():
+            state[name].copy_(x)
 
 
-def _choose_kernel(backbone: nn.Module, kernel: str | None, released: bool,
-                   long_rate: int, work_rate: int) -> str:
+def _choose_kernel(backbone: nn.Module, kernel: str | None, long_rate: int,
+                   work_rate: int) -> str:
     """The kernel of a stream, or an error if the model has no such stream."""
     if kernel not in (None, *KERNELS):
         raise ValueError(f'kernel must be one of {", ".join(KERNELS)} or '
@@ -343,20 +365,6 @@ def _choose_kernel(backbone: nn.Module, kernel: str | None, released: bool,
         reasons.append(
             'has work_memory_sample_rate > long_memory_sample_rate '
             f'({work_rate} and {long_rate})')
-    if released:
-        positions = backbone.long_memory_pos_embed
-        if backbone.encoder is None or backbone.fusion not in (
-                ('none', ) if positions else ('compressed', 'none')):
-            raise ValueError(
-                'released=True takes TeSTra or LSTR, got a model with '
-                f'long_memory_length={backbone.long_memory_length}, '
-                f'fusion={backbone.fusion!r} and '
-                f'long_memory_pos_embed={positions}')
-        only = 'window' if positions else 'smoothing'
-        if kernel not in (None, only):
-            raise ValueError(f'released=True of this model has kernel={only!r}'
-                             f', got {kernel!r}')
-        kernel = only
     if kernel == 'smoothing' and reasons:
         raise ValueError("kernel='smoothing' does not apply: the model "
                          f'{" and ".join(reasons)}; take kernel=\'window\'')

@@ -1,11 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from mmaction.registry import MODELS
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from .block import Reader
 from .decoder import OnlineDecoder
 from .encoder import MemoryEncoder
 from .feature_projection import FeatureProjection
@@ -25,8 +26,15 @@ class TeSTra(BaseModule):
     <https://arxiv.org/abs/2209.09236>`_. Learned queries compress a long
     memory, in which a sample counts less as it ages; a causal decoder reads
     the latest frames, the work memory, with the compressed one, and tokens
-    that stand for what has not happened yet. This is the windowed
-    computation: long and work memory in, all steps of the work memory out.
+    that stand for what has not happened yet. Calling the module is the
+    windowed computation: long and work memory in, all steps of the work
+    memory out.
+
+    The network is cut where frames are independent: :meth:`project` makes a
+    row of each frame, :meth:`read` reads the rows of windows. Where windows
+    share frames a row is made once: :func:`mmvidattn.online.dense_features`
+    gathers rows of a video, :class:`mmvidattn.online.StreamStep` those of a
+    stream's latest frames.
 
     `LSTR <https://arxiv.org/abs/2107.03377>`_ is this model with
     ``decay=1, fusion='none', long_memory_pos_embed=True``.
@@ -132,7 +140,7 @@ class TeSTra(BaseModule):
             persistent=False)
 
     def long_positions(self) -> Tensor | None:
-        """What is added to the tokens of the long memory, [N (+ L), C]."""
+        """Positions of the long memory, [N (+ L), C], or None."""
         if not self.long_memory_pos_embed:
             return None
         length = self.long_memory_length
@@ -146,56 +154,50 @@ class TeSTra(BaseModule):
         length = self.work_memory_length + self.num_anticipation_tokens
         return self.positions[start:start + length]
 
-    def work_tokens(self, work: Tensor) -> Tensor:
-        """The decoder's tokens.
+    def project(
+            self,
+            features: Mapping[str, Tensor]) -> tuple[Tensor | None, Tensor]:
+        """Frames to rows: all that is made of a frame by itself.
+
+        Rows have no positions yet. Projections are affine: what positions add
+        to rows can be added later (:class:`FrameRows`).
 
         Args:
-            work: The work memory, projected, [B, L, C]. At the start of a
-                stream there may be fewer than L.
+            features: Of each modality, [*, channels].
 
         Returns:
-            [B, L + A, C]: with positions, and the tokens of anticipation.
+            Of the long memory if there is one, [*, R], and of the work memory,
+            [*, R'].
         """
-        length = work.shape[1]
-        positions = self.work_positions()
-        if self.work_memory_pos_embed:
-            work = self.pos_drop(work + positions[:length])
-        if self.anticipation_tokens is None:
-            return work
-        positions = positions[length:length + self.num_anticipation_tokens]
-        tokens = self.pos_drop(
-            (self.anticipation_tokens + positions).expand(len(work), -1, -1))
-        return torch.cat([work, tokens], dim=1)
+        long = None
+        if self.encoder is not None:
+            long = self.encoder.project(self.long_projection(features))
+        return long, self.decoder.project(self.work_projection(features))
 
-    def compress(self,
-                 features: Mapping[str, Tensor],
-                 padding_mask: Tensor | None = None) -> Tensor | None:
-        """The long memory in few tokens.
+    def read(self,
+             read_long: Reader | None,
+             work: Tensor,
+             prefix: Iterable[tuple[Tensor, Tensor]] | None = None,
+             **kwargs) -> Tensor:
+        """Compute all that mixes frames.
 
         Args:
-            features: Of each modality, [B, N+L, channels].
-            padding_mask: Bool, [B, N], True where the memory is padded.
+            read_long: Reads the windows' long memories: of the encoder's
+                ``reader``, for one. None without a long memory.
+            work: Rows of the windows' work memories and of the tokens of
+                anticipation, with positions, [B, L + A, R'].
+            prefix: Of the encoder, if it is computed already.
+            **kwargs: Of the decoder.
 
         Returns:
-            [B, M, C], or None without a long memory.
+            [B, L + A, C], or fewer as ``kwargs`` say.
         """
-        if self.encoder is None:
-            return None
-        num_work = 0 if self.fusion == 'long' else self.work_memory_length
-        x = self.long_projection({
-            name: x[:, :x.shape[1] - num_work]
-            for name, x in features.items()
-        })
-        positions = self.long_positions()
-        if positions is not None:
-            x = self.pos_drop(x + positions)
-        key_mask = None
-        if padding_mask is not None:
-            key_mask = nn.functional.pad(
-                ~padding_mask,
-                (0, x.shape[1] - self.long_memory_length),
-                value=True)
-        return self.encoder(self.encoder.keys_values(x), key_mask)
+        memory = None
+        if self.encoder is not None:
+            if prefix is None:
+                prefix = self.encoder.prefix(len(work) if self.training else 1)
+            memory = self.encoder(read_long, prefix)
+        return self.decoder(work, memory, **kwargs)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """Windows of a stream to features of its steps.
@@ -214,12 +216,30 @@ class TeSTra(BaseModule):
             ValueError: If a modality is missing or has another shape.
         """
         features, padding_mask = self._check(inputs)
-        memory = self.compress(features, padding_mask)
-        work = self.work_projection({
-            name: x[:, self.long_memory_length:]
-            for name, x in features.items()
-        })
-        return self.decoder(self.work_tokens(work), memory)
+        N, read = self.long_memory_length, None
+        if self.encoder is not None:
+            length = None if self.fusion == 'long' else N
+            x = self.long_projection(
+                {name: x[:, :length] for name, x in features.items()})
+            positions = self.long_positions()
+            if positions is not None:
+                x = self.pos_drop(x + positions)
+            read = self.encoder.reader(self.encoder.project(x), padding_mask)
+        x = self.work_projection(
+            {name: x[:, N:] for name, x in features.items()})
+        return self.read(read, self.decoder.project(self._work_tokens(x)))
+
+    def _work_tokens(self, x: Tensor) -> Tensor:
+        """Frames of the work memory [B, L, C] to tokens [B, L + A, C]."""
+        positions = self.work_positions()
+        here, ahead = positions.split(
+            [self.work_memory_length, self.num_anticipation_tokens])
+        if self.work_memory_pos_embed:
+            x = self.pos_drop(x + here)
+        if self.anticipation_tokens is None:
+            return x
+        tokens = (self.anticipation_tokens + ahead).expand(len(x), -1, -1)
+        return torch.cat([x, self.pos_drop(tokens)], dim=1)
 
     def _check(
         self, inputs: Mapping[str, Tensor]

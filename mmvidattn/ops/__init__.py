@@ -3,7 +3,6 @@
 from .cosformer import cosformer_attention
 from .feature_fixation import AGGREGATES, fixation_ratio
 from .feature_maps import FEATURE_MAPS, feature_map
-from .fixed_linear_attention import fixed_linear_attention
 from .lara import landmark_grid, landmark_pool, lara_attention
 from .leap import leap_attention, leap_pair, leap_unpair
 from .linear import linear
@@ -16,15 +15,15 @@ from .performer import (
     random_projection,
 )
 from .periodic_shift import periodic_shift, plain_shift, token_shift
-from .shift import neighbour_shift, shift_plan
+from .shift import neighbor_shift, neighbour_shift, shift_plan
 from .softmax_attention import softmax_attention
 from .temporal_smoothing import temporal_smoothing_attention
 
 __all__ = [
     'AGGREGATES', 'FEATURE_MAPS', 'cheaper_order', 'cosformer_attention',
-    'feature_map', 'fixation_ratio', 'fixed_linear_attention', 'landmark_grid',
-    'landmark_pool', 'lara_attention', 'leap_attention', 'leap_pair',
-    'leap_unpair', 'linear', 'linear_attention', 'linformer_attention',
+    'feature_map', 'fixation_ratio', 'landmark_grid', 'landmark_pool',
+    'lara_attention', 'leap_attention', 'leap_pair', 'leap_unpair', 'linear',
+    'linear_attention', 'linformer_attention', 'neighbor_shift',
     'neighbour_shift', 'orthoformer_attention', 'orthogonal_landmarks',
     'performer_attention', 'performer_features', 'periodic_shift',
     'plain_shift', 'random_projection', 'shift_plan', 'softmax_attention',

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What every attention asks of its arguments."""
+"""Checks of the arguments of every attention."""
 import torch
 from torch import Tensor
 
@@ -9,7 +9,7 @@ def check_attention_inputs(name: str,
                            k: Tensor,
                            v: Tensor,
                            key_mask: Tensor | None = None) -> None:
-    """Queries, keys, values and mask fit each other.
+    """Check that queries, keys, values and mask fit each other.
 
     Args:
         name: The attention, for the message.
@@ -33,20 +33,3 @@ def check_attention_inputs(name: str,
             f'the key_mask of {name} must be bool of the shape [*, M] = '
             f'{tuple(k.shape[:-2])}, got {key_mask.dtype} '
             f'{tuple(key_mask.shape)}')
-
-
-def zero_masked(key_mask: Tensor | None,
-                *tensors: Tensor) -> tuple[Tensor, ...]:
-    """The tensors with zeros where the mask is False.
-
-    Filled, not multiplied: whatever a masked token holds, NaN included, it
-    reaches neither the result nor a gradient.
-
-    Args:
-        key_mask: Bool, [*, M]; None masks nothing.
-        *tensors: Each [*, M, G, D].
-    """
-    if key_mask is None:
-        return tensors
-    masked = ~key_mask[..., None, None]
-    return tuple(x.masked_fill(masked, 0) for x in tensors)

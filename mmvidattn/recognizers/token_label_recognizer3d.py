@@ -18,9 +18,9 @@ from ..utils.token_label_store import TokenLabelStore
 
 @MODELS.register_module()
 class TokenLabelRecognizer3D(Recognizer3D):
-    """A recognizer that learns from a teacher's opinion of every token.
+    """A recognizer that learns every token's label from a teacher.
 
-    Token labelling of `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec.
+    Token labeling of `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec.
     B.1: in training a larger model, frozen, sees the same augmented clips;
     its classifier, applied to every token, gives the soft labels of the
     student's tokens. In testing this is mmaction2's ``Recognizer3D``.
@@ -30,7 +30,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
     code's is in train mode after the first call of ``train()``, with dropout
     and batch statistics, and is saved with the student); its checkpoint is
     loaded strictly (the released code's silently not, if it has the usual
-    wrapper); and where the student has fewer frames of tokens, neighbouring
+    wrapper); and where the student has fewer frames of tokens, neighboring
     frames of the teacher's are averaged (the released code's: frames as far
     apart as the student has). All but the loading can be had as released.
 
@@ -40,7 +40,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
         teacher: Config of the teacher, a recognizer with a head of the form
             of ``I3DHead``.
         teacher_checkpoint: Its weights. None leaves them as they are
-            initialised, which teaches nothing, and warns.
+            initialized, which teaches nothing, and warns.
         label_store: Folder of labels that ``tools/data/token_labels.py``
             wrote, in the teacher's place. The samples must tell ``filename``
             and ``view``: see :class:`mmvidattn.datasets.FixedViews`.
@@ -95,7 +95,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
     @torch.no_grad()
     def teacher_logits(self, inputs: Tensor,
                        shape: tuple[int, int, int]) -> Tensor:
-        """What the teacher says of the tokens of a student.
+        """Compute the logits of a teacher for the tokens of a student.
 
         Args:
             inputs: Clips, [B, V, C, T, H, W].
@@ -159,7 +159,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
             teacher.init_weights()
             print_log(
                 'the teacher has fresh weights, from which nothing is to be '
-                'learnt: set teacher_checkpoint',
+                'learned: set teacher_checkpoint',
                 logger='current',
                 level=logging.WARNING)
         else:

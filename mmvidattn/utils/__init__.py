@@ -2,7 +2,7 @@
 
 
 def register_all_modules(init_default_scope: bool = True) -> None:
-    """What ``mmengine.hub`` and mim call before they build a model.
+    """Set the default scope, for ``mmengine.hub`` and mim.
 
     Importing the package has registered everything already.
 

@@ -10,14 +10,13 @@ from torch import Tensor, nn
 
 
 def iter_attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
-                        query_shape: tuple[int, ...],
-                        key_shape: tuple[int, ...],
-                        queries: Tensor) -> Iterator[Tensor]:
+                        queries: Tensor,
+                        *shapes: tuple[int, ...]) -> Iterator[Tensor]:
     """Rows of the matrix A of an attention ``y = A v``, D at a time.
 
     The row of a query is the gradient of its output with respect to the
     values. So this is the matrix of any attention, however it is computed
-    (softmax, factors, landmarks), and never more of it than the rows asked
+    (softmax, factors, landmarks), and never more of it than the rows wanted
     for: a block of them is as large as ``v``. Each of the D channels serves
     another query.
 
@@ -27,9 +26,8 @@ def iter_attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
         q: All queries of the sequences, [*, N, G, D].
         k: [*, M, G, D].
         v: [*, M, G, D].
-        query_shape: The axes that N is made of.
-        key_shape: Those of M.
         queries: Which rows, R indices into N.
+        *shapes: The axes of N and of M, for an attention that takes them.
 
     Yields:
         [*, R', G, M], R' at most D, in the order of ``queries``.
@@ -40,7 +38,7 @@ def iter_attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
     q, k = q.detach(), k.detach()
     v = v.detach().requires_grad_()
     with torch.enable_grad():
-        y = attention(q, k, v, query_shape, key_shape)
+        y = attention(q, k, v, *shapes)
     tolerance = torch.finfo(y.dtype).eps**0.5
     for some in queries.to(y.device).split(y.shape[-1]):
         channels = torch.arange(len(some), device=y.device)
@@ -60,19 +58,16 @@ def iter_attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
 
 
 def attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
-                   query_shape: tuple[int, ...], key_shape: tuple[int, ...],
-                   queries: Tensor) -> Tensor:
+                   queries: Tensor, *shapes: tuple[int, ...]) -> Tensor:
     """:func:`iter_attention_rows` in one piece, [*, R, G, M]."""
     return torch.cat(
-        list(
-            iter_attention_rows(attention, q, k, v, query_shape, key_shape,
-                                queries)), -3)
+        list(iter_attention_rows(attention, q, k, v, queries, *shapes)), -3)
 
 
 def row_entropy(rows: Tensor) -> tuple[Tensor, Tensor]:
     """How spread out rows of attention are: their entropy.
 
-    Weights below zero, which factorised attentions may have, count with
+    Weights below zero, which factorized attentions may have, count with
     their magnitude.
 
     Args:
@@ -90,7 +85,7 @@ def row_entropy(rows: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass
 class CapturedAttention:
-    """What the attention of a :class:`VideoSelfAttention` was given.
+    """Inputs of the attention of a :class:`VideoSelfAttention`.
 
     Attributes:
         module: The VideoSelfAttention.
@@ -99,16 +94,14 @@ class CapturedAttention:
             [S, N, G, D], the S sequences of the first clip.
         k: [S, M, G, D].
         v: [S, M, G, D].
-        query_shape: The axes that N is made of.
-        key_shape: Those of M.
+        shapes: The axes of N and of M, where the attention takes them.
     """
     module: nn.Module
     grid_shape: tuple[int, int, int]
     q: Tensor
     k: Tensor
     v: Tensor
-    query_shape: tuple[int, ...]
-    key_shape: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
 
     def locate(self, token: tuple[int, int, int]) -> tuple[int, int]:
         """The sequence and the query that the token (t, y, x) is."""
@@ -129,8 +122,7 @@ class CapturedAttention:
         """Rows of a sequence, [R', G, M]: see :func:`iter_attention_rows`."""
         q, k, v = (x[sequence:sequence + 1] for x in (self.q, self.k, self.v))
         for rows in iter_attention_rows(self.module.attention, q, k, v,
-                                        self.query_shape, self.key_shape,
-                                        queries):
+                                        queries, *self.shapes):
             yield rows[0]
 
     def volume(self, sequence: int, row: Tensor) -> Tensor:
@@ -156,8 +148,7 @@ def capture_attention(model: nn.Module, module: nn.Module, *inputs: Any,
 
     Args:
         model: A model that contains ``module``.
-        module: A :class:`mmvidattn.layers.VideoSelfAttention`. Since its
-            attention is watched, it computes the plain way.
+        module: A :class:`mmvidattn.layers.VideoSelfAttention`.
         *inputs: Inputs of the model.
         **kwargs: Likewise.
     """
@@ -181,8 +172,7 @@ def capture_attention(model: nn.Module, module: nn.Module, *inputs: Any,
             handle.remove()
     if not calls:
         raise RuntimeError('the model has not called the attention')
-    # The sequences of a clip may come in several calls.
-    q, k, v = (torch.cat(x) for x in list(zip(*calls))[:3])
-    captured = CapturedAttention(module, grids[0], q, k, v, *calls[0][3:])
+    q, k, v, *shapes = calls[0]
+    captured = CapturedAttention(module, grids[0], q, k, v, tuple(shapes))
     assert len(q) * q.shape[1] == math.prod(grids[0])
     return captured

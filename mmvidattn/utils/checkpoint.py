@@ -21,6 +21,7 @@ WRAPPERS = ('state_dict', 'model', 'model_state', 'model_state_dict')
 MAX_NAMES = 3
 # As mmengine and torch.hub name what they publish.
 HASH_IN_NAME = re.compile(r'-([0-9a-fA-F]{8,64})\.[a-z]+$')
+DATE = re.compile(r'(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])')
 
 
 @CheckpointLoader.register_scheme(prefixes=r'.+\.safetensors$')
@@ -31,22 +32,27 @@ def load_from_safetensors(filename: str, map_location: Any) -> dict:
     return load_file(filename, device=str(map_location or 'cpu'))
 
 
-@CheckpointLoader.register_scheme(
-    prefixes=('http://', 'https://'), force=True)
-def load_from_http(filename: str, map_location: Any = None,
-                   sha256: str | None = None) -> dict:
-    """Lets ``load_from`` take a URL, once its hash is checked."""
-    path = str(download(filename, sha256))
-    # An attribute of the module, so that it is the one that is healed.
-    return CheckpointLoader.load_checkpoint(path, map_location, 'silent')
+@CheckpointLoader.register_scheme(prefixes=r'https?://.+\.safetensors$')
+def load_from_safetensors_url(filename: str, map_location: Any) -> dict:
+    """Lets them take the URL of such a file, which mmengine cannot read."""
+    return load_from_safetensors(str(download(filename)), map_location)
+
+
+def is_url(path: str | Path) -> bool:
+    """Tell whether a checkpoint lies on the web."""
+    return str(path).startswith(('http://', 'https://'))
 
 
 def download(url: str, sha256: str | None = None) -> Path:
     """Download a file to torch's folder of checkpoints, once.
 
+    A file that torch or mmengine has put there is taken, if its hash shows
+    that it is this one.
+
     Args:
         url: With http or https. If the name ends as in ``-0123abcd.pth``, in
-            at least 8 hexadecimal digits, the file's SHA-256 must start so.
+            at least 8 hexadecimal digits that are not a date, the file's
+            SHA-256 must start so.
         sha256: What it must start with in any case.
 
     Raises:
@@ -55,10 +61,16 @@ def download(url: str, sha256: str | None = None) -> Path:
     """
     name = Path(urlparse(url).path).name
     named = HASH_IN_NAME.search(name)
-    wanted = [h for h in (sha256, named and named[1]) if h]
+    if named and DATE.fullmatch(named[1]):
+        named = None
+    wanted = [h.lower() for h in (sha256, named and named[1]) if h]
+    shared = Path(torch.hub.get_dir(), 'checkpoints')
+    if wanted and (shared / name).is_file():
+        found = hash_file(shared / name)
+        if all(found.startswith(h) for h in wanted):
+            return shared / name
     # Another folder for each URL: many files are called model.pth.
-    folder = Path(torch.hub.get_dir(), 'checkpoints',
-                  hashlib.sha256(url.encode()).hexdigest()[:8])
+    folder = shared / hashlib.sha256(url.encode()).hexdigest()[:8]
     path = folder / name
     # One process of each machine downloads for all.
     if get_local_rank() == 0 and not path.is_file():
@@ -67,7 +79,7 @@ def download(url: str, sha256: str | None = None) -> Path:
     barrier()
     if wanted:
         found = hash_file(path)
-        if not all(found.startswith(h.lower()) for h in wanted):
+        if not all(found.startswith(h) for h in wanted):
             path.unlink(missing_ok=True)
             raise ValueError(f'{url} has the SHA-256 {found}, expected '
                              f'{" and ".join(wanted)}...; it is not used')
@@ -87,6 +99,8 @@ def read_checkpoint(path: str | Path,
                     sha256: str | None = None) -> dict[str, Any]:
     """Read a checkpoint of tensors and plain types, to the CPU.
 
+    Nothing in it is run, whatever ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD`` says.
+
     Args:
         path: A file of ``torch.save`` or of safetensors, or a URL of the
             kinds that mmengine knows.
@@ -98,7 +112,7 @@ def read_checkpoint(path: str | Path,
             another hash.
     """
     path = str(path)
-    if path.startswith(('http://', 'https://')):
+    if is_url(path):
         path = str(download(path, sha256))
     elif sha256 and Path(path).is_file():
         found = hash_file(path)
@@ -106,7 +120,7 @@ def read_checkpoint(path: str | Path,
             raise ValueError(
                 f'{path} has the SHA-256 {found}, expected {sha256}...')
     try:
-        checkpoint = CheckpointLoader.load_checkpoint(path, 'cpu', 'silent')
+        checkpoint = _load_weights_only(path)
     except FileNotFoundError:
         raise FileNotFoundError(f'no checkpoint file {path}') from None
     except Exception as error:
@@ -124,6 +138,17 @@ def read_checkpoint(path: str | Path,
         raise ValueError(f'{path} is not a checkpoint: it holds a '
                          f'{type(checkpoint).__name__}')
     return checkpoint
+
+
+def _load_weights_only(path: str) -> Any:
+    if '://' in path:
+        if os.environ.get('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'):
+            raise ValueError('unset TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD: with it '
+                             'mmengine would run what is in it')
+        return CheckpointLoader.load_checkpoint(path, 'cpu', 'silent')
+    if path.endswith('.safetensors'):
+        return load_from_safetensors(path, 'cpu')
+    return torch.load(Path(path).expanduser(), 'cpu', weights_only=True)
 
 
 def load_state_dict_file(path: str | Path) -> dict[str, Tensor]:
@@ -184,7 +209,7 @@ def require_overlap(model: nn.Module, path: str | Path) -> str:
 
 def report(model: nn.Module, state_dict: Mapping[str, Tensor],
            path: str | Path) -> str:
-    """What of a checkpoint fits a model, by name and shape, in one line.
+    """Report in one line what of a checkpoint fits a model, and what not.
 
     Hooks of the model may rename and resize more of it as it loads.
     """
@@ -230,7 +255,7 @@ def check_opens(source: str | Path | bytes) -> None:
 
 def find_resumable(work_dir: str | Path
                    ) -> tuple[Path | None, list[tuple[Path, str]]]:
-    """The newest checkpoint that opens and that training can go on from.
+    """Find the newest checkpoint that opens and that has all to train on.
 
     Args:
         work_dir: The folder of the run. Where its ``last_checkpoint`` points

@@ -60,7 +60,7 @@ _ELEMENTWISE = {
     aten.sort: _sort_cost,
     **dict.fromkeys((aten.avg_pool2d, aten.avg_pool3d,
                      aten.max_pool2d_with_indices), _pool_cost),
-    # A product and a sum for each of the neighbours read.
+    # A product and a sum for each of the neighbors read.
     aten.upsample_linear1d: _per_output(4),
     aten.upsample_bilinear2d: _per_output(8),
     aten.upsample_bicubic2d: _per_output(32),
@@ -82,7 +82,7 @@ _FREE = {
 
 @dataclass
 class Complexity:
-    """What one forward pass costs.
+    """Cost of one forward pass.
 
     Attributes:
         params: Parameters.

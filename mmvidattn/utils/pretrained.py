@@ -37,7 +37,7 @@ def load_matching(model: nn.Module, state_dict: dict[str, Tensor],
     """Load the tensors that match in name and shape; tell which did.
 
     Args:
-        model: The model to initialise.
+        model: The model to initialize.
         state_dict: Tensors under the model's names.
         source: Where they come from, for the report.
 

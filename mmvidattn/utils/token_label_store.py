@@ -119,7 +119,7 @@ class TokenLabelStore:
         self.done.flush()
 
     def read(self, filename: str | Path, view: int) -> tuple[Tensor, Tensor]:
-        """What was written of a view of a video, [T, H, W, k] each.
+        """Read the labels of a view of a video, [T, H, W, k] each.
 
         Raises:
             ValueError: If nothing was.

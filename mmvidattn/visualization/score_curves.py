@@ -87,16 +87,16 @@ def draw_score_curves(path: str | Path, times: np.ndarray,
                     layout='constrained')
     axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     for row, (axis, i) in enumerate(zip(axes, shown)):
-        colour = f'C{row}'
+        color = f'C{row}'
         if truth is not None:
-            _draw_bands(axis, truth[:, i] > 0, rate, color=colour, alpha=0.18,
+            _draw_bands(axis, truth[:, i] > 0, rate, color=color, alpha=0.18,
                         linewidth=0)
-        axis.plot(at, np.insert(scores[:, i], gaps, np.nan), color=colour,
+        axis.plot(at, np.insert(scores[:, i], gaps, np.nan), color=color,
                   linewidth=1.4)
         for event in events:
             if event['index'] == i:
                 axis.plot([event['start'], event['end']], [-0.05, -0.05],
-                          color=colour, linewidth=4, solid_capstyle='butt')
+                          color=color, linewidth=4, solid_capstyle='butt')
         axis.set_ylim(-0.1, 1.05)
         axis.set_yticks([0, 0.5, 1])
         axis.tick_params(labelsize=8)

@@ -10,6 +10,7 @@ from mmvidattn.apis import find_config, load_config, models
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = 'linear_ff_tiny_motion'
+ABLATIONS = sorted((ROOT / 'configs').glob('*/ablations/*.py'))
 DEEPER = {'model.backbone.num_layers': 2}
 
 
@@ -22,20 +23,60 @@ def checkpoint(tmp_path):
     return model, tmp_path / 'model.pth'
 
 
-def test_lists_every_config_but_the_parts():
+def test_lists_the_configs_without_parts_and_ablations():
     names = mmvidattn.list_models()
+    stems = [path.stem for path in (ROOT / 'configs').glob('*.py')]
+    assert names == sorted(stems) and NAME in names
+
+
+def test_lists_ablations_where_they_are_wanted():
+    names = mmvidattn.list_models(ablations=True)
     stems = [path.stem for path in (ROOT / 'configs').rglob('*.py')
              if '_base_' not in path.parts]
     assert names == sorted(stems) and len(names) == len(set(stems))
-    assert NAME in names
+    assert set(mmvidattn.list_models()) < set(names)
 
 
 def test_lists_what_matches_a_pattern():
     assert NAME in mmvidattn.list_models('*_motion')
     assert mmvidattn.list_models('none*') == []
+    assert mmvidattn.list_models('testra_table04*') == []
+    assert mmvidattn.list_models('testra_table04*', ablations=True) == [
+        'testra_table04_box', 'testra_table04_laplace']
 
 
-@pytest.mark.parametrize('name', mmvidattn.list_models())
+@pytest.mark.parametrize('path', ABLATIONS, ids=lambda path: path.stem)
+def test_ablations_have_the_prefix_of_their_family(path):
+    assert path.stem.startswith(f'{path.parent.parent.name}_')
+
+
+@pytest.mark.parametrize('old', [
+    'table05_relu', ROOT / 'configs/linear_ff/ablations/table05_relu.py',
+    'configs/linear_ff/ablations/table05_relu.py', 'table05_relu.py'],
+    ids=['name', 'path', 'relative path', 'file'])
+def test_ablations_are_found_without_the_prefix(old, monkeypatch):
+    file = old == 'table05_relu.py'
+    monkeypatch.chdir(ABLATIONS[0].parents[2] / 'linear_ff/ablations'
+                      if file else ROOT)
+    new = 'linear_ff_table05_relu'
+    with pytest.warns(DeprecationWarning,
+                      match=f'table05_relu is now called {new}'):
+        assert find_config(old).samefile(find_config(new))
+    with pytest.warns(DeprecationWarning):
+        assert find_config(new).samefile(load_config(old).filename)
+
+
+def test_ablation_of_two_families_needs_a_prefix(tmp_path, monkeypatch):
+    for family in 'one', 'two':
+        (tmp_path / family / 'ablations').mkdir(parents=True)
+        (tmp_path / family / f'ablations/{family}_row.py').write_text('x = 1')
+    monkeypatch.setattr(models, 'CONFIG_FOLDERS', (tmp_path, ))
+    assert find_config('two_row').name == 'two_row.py'
+    with pytest.raises(ValueError, match='several ablations: .*one_row and '):
+        find_config('row')
+
+
+@pytest.mark.parametrize('name', mmvidattn.list_models(ablations=True))
 def test_every_listed_model_builds(name):
     cfg = load_config(name)
     # Mixup cannot be built on the meta device.
@@ -52,7 +93,7 @@ def test_finds_the_configs_of_a_wheel_first(tmp_path, monkeypatch):
         (tmp_path / folder / f'{Path(folder).name}.py').write_text('x = 1')
     folders = tmp_path / 'wheel', tmp_path / 'checkout'
     monkeypatch.setattr(models, 'CONFIG_FOLDERS', folders)
-    assert mmvidattn.list_models() == ['ablations']
+    assert mmvidattn.list_models(ablations=True) == ['ablations']
     assert find_config('ablations').parent.name == 'ablations'
     monkeypatch.setattr(models, 'CONFIG_FOLDERS', folders[1:])
     assert mmvidattn.list_models() == ['checkout']
@@ -109,6 +150,11 @@ def test_checkpoint_of_another_model_is_an_error(checkpoint):
     'name, kind, error',
     [('linear_ff_tiny_motoin', ValueError,
       "no model 'linear_ff_tiny_motoin'; did you mean linear_ff_tiny_motion"),
+     ('table05_rleu', ValueError, 'did you mean .*linear_ff_table05_relu'),
+     ('configs/laps/ablations/table99_none.py', FileNotFoundError,
+      'no config file configs/laps/ablations/table99_none.py'),
+     ('configs/laps/tiny_motion.py', FileNotFoundError,
+      'no config file configs/laps/tiny_motion.py'),
      ('zzz', ValueError, "no model 'zzz'; mmvidattn.list_models"),
      ('configs/none.py', FileNotFoundError, 'no config file configs/none.py'),
      ('none.py', FileNotFoundError, 'no config file none.py')])

@@ -9,7 +9,8 @@ from mmvidattn.apis import load_config
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / 'configs/linear_ff/ablations'
-NAMES = sorted(path.stem for path in FOLDER.glob('*.py'))
+PREFIX = 'linear_ff_'
+NAMES = sorted(path.stem.removeprefix(PREFIX) for path in FOLDER.glob('*.py'))
 # The classes of each data set, wherever a config tells them.
 CLASSES = dict(ssv2=174, k400=400, k600=600)
 # Clips of a video in testing, three crops of each.
@@ -33,11 +34,11 @@ def _smaller(value):
 def small(narrow):
     """Reads a config with half the frames, small ones, and a narrow model.
 
-    64 channels are the fewest of which each of 24 neighbours has one.
+    64 channels are the fewest of which each of 24 neighbors has one.
     """
 
     def read(name):
-        cfg = narrow(FOLDER / f'{name}.py', width=64)
+        cfg = narrow(f'{PREFIX}{name}', width=64)
         for split in ('train', 'val', 'test'):
             for step in cfg[f'{split}_dataloader'].dataset.pipeline:
                 for key in set(SIZES) & set(step):
@@ -80,7 +81,7 @@ def test_trains_a_step_and_tests_a_step(name, small, step_once):
 
 @pytest.mark.parametrize('name', NAMES)
 def test_all_know_the_same_classes(name):
-    cfg = load_config(name)
+    cfg = load_config(f'{PREFIX}{name}')
     told = {cfg.model.cls_head.num_classes}
     told |= {cfg[f'{split}_dataloader'].dataset.num_classes
              for split in ('train', 'val', 'test')}
@@ -96,7 +97,7 @@ def test_all_know_the_same_classes(name):
                                                       name)])
 def test_figures_are_those_of_a_row_of_the_paper(name, shared_dir):
     text = (shared_dir / 'papers/linear_ff.txt').read_text()
-    config = (FOLDER / f'{name}.py').read_text().replace('\n# ', ' ')
+    config = (FOLDER / f'{PREFIX}{name}.py').read_text().replace('\n# ', ' ')
     paper = re.search(r'Paper: (.+?)\.[ \n]', config)[1]
     figures = re.findall(r'\d+\.\d+', paper)
 
@@ -175,7 +176,7 @@ def test_table_6_has_the_pattern_it_names(attentions, row, patterns, frames,
 @pytest.mark.parametrize('row, frames, side', [
     ('s', 8, 224), ('h', 32, 224), ('hr', 16, 336), ('default', 16, 224)])
 def test_table_7_has_the_clip_it_names(row, frames, side):
-    cfg = load_config(f'table07_{row}')
+    cfg = load_config(f'{PREFIX}table07_{row}')
     assert cfg.model.backbone.num_frames == frames
     for split in ('train', 'val', 'test'):
         steps = cfg[f'{split}_dataloader'].dataset.pipeline
@@ -229,14 +230,14 @@ def test_table_9_has_xvit_with_and_without_fixation(attentions, row):
     assert _shifts(attention) == ['tsm']
 
 
-@pytest.mark.parametrize('row, neighbours', [
+@pytest.mark.parametrize('row, neighbors', [
     ('cross1', 4), ('square1', 8), ('cross2', 8), ('square2', 24)])
 def test_table_11_reads_as_many_tokens_as_it_names(attentions, row,
-                                                   neighbours):
+                                                   neighbors):
     got = attentions(f'table11_{row}')
     shift, = got['temporal_attn'].shifts
     # The table counts the token itself as well.
-    assert len({fold.offset for fold in shift.plan}) == neighbours
+    assert len({fold.offset for fold in shift.plan}) == neighbors
     assert {max(map(abs, fold.offset))
             for fold in shift.plan} == set(range(1, int(row[-1]) + 1))
     # Half of the channels at least stay.

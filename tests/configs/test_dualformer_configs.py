@@ -14,8 +14,7 @@ from mmvidattn.apis import list_models, load_config
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / 'configs/dualformer/ablations'
 ABLATIONS = sorted(path.stem for path in FOLDER.glob('*.py'))
-CONFIGS = [name for name in list_models('dualformer_*')
-           if name not in ABLATIONS]
+CONFIGS = list_models('dualformer_*')
 KINETICS = ['tiny_k400', 'small_k400', 'base_k400', 'base_k600',
             'tiny_tl_k400', 'small_tl_k400', 'tiny_tl_stored_k400']
 
@@ -169,7 +168,7 @@ def test_all_know_the_same_classes_and_channels(name):
 def test_tests_four_views_where_the_released_code_has_them(name):
     cfg = load_config(name)
     pipeline = cfg.test_dataloader.dataset.pipeline
-    assert pipeline[1].type == 'CentredSampleFrames'
+    assert pipeline[1].type == 'CenteredSampleFrames'
     assert pipeline[1].num_clips == 4
     assert pipeline[4].type == 'CenterCrop'
     kinetics = name.removeprefix('dualformer_') in KINETICS

@@ -12,7 +12,7 @@ from mmengine.optim import build_optim_wrapper
 from mmvidattn.apis import find_config, list_models, load_config
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = list_models('laps_*')
+NAMES = list_models('laps_*', ablations=True)
 CLASSES = dict(k400=400, ucf101=101, egtea=106, motion=8)
 # Frames and side of those that are not 8 x 224.
 CLIPS = dict(

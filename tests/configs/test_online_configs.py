@@ -157,17 +157,17 @@ def test_has_the_kernel_of_its_name(name, decay):
 
 
 @pytest.mark.parametrize('name, changed', [
-    ('table04_box', dict(decay=1.)),
-    ('table04_laplace', {}),
-    ('table05_short', {}),
-    ('table05_long_short', dict(long_memory_pos_embed=True)),
-    ('table05_none', dict(work_memory_pos_embed=False)),
-    ('table06a_mixclip_0', {}), ('table06a_mixclip_2', {}),
-    ('table06a_mixclip_5', {}), ('table06a_mixclip_8', {}),
-    ('table06b_no_long_memory', dict(long_memory_length=0)),
-    ('table06b_no_fuse', dict(fusion='none')),
-    ('table06b_long_memory', dict(fusion='long')),
-    ('table06b_compressed_memory', {}),
+    ('testra_table04_box', dict(decay=1.)),
+    ('testra_table04_laplace', {}),
+    ('testra_table05_short', {}),
+    ('testra_table05_long_short', dict(long_memory_pos_embed=True)),
+    ('testra_table05_none', dict(work_memory_pos_embed=False)),
+    ('testra_table06a_mixclip_0', {}), ('testra_table06a_mixclip_2', {}),
+    ('testra_table06a_mixclip_5', {}), ('testra_table06a_mixclip_8', {}),
+    ('testra_table06b_no_long_memory', dict(long_memory_length=0)),
+    ('testra_table06b_no_fuse', dict(fusion='none')),
+    ('testra_table06b_long_memory', dict(fusion='long')),
+    ('testra_table06b_compressed_memory', {}),
 ])
 def test_ablation_changes_what_it_names(name, changed):
     cfg, base = load_config(name), load_config('testra_rgb_ek100')

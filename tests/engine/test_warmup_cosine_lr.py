@@ -55,7 +55,7 @@ def test_is_a_cosine_times_a_warm_up():
     assert got[9:] == [0., 0., 0.]
 
 
-def test_begins_where_it_is_told():
+def test_starts_at_the_step_it_is_given():
     optimizers = _optimizer(2.), _optimizer(2.)
     later = WarmupCosineLR(
         optimizers[0], warmup=2, begin=3, end=11, by_epoch=False)

@@ -41,7 +41,7 @@ def test_dropout_acts_in_training_only():
     assert torch.equal(head(x), head(x))
 
 
-def test_initialisation_has_the_documented_spread():
+def test_initialization_has_the_documented_spread():
     head = LAPSHead(100, 200, init_std=0.1)
     head.init_weights()
     assert head.fc_cls.weight.std().item() == pytest.approx(0.1, rel=0.05)

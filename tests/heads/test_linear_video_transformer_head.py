@@ -44,7 +44,7 @@ def test_dropout_acts_in_training_only():
     assert not torch.equal(head(x), head(x))
 
 
-def test_initialisation_has_the_documented_spread():
+def test_initialization_has_the_documented_spread():
     head = LinearVideoTransformerHead(400, 512)
     head.init_weights()
     for fc in (head.fc_hidden, head.fc_cls):

@@ -92,7 +92,7 @@ def test_dropout_acts_on_the_frames_and_the_hidden_layer_in_training_only():
     assert shapes == 4 * [(2, 3, 8), (2, 6)] and head.dropout.p == 0.5
 
 
-def test_initialisation_has_the_documented_spread():
+def test_initialization_has_the_documented_spread():
     head = XViTHead(400)
     head.init_weights()
     for tensor in (head.fc_hidden.weight, head.fc_cls.weight,

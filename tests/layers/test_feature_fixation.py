@@ -79,7 +79,7 @@ def test_golden_released_core(golden, case):
             for name, value in g['gates'].items()
         })
         q, k = fixation(q, k, v)
-    y = attention(q, k, v, (20, ), (20, ))
+    y = attention(q, k, v)
     assert (y.transpose(1, 2) - g['core']).norm() < 1e-10 * g['core'].norm()
     proj = nn.Linear(48, 48).double()
     proj.load_state_dict({

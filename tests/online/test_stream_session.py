@@ -102,23 +102,6 @@ def _ours(reference, **options):
     return model.double().eval()
 
 
-def test_released_stream_counts_the_first_frame_twice(detector):
-    """And has no bias of values; with neither to matter it is the exact."""
-    model = detector('laplace').double().eval()
-    attention = model.backbone.encoder.stages[0].blocks[0].memory_attn
-    video = _video(model, 40)
-    with torch.no_grad():
-        attention.kv.bias.normal_()
-        biased = StreamSession(model, released=True).push(video)['action']
-        attention.kv.bias[16:] = 0
-        plain = StreamSession(model, released=True).push(video)['action']
-        exact = StreamSession(model, kernel='smoothing').push(video)['action']
-    assert _difference(biased, plain) < 1e-12
-    # Frame 0 is alone in each memory until frame 1 leaves the work memory.
-    assert _difference(plain[:8], exact[:8]) < 1e-12
-    assert _difference(plain[9:], exact[9:]) > 1e-4
-
-
 def test_chunks_of_any_size_are_the_same_stream(detector):
     model = detector('anticipation').eval()
     video = _video(model, 40, torch.float32)
@@ -308,6 +291,87 @@ def test_bad_frames_of_a_batch_are_of_their_streams(detector):
     assert _difference(out[1]['action'], want) < 1e-5
 
 
+@pytest.mark.parametrize('name, kernel, rates', [
+    ('anticipation', 'smoothing', (4, 1)), ('box', 'smoothing', (3, 2)),
+    ('anticipation', 'window', (3, 2)), ('lstr', 'window', (4, 1)),
+    ('long-memory', 'window', (2, 1)), ('short-only', 'window', (1, 1))])
+@pytest.mark.parametrize('age', [0, 2, 21])
+def test_skipping_is_pushing_missing_frames(detector, name, kernel, rates,
+                                            age):
+    """Of any number, more than all memories hold included; none is scored."""
+    model = detector(name).double().eval()
+    video = _video(model, 23)
+    decoded = []
+    model.backbone.decoder.register_forward_hook(
+        lambda *args: decoded.append(1))
+    first, pushed = StreamSession(model, *rates, kernel), 0
+    if age:
+        first.push({n: x[:age] for n, x in video.items()})
+    pushes = first.spawn()
+    pushes.load_state_dict(first.state_dict())
+    for number in (0, 1, 2, 7, 70):
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            for _ in range(number - pushed):
+                pushes.push(None)
+        pushed, skips = number, first.spawn()
+        skips.load_state_dict(first.state_dict())
+        decoded.clear()
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter('always')
+            skips.skip(number)
+        assert not decoded and len(warned) == min(number, 1)
+        assert skips.num_steps == pushes.num_steps == age + number
+        assert skips.num_bad_frames == pushes.num_bad_frames == number
+        for key, want in pushes.state_dict()['state'].items():
+            torch.testing.assert_close(
+                skips.state_dict()['state'][key], want, rtol=1e-9, atol=1e-12)
+        again = pushes.spawn()
+        again.load_state_dict(pushes.state_dict())
+        got, want = (
+            session.push({n: x[21:] for n, x in video.items()})['action']
+            for session in (skips, again))
+        assert _difference(got, want) < 1e-9, number
+
+
+def test_skipping_is_of_one_stream_of_a_batch(detector):
+    model = detector('laplace').eval()
+    sessions = [StreamSession(model, kernel='smoothing')]
+    sessions += [sessions[0].spawn(), sessions[0].spawn()]
+    video = _video(model, 20, torch.float32)
+    for t in range(10):
+        StreamSession.push_many(sessions, [_frame(video, t)] * 3)
+    others = [sessions[i].state_dict()['state'] for i in (0, 2)]
+    with pytest.warns(UserWarning, match='frames 10 to 36 of a stream are m'):
+        sessions[1].skip(27)
+    for i, before in zip((0, 2), others):
+        after = sessions[i].state_dict()['state']
+        assert all(torch.equal(after[name], x) for name, x in before.items())
+    assert [s.num_steps for s in sessions] == [10, 37, 10]
+    with pytest.raises(ValueError, match='number must be at least 0, got -1'):
+        sessions[1].skip(-1)
+
+
+def test_reading_writes_nothing_and_a_step_only_its_state(detector):
+    """Tensors of a state that were taken apart stay as they are."""
+    model = detector('laplace').eval()
+    step = StreamStep(model, kernel='smoothing')
+    state, video = step.initial_state(2), _video(model, 9, torch.float32)
+    for t in range(9):
+        count = state['count'].clone()
+        same = {name: x.data_ptr() for name, x in state.items()}
+        with torch.no_grad():
+            scores, after = step(
+                {n: x[t].expand(2, -1) for n, x in video.items()}, state)
+        assert after is state and torch.equal(state['count'], count + 1)
+        assert {name: x.data_ptr() for name, x in state.items()} == same
+        before = {name: x.clone() for name, x in state.items()}
+        with torch.no_grad():
+            again = step.read(state)
+        assert torch.equal(again['action'], scores['action'])
+        assert all(torch.equal(x, before[name]) for name, x in state.items())
+
+
 @pytest.mark.parametrize('dtype, tolerance', [
     (torch.float16, 1e-2), (torch.bfloat16, 5e-2)])
 @pytest.mark.parametrize('name, kernel', [
@@ -463,9 +527,6 @@ def test_full_sizes_match_windows(detector, sizes):
     ('short-only', dict(kernel='smoothing'), 'has no long memory'),
     ('laplace', dict(kernel='smoothing', work_memory_sample_rate=5),
      r'work_memory_sample_rate > long_memory_sample_rate \(5 and 4\)'),
-    ('laplace', dict(kernel='window', released=True),
-     "released=True of this model has kernel='smoothing', got 'window'"),
-    ('long-memory', dict(released=True), 'released=True takes TeSTra or LSTR'),
     ('deep-gelu', {}, r"first stage has one layer \(num_layers=1\), got 2"),
     ('laplace', dict(long_memory_sample_rate=0), 'long_memory_sample_rate m'),
     ('laplace', dict(work_memory_sample_rate=0), 'work_memory_sample_rate m'),
@@ -522,6 +583,28 @@ def test_rejects_states_of_others(detector):
             other.load_state_dict(state)
     with pytest.raises(ValueError, match='of version 1, got 2'):
         other.load_state_dict(dict(state, version=2))
+    # Of streams that were counted otherwise.
+    released = dict(state, options=dict(state['options'], released=True))
+    with pytest.raises(ValueError, match='the options of state_dict must be'):
+        StreamSession(detector('laplace').eval()).load_state_dict(released)
+
+
+@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
+def test_loads_states_from_before(kernel):
+    """Recorded when a session still had the option ``released``."""
+    saved = torch.load(
+        Path(__file__).parent / 'stream_session_v1.pt', weights_only=True)
+    model = detector_of(dict(in_channels=(3, 2), embed_dims=4, long=4, work=3,
+                             tokens=1, decay=0.9, ffn_dims=4, classes=3,
+                             encoder=((2, 1), (3, 1)), num_layers=1)).eval()
+    model.load_state_dict(saved['weights'], strict=True)
+    part = saved[kernel]
+    assert part['session']['options']['released'] is False
+    session = StreamSession(model, 2, kernel=kernel)
+    session.load_state_dict(part['session'])
+    assert session.num_steps == part['num_steps']
+    got = session.push(saved['features'])['action']
+    assert _difference(got, part['action']) < 1e-6
 
 
 def test_good_streams_warn_of_nothing(detector):

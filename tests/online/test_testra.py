@@ -90,13 +90,10 @@ def test_older_samples_weigh_less_by_the_decay(detector):
     with torch.no_grad():
         attention.q.weight.zero_()
         attention.q.bias.zero_()
-    x = torch.randn(1, 12, 16, dtype=torch.float64, requires_grad=True)
-    _, v = attention.keys_values(x)
-    v.retain_grad()
-    k = attention.keys_values(x.detach())[0]
-    q = attention.queries(torch.zeros(1, 4, 16, dtype=torch.float64))
-    attention(q, k, v, decay=0.7).sum().backward()
-    weight = v.grad[0].abs().sum(dim=(-1, -2))
+    kv = attention.kv(torch.randn(1, 12, 16, dtype=torch.float64)).detach()
+    q = attention.q(torch.zeros(1, 4, 16, dtype=torch.float64))
+    attention(q, kv.requires_grad_(), decay=0.7).sum().backward()
+    weight = kv.grad[0, :, 16:].abs().sum(dim=-1)
     ratio = weight[:-1] / weight[1:]
     assert (ratio - 0.7).abs().max() < 1e-5
 
@@ -176,9 +173,11 @@ def test_positions_are_sines_and_cosines():
         sinusoidal_positions(3, 5)
 
 
-def test_causal_bias_hides_the_future_of_tokens_only():
-    assert causal_bias(3, 2).exp().tolist() == [
-        [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
+def test_causal_bias_hides_the_future_and_padding():
+    assert causal_bias(3).exp().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    padded = causal_bias(3, num_padded=torch.tensor([0, 2]))
+    assert padded.exp()[:, 0].tolist() == [
+        [[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]]
 
 
 @pytest.mark.parametrize('kwargs, message', [

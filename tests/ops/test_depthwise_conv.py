@@ -2,7 +2,7 @@
 import pytest
 import torch
 
-from mmvidattn.ops.depthwise_conv import depthwise_conv, naive_depthwise_conv
+from mmvidattn.ops.depthwise_conv import depthwise_conv
 
 
 def _both(shape, kernel, dtype, with_bias=True):
@@ -13,8 +13,8 @@ def _both(shape, kernel, dtype, with_bias=True):
     inputs += [torch.randn(C)] if with_bias else []
     weight = torch.randn(*shape, dtype=torch.float64)
     results = []
-    for function, kind in ((depthwise_conv, dtype), (naive_depthwise_conv,
-                                                     torch.float64)):
+    for function, kind in ((depthwise_conv, dtype),
+                           (depthwise_conv.plain, torch.float64)):
         args = [x.clone().to(kind).requires_grad_() for x in inputs]
         y = function(*args)
         (y.double() * weight).sum().backward()
@@ -44,13 +44,15 @@ def test_takes_no_bias():
 def test_takes_tokens_that_lie_otherwise():
     x = torch.randn(2, 4, 3, 5, 6)
     weight = torch.randn(4, 1, 3, 3, 3)
-    want = naive_depthwise_conv(x.movedim(1, -1).contiguous(), weight)
+    want = depthwise_conv.plain(x.movedim(1, -1).contiguous(), weight)
     assert torch.allclose(
         depthwise_conv(x.movedim(1, -1), weight), want, atol=1e-5)
 
 
-def test_compiles_to_the_same():
+@pytest.mark.parametrize('training', [False, True])
+def test_compiles_to_the_same(training):
     x, weight = torch.randn(1, 3, 4, 4, 8), torch.randn(8, 1, 3, 3, 3)
+    weight.requires_grad_(training)
     compiled = torch.compile(depthwise_conv, fullgraph=True,
                              backend='aot_eager')
     assert torch.allclose(

@@ -105,35 +105,6 @@ def test_many_samples_approach_softmax_attention(weighting):
 
 
 @pytest.mark.parametrize('weighting', WEIGHTINGS)
-def test_masked_keys_are_as_if_they_were_not(weighting):
-    q, k, v, *landmarks = _tensors((2, ), 7, 12, 2, 8, 8, 4)
-    keep = torch.tensor([0, 3, 5, 6, 11])
-    mask = torch.zeros(2, 12, dtype=torch.bool).index_fill_(1, keep, True)
-    want = lara_attention(
-        q, k[:, keep], v[:, keep], *landmarks, weighting=weighting)
-    # Whatever is in them.
-    k, v = (x.masked_fill(~mask[..., None, None], torch.nan) for x in (k, v))
-    y = lara_attention(
-        q, k, v, *landmarks, weighting=weighting, key_mask=mask)
-    assert _relative(y, want) < 1e-12
-
-
-@pytest.mark.parametrize('weighting', WEIGHTINGS)
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float16])
-def test_mask_of_nothing_gives_zero(weighting, dtype):
-    tensors = [
-        x.requires_grad_()
-        for x in _tensors((2, ), 7, 12, 2, 8, 8, 4, dtype)
-    ]
-    mask = torch.ones(2, 12, dtype=torch.bool)
-    mask[0] = False
-    y = lara_attention(*tensors, weighting=weighting, key_mask=mask)
-    assert (y[0] == 0).all() and (y[1] != 0).any()
-    y.float().square().sum().backward()
-    assert all(x.grad is None or x.grad.isfinite().all() for x in tensors)
-
-
-@pytest.mark.parametrize('weighting', WEIGHTINGS)
 @pytest.mark.parametrize('dtype, tolerance', [
     pytest.param(torch.float16, 2e-3, id='fp16'),
     pytest.param(torch.bfloat16, 2e-2, id='bf16')])
@@ -175,11 +146,6 @@ def test_bound_of_the_weights_holds_in_float16():
         r'key_landmarks and omega \[\*, C, G, D\]', id='landmarks'),
     pytest.param(
         dict(omega=torch.ones(2, 4, 2, 7)), r'\(2, 4, 2, 7\)', id='omega'),
-    pytest.param(
-        dict(key_mask=torch.ones(2, 11, dtype=torch.bool)),
-        'key_mask', id='mask-shape'),
-    pytest.param(
-        dict(key_mask=torch.ones(2, 12)), 'key_mask', id='mask-dtype'),
 ])
 def test_rejects(change, message):
     names = ('q', 'k', 'v', 'query_landmarks', 'key_landmarks', 'omega')
@@ -217,17 +183,14 @@ def test_grid_rejects_numbers_that_do_not_fit():
     ((6, 6), (3, 3)), ((7, 5), (3, 2)), ((5, 17), (5, 7)),
     ((5, 6, 7), (1, 3, 3)), ((16, 5, 3), (3, 4, 3)), ((23, ), (5, )),
     ((20, ), (5, )), ((4, ), (4, )), ((1, ), (1, ))])
-@pytest.mark.parametrize('masked', [False, True])
-def test_pool_is_the_mean_of_each_cell(shape, grid, masked):
+def test_pool_is_the_mean_of_each_cell(shape, grid):
     gen = torch.Generator().manual_seed(0)
     N = math.prod(shape)
     x = torch.randn(2, N, 3, 4, generator=gen).double()
-    mask = torch.rand(2, N, generator=gen) < 0.3 if masked else None
-    y = landmark_pool(x, shape, grid, mask)
+    y = landmark_pool(x, shape, grid)
     assert y.shape == (2, math.prod(grid), 3, 4)
     for i in range(2):
-        want = naive_landmark_pool(x[i], shape, grid,
-                                   None if mask is None else mask[i])
+        want = naive_landmark_pool(x[i], shape, grid)
         assert torch.allclose(y[i], want, atol=1e-12)
 
 
@@ -257,12 +220,6 @@ def test_pool_of_half_precision_is_rounded_once(dtype, autocast):
         assert (y != want.to(dtype)).float().mean() < 0.02
 
 
-def test_pool_of_nothing_is_zero():
-    x = torch.full((1, 12, 1, 2), torch.nan)
-    mask = torch.zeros(1, 12, dtype=torch.bool)
-    assert (landmark_pool(x, (3, 4), (1, 2), mask) == 0).all()
-
-
 def test_pool_rejects_shapes_that_do_not_fit():
     x = torch.randn(1, 12, 1, 2)
     with pytest.raises(ValueError, match=r'\(3, 5\).*12 tokens'):
@@ -271,8 +228,6 @@ def test_pool_rejects_shapes_that_do_not_fit():
         landmark_pool(x, (3, 4), (3, ))
     with pytest.raises(ValueError, match=r'grid \(4, 4\)'):
         landmark_pool(x, (3, 4), (4, 4))
-    with pytest.raises(ValueError, match=r'mask.*\(1, 12\)'):
-        landmark_pool(x, (3, 4), (1, 1), torch.ones(1, 12))
 
 
 @pytest.mark.parametrize('name', [

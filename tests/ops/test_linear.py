@@ -1,52 +1,58 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import importlib
-
 import pytest
 import torch
 import torch.nn.functional as F
 
+from mmvidattn.layers.linear import Linear
 from mmvidattn.ops import linear
 
 
-@pytest.fixture(params=['onednn', 'torch'], autouse=True)
-def library(request, monkeypatch):
-    """Both ways, whichever this processor would choose."""
-    module = importlib.import_module('mmvidattn.ops.linear')
-    if request.param == 'torch':
-        monkeypatch.setattr(module, '_ONEDNN', False)
-    else:
-        chosen = module._through_onednn
-        monkeypatch.setattr(module, '_ONEDNN', True)
-        monkeypatch.setattr(torch, 'get_num_threads', lambda: 2)
-        assert chosen(torch.ones(64, 64), torch.ones(32, 64))
-
-
-@pytest.mark.parametrize('shape', [(200, 64), (3, 5, 40, 64), (2, 64)],
-                         ids=['2d', '4d', 'few-rows'])
+@pytest.mark.parametrize('shape', [
+    (7, ), (1, 7), (5, 7), (2, 3, 7), (2, 0, 7), (64, 7), (65, 7)], ids=str)
 @pytest.mark.parametrize('with_bias', [True, False])
-def test_matches_float64(shape, with_bias):
-    x = torch.randn(shape, requires_grad=True)
-    w = torch.randn(48, 64, requires_grad=True)
-    b = torch.randn(48, requires_grad=True) if with_bias else None
-    args = [x, w] + ([b] if with_bias else [])
-    y = linear(*args)
-    ref = [a.detach().double().requires_grad_() for a in args]
-    y_ref = F.linear(*ref)
-    assert y.shape == y_ref.shape
-    assert torch.allclose(y.double(), y_ref, atol=1e-4)
-    for a, g in zip(
-            torch.autograd.grad(y.square().sum(), args),
-            torch.autograd.grad(y_ref.square().sum(), ref)):
-        assert (a.double() - g).norm() < 1e-5 * g.norm()
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_is_torchs(shape, with_bias, dtype):
+    torch.manual_seed(0)
+    weight, x = torch.randn(11, 7, dtype=dtype), torch.randn(shape,
+                                                             dtype=dtype)
+    bias = torch.randn(11, dtype=dtype) if with_bias else None
+    want = F.linear(x, weight, bias)
+    for context in torch.no_grad, torch.enable_grad:
+        with context():
+            got = linear(x, weight, bias)
+        assert got.shape == want.shape and got.dtype == dtype
+        torch.testing.assert_close(got, want)
+    # Of tokens that are not side by side, too.
+    if len(shape) == 3:
+        x = x.transpose(0, 1)
+        with torch.no_grad():
+            torch.testing.assert_close(
+                linear(x, weight, bias), want.transpose(0, 1))
 
 
-def test_strided_input():
-    x = torch.randn(10, 20, 128)[..., ::2]
-    w = torch.randn(32, 64)
-    assert torch.allclose(linear(x, w), F.linear(x, w), atol=1e-4)
+def test_learns_and_is_lowered_by_autocast():
+    layer, x = Linear(7, 11), torch.randn(5, 7)
+    layer(x).sum().backward()
+    assert layer.weight.grad.abs().min() > 0
+    with torch.no_grad(), torch.autocast('cpu', torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
 
 
-def test_autocast_computes_in_bfloat16():
-    with torch.autocast('cpu', dtype=torch.bfloat16):
-        y = linear(torch.randn(100, 64), torch.randn(32, 64))
-    assert y.dtype == torch.bfloat16
+def test_compiled_code_keeps_the_product_and_exported_code_does_not():
+    """A stream's step is compiled; an exported batch may be any size."""
+    layer, x, graphs = Linear(7, 11), torch.randn(5, 7), []
+
+    def backend(module, inputs):
+        graphs.append(module.graph)
+        return module
+
+    with torch.no_grad():
+        got = torch.compile(layer, backend=backend, fullgraph=True)(x)
+        torch.testing.assert_close(got, F.linear(
+            x, layer.weight, layer.bias))
+        program = torch.export.export(
+            layer, (x, ), dynamic_shapes=({0: torch.export.Dim('rows')}, ))
+    graph, = graphs
+    assert torch.addmm in [node.target for node in graph.nodes]
+    assert program.module()(x[:3]).shape == (3, 11)
+    assert program.module()(x.repeat(20, 1)).shape == (100, 11)

@@ -29,16 +29,6 @@ def test_keys_and_values_have_their_own_projection():
     assert torch.allclose(y, want, atol=1e-13)
 
 
-def test_masked_keys_could_as_well_be_missing():
-    q, k, v = _qkv(9, 3, 8)
-    E, F = torch.randn(2, 9, 5, dtype=torch.float64)
-    kept = torch.tensor([0, 2, 3, 7])
-    mask = torch.zeros(9, dtype=torch.bool).index_fill(0, kept, True)
-    y = linformer_attention(q, k, v, E, F, key_mask=mask)
-    want = linformer_attention(q, k[kept], v[kept], E[kept], F[kept])
-    assert torch.allclose(y, want, atol=1e-13)
-
-
 def test_gradients_of_the_projections():
     q, k, v = _qkv(2, 5, 2, 4)
     E, F = (

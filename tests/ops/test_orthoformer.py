@@ -43,60 +43,17 @@ def _grads(function, tensors):
 
 
 @pytest.mark.parametrize('lead, N, M, G, D, E, L', SHAPES)
-@pytest.mark.parametrize('num_frames', [None, 1, 3])
 @pytest.mark.parametrize('dtype, tolerance', DTYPES)
-def test_matches_naive(lead, N, M, G, D, E, L, num_frames, dtype, tolerance):
+def test_matches_naive(lead, N, M, G, D, E, L, dtype, tolerance):
     tensors = _qkvl(lead, N, M, G, D, E, L, dtype)
-    got = _grads(
-        lambda *x: orthoformer_attention(*x, num_frames=num_frames), tensors)
-    want = _grads(
-        lambda *x: naive_orthoformer_attention(*x, num_frames=num_frames),
-        [x.double() for x in tensors])
-    frames = () if num_frames is None else (num_frames, )
+    got = _grads(orthoformer_attention, tensors)
+    want = _grads(naive_orthoformer_attention, [x.double() for x in tensors])
     assert got[0].dtype == dtype
-    assert got[0].shape == (*lead, N, *frames, G, E)
+    assert got[0].shape == (*lead, N, G, E)
     for a, b in zip(got, want):
         # To a single landmark or key the weight is one, and its gradient is
         # zero up to rounding.
         assert (a.double() - b).norm() < tolerance * max(b.norm(), 1)
-
-
-@pytest.mark.parametrize('num_frames', [None, 3])
-def test_masked_keys_are_as_if_they_were_not(num_frames):
-    q, k, v, landmarks = _qkvl((2, ), 7, 12, 2, 8, 8, 4)
-    keep = torch.tensor([0, 3, 5, 6, 9, 11])
-    mask = torch.zeros(2, 12, dtype=torch.bool).index_fill_(1, keep, True)
-    y = orthoformer_attention(
-        q, k, v, landmarks, num_frames=num_frames, key_mask=mask)
-    # Two of those kept lie in each of the three frames of four.
-    want = naive_orthoformer_attention(
-        q, k[:, keep], v[:, keep], landmarks, num_frames=num_frames)
-    assert _relative(y, want) < 1e-12
-
-
-@pytest.mark.parametrize('num_frames', [None, 3])
-@pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16])
-def test_mask_of_nothing_gives_zero(num_frames, dtype):
-    tensors = [
-        x.requires_grad_()
-        for x in _qkvl((2, ), 7, 12, 2, 8, 8, 4, dtype)
-    ]
-    mask = torch.ones(2, 12, dtype=torch.bool)
-    mask[0] = False
-    y = orthoformer_attention(*tensors, num_frames=num_frames, key_mask=mask)
-    assert (y[0] == 0).all() and (y[1] != 0).any()
-    y.square().sum().backward()
-    assert all(x.grad.isfinite().all() for x in tensors)
-
-
-def test_mask_of_one_frame_gives_zero_there():
-    tensors = _qkvl((2, ), 7, 12, 2, 8, 8, 4)
-    mask = torch.rand(2, 12, generator=torch.Generator().manual_seed(1)) < 0.6
-    mask[:, :4], mask[0, 4:8] = True, False
-    y = orthoformer_attention(*tensors, num_frames=3, key_mask=mask)
-    want = naive_orthoformer_attention(*tensors, 3, mask)
-    assert (y[0, :, 1] == 0).all()
-    assert _relative(y, want) < 1e-12
 
 
 def test_all_keys_as_landmarks_of_orthogonal_tokens_are_sharp():
@@ -175,23 +132,10 @@ def test_no_gradient_flows_through_the_choice():
 
 
 @pytest.mark.parametrize('change, message', [
-    pytest.param(dict(num_frames=5), 'num_frames=5.*12 keys', id='frames'),
-    pytest.param(dict(num_frames=0), 'num_frames=0', id='no-frames'),
     pytest.param(dict(v=torch.ones(2, 11, 2, 8)), r'\(2, 11, 2, 8\)', id='v'),
     pytest.param(
         dict(landmarks=torch.ones(2, 4, 2, 7)), r'landmarks \[\*, L, G, D\]',
         id='landmarks'),
-    pytest.param(
-        dict(key_mask=torch.ones(2, 11, dtype=torch.bool)), 'key_mask',
-        id='mask-shape'),
-    pytest.param(
-        dict(key_mask=torch.ones(2, 12)), 'key_mask', id='mask-dtype'),
-    pytest.param(
-        dict(key_mask=torch.ones(2, 12), num_frames=3), 'key_mask',
-        id='mask-dtype-frames'),
-    pytest.param(
-        dict(key_mask=torch.ones(2, 9, dtype=torch.bool), num_frames=3),
-        'key_mask', id='mask-shape-frames'),
 ])
 def test_rejects(change, message):
     names = ('q', 'k', 'v', 'landmarks')
@@ -223,8 +167,13 @@ def test_golden_attention(golden, name, dtype, tolerance):
     landmarks = torch.take_along_dim(q, chosen.unsqueeze(-1), dim=1)
     scaled = landmarks.transpose(1, 2).flatten(0, 1) * 16**-0.25
     assert _relative(scaled, g['landmarks_scaled']) < tolerance
-    y = orthoformer_attention(
-        q, k, v, landmarks, num_frames=g.get('num_frames'))
+    if 'num_frames' in g:
+        # Motionformer's landmarks attend to each frame by itself.
+        frames = zip(*(x.chunk(g['num_frames'], dim=1) for x in (k, v)))
+        y = torch.stack([orthoformer_attention(q, *kv, landmarks)
+                         for kv in frames], dim=2)
+    else:
+        y = orthoformer_attention(q, k, v, landmarks)
     # [B, N, (F, ) G, D] to [B, G, N, (F, ) D].
     y = y.movedim(-2, 1)
     assert y.shape == g['out'].shape

@@ -2,7 +2,7 @@
 import pytest
 import torch
 
-from mmvidattn.ops.patch_conv import fit_patches, naive_patch_conv, patch_conv
+from mmvidattn.ops.patch_conv import fit_patches, patch_conv
 
 CASES = {
     'dense': ((2, 4, 6, 8, 3), (5, 3, 2, 3, 4)),
@@ -27,8 +27,8 @@ def test_matches_naive(shape, kernel, order, dtype, tolerance):
     if order == 'channels-first':
         inputs[0] = inputs[0].movedim(-1, 1).contiguous().movedim(1, -1)
     results = []
-    for function, kind in ((patch_conv, dtype), (naive_patch_conv,
-                                                 torch.float64)):
+    for function, kind in ((patch_conv, dtype),
+                           (patch_conv.plain, torch.float64)):
         args = [x.clone().to(kind).requires_grad_() for x in inputs]
         y = function(*args)
         (y.double() * torch.arange(y.numel()).view(y.shape).cos()).sum(
@@ -39,8 +39,10 @@ def test_matches_naive(shape, kernel, order, dtype, tolerance):
         assert (got - want).norm() <= tolerance * want.norm()
 
 
-def test_compiles_to_the_same():
+@pytest.mark.parametrize('training', [False, True])
+def test_compiles_to_the_same(training):
     x, weight = torch.randn(1, 4, 4, 4, 8), torch.randn(8, 1, 2, 2, 2)
+    weight.requires_grad_(training)
     compiled = torch.compile(patch_conv, fullgraph=True, backend='aot_eager')
     assert torch.allclose(compiled(x, weight), patch_conv(x, weight),
                           atol=1e-5)

@@ -2,8 +2,8 @@
 import pytest
 import torch
 
-from mmvidattn.ops import neighbour_shift, shift_plan
-from mmvidattn.ops.shift import naive_neighbour_shift
+from mmvidattn.ops import neighbor_shift, shift_plan
+from mmvidattn.ops.shift import naive_neighbor_shift
 
 PLANS = {
     'tsm-4': dict(mode='tsm', divisor=4),
@@ -24,7 +24,7 @@ def test_matches_naive(options, boundary):
     x = torch.randn(2, 5, 4, 3, 32, dtype=torch.float64, requires_grad=True)
     plan = shift_plan(channels=32, boundary=boundary, **options)
     weight = torch.randn_like(x)
-    y, y_ref = neighbour_shift(x, plan), naive_neighbour_shift(x, plan)
+    y, y_ref = neighbor_shift(x, plan), naive_neighbor_shift(x, plan)
     assert torch.equal(y, y_ref)
     grad, grad_ref = (
         torch.autograd.grad((out * weight).sum(), x)[0] for out in (y, y_ref))
@@ -34,9 +34,9 @@ def test_matches_naive(options, boundary):
 def test_keys_and_values_side_by_side_shift_alike():
     x = torch.randn(1, 4, 3, 3, 2, 16)
     plan = shift_plan('eight', 16)
-    y = neighbour_shift(x, plan)
+    y = neighbor_shift(x, plan)
     for i in range(2):
-        assert torch.equal(y[..., i, :], neighbour_shift(x[..., i, :], plan))
+        assert torch.equal(y[..., i, :], neighbor_shift(x[..., i, :], plan))
 
 
 @pytest.mark.parametrize('mode, kwargs, folds', [
@@ -81,7 +81,7 @@ def test_golden_released_shifts(golden):
             g[key].unflatten(0, (-1, 6)).transpose(2, 3).flatten(3)
             .unflatten(2, (5, 5)) for key in ('x', 'out'))
         plan = shift_plan('tsm', 32, divisor=divisor)
-        assert torch.equal(neighbour_shift(x, plan), out)
+        assert torch.equal(neighbor_shift(x, plan), out)
     for size in (1, 2):
         for mode, kwargs in (('eight', {}), ('cross', dict(divisor=8))):
             g = G[f'sshift_s{size}_eight{int(mode == "eight")}']
@@ -89,7 +89,7 @@ def test_golden_released_shifts(golden):
                 g[key].unflatten(0, (-1, 5, 5)).permute(0, 4, 1, 2, 3, 5)
                 .flatten(4) for key in ('x', 'out'))
             plan = shift_plan(mode, 32, size=size, **kwargs)
-            assert torch.equal(neighbour_shift(x, plan), out)
+            assert torch.equal(neighbor_shift(x, plan), out)
 
 
 def test_golden_windows_of_the_paper(golden):
@@ -101,4 +101,4 @@ def test_golden_windows_of_the_paper(golden):
             plan = shift_plan(
                 mode, 32, size=size, alpha=.5, boundary=boundary)
             assert torch.equal(
-                neighbour_shift(G['x'], plan), G[f'{name}_{boundary}'])
+                neighbor_shift(G['x'], plan), G[f'{name}_{boundary}'])

@@ -5,11 +5,12 @@ import math
 import pytest
 import torch
 
+from mmvidattn.ops.precision import at_least_float32
 from mmvidattn.ops.temporal_smoothing import (
     exponential_smoothing,
+    fill_rows,
     naive_exponential_smoothing,
     read_rows,
-    sample_ring,
     sample_scores,
     smoothing_state,
     temporal_smoothing_attention,
@@ -47,17 +48,23 @@ def _smooth(q, k, v, state=None, **kwargs):
     return torch.stack(out), state
 
 
-def _window(q, k, v, length, **kwargs):
-    """Every step of streams that all begin now."""
-    out, ring = [], None
-    for t, (scores, value) in enumerate(_samples(q, k, v)):
-        if ring is None:
-            ring = sample_ring(scores, value, length)
+def _rings(q, k, v, length):
+    """Empty rings of the streams' scores and values."""
+    lead = len(k.shape) - 3
+    return [x.new_zeros(*x.shape[:lead], length, *x.shape[lead:])
+            for x in at_least_float32(*next(_samples(q, k, v)))]
+
+
+def _window(q, k, v, length, places=(0., 0.), **kwargs):
+    """Every step of streams that all start now."""
+    out, rings = [], _rings(q, k, v, length)
+    for t, sample in enumerate(_samples(q, k, v)):
         step = torch.full(k.shape[:-3], t)
-        for rows, row in zip(ring, (scores, value)):
-            write_row(rows, step, row)
+        for ring, row in zip(rings, sample):
+            write_row(ring, step, row)
         steps = step[..., None] - torch.arange(length - 1, -1, -1)
-        out.append(window_smoothing(ring, steps, mask=steps >= 0, **kwargs))
+        window = [read_rows(ring, steps) + x for ring, x in zip(rings, places)]
+        out.append(window_smoothing(*window, mask=steps >= 0, **kwargs))
     return torch.stack(out)
 
 
@@ -115,8 +122,7 @@ def test_positions_are_plain_cross_attention():
     gen = torch.Generator().manual_seed(1)
     places = torch.randn(7, G, D, generator=gen, dtype=torch.float64)
     added = torch.randn(7, G, E, generator=gen, dtype=torch.float64)
-    got = _window(q, k, v, 7, position_scores=sample_scores(q, places),
-                  position_values=added)
+    got = _window(q, k, v, 7, (sample_scores(q, places), added))
     for t in range(6, k.shape[-3]):
         window = slice(t - 6, t + 1)
         want = temporal_smoothing_attention(
@@ -126,31 +132,45 @@ def test_positions_are_plain_cross_attention():
 
 def test_streams_of_different_ages_share_a_step():
     q, k, v = _stream()
-    rings = None
-    # The second begins five steps late, in a ring full of the first.
-    for t, (scores, value) in enumerate(_samples(q, k, v)):
-        if rings is None:
-            rings = sample_ring(scores, value, 7)
+    rings = _rings(q, k, v, 7)
+    # The second starts five steps late, in a ring full of the first.
+    for t, sample in enumerate(_samples(q, k, v)):
         step = torch.tensor([t, max(0, t - 5)])
-        for rows, row in zip(rings, (scores, value)):
-            write_row(rows, step, row)
+        for ring, row in zip(rings, sample):
+            write_row(ring, step, row)
     steps = step[:, None] - torch.arange(6, -1, -1)
-    y = window_smoothing(rings, steps, decay=0.9)
+    y = window_smoothing(*(read_rows(x, steps) for x in rings), decay=0.9)
     want = _window(q, k[1:, 5:], v[1:, 5:], 7, decay=0.9)
     assert _difference(y[1], want[-1, 0]) < 1e-12
 
 
-def test_masked_streams_stay_as_they_are():
+@pytest.mark.parametrize('decay', [1., 0.9])
+def test_a_sample_may_come_any_number_of_times(decay):
+    q, k, v = _stream((3, ))
+    _, before = _smooth(q, k[:, :9], v[:, :9], decay=decay)
+    sample = next(_samples(q, k[:, 9:], v[:, 9:]))
+    times = torch.tensor([3, 1, 0])
+    y, after = exponential_smoothing(
+        *sample, before, decay=decay, times=times)
+    for stream, number in enumerate(times.tolist()):
+        want = before
+        for _ in range(number):
+            out, want = exponential_smoothing(*sample, want, decay=decay)
+            wanted = out[stream]
+        if number:
+            assert _difference(y[stream], wanted) < 1e-12
+        for a, b in zip(after, want):
+            torch.testing.assert_close(
+                a[stream], b[stream], rtol=1e-12 if number else 0, atol=0)
+
+
+def test_a_sample_may_come_so_often_that_it_is_all_there_is():
     q, k, v = _stream()
     _, before = _smooth(q, k[:, :9], v[:, :9], decay=0.9)
     scores, value = next(_samples(q, k[:, 9:], v[:, 9:]))
-    plain, want = exponential_smoothing(scores, value, before, decay=0.9)
-    y, after = exponential_smoothing(scores, value, before, decay=0.9,
-                                     mask=torch.tensor([True, False]))
-    assert torch.equal(y[0], plain[0])
-    for a, b, c in zip(after, want, before):
-        assert torch.equal(a[0], b[0]) and torch.equal(a[1], c[1])
-        assert not torch.equal(b[1], c[1])
+    y, _ = exponential_smoothing(
+        scores, value, before, decay=0.9, times=torch.tensor([10**9] * 2))
+    assert _difference(y, value[:, None].expand_as(y)) < 1e-12
 
 
 @pytest.mark.parametrize('drift', [120., -120., 1e4])
@@ -210,6 +230,17 @@ def test_rings_keep_the_latest_rows(lead):
     assert torch.equal(got, rows[[10, 7, 9]].movedim(0, -2))
 
 
+@pytest.mark.parametrize('lead', [(), (3, ), (2, 3)])
+@pytest.mark.parametrize('number', [0, 1, 3, 4, 11])
+def test_filling_a_ring_is_writing_a_row_again_and_again(lead, number):
+    ring, row = torch.randn(*lead, 4, 2), torch.randn(*lead, 2)
+    want, step = ring.clone(), torch.randint(9, lead)
+    for i in range(number):
+        write_row(want, step + i, row)
+    fill_rows(ring, step, number, row)
+    assert torch.equal(ring, want)
+
+
 def test_rejects_shapes_and_decay():
     q, k, v = _stream()
     scores, value = next(_samples(q, k, v))
@@ -218,13 +249,9 @@ def test_rejects_shapes_and_decay():
         exponential_smoothing(scores, v, state)
     with pytest.raises(ValueError, match=r'decay must be in \(0, 1\]'):
         exponential_smoothing(scores, value, state, decay=0.)
-    ring = sample_ring(scores, value, 4)
-    steps = torch.arange(5).expand(2, 5)
-    with pytest.raises(ValueError, match='steps must be at most 4, .* got 5'):
-        window_smoothing(ring, steps)
+    with pytest.raises(ValueError, match='window_smoothing takes scores'):
+        window_smoothing(scores[..., :1], value)
     with pytest.raises(ValueError, match=r'decay must be in \(0, 1\]'):
-        window_smoothing(ring, steps[:, :4], decay=1.1)
+        window_smoothing(scores[None], value[None], decay=1.1)
     with pytest.raises(ValueError, match='sample_scores takes q'):
         sample_scores(q, k[..., :3])
-    with pytest.raises(ValueError, match='length must be at least 1, got 0'):
-        sample_ring(scores, value, 0)

@@ -31,7 +31,6 @@ def run_tool():
         default = dict(
             os.environ, OMP_NUM_THREADS='1', MPLBACKEND='Agg', PATH=path,
             VIRTUAL_ENV=sys.prefix)
-        default.pop('PYTHONPATH', None)
         return subprocess.run(
             [command, ROOT / 'tools' / tool, *map(str, args)],
             cwd=cwd, env={**default, **env}, capture_output=True, text=True)

@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import importlib.util
 import json
 import math
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 
 import mmvidattn
 from mmvidattn.apis import predict_video
+from mmvidattn.cli.attention_map import patch_extent
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = 'analysis/attention_map.py'
@@ -111,14 +111,10 @@ def test_figures_match_the_matrix_of_the_last_layer(
     ('linear_ff_tiny_motion', 64, (-2, 58)),
 ])
 def test_patches_lie_where_the_convolution_looks(name, side, extent):
-    spec = importlib.util.spec_from_file_location('map_tool',
-                                                  ROOT / 'tools' / TOOL)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
     model = mmvidattn.get_model(
         name, cfg_options={'model.backbone.num_layers': 1})
     frames = np.zeros((1, side, side, 3))
-    assert tool.patch_extent(model, frames) == 2 * extent
+    assert patch_extent(model, frames) == 2 * extent
 
 
 @pytest.mark.parametrize('pattern, keys', [('joint', 8 * 36),

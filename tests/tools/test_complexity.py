@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import importlib.util
 import json
 import subprocess
 import sys
@@ -9,6 +8,7 @@ import pytest
 import torch
 
 from mmvidattn.apis import find_config, list_models, load_config
+from mmvidattn.cli import complexity as tool
 from mmvidattn.layers import (
     CosFormerAttention,
     LinearAttention,
@@ -20,15 +20,7 @@ from mmvidattn.layers import (
 TOOL = Path(__file__).resolve().parents[2] / 'tools/analysis/complexity.py'
 
 
-@pytest.fixture(scope='module')
-def tool():
-    spec = importlib.util.spec_from_file_location('complexity_tool', TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _count(tool, name, options=None):
+def _count(name, options=None):
     cfg = load_config(name, options)
     return tool.count_config(cfg, tool.shape_of(cfg)[0])
 
@@ -41,12 +33,12 @@ def _count(tool, name, options=None):
     ('linear_ff_s_ssv2', {}, 132.56, 52.009),
     ('linear_ff_released_k400', {}, 265.12, 52.595),
     # Table 1: 243.3, 250.6, 250.6 and 294.2 G; 51.7 and 53.5 M.
-    ('table01_linear_transformer', {}, 243.30, 51.712),
-    ('table01_cosformer', {}, 250.57, 51.712),
-    ('table01_performer', {}, 250.57, 51.712),
-    ('table01_linformer', {}, 294.21, 53.586),
+    ('linear_ff_table01_linear_transformer', {}, 243.30, 51.712),
+    ('linear_ff_table01_cosformer', {}, 250.57, 51.712),
+    ('linear_ff_table01_performer', {}, 250.57, 51.712),
+    ('linear_ff_table01_linformer', {}, 294.21, 53.586),
     # Its 257.8 G.
-    ('table04_qk_cooperative_shared', {}, 257.84, 51.910),
+    ('linear_ff_table04_qk_cooperative_shared', {}, 257.84, 51.910),
     ('dualformer_tiny_tl_k400', {}, 60.09, 25.417),
     ('dualformer_small_k400', {}, 158.69, 49.216),
     ('dualformer_base_k400', {}, 267.97, 87.248),
@@ -54,16 +46,17 @@ def _count(tool, name, options=None):
     # 281.43 with a LayerNorm of the tokens that its head does not read.
     ('xvit_ssv2', {}, 281.42, 93.750),
 ])
-def test_counts_as_the_released_code_does(tool, name, options, gmacs, mparams):
-    ours, released = _count(tool, name, options)
+def test_counts_as_the_released_code_does(name, options, gmacs, mparams):
+    ours, released = _count(name, options)
     assert round(released.macs / 1e9, 2) == gmacs
     assert round(released.params / 1e6, 3) == mparams
     assert ours.macs < released.macs and not ours.uncounted
 
 
-@pytest.mark.parametrize('name', ['table01_lara', 'table01_orthoformer'])
-def test_says_so_where_the_released_count_is_not_known(tool, name):
-    ours, released = _count(tool, name, {'model.backbone.num_layers': 1})
+@pytest.mark.parametrize(
+    'name', ['linear_ff_table01_lara', 'linear_ff_table01_orthoformer'])
+def test_says_so_where_the_released_count_is_not_known(name):
+    ours, released = _count(name, {'model.backbone.num_layers': 1})
     assert released is None and len(tool.rows_of(ours, released, 6)) == 1
 
 
@@ -79,7 +72,7 @@ N, M, G, D, P = 5, 7, 2, 4, 3
      2 * M * D * P + N * D * P + N * P * D),
     (SoftmaxAttention(D, G, (M, )), N * D * M + N * M * D),
 ], ids=lambda x: type(x).__name__ if hasattr(x, 'forward') else '')
-def test_released_counts_match_closed_formulas(tool, attention, macs):
+def test_released_counts_match_closed_formulas(attention, macs):
     q, k, v = (torch.empty(6, n, G, D) for n in (N, M, M))
     count = tool.RELEASED_MACS[type(attention)]
     assert count(attention, q, k, v) == 6 * G * macs
@@ -91,11 +84,12 @@ def _slow_in_ablations(name):
     return pytest.param(name, marks=[pytest.mark.slow] if slow else [])
 
 
-@pytest.mark.parametrize('name', map(_slow_in_ablations, list_models()))
-def test_every_operator_of_every_model_is_counted(tool, name):
+@pytest.mark.parametrize(
+    'name', map(_slow_in_ablations, list_models(ablations=True)))
+def test_every_operator_of_every_model_is_counted(name):
     # Others have an ``arch``, which is not cut so easily.
     flat = 'num_layers' in load_config(name).model.backbone
-    ours, _ = _count(tool, name,
+    ours, _ = _count(name,
                      {'model.backbone.num_layers': 1} if flat else None)
     assert ours.macs > 0 and not ours.uncounted
 
@@ -105,9 +99,9 @@ def test_every_operator_of_every_model_is_counted(tool, name):
     ('lstr_thumos14', 58_882_070, 8.454),
     ('testra_anticipation_thumos14', 58_890_262, 9.280),
     ('testra_ek100', 226_971_758, 8.320)])
-def test_counts_a_window_of_a_feature_stream(tool, name, params,
+def test_counts_a_window_of_a_feature_stream(name, params,
                                              released_gflops):
-    ours, released = _count(tool, name)
+    ours, released = _count(name)
     assert ours.params == params and released is None
     # TeSTra's released model projects its work memory twice.
     assert 0.97 < 2 * ours.macs / 1e9 / released_gflops < 1.0001
@@ -122,11 +116,11 @@ def test_counts_a_window_of_a_feature_stream(tool, name, params,
     ([dict(type='UniformSample', clip_len=8),
       dict(type='Resize', scale=(96, 64), keep_ratio=False)], (8, 64, 96), 1),
 ])
-def test_reads_the_view_from_the_pipeline(tool, pipeline, shape, views):
+def test_reads_the_view_from_the_pipeline(pipeline, shape, views):
     assert tool.view_of(pipeline) == (shape, views)
 
 
-def test_asks_for_the_shape_that_a_pipeline_does_not_say(tool):
+def test_asks_for_the_shape_that_a_pipeline_does_not_say():
     with pytest.raises(SystemExit, match='give --shape'):
         tool.view_of([dict(type='UniformSample', clip_len=8)])
 

@@ -1,6 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import runpy
-from pathlib import Path
 
 import cv2
 import decord
@@ -10,13 +8,7 @@ import torch
 from live_fixtures import write_tsn
 
 import mmvidattn
-
-TOOL = Path(__file__).parents[2] / 'tools/data/online/extract_features.py'
-
-
-@pytest.fixture(scope='module')
-def tool():
-    return runpy.run_path(str(TOOL))
+from mmvidattn.cli.extract_features import Extractor
 
 
 def options(config, **kwargs):
@@ -32,9 +24,9 @@ def videos(motion_dir):
     return sorted((motion_dir / 'val').glob('*.mp4'))[:3]
 
 
-def test_features_are_what_the_classifier_reads(tool, videos, tmp_path):
+def test_features_are_what_the_classifier_reads(videos, tmp_path):
     config = write_tsn(tmp_path / 'tsn.py', False)
-    extractor = tool['Extractor'](options(config))
+    extractor = Extractor(options(config))
     rows = extractor(videos[0])
     reader = decord.VideoReader(str(videos[0]), num_threads=1)
     fps = reader.get_avg_fps()
@@ -53,9 +45,9 @@ def test_features_are_what_the_classifier_reads(tool, videos, tmp_path):
         np.testing.assert_allclose(rows[step], wanted, rtol=1e-3, atol=1e-4)
 
 
-def test_features_do_not_see_the_future(tool, videos, tmp_path):
+def test_features_do_not_see_the_future(videos, tmp_path):
     """A clip of many frames, of our own kind of recognizer."""
-    extractor = tool['Extractor'](options(
+    extractor = Extractor(options(
         'linear_ff_tiny_motion', rate=8.,
         cfg_options={'model.backbone.num_layers': 1}))
     assert extractor.recognizer.clip_len == 8
@@ -88,8 +80,8 @@ def test_features_do_not_see_the_future(tool, videos, tmp_path):
     assert extractor(longest).shape == (steps, 96)
 
 
-def test_flow(tool, tmp_path):
-    extractor = tool['Extractor'](options(
+def test_flow(tmp_path):
+    extractor = Extractor(options(
         write_tsn(tmp_path / 'flow.py', True), flow='dis'))
     noise = np.random.default_rng(0).integers(
         0, 255, (16, 16, 3)).astype(np.uint8)

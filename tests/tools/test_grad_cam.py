@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -8,20 +7,10 @@ import pytest
 import torch
 
 import mmvidattn
+from mmvidattn.cli import grad_cam as tool
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = 'analysis/grad_cam.py'
-
-
-@pytest.fixture(scope='module')
-def tool():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / 'tools/analysis')
-        spec = importlib.util.spec_from_file_location('cam_tool',
-                                                      ROOT / 'tools' / TOOL)
-        tool = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(tool)
-    return tool
 
 
 @pytest.fixture(scope='module')
@@ -36,7 +25,7 @@ CLIP = torch.empty(2, 3, 4, 48, 64)
 @pytest.mark.parametrize('extra', [0, 1, 2], ids='{} class tokens'.format)
 @pytest.mark.parametrize('kind', ['grid', 'columns', 'joint', 'frames',
                                   'maps'])
-def test_tokens_go_back_to_their_places(tool, kind, extra):
+def test_tokens_go_back_to_their_places(kind, extra):
     volume = torch.arange(2 * 4 * 3 * 4.).view(2, 4, 3, 4, 1).expand(
         -1, -1, -1, -1, 5)
     if kind == 'grid':
@@ -54,7 +43,7 @@ def test_tokens_go_back_to_their_places(tool, kind, extra):
     assert torch.equal(got, volume.movedim(-1, 1))
 
 
-def test_refuses_what_is_no_grid(tool):
+def test_refuses_what_is_no_grid():
     with pytest.raises(ValueError, match='no tokens of a clip of 4 x 48 x 64'):
         tool.as_volume(torch.zeros(2, 7, 5), CLIP)
 
@@ -67,7 +56,7 @@ SMALL = {
 
 
 @pytest.mark.parametrize('name', SMALL)
-def test_layer_has_a_gradient_at_every_patch(tool, name):
+def test_layer_has_a_gradient_at_every_patch(name):
     torch.manual_seed(0)
     model = mmvidattn.get_model(name, cfg_options=SMALL[name])
     for p in model.cls_head.parameters():
@@ -95,7 +84,7 @@ def test_writes_pictures(run_main, video, tmp_path, name):
         assert len(figure['mean_heat_of_frames']) == 8
 
 
-def test_heat_is_that_of_the_formula(tool, video):
+def test_heat_is_that_of_the_formula(video):
     """Channels weighted by their mean gradient, positive parts, 0 to 1."""
     pytest.importorskip('pytorch_grad_cam')
     torch.manual_seed(0)
@@ -129,7 +118,7 @@ def test_names_what_is_wrong(run_main, video, tmp_path, options, error):
     assert not list(tmp_path.glob('*.json'))
 
 
-def test_names_the_missing_package(tool, monkeypatch):
+def test_names_the_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, 'pytorch_grad_cam', None)
     with pytest.raises(ValueError, match=r'pip install "mmvidattn\[cam\]"'):
         tool.cam_of(None, None, CLIP, 0, 'GradCAM')

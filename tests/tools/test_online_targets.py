@@ -4,6 +4,8 @@ import json
 import numpy as np
 import pytest
 
+from mmvidattn.cli.targets import THUMOS14
+
 LENGTHS = dict(one=40, two=24, empty=8)
 
 
@@ -100,14 +102,10 @@ def test_classes_of_an_earlier_run_stay(write, tmp_path):
 
 
 def test_thumos14(write, features, tmp_path):
-    import runpy
-    from pathlib import Path
-    tool = Path(__file__).parents[2] / 'tools/data/online/targets.py'
-    names = runpy.run_path(str(tool))['THUMOS14']
-    assert len(names) == 21 and names[4] == 'CliffDiving'
+    assert len(THUMOS14) == 21 and THUMOS14[4] == 'CliffDiving'
     folder = tmp_path / 'annotation'
     folder.mkdir()
-    for name in names:
+    for name in THUMOS14:
         (folder / f'{name}_test.txt').write_text('')
     for video in 'video_test_0000004', 'video_validation_0000001':
         np.save(features / f'{video}.npy', np.zeros((20, 2)))

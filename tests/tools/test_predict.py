@@ -129,3 +129,21 @@ def test_picture_shows_the_frames(run_main, clips, small_config,
     at = len(sheet) - 2 * (height + 4)
     shown = sheet[at:at + height, :192].astype(float)
     assert np.abs(shown - tile).mean() < 1
+
+
+def test_compile_goes_on_without_a_compiler(run_tool, clips, small_config,
+                                            small_checkpoint, tmp_path):
+    done = run_tool(
+        'predict.py', clips / 'a.mp4', small_config, small_checkpoint,
+        '--compile', '--json', 'out.json', '--device', 'cpu', cwd=tmp_path,
+        CXX='/nonexistent/c++')
+    assert done.returncode == 0, done.stderr
+    said, = (line for line in done.stderr.splitlines()
+             if 'is not compiled' in line)
+    assert said.startswith('LinearVideoTransformer is not compiled, and runs '
+                           'as it is: ')
+    wanted = predict_video(
+        mmvidattn.get_model(small_config, small_checkpoint), clips / 'a.mp4')
+    result, = json.loads((tmp_path / 'out.json').read_text())
+    assert [p['score'] for p in result['predictions']] == pytest.approx(
+        [p.score for p in wanted], abs=1e-5)

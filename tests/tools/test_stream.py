@@ -69,7 +69,7 @@ def test_a_signal_keeps_what_was_written(files, camera, tmp_path):
                             PYTHONUNBUFFERED='1'))
     # Until the first event.
     assert 'started' in process.stdout.readline()
-    # It was on the disk before it was told of.
+    # It was on the disk before it was printed.
     assert (tmp_path / 'events.jsonl').read_text().endswith('}\n')
     # As Ctrl-C, which a shell has programs in the background ignore.
     process.send_signal(signal.SIGTERM)

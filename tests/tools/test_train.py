@@ -138,3 +138,35 @@ def test_takes_the_name_of_a_model(run_main, monkeypatch, tmp_path):
         run_main('train.py', 'linear_ff_tiny_motion', '--work-dir', tmp_path)
     with pytest.raises(SystemExit, match='mean linear_ff_tiny_motion'):
         run_main('train.py', 'linear_ff_tiny_motoin', '--work-dir', tmp_path)
+
+
+@pytest.mark.slow
+def test_trains_compiled(trained, run_tool, small_config, tmp_path):
+    done = run_tool(
+        'train.py', small_config, '--compile', '--seed', 5, '--work-dir',
+        tmp_path, '--cfg-options', 'train_cfg.max_epochs=1', cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert 'not compiled' not in done.stderr
+    train, val = scalars(tmp_path)
+    whole, whole_val = scalars(trained)
+    assert [log['loss'] for log in train] == pytest.approx(
+        [log['loss'] for log in whole[:4]], rel=1e-3)
+    assert len(val) == 1 and val[0]['acc/top1'] == whole_val[0]['acc/top1']
+
+
+@pytest.mark.parametrize('tool', ['train.py', 'test.py'])
+def test_compiles_the_backbone(run_main, small_config, small_checkpoint,
+                               tmp_path, monkeypatch, tool):
+    compiled = []
+
+    def compile_in_place(module):
+        compiled.append(type(module).__name__)
+        raise ValueError('stop here')
+
+    monkeypatch.setattr('mmvidattn.apis.runner.compile_in_place',
+                        compile_in_place)
+    rest = [small_checkpoint] if tool == 'test.py' else []
+    with pytest.raises(SystemExit, match=f'{tool}: error: stop here'):
+        run_main(tool, small_config, *rest, '--compile', '--work-dir',
+                 tmp_path)
+    assert compiled == ['LinearVideoTransformer']

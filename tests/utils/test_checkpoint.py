@@ -6,6 +6,7 @@ import http.server
 import os
 import threading
 import zipfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +15,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from mmvidattn.utils.checkpoint import (
+    check_opens,
+    download,
     hash_file,
     load_checkpoint,
     load_state_dict_file,
@@ -220,7 +223,7 @@ def publish(folder, name, right=True):
 
 
 @pytest.mark.parametrize('name', [
-    'x-{}.pth', 'x-{}.safetensors', 'x.pth', 'vit-b.pth'])
+    'x-{}.pth', 'x-{}.safetensors', 'x.pth', 'vit-b.pth', 'x-20220818.pth'])
 def test_downloads_and_reads(site, name):
     folder, url = site
     name = publish(folder, name)
@@ -228,19 +231,48 @@ def test_downloads_and_reads(site, name):
                  lambda u: CheckpointLoader.load_checkpoint(u, 'cpu')):
         found = load(f'{url}/{name}')
         assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
-        # The second one is from the cache.
-        (folder / name).unlink(missing_ok=True)
+    (folder / name).unlink()
+    # The second one is from the cache.
+    load_state_dict_file(f'{url}/{name}')
 
 
 @pytest.mark.parametrize('name', ['x-{}.pth', 'x-{}.safetensors'])
 def test_download_with_another_hash_is_refused_and_not_kept(site, name):
     folder, url = site
     name = publish(folder, name, right=False)
-    for load in (load_state_dict_file,
-                 lambda u: CheckpointLoader.load_checkpoint(u, 'cpu')):
-        with pytest.raises(ValueError, match='SHA-256 .*expected 0badbeef'):
-            load(f'{url}/{name}')
+    with pytest.raises(ValueError, match='SHA-256 .*expected 0badbeef'):
+        load_state_dict_file(f'{url}/{name}')
     assert not list((folder.parent / 'home').rglob('x-*'))
+
+
+def test_mmengine_goes_on_with_its_own_downloads(site):
+    """Its cache, and no hash: a URL that works without us works with us."""
+    folder, url = site
+    name = publish(folder, 'x-{}.pth', right=False)
+    assert CheckpointLoader._get_checkpoint_loader(
+        f'{url}/{name}').__module__ == 'mmengine.runner.checkpoint'
+    CheckpointLoader.load_checkpoint(f'{url}/{name}', 'cpu')
+    cached = Path(torch.hub.get_dir(), 'checkpoints', name)
+    assert cached.is_file()
+    (folder / name).unlink()
+    CheckpointLoader.load_checkpoint(f'{url}/{name}', 'cpu')
+
+
+def test_a_file_that_mmengine_downloaded_is_taken_if_its_hash_is_right(site):
+    folder, url = site
+    name = publish(folder, 'x-{}.pth')
+    digest = hash_file(folder / name)
+    cache = Path(torch.hub.get_dir(), 'checkpoints')
+    cache.mkdir(parents=True)
+    (folder / name).rename(cache / name)
+    assert download(f'{url}/{name}') == cache / name
+    (cache / name).rename(cache / 'y.pth')
+    assert download(f'{url}/y.pth', digest) == cache / 'y.pth'
+    # It may be of another URL.
+    with pytest.raises(OSError):
+        download(f'{url}/y.pth')
+    with pytest.raises(OSError):
+        download(f'{url}/y.pth', '0' * 64)
 
 
 def test_hash_may_be_told(site):
@@ -279,6 +311,24 @@ def test_pickle_from_the_web_is_refused(site):
     with pytest.raises(Exception, match='makedirs'):
         CheckpointLoader.load_checkpoint(f'{url}/x.pth', 'cpu')
     assert not made.exists()
+
+
+def test_torchs_switch_does_not_open_ours(site, monkeypatch):
+    folder, url = site
+    made = folder / 'made'
+    torch.save(dict(state_dict=WEIGHTS, x=Evil(made)), folder / 'x.pth')
+    monkeypatch.setenv('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD', '1')
+    for path in folder / 'x.pth', f'{url}/x.pth':
+        with pytest.raises(ValueError, match='refused.*os.makedirs'):
+            read_checkpoint(path)
+    with pytest.raises(ValueError, match='unset TORCH_FORCE_NO'):
+        read_checkpoint('open-mmlab://resnet50')
+    with pytest.raises(ValueError, match='does not open'):
+        check_opens(folder / 'x.pth')
+    assert not made.exists()
+    # mmengine does what its user says.
+    CheckpointLoader.load_checkpoint(str(folder / 'x.pth'), 'cpu')
+    assert made.exists()
 
 
 @pytest.mark.parametrize('name', ['x.pth', 'x.safetensors'])

@@ -25,7 +25,7 @@ def test_layers_match_closed_formulas(device):
 def test_attention_matches_closed_formulas(device):
     def macs(attention, N, M, G=3, D=8):
         q, k = (torch.rand(2, n, G, D, device=device) for n in (N, M))
-        return count_complexity(attention, q, k, k, (N, ), (M, )).macs
+        return count_complexity(attention, q, k, k).macs
 
     softmax = SoftmaxAttention(8, 3, (10, ))
     assert macs(softmax, 10, 20) == 2 * 3 * 2 * 10 * 20 * 8
@@ -34,6 +34,17 @@ def test_attention_matches_closed_formulas(device):
     # K^T V and Q (K^T V), and Q times the sum of K for the denominator.
     assert macs(right, 10, 20) == 2 * 3 * (30 * 8 * 8 + 10 * 8)
     assert macs(left, 10, 20) == 2 * 3 * 2 * 10 * 20 * 8
+
+
+@pytest.mark.parametrize('device', ['cpu', 'meta'])
+def test_fused_attention_counts_as_two_products(device):
+    class Attention(nn.Module):
+        forward = staticmethod(F.scaled_dot_product_attention)
+
+    shapes = (2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 6)
+    count = count_complexity(
+        Attention(), *(torch.rand(shape, device=device) for shape in shapes))
+    assert count.macs == 2 * 3 * 5 * 7 * (8 + 6)
 
 
 def test_elementwise_work_counts():

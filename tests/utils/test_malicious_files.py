@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Files made to run code: none may, and each is refused within a second."""
+import collections
 import functools
 import io
 import os
@@ -15,6 +16,8 @@ import mmengine
 import numpy as np
 import pytest
 import torch
+from mmaction.structures import ActionDataSample
+from mmengine.config import ConfigDict
 from mmengine.runner import CheckpointLoader
 from safetensors.torch import save
 
@@ -106,6 +109,27 @@ def read_annotations(path):
     return mmengine.load(path)
 
 
+class State:
+    """Sets attributes of a class or a function when it is unpickled."""
+
+    def __init__(self, owner, **attributes):
+        self.owner, self.attributes = owner, attributes
+
+    def dump(self):
+        # Protocol 2: the name, then (None, attributes), then BUILD.
+        name = f'c{self.owner.__module__}\n{self.owner.__name__}\n'.encode()
+        state = pickle.dumps((None, self.attributes), protocol=2)
+        return b'\x80\x02' + name + state[2:-1] + b'b.'
+
+
+def changed_function(made):
+    return State(torch._utils._rebuild_tensor_v2, __defaults__=(1, )).dump()
+
+
+def changed_class(owner):
+    return State(owner, __init__=dict).dump()
+
+
 CHECKPOINTS = {
     'mkdir': lambda m: zipped(dict(state_dict=Call(os.mkdir, m))),
     'legacy': lambda m: legacy([Call(os.mkdir, m)]),
@@ -158,6 +182,19 @@ ANNOTATIONS = {
     'a.yml': lambda m: f'!!python/object/apply:os.mkdir ["{m}"]'.encode(),
     'b.yaml': lambda m: f'x: !!python/object/new:os.system ["mkdir {m}"]'
     .encode(),
+    'c.yaml': lambda m: b'x: !!python/name:os.system',
+    'd.yaml': lambda m: b'x: !!python/module:os',
+    'e.yaml': lambda m: b"!!python/object/apply:builtins.eval ['1']",
+    'f.yaml': lambda m: b"!!python/object:subprocess.Popen {a: 1}",
+    # An allowed class or function is not changed for all others.
+    'e.pkl': lambda m: changed_class(ConfigDict),
+    'f.pkl': lambda m: changed_class(ActionDataSample),
+    'g.pkl': lambda m: changed_class(collections.Counter),
+    'h.pkl': lambda m: changed_class(collections.OrderedDict),
+    # Behind a harmless class.
+    'i.pkl': lambda m: pickle.dumps([ConfigDict(a=1), Call(os.mkdir, m)]),
+    'j.pkl': lambda m: pickle.dumps(collections.defaultdict(
+        functools.partial(os.mkdir, m))),
 }
 
 
@@ -196,9 +233,18 @@ def test_nothing_runs_and_it_is_refused_at_once(tmp_path, file, make, read):
         read(path if read is not read_video_list else str(path))
     assert time.process_time() - began < 1
     assert not made.exists()
-    assert isinstance(info.value, (ValueError, pickle.UnpicklingError,
-                                   mmengine_yaml_error()))
+    # A built-in class is changed by nobody, says Python.
+    assert isinstance(info.value, (
+        ValueError, pickle.UnpicklingError, mmengine_yaml_error(),
+        *([TypeError] if file == 'h.pkl' else [])))
     assert len(str(info.value)) > 10
+
+
+def test_a_pickle_changes_no_function(tmp_path):
+    (tmp_path / 'x.pkl').write_bytes(changed_function(''))
+    before = torch._utils._rebuild_tensor_v2.__defaults__
+    mmengine.load(tmp_path / 'x.pkl')
+    assert torch._utils._rebuild_tensor_v2.__defaults__ == before
 
 
 def mmengine_yaml_error():

@@ -16,31 +16,28 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from mmvidattn.apis import load_config
+from mmvidattn.cli.complexity import count_config, view_of
+from mmvidattn.utils.complexity import Complexity
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
-
-from complexity import count_config, view_of  # noqa: E402
-
-from mmvidattn.apis import load_config  # noqa: E402
-from mmvidattn.utils.complexity import Complexity  # noqa: E402
-
 FOLDER = ROOT / 'configs/linear_ff/ablations'
 PAGE = FOLDER / 'README.md'
 
 TITLES = {
     'Table 1': 'Something-Something v2, against other linear attentions',
     'Table 2': 'Kinetics-400 and -600, against other linear attentions',
-    'Table 3': 'neighbourhood association (spatial shift SS, temporal shift '
+    'Table 3': 'neighborhood association (spatial shift SS, temporal shift '
     'TS) and feature fixation (FF)',
     'Table 4': 'what the fixation ratio is made from',
     'Table 5': 'kernel functions',
     'Sec. 5.3': 'ablations of the text',
     'Table 6': 'attention patterns',
     'Table 7': 'model variants',
-    'Table 9': 'neighbourhood association (NA) and feature fixation (FF) in '
+    'Table 9': 'neighborhood association (NA) and feature fixation (FF) in '
     'other attentions',
-    'Table 11': 'neighbours of the spatial shift',
-    'Table 12': 'neighbourhood association and feature fixation, '
+    'Table 11': 'neighbors of the spatial shift',
+    'Table 12': 'neighborhood association and feature fixation, '
     'Kinetics-400',
 }
 
@@ -61,7 +58,7 @@ the authors' code computes and counts it: K^T V first in time as in space, the
 gate evaluated twice, an unused classifier among the parameters. Where that is
 not known, there is a dash.
 
-    bash tools/dist_train.sh configs/linear_ff/ablations/table03_ts.py 8
+    bash tools/dist_train.sh linear_ff_table03_ts 8
 '''
 
 DIFFERENCES = '''\
@@ -69,8 +66,8 @@ DIFFERENCES = '''\
 
 * **52.2 M and 257.8 G of the default model** (Tables 1 and 7) are those of an
   older gate, which sees Q and K only: counted as released,
-  `table04_qk_cooperative_shared` has 257.84 G, and 52.20 M with the 400
-  classes of Kinetics. The default of the released code sees Q, K and V:
+  `linear_ff_table04_qk_cooperative_shared` has 257.84 G, and 52.20 M with the
+  400 classes of Kinetics. The default of the released code sees Q, K and V:
   265.12 G and 52.01 M. Models H and HR are of that gate.
 * **129.1 G of model S**: with the released gate on Q, K and V it is 132.56 G,
   with that on Q and K 128.92 G.
@@ -111,7 +108,7 @@ Counts = tuple[Complexity, Complexity | None]
 
 
 class Row(NamedTuple):
-    """What the comment of a config tells."""
+    """Read the comment of a config."""
     config: Path
     table: str
     name: str

@@ -6,7 +6,7 @@
 ``kinds.tsv`` in the folder has a line for each file: its name, the number of
 frames that a reader must find in it, and what it is. ``-`` in place of the
 number means that it must be refused, ``?`` that a reader may refuse it, or
-return frames of the number that was asked for.
+return frames of the number that was wanted.
 """
 import argparse
 import gzip

@@ -18,7 +18,6 @@ import json
 import multiprocessing as mp
 import os
 import random
-import runpy
 import shutil
 import signal
 import socket
@@ -31,19 +30,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+# First, so that what is imported next is patched.
+import mmvidattn  # noqa: F401, I001  isort: skip
+
+import torch
+from mmaction.models.recognizers.base import BaseRecognizer
+from mmengine.optim import OptimWrapper
+from mmengine.runner import ValLoop
+
+from mmvidattn.cli.train import main as train
+from mmvidattn.engine import SafeCheckpointHook
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-# First of all, so that what is imported next is healed.
-import mmvidattn  # noqa: E402, F401, I001  isort: skip
-
-import torch  # noqa: E402
-from mmaction.models.recognizers.base import BaseRecognizer  # noqa: E402
-from mmengine.optim import OptimWrapper  # noqa: E402
-from mmengine.runner import ValLoop  # noqa: E402
-
-from mmvidattn.engine import SafeCheckpointHook  # noqa: E402
-
 STAGES = 'forward', 'backward', 'save', 'validation'
 # Four batches in an epoch and a checkpoint after every third, so that a run
 # goes on within an epoch as well as between two.
@@ -187,7 +185,7 @@ class Training:
             if rank == 0:
                 self._mark_stages()
             sys.argv = argv
-            runpy.run_path(str(ROOT / 'tools/train.py'), run_name='__main__')
+            train()
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
@@ -253,7 +251,7 @@ class Training:
 
 
 def differences(one: Any, two: Any, name: str = '') -> Iterator[str]:
-    """Where two checkpoints are not the same, but for times and paths."""
+    """List where two checkpoints differ, but for times and paths."""
     if any(word in name for word in ('time', 'ckpt', 'memory', "['cfg']",
                                      'experiment_name')):
         return
@@ -278,7 +276,7 @@ def differences(one: Any, two: Any, name: str = '') -> Iterator[str]:
 
 
 def compare(work_dir: Path, reference: Path) -> list[str]:
-    """What differs between the files of two runs that have ended."""
+    """List what differs between the files of two runs that have ended."""
     names = [sorted(path.name for path in folder.glob('*.pth'))
              for folder in (work_dir, reference)]
     if names[0] != names[1]:

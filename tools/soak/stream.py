@@ -19,24 +19,21 @@ memory of the process grows.
 import argparse
 import json
 import math
-import sys
 import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import mmvidattn  # noqa: F401  isort: skip
+import torch
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+from torch import Tensor, nn
 
-import mmvidattn  # noqa: E402, F401  isort: skip
-import torch  # noqa: E402
-from mmaction.registry import MODELS  # noqa: E402
-from mmengine.registry import init_default_scope  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-
-from mmvidattn.online import StreamSession  # noqa: E402
-from mmvidattn.ops.temporal_smoothing import (  # noqa: E402
-    SampleRing,
+from mmvidattn.online import StreamSession
+from mmvidattn.ops.temporal_smoothing import (
+    read_rows,
     window_smoothing,
 )
 
@@ -103,7 +100,7 @@ def block_of(number: int, steps: int, kernel: str, seed: int) -> Tensor:
 
 
 class Reference:
-    """What the queries find in the long memory, by its definition."""
+    """Attend to the long memory, by its definition."""
 
     def __init__(self, kernel: str, steps: int, seed: int) -> None:
         self.kernel, self.steps, self.seed = kernel, steps, seed
@@ -113,8 +110,9 @@ class Reference:
     def __call__(self, step: int) -> Tensor:
         """[N, G, D] when frame ``step`` (from 0) has been pushed."""
         encoder = self.backbone.encoder
-        block = encoder.stages[0].blocks[0]
-        q = block.begin(encoder.queries[0][None])[1][0]
+        heads = encoder.stages[0].blocks[0].memory_attn.heads
+        _, q = next(encoder.prefix())
+        q = heads(q[0])
         newest = step - WORK + 1 - RATE
         oldest = newest % RATE
         if self.kernel == 'window':
@@ -135,8 +133,9 @@ class Reference:
             if not used.any():
                 continue
             x, t = x[used].double(), t[used].double()
-            k, v = block.memory_attn.keys_values(
+            rows = encoder.project(
                 self.backbone.long_projection(dict(rgb=x)))
+            k, v = map(heads, rows.chunk(2, dim=-1))
             age = ((newest - t) / RATE).ceil()
             scores = torch.einsum('ngd,mgd->ngm', q, k) * q.shape[-1]**-0.5
             scores = scores + age * math.log(encoder.decay)
@@ -149,7 +148,7 @@ class Reference:
 
 
 class OwnSamples:
-    """What the queries find, in float64, in the samples a stream has made."""
+    """Attend, in float64, to the samples that a stream has made."""
 
     def __init__(self, session: StreamSession) -> None:
         self.session = session
@@ -241,15 +240,16 @@ def relative(got: Tensor, want: Tensor) -> float:
 
 
 def attention_of(session: StreamSession) -> Tensor:
-    """What the queries found in the last step, [N, G, D] in float64."""
+    """The result of attention in the last step, [N, G, D] in float64."""
     state = session.state_dict()['state']
     start = state['count'] - WORK
     if session.step.kernel == 'smoothing':
         phase = int(start) % RATE
         return (state['total'] / state['weight'][..., None])[0, phase].double()
-    ring = SampleRing(state['scores'], state['values'])
     steps = start[:, None] - RATE * torch.arange(LENGTH, 0, -1)
-    return window_smoothing(ring, steps)[0].double()
+    return window_smoothing(*(
+        read_rows(state[name], steps) for name in ('scores', 'values')
+    ))[0].double()
 
 
 def main() -> None:
@@ -288,7 +288,7 @@ def main() -> None:
 
 def failures_of(results: list[dict[str, Any]], kernel: str,
                 dtype: str) -> list[str]:
-    """What went wrong, in words."""
+    """Say what went wrong, in words."""
     failures = []
     for key in ['own_error'] + ['error'] * (dtype == 'float32'):
         large = [result[key] for result in results

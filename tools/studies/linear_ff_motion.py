@@ -26,18 +26,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+# First, so that what is imported next is patched.
+import mmvidattn  # noqa: F401, I001  isort: skip
 
-# First of all, so that what is imported next is healed.
-import mmvidattn  # noqa: E402, F401, I001  isort: skip
-
-import cv2  # noqa: E402
-import decord  # noqa: E402
-import torch  # noqa: E402
-from mmengine.config import Config  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.progress import (  # noqa: E402
+import cv2
+import decord
+import torch
+from mmengine.config import Config
+from rich.console import Console
+from rich.progress import (
     BarColumn,
     Progress,
     TextColumn,
@@ -45,11 +42,12 @@ from rich.progress import (  # noqa: E402
     TimeRemainingColumn,
     track,
 )
-from scipy import stats  # noqa: E402
+from scipy import stats
 
-from mmvidattn.apis.models import load_config  # noqa: E402
-from mmvidattn.apis.runner import one_line_errors  # noqa: E402
+from mmvidattn.apis.models import load_config
+from mmvidattn.apis.runner import one_line_errors
 
+ROOT = Path(__file__).resolve().parents[2]
 CONFIG = 'linear_ff_tiny_motion'
 BATCH = 16
 NUM_FRAMES = 4
@@ -274,7 +272,7 @@ def read_results(out: Path, runs: Iterable[Run]) -> dict[Run, dict]:
 
 
 def read_logs(work_dir: Path) -> list[dict]:
-    """What a run has logged so far."""
+    """Read what a run has logged so far."""
     logs = []
     for file in work_dir.glob('*/vis_data/scalars.json'):
         # Without the line that may be half written.
@@ -388,7 +386,7 @@ def summarise(top1: Sequence[float]) -> dict[str, float | None]:
 
 
 def compare(better: Sequence[float], worse: Sequence[float]) -> dict:
-    """Whether one row is better than another, by Welch's t-test.
+    """Test whether one row is better than another, by Welch's t-test.
 
     Returns:
         ``difference`` of the means, ``margin``, so that difference +- margin
@@ -544,7 +542,7 @@ def main() -> None:
     runs = [Run(row, seed) for seed in sorted({*args.seeds}) for row in rows]
     out = args.out
     failed = []
-    with one_line_errors('linear_ff_motion.py'):
+    with one_line_errors():
         check_args(args)
         if args.report_only:
             options = json.loads((out / 'options.json').read_text())

@@ -10,18 +10,11 @@ ann_file_val = 'egtea_val_split1.txt'
 num_classes = 106
 metainfo = dict(classes=f'{data_root}/label_map.txt')
 
-train_dataloader = dict(
-    dataset=dict(
-        data_root=data_root,
-        ann_file=ann_file_train,
-        data_prefix=dict(video=video_dir),
-        metainfo=metainfo,
-        num_classes=num_classes))
-val_dataloader = dict(
-    dataset=dict(
-        data_root=data_root,
-        ann_file=ann_file_val,
-        data_prefix=dict(video=video_dir),
-        metainfo=metainfo,
-        num_classes=num_classes))
+dataset = dict(
+    data_root=data_root,
+    data_prefix=dict(video=video_dir),
+    metainfo=metainfo,
+    num_classes=num_classes)
+train_dataloader = dict(dataset=dict(ann_file=ann_file_train, **dataset))
+val_dataloader = dict(dataset=dict(ann_file=ann_file_val, **dataset))
 test_dataloader = val_dataloader

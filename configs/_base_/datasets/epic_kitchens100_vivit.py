@@ -4,6 +4,8 @@
 # noun, and 300 + the number of the verb.
 _base_ = 'kinetics400_vivit.py'
 
+from mmvidattn.utils.config import change
+
 data_root = 'data/epic_kitchens100'
 video_dir = 'videos'
 ann_file_train = 'epic_kitchens100_train_list_videos.txt'
@@ -12,15 +14,16 @@ num_nouns, num_verbs = 300, 97
 num_classes = num_nouns + num_verbs
 metainfo = dict(classes=f'{data_root}/label_map.txt')
 
-train_pipeline = _base_.train_pipeline
-train_pipeline[6] = dict(type='RandAugment', num_ops=2, magnitude=10)
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-test_pipeline[3].update(scale=(-1, 256))
-test_pipeline[4].update(type='CenterCrop')
-for pipeline in (train_pipeline, val_pipeline, test_pipeline):
-    pipeline[1].update(frame_interval=1)
-del pipeline
+in_a_row = dict(frame_interval=1)
+train_pipeline = change(
+    _base_.train_pipeline,
+    SampleFrames=in_a_row,
+    RandomApply=dict(
+        _delete_=True, type='RandAugment', num_ops=2, magnitude=10))
+val_pipeline = change(_base_.val_pipeline, SampleFrames=in_a_row)
+test_pipeline = change(
+    _base_.test_pipeline, SampleFrames=in_a_row,
+    Resize=dict(scale=(-1, 256)), ThreeCrop=dict(type='CenterCrop'))
 
 dataset = dict(
     data_root=data_root,
@@ -35,7 +38,6 @@ val_dataloader = dict(
     dataset=dict(ann_file=ann_file_val, pipeline=val_pipeline, **dataset))
 test_dataloader = dict(
     dataset=dict(ann_file=ann_file_val, pipeline=test_pipeline, **dataset))
-del dataset
 
 val_evaluator = dict(
     _delete_=True, type='VerbNounAccuracy', num_nouns=num_nouns)

@@ -26,7 +26,7 @@ train_pipeline = [
     dict(type='Resize', scale=(224, 224), keep_ratio=False),
     dict(type='Flip', flip_ratio=0.5),
     dict(type='AutoAugment'),
-    # Mid grey, its default, is the mean that the preprocessor subtracts.
+    # Mid gray, its default, is the mean that the preprocessor subtracts.
     dict(type='RandomErasing', erase_prob=0.5),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
@@ -60,6 +60,11 @@ test_pipeline = [
     dict(type='PackActionInputs')
 ]
 
+dataset = dict(
+    type=dataset_type,
+    data_root=data_root,
+    metainfo=metainfo,
+    num_classes=num_classes)
 # 8 on each of 8 GPUs: the released code's batch of 64; the paper says 32.
 train_dataloader = dict(
     batch_size=8,
@@ -67,41 +72,32 @@ train_dataloader = dict(
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=True),
     dataset=dict(
-        type=dataset_type,
-        data_root=data_root,
         ann_file=ann_file_train,
         data_prefix=dict(video=video_dir_train),
-        metainfo=metainfo,
-        num_classes=num_classes,
-        pipeline=train_pipeline))
+        pipeline=train_pipeline,
+        **dataset))
 val_dataloader = dict(
     batch_size=8,
     num_workers=8,
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
-        type=dataset_type,
-        data_root=data_root,
         ann_file=ann_file_val,
         data_prefix=dict(video=video_dir_val),
-        metainfo=metainfo,
-        num_classes=num_classes,
         pipeline=val_pipeline,
-        test_mode=True))
+        test_mode=True,
+        **dataset))
 test_dataloader = dict(
     batch_size=1,
     num_workers=8,
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
-        type=dataset_type,
-        data_root=data_root,
         ann_file=ann_file_val,
         data_prefix=dict(video=video_dir_val),
-        metainfo=metainfo,
-        num_classes=num_classes,
         pipeline=test_pipeline,
-        test_mode=True))
+        test_mode=True,
+        **dataset))
 
 val_evaluator = dict(type='AccMetric')
 test_evaluator = val_evaluator

@@ -2,9 +2,12 @@
 # Kinetics-400 as ViViT reads it: 32 frames, every second one.
 _base_ = 'kinetics400.py'
 
+from mmvidattn.utils.config import change
+
+clip = dict(clip_len=32, frame_interval=2)
 train_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
-    dict(type='SampleFrames', clip_len=32, frame_interval=2, num_clips=1),
+    dict(type='SampleFrames', num_clips=1, **clip),
     dict(type='DecordDecode'),
     # 256 times 0.9 to 1.33.
     dict(type='RandomRescale', scale_range=(230, 340)),
@@ -24,11 +27,9 @@ train_pipeline = [
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]
-val_pipeline = _base_.val_pipeline
-val_pipeline[1].update(clip_len=32, frame_interval=2)
-val_pipeline[3].update(scale=(-1, 256))
-test_pipeline = _base_.test_pipeline
-test_pipeline[1].update(clip_len=32, frame_interval=2)
+val_pipeline = change(
+    _base_.val_pipeline, SampleFrames=clip, Resize=dict(scale=(-1, 256)))
+test_pipeline = change(_base_.test_pipeline, SampleFrames=clip)
 
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))

@@ -8,16 +8,8 @@ ann_file_val = 'kinetics600_val_list_videos.txt'
 num_classes = 600
 metainfo = dict(classes=f'{data_root}/label_map.txt')
 
-train_dataloader = dict(
-    dataset=dict(
-        data_root=data_root,
-        ann_file=ann_file_train,
-        metainfo=metainfo,
-        num_classes=num_classes))
-val_dataloader = dict(
-    dataset=dict(
-        data_root=data_root,
-        ann_file=ann_file_val,
-        metainfo=metainfo,
-        num_classes=num_classes))
+dataset = dict(
+    data_root=data_root, metainfo=metainfo, num_classes=num_classes)
+train_dataloader = dict(dataset=dict(ann_file=ann_file_train, **dataset))
+val_dataloader = dict(dataset=dict(ann_file=ann_file_val, **dataset))
 test_dataloader = val_dataloader

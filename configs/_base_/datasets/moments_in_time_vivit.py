@@ -11,18 +11,16 @@ ann_file_val = 'mit_val_list_videos.txt'
 num_classes = 339
 metainfo = dict(classes=f'{data_root}/label_map.txt')
 
+dataset = dict(
+    data_root=data_root, metainfo=metainfo, num_classes=num_classes)
 train_dataloader = dict(
     dataset=dict(
-        data_root=data_root,
         ann_file=ann_file_train,
         data_prefix=dict(video=video_dir_train),
-        metainfo=metainfo,
-        num_classes=num_classes))
+        **dataset))
 val_dataloader = dict(
     dataset=dict(
-        data_root=data_root,
         ann_file=ann_file_val,
         data_prefix=dict(video=video_dir_val),
-        metainfo=metainfo,
-        num_classes=num_classes))
+        **dataset))
 test_dataloader = val_dataloader

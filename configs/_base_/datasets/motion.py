@@ -36,44 +36,40 @@ test_pipeline = [
     dict(type='PackActionInputs')
 ]
 
+dataset = dict(
+    type=dataset_type,
+    data_root=data_root,
+    metainfo=metainfo,
+    num_classes=num_classes)
 train_dataloader = dict(
     batch_size=16,
     num_workers=2,
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=True),
     dataset=dict(
-        type=dataset_type,
-        data_root=data_root,
         ann_file=ann_file_train,
-        metainfo=metainfo,
-        num_classes=num_classes,
-        pipeline=train_pipeline))
+        pipeline=train_pipeline,
+        **dataset))
 val_dataloader = dict(
     batch_size=16,
     num_workers=2,
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
-        type=dataset_type,
-        data_root=data_root,
         ann_file=ann_file_val,
-        metainfo=metainfo,
-        num_classes=num_classes,
         pipeline=val_pipeline,
-        test_mode=True))
+        test_mode=True,
+        **dataset))
 test_dataloader = dict(
     batch_size=8,
     num_workers=2,
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
-        type=dataset_type,
-        data_root=data_root,
         ann_file=ann_file_val,
-        metainfo=metainfo,
-        num_classes=num_classes,
         pipeline=test_pipeline,
-        test_mode=True))
+        test_mode=True,
+        **dataset))
 
 val_evaluator = dict(type='AccMetric')
 test_evaluator = val_evaluator

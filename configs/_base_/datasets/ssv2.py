@@ -18,7 +18,7 @@ train_pipeline = [
     dict(type='RandomRescale', scale_range=(256, 320)),
     dict(type='RandomCrop', size=224),
     dict(type='AutoAugment'),
-    # Mid grey, its default, is the mean that the preprocessor subtracts.
+    # Mid gray, its default, is the mean that the preprocessor subtracts.
     dict(type='RandomErasing', erase_prob=0.5),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
@@ -42,6 +42,12 @@ test_pipeline = [
     dict(type='PackActionInputs')
 ]
 
+dataset = dict(
+    type=dataset_type,
+    data_root=data_root,
+    data_prefix=dict(video=video_dir),
+    metainfo=metainfo,
+    num_classes=num_classes)
 # 4 on each of 8 GPUs: the paper's batch of 32.
 train_dataloader = dict(
     batch_size=4,
@@ -49,41 +55,29 @@ train_dataloader = dict(
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=True),
     dataset=dict(
-        type=dataset_type,
-        data_root=data_root,
         ann_file=ann_file_train,
-        data_prefix=dict(video=video_dir),
-        metainfo=metainfo,
-        num_classes=num_classes,
-        pipeline=train_pipeline))
+        pipeline=train_pipeline,
+        **dataset))
 val_dataloader = dict(
     batch_size=4,
     num_workers=8,
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
-        type=dataset_type,
-        data_root=data_root,
         ann_file=ann_file_val,
-        data_prefix=dict(video=video_dir),
-        metainfo=metainfo,
-        num_classes=num_classes,
         pipeline=val_pipeline,
-        test_mode=True))
+        test_mode=True,
+        **dataset))
 test_dataloader = dict(
     batch_size=1,
     num_workers=8,
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
-        type=dataset_type,
-        data_root=data_root,
         ann_file=ann_file_val,
-        data_prefix=dict(video=video_dir),
-        metainfo=metainfo,
-        num_classes=num_classes,
         pipeline=test_pipeline,
-        test_mode=True))
+        test_mode=True,
+        **dataset))
 
 val_evaluator = dict(type='AccMetric')
 test_evaluator = val_evaluator

@@ -2,10 +2,13 @@
 # Something-Something v2 as ViViT reads it: 32 frames in a row, 256 x 256.
 _base_ = 'ssv2.py'
 
+from mmvidattn.utils.config import change
+
+clip = dict(type='SampleFrames', clip_len=32, frame_interval=1)
 # No Flip: many classes name a direction.
 train_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
-    dict(type='SampleFrames', clip_len=32, frame_interval=1, num_clips=1),
+    dict(num_clips=1, **clip),
     dict(type='DecordDecode'),
     # 288 times 0.9 to 1.33.
     dict(type='RandomRescale', scale_range=(259, 383)),
@@ -14,14 +17,12 @@ train_pipeline = [
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]
-val_pipeline = _base_.val_pipeline
-val_pipeline[1] = dict(train_pipeline[1], test_mode=True)
-val_pipeline[3].update(scale=(-1, 288))
-val_pipeline[4].update(crop_size=256)
-test_pipeline = _base_.test_pipeline
-test_pipeline[1] = dict(train_pipeline[1], num_clips=4, test_mode=True)
-test_pipeline[3].update(scale=(-1, 256))
-test_pipeline[4].update(crop_size=256)
+val_pipeline = change(
+    _base_.val_pipeline, UniformSample=dict(num_clips=1, **clip),
+    Resize=dict(scale=(-1, 288)), CenterCrop=dict(crop_size=256))
+test_pipeline = change(
+    _base_.test_pipeline, UniformSample=dict(num_clips=4, **clip),
+    Resize=dict(scale=(-1, 256)), ThreeCrop=dict(crop_size=256))
 
 train_dataloader = dict(
     batch_size=8, dataset=dict(pipeline=train_pipeline))

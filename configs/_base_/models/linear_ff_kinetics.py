@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Shifts as Table 10 has them for Kinetics, in the released code's meaning;
+# Shifts as in Table 10 for Kinetics, read as the released code does;
 # mixup and label smoothing as in the released recipe.
 _base_ = 'linear_ff.py'
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# An eighth of the channels from each neighbouring frame; mixup and label
+# An eighth of the channels from each neighboring frame; mixup and label
 # smoothing as in the released recipe.
 _base_ = 'xvit.py'
 

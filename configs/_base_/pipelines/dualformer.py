@@ -1,8 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Clips of 32 frames, every second one. Testing: four clips, in the middles of
-# equal parts, as released. With SampleFrames in the place of
-# CentredSampleFrames the first one starts with the video and the last one
-# ends with it:
+# equal parts, as released. With SampleFrames instead of CenteredSampleFrames
+# the first one starts with the video and the last one ends with it:
 #     --cfg-options test_dataloader.dataset.pipeline.1.type=SampleFrames
 clip_train_pipeline = [
     dict(type='DecordInit'),
@@ -32,7 +31,7 @@ clip_val_pipeline = [
 clip_test_pipeline = [
     dict(type='DecordInit'),
     dict(
-        type='CentredSampleFrames',
+        type='CenteredSampleFrames',
         clip_len=32,
         frame_interval=2,
         num_clips=4,

@@ -3,9 +3,10 @@
 #     --cfg-options test_dataloader.dataset.pipeline.4.type=ThreeCrop
 _base_ = 'dualformer.py'
 
-clip_train_pipeline = _base_.clip_train_pipeline
-clip_val_pipeline = _base_.clip_val_pipeline
-clip_test_pipeline = _base_.clip_test_pipeline
-for pipeline in (clip_train_pipeline, clip_val_pipeline, clip_test_pipeline):
-    pipeline[1].update(clip_len=16, frame_interval=4)
-del pipeline
+from mmvidattn.utils.config import change
+
+clip = dict(clip_len=16, frame_interval=4)
+clip_train_pipeline = change(_base_.clip_train_pipeline, SampleFrames=clip)
+clip_val_pipeline = change(_base_.clip_val_pipeline, SampleFrames=clip)
+clip_test_pipeline = change(
+    _base_.clip_test_pipeline, CenteredSampleFrames=clip)

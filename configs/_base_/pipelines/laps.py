@@ -7,7 +7,7 @@ laps_train_pipeline = [
     dict(type='DecordDecode'),
     dict(type='RandomRescale', scale_range=(224, 360)),
     dict(type='RandomCrop', size=224),
-    # Each change in one clip of ten.
+    # Each adjustment in one clip out of ten.
     dict(
         type='PhotometricJitter',
         prob=0.1,

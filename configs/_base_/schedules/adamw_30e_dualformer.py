@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # AdamW for 64 clips a batch; a cosine to zero, stepped each epoch, under
-# linear warm-up. The released recipe asks for no decay of norms as well, but
-# of the keys that match a name only the longest counts, then as now: these
-# are the groups that it really has. The position encoding learns ten times
+# linear warm-up. The released recipe also lists norms without decay, but only
+# the longest key that matches a name counts, there as here: these are the
+# groups that it really has. The position encoding learns ten times
 # as fast as the rest of the backbone.
 optim_wrapper = dict(
     type='OptimWrapper',

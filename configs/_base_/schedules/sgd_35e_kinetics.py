@@ -2,5 +2,7 @@
 # Table 10 of the paper; the warm-up starts at 0.01 (Kinetics).
 _base_ = 'sgd_35e_paper.py'
 
-param_scheduler = _base_.param_scheduler
-param_scheduler[0].update(start_factor=0.01 / 0.035)
+from mmvidattn.utils.config import change
+
+param_scheduler = change(
+    _base_.param_scheduler, LinearLR=dict(start_factor=0.01 / 0.035))

@@ -2,6 +2,8 @@
 # The paper's schedule for EGTEA Gaze+ (Sec. 4.4).
 _base_ = 'sgd_18e_laps.py'
 
-param_scheduler = _base_.param_scheduler
-param_scheduler[0].update(milestones=[20, 30], end=36)
+from mmvidattn.utils.config import change
+
+param_scheduler = change(
+    _base_.param_scheduler, MultiStepLR=dict(milestones=[20, 30], end=36))
 train_cfg = dict(max_epochs=36)

@@ -3,15 +3,17 @@
 # 175.8 G, 85.9 M; without the products of attention, as "ViT (Video)".
 _base_ = '../../laps_vit_k400.py'
 
-train_pipeline = _base_.train_pipeline
-train_pipeline[3].update(scale_range=(256, 410))
-train_pipeline[4].update(size=256)
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (val_pipeline, test_pipeline):
-    pipeline[3].update(scale=(-1, 256))
-    pipeline[4].update(crop_size=256)
-del pipeline
+from mmvidattn.utils.config import change
+
+train_pipeline = change(
+    _base_.train_pipeline,
+    RandomRescale=dict(scale_range=(256, 410)), RandomCrop=dict(size=256))
+val_pipeline = change(
+    _base_.val_pipeline,
+    Resize=dict(scale=(-1, 256)), CenterCrop=dict(crop_size=256))
+test_pipeline = change(
+    _base_.test_pipeline,
+    Resize=dict(scale=(-1, 256)), ThreeCrop=dict(crop_size=256))
 
 model = dict(
     backbone=dict(img_size=256, attention='2d', shift='token'))

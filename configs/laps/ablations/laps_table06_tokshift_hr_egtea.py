@@ -2,15 +2,17 @@
 # Table 6, TokShift (HR): 8 x 384 x 384. Paper: top-1 65.77.
 _base_ = 'laps_table06_tokshift_egtea.py'
 
-train_pipeline = _base_.train_pipeline
-train_pipeline[3].update(scale_range=(384, 616))
-train_pipeline[4].update(size=384)
-val_pipeline = _base_.val_pipeline
-test_pipeline = _base_.test_pipeline
-for pipeline in (val_pipeline, test_pipeline):
-    pipeline[3].update(scale=(-1, 384))
-    pipeline[4].update(crop_size=384)
-del pipeline
+from mmvidattn.utils.config import change
+
+train_pipeline = change(
+    _base_.train_pipeline,
+    RandomRescale=dict(scale_range=(384, 616)), RandomCrop=dict(size=384))
+val_pipeline = change(
+    _base_.val_pipeline,
+    Resize=dict(scale=(-1, 384)), CenterCrop=dict(crop_size=384))
+test_pipeline = change(
+    _base_.test_pipeline,
+    Resize=dict(scale=(-1, 384)), ThreeCrop=dict(crop_size=384))
 
 model = dict(backbone=dict(img_size=384))
 train_dataloader = dict(

@@ -1,14 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Transforms of a sample, in front of the network."""
 from .auto_augment import AutoAugment, RandAugment
-from .centred_sample_frames import CentredSampleFrames
+from .centered_sample_frames import CenteredSampleFrames
 from .feature_window import LoadFeatureWindow, PackFeatureInputs
 from .fixed_views import FixedViews
 from .mix_clip import MixClip, MixClipPlusPlus
 from .photometric_jitter import PhotometricJitter
 
 __all__ = [
-    'AutoAugment', 'CentredSampleFrames', 'FixedViews', 'LoadFeatureWindow',
+    'AutoAugment', 'CenteredSampleFrames', 'FixedViews', 'LoadFeatureWindow',
     'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
     'PhotometricJitter', 'RandAugment'
 ]

@@ -130,7 +130,7 @@ class _ClipAugment(BaseTransform):
     Required and modified key: ``imgs``, a list of ``(H, W, 3)`` uint8 arrays.
 
     Args:
-        fill: Colour of the pixels that a geometric operation uncovers, one
+        fill: Color of the pixels that a geometric operation uncovers, one
             number or three.
         interpolation: ``'nearest'``, ``'bilinear'`` or ``'bicubic'``.
     """
@@ -140,12 +140,12 @@ class _ClipAugment(BaseTransform):
         if interpolation not in INTERPOLATIONS:
             raise ValueError(f'interpolation must be one of '
                              f'{list(INTERPOLATIONS)}, got {interpolation!r}')
-        colour = (fill, ) * 3 if isinstance(fill, int) else tuple(fill)
-        if len(colour) != 3 or not all(
-                isinstance(c, int) and 0 <= c <= 255 for c in colour):
+        color = (fill, ) * 3 if isinstance(fill, int) else tuple(fill)
+        if len(color) != 3 or not all(
+                isinstance(c, int) and 0 <= c <= 255 for c in color):
             raise ValueError('fill must be one or three integers from 0 to '
                              f'255, got {fill!r}')
-        self.fill = colour
+        self.fill = color
         self.interpolation = interpolation
 
     def draw(self) -> list[tuple[str, float]]:
@@ -203,8 +203,8 @@ class AutoAugment(_ClipAugment):
     a share of the side.
 
     Args:
-        fill: Colour of the pixels that a geometric operation uncovers, one
-            number or three. Defaults to mid grey.
+        fill: Color of the pixels that a geometric operation uncovers, one
+            number or three. Defaults to mid gray.
         interpolation: ``'nearest'``, ``'bilinear'`` or ``'bicubic'``.
     """
 
@@ -238,8 +238,8 @@ class RandAugment(_ClipAugment):
             paper's is 1; timm's is 0.5.
         ops: Names of the operations to draw from. Defaults to the paper's 14,
             which are all of ours but ``invert``.
-        fill: Colour of the pixels that a geometric operation uncovers, one
-            number or three. Defaults to mid grey.
+        fill: Color of the pixels that a geometric operation uncovers, one
+            number or three. Defaults to mid gray.
         interpolation: ``'nearest'``, ``'bilinear'`` or ``'bicubic'``.
     """
 

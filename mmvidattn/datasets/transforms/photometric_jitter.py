@@ -16,9 +16,9 @@ def _brightness(frame: Frame, factor: float) -> Frame:
 
 
 def _saturation(frame: Frame, factor: float) -> Frame:
-    grey = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)[..., None]
-    grey = grey.astype(np.float32)
-    return _to_uint8(grey + np.float32(factor) * (frame - grey))
+    gray = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)[..., None]
+    gray = gray.astype(np.float32)
+    return _to_uint8(gray + np.float32(factor) * (frame - gray))
 
 
 def _gamma(frame: Frame, power: float) -> Frame:
@@ -53,7 +53,7 @@ class PhotometricJitter(BaseTransform):
     Args:
         prob: Probability of each change.
         brightness: Range of the factor of all values.
-        saturation: Range of the factor of the distance to grey.
+        saturation: Range of the factor of the distance to gray.
         gamma: Range of the power of the values in [0, 1].
         hue: Range of the turn of the hue, in whole turns, within [-0.5, 0.5].
 

@@ -5,11 +5,12 @@ from .nan_guard_hook import NanGuardHook
 from .precise_bn_hook import PreciseBNHook
 from .preemption_hook import PreemptionHook
 from .safe_checkpoint_hook import SafeCheckpointHook
+from .safe_hook import find_hook
 from .safe_logger_hook import SafeLoggerHook
 from .skipped_videos_hook import SkippedVideosHook
 
 __all__ = [
     'ExactResumeHook', 'NanGuardHook', 'PreciseBNHook',
     'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
-    'SkippedVideosHook'
+    'SkippedVideosHook', 'find_hook'
 ]

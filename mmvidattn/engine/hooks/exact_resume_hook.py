@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A run that is resumed goes on as if it had never stopped."""
+"""Checkpoints that hold all that a run goes on from."""
 import difflib
 import platform
 from typing import Any
@@ -10,42 +10,22 @@ import numpy as np
 import torch
 from mmaction.registry import HOOKS
 from mmengine.dist import all_gather_object, get_rank, get_world_size
-from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
-from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
-from mmengine.runner.loops import _InfiniteDataloaderIterator
+from mmengine.runner import Runner
 
 from ...utils.random_state import get_random_state, set_random_state
 from ...version import __version__
-from ..seeded_samples import seed_samples
+from .safe_hook import SafeHook
 
 KEY = 'exact_resume'
 # What two halves of one run may differ in.
-IGNORED = 'resume', 'load_from', 'work_dir', 'launcher', 'log_level'
+IGNORED = ('resume', 'load_from', 'work_dir', 'launcher', 'log_level',
+           'runner_type')
 MAX_LINES = 12
 
 
-class _AdvancedIterator(_InfiniteDataloaderIterator):
-    """Data for an IterBasedTrainLoop that has done some iterations.
-
-    Such a loop throws away as many batches as it has used; here these are
-    not loaded at all.
-    """
-
-    def __init__(self, dataloader: Any, done: int, epoch: int) -> None:
-        super().__init__(dataloader)
-        self._epoch = epoch
-        self._to_throw_away = done
-
-    def __next__(self) -> Any:
-        if self._to_throw_away:
-            self._to_throw_away -= 1
-            return None
-        return super().__next__()
-
-
 @HOOKS.register_module()
-class ExactResumeHook(Hook):
+class ExactResumeHook(SafeHook):
     """Save and restore what mmengine's checkpoints leave out.
 
     These are the generators of Python, numpy and torch, of each process and
@@ -57,28 +37,33 @@ class ExactResumeHook(Hook):
 
     To that end what is drawn for a sample depends on its place in the run,
     see :func:`mmvidattn.engine.seeded_samples.seed_samples`, and validation
-    changes no generator. A ``collate_fn`` that draws is not covered.
+    changes no generator. A ``collate_fn`` that draws is not covered. The place
+    in the run is known by the training loops of
+    :class:`~mmvidattn.engine.SafeRunner`; with a loop of another type the hook
+    says that it resumes from the last whole epoch only.
 
     A checkpoint of another number of processes, another config or other
     versions is resumed as well as can be, with a warning that says what
     differs.
 
     Needs :class:`SafeCheckpointHook` to save the generators of more than one
-    process. Within an epoch it knows mmengine's two training loops; with any
-    other it says that it resumes from the last whole epoch only.
+    process.
+
+    Attributes:
+        resumed: What the checkpoint holds that this training goes on from;
+            None if it starts anew.
+        of_rank: Its part that is this process's; None if it has none.
     """
     # The generators are restored when all else has been prepared.
     priority = 'LOWEST'
 
     def __init__(self) -> None:
-        self._resumed: dict | None = None
-        self._random: dict | None = None
+        self.resumed: dict | None = None
+        self.of_rank: dict | None = None
+        self._loaded: dict | None = None
         self._ranks: list | None = None
-        self._order = None
-        self._in_val: dict | None = None
+        self._before_val: dict | None = None
         self._validated: tuple[int, int] | None = None
-        # Epoch, and the iteration that it began with.
-        self._began = (0, 0)
 
     # Saving
 
@@ -90,29 +75,24 @@ class ExactResumeHook(Hook):
         ranks, self._ranks = self._ranks, None
         if 'optimizer' not in checkpoint:
             return
-        meta = checkpoint['meta']
-        at = (meta['epoch'], meta['iter'])
+        loop = runner.train_loop
+        at = checkpoint['meta']['epoch'], checkpoint['meta']['iter']
         checkpoint[KEY] = dict(
             ranks=ranks or [self._state(runner)],
             world_size=get_world_size(),
-            batch=self._batch(runner, *at),
+            batch=loop.batches_done(*at) if _knows_place(loop) else 0,
             num_batches=len(runner.train_dataloader),
             validated=at == self._validated,
             versions=_versions(),
-            gradients=self._gradients(runner, meta['iter']))
+            gradients=self._gradients(runner, at[1]))
 
     def _state(self, runner: Runner) -> dict:
-        state = self._in_val or get_random_state()
-        loader = runner.train_dataloader
-        return dict(
-            random=state,
-            seed=self._order.seed if self._order else runner.seed,
-            sampler_seed=getattr(_sampler(loader), 'seed', None))
-
-    def _batch(self, runner: Runner, epoch: int, iter: int) -> int:
-        if isinstance(runner.train_loop, IterBasedTrainLoop):
-            return iter
-        return iter - self._began[1] if epoch == self._began[0] else 0
+        loop = runner.train_loop
+        seeds = dict(seed=runner.seed, sampler_seed=None)
+        if _knows_place(loop):
+            seeds = dict(seed=loop.batches.seed,
+                         sampler_seed=getattr(loop.sampler, 'seed', None))
+        return dict(random=self._before_val or get_random_state(), **seeds)
 
     @staticmethod
     def _gradients(runner: Runner, iter: int) -> dict:
@@ -133,8 +113,8 @@ class ExactResumeHook(Hook):
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if not runner._resume:
             return
-        self._resumed = checkpoint.get(KEY)
-        if self._resumed is None:
+        self._loaded = checkpoint.get(KEY)
+        if self._loaded is None:
             runner.logger.warning(
                 'this checkpoint has no state of the random generators: the '
                 'resumed run will be another one than the uninterrupted one')
@@ -146,148 +126,56 @@ class ExactResumeHook(Hook):
                 'that one would have:\n' + '\n'.join(others))
 
     def before_train(self, runner: Runner) -> None:
-        loop, state = runner.train_loop, self._resumed
-        self._resumed = self._random = None
-        rank = get_rank()
-        mine = None
-        if state is not None and rank < len(state['ranks']):
-            mine = state['ranks'][rank]
-        elif state is not None:
-            runner.logger.warning(
-                f'the checkpoint has no generators for process {rank}')
-        loader = loop.dataloader
-        self._order = None
-        if _knows(loop) and loader.batch_sampler is not None:
-            seed = mine['seed'] if mine else runner.seed
-            self._order = seed_samples(loader, seed, rank)
-            sampler = _sampler(loader)
-            if mine and mine['sampler_seed'] is not None:
-                sampler.seed = mine['sampler_seed']
-        else:
+        self.resumed, self._loaded = self._loaded, None
+        self.of_rank = None
+        loop, rank = runner.train_loop, get_rank()
+        if not _knows_place(loop):
             runner.logger.warning(
                 'ExactResumeHook does not know how to go on within an epoch '
                 f'with {type(loop).__name__} and '
-                f'{type(loader.dataset).__name__}')
-        start = self._start(runner, state) if self._order else 0
-        self._began = (runner.epoch, runner.iter - start)
-        if self._order is not None and isinstance(loop, IterBasedTrainLoop):
-            self._advance(loop, start)
-        elif self._order is not None:
-            self._order.start = start
-        if state is None:
+                f'{type(loop.dataloader.dataset).__name__}')
+        if self.resumed is None:
             return
-        _put_gradients(runner, state['gradients'])
-        if mine:
-            try:
-                set_random_state(mine['random'])
-                self._random = mine['random']
-            except ValueError as error:
-                runner.logger.warning(f'not all generators resume: {error}')
-        if not state['validated'] and _is_due(runner, start):
-            runner.logger.info('Validation, which was cut off, is made up for')
-            runner.val_loop.run()
-
-    @staticmethod
-    def _start(runner: Runner, state: dict | None) -> int:
-        """How many batches of the current epoch are done."""
-        if state is None:
-            return runner.iter if isinstance(
-                runner.train_loop, IterBasedTrainLoop) else 0
-        now, then = len(runner.train_dataloader), state['num_batches']
-        if now == then or isinstance(runner.train_loop, IterBasedTrainLoop):
-            return state['batch']
-        return state['batch'] * now // then
-
-    def _advance(self, loop: IterBasedTrainLoop, done: int) -> None:
-        loader, order = loop.dataloader, self._order
-        sampler = _sampler(loader)
-        # What was started with the loop loads without our seeds, and has
-        # used up some of the sampler.
-        loader._iterator = None
-        if hasattr(sampler, '_indices_of_rank'):
-            # It goes on for ever.
-            sampler.indices = sampler._indices_of_rank()
-            order.epoch, order.start = 0, done
+        for name, parameter in _model(runner).named_parameters():
+            if name in self.resumed['gradients']:
+                parameter.grad = self.resumed['gradients'][name].to(
+                    parameter.device)
+        if rank < len(self.resumed['ranks']):
+            self.of_rank = self.resumed['ranks'][rank]
+            self.restore_generators(runner)
         else:
-            order.epoch, order.start = divmod(done, len(loader))
-            if hasattr(sampler, 'set_epoch'):
-                sampler.set_epoch(order.epoch)
-        loop.dataloader_iterator = _AdvancedIterator(
-            loader, done, order.epoch)
+            runner.logger.warning(
+                f'the checkpoint has no generators for process {rank}')
+
+    def restore_generators(self, runner: Runner) -> None:
+        """Go on from the generators of the checkpoint, if it has any."""
+        try:
+            if self.of_rank is not None:
+                set_random_state(self.of_rank['random'])
+        except ValueError as error:
+            runner.logger.warning(f'not all generators resume: {error}')
 
     # In between
 
-    def before_train_epoch(self, runner: Runner) -> None:
-        if isinstance(runner.train_loop, IterBasedTrainLoop):
-            sampler = _sampler(runner.train_dataloader)
-            if self._order is not None and hasattr(sampler, 'set_epoch'):
-                # DistSamplerSeedHook takes the whole run for an epoch.
-                sampler.set_epoch(runner.train_loop.dataloader_iterator._epoch)
-            return
-        start = 0
-        if self._order is not None:
-            start = self._order.start
-            self._order.epoch = runner.epoch
-        self._began = (runner.epoch, runner.iter - start)
-        if start:
-            if self._random is not None:
-                # Again, as a hook may seed what an epoch begins with.
-                set_random_state(self._random)
-            loop = runner.train_loop
-            run_iter = loop.run_iter
-            # The loop counts the batches that it sees.
-            loop.run_iter = lambda i, batch: run_iter(i + start, batch)
-
-    def after_train_epoch(self, runner: Runner) -> None:
-        vars(runner.train_loop).pop('run_iter', None)
-
     def before_val(self, runner: Runner) -> None:
-        self._in_val = get_random_state()
+        self._before_val = get_random_state()
 
     def before_save_best(self, runner: Runner) -> None:
         """Called by SafeCheckpointHook when the metrics are there."""
         self._validated = (runner.epoch, runner.iter)
 
     def after_val(self, runner: Runner) -> None:
-        set_random_state(self._in_val)
-        self._in_val = None
+        set_random_state(self._before_val)
+        self._before_val = None
+
+
+def _knows_place(loop: Any) -> bool:
+    return getattr(loop, 'batches', None) is not None
 
 
 def _model(runner: Runner) -> torch.nn.Module:
     return runner.model.module if is_model_wrapper(
         runner.model) else runner.model
-
-
-def _sampler(loader: Any) -> Any:
-    return getattr(loader.batch_sampler, 'sampler', loader.sampler)
-
-
-def _knows(loop: Any) -> bool:
-    if isinstance(loop, IterBasedTrainLoop):
-        return type(loop).run is IterBasedTrainLoop.run
-    return (isinstance(loop, EpochBasedTrainLoop)
-            and type(loop).run_epoch is EpochBasedTrainLoop.run_epoch)
-
-
-def _is_due(runner: Runner, start: int) -> bool:
-    """Whether the loop would have validated where it was stopped."""
-    loop = runner.train_loop
-    if isinstance(loop, IterBasedTrainLoop):
-        done, end = loop._iter, loop._max_iters
-    elif start:
-        return False
-    else:
-        done, end = loop._epoch, loop._max_epochs
-    if hasattr(loop, '_decide_current_val_interval'):
-        loop._decide_current_val_interval()
-    return (runner.val_loop is not None and done >= max(loop.val_begin, 1)
-            and (done % loop.val_interval == 0 or done == end))
-
-
-def _put_gradients(runner: Runner, gradients: dict) -> None:
-    for name, parameter in _model(runner).named_parameters():
-        if name in gradients:
-            parameter.grad = gradients[name].to(parameter.device)
 
 
 def _versions() -> dict[str, str]:

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from mmaction.registry import HOOKS
-from mmengine.hooks import EMAHook, Hook
 from mmengine.runner import Runner
-from torch.utils.data import DataLoader
 
 from .safe_checkpoint_hook import SafeCheckpointHook
+from .safe_hook import SafeHook, find_hook
 
 
 class _OutliveSignal:
@@ -41,13 +40,14 @@ class _OutliveSignal:
 
 
 @HOOKS.register_module()
-class PreemptionHook(Hook):
+class PreemptionHook(SafeHook):
     """Save at once on SIGTERM, and leave as a process that it ended.
 
-    The checkpoint is written after the running iteration of training or
-    validation, and the program then exits with 143 (128 + SIGTERM), which
-    Slurm, Kubernetes and their like take for a job that was told to stop.
-    ``--resume`` goes on from there.
+    The hook notes the signal, and the loops of
+    :class:`~mmvidattn.engine.SafeRunner` stop after the running iteration of
+    training or validation. A checkpoint is written there, and the program
+    exits with 143 (128 + SIGTERM), which Slurm, Kubernetes and their like take
+    for a job that was told to stop. ``--resume`` goes on from there.
 
     All processes stop at the same iteration, also if the signal reaches only
     one of them; for that they exchange a number after each iteration.
@@ -66,75 +66,67 @@ class PreemptionHook(Hook):
             raise ValueError('signal_name must be the name of a signal, such '
                              f"as 'SIGTERM', got {signal_name!r}")
         self.signal = number
-        self._asked = False
+        self._requested = False
         self._group = None
-        self._before: Any = None
-        self._can_tell_in_val = True
+        self._handler_before: Any = None
+        self._may_stop_in_val = True
 
     def before_train(self, runner: Runner) -> None:
-        self._saver = next((hook for hook in runner.hooks
-                            if isinstance(hook, SafeCheckpointHook)), None)
-        main = threading.current_thread() is threading.main_thread()
-        if self._saver is None or not main:
+        loop = runner.train_loop
+        if getattr(loop, 'preemption', None) is not self:
+            runner.logger.warning('PreemptionHook does not know how to stop '
+                                  f'{type(loop).__name__}; it is off')
             return
-        self._asked = False
-        self._before = signal.signal(self.signal, self._note)
-        for loop in runner.train_loop, runner.val_loop:
-            loader = getattr(loop, 'dataloader', None)
-            if isinstance(loader, DataLoader):
-                loader.worker_init_fn = _OutliveSignal(
-                    self.signal, loader.worker_init_fn)
-        if _is_distributed():
+        main = threading.current_thread() is threading.main_thread()
+        if find_hook(runner, SafeCheckpointHook) is None or not main:
+            return
+        self._requested = False
+        self._handler_before = signal.signal(self.signal, self._note)
+        if dist.is_available() and dist.is_initialized():
             self._group = dist.new_group(backend='gloo')
 
     def after_train(self, runner: Runner) -> None:
-        if self._before is not None:
-            signal.signal(self.signal, self._before)
-            self._before = None
+        if self._handler_before is not None:
+            signal.signal(self.signal, self._handler_before)
+            self._handler_before = None
 
     def _note(self, *args: Any) -> None:
-        self._asked = True
-
-    def after_train_iter(self, runner: Runner, batch_idx: int,
-                         data_batch: Any = None,
-                         outputs: Any = None) -> None:
-        if self._is_asked():
-            self._leave(runner, runner.epoch, runner.iter + 1)
+        self._requested = True
 
     def before_val(self, runner: Runner) -> None:
         # With unequal numbers of batches the processes would wait for each
         # other for ever.
-        self._can_tell_in_val = True
+        self._may_stop_in_val = True
         if self._group is not None:
             length = len(runner.val_dataloader)
             ends = torch.tensor([length, -length])
             dist.all_reduce(ends, dist.ReduceOp.MAX, self._group)
-            self._can_tell_in_val = bool(ends[0] == -ends[1])
+            self._may_stop_in_val = bool(ends[0] == -ends[1])
 
-    def after_val_iter(self, runner: Runner, batch_idx: int,
-                       data_batch: Any = None,
-                       outputs: Any = None) -> None:
-        if self._can_tell_in_val and self._is_asked():
-            for hook in runner.hooks:
-                if isinstance(hook, EMAHook):
-                    # The model has the averaged weights while it validates.
-                    hook._swap_ema_parameters()
-            self._leave(runner, runner.epoch, runner.iter)
+    # For the loops
 
-    def _is_asked(self) -> bool:
-        if self._before is None:
+    def worker_init_fn(self, then: Callable | None) -> Callable:
+        """Return a worker's first step, after which it takes ``then``."""
+        return _OutliveSignal(self.signal, then)
+
+    def is_requested(self, in_val: bool = False) -> bool:
+        """Tell if the run is to stop here; all processes must call it."""
+        if self._handler_before is None or (
+                in_val and not self._may_stop_in_val):
             return False
         if self._group is None:
-            return self._asked
-        asked = torch.tensor(int(self._asked))
-        dist.all_reduce(asked, dist.ReduceOp.MAX, self._group)
-        return bool(asked)
+            return self._requested
+        requested = torch.tensor(int(self._requested))
+        dist.all_reduce(requested, dist.ReduceOp.MAX, self._group)
+        return bool(requested)
 
-    def _leave(self, runner: Runner, epoch: int, iter: int) -> None:
-        saved = self._saver.save_interrupted(runner, epoch, iter)
+    def leave(self, runner: Runner) -> None:
+        """Save the run, and end the program."""
+        saved = find_hook(runner, SafeCheckpointHook).save_interrupted(
+            runner, runner.epoch, runner.iter)
         runner.logger.warning(
-            f'{self.signal.name}: stopped after epoch {epoch}, iteration '
-            f'{iter}; '
+            f'{self.signal.name}: stopped after epoch {runner.epoch}, '
+            f'iteration {runner.iter}; '
             + ('--resume goes on from there' if saved else
                'this could not be saved'))
         code = 128 + self.signal
@@ -145,7 +137,3 @@ class PreemptionHook(Hook):
             sys.stderr.flush()
             os._exit(code)
         raise SystemExit(code)
-
-
-def _is_distributed() -> bool:
-    return dist.is_available() and dist.is_initialized()

@@ -11,8 +11,9 @@ from mmengine.runner import Runner
 
 @HOOKS.register_module()
 class SafeLoggerHook(LoggerHook):
-    """mmengine's ``LoggerHook``; a log that cannot be written is an error in
-    the terminal, once, and training goes on.
+    """mmengine's ``LoggerHook``, which tells of a log that cannot be written.
+
+    That is an error in the terminal, once, and training goes on.
 
     Args: those of ``LoggerHook``.
     """

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What turns a network of images into one of videos."""
+"""Layers that turn a network of images into one of videos."""
 from .frame_mixing import ATTENTIONS, SHIFTS, FrameMixing
 from .inflate import inflate, inflated_modules
 from .laps_attention import LAPSAttention

@@ -14,12 +14,12 @@ SHIFTS = 'none', 'plain', 'periodic', 'token'
 
 
 class FrameMixing(nn.Module):
-    """How an attention over a frame's tokens reaches other frames.
+    """Reach of an attention over a frame's tokens to other frames.
 
     It has no parameters. Attention that treats its tokens alike becomes leap
     or 3D attention when the tokens of several frames stand in one sequence:
     :meth:`join` puts them there, :meth:`part` takes them apart again. The
-    shift then exchanges channels of the attention's output between neighbours
+    shift then exchanges channels of the attention's output between neighbors
     in time.
 
     Args:
@@ -30,7 +30,7 @@ class FrameMixing(nn.Module):
         shift: 'none', 'plain', 'periodic', or 'token', which is none here:
             it is of the residual stream, see :meth:`shift_tokens`.
         fraction: Part of the channels that a shift takes from either side.
-        first: Whence the first part comes, 'next' or 'previous' frame.
+        first: Where the first part comes from, 'next' or 'previous' frame.
 
     Raises:
         ValueError: If an argument is not one of these, or the frames form no

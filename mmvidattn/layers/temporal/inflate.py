@@ -55,7 +55,8 @@ def inflate(model: nn.Module,
         shift: 'none', 'plain' or 'periodic'.
         attention: '2d', '3d' or 'leap'.
         shift_fraction: Part of the channels a shift takes from either side.
-        shift_first: Whence the first part comes, 'next' or 'previous' frame.
+        shift_first: Where the first part comes from, the 'next' or 'previous'
+            frame.
         skip: Names of attentions to leave alone, as in a shell ('blocks.0.*').
 
     Returns:
@@ -186,12 +187,12 @@ def _problem(module: nn.Module) -> str | None:
     unknown = sorted(set(options) - set(_UNSET))
     if unknown:
         return f'its forward takes {", ".join(unknown)}'
-    return _misbehaviour(module)
+    return _misbehavior(module)
 
 
 @torch.no_grad()
-def _misbehaviour(module: nn.Module) -> str | None:
-    """What a copy of the attention does wrong with random tokens, or None."""
+def _misbehavior(module: nn.Module) -> str | None:
+    """Try a copy of the attention on random tokens; what is wrong, or None."""
     weight = module.qkv.weight
     channels, tokens = weight.shape[1], 6
     if weight.is_meta:

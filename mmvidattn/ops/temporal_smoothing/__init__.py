@@ -1,30 +1,23 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from .exponential_smoothing import (
+from .rings import fill_rows, read_rows, write_row
+from .streams import (
     SmoothingState,
     exponential_smoothing,
-    smoothing_state,
-)
-from .naive import (
     naive_exponential_smoothing,
-    naive_temporal_smoothing_attention,
-)
-from .sample_ring import (
-    SampleRing,
-    read_rows,
-    sample_ring,
     sample_scores,
-    write_row,
+    smoothing_state,
+    window_smoothing,
 )
 from .temporal_smoothing import (
     log_temporal_kernel,
+    naive_temporal_smoothing_attention,
     temporal_smoothing_attention,
 )
-from .window_smoothing import window_smoothing
 
 __all__ = [
-    'SampleRing', 'SmoothingState', 'exponential_smoothing',
+    'SmoothingState', 'exponential_smoothing', 'fill_rows',
     'log_temporal_kernel', 'naive_exponential_smoothing',
-    'naive_temporal_smoothing_attention', 'read_rows', 'sample_ring',
-    'sample_scores', 'smoothing_state', 'temporal_smoothing_attention',
-    'window_smoothing', 'write_row'
+    'naive_temporal_smoothing_attention', 'read_rows', 'sample_scores',
+    'smoothing_state', 'temporal_smoothing_attention', 'window_smoothing',
+    'write_row'
 ]

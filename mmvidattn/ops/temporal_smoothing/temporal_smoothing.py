@@ -81,3 +81,28 @@ def temporal_smoothing_attention(q: Tensor,
             key_mask=key_mask,
             bias=bias)
     return y.to(v.dtype)
+
+
+def naive_temporal_smoothing_attention(
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        decay: float = 1.,
+        scale: float | None = None,
+        key_mask: Tensor | None = None) -> Tensor:
+    """The kernel of Eq. 3 of the paper, written out.
+
+    Args and result as :func:`temporal_smoothing_attention`. Nothing is
+    subtracted before the exponential: for small scores, and some key must
+    count.
+    """
+    scale = q.shape[-1]**-0.5 if scale is None else scale
+    age = torch.arange(k.shape[-3] - 1, -1, -1, device=k.device, dtype=q.dtype)
+    temporal = decay**age + 1e-10
+    features = (torch.einsum('...mgd,...ngd->...gmn', q, k) * scale).exp()
+    kernel = temporal * features
+    if key_mask is not None:
+        kernel = kernel * key_mask[..., None, None, :]
+    y = torch.einsum('...gmn,...ngd->...mgd', kernel, v)
+    return y / kernel.sum(dim=-1).transpose(-1, -2)[..., None]

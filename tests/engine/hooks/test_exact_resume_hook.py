@@ -7,21 +7,17 @@ import numpy as np
 import pytest
 import torch
 from mmengine.hooks import EMAHook
-from torch.utils.data import DataLoader
-from toy_runs import Data, Stop, build, log_of
+from toy_runs import Stop, build, log_of
 
-from mmvidattn.engine.seeded_samples import seed_samples
 from mmvidattn.utils.random_state import get_random_state, set_random_state
 
 
 @pytest.fixture(autouse=True)
-def other_numbers(monkeypatch):
+def other_numbers():
     """A process starts from any state; here, never from that of the last."""
     random.seed()
     np.random.seed()
     torch.seed()
-    # mmengine waits for two seconds between epochs of an iteration-based run.
-    monkeypatch.setattr('mmengine.runner.loops.time.sleep', lambda _: None)
 
 
 def trained(runner):
@@ -98,9 +94,9 @@ def test_resumed_run_ends_bit_equal(tmp_path, options):
     if 'seed' in options:
         # The reference is a run from the first checkpoint on.
         with pytest.raises(Stop):
-            run('begun', stop=('after_train_iter', 1)).train()
+            run('start', stop=('after_train_iter', 1)).train()
         for name in 'whole', 'run':
-            copy_run(tmp_path / 'begun', tmp_path / name)
+            copy_run(tmp_path / 'start', tmp_path / name)
         whole = trained(run('whole', resume=True))
         stop, resume = ('after_train_iter', 5), True
     else:
@@ -129,48 +125,6 @@ def test_what_is_resumed_matters(tmp_path):
     other = trained(build(tmp_path / 'run', resume=True))
     assert not torch.equal(whole['weights']['layers.0.weight'],
                            other['weights']['layers.0.weight'])
-
-
-def test_epochs_and_samples_differ(tmp_path):
-    loader = DataLoader(Data(), batch_size=5)
-    seed_samples(loader, 0, 0)
-    epochs = [torch.cat([b['inputs'] for b in collated(loader)])
-              for _ in range(2)]
-    noise = [epoch - torch.arange(11.)[:, None] for epoch in epochs]
-    assert len({x for epoch in noise for x in epoch[:, 0].tolist()}) == 22
-
-
-def collated(loader):
-    loader.collate_fn = lambda items: dict(
-        inputs=torch.stack([item['inputs'] for item in items]))
-    return loader
-
-
-@pytest.mark.parametrize('workers', [1, 2])
-def test_samples_do_not_depend_on_workers(workers):
-    found = []
-    for number in 0, workers:
-        loader = DataLoader(Data(), batch_size=3, num_workers=number)
-        seed_samples(loader, 5, 1)
-        found.append(torch.cat([b['inputs'] for b in collated(loader)]))
-    assert torch.equal(*found)
-
-
-def test_ranks_and_seeds_draw_other_numbers():
-    found = []
-    for seed, rank in ((0, 0), (0, 1), (1, 0)):
-        loader = DataLoader(Data(), batch_size=10)
-        seed_samples(loader, seed, rank)
-        found.append(next(iter(collated(loader)))['inputs'][0, 0].item())
-    assert len(set(found)) == 3
-
-
-def test_loading_draws_nothing_from_the_main_process():
-    loader = DataLoader(Data(), batch_size=3)
-    seed_samples(loader, 0, 0)
-    before = get_random_state()
-    list(collated(loader))
-    assert_same(before, get_random_state())
 
 
 def test_random_state_goes_through_a_file(tmp_path):

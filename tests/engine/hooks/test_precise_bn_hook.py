@@ -29,7 +29,7 @@ def _batches(count=5):
 
 
 def _all_values(model, batches):
-    """What the norm is given, [values, channels]."""
+    """Input of the norm, [values, channels]."""
     with torch.no_grad():
         y = torch.cat([model.conv(batch['inputs']) for batch in batches])
     return y.transpose(0, 1).flatten(1).T

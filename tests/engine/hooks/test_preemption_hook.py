@@ -59,7 +59,7 @@ def test_saves_and_leaves_and_goes_on(tmp_path, event, count, epoch, iter,
     assert not path.exists()
 
 
-def test_any_process_may_be_asked(monkeypatch):
+def test_any_process_may_get_the_signal(monkeypatch):
     others = []
 
     def all_reduce(tensor, op, group):
@@ -67,16 +67,17 @@ def test_any_process_may_be_asked(monkeypatch):
 
     monkeypatch.setattr(preemption_hook.dist, 'all_reduce', all_reduce)
     hook = PreemptionHook()
-    hook._before = hook._group = 'here'
-    for asked in 0, 1:
-        others[:] = [torch.tensor(asked)]
-        assert hook._is_asked() == bool(asked)
+    hook._handler_before = hook._group = 'here'
+    for requested in 0, 1:
+        others[:] = [torch.tensor(requested)]
+        assert hook.is_requested() == bool(requested)
     # Validation of other lengths: they would wait for each other.
     runner = SimpleNamespace(val_dataloader=range(5))
     for length in 5, 4, 6:
         others[:] = [torch.tensor([length, -length])]
         hook.before_val(runner)
-        assert hook._can_tell_in_val == (length == 5)
+        others[:] = [torch.tensor(1)]
+        assert hook.is_requested(in_val=True) == (length == 5)
 
 
 def test_does_not_save_twice(tmp_path):

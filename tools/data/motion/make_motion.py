@@ -71,7 +71,7 @@ OUTLINES = {
 
 
 class State(NamedTuple):
-    """Where the shape is: the four phases, each in [0, 1)."""
+    """Place of the shape: the four phases, each in [0, 1)."""
     x: float
     y: float
     size: float
@@ -93,12 +93,12 @@ class Clip:
 
 @dataclass(frozen=True)
 class Difficulty:
-    """What makes a set harder; a clip keeps its class and its motion.
+    """Parts that make a set harder; a clip keeps its class and its motion.
 
     Args:
         distractors: Number of dimmer shapes beneath the shape. Each does one
             of the eight motions, whatever the class of the clip is.
-        noise: Standard deviation of the noise of each frame, in grey levels.
+        noise: Standard deviation of the noise of each frame, in gray levels.
         scale: Factor of the radius of all shapes.
         speed: Factor of the speed of all shapes.
         texture: Contrast of the patterns of shapes and background; 0 is
@@ -190,37 +190,37 @@ def _outline(rng: np.random.Generator) -> np.ndarray:
                     axis=1) * (radius / radius.max())[:, None]
 
 
-def _colours(rng: np.random.Generator, low: int, high: int,
-             difficulty: Difficulty) -> np.ndarray:
-    """The two colours of a pattern, ``(2, 3)``."""
-    colours = np.float32(rng.uniform(low, high, (2, 3)))
-    plain = colours.mean(axis=0)
-    return difficulty.texture * colours + (1 - difficulty.texture) * plain
+def _colors(rng: np.random.Generator, low: int, high: int,
+            difficulty: Difficulty) -> np.ndarray:
+    """The two colors of a pattern, ``(2, 3)``."""
+    colors = np.float32(rng.uniform(low, high, (2, 3)))
+    plain = colors.mean(axis=0)
+    return difficulty.texture * colors + (1 - difficulty.texture) * plain
 
 
-def _paint(pattern: np.ndarray, colours: np.ndarray) -> np.ndarray:
+def _paint(pattern: np.ndarray, colors: np.ndarray) -> np.ndarray:
     weight = pattern[..., None]
-    return weight * colours[0] + (1 - weight) * colours[1]
+    return weight * colors[0] + (1 - weight) * colors[1]
 
 
 def _sprite(rng: np.random.Generator, radius: float,
-            colours: np.ndarray) -> np.ndarray:
+            colors: np.ndarray) -> np.ndarray:
     """A shape, ``(side, side, 4)``: BGR times alpha, and alpha."""
-    centre = int(np.ceil(radius)) + 2
-    side = 2 * centre + 1
+    center = int(np.ceil(radius)) + 2
+    side = 2 * center + 1
     mask = np.zeros((side, side), np.uint8)
     # cv2 takes fixed-point coordinates: 4 bits after the point.
-    corners = np.rint(16 * (radius * _outline(rng) + centre)).astype(np.int32)
+    corners = np.rint(16 * (radius * _outline(rng) + center)).astype(np.int32)
     cv2.fillPoly(mask, [corners], 255, cv2.LINE_AA, shift=4)
     alpha = mask[..., None].astype(np.float32) / 255
-    paint = _paint(_pattern(rng, side), colours)
+    paint = _paint(_pattern(rng, side), colors)
     return np.concatenate([alpha * paint, alpha], axis=2)
 
 
 def _place(sprite: np.ndarray, state: State, width: int,
            height: int) -> np.ndarray:
     """The shape in its state, ``(height, width, 4)``."""
-    centre = len(sprite) // 2
+    center = len(sprite) // 2
     scale = (RADII[0] / RADII[1])**(1 - state.size)
     angle = 2 * np.pi * state.angle
     shift = np.array([state.x * width, state.y * height])
@@ -229,7 +229,7 @@ def _place(sprite: np.ndarray, state: State, width: int,
     turn = scale * np.array([[np.cos(angle), -np.sin(angle)],
                              [np.sin(angle), np.cos(angle)]])
     middle = np.array([width // 2, height // 2]) + shift - whole
-    offset = middle - turn @ [centre, centre]
+    offset = middle - turn @ [center, center]
     layer = cv2.warpAffine(sprite, np.column_stack([turn, offset]),
                            (width, height))
     # The frame is a torus: what leaves on one side enters on the other.
@@ -247,14 +247,14 @@ def render(clip: Clip,
     width, height = clip.width, clip.height
     radius = difficulty.scale * RADII[1] * min(width, height)
     # Bright on dark throughout: what moves is easy to tell, how is the task.
-    back = _colours(rng, 0, 80, difficulty)
-    fore = _colours(rng, 175, 255, difficulty)
+    back = _colors(rng, 0, 80, difficulty)
+    fore = _colors(rng, 175, 255, difficulty)
     background = _paint(
         _noise(rng, width, height, int(rng.integers(3, 9))), back)
     shapes = [(clip, _sprite(rng, radius, fore))]
     for other in others:
         rng = np.random.default_rng(other.texture_seed)
-        dim = _colours(rng, 90, 125, difficulty)
+        dim = _colors(rng, 90, 125, difficulty)
         shapes.insert(0, (other, _sprite(rng, radius, dim)))
     noise = np.random.default_rng([clip.texture_seed, 2])
 
@@ -355,7 +355,7 @@ def main() -> None:
                         '(default: 0)')
     parser.add_argument('--noise', type=float, default=0,
                         help='standard deviation of the noise of each frame, '
-                        'in grey levels (default: 0)')
+                        'in gray levels (default: 0)')
     parser.add_argument('--scale', type=float, default=1,
                         help='factor of the size of the shapes (default: 1)')
     parser.add_argument('--speed', type=float, default=1,

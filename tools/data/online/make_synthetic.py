@@ -72,7 +72,7 @@ class Recipe:
 
 
 def patterns(seed: int, recipe: Recipe) -> dict[str, np.ndarray]:
-    """What each event looks like, ``(classes, rgb_dims + flow_dims)``.
+    """Appearance of each event, ``(classes, rgb_dims + flow_dims)``.
 
     The generic patterns of an action, and of the sign before it, are the same
     for all classes.

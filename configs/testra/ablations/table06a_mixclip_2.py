@@ -1,8 +1,0 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Table 6a, MixClip rate 0.2. Paper: recall of verbs, nouns and actions
-# 26.0, 35.3, 16.0.
-_base_ = '../../testra_rgb_ek100.py'
-
-train_pipeline = _base_.train_pipeline
-train_pipeline[0].update(prob=0.2)
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

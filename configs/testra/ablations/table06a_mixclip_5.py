@@ -1,8 +1,0 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Table 6a, MixClip rate 0.5. Paper: recall of verbs, nouns and actions
-# 26.8, 36.2, 17.0.
-_base_ = '../../testra_rgb_ek100.py'
-
-train_pipeline = _base_.train_pipeline
-train_pipeline[0].update(prob=0.5)
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

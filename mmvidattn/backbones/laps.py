@@ -1,0 +1,66 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""LAPS: leap attention and periodic shift for a network of frames.
+
+Paper: *Long-term Leap Attention, Short-term Periodic Shift for Video
+Classification*, https://arxiv.org/abs/2207.05526. Authors' code:
+https://github.com/VideoNetworks/LAPS-transformer. The networks are in
+``visformer.py``, ``rest.py`` and ``vit.py``; ``inflated.py`` does the same to
+networks of timm and mmpretrain.
+"""
+from collections.abc import Sequence
+
+from torch import nn
+
+from ..layers.temporal import FrameMixing
+from ..utils.checks import check_choice, check_count, check_fraction
+from .base import BaseBackbone
+
+
+class LAPSBackbone(BaseBackbone):
+    """A network of frames whose attentions reach other frames.
+
+    A subclass is a network of images whose attentions take their
+    :class:`mmvidattn.layers.temporal.FrameMixing` from :meth:`mixing`.
+
+    Args:
+        num_frames: Frames T of a clip.
+        attention: '2d', '3d' or 'leap'.
+        shift: One of ``shifts``.
+        pyramid: Levels R of leap attention; the i-th attention has the i-th,
+            over again.
+        shift_fraction: Fraction of the channels that a shift takes from
+            either side.
+        shift_first: Where the first part comes from, the 'next' or the
+            'previous' frame.
+        **kwargs: See :class:`BaseBackbone`.
+    """
+    # Those that make sense without class tokens.
+    shifts = 'none', 'plain', 'periodic'
+
+    def __init__(self, num_frames: int, attention: str, shift: str,
+                 pyramid: Sequence[int], shift_fraction: float,
+                 shift_first: str, **kwargs) -> None:
+        super().__init__(num_frames, **kwargs)
+        check_choice(f'shift of {type(self).__name__}', shift, self.shifts)
+        check_fraction(shift_fraction=shift_fraction)
+        if not isinstance(pyramid, Sequence) or not pyramid:
+            raise ValueError('pyramid must have at least one level, got '
+                             f'{pyramid!r}')
+        for level in pyramid:
+            check_count(pyramid=level)
+        self.attention = attention
+        self.shift = shift
+        self.pyramid = tuple(pyramid)
+        self.shift_fraction = shift_fraction
+        self.shift_first = shift_first
+
+    def mixing(self, index: int) -> FrameMixing:
+        """Make the mixing of the attention number ``index``."""
+        return FrameMixing(self.num_frames, self.attention,
+                           self.pyramid[index % len(self.pyramid)],
+                           self.shift, self.shift_fraction, self.shift_first)
+
+    def _init_tables(self) -> None:
+        for name in (*self.position_grids, 'cls_token'):
+            if hasattr(self, name):
+                nn.init.trunc_normal_(getattr(self, name), std=self.init_std)

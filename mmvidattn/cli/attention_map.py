@@ -1,0 +1,405 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Draw attention matrices, and attention over a video (Fig. 2).
+
+    mmvidattn attention-map VIDEO --variants linear:A.pth \\
+        separate:B.pth cooperative:C.pth softmax:D.pth --out maps
+
+With all four variants it is Fig. 2 of the feature fixation paper.
+
+Writes ``matrices.png``, an ``overlay_T_Y_X.png`` for each token of
+``--tokens`` and ``attention.json`` with the concentration of each matrix: the
+mean entropy of its rows in nats, and divided by the logarithm of the number
+of keys (1: uniform).
+
+A matrix is that of the sequence which the first token is in: its frame in
+spatial attention, its place in temporal attention. With the mean of heads it
+is their mean matrix that is drawn and measured. No more rows of it are
+computed than are drawn, and more than 1024 columns are averaged to so many in
+the picture. Without a checkpoint a model has fresh weights, whose
+attention says nothing of a trained one.
+"""
+import argparse
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from mmengine.config import DictAction
+from mmengine.dataset import Compose, pseudo_collate
+from mmengine.device import get_device
+from mmengine.logging import MMLogger
+from torch import Tensor, nn
+
+from ..apis import get_model
+from ..apis.runner import one_line_errors
+from ..layers import VideoSelfAttention
+from ..layers.video_self_attention import PATTERNS
+from ..utils.attention_rows import (
+    CapturedAttention,
+    capture_attention,
+    row_entropy,
+)
+from ..version import __version__
+from ..visualization.attention_map import (
+    Overlay,
+    draw_matrices,
+    draw_overlays,
+)
+
+# What each of the figure's four models changes in the default one.
+VARIANTS = dict(
+    linear={'model.backbone.fixation': None},
+    separate={
+        'model.backbone.fixation':
+        dict(_delete_=True, mode='separate')
+    },
+    cooperative={
+        'model.backbone.fixation':
+        dict(_delete_=True, mode='cooperative', inputs='qkv', shared=True)
+    },
+    softmax={
+        'model.backbone.fixation': None,
+        'model.backbone.attention':
+        dict(_delete_=True, type='SoftmaxAttention')
+    })
+PAPER_LAYER = 11
+MAX_COLUMNS = 1024
+TOP_KEYS = 5
+
+Token = tuple[int, int, int]
+
+
+class Source(NamedTuple):
+    """A model to draw."""
+    name: str
+    config: str
+    checkpoint: str | None
+    options: dict[str, Any]
+
+
+def _token(text: str) -> Token:
+    t, y, x = map(int, text.split(','))
+    return t, y, x
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('video', type=Path, help='video file')
+    parser.add_argument(
+        '--config',
+        action='append',
+        default=[],
+        metavar='CONFIG[:CHECKPOINT]',
+        help='a model, by config file or its name; may be repeated')
+    parser.add_argument(
+        '--variants',
+        nargs='+',
+        metavar='NAME[:CHECKPOINT]',
+        help=f'models made of --base: {", ".join(VARIANTS)} (default: these '
+        'four, unless there is a --config)')
+    parser.add_argument(
+        '--base',
+        default='linear_ff_ssv2',
+        help='config of the variants (default: %(default)s)')
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        metavar='KEY=VALUE',
+        help='change all configs, by dotted keys')
+    parser.add_argument(
+        '--pattern',
+        choices=PATTERNS,
+        default='space',
+        help='which attention of the layer (default: %(default)s)')
+    parser.add_argument(
+        '--layer',
+        type=int,
+        help=f"counted from 1 (default: {PAPER_LAYER}, as in the paper, or a "
+        "shallower model's last)")
+    parser.add_argument(
+        '--head',
+        default='mean',
+        metavar='HEAD',
+        help='counted from 0; or the mean of all heads (default)')
+    parser.add_argument(
+        '--tokens',
+        nargs='+',
+        type=_token,
+        metavar='T,Y,X',
+        help="queries: frame, row and column (default: the clip's middle)")
+    parser.add_argument(
+        '--max-rows',
+        type=int,
+        default=512,
+        help='of more queries than this, so many are drawn, evenly spaced '
+        '(default: %(default)s)')
+    parser.add_argument(
+        '--out',
+        type=Path,
+        default=Path('attention_maps'),
+        metavar='FOLDER',
+        help='where to write (default: %(default)s)')
+    parser.add_argument(
+        '--device',
+        default=get_device(),
+        help='where to compute (default here: %(default)s)')
+    return parser.parse_args(argv)
+
+
+def find_sources(args: argparse.Namespace) -> list[Source]:
+    sources = []
+    variants = args.variants or ([] if args.config else VARIANTS)
+    for text in variants:
+        name, _, checkpoint = text.partition(':')
+        if name not in VARIANTS:
+            raise ValueError(
+                f'--variants must be of {", ".join(VARIANTS)}, got {name!r}')
+        sources.append(
+            Source(name, args.base, checkpoint or None, VARIANTS[name]))
+    for text in args.config:
+        config, _, checkpoint = text.partition(':')
+        sources.append(
+            Source(Path(config).stem, config, checkpoint or None, {}))
+    return sources
+
+
+def read_clip(model: nn.Module, video: Path) -> dict:
+    """The first view of a video, collated, as the validation has it."""
+    if not video.is_file():
+        raise FileNotFoundError(f'no video {video}')
+    pipeline = Compose(model.cfg.get('val_pipeline', model.cfg.test_pipeline))
+    try:
+        data = pipeline(
+            dict(
+                filename=str(video), label=-1, start_index=0, modality='RGB'))
+    except Exception as error:
+        # The lines after the first are decord's stack trace.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f'cannot read {video}: {reason}') from error
+    data['inputs'] = data['inputs'][:1]
+    return pseudo_collate([data])
+
+
+def find_attention(model: nn.Module, pattern: str,
+                   layer: int | None) -> tuple[VideoSelfAttention, int]:
+    """The attention of a layer, and the number of the layer."""
+    every = [
+        m for m in model.backbone.modules()
+        if isinstance(m, VideoSelfAttention)
+    ]
+    layers = [m for m in every if m.pattern == pattern]
+    if not layers:
+        raise ValueError(
+            f'the backbone has no attention of --pattern {pattern}, only of '
+            f'{", ".join(sorted({m.pattern for m in every})) or "none"}')
+    layer = min(PAPER_LAYER, len(layers)) if layer is None else layer
+    if not 1 <= layer <= len(layers):
+        raise ValueError(f'--layer must be from 1 to {len(layers)}, '
+                         f'got {layer}')
+    return layers[layer - 1], layer
+
+
+def pick_head(rows: Tensor, head: str) -> Tensor:
+    """[R, G, M] to [R, M]."""
+    if head == 'mean':
+        return rows.mean(1)
+    if not (head.isdigit() and int(head) < rows.shape[1]):
+        raise ValueError(f"--head must be 'mean' or from 0 to "
+                         f'{rows.shape[1] - 1}, got {head!r}')
+    return rows[:, int(head)]
+
+
+def patch_extent(model: nn.Module,
+                 frames: np.ndarray) -> tuple[float, float, float, float]:
+    """Place the grid of patches on the frames: see :class:`Overlay`."""
+    patch_embed = model.backbone.patch_embed
+    projection = patch_embed.projection
+    edges = []
+    for axis, patches in zip((-1, -2),
+                             patch_embed.grid_of(frames.shape[1:3])[::-1]):
+        first = projection.kernel_size[axis] / 2 - projection.padding[axis]
+        stride = projection.stride[axis]
+        start = first - stride / 2
+        edges += [start, start + stride * patches]
+    return tuple(edges)
+
+
+class Patches:
+    """The tokens that are patches, where each frame may have others before.
+
+    Args:
+        captured: Its tokens are a grid [T, h, w] of patches or, with a class
+            token, a column [T, 1 + h w, 1].
+        shape: Rows and columns (h, w) of the patches.
+    """
+
+    def __init__(self, captured: CapturedAttention,
+                 shape: tuple[int, int]) -> None:
+        T, rows, columns = captured.grid_shape
+        self.captured = captured
+        self.shape = (T, *shape)
+        self.others = rows * columns - shape[0] * shape[1]
+
+    def locate(self, token: Token) -> tuple[int, int]:
+        """See :class:`CapturedAttention`."""
+        if any(not 0 <= i < n for i, n in zip(token, self.shape)):
+            raise ValueError(f'--tokens must be of the {self.shape} (T, Y, X) '
+                             f'of the clip, got {token}')
+        t, y, x = token
+        if self.others:
+            y, x = self.others + y * self.shape[2] + x, 0
+        return self.captured.locate((t, y, x))
+
+    def volume(self, sequence: int, row: Tensor) -> np.ndarray:
+        """Likewise; weights of patches only, [T, h, w]."""
+        volume = self.captured.volume(sequence, row).flatten(1)
+        return volume[:, self.others:].reshape(self.shape).cpu().numpy()
+
+
+def mean_of(values: Tensor) -> float | None:
+    """The mean of what is not NaN."""
+    mean = values.nanmean().item()
+    return mean if np.isfinite(mean) else None
+
+
+def matrix_of(captured: CapturedAttention, sequence: int, head: str,
+              max_rows: int) -> tuple[np.ndarray, dict]:
+    """Compute the rows to draw [R, at most MAX_COLUMNS], and their figures."""
+    N = captured.q.shape[1]
+    queries = torch.linspace(0, N - 1, min(N, max_rows)).round().long()
+    drawn, entropies, of_heads = [], [], []
+    negative, total = 0., 0.
+    for rows in captured.iter_rows(sequence, queries):
+        of_heads.append(row_entropy(rows)[0])
+        rows = pick_head(rows, head)
+        entropies.append(torch.stack(row_entropy(rows)))
+        negative += rows.clamp(max=0).abs().sum().item()
+        total += rows.abs().sum().item()
+        columns = min(rows.shape[-1], MAX_COLUMNS)
+        drawn.append(F.adaptive_avg_pool1d(rows, columns).cpu())
+    entropy, normalized = torch.cat(entropies, 1)
+    figures = dict(
+        sequence=sequence,
+        rows=len(queries),
+        queries=N,
+        keys=captured.k.shape[1],
+        entropy_nats=mean_of(entropy),
+        entropy_normalised=mean_of(normalized),
+        entropy_nats_of_heads=[mean_of(x) for x in torch.cat(of_heads).T],
+        rows_without_weight=int(entropy.isnan().sum()),
+        negative_share=negative / total if total else None)
+    return torch.cat(drawn).numpy(), figures
+
+
+def token_row(patches: Patches, token: Token,
+              head: str) -> tuple[np.ndarray, dict]:
+    """Weights [T, h, w] of a token's keys, and its figures."""
+    sequence, query = patches.locate(token)
+    rows, = patches.captured.iter_rows(sequence, torch.tensor([query]))
+    row = pick_head(rows, head)[0]
+    volume = patches.volume(sequence, row)
+    entropy, normalized = map(mean_of, row_entropy(row))
+    top = np.where(np.isnan(volume), -np.inf, volume).ravel().argsort()[::-1]
+    figures = dict(
+        token=token,
+        entropy_nats=entropy,
+        entropy_normalised=normalized,
+        top_keys=[
+            dict(
+                token=[int(i) for i in np.unravel_index(at, volume.shape)],
+                weight=float(volume.flat[at]))
+            for at in top[:min(TOP_KEYS, np.isfinite(volume).sum())]
+        ])
+    return volume, figures
+
+
+def analyze(source: Source, args: argparse.Namespace
+            ) -> tuple[dict, np.ndarray, list[Overlay]]:
+    """Figures, matrix and overlays of a model."""
+    torch.manual_seed(0)
+    model = get_model(
+        source.config, source.checkpoint, args.device,
+        {**source.options, **(args.cfg_options or {})})
+    attention, layer = find_attention(model, args.pattern, args.layer)
+    data = read_clip(model, args.video)
+    frames = data['inputs'][0][0].permute(1, 2, 3, 0).numpy()
+    inputs = model.data_preprocessor(data)['inputs']
+    captured = capture_attention(
+        model, attention, inputs, mode='tensor', stage='backbone')
+    patches = Patches(captured,
+                      model.backbone.patch_embed.grid_of(frames.shape[1:3]))
+    tokens = args.tokens or [tuple(n // 2 for n in patches.shape)]
+    sequence, _ = patches.locate(tokens[0])
+    matrix, figures = matrix_of(captured, sequence, args.head, args.max_rows)
+    extent = patch_extent(model, frames)
+    overlays, of_tokens = [], []
+    for token in tokens:
+        volume, of_token = token_row(patches, token, args.head)
+        of_tokens.append(of_token)
+        overlays.append(Overlay(source.name, frames, volume, token, extent))
+    result = dict(
+        name=source.name,
+        config=str(source.config),
+        checkpoint=source.checkpoint,
+        attention=type(attention.attention).__name__,
+        fixation=attention.fixation and attention.fixation.mode,
+        layer=layer,
+        grid_shape=patches.shape,
+        matrix=figures,
+        tokens=of_tokens)
+    return result, matrix, overlays
+
+
+def describe(figures: dict) -> str:
+    if figures['entropy_nats'] is None:
+        return 'no weights'
+    return (f'entropy {figures["entropy_nats"]:.3f} nats, '
+            f'{figures["entropy_normalised"]:.3f} of log M')
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    args = parse_args(argv)
+    # mmengine warns of its own deprecated calls.
+    MMLogger.get_current_instance().setLevel(logging.ERROR)
+    with one_line_errors():
+        if args.max_rows < 1:
+            raise ValueError(
+                f'--max-rows must be at least 1, got {args.max_rows}')
+        sources = find_sources(args)
+        results, matrices, overlays = zip(*(analyze(source, args)
+                                            for source in sources))
+
+    head = 'mean of heads' if args.head == 'mean' else f'head {args.head}'
+    caption = f'{args.video.name}, attention in {args.pattern}, {head}'
+    titles = []
+    for result in results:
+        weights = '' if result['checkpoint'] else ', fresh weights'
+        title = f'{result["name"]}, layer {result["layer"]}{weights}'
+        print(f'{title}: {describe(result["matrix"])}')
+        titles.append(f'{title}\n{describe(result["matrix"])}')
+    files = [args.out / 'matrices.png']
+    draw_matrices(files[0], matrices, titles, caption)
+    for of_token in zip(*overlays):
+        token = of_token[0].token
+        files.append(
+            args.out / f'overlay_{"_".join(map(str, token))}.png')
+        draw_overlays(
+            files[-1], of_token,
+            f'{caption}, token (t, y, x) = {token}')
+    files.append(args.out / 'attention.json')
+    files[-1].write_text(
+        json.dumps(
+            dict(
+                version=__version__,
+                video=str(args.video),
+                pattern=args.pattern,
+                head=args.head,
+                models=results,
+                files=[file.name for file in files[:-1]]),
+            indent=2) + '\n')
+    print('written: ' + ', '.join(map(str, files)))

@@ -1,0 +1,194 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Check a set of feature streams, and say what is wrong with it.
+
+    mmvidattn check-features data/thumos14 \\
+        --list train.txt --features rgb_kinetics_resnet50
+
+Prints a table of folders, and the faults of each file. Ends with 0 if there
+are none, and with 1 else.
+"""
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..apis.runner import one_line_errors
+from ..datasets.feature_streams import open_array
+
+BLOCK = 4096
+
+
+class Folder:
+    """The files of one modality, or the targets, of some videos."""
+
+    def __init__(self, path: Path, videos: list[str], width: int | None,
+                 is_target: bool) -> None:
+        self.path = path
+        self.lengths: dict[str, int] = {}
+        self.widths: dict[int, list[str]] = {}
+        self.dtypes: set[str] = set()
+        self.faults: list[str] = []
+        for video in videos:
+            self._check(video, is_target)
+        wanted = width or max(
+            self.widths, key=lambda w: len(self.widths[w]), default=None)
+        for found, names in self.widths.items():
+            if found != wanted:
+                for name in names:
+                    self.faults.append(
+                        f'{path / name}.npy: rows must be of {wanted}, got '
+                        f'{found}')
+
+    def _check(self, video: str, is_target: bool) -> None:
+        path = self.path / f'{video}.npy'
+        try:
+            array = open_array(path)
+        except (ValueError, OSError) as error:
+            self.faults.append(str(error))
+            return
+        self.lengths[video] = len(array)
+        self.widths.setdefault(array.shape[1], []).append(video)
+        self.dtypes.add(str(array.dtype))
+        if not len(array):
+            self.faults.append(f'{path}: no steps')
+        for start in range(0, len(array), BLOCK):
+            block = np.asarray(array[start:start + BLOCK])
+            bad = ~np.isfinite(block).all(axis=1)
+            if is_target:
+                bad |= ~np.isin(block, (0, 1)).all(axis=1)
+                bad |= ~block.any(axis=1)
+            if bad.any():
+                what = ('targets must be 0 or 1, with a class in each step'
+                        if is_target else 'nan or infinity')
+                self.faults.append(f'{path}: {what}, first in step '
+                                   f'{start + bad.argmax()}')
+                return
+
+    def row(self, name: str) -> list[str]:
+        lengths = [*self.lengths.values()]
+        return [
+            name, str(len(lengths)),
+            '/'.join(map(str, sorted(self.widths))) or '-',
+            ', '.join(sorted(self.dtypes)) or '-',
+            f'{min(lengths)} to {max(lengths)}' if lengths else '-',
+            str(sum(lengths)), str(len(self.faults))
+        ]
+
+
+def compare_lengths(folders: dict[str, Folder], videos: list[str],
+                    durations: dict[str, float], rate: float) -> list[str]:
+    """Videos whose files differ in length, or in rate if that is why."""
+    faults = []
+    for video in videos:
+        found = {name: folder.lengths[video]
+                 for name, folder in folders.items()
+                 if video in folder.lengths}
+        if len({*found.values()}) > 1:
+            faults.append(f'{video}: lengths differ: ' + ', '.join(
+                f'{name} {length}' for name, length in found.items()))
+        if video in durations and found:
+            length = next(iter(found.values()))
+            # The last step may be missing, or be incomplete.
+            if abs(length - rate * durations[video]) > 1.5:
+                faults.append(
+                    f'{video}: {length} steps in {durations[video]:g} s are '
+                    f'{length / durations[video]:.3g} Hz, expected {rate:g}')
+    return faults
+
+
+def table(rows: list[list[str]]) -> str:
+    """Rows of words with columns one below the other."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return '\n'.join(
+        '  '.join(word.ljust(width) for word, width in zip(row, widths))
+        .rstrip() for row in rows)
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('root', type=Path, help='folder of the set')
+    parser.add_argument('--features', nargs='+', required=True,
+                        metavar='FOLDER', help='folders of features')
+    parser.add_argument('--targets', nargs='*', default=['target_perframe'],
+                        metavar='FOLDER',
+                        help='folders of targets (default: target_perframe)')
+    parser.add_argument('--list', nargs='+', metavar='FILE',
+                        help='lists of videos (default: all files of the '
+                        'first folder)')
+    parser.add_argument('--dims', nargs='+', type=int, metavar='D',
+                        help='the width of each folder of features')
+    parser.add_argument('--classes', metavar='FILE',
+                        help='names of the classes, as many as targets are '
+                        'wide')
+    parser.add_argument('--rate', type=float,
+                        help='steps a second, to compare with --durations')
+    parser.add_argument('--durations', type=Path, metavar='FILE.json',
+                        help='seconds of each video')
+    return parser.parse_args(argv)
+
+
+def read_videos(args: argparse.Namespace) -> list[str]:
+    if not args.root.is_dir():
+        raise ValueError(f'there is no folder {args.root}')
+    if not args.list:
+        first = args.root / args.features[0]
+        videos = sorted(path.stem for path in first.glob('*.npy'))
+        if not videos:
+            raise ValueError(f'there are no .npy files in {first}')
+        return videos
+    videos = []
+    for name in args.list:
+        path = args.root / name
+        if not path.is_file():
+            raise ValueError(f'--list: there is no file {path}')
+        videos += [v for v in path.read_text('utf-8').splitlines() if v]
+    if not videos:
+        raise ValueError(f'--list {" ".join(args.list)} names no videos')
+    return videos
+
+
+def check(args: argparse.Namespace) -> list[str]:
+    """Print the table; returns the faults."""
+    if args.dims and len(args.dims) != len(args.features):
+        raise ValueError(f'--dims must be {len(args.features)} numbers, as '
+                         f'many as --features, got {len(args.dims)}')
+    if (args.rate is None) != (args.durations is None):
+        raise ValueError('--rate and --durations go together')
+    videos = read_videos(args)
+    num_classes = None
+    if args.classes:
+        path = args.root / args.classes
+        if not path.is_file():
+            raise ValueError(f'--classes: there is no file {path}')
+        num_classes = sum(
+            bool(line.strip()) for line in path.read_text('utf-8').split('\n'))
+    durations = {}
+    if args.durations:
+        durations = json.loads(args.durations.read_text())
+    folders = {
+        name: Folder(args.root / name, videos, width, False)
+        for name, width in zip(args.features,
+                               args.dims or [None] * len(args.features))
+    }
+    for name in args.targets:
+        folders[name] = Folder(
+            args.root / name, videos,
+            num_classes if name == args.targets[0] else None, True)
+    print(table([['folder', 'videos', 'width', 'type', 'steps', 'in all',
+                  'faults'],
+                 *(folder.row(name) for name, folder in folders.items())]))
+    faults = [fault for folder in folders.values() for fault in folder.faults]
+    return faults + compare_lengths(folders, videos, durations, args.rate)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    args = parse_args(argv)
+    with one_line_errors():
+        faults = check(args)
+    for fault in faults:
+        print(fault)
+    print(f'{len(faults)} faults' if faults else 'no faults')
+    sys.exit(bool(faults))

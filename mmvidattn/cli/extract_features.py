@@ -1,0 +1,275 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Turn videos into feature streams with any recognizer of mmaction2.
+
+    mmvidattn extract-features VIDEOS data/mine/rgb CONFIG \\
+        --checkpoint CHECKPOINT --rate 4
+
+Writes `<video>.npy` `(steps, width)` for each video: a row for each 1 / rate
+seconds, of what the recognizer's classifier reads. A row is of nothing later
+than its step. A second run goes on where the first one stopped.
+"""
+import argparse
+import copy
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import cv2
+import decord
+import numpy as np
+import torch
+from mmengine.registry import init_default_scope
+from rich.console import Console
+from rich.progress import Progress
+
+from ..apis import load_config
+from ..apis.runner import one_line_errors, program_name
+from ..datasets.broken_files.guard import brief
+from ..live.feature_extractor import FeatureExtractor
+from ..live.optical_flow import FLOWS
+from ..live.steps import num_steps
+from .predict import find_videos
+
+
+class Extractor:
+    """A recognizer, and what its classifier reads of each step of a video.
+
+    Args:
+        options: The options of the command line.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        options = dict(options)
+        threads = options.pop('threads')
+        torch.set_num_threads(threads)
+        cv2.setNumThreads(threads)
+        torch.manual_seed(0)
+        self.rate = options.pop('rate')
+        self.batch_size = options.pop('batch_size')
+        self.recognizer = FeatureExtractor(**options)
+
+    def __call__(self, video: Path) -> np.ndarray:
+        """The features of a video, ``(steps, width)`` float32.
+
+        Raises:
+            ValueError: If the video has no whole step, or its features have
+                nan or infinity.
+        """
+        reader = decord.VideoReader(str(video), num_threads=1)
+        fps = reader.get_avg_fps()
+        steps = num_steps(len(reader), fps, self.rate)
+        if not steps:
+            raise ValueError(
+                f'{len(reader)} frames at {fps:g} a second are less than one '
+                f'step of 1/{self.rate:g} s')
+        rows, batch = [], []
+        for step in range(steps):
+            batch.append(self.clip(reader, step, fps))
+            if len(batch) == self.batch_size or step == steps - 1:
+                rows.append(self.recognizer.features(batch).cpu().numpy())
+                batch = []
+        rows = np.concatenate(rows)
+        if not np.isfinite(rows).all():
+            raise ValueError('the features have nan or infinity')
+        return rows
+
+    def clip(self, reader: decord.VideoReader, step: int,
+             fps: float) -> Sequence[np.ndarray]:
+        """The clip of a step."""
+        indices = self.recognizer.frame_indices(step, fps, self.rate)
+        images = reader.get_batch(indices.clip(max=len(reader) - 1))
+        return self.recognizer.clip(list(images.asnumpy()))
+
+
+_extractor: Extractor | None = None
+
+
+def start_worker(options: dict[str, Any]) -> None:
+    """Build the recognizer of a process, unless it was forked with one."""
+    global _extractor
+    if _extractor is None or _extractor.options != options:
+        _extractor = Extractor(options)
+
+
+def extract(video: Path, out: Path) -> tuple[int, int]:
+    """Write the features of a video; returns their shape."""
+    rows = _extractor(video)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_suffix('.part')
+    with part.open('wb') as file:
+        np.save(file, rows)
+    os.replace(part, out)
+    return rows.shape
+
+
+def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
+                processes: int) -> dict[Path, str]:
+    """Extract the features of all videos; returns what is wrong with some.
+
+    A process that dies takes with it what the others are at; these videos
+    are tried again, each in a process of its own.
+    """
+    # Neither CUDA nor threads of OpenMP survive a fork.
+    forks = (options['device'] == 'cpu' and options['threads'] == 1 and
+             'fork' in multiprocessing.get_all_start_methods())
+    context = multiprocessing.get_context('fork' if forks else 'spawn')
+    failed, left = {}, dict(jobs)
+
+    def attempt(videos, processes):
+        with ProcessPoolExecutor(
+                processes, context, start_worker, (options, )) as pool:
+            waiting = {
+                pool.submit(extract, video, jobs[video]): video
+                for video in videos
+            }
+            for future in as_completed(waiting):
+                video = waiting[future]
+                try:
+                    future.result()
+                except BrokenProcessPool:
+                    continue
+                except Exception as error:
+                    failed[video] = brief(error)
+                    bar.console.print(f'{video}: {failed[video]}',
+                                      markup=False, highlight=False)
+                del left[video]
+                bar.update(task, advance=1)
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task('Extracting', total=len(jobs))
+        attempt(list(left), processes)
+        for video in list(left):
+            attempt([video], 1)
+            if video in left:
+                failed[video] = 'the process died while it read this video'
+                bar.console.print(f'{video}: {failed[video]}', markup=False)
+                bar.update(task, advance=1)
+    return failed
+
+
+def plan_features(inputs: list[Path], out: Path) -> dict[Path, Path]:
+    """The videos, and the file of features of each."""
+    for path in inputs:
+        if not path.exists():
+            raise ValueError(f'there is no {path}')
+    # Folders become part of the name.
+    videos = {
+        video: out / f'{"_".join(name.with_suffix("").parts)}.npy'
+        for video, name in find_videos(inputs).items()
+    }
+    twice = {o for o in videos.values() if [*videos.values()].count(o) > 1}
+    if twice:
+        same = [str(v) for v, o in videos.items() if o == min(twice)]
+        raise ValueError(f'{" and ".join(same)} would both be {min(twice)}')
+    return videos
+
+
+def open_folder(out: Path, options: dict[str, Any]) -> None:
+    """Make the folder, or check that it has features of these options."""
+    file = out / 'features.json'
+    kept = {
+        key: value for key, value in options.items()
+        if key not in ('device', 'threads', 'batch_size')
+    }
+    kept['config'] = hashlib.sha256(
+        str(load_config(options['config'],
+                        options['cfg_options']).to_dict()).encode()
+    ).hexdigest()
+    if file.is_file():
+        found = json.loads(file.read_text())
+        differing = [
+            f'{key} was {found.get(key)}, and now is {kept.get(key)}'
+            for key in sorted({*found, *kept})
+            if found.get(key) != kept.get(key)
+        ]
+        if differing:
+            raise ValueError(f'{out} has features of other options: '
+                             + '; '.join(differing)
+                             + '. Repeat the options, or choose another '
+                             'folder')
+    elif out.exists() and any(out.iterdir()):
+        raise ValueError(f'{out} is not empty and has no features of this '
+                         'program; choose a folder that does not exist')
+    out.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(kept, indent=2) + '\n')
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    from mmengine.config import DictAction
+    from mmengine.device import get_device
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('videos', nargs='+', type=Path, metavar='VIDEO',
+                        help='video file, or a folder of them')
+    parser.add_argument('out', type=Path, help='folder to write to')
+    parser.add_argument('config', help='recognizer: config file, or its name')
+    parser.add_argument('--checkpoint',
+                        help='its weights (default: random ones, to try)')
+    parser.add_argument('--rate', type=float, default=4.,
+                        help='steps a second (default: 4)')
+    parser.add_argument('--flow', choices=FLOWS,
+                        help='read optical flow, estimated so, instead of '
+                        'frames; for recognizers of flow')
+    parser.add_argument('--flow-side', type=int, default=180,
+                        help='short side of the frames that flow is computed '
+                        'of (default: 180)')
+    parser.add_argument('--bound', type=float, default=20.,
+                        help='pixels of flow that become 0 or 255 (default: '
+                        '20)')
+    parser.add_argument('--clip-len', type=int,
+                        help="frames, or flow fields, of a step (default: "
+                        "the config's)")
+    parser.add_argument('--frame-interval', type=int, default=1,
+                        help='from one of these frames to the next (default: '
+                        '1)')
+    parser.add_argument('--layer', default='cls_head.fc_cls',
+                        help='the layer whose input is the features (default: '
+                        '%(default)s)')
+    parser.add_argument('--processes', type=int, default=1)
+    parser.add_argument('--threads', type=int, default=1,
+                        help='of each process (default: 1)')
+    parser.add_argument('--batch-size', type=int, default=16,
+                        help='steps at a time (default: 16)')
+    parser.add_argument('--device', default=get_device(),
+                        help='where to compute (default here: %(default)s)')
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction,
+                        metavar='KEY=VALUE', help='change the config')
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    args = parse_args(argv)
+    with one_line_errors():
+        for name in ('rate', 'flow_side', 'bound', 'frame_interval',
+                     'processes', 'threads', 'batch_size'):
+            if not getattr(args, name) > 0:
+                raise ValueError(f'--{name.replace("_", "-")} must be above '
+                                 f'0, got {getattr(args, name)}')
+        if args.clip_len is not None and args.clip_len < 1:
+            raise ValueError(f'--clip-len must be at least 1, got '
+                             f'{args.clip_len}')
+        options = copy.deepcopy(vars(args))
+        for name in 'videos', 'out', 'processes':
+            del options[name]
+        jobs = plan_features(args.videos, args.out)
+        if args.checkpoint is None:
+            print(f'{program_name()}: warning: without --checkpoint the '
+                  'weights are random', file=sys.stderr)
+        # What is wrong with recognizer or options shows here, once.
+        init_default_scope('mmaction')
+        start_worker(options)
+        open_folder(args.out, options)
+    left = {v: o for v, o in jobs.items() if not o.is_file()}
+    failed = extract_all(left, options, args.processes)
+    print(f'{args.out}: {len(left) - len(failed)} videos written, '
+          f'{len(jobs) - len(left)} were there already, {len(failed)} failed')
+    if failed:
+        raise SystemExit(f'{program_name()}: error: '
+                         + '; '.join(f'{v}: {e}' for v, e in failed.items()))

@@ -1,0 +1,215 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Draw where a model finds its class: Grad-CAM (DualFormer's Fig. 6).
+
+    mmvidattn grad-cam VIDEO --config CONFIG:CHECKPOINT ...
+
+Writes a picture of some frames for each model and class, as a sheet, and
+``grad_cam.json``. It works with every backbone whose tokens keep their
+places. The layer is by default the input of the last attention: later ones
+have no gradient at the patches where a class token is classified.
+
+Needs the package grad-cam: pip install "mmvidattn[cam]".
+"""
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from mmengine.config import DictAction
+from mmengine.device import get_device
+from torch import Tensor, nn
+
+from ..apis import find_config, get_model
+from ..apis.predict import find_labels
+from ..apis.runner import one_line_errors
+from ..layers import VideoTransformerBlock
+from ..visualization.annotate import write_sheet
+from .attention_map import read_clip
+
+# Tokens of a frame, or of the clip, that are no patches.
+MAX_CLASS_TOKENS = 2
+METHODS = ('GradCAM', 'GradCAMPlusPlus', 'HiResCAM', 'LayerCAM')
+
+
+class Classifier(nn.Module):
+    """Clips [B, C, T, H, W] to logits [B, K]."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.model(x[:, None], mode='tensor', stage='head')
+
+
+def find_layer(model: nn.Module, name: str | None) -> tuple[str, nn.Module]:
+    """The layer to look at, by its name in the backbone.
+
+    Raises:
+        ValueError: If there is no such layer, or none by default.
+    """
+    layers = dict(model.backbone.named_modules())
+    if name is not None:
+        if name not in layers:
+            raise ValueError(f'the backbone has no layer {name!r}, but '
+                             f'{", ".join(list(layers)[1:6])}, ...')
+        return name, layers[name]
+    blocks = [n for n, m in layers.items()
+              if isinstance(m, VideoTransformerBlock)]
+    if not blocks:
+        raise ValueError(f'{type(model.backbone).__name__} has no blocks '
+                         'that are known here; give --layer')
+    block = layers[blocks[-1]]
+    attention = [branch for branch in block.branches if branch != 'mlp'][-1]
+    name = f'{blocks[-1]}.{attention}_norm'
+    return name, layers[name]
+
+
+def grid_of(num_tokens: int, height: int,
+            width: int) -> tuple[int, int] | None:
+    """Rows and columns of so many patches of a frame, or None."""
+    for rows in range(1, num_tokens + 1):
+        if num_tokens % rows == 0 and \
+                rows * width == num_tokens // rows * height:
+            return rows, num_tokens // rows
+    return None
+
+
+def as_volume(x: Tensor, clip: Tensor) -> Tensor:
+    """Activations of tokens to [B, C, T', h, w].
+
+    Args:
+        x: [B, T', h, w, C]; or a column of tokens of each frame, or of the
+            clip, [B, T', N, 1, C], [B, N, C] or [B T, N, C], with or without
+            class tokens in front; or maps of each frame, [B T, C, h, w].
+        clip: The clip, [B, C, T, H, W].
+
+    Raises:
+        ValueError: If the tokens are none of these.
+    """
+    B, _, T, H, W = clip.shape
+    if x.dim() == 4 and len(x) == B * T:
+        return x.unflatten(0, (B, T)).transpose(1, 2)
+    if x.dim() == 5 and x.shape[3] > 1:
+        return x.movedim(-1, 1)
+    shape = tuple(x.shape)
+    if x.dim() == 5:
+        x = x.squeeze(3)
+    elif x.dim() == 3:
+        x = x.unflatten(0, (B, -1))
+    for extra in range(MAX_CLASS_TOKENS + 1):
+        # A column of each frame, or one of all frames.
+        for frames in sorted({1, *range(2, T + 1)}) if x.shape[1] == 1 \
+                else (1, ):
+            tokens, rest = divmod(x.shape[2] - extra, frames)
+            grid = None if rest or tokens < 1 else grid_of(tokens, H, W)
+            if grid and (x.shape[1] > 1 or frames > 1 or T == 1):
+                x = x[:, :, extra:].unflatten(2, (frames, *grid))
+                return x.flatten(1, 2).movedim(-1, 1)
+    raise ValueError(f'the activations {shape} are no tokens of a clip of '
+                     f'{T} x {H} x {W}; give another --layer')
+
+
+def cam_of(model: nn.Module, layer: nn.Module, clip: Tensor, index: int,
+           method: str) -> np.ndarray:
+    """Heat of each pixel of a clip [1, C, T, H, W]: [T, H, W], 0 to 1."""
+    try:
+        import pytorch_grad_cam
+        from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
+    except ImportError as error:
+        raise ValueError('Grad-CAM needs the package grad-cam: pip install '
+                         f'"mmvidattn[cam]" ({error})') from error
+    kind = getattr(pytorch_grad_cam, method)
+    with kind(Classifier(model), [layer],
+              reshape_transform=lambda x: as_volume(x, clip)) as cam:
+        heat = cam(clip.requires_grad_(), [ClassifierOutputTarget(index)])
+    return heat[0]
+
+
+def overlay(frames: np.ndarray, heat: np.ndarray) -> np.ndarray:
+    """Frames [T, H, W, 3], uint8, under the heat [T, H, W]."""
+    from pytorch_grad_cam.utils.image import show_cam_on_image
+    return np.stack([
+        show_cam_on_image(frame.astype(np.float32) / 255, of_frame,
+                          use_rgb=True)
+        for frame, of_frame in zip(frames, heat)])
+
+
+def analyze(text: str, args: argparse.Namespace) -> list[dict]:
+    """Write the pictures of a model; the figures of each."""
+    config, _, checkpoint = text.partition(':')
+    torch.manual_seed(0)
+    model = get_model(config, checkpoint or None, args.device,
+                      args.cfg_options)
+    name, layer = find_layer(model, args.layer)
+    data = read_clip(model, args.video)
+    frames = data['inputs'][0][0].permute(1, 2, 3, 0).numpy()
+    clip = model.data_preprocessor(data)['inputs'][:, 0]
+    with torch.no_grad():
+        scores = Classifier(model)(clip)[0].softmax(-1)
+    labels = find_labels(model)
+    classes = args.classes or [scores.argmax().item()]
+    figures = []
+    for index in classes:
+        if not 0 <= index < len(scores):
+            raise ValueError(f'--classes must be from 0 to {len(scores) - 1}, '
+                             f'got {index}')
+        heat = cam_of(model, layer, clip.clone(), index, args.method)
+        label = labels[index] if index < len(labels) else f'class {index}'
+        path = args.out / f'{Path(config).stem}_{index}.png'
+        score = scores[index].item()
+        write_sheet(path, overlay(frames, heat),
+                    [Path(config).stem, f'{label}: {score:.3f}'])
+        hottest = np.unravel_index(heat.argmax(), heat.shape)
+        figures.append(
+            dict(
+                config=config,
+                checkpoint=checkpoint or None,
+                layer=name,
+                method=args.method,
+                index=index,
+                label=label,
+                score=score,
+                hottest_t_y_x=[int(i) for i in hottest],
+                mean_heat_of_frames=heat.mean((1, 2)).tolist(),
+                picture=path.name))
+        print(f'{path}: {label} {score:.3f}')
+    return figures
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('video', type=Path, help='video file')
+    parser.add_argument(
+        '--config',
+        action='append',
+        required=True,
+        metavar='CONFIG[:CHECKPOINT]',
+        help='a model, by config file or its name; may be repeated')
+    parser.add_argument(
+        '--classes',
+        nargs='+',
+        type=int,
+        metavar='INDEX',
+        help="default: the model's best one")
+    parser.add_argument(
+        '--layer', help='name in the backbone (default: see above)')
+    parser.add_argument('--method', choices=METHODS, default=METHODS[0])
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    parser.add_argument(
+        '--out',
+        type=Path,
+        default=Path('grad_cam'),
+        metavar='FOLDER',
+        help='where to write (default: %(default)s)')
+    parser.add_argument('--device', default=get_device())
+    args = parser.parse_args(argv)
+    with one_line_errors():
+        for text in args.config:
+            find_config(text.partition(':')[0])
+        figures = [figure for text in args.config
+                   for figure in analyze(text, args)]
+        args.out.mkdir(parents=True, exist_ok=True)
+        (args.out / 'grad_cam.json').write_text(json.dumps(figures, indent=2))

@@ -1,0 +1,274 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Detect actions while a video, a camera or a network stream runs.
+
+    mmvidattn stream SOURCE [SOURCE ...] CONFIG CHECKPOINT \\
+        --rgb RECOGNIZER WEIGHTS
+
+A source is a video file, a folder of frames, the number of a camera, or a URL
+such as rtsp://... . Ctrl-C ends it and keeps what was written.
+"""
+import argparse
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from mmengine.config import DictAction
+from mmengine.device import get_device
+from rich.console import Console, Group
+from rich.live import Live
+
+from ..apis.runner import one_line_errors, program_name
+from ..datasets.feature_streams import open_array
+from ..live import Detection, LiveModel, Run, open_source
+from ..live.optical_flow import FLOWS
+from ..live.sinks import PLOTTED, PlotSink, VideoSink
+from ..live.terminal import describe_event, describe_report, view
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        'sources', nargs='+', metavar='SOURCE',
+        help='video file, folder of frames, number of a camera, or URL')
+    parser.add_argument('config', help='online detector: config file, or its '
+                        'name')
+    parser.add_argument('checkpoint', help='its weights')
+    parser.add_argument(
+        '--rgb', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
+        help="recognizer that computes the features 'rgb' (default: the "
+        "config's online.extractors.rgb)")
+    parser.add_argument(
+        '--flow', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
+        help="recognizer of optical flow that computes the features 'flow' "
+        "(default: the config's online.extractors.flow)")
+    parser.add_argument(
+        '--flow-method', choices=FLOWS,
+        help="how the flow is computed (default: the config's, else dis)")
+    parser.add_argument(
+        '--events', type=Path, metavar='FILE',
+        help='write the starts and ends of actions to this file, as JSON '
+        'Lines, as they happen')
+    parser.add_argument(
+        '--out', type=Path, metavar='FILE',
+        help='write the video with its scores to this .mp4')
+    parser.add_argument(
+        '--plot', type=Path, metavar='FILE',
+        help='write a picture of the scores over time (of the last '
+        f'{PLOTTED} s) to this .png')
+    parser.add_argument(
+        '--truth', type=Path, metavar='FILE',
+        help='.npy (steps, classes) of the ground truth, as in '
+        'target_perframe, for the plot')
+    for name, what in (('on', 'score at which an action starts'),
+                       ('off', 'score below which it ends'),
+                       ('min-duration', 'seconds that it must last')):
+        parser.add_argument(f'--{name}', type=float, help=f"{what} (default: "
+                            "the config's, else that of EventDetector)")
+    parser.add_argument(
+        '--realtime', action='store_true',
+        help='play files at their own speed, and drop what the machine is '
+        'too slow for, as with a camera')
+    parser.add_argument(
+        '--fps', type=float, help='frames a second of a folder (default: 25) '
+        'or camera (default: what it reports)')
+    parser.add_argument(
+        '--queue', type=int, default=4, help='steps that may wait before '
+        'the oldest is dropped (default: %(default)s)')
+    parser.add_argument(
+        '--compile', action='store_true',
+        help="compile the model's step first, which takes a minute and makes "
+        'it faster')
+    parser.add_argument(
+        '--serve', action='store_true',
+        help='show it on a web page, until Ctrl-C; files play at their own '
+        'speed')
+    parser.add_argument(
+        '--host', default='127.0.0.1',
+        help='address the page listens on (default: %(default)s, for this '
+        'machine only)')
+    parser.add_argument(
+        '--port', type=int, default=8000,
+        help='its port, 0 for any (default: %(default)s)')
+    parser.add_argument(
+        '--token', default=os.environ.get('MMVIDATTN_TOKEN'),
+        help='token that opens the page (default: $MMVIDATTN_TOKEN; for a '
+        'host that others can reach, a random one)')
+    parser.add_argument(
+        '--max-clients', type=int, default=8,
+        help='how many may be connected (default: %(default)s)')
+    parser.add_argument(
+        '--device', default=get_device(),
+        help='where to compute (default here: %(default)s)')
+    parser.add_argument(
+        '--cfg-options', nargs='+', action=DictAction, metavar='KEY=VALUE',
+        help='change the config')
+    return parser.parse_args(argv)
+
+
+def check_args(args: argparse.Namespace) -> np.ndarray | None:
+    """Check what can be checked early; returns the ground truth."""
+    for name, path, suffix in (('out', args.out, '.mp4'),
+                               ('plot', args.plot, '.png')):
+        if path is not None and path.suffix.lower() != suffix:
+            raise ValueError(f'--{name} must end with {suffix}, got {path}')
+    if args.truth is None:
+        return None
+    if args.plot is None:
+        raise ValueError('--truth is for --plot, which is not given')
+    return np.asarray(open_array(args.truth))
+
+
+def make_runs(args: argparse.Namespace) -> list[Run]:
+    extractors = {}
+    for name in 'rgb', 'flow':
+        given = getattr(args, name)
+        if given:
+            extractors[name] = dict(zip(('config', 'checkpoint'), given))
+    if args.flow:
+        extractors['flow']['flow'] = 'dis'
+    if args.flow_method:
+        extractors.setdefault('flow', {})['flow'] = args.flow_method
+    events = dict(on=args.on, off=args.off, min_duration=args.min_duration)
+    # Before the model is built: sources are what is most often wrong.
+    sources = [open_source(source, args.realtime or args.serve, args.fps)
+               for source in args.sources]
+    model = LiveModel(
+        args.config, args.checkpoint, extractors,
+        {k: v for k, v in events.items() if v is not None}, args.device,
+        args.compile, args.cfg_options)
+    return [
+        Run(model, source, file_of_source(args.events, i, args),
+            queue_size=args.queue) for i, source in enumerate(sources)
+    ]
+
+
+def make_sinks(args: argparse.Namespace, i: int, run: Run,
+               truth: np.ndarray | None) -> list[VideoSink | PlotSink]:
+    sinks = []
+    if args.out:
+        sinks.append(VideoSink(file_of_source(args.out, i, args), run))
+    if args.plot:
+        sinks.append(PlotSink(file_of_source(args.plot, i, args), run, truth))
+    return sinks
+
+
+def file_of_source(path: Path | None, i: int,
+                   args: argparse.Namespace) -> Path | None:
+    """A file for each source: with several, numbers are added to the name."""
+    if path is None or len(args.sources) == 1:
+        return path
+    return path.with_stem(f'{path.stem}_{i + 1}')
+
+
+def make_page(args: argparse.Namespace, runs: Sequence[Run]):
+    try:
+        from ..live.server import LivePage, is_loopback
+    except ImportError as error:
+        raise ValueError(error) from error
+    token = args.token
+    if not token and not is_loopback(args.host):
+        token = secrets.token_urlsafe(16)
+    return LivePage(runs, args.host, args.port, token, args.max_clients)
+
+
+class Worker(threading.Thread):
+    """Goes through a run, in a thread of its own.
+
+    Args:
+        source_run: The run.
+        outputs: Called with each detection.
+        log: Called with lines for the user.
+
+    Attributes:
+        latest: The latest detection.
+        error: The error that ended the run, if any.
+    """
+
+    def __init__(self, source_run: Run,
+                 outputs: Sequence[Callable[[Detection], None]],
+                 log: Callable[[str], None]) -> None:
+        super().__init__(daemon=True)
+        self.source_run = source_run
+        self.latest: Detection | None = None
+        self.error: Exception | None = None
+        self._outputs = outputs
+        self._log = log
+
+    def run(self) -> None:
+        try:
+            for detection in self.source_run:
+                self.latest = detection
+                for output in self._outputs:
+                    output(detection)
+                for event in detection.events:
+                    self._log(describe_event(event))
+        except Exception as error:
+            # The other sources go on; the program ends with this error.
+            self.error = error
+            self._log(f'{self.source_run.source.name}: {error}')
+
+
+def show(console: Console, workers: Sequence[Worker], forever: bool) -> None:
+    """Show the runs in a terminal, until all have ended."""
+    wait = threading.Event()
+
+    def views() -> Group:
+        return Group(*(view(w.source_run, w.latest) for w in workers))
+
+    with ExitStack() as stack:
+        live = None
+        if console.is_terminal:
+            live = stack.enter_context(
+                Live(views(), console=console, auto_refresh=False))
+        while forever or any(worker.is_alive() for worker in workers):
+            wait.wait(0.2)
+            if live:
+                live.update(views(), refresh=True)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    args = parse_args(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Names may have brackets.
+    console = Console(markup=False, highlight=False)
+    log = partial(console.print, soft_wrap=True)
+    with one_line_errors(), ExitStack() as stack:
+        truth = check_args(args)
+        runs = make_runs(args)
+        sinks = [make_sinks(args, i, run, truth) for i, run in enumerate(runs)]
+        outputs = [[sink.write for sink in group] for group in sinks]
+        if args.serve:
+            page = stack.enter_context(make_page(args, runs))
+            log(f'the page: {page.url}')
+            for i, group in enumerate(outputs):
+                group.append(partial(page.publish, i))
+        # A terminal has the events in its view.
+        quiet = console.is_terminal
+        workers = [
+            Worker(run, group, (lambda line: None) if quiet else log)
+            for run, group in zip(runs, outputs)
+        ]
+        for worker in workers:
+            worker.start()
+        try:
+            show(console, workers, forever=args.serve)
+        except KeyboardInterrupt:
+            log('stopped')
+        for run in runs:
+            run.stop()
+        for worker, group in zip(workers, sinks):
+            worker.join()
+            for sink in group:
+                sink.close()
+        for run in runs:
+            report = run.report()
+            log(f'{report["name"]}: {describe_report(report)}')
+    failed = [str(w.error) for w in workers if w.error is not None]
+    if failed:
+        raise SystemExit(f'{program_name()}: error: ' + '; '.join(failed))

@@ -1,0 +1,76 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Test a checkpoint on the test set of its config.
+
+    mmvidattn test configs/linear_ff_tiny_motion.py CHECKPOINT
+"""
+import argparse
+from collections.abc import Sequence
+
+from ..apis.runner import (
+    add_runner_arguments,
+    build_runner,
+    leave,
+    load_runner_config,
+    one_line_errors,
+)
+from ..apis.show_predictions_hook import ShowPredictionsHook
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('config', help='config file, or its name')
+    parser.add_argument('checkpoint', help='checkpoint file')
+    parser.add_argument(
+        '--dump',
+        metavar='FILE.pkl',
+        help='write the predictions to this file, as mmaction2 does')
+    parser.add_argument(
+        '--show-dir',
+        metavar='FOLDER',
+        help='write a picture of each video and its prediction there')
+    parser.add_argument(
+        '--show', action='store_true', help='show these in a window')
+    parser.add_argument(
+        '--interval',
+        type=int,
+        default=1,
+        help='of how many videos one is written or shown (default: 1)')
+    parser.add_argument(
+        '--wait-time',
+        type=float,
+        default=2,
+        help='seconds to show each (default: 2)')
+    add_runner_arguments(parser)
+    args = parser.parse_args(argv)
+    if args.dump and not args.dump.endswith(('.pkl', '.pickle')):
+        parser.error(f'--dump must end with .pkl or .pickle, got {args.dump}')
+    if args.interval < 1:
+        parser.error(f'--interval must be at least 1, got {args.interval}')
+    return args
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    args = parse_args(argv)
+    with one_line_errors():
+        cfg = load_runner_config(args)
+        cfg.load_from, cfg.resume = args.checkpoint, False
+        if args.dump:
+            evaluators = cfg.test_evaluator
+            if not isinstance(evaluators, list):
+                evaluators = [evaluators]
+            cfg.test_evaluator = [
+                *evaluators,
+                dict(type='DumpResults', out_file_path=args.dump)
+            ]
+        runner = build_runner(cfg, True, args.compile)
+        # Builds the test set, and so checks it.
+        runner.test_loop  # noqa: B018
+    if args.show_dir or args.show:
+        runner.register_hook(
+            ShowPredictionsHook(
+                out_dir=args.show_dir,
+                show=args.show,
+                interval=args.interval,
+                wait_time=args.wait_time))
+    runner.test()
+    leave()

@@ -1,0 +1,82 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Transforms whose frames are counted, as decoders may give fewer."""
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mmaction.registry import TRANSFORMS
+from mmcv import VideoReader
+
+
+class CheckedTransform:
+    """A transform, and a check of the frames that it gives.
+
+    Args:
+        transform: The transform, or its config.
+
+    Raises:
+        ValueError: When called, if the video has no frames, or fewer were
+            read than sampled, or one of them is empty.
+    """
+
+    def __init__(self, transform: dict | Callable) -> None:
+        if isinstance(transform, dict):
+            transform = TRANSFORMS.build(transform)
+        self.transform = transform
+
+    def __getattr__(self, name: str) -> Any:
+        if name == 'transform':
+            # Not there yet while it is unpickled in a worker.
+            raise AttributeError(name)
+        return getattr(self.transform, name)
+
+    def __repr__(self) -> str:
+        return repr(self.transform)
+
+    def __call__(self, results: Any) -> Any:
+        had_frames = isinstance(results, dict) and 'imgs' in results
+        results = self.transform(results)
+        if not isinstance(results, dict):
+            return results
+        if isinstance(results.get('video_reader'), VideoReader):
+            results['video_reader'] = _StrictReader(results['video_reader'])
+        total = results.get('total_frames')
+        if total is not None and total < 1:
+            raise ValueError('it has no frames')
+        if not had_frames and 'imgs' in results and results.get(
+                'modality', 'RGB') == 'RGB':
+            _check_frames(results['imgs'], results.get('frame_inds'))
+        return results
+
+
+def _check_frames(frames: Any, wanted: Any) -> None:
+    if wanted is not None and len(frames) != np.size(wanted):
+        raise ValueError(
+            f'{len(frames)} frames were read, {np.size(wanted)} are wanted')
+    for number, frame in enumerate(frames):
+        if frame is None or not np.size(frame):
+            raise ValueError(f'frame {number} of the clip is empty')
+
+
+class _StrictReader:
+    """mmcv's reader of videos, which may run out of frames before its end.
+
+    ``OpenCVDecode`` goes back, for ever if need be, to a frame that it can
+    read, and uses that in place of the one that was sampled.
+    """
+
+    def __init__(self, reader: VideoReader) -> None:
+        self.reader = reader
+
+    def __len__(self) -> int:
+        return len(self.reader)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.reader, name)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        frame = self.reader[index]
+        if frame is None:
+            raise ValueError(f'frame {index} of {len(self.reader)} cannot be '
+                             'read')
+        return frame

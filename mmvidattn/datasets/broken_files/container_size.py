@@ -1,0 +1,87 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Length of a video file by its own headers; decoders ignore a cut."""
+import os
+import struct
+from typing import BinaryIO
+
+MP4_BOXES = {
+    b'ftyp', b'styp', b'moov', b'mdat', b'free', b'skip', b'wide', b'moof',
+    b'mfra', b'sidx', b'meta', b'uuid', b'pdin', b'udta'
+}
+EBML, SEGMENT = b'\x1aE\xdf\xa3', b'\x18S\x80g'
+
+
+def check_not_cut(path: str) -> None:
+    """Check that an mp4 (mov), avi or webm (mkv) file is as long as it says.
+
+    Decoders read what is there of a file that was cut off, as a shorter
+    video. Files of other kinds, and what is no local file, pass.
+
+    Raises:
+        ValueError: If the file ends before the end that it announces.
+    """
+    if not os.path.isfile(path):
+        return
+    size = os.path.getsize(path)
+    with open(path, 'rb') as file:
+        announced = announced_size(file, size)
+    if announced > size:
+        raise ValueError(f'it is cut off: it has {size} bytes of {announced}')
+
+
+def announced_size(file: BinaryIO, size: int) -> int:
+    """Bytes that a file of ``size`` bytes should have, by its own headers."""
+    start = file.read(12)
+    if start[:4] == b'RIFF' and start[8:] == b'AVI ':
+        return struct.unpack('<I', start[4:8])[0] + 8
+    if start[:4] == EBML:
+        file.seek(4)
+        file.seek(_vint(file), os.SEEK_CUR)
+        if file.read(4) != SEGMENT:
+            return 0
+        length = _vint(file)
+        return file.tell() + length
+    end = last = 0
+    while end + 8 <= size:
+        file.seek(end)
+        length, name = struct.unpack('>I4s', file.read(8))
+        if name not in MP4_BOXES:
+            # Followed by something else; or it is no mp4.
+            break
+        if length == 1:
+            length, = struct.unpack('>Q', file.read(8).ljust(8, b'\0'))
+        if length < 8:
+            # It reaches to the end of the file, or is damaged.
+            break
+        if name == b'moov':
+            last = _last_chunk(file.read(min(length, size)))
+        end += length
+    return max(end, last)
+
+
+def _last_chunk(moov: bytes) -> int:
+    """Return where the last frames of an mp4 start, by its chunk tables."""
+    last = 0
+    for name, width in ((b'stco', 4), (b'co64', 8)):
+        where = moov.find(name, 4)
+        while where != -1:
+            count = int.from_bytes(moov[where + 8:where + 12], 'big')
+            box = int.from_bytes(moov[where - 4:where], 'big')
+            # Else the name is but four bytes of something else.
+            if box == 16 + width * count:
+                table = moov[where + 12:where - 4 + box]
+                last = max([last, *(
+                    int.from_bytes(table[i:i + width], 'big')
+                    for i in range(0, len(table), width))])
+            where = moov.find(name, where + 4)
+    return last
+
+
+def _vint(file: BinaryIO) -> int:
+    """A number of EBML; 0 if it says that it is unknown."""
+    first = (file.read(1) or b'\xff')[0]
+    length = 9 - first.bit_length()
+    rest = file.read(length - 1)
+    bits = 7 * length
+    number = int.from_bytes(bytes([first]) + rest, 'big') & (1 << bits) - 1
+    return 0 if number == (1 << bits) - 1 else number

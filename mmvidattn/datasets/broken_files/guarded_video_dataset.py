@@ -1,0 +1,133 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A video dataset that says what is wrong with its files."""
+import logging
+import os.path as osp
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from mmaction.datasets import VideoDataset
+from mmaction.registry import DATASETS
+from mmengine.fileio import exists
+from mmengine.logging import print_log
+
+from ..annotations import read_video_list
+from .checked_transform import CheckedTransform
+from .find_fault import find_fault
+from .guard import Guard, brief
+
+
+@DATASETS.register_module()
+class GuardedVideoDataset(VideoDataset):
+    """mmaction2's ``VideoDataset``, which checks its annotations and videos.
+
+    Each line of the annotation file is ``<path> <label>``; the path may
+    contain spaces. With ``multi_class`` it is ``<path> <label> <label> ...``
+    and the path may not. Blank lines are skipped, any other fault is an error
+    that names the line; see :func:`mmvidattn.datasets.read_video_list`.
+
+    A video that is skipped in training is replaced by another one at random,
+    see :class:`mmvidattn.datasets.broken_files.guard.Guard`;
+    :class:`mmvidattn.engine.SkippedVideosHook` counts.
+
+    A video that is skipped in testing is left out when the dataset is loaded.
+    This opens every video and decodes its last frame, on every rank; damage
+    before the last frame is not seen there and still raises when the frame is
+    read.
+
+    A file of class names that does not exist, in ``metainfo['classes']``, is
+    ignored with a warning.
+
+    Args:
+        ann_file: Path of the annotation file.
+        pipeline: Transforms, as mmaction2's.
+        num_classes: Number of classes. When given, labels are checked to be
+            below it.
+        on_error: What to do with a missing or unreadable video: ``'skip'``,
+            ``'raise'``, or ``'flag'``, which puts zeros in its place and
+            ``unreadable`` in the meta information. Defaults to skip in
+            training and raise in testing.
+        max_failures: How often in a row loading may fail in training before
+            the fault is taken to be elsewhere, and raised.
+        timeout: Seconds that a video may take; None for any number.
+        kwargs: Other arguments of ``VideoDataset``.
+    """
+
+    def __init__(self,
+                 ann_file: str,
+                 pipeline: list,
+                 *,
+                 num_classes: int | None = None,
+                 on_error: str | None = None,
+                 max_failures: int = 10,
+                 timeout: float | None = 60.,
+                 **kwargs: Any) -> None:
+        in_test = kwargs.get('test_mode', False)
+        if on_error is None:
+            on_error = 'raise' if in_test else 'skip'
+        self.on_error = on_error
+        super().__init__(
+            ann_file, [CheckedTransform(t) for t in pipeline],
+            num_classes=num_classes, **kwargs)
+        self.guard = Guard(
+            on_error='raise' if in_test and on_error == 'skip' else on_error,
+            max_failures=max_failures,
+            timeout=timeout)
+
+    def prepare_data(self, idx: int) -> Any:
+        """Load a sample; None if it is to be skipped."""
+        return self.guard(self, idx, super().prepare_data)
+
+    @classmethod
+    def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
+        # mmengine would take the path itself for the names.
+        if isinstance(metainfo, Mapping):
+            path = metainfo.get('classes')
+            if isinstance(path, str) and not exists(path):
+                print_log(
+                    f'No file of class names at {path}; classes are numbers',
+                    logger='current',
+                    level=logging.WARNING)
+                metainfo = {
+                    k: v for k, v in metainfo.items() if k != 'classes'
+                }
+        return super()._load_metainfo(metainfo)
+
+    def load_data_list(self) -> list[dict]:
+        """Read and check the annotation file."""
+        if self.multi_class and self.num_classes is None:
+            raise ValueError('multi_class needs num_classes')
+        data_list = []
+        for name, label in read_video_list(
+                self.ann_file,
+                delimiter=self.delimiter,
+                multi_class=self.multi_class,
+                num_classes=self.num_classes):
+            if self.data_prefix['video'] is not None:
+                name = osp.join(self.data_prefix['video'], name)
+            data_list.append(dict(filename=name, label=label))
+        return data_list
+
+    def filter_data(self) -> list[dict]:
+        """Leave unreadable videos out of a test set if they are skipped."""
+        if not self.test_mode or self.on_error != 'skip':
+            return self.data_list
+        # decord releases the GIL, so threads read in parallel.
+        with ThreadPoolExecutor() as pool:
+            faults = list(pool.map(
+                find_fault, [info['filename'] for info in self.data_list]))
+        found = [(info['filename'], fault)
+                 for info, fault in zip(self.data_list, faults) if fault]
+        if len(found) == len(self.data_list):
+            raise RuntimeError(
+                f'{self.ann_file}: none of the {len(found)} videos can be '
+                f'read, the first of them {found[0][0]}') from found[0][1]
+        if found:
+            print_log(
+                f'{self.ann_file}: {len(found)} of {len(self.data_list)} '
+                'videos cannot be read and are left out: '
+                + '; '.join(f'{n} ({brief(e)})' for n, e in found),
+                logger='current',
+                level=logging.WARNING)
+        return [info for info, fault in zip(self.data_list, faults)
+                if not fault]

@@ -1,0 +1,76 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from mmaction.registry import OPTIM_WRAPPER_CONSTRUCTORS
+from mmengine.model import is_model_wrapper
+from mmengine.optim import DefaultOptimWrapperConstructor
+from torch import nn
+
+
+@OPTIM_WRAPPER_CONSTRUCTORS.register_module()
+class LearningRateDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
+    """Lower learning rates for the layers nearer to the input.
+
+    It asks the backbone: ``get_layer_depth(name, prefix)`` returns the depth
+    of a parameter and the number of depths, as in mmpretrain. All our
+    backbones of clips have it; mmaction2's
+    ``LearningRateDecayOptimizerConstructor`` knows two backbones by name, and
+    takes the same options.
+
+    A parameter of depth d of D has ``decay_rate ** (D - 1 - d)`` of the rate;
+    the head has all of it. Biases and other vectors have no weight decay.
+
+    Args:
+        optim_wrapper_cfg: Config of the optimizer wrapper.
+        paramwise_cfg: ``dict(decay_rate=...)``, above 0 and at most 1.
+
+    Example::
+
+        optim_wrapper = dict(
+            constructor='LearningRateDecayOptimWrapperConstructor',
+            paramwise_cfg=dict(decay_rate=0.75))
+    """
+
+    def __init__(self, optim_wrapper_cfg: dict,
+                 paramwise_cfg: dict | None = None) -> None:
+        super().__init__(optim_wrapper_cfg, paramwise_cfg)
+        rate = self.paramwise_cfg.get('decay_rate')
+        if set(self.paramwise_cfg) != {'decay_rate'} or not 0 < rate <= 1:
+            raise ValueError(
+                'paramwise_cfg must be dict(decay_rate=...), above 0 and at '
+                f'most 1, got {paramwise_cfg}')
+
+    def add_params(self, params: list[dict], module: nn.Module,
+                   **kwargs) -> None:
+        """Add all parameters that are trained, a group for each depth.
+
+        Args:
+            params: The groups, to which these are added.
+            module: A model with a ``backbone``.
+
+        Raises:
+            ValueError: If its backbone does not tell the depths.
+        """
+        if is_model_wrapper(module):
+            module = module.module
+        backbone = getattr(module, 'backbone', None)
+        if not hasattr(backbone, 'get_layer_depth'):
+            raise ValueError(
+                f'{type(self).__name__} needs a backbone with '
+                f'get_layer_depth(name, prefix), got {type(backbone).__name__}'
+            )
+        groups = {}
+        for name, param in module.named_parameters():
+            if not param.requires_grad:
+                continue
+            depth, num_depths = backbone.get_layer_depth(name, 'backbone.')
+            if not name.startswith('backbone.'):
+                depth = num_depths - 1
+            with_decay = param.ndim > 1 and not name.endswith('.bias')
+            scale = self.paramwise_cfg['decay_rate']**(num_depths - 1 - depth)
+            group = groups.setdefault(
+                (depth, with_decay),
+                dict(params=[], param_names=[], lr_scale=scale,
+                     lr=scale * self.base_lr,
+                     weight_decay=self.base_wd if with_decay else 0.))
+            group['params'].append(param)
+            group['param_names'].append(name)
+        params.extend(groups.values())

@@ -1,0 +1,248 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""mmengine's loops, which know their place in the run and when to stop."""
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from mmaction.registry import LOOPS
+from mmengine.dataset import InfiniteSampler
+from mmengine.dist import get_rank
+from mmengine.hooks import EMAHook
+from mmengine.runner import (
+    EpochBasedTrainLoop,
+    IterBasedTrainLoop,
+    Runner,
+    ValLoop,
+)
+from mmengine.runner.base_loop import BaseLoop
+from torch import nn
+from torch.utils.data import DataLoader
+
+from .hooks import ExactResumeHook, PreemptionHook, find_hook
+from .seeded_samples import SeededBatches, loader_like, seed_samples
+
+
+class SafeLoop(BaseLoop):
+    """The base of our loops, in the place of mmengine's ``BaseLoop``.
+
+    With :class:`~mmvidattn.engine.PreemptionHook` a loop stops after the
+    iteration in which the signal comes.
+    """
+
+    def __init__(self, runner: Runner, dataloader: DataLoader | dict) -> None:
+        super().__init__(runner, dataloader)
+        self.preemption = find_hook(runner, PreemptionHook)
+        loader = self.dataloader
+        # Others, of users' own making, stay as they are.
+        if type(loader) is DataLoader and loader.batch_sampler is not None:
+            self._adapt_loader()
+
+    def _adapt_loader(self) -> None:
+        """Let workers go on for a while when the run is told to stop."""
+        init = self.dataloader.worker_init_fn
+        if self.preemption is not None:
+            init = self.preemption.worker_init_fn(init)
+        self.dataloader = loader_like(self.dataloader, worker_init_fn=init)
+
+
+class SafeTrainLoop(SafeLoop):
+    """The common part of our training loops.
+
+    With :class:`~mmvidattn.engine.ExactResumeHook` samples are seeded by
+    their place in the run, and a run that is resumed goes on where it was.
+
+    Attributes:
+        batches: The batch sampler, which knows the place in the run; None if
+            the hook is absent, or the data loader is of an unknown type.
+        first: Epoch, and the iteration that it started with.
+    """
+
+    def __init__(self, runner: Runner, dataloader: DataLoader | dict) -> None:
+        self.exact_resume = find_hook(runner, ExactResumeHook)
+        self.batches: SeededBatches | None = None
+        self.first = (0, 0)
+        self._config = dataloader
+        super().__init__(runner, dataloader)
+
+    def _adapt_loader(self) -> None:
+        super()._adapt_loader()
+        if self.exact_resume is not None:
+            self.dataloader = seed_samples(
+                self.dataloader, self.runner.seed, get_rank())
+            self.batches = self.dataloader.batch_sampler
+
+    @property
+    def sampler(self) -> Any:
+        """The sampler of single samples, if there is one."""
+        loader = self.dataloader
+        return getattr(loader.batch_sampler, 'sampler', loader.sampler)
+
+    def batches_done(self, epoch: int, iter: int) -> int:
+        """Count the batches of an epoch that are done at an iteration."""
+        return iter - self.first[1] if epoch == self.first[0] else 0
+
+    def resume(self) -> None:
+        """Go on where the checkpoint was saved, if the run is resumed."""
+        hook = self.exact_resume
+        state = None if hook is None else hook.resumed
+        if self.batches is not None:
+            if hook.of_rank is not None:
+                self._use_seeds(hook.of_rank['seed'],
+                                hook.of_rank['sampler_seed'])
+            self._go_to(state)
+        if state is not None and not state['validated'] and self._val_is_due():
+            self.runner.logger.info(
+                'Validation, which was cut off, is made up for')
+            self.runner.val_loop.run()
+
+    def _use_seeds(self, seed: int, sampler_seed: int | None) -> None:
+        now = getattr(self.sampler, 'seed', None)
+        if sampler_seed is not None and sampler_seed != now:
+            if isinstance(self._config, dict):
+                dataset = self.dataloader.dataset.dataset
+                self.dataloader = self.runner.build_dataloader(
+                    dict(self._config, dataset=dataset), seed=sampler_seed)
+                self._adapt_loader()
+                self.exact_resume.restore_generators(self.runner)
+            else:
+                self.runner.logger.warning(
+                    f'the data loader has the seed {now}, and the checkpoint '
+                    f'{sampler_seed}: samples come in another order')
+        self.batches.seed = seed
+
+    def _val_is_due(self) -> bool:
+        done, end = self._progress()
+        self._decide_current_val_interval()
+        return (self.runner.val_loop is not None
+                and done >= max(self.val_begin, 1)
+                and (done % self.val_interval == 0 or done == end))
+
+    def _stop_if_requested(self) -> None:
+        if self.preemption is not None and self.preemption.is_requested():
+            self.preemption.leave(self.runner)
+
+
+@LOOPS.register_module()
+class SafeEpochBasedTrainLoop(EpochBasedTrainLoop, SafeTrainLoop):
+    """mmengine's ``EpochBasedTrainLoop`` on the base of a safe loop.
+
+    Args: those of ``EpochBasedTrainLoop``.
+    """
+
+    def run(self) -> nn.Module:
+        """Train."""
+        self.runner.call_hook('before_train')
+        self.resume()
+        while self._epoch < self._max_epochs and not self.stop_training:
+            self.run_epoch()
+            if self._val_is_due():
+                self.runner.val_loop.run()
+        self.runner.call_hook('after_train')
+        return self.runner.model
+
+    def run_epoch(self) -> None:
+        """Train for an epoch, or for what is left of it."""
+        self.runner.call_hook('before_train_epoch')
+        start = 0
+        if self.batches is not None:
+            start, self.batches.epoch = self.batches.start, self._epoch
+        if start:
+            # Again, as a hook may seed the start of an epoch.
+            self.exact_resume.restore_generators(self.runner)
+        self.first = (self._epoch, self._iter - start)
+        self.runner.model.train()
+        for idx, data_batch in enumerate(self.dataloader, start):
+            self.run_iter(idx, data_batch)
+        self.runner.call_hook('after_train_epoch')
+        self._epoch += 1
+
+    def run_iter(self, idx: int, data_batch: Any) -> None:
+        """Train on a batch."""
+        super().run_iter(idx, data_batch)
+        self._stop_if_requested()
+
+    def _go_to(self, state: dict | None) -> None:
+        if state is not None:
+            # The same part of an epoch of another length.
+            self.batches.start = (state['batch'] * len(self.dataloader)
+                                  // state['num_batches'])
+
+    def _progress(self) -> tuple[int, int]:
+        return self._epoch, self._max_epochs
+
+    def _val_is_due(self) -> bool:
+        within_epoch = self.batches is not None and self.batches.start > 0
+        return not within_epoch and super()._val_is_due()
+
+
+@LOOPS.register_module()
+class SafeIterBasedTrainLoop(IterBasedTrainLoop, SafeTrainLoop):
+    """mmengine's ``IterBasedTrainLoop`` on the base of a safe loop.
+
+    Args: those of ``IterBasedTrainLoop``.
+    """
+
+    def run(self) -> nn.Module:
+        """Train."""
+        self.runner.call_hook('before_train')
+        self.dataloader_iterator = self._batches_without_end()
+        self.resume()
+        self.runner.call_hook('before_train_epoch')
+        if self.batches is None:
+            for _ in range(self._iter):
+                next(self.dataloader_iterator)
+        while self._iter < self._max_iters and not self.stop_training:
+            self.runner.model.train()
+            self.run_iter(next(self.dataloader_iterator))
+            if self._val_is_due():
+                self.runner.val_loop.run()
+        self.runner.call_hook('after_train_epoch')
+        self.runner.call_hook('after_train')
+        return self.runner.model
+
+    def run_iter(self, data_batch: Any) -> None:
+        """Train on a batch."""
+        super().run_iter(data_batch)
+        self._stop_if_requested()
+
+    def batches_done(self, epoch: int, iter: int) -> int:
+        """Count the batches that are done at an iteration."""
+        return iter
+
+    def _batches_without_end(self) -> Iterator[Any]:
+        for epoch in count(self.first[0]):
+            if hasattr(self.sampler, 'set_epoch'):
+                self.sampler.set_epoch(epoch)
+            if self.batches is not None:
+                self.batches.epoch = epoch
+            yield from self.dataloader
+
+    def _go_to(self, state: dict | None) -> None:
+        epoch, start = divmod(self._iter, len(self.dataloader))
+        if isinstance(self.sampler, InfiniteSampler):
+            # Its first pass never ends.
+            epoch, start = 0, self._iter
+        self.first, self.batches.start = (epoch, self._iter - start), start
+
+    def _progress(self) -> tuple[int, int]:
+        return self._iter, self._max_iters
+
+
+@LOOPS.register_module()
+class SafeValLoop(ValLoop, SafeLoop):
+    """mmengine's ``ValLoop`` on the base of a safe loop.
+
+    Args: those of ``ValLoop``.
+    """
+
+    def run_iter(self, idx: int, data_batch: Any) -> None:
+        """Validate on a batch."""
+        super().run_iter(idx, data_batch)
+        if self.preemption is None or not self.preemption.is_requested(
+                in_val=True):
+            return
+        for hook in self.runner.hooks:
+            if isinstance(hook, EMAHook):
+                # The model has the averaged weights while it validates.
+                hook.after_val_epoch(self.runner)
+        self.preemption.leave(self.runner)

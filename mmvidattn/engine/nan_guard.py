@@ -1,0 +1,60 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Optimizer wrappers that do not step where gradients are not finite."""
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from mmengine.optim import OptimWrapper
+from torch import Tensor
+
+
+class NanGuard(OptimWrapper):
+    """Leaves out steps whose gradients are not finite.
+
+    With a loss scaler, which makes gradients overflow on purpose, only steps
+    at a scale below 1 count.
+
+    Attributes:
+        skips: How many steps in a row were left out.
+        report: Called at each of them, while the gradients are there.
+    """
+    skips = 0
+    report: Callable[[], None] | None = None
+
+    def update_params(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Compute the gradients, and step if it is time to."""
+        # Gradients tell all processes; the loss of one does not.
+        poison = torch.where(loss.detach().isfinite(), 1., torch.nan)
+        super().update_params(loss * poison.to(loss.dtype), *args, **kwargs)
+
+    def step(self, **kwargs: Any) -> None:
+        """Step, unless a gradient is not finite."""
+        if self.report is None or self._may_step():
+            self.skips = 0
+            super().step(**kwargs)
+            return
+        self.skips += 1
+        self.report()
+
+    def _may_step(self) -> bool:
+        scaler = getattr(self, 'loss_scaler', None)
+        if (scaler is not None and scaler.is_enabled()
+                and scaler.get_scale() >= 1):
+            return True
+        grads = [p.grad for group in self.optimizer.param_groups
+                 for p in group['params'] if p.grad is not None]
+        if not grads:
+            return True
+        # The largest value, not the norm, which overflows itself.
+        largest = torch._foreach_norm(grads, float('inf'))
+        return bool(torch.stack([x.float().to(largest[0].device)
+                                 for x in largest]).isfinite().all())
+
+
+@cache
+def with_nan_guard(kind: type[OptimWrapper]) -> type[OptimWrapper]:
+    """Derive a class of optimizer wrappers that has a :class:`NanGuard`."""
+    if issubclass(kind, NanGuard):
+        return kind
+    return type(f'NanGuard{kind.__name__}', (NanGuard, kind), {})

@@ -1,0 +1,135 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""mmengine's runner, of parts that our hooks can rely on."""
+import inspect
+from typing import Any
+
+from mmaction.registry import LOOPS, OPTIM_WRAPPERS, RUNNERS
+from mmengine.optim import OptimWrapper, OptimWrapperDict
+from mmengine.runner import (
+    EpochBasedTrainLoop,
+    IterBasedTrainLoop,
+    Runner,
+    TestLoop,
+    ValLoop,
+)
+from mmengine.runner.base_loop import BaseLoop
+from torch import nn
+from torch.utils.data import DataLoader
+
+from ..datasets.broken_files.guarded_dataset import guarded, guards_of
+from ..datasets.broken_files.read_notes import ReadNotes
+from .crashed_videos import crashes_named, read_crashed_videos
+from .hooks import NanGuardHook, SkippedVideosHook, find_hook
+from .loops import (
+    SafeEpochBasedTrainLoop,
+    SafeIterBasedTrainLoop,
+    SafeValLoop,
+)
+from .nan_guard import with_nan_guard
+from .seeded_samples import loader_like
+
+OURS = {
+    EpochBasedTrainLoop: SafeEpochBasedTrainLoop,
+    IterBasedTrainLoop: SafeIterBasedTrainLoop,
+    ValLoop: SafeValLoop,
+}
+
+
+@RUNNERS.register_module()
+class SafeRunner(Runner):
+    """mmengine's ``Runner``, which builds the parts that our hooks need.
+
+    A config says ``runner_type = 'SafeRunner'``, and all else as ever. In
+    place of mmengine's loops it builds ours (a loop of another type stays).
+    With :class:`~mmvidattn.engine.SkippedVideosHook` it guards mmaction2's
+    datasets and names a file that crashes its decoder; with
+    :class:`~mmvidattn.engine.NanGuardHook` it guards the optimizer wrapper.
+
+    Args: those of ``Runner``.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._notes: list[ReadNotes] = []
+        super().__init__(*args, **kwargs)
+
+    def train(self) -> nn.Module:
+        """Train, and return the model."""
+        with crashes_named(self._notes, self.work_dir):
+            return super().train()
+
+    def val(self) -> dict:
+        """Validate, and return the metrics."""
+        with crashes_named(self._notes, self.work_dir):
+            return super().val()
+
+    def test(self) -> dict:
+        """Test, and return the metrics."""
+        with crashes_named(self._notes, self.work_dir):
+            return super().test()
+
+    def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        """Build the training loop, and its data loader."""
+        if isinstance(loop, dict) and 'type' not in loop:
+            loop = dict(loop)
+            loop['type'] = EpochBasedTrainLoop if loop.pop(
+                'by_epoch') else IterBasedTrainLoop
+        return self._build('train', loop)
+
+    def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        """Build the validation loop, and its data loader."""
+        return self._build('val', loop, ValLoop)
+
+    def build_test_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        """Build the test loop, and its data loader."""
+        return self._build('test', loop, TestLoop)
+
+    def _build(self, split: str, loop: BaseLoop | dict,
+               default: type[BaseLoop] | None = None) -> BaseLoop:
+        build = getattr(super(), f'build_{split}_loop')
+        if not isinstance(loop, dict):
+            return build(loop)
+        kind = loop.get('type', default)
+        kind = LOOPS.get(kind) if isinstance(kind, str) else kind
+        if kind in OURS:
+            loop = dict(loop, type=OURS[kind])
+        hook = find_hook(self, SkippedVideosHook)
+        if hook is None:
+            return build(loop)
+        name = f'_{split}_dataloader'
+        setattr(self, name, _guarded(
+            getattr(self, name), **hook.options,
+            on_error='skip' if split == 'train' else hook.in_test))
+        loop = build(loop)
+        crashed = read_crashed_videos(self.work_dir) if self._resume else ()
+        notes = None
+        if getattr(loop.dataloader, 'num_workers', 0):
+            notes = ReadNotes(loop.dataloader.num_workers)
+            self._notes.append(notes)
+        for guard in guards_of(loop.dataloader.dataset):
+            guard.notes = notes
+            guard.given_up.update(
+                dict.fromkeys(crashed, 'it crashed its decoder'))
+        return loop
+
+    def build_optim_wrapper(
+            self, optim_wrapper: dict | OptimWrapper | OptimWrapperDict
+    ) -> OptimWrapper | OptimWrapperDict:
+        """Build the optimizer wrapper."""
+        if (isinstance(optim_wrapper, dict)
+                and {'optimizer', 'constructor'} & optim_wrapper.keys()
+                and find_hook(self, NanGuardHook) is not None):
+            kind = optim_wrapper.get('type', OptimWrapper)
+            kind = OPTIM_WRAPPERS.get(kind) if isinstance(kind, str) else kind
+            if inspect.isclass(kind) and issubclass(kind, OptimWrapper):
+                optim_wrapper = dict(optim_wrapper, type=with_nan_guard(kind))
+        return super().build_optim_wrapper(optim_wrapper)
+
+
+def _guarded(loader: Any, **options: Any) -> Any:
+    if isinstance(loader, dict):
+        return dict(loader, dataset=guarded(loader['dataset'], **options))
+    if isinstance(loader, DataLoader):
+        dataset = guarded(loader.dataset, **options)
+        if dataset is not loader.dataset:
+            return loader_like(loader, dataset=dataset)
+    return loader

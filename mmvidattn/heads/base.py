@@ -1,0 +1,37 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from mmaction.models.heads import BaseHead
+from torch import nn
+
+from ..utils.checks import check_count, check_fraction, check_not_negative
+from ..utils.initialize import initialize
+
+
+class VideoHead(BaseHead):
+    """Dropout, the averaging of views and the initialization of our heads.
+
+    Args:
+        num_classes: Classes K.
+        in_channels: Channels of the backbone's features.
+        dropout_ratio: Dropout of the features.
+        average_clips: How the views of a video are averaged: 'score' (the
+            logits, as the released codes do), 'prob' or None.
+        init_std: Standard deviation of the linear layers' initialization.
+        **kwargs: Of mmaction2's ``BaseHead``.
+
+    Raises:
+        ValueError: If a number is out of its range.
+    """
+
+    def __init__(self, num_classes: int, in_channels: int,
+                 dropout_ratio: float, average_clips: str | None,
+                 init_std: float, **kwargs) -> None:
+        check_count(num_classes=num_classes, in_channels=in_channels)
+        check_fraction(dropout_ratio=dropout_ratio)
+        check_not_negative(init_std=init_std)
+        super().__init__(
+            num_classes, in_channels, average_clips=average_clips, **kwargs)
+        self.init_std = init_std
+        self.dropout = nn.Dropout(dropout_ratio)
+
+    def init_weights(self) -> None:
+        initialize(self, self.init_std)

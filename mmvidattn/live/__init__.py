@@ -1,0 +1,13 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Live detection: from videos, cameras and network streams to events."""
+from .detector import OnlineDetector
+from .events import EventDetector
+from .feature_extractor import FeatureExtractor
+from .model import LiveModel
+from .run import Detection, Run
+from .sources import Source, open_source
+
+__all__ = [
+    'Detection', 'EventDetector', 'FeatureExtractor', 'LiveModel',
+    'OnlineDetector', 'Run', 'Source', 'open_source'
+]

@@ -1,0 +1,134 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""From scores to actions that start and end."""
+import json
+import os
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+# Length of `EventLog.recent`.
+MAX_RECENT = 200
+
+
+@dataclass
+class _Action:
+    start: float
+    peak: float
+    reported: bool = False
+
+
+class EventDetector:
+    """Turns the scores of steps into the starts and ends of actions.
+
+    An action starts when its score reaches ``on``, and lasts until it falls
+    below ``off``. It is reported once it has lasted ``min_duration``.
+
+    Args:
+        names: The classes.
+        ignore: Classes that are not actions, such as the background.
+        on: Score that starts an action.
+        off: Score below which it ends, at most ``on``.
+        min_duration: Seconds that an action must last.
+
+    Raises:
+        ValueError: If a threshold is out of range.
+    """
+
+    def __init__(self, names: Sequence[str], ignore: Sequence[int] = (0, ),
+                 on: float = 0.5, off: float = 0.3,
+                 min_duration: float = 0.5) -> None:
+        if not 0 < off <= on <= 1:
+            raise ValueError('events need 0 < off <= on <= 1, got '
+                             f'on={on}, off={off}')
+        if not min_duration >= 0:
+            raise ValueError(
+                f'min_duration must be at least 0 seconds, got {min_duration}')
+        self.names = names
+        self.on = on
+        self.off = off
+        self.min_duration = min_duration
+        self._is_action = np.array(
+            [i not in ignore for i in range(len(names))])
+        self._current: dict[int, _Action] = {}
+
+    def update(self, start: float, end: float,
+               scores: np.ndarray) -> list[dict]:
+        """Take the scores [K] of a step from ``start`` to ``end`` seconds.
+
+        Returns:
+            New events, ends first, each with the ``class``, its ``index`` and
+            times in seconds of the source:
+            ``dict(event='start', start=..., time=...)`` or
+            ``dict(event='end', start=..., end=..., peak=..., time=...)``.
+            ``time`` is when it was reported.
+        """
+        events = []
+        for i in [i for i in self._current if scores[i] < self.off]:
+            events += self._end(i, start, time=end)
+        for i in np.flatnonzero(self._is_action & (scores >= self.on)):
+            self._current.setdefault(int(i), _Action(start, 0.))
+        for i, action in self._current.items():
+            action.peak = max(action.peak, float(scores[i]))
+            # Times are multiples of a step's length, up to rounding.
+            if not action.reported and (end - action.start >=
+                                        self.min_duration - 1e-6):
+                action.reported = True
+                events.append(self._event('start', i, action, time=end))
+        return events
+
+    def finish(self, end: float) -> list[dict]:
+        """End all actions, as the source ends at ``end`` seconds.
+
+        Returns:
+            As :meth:`update`; ``cut=True`` says that they may go on.
+        """
+        return [event for i in list(self._current)
+                for event in self._end(i, end, time=end, cut=True)]
+
+    def _end(self, i: int, end: float, **more: float) -> list[dict]:
+        action = self._current.pop(i)
+        if not action.reported:
+            return []
+        return [self._event('end', i, action, end=end,
+                            peak=round(action.peak, 4), **more)]
+
+    def _event(self, kind: str, i: int, action: _Action,
+               **more: float) -> dict:
+        return {'event': kind, 'class': self.names[i], 'index': i,
+                'start': action.start, **more}
+
+
+class EventLog:
+    """Writes events as JSON Lines, each as it happens.
+
+    Args:
+        path: The file, which is overwritten. Defaults to none.
+
+    Attributes:
+        recent: The latest events.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.recent: deque[dict] = deque(maxlen=MAX_RECENT)
+        self._file = None
+        if path is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._file = open(path, 'w', encoding='utf-8')
+
+    def write(self, events: Sequence[dict]) -> None:
+        """Write events; they are on the disk when this returns."""
+        for event in events:
+            self.recent.append(event)
+            if self._file is not None:
+                self._file.write(json.dumps(event, ensure_ascii=False) + '\n')
+        if events and self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()

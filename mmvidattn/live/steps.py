@@ -1,0 +1,139 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Steps of a stream of features, and the frames of a video behind them."""
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+def num_steps(num_frames: int, fps: float, rate: float) -> int:
+    """Number of whole steps in a video."""
+    return int(num_frames / fps * rate + 1e-6)
+
+
+def last_frame(step: int, fps: float, rate: float) -> int:
+    """Index of the last frame of a step."""
+    return max(0, int(np.ceil((step + 1) / rate * fps - 1e-6)) - 1)
+
+
+def frame_indices(step: int, fps: float, rate: float, num_frames: int,
+                  interval: int) -> np.ndarray:
+    """Indices of the frames of a step's clip, oldest first.
+
+    A single frame is the middle one of the step (the 4th of 6, at 24 frames a
+    second and 4 Hz). Several end with the last one of the step.
+    """
+    if num_frames == 1:
+        return np.array([int((step + 0.5) / rate * fps)])
+    last = last_frame(step, fps, rate)
+    return np.maximum(0, last - interval * np.arange(num_frames)[::-1])
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame of a source.
+
+    Attributes:
+        image: RGB, ``(H, W, 3)``, uint8.
+        index: Its number at the source's rate, from 0. A live source leaves
+            out those that it did not get in time.
+        decode_time: Seconds it took to read.
+        at: When it arrived, by ``time.monotonic()``.
+    """
+    image: np.ndarray
+    index: int
+    decode_time: float
+    at: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a stream, and the frames that its clips are made of.
+
+    Attributes:
+        number: Its number, from 0.
+        frames: The latest frames up to the end of the step, oldest first.
+        num_new: How many of them are of the step itself.
+    """
+    number: int
+    frames: Sequence[Frame]
+    num_new: int
+
+    @property
+    def new_frames(self) -> Sequence[Frame]:
+        """The frames of the step itself, oldest first."""
+        return self.frames[len(self.frames) - self.num_new:]
+
+    def images_at(self, indices: Sequence[int]) -> list[np.ndarray]:
+        """Images of the frames at these indices, RGB ``(H, W, 3)``.
+
+        The frame before a missing one stands in for it.
+        """
+        present = [frame.index for frame in self.frames]
+        return [
+            self.frames[max(0, bisect_right(present, index) - 1)].image
+            for index in indices
+        ]
+
+
+class StepMaker:
+    """Cuts frames, as they come, into steps.
+
+    Args:
+        fps: Frames a second.
+        rate: Steps a second, at most ``fps``.
+        reach: Frames that a clip reaches back from its step's last one.
+
+    Raises:
+        ValueError: If a step would have no frames.
+
+    Attributes:
+        missing: Steps without a frame so far.
+    """
+
+    def __init__(self, fps: float, rate: float, reach: int) -> None:
+        if not fps >= rate:
+            raise ValueError(
+                f'the source has {fps:g} frames a second, and the model reads '
+                f'{rate:g} steps a second: there must be a frame for each')
+        self.fps = fps
+        self.rate = rate
+        self.missing = 0
+        self._frames: deque[Frame] = deque(
+            maxlen=reach + int(np.ceil(fps / rate)) + 1)
+        self._step = 0
+        self._num_new = 0
+
+    def add(self, frame: Frame) -> list[Step]:
+        """Take a frame.
+
+        Returns:
+            The steps with frames that end with it or before it: none, one or
+            two.
+        """
+        advance = frame.index - self._frames[-1].index if self._frames else 1
+        if advance < 1:
+            return []
+        steps = []
+        if frame.index > last_frame(self._step, self.fps, self.rate):
+            steps += self._finish()
+            step = num_steps(frame.index, self.fps, self.rate)
+            self.missing += step - self._step - len(steps)
+            self._step = step
+        if advance > self._frames.maxlen:
+            # Too old to stand in for missing ones.
+            self._frames.clear()
+        self._frames.append(frame)
+        self._num_new += 1
+        if frame.index == last_frame(self._step, self.fps, self.rate):
+            steps += self._finish()
+            self._step += 1
+        return steps
+
+    def _finish(self) -> list[Step]:
+        num_new, self._num_new = self._num_new, 0
+        if not num_new:
+            return []
+        return [Step(self._step, tuple(self._frames), num_new)]

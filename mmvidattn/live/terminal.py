@@ -1,0 +1,45 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Runs in words and in bars, for a terminal."""
+from typing import Any
+
+from rich.bar import Bar
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from .run import Detection, Run
+
+VIEW_CLASSES, VIEW_EVENTS = 6, 4
+
+
+def describe_event(event: dict) -> str:
+    """An event in a line."""
+    if event['event'] == 'start':
+        return f'{event["class"]} started at {event["start"]:.2f} s'
+    return (f'{event["class"]} from {event["start"]:.2f} to '
+            f'{event["end"]:.2f} s, at most {event["peak"]:.2f}')
+
+
+def describe_report(report: dict[str, Any]) -> str:
+    """Counts and latency of :meth:`Run.report` in a line."""
+    stages = ', '.join(f'{stage} {ms["median"]:.1f}'
+                       for stage, ms in report['latency'].items())
+    return (f'{report["steps"]} steps, {report["dropped"]} dropped, '
+            f'{report["missing"]} missing; median ms of the '
+            f'{1000 / report["rate"]:g} of a step: {stages}')
+
+
+def view(run: Run, latest: Detection | None) -> Panel:
+    """A panel with the latest scores and events of a run."""
+    report, parts = run.report(), []
+    if latest is not None:
+        bars = Table.grid(padding=(0, 1))
+        for name, score in run.top_actions(
+                latest.scores, VIEW_CLASSES).items():
+            bars.add_row(name, Bar(1, 0, score, width=30), f'{score:.2f}')
+        parts += [bars, describe_report(report)]
+    parts += [describe_event(event)
+              for event in list(run.events.recent)[-VIEW_EVENTS:]]
+    title = Text(f'{report["name"]}: {report["status"]}')
+    return Panel(Group(*parts), title=title, title_align='left')

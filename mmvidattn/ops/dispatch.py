@@ -1,0 +1,119 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""One dispatch for all ops: the plain code, or a backend that is faster here.
+
+The body of an op is its plain code, right on every device. A backend is
+another function with the same arguments and result; its verifier answers why
+it does not fit these arguments, or None. The first backend that fits runs, in
+eager mode as well as under ``torch.compile`` and in an export. So verifiers
+look at shapes, dtypes, devices and modes only, and reject what the op rejects.
+
+The environment variable ``MMVIDATTN_DISPATCH=0`` and :func:`use_backends`
+leave only the plain code; ``python -m mmvidattn.ops`` prints what runs when.
+"""
+import functools
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+
+logger = logging.getLogger(__name__)
+
+
+class Backend(NamedTuple):
+    """One way to run an op.
+
+    Attributes:
+        name: Its name.
+        function: Called with the arguments of the op.
+        why_not: Called likewise; a reason not to run it, or None.
+        where: Where it runs, for the table.
+        gain: How many times as fast as the compiled plain code, measured.
+    """
+    name: str
+    function: Callable[..., Any]
+    why_not: Callable[..., str | None]
+    where: str
+    gain: str
+
+
+_backends: dict[str, list[Backend]] = {}
+_enabled = os.environ.get('MMVIDATTN_DISPATCH', '1') != '0'
+
+
+def dispatched(plain: Callable) -> Callable:
+    """Make ``plain`` an op that may have backends; it stays as ``op.plain``.
+    """
+    name = plain.__name__
+    backends = _backends.setdefault(name, [])
+
+    @functools.wraps(plain)
+    def op(*args, **kwargs):
+        if _enabled:
+            for backend in backends:
+                reason = backend.why_not(*args, **kwargs)
+                if reason is None:
+                    return backend.function(*args, **kwargs)
+                if not torch.compiler.is_compiling():
+                    _log_once(name, backend.name, reason)
+        return plain(*args, **kwargs)
+
+    op.plain = plain
+    return op
+
+
+def register_backend(op: Callable, name: str, function: Callable[..., Any],
+                     why_not: Callable[..., str | None], *, where: str,
+                     gain: str) -> None:
+    """Add a :class:`Backend` to an op; the first that fits runs.
+
+    Raises:
+        ValueError: If the op is not dispatched or has such a backend already.
+    """
+    backends = _backends.get(op.__name__)
+    if backends is None or not hasattr(op, 'plain'):
+        raise ValueError(f'{op.__name__} is not a dispatched op; there are '
+                         f'{sorted(_backends)}')
+    if any(backend.name == name for backend in backends):
+        raise ValueError(f'{op.__name__} has a backend {name!r} already')
+    backends.append(Backend(name, function, why_not, where, gain))
+
+
+@contextmanager
+def use_backends(enabled: bool) -> Iterator[None]:
+    """A context in which backends may run, or only the plain code."""
+    global _enabled
+    before, _enabled = _enabled, enabled
+    try:
+        yield
+    finally:
+        _enabled = before
+
+
+def table() -> str:
+    """Ops with backends, their backends and where these run, in Markdown."""
+    lines = [
+        '| op | backend | runs on '
+        '| times as fast as the compiled plain code |',
+        '| --- | --- | --- | --- |'
+    ]
+    for op, backends in sorted(_backends.items()):
+        lines += (f'| `{op}` | {b.name} | {b.where} | {b.gain} |'
+                  for b in backends)
+    return '\n'.join(lines)
+
+
+def not_cpu_training(*tensors: torch.Tensor) -> str | None:
+    """Reason not to run what is made for training on a CPU, or None."""
+    if tensors[0].device.type != 'cpu':
+        return 'not on a CPU'
+    if not (torch.is_grad_enabled() and any(x.requires_grad for x in tensors)):
+        return 'no gradient is needed'
+    return None
+
+
+@functools.cache
+def _log_once(op: str, backend: str, reason: str) -> None:
+    logger.debug('%s: not the backend %s: %s', op, backend, reason)

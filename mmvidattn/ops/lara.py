@@ -1,0 +1,280 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""LARA, linear randomized attention: a few samples stand for all the keys.
+
+The samples come from landmarks, means of neighboring tokens.
+"""
+import itertools
+import math
+
+import torch
+from torch import Tensor
+
+from .attention_inputs import check_attention_inputs
+from .precision import at_least_float32, without_autocast
+
+
+def landmark_grid(shape: tuple[int, ...],
+                  num_landmarks: int) -> tuple[int, ...]:
+    """Cells along each axis, ``num_landmarks`` of them or fewer in all.
+
+    Two axes are cut into equally many cells, as in the released code. Other
+    numbers of axes are cut one after another, each time the one with the
+    longest cells, while there are no more cells than landmarks: 49 landmarks
+    of 16 frames of 17x17 tokens are 3x4x4. No axis has more cells than
+    tokens.
+
+    Raises:
+        ValueError: If ``num_landmarks`` is not positive, or is no square for
+            two axes.
+    """
+    if num_landmarks < 1:
+        raise ValueError(f'num_landmarks must be positive, got '
+                         f'{num_landmarks}')
+    # A column of tokens, as XViT's with its class token, has one axis.
+    if len(shape) == 2 and min(shape) > 1:
+        side = math.isqrt(num_landmarks)
+        if side**2 != num_landmarks:
+            raise ValueError('num_landmarks must be a square for tokens of '
+                             f'two axes, got {num_landmarks}')
+        return min(side, shape[0]), min(side, shape[1])
+    grid = [1] * len(shape)
+    while True:
+        axis = max(range(len(shape)), key=lambda i: shape[i] / grid[i])
+        grid[axis] += 1
+        if math.prod(grid) > num_landmarks or grid[axis] > shape[axis]:
+            grid[axis] -= 1
+            return tuple(grid)
+
+
+def landmark_pool(x: Tensor,
+                  shape: tuple[int, ...],
+                  grid: tuple[int, ...]) -> Tensor:
+    """The mean token of each cell of a grid, formed in float32 at least.
+
+    Cells of several axes are those of adaptive average pooling: as long as
+    necessary to leave no token out, so that neighbors may overlap. Those of
+    a single axis are disjoint segments, of which the last are longer by one.
+
+    Args:
+        x: Tokens, [*, N, G, D].
+        shape: The axes that N is made of, in row-major order.
+        grid: Cells C along each of them.
+        mask: Bool, [*, N], True where a token counts. The mean of none is
+            zero.
+
+    Returns:
+        [*, C, G, D], of the dtype of ``x``.
+
+    Raises:
+        ValueError: If ``shape`` and ``grid`` do not fit the tokens.
+    """
+    if (math.prod(shape) != x.shape[-3] or len(grid) != len(shape)
+            or any(not 0 < num <= length for num, length in zip(grid, shape))):
+        raise ValueError(f'shape {tuple(shape)} and grid {tuple(grid)} do '
+                         f'not fit {x.shape[-3]} tokens')
+    dtype = x.dtype
+    x, = at_least_float32(x)
+    cells = [
+        _cells(length, num, len(grid) > 1, x)
+        for length, num in zip(shape, grid)
+    ]
+    with without_autocast(x.device.type):
+        return _pool(x, cells).to(dtype)
+
+
+def _cells(length: int, num: int, overlap: bool, like: Tensor) -> Tensor:
+    """Weights of the tokens of an axis in its cells, [num, length]."""
+    cell = torch.arange(num + 1, device=like.device)
+    if overlap:
+        first = cell[:-1] * length // num
+        last = -(-cell[1:] * length // num)
+    else:
+        shorter = num - length % num
+        bounds = cell * (length // num) + (cell - shorter).clamp(min=0)
+        first, last = bounds[:-1], bounds[1:]
+    token = torch.arange(length, device=like.device)
+    inside = (token >= first[:, None]) & (token < last[:, None])
+    return inside.to(like.dtype) / (last - first)[:, None]
+
+
+def _pool(x: Tensor, cells: list[Tensor]) -> Tensor:
+    """[*, N, G, D] to [*, C, G, D], an axis at a time."""
+    y, rest = x, x.shape[-3:].numel()
+    for weights in cells:
+        rest //= weights.shape[1]
+        y = weights @ y.reshape(-1, weights.shape[1], rest)
+    return y.reshape(*x.shape[:-3], -1, *x.shape[-2:])
+
+WEIGHTINGS = ('mis-opt', 'mis-bh', 'mis-biased')
+
+
+def lara_attention(q: Tensor,
+                   k: Tensor,
+                   v: Tensor,
+                   query_landmarks: Tensor,
+                   key_landmarks: Tensor,
+                   omega: Tensor | None = None,
+                   *,
+                   weighting: str = 'mis-opt',
+                   alpha: float = 1.) -> Tensor:
+    r"""Softmax attention estimated by multiple importance sampling.
+
+    With ``xi(x, w) = (w x - |x|^2 / 2) / sqrt(D)`` and a sample
+    :math:`\omega_c` for each of C landmarks :math:`\mu_c`, the sum of the
+    query's and the key's,
+
+    .. math::
+        y_n &= \sum_c s_{nc} \sum_m softmax_m(xi(k_m, \omega_c)) v_m \\
+        s_n &= softmax_c(\log a_{nc} + xi(q_n, \omega_c)
+               + \log \sum_m \exp xi(k_m, \omega_c) - \log p_c)
+
+    The weightings differ in the density :math:`p_c` that a sample is taken
+    to come from and in its weight :math:`a_{nc}`:
+
+    ============ ================================== ==========================
+    weighting    p_c                                a_nc
+    ============ ================================== ==========================
+    'mis-opt'    that of its landmark,              the landmark's share in
+                 exp xi(mu_c, omega_c)              the mixture, plus
+                                                    alpha (t_nc - mean_c t_nc)
+    'mis-bh'     the mixture,                       1
+                 sum_d exp xi(mu_d, omega_c)
+    'mis-biased' the mixture                        exp(mu_c q_n / sqrt(D))
+    ============ ================================== ==========================
+
+    where t is the softmax over the queries n of the products of query and
+    query landmark, and a is at least 1e-8. All is computed in float32 when
+    the inputs are of lower precision, whatever autocast says: in float16
+    that bound would be zero.
+
+    Args:
+        q: Queries, [*, N, G, D].
+        k: Keys, [*, M, G, D].
+        v: Values, [*, M, G, E].
+        query_landmarks: [*, C, G, D].
+        key_landmarks: [*, C, G, D].
+        omega: The samples, [*, C, G, D]; the landmarks by default.
+        weighting: 'mis-opt', 'mis-bh' (balance heuristic) or 'mis-biased'.
+        alpha: How far 'mis-opt' departs from the balance heuristic.
+
+    Returns:
+        [*, N, G, E], of the dtype of ``v``.
+
+    Raises:
+        ValueError: If the shapes do not fit or ``weighting`` is unknown.
+    """
+    if weighting not in WEIGHTINGS:
+        raise ValueError(
+            f'weighting must be one of {WEIGHTINGS}, got {weighting!r}')
+    if omega is None:
+        omega = query_landmarks + key_landmarks
+    check_attention_inputs('lara_attention', q, k, v)
+    _check_landmarks(q, query_landmarks, key_landmarks, omega)
+    dtype = v.dtype
+    q, k, v, query_landmarks, key_landmarks, omega = (
+        x.transpose(-3, -2) for x in at_least_float32(
+            q, k, v, query_landmarks, key_landmarks, omega))
+    scale = q.shape[-1]**-0.5
+    with without_autocast(q.device.type):
+        of_keys = _log_kernel(omega, k)
+        kv = of_keys.softmax(dim=-1) @ v
+        mu = query_landmarks + key_landmarks
+        densities = _log_kernel(omega, mu)
+        mixture = densities.logsumexp(dim=-1)
+        # That |q|^2 is common to all landmarks, and cancels.
+        scores = scale * (q @ omega.mT)
+        if weighting == 'mis-opt':
+            density = densities.diagonal(dim1=-2, dim2=-1)
+            t = (scale * (q @ query_landmarks.mT)).softmax(dim=-2)
+            share = (density - mixture).exp().unsqueeze(-2)
+            a = share + alpha * (t - t.mean(dim=-1, keepdim=True))
+            scores = scores + a.clamp(min=1e-8).log()
+        else:
+            density = mixture
+            if weighting == 'mis-biased':
+                scores = scores + scale * (q @ mu.mT)
+        bias = of_keys.logsumexp(dim=-1) - density
+        y = (scores + bias.unsqueeze(-2)).softmax(dim=-1) @ kv
+    return y.transpose(-3, -2).to(dtype)
+
+
+def _log_kernel(omega: Tensor, x: Tensor) -> Tensor:
+    """xi of [*, C, D] and [*, L, D], [*, C, L]."""
+    norm = x.square().sum(dim=-1).unsqueeze(-2)
+    return x.shape[-1]**-0.5 * (omega @ x.mT - norm / 2)
+
+
+def _check_landmarks(q: Tensor, *landmarks: Tensor) -> None:
+    rest = {x.shape[:-3] + x.shape[-2:] for x in (q, *landmarks)}
+    if len(rest) > 1 or len({x.shape[-3] for x in landmarks}) > 1:
+        raise ValueError(
+            'lara_attention takes query_landmarks, key_landmarks and omega '
+            f'[*, C, G, D] for q {tuple(q.shape)}, got '
+            f'{" and ".join(str(tuple(x.shape)) for x in landmarks)}')
+
+
+def naive_lara_attention(q: Tensor,
+                         k: Tensor,
+                         v: Tensor,
+                         query_landmarks: Tensor,
+                         key_landmarks: Tensor,
+                         omega: Tensor | None = None,
+                         weighting: str = 'mis-opt',
+                         alpha: float = 1.) -> Tensor:
+    """The reference, without logarithms: exponentials may overflow.
+
+    Args and result as :func:`lara_attention`.
+    """
+    mu = query_landmarks + key_landmarks
+    omega = mu if omega is None else omega
+    q, k, v, query_landmarks, mu, omega = (
+        x.transpose(-3, -2) for x in (q, k, v, query_landmarks, mu, omega))
+    scale = q.shape[-1]**-0.5
+
+    def feature(x: Tensor) -> Tensor:
+        norm = x.square().sum(dim=-1, keepdim=True)
+        return torch.exp(scale * (x @ omega.mT - norm / 2))
+
+    of_queries, of_keys = feature(q), feature(k)
+    sums = of_keys.sum(dim=-2, keepdim=True)
+    kv = (of_keys / sums).nan_to_num(0).mT @ v
+    # Of each landmark's density at each sample, [*, G, C, C].
+    densities = feature(mu)
+    mixture = densities.sum(dim=-2, keepdim=True)
+    if weighting == 'mis-opt':
+        density = densities.diagonal(dim1=-2, dim2=-1).unsqueeze(-2)
+        t = (scale * q @ query_landmarks.mT).softmax(dim=-2)
+        a = density / mixture + alpha * (t - t.mean(dim=-1, keepdim=True))
+        a = a.clamp(min=1e-8)
+    else:
+        density = mixture
+        a = (scale * q @ mu.mT).exp() if weighting == 'mis-biased' else 1.
+    weights = a * of_queries * sums / density
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    return (weights.nan_to_num(0) @ kv).transpose(-3, -2)
+
+
+def naive_landmark_pool(x: Tensor,
+                        shape: tuple[int, ...],
+                        grid: tuple[int, ...]) -> Tensor:
+    """The reference, cell by cell.
+
+    Args and result as :func:`landmark_pool`, but without [*].
+    """
+    x = x.unflatten(0, shape)
+
+    def bounds(axis: int, cell: int) -> slice:
+        length, cells = shape[axis], grid[axis]
+        if len(grid) > 1:
+            return slice(cell * length // cells,
+                         math.ceil((cell + 1) * length / cells))
+        longer = length % cells
+        widths = [length // cells] * (cells - longer)
+        widths += [length // cells + 1] * longer
+        return slice(sum(widths[:cell]), sum(widths[:cell + 1]))
+
+    pooled = []
+    for cells in itertools.product(*map(range, grid)):
+        where = tuple(bounds(*pair) for pair in enumerate(cells))
+        pooled.append(x[where].flatten(0, -3).mean(dim=0))
+    return torch.stack(pooled)

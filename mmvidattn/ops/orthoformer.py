@@ -1,0 +1,140 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Orthoformer: attention by way of landmarks, the most orthogonal queries."""
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .attention_inputs import check_attention_inputs
+from .precision import at_least_float32, without_autocast
+from .softmax_attention import softmax_attention
+
+
+@torch.no_grad()
+def orthogonal_landmarks(q: Tensor,
+                         num_landmarks: int,
+                         first_index: int | Tensor | None = None,
+                         generator: torch.Generator | None = None) -> Tensor:
+    """Queries that point in directions as different as possible.
+
+    Beginning with one query, the query whose largest absolute cosine with
+    those chosen is smallest is added, until there are enough. A head of a
+    sequence chooses for itself. Cosines are formed in float32 at least,
+    whatever the dtype of ``q``.
+
+    Args:
+        q: Queries, [*, N, G, D].
+        num_landmarks: Landmarks L; all tokens where there are no more.
+        first_index: The token to begin with, one for all or [*, G]; each
+            draws its own by default.
+        generator: Draws ``first_index``.
+
+    Returns:
+        Indices of tokens in ascending order, [*, min(L, N), G].
+
+    Raises:
+        ValueError: If there is no landmark to choose or ``first_index``
+            does not fit.
+    """
+    *lead, N, G, _ = q.shape
+    if num_landmarks < 1:
+        raise ValueError(f'num_landmarks must be positive, got '
+                         f'{num_landmarks}')
+    if num_landmarks >= N:
+        tokens = torch.arange(N, device=q.device)
+        return tokens[:, None].expand(*lead, N, G)
+    if first_index is None:
+        last = torch.randint(
+            N, (*lead, G), generator=generator, device=q.device)
+    else:
+        last = torch.as_tensor(first_index, device=q.device)
+        if last.dim() and last.shape != (*lead, G):
+            raise ValueError(f'first_index must be one or {(*lead, G)}, got '
+                             f'{tuple(last.shape)}')
+        last = last.expand(*lead, G)
+    x, = at_least_float32(q)
+    # To [*, G, D, N]: contiguous over the tokens the products are faster.
+    x = F.normalize(x, dim=-1, eps=1e-12).movedim(-3, -1).contiguous()
+    # The largest cosine with those chosen so far, [*, G, N]. No cosine
+    # reaches that of a chosen token, so that none is chosen twice.
+    largest = x.new_zeros(*lead, G, N)
+    chosen = []
+    with without_autocast(q.device.type):
+        for _ in range(num_landmarks - 1):
+            chosen.append(last)
+            index = last.unsqueeze(-1)
+            direction = torch.take_along_dim(x, index.unsqueeze(-2), dim=-1)
+            cosines = (direction.mT @ x).squeeze(-2)
+            largest = torch.maximum(largest, cosines.abs())
+            largest.scatter_(-1, index, torch.inf)
+            last = largest.argmin(dim=-1)
+    chosen.append(last)
+    return torch.stack(chosen, dim=-2).sort(dim=-2).values
+
+
+def orthoformer_attention(q: Tensor,
+                          k: Tensor,
+                          v: Tensor,
+                          landmarks: Tensor) -> Tensor:
+    r"""Softmax attention factorized by landmarks, linear in N and in M.
+
+    .. math:: Y = softmax(Q L^T / \sqrt D) softmax(L K^T / \sqrt D) V
+
+    Each softmax is an attention of its own: that of the landmarks to the
+    keys, then that of the queries to the landmarks.
+
+    Args:
+        q: Queries, [*, N, G, D].
+        k: Keys, [*, M, G, D].
+        v: Values, [*, M, G, E].
+        landmarks: Some of the queries, see :func:`orthogonal_landmarks`,
+            [*, L, G, D].
+
+    Returns:
+        [*, N, G, E].
+
+    Raises:
+        ValueError: If the shapes do not fit.
+    """
+    check_attention_inputs('orthoformer_attention', q, k, v)
+    if (landmarks.shape[:-3] != q.shape[:-3]
+            or landmarks.shape[-2:] != q.shape[-2:]):
+        raise ValueError(
+            'orthoformer_attention takes landmarks [*, L, G, D] for q '
+            f'{tuple(q.shape)}, got {tuple(landmarks.shape)}')
+    return softmax_attention(q, landmarks, softmax_attention(landmarks, k, v))
+
+
+def naive_orthogonal_landmarks(q: Tensor, num_landmarks: int,
+                               first_index: Tensor) -> Tensor:
+    """The greedy choice of one head, a set at a time.
+
+    Args:
+        q: Queries of one head, [N, D].
+        num_landmarks: Landmarks L.
+        first_index: The token to begin with, [].
+
+    Returns:
+        [L] or, where N < L, [N].
+    """
+    lengths = q.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+    cosines = (q / lengths @ (q / lengths).T).abs()
+    chosen = [int(first_index)]
+    while len(chosen) < min(num_landmarks, len(q)):
+        rest = [n for n in range(len(q)) if n not in chosen]
+        chosen.append(min(rest, key=lambda n: cosines[n, chosen].max()))
+    return torch.tensor(sorted(chosen))
+
+
+def naive_orthoformer_attention(q: Tensor,
+                                k: Tensor,
+                                v: Tensor,
+                                landmarks: Tensor) -> Tensor:
+    """The reference, with both attention matrices formed.
+
+    Args and result as :func:`orthoformer_attention`.
+    """
+    q, k, v, landmarks = (x.transpose(-3, -2) for x in (q, k, v, landmarks))
+    scale = q.shape[-1]**-0.5
+    of_keys = (scale * landmarks @ k.transpose(-2, -1)).softmax(dim=-1)
+    of_landmarks = (scale * q @ landmarks.transpose(-2, -1)).softmax(dim=-1)
+    return (of_landmarks @ (of_keys @ v)).transpose(-3, -2)

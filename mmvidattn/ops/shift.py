@@ -1,0 +1,212 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Channels read from neighboring tokens."""
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+BOUNDARIES = ('zero', 'replicate', 'self')
+TEMPORAL_MODES = ('tsm', 'window')
+SPATIAL_MODES = ('cross', 'square', 'eight')
+
+
+class Fold(NamedTuple):
+    """Channels [start, stop) are read at (frames, rows, columns) from here."""
+    start: int
+    stop: int
+    offset: tuple[int, int, int]
+    boundary: str
+
+
+def shift_plan(mode: str,
+               channels: int,
+               *,
+               size: int = 1,
+               divisor: int | None = None,
+               alpha: float | None = None,
+               boundary: str | None = None) -> tuple[Fold, ...]:
+    """Neighborhood association (Sec. 4.3, A.3) as a list of channel folds.
+
+    Exactly one of ``divisor`` and ``alpha`` is given, and it chooses whose
+    layout is meant. With ``divisor`` it is the released code's: each fold
+    has ``channels // divisor`` channels, the folds come first and the token's
+    own channels last. With ``alpha`` it is the paper's: the first
+    ``alpha * channels`` are the token's own and n neighbors share the rest,
+    ``(1 - alpha) * channels // n`` each; what is left over by the division
+    stays the token's own.
+
+    ======  ============  =====================================================
+    mode    layout        neighbors
+    ======  ============  =====================================================
+    tsm     divisor       the next frame, then the previous one (``size`` away)
+    window  alpha         the 2 ``size`` nearest frames
+    cross   divisor       below, above, right, left, exactly ``size`` away
+    cross   alpha         left, right, above, below, at each of 1 .. ``size``
+    square  alpha         the (2 ``size`` + 1)^2 - 1 tokens around
+    eight   divisor       the four of cross, then the four diagonals
+    ======  ============  =====================================================
+
+    Args:
+        mode: One of the above.
+        channels: Channels of a token, all heads together.
+        size: Distance or radius, tau or xi in the paper.
+        divisor: See above. For 'eight' the released code divides by
+            ``2 ((2 size + 1)^2 - 1)``, which is also the default there.
+        alpha: Share of channels that stay, in [0, 1].
+        boundary: What a fold reads beyond the clip: 'zero', 'replicate' (the
+            nearest token inside) or 'self' (the token's own channels). By
+            default zeros; the diagonals of 'eight' then read the token
+            itself, as in the released code.
+
+    Raises:
+        ValueError: If an option is unknown or does not belong to the mode.
+    """
+    if mode not in TEMPORAL_MODES + SPATIAL_MODES:
+        raise ValueError('the mode of a shift must be one of '
+                         f'{TEMPORAL_MODES + SPATIAL_MODES}, got {mode!r}')
+    if boundary not in (None, *BOUNDARIES):
+        raise ValueError('the boundary of a shift must be one of '
+                         f'{BOUNDARIES}, got {boundary!r}')
+    if size < 1:
+        raise ValueError(f'the size of a shift must be at least 1, got {size}')
+    if mode == 'eight' and divisor is None and alpha is None:
+        divisor = 2 * ((2 * size + 1)**2 - 1)
+    if (divisor is None) == (alpha is None):
+        raise ValueError(f'the shift {mode!r} takes either divisor or alpha, '
+                         f'got divisor={divisor} and alpha={alpha}')
+    layout = 'alpha' if divisor is None else 'divisor'
+    if (mode, layout) not in _OFFSETS:
+        raise ValueError(f'the shift {mode!r} is not defined by {layout}')
+    offsets = _OFFSETS[mode, layout](size)
+
+    if layout == 'divisor':
+        fold, start = channels // divisor, 0
+        if divisor < len(offsets):
+            raise ValueError(
+                f'the shift {mode!r} reads {len(offsets)} neighbors, so its '
+                f'divisor must be at least that, got {divisor}')
+    else:
+        if not 0 <= alpha <= 1:
+            raise ValueError(f'alpha must be in [0, 1], got {alpha}')
+        # The products of the tables' alphas are exact but for rounding.
+        shared = int(round((1 - alpha) * channels, 6))
+        fold = shared // len(offsets)
+        start = channels - shared
+    folds = []
+    for offset in offsets:
+        diagonal = mode == 'eight' and 0 not in offset[1:]
+        folds.append(
+            Fold(start, start + fold, offset, boundary
+                 or ('self' if diagonal else 'zero')))
+        start += fold
+    return tuple(folds) if fold else ()
+
+
+def _cross_and_diagonals(s: int) -> list[tuple[int, int, int]]:
+    return _cross_at(s) + [(0, -s, -s), (0, s, s), (0, -s, s), (0, s, -s)]
+
+
+def _cross_at(s: int) -> list[tuple[int, int, int]]:
+    return [(0, s, 0), (0, -s, 0), (0, 0, s), (0, 0, -s)]
+
+
+def _cross_up_to(size: int) -> list[tuple[int, int, int]]:
+    return [
+        offset for s in range(1, size + 1)
+        for offset in ((0, 0, -s), (0, 0, s), (0, -s, 0), (0, s, 0))
+    ]
+
+
+def _square(size: int) -> list[tuple[int, int, int]]:
+    reach = range(-size, size + 1)
+    return [(0, y, x) for y in reach for x in reach if (y, x) != (0, 0)]
+
+
+_OFFSETS = {
+    ('tsm', 'divisor'): lambda s: [(s, 0, 0), (-s, 0, 0)],
+    ('window', 'alpha'):
+    lambda s: [(t, 0, 0) for t in range(-s, s + 1) if t != 0],
+    ('cross', 'divisor'): _cross_at,
+    ('cross', 'alpha'): _cross_up_to,
+    ('square', 'alpha'): _square,
+    ('eight', 'divisor'): _cross_and_diagonals,
+}
+
+
+def neighbor_shift(x: Tensor, plan: Sequence[Fold]) -> Tensor:
+    """Give some channels of each token those of its neighbors.
+
+    Args:
+        x: Tokens, [B, T, H, W, *, C]; what stands between W and C (keys and
+            values side by side, say) is shifted alike.
+        plan: Folds of the C channels, from :func:`shift_plan`, in ascending
+            order and disjoint.
+
+    Returns:
+        A new tensor of the shape of ``x``.
+    """
+    if not plan:
+        return x
+    edges = sorted({0, x.shape[-1], *(e for f in plan for e in f[:2])})
+    pieces = x.split([b - a for a, b in zip(edges, edges[1:])], dim=-1)
+    folds = {fold.start: fold for fold in plan}
+    return torch.cat([
+        _read(piece, folds[start]) if start in folds else piece
+        for start, piece in zip(edges, pieces)
+    ], dim=-1)
+
+
+def _read(x: Tensor, fold: Fold) -> Tensor:
+    """The tokens at ``fold.offset`` from each token of [B, T, H, W, *]."""
+    if fold.boundary == 'replicate':
+        for dim, (offset, length) in enumerate(
+                zip(fold.offset, x.shape[1:4]), start=1):
+            if offset:
+                there = torch.arange(length, device=x.device) + offset
+                x = x.index_select(dim, there.clamp(0, length - 1))
+        return x
+    # A pad that is negative on one side and positive on the other shifts.
+    pads = [0, 0] * (x.dim() - 4)
+    for offset, length in zip(fold.offset[::-1], x.shape[3:0:-1]):
+        offset = max(-length, min(offset, length))
+        pads += [-offset, offset]
+    there = F.pad(x, pads)
+    if fold.boundary == 'self':
+        outside = 1 - F.pad(x.new_ones(x.shape[1:4]), pads[-6:])
+        there = there + x * outside.view(1, *x.shape[1:4],
+                                         *[1] * (x.dim() - 4))
+    return there
+
+
+def naive_neighbor_shift(x: Tensor, plan: Sequence[Fold]) -> Tensor:
+    """The reference: each token looks its neighbors up one by one.
+
+    Args and result as :func:`neighbor_shift`.
+    """
+    _, T, H, W, _ = x.shape
+    out = x.clone()
+    for start, stop, (dt, dy, dx), boundary in plan:
+        for t in range(T):
+            for y in range(H):
+                for z in range(W):
+                    there = (t + dt, y + dy, z + dx)
+                    inside = all(0 <= i < n
+                                 for i, n in zip(there, (T, H, W)))
+                    if not inside and boundary == 'zero':
+                        out[:, t, y, z, start:stop] = 0
+                        continue
+                    if not inside and boundary == 'self':
+                        continue
+                    there = [
+                        min(max(i, 0), n - 1)
+                        for i, n in zip(there, (T, H, W))
+                    ]
+                    out[:, t, y, z, start:stop] = \
+                        x[:, there[0], there[1], there[2], start:stop]
+    return out
+
+
+# The old name.
+neighbour_shift = neighbor_shift

@@ -1,0 +1,97 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Softmax attention through torch's fused kernels."""
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .attention_inputs import check_attention_inputs
+
+
+def softmax_attention(q: Tensor,
+                      k: Tensor,
+                      v: Tensor,
+                      *,
+                      scale: float | None = None,
+                      dropout_p: float = 0.,
+                      key_mask: Tensor | None = None,
+                      bias: Tensor | None = None) -> Tensor:
+    """``softmax(scale Q K^T) V``, Eq. 1 of the paper with its baseline.
+
+    Args:
+        q: Queries, [*, N, G, D].
+        k: Keys, [*, M, G, D].
+        v: Values, [*, M, G, E].
+        scale: ``D ** -0.5`` by default.
+        dropout_p: Probability of dropping an attention weight.
+        key_mask: Bool, [*, M], True where a key counts. Where none does, the
+            result is zero.
+        bias: Added to the scaled scores, of a shape that broadcasts to
+            [*, G, N, M]. It may hide keys by -inf, but none of a query's all.
+
+    Returns:
+        [*, N, G, E].
+
+    Raises:
+        ValueError: If the shapes do not fit.
+    """
+    check_attention_inputs('softmax_attention', q, k, v, key_mask)
+    lead = q.shape[:-3]
+    if key_mask is not None:
+        # Filled, not multiplied: whatever a masked token holds, NaN included,
+        # reaches neither the result nor a gradient.
+        masked = ~key_mask[..., None, None]
+        k, v = k.masked_fill(masked, 0), v.masked_fill(masked, 0)
+    q, k, v = (x.flatten(0, -4) if x.dim() > 3 else x.unsqueeze(0)
+               for x in (q, k, v))
+    if key_mask is not None:
+        # A row without keys is NaN to some kernels; it attends to the zeros
+        # that all its values now are.
+        key_mask = key_mask | ~key_mask.any(dim=-1, keepdim=True)
+        key_mask = key_mask.reshape(k.shape[0], 1, 1, -1)
+    mask = key_mask if bias is None else _hide(
+        _flat_bias(bias, (*lead, q.shape[2], q.shape[1], k.shape[1]),
+                   q.dtype), key_mask)
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    y = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, dropout_p=dropout_p, scale=scale)
+    return y.transpose(1, 2).unflatten(0, lead) if lead else \
+        y.transpose(1, 2).squeeze(0)
+
+
+def _flat_bias(bias: Tensor, shape: tuple[int, ...],
+               dtype: torch.dtype) -> Tensor:
+    """[B or 1, G or 1, N or 1, M] of what broadcasts to ``shape``."""
+    if bias.dim() > len(shape) or any(
+            have not in (1, want)
+            for have, want in zip(bias.shape[::-1], shape[::-1])):
+        raise ValueError('the bias of softmax_attention must broadcast to '
+                         f'[*, G, N, M] = {shape}, got {tuple(bias.shape)}')
+    bias = bias.to(dtype)
+    if bias.dim() > 3:
+        return bias.expand(*shape[:-3], *bias.shape[-3:]).flatten(0, -4)
+    return bias[(None, ) * (4 - bias.dim())]
+
+
+def _hide(bias: Tensor, key_mask: Tensor | None) -> Tensor:
+    return bias if key_mask is None else bias.masked_fill(
+        ~key_mask, -torch.inf)
+
+
+def naive_softmax_attention(q: Tensor,
+                            k: Tensor,
+                            v: Tensor,
+                            scale: float | None = None,
+                            key_mask: Tensor | None = None,
+                            bias: Tensor | None = None) -> Tensor:
+    """The reference, with its matrix formed; some key must count.
+
+    Args and result as :func:`softmax_attention`.
+    """
+    q, k, v = (x.transpose(-3, -2) for x in (q, k, v))
+    scale = q.shape[-1]**-0.5 if scale is None else scale
+    scores = q @ k.transpose(-2, -1) * scale
+    if bias is not None:
+        scores = scores + bias
+    if key_mask is not None:
+        scores = scores.masked_fill(~key_mask[..., None, None, :], -torch.inf)
+    return (scores.softmax(dim=-1) @ v).transpose(-3, -2)

@@ -1,0 +1,137 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Windows of a grid of tokens, whatever the sizes of both."""
+import itertools
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Size = tuple[int, int, int]
+
+
+def fit_window(window_size: Size, grid_shape: Size) -> Size:
+    """The window, no larger than the grid.
+
+    What a larger window would have beyond the grid is padding, which nothing
+    attends to, so the attention within both is the same.
+    """
+    return tuple(min(w, n) for w, n in zip(window_size, grid_shape))
+
+
+def window_partition(x: Tensor,
+                     window_size: Size) -> tuple[Tensor, Tensor | None]:
+    """Cut a grid of tokens into windows that do not overlap.
+
+    Windows that stick out at the far end of an axis are filled with zeros.
+
+    Args:
+        x: Tokens, [B, T, H, W, C].
+        window_size: Frames, rows and columns (t, h, w) of a window.
+
+    Returns:
+        The windows [B, S, N, C], and a mask [S, N], bool, that is True for
+        tokens and False for padding; None where there is no padding. The S
+        windows and the N = t h w tokens of one are in row-major order.
+
+    Raises:
+        ValueError: If ``x`` is no such grid or the window no such size.
+    """
+    if x.dim() != 5:
+        raise ValueError('window_partition takes tokens [B, T, H, W, C], got '
+                         f'{tuple(x.shape)}')
+    if len(window_size) != 3 or min(window_size) < 1:
+        raise ValueError('window_size must be three positive numbers, got '
+                         f'{tuple(window_size)}')
+    grid_shape = x.shape[1:4]
+    t, h, w = window_size
+    extra = [-n % size for n, size in zip(grid_shape, window_size)]
+    mask = None
+    if any(extra):
+        x = F.pad(x, (0, 0, 0, extra[2], 0, extra[1], 0, extra[0]))
+        mask = _is_token(grid_shape, x.shape[1:4], x.device)
+        mask = _cut(mask[None, ..., None], (t, h, w))[0, ..., 0]
+    return _cut(x, (t, h, w)), mask
+
+
+def window_merge(windows: Tensor, window_size: Size,
+                 grid_shape: Size) -> Tensor:
+    """Undo :func:`window_partition`, and leave the padding out.
+
+    Args:
+        windows: [B, S, N, C].
+        window_size: Frames, rows and columns (t, h, w) of a window.
+        grid_shape: Those (T, H, W) of the grid.
+
+    Returns:
+        [B, T, H, W, C].
+
+    Raises:
+        ValueError: If the windows are not those of such a grid.
+    """
+    counts = tuple(-(-n // size) for n, size in zip(grid_shape, window_size))
+    t, h, w = window_size
+    if windows.dim() != 4 or windows.shape[1:3] != (
+            counts[0] * counts[1] * counts[2], t * h * w):
+        raise ValueError(
+            f'windows of {tuple(window_size)} of a grid {tuple(grid_shape)} '
+            f'are [B, {counts[0] * counts[1] * counts[2]}, {t * h * w}, C], '
+            f'got {tuple(windows.shape)}')
+    x = windows.unflatten(1, counts).unflatten(4, (t, h, w))
+    x = x.permute(0, 1, 4, 2, 5, 3, 6, 7)
+    x = x.flatten(5, 6).flatten(3, 4).flatten(1, 2)
+    T, H, W = grid_shape
+    return x[:, :T, :H, :W]
+
+
+def _cut(x: Tensor, window_size: Size) -> Tensor:
+    t, h, w = window_size
+    x = x.unflatten(3, (-1, w)).unflatten(2, (-1, h)).unflatten(1, (-1, t))
+    x = x.permute(0, 1, 3, 5, 2, 4, 6, 7)
+    return x.flatten(4, 6).flatten(1, 3)
+
+
+def _is_token(grid_shape: Size, padded_shape: Size,
+              device: torch.device) -> Tensor:
+    T, H, W = (
+        torch.arange(padded, device=device) < n
+        for n, padded in zip(grid_shape, padded_shape))
+    return T[:, None, None] & H[:, None] & W
+
+Size = tuple[int, int, int]
+
+
+def _tokens(grid_shape: Size, window_size: Size):
+    """Window, place in the window and place in the grid of each token."""
+    counts = [-(-n // size) for n, size in zip(grid_shape, window_size)]
+    places = list(itertools.product(*map(range, window_size)))
+    for i, window in enumerate(itertools.product(*map(range, counts))):
+        for j, place in enumerate(places):
+            token = tuple(a * size + b for a, size, b in zip(
+                window, window_size, place))
+            if all(a < n for a, n in zip(token, grid_shape)):
+                yield i, j, token
+
+
+def naive_window_partition(
+        x: Tensor, window_size: Size) -> tuple[Tensor, Tensor | None]:
+    """The reference, token by token.
+
+    Args and result as :func:`window_partition`.
+    """
+    t, h, w = window_size
+    tokens = list(_tokens(x.shape[1:4], window_size))
+    windows = x.new_zeros(len(x), tokens[-1][0] + 1, t * h * w, x.shape[-1])
+    mask = torch.zeros(windows.shape[1:3], dtype=torch.bool, device=x.device)
+    for i, j, (a, b, c) in tokens:
+        windows[:, i, j] = x[:, a, b, c]
+        mask[i, j] = True
+    return windows, None if mask.all() else mask
+
+
+def naive_window_merge(windows: Tensor, window_size: Size,
+                       grid_shape: Size) -> Tensor:
+    """The reference: args and result as :func:`window_merge`."""
+    x = windows.new_zeros(len(windows), *grid_shape, windows.shape[-1])
+    for i, j, (a, b, c) in _tokens(grid_shape, window_size):
+        x[:, a, b, c] = windows[:, i, j]
+    return x

@@ -1,0 +1,56 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The console command ``mmvidattn``: a subcommand a module of mmvidattn/cli.
+
+It lies beside the package, whose import takes seconds: the list of subcommands
+and the answer to a misspelled one come at once.
+"""
+import ast
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent / 'mmvidattn/cli'
+
+
+def find_commands() -> dict[str, Path]:
+    """The module of each subcommand, by its name, such as ``grad-cam``."""
+    return {
+        path.stem.replace('_', '-'): path
+        for path in sorted(FOLDER.glob('[!_]*.py'))
+    }
+
+
+def describe(module: Path) -> str:
+    """The first line of a module's docstring."""
+    tree = ast.parse(module.read_text('utf-8'))
+    return ast.get_docstring(tree).splitlines()[0]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a subcommand.
+
+    Args:
+        argv: Its name and its arguments. Defaults to the command line.
+    """
+    name, *rest = (sys.argv[1:] if argv is None else argv) or ['--help']
+    commands = find_commands()
+    if name in ('-h', '--help'):
+        print('usage: mmvidattn COMMAND [ARGUMENTS]\n')
+        for name, module in commands.items():
+            print(f'  {name:18}{describe(module)}')
+        print('\nArguments of a command: mmvidattn COMMAND --help')
+        return
+    if name not in commands:
+        close = difflib.get_close_matches(name, commands, 1)
+        hint = f'did you mean {close[0]}? ' if close else ''
+        raise SystemExit(f'mmvidattn: error: no command {name!r}; {hint}'
+                         'mmvidattn --help lists all')
+    # What usage and error messages begin with.
+    sys.argv = [f'mmvidattn {name}', *rest]
+    importlib.import_module(f'mmvidattn.cli.{commands[name].stem}').main(rest)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,42 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidattn.apis.runner import add_default_runtime, build_runner
+from mmvidattn.engine import SafeRunner
+
+OLD = dict(runner_type='Mine', default_hooks=dict(
+    checkpoint=dict(type='CheckpointHook', interval=7),
+    logger=dict(type='MyLogger')))
+
+
+def test_default_runtime_is_added_to_a_config():
+    cfg = Config({})
+    add_default_runtime(cfg)
+    assert cfg.runner_type == 'SafeRunner'
+    assert cfg.default_hooks.nan_guard.type == 'NanGuardHook'
+
+
+def test_default_runtime_changes_no_option():
+    cfg = Config(OLD)
+    add_default_runtime(cfg)
+    assert cfg.runner_type == 'Mine'
+    assert cfg.default_hooks.checkpoint == dict(
+        type='SafeCheckpointHook', interval=7)
+    assert cfg.default_hooks.logger == dict(type='MyLogger')
+
+
+@pytest.mark.parametrize('added', [{}, dict(runner_type='SafeRunner')])
+def test_a_config_from_before_gets_the_runner_of_its_hooks(tmp_path, added):
+    cfg = Config(dict(
+        model=dict(type='Recognizer2D', backbone=dict(
+            type='ResNet', depth=18, num_stages=1, strides=(1, ),
+            dilations=(1, ), out_indices=(0, ))),
+        work_dir=str(tmp_path), default_scope='mmaction',
+        experiment_name=f'{tmp_path.name}_{len(added)}',
+        default_hooks=dict(nan_guard=dict(type='NanGuardHook')), **added))
+    with DefaultScope.overwrite_default_scope('mmaction'):
+        runner = build_runner(cfg, strict=False)
+    assert type(runner) is SafeRunner
+    assert cfg.get('runner_type') == added.get('runner_type')

@@ -1,0 +1,248 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Tiny models of every family of backbones, for the tests of all of them."""
+import torch
+from mmengine.model import BaseModule
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from mmvidattn.backbones import (
+    DualFormer,
+    InflatedBackbone,
+    LinearVideoTransformer,
+    ResT,
+    Visformer,
+    VisionTransformerLAPS,
+    ViViT,
+    XViT,
+)
+
+FRAMES = Visformer, ResT, VisionTransformerLAPS
+
+
+class Attention(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.num_heads = 2
+        self.qkv, self.proj = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.proj(y.transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.attn, self.mlp = Attention(), nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = x + self.attn(x)
+        return x + self.mlp(x)
+
+
+class Image(BaseModule):
+    """Frames [B T, 3, H, W] to features: somebody else's small network."""
+
+    def __init__(self, with_grid=False, init_cfg=None):
+        super().__init__(init_cfg)
+        self.embed = nn.Conv2d(3, 8, 4, 4)
+        self.blocks = nn.ModuleList([Block(), Block()])
+        self.norm = nn.LayerNorm(8)
+        self.with_grid, self.with_cp = with_grid, False
+
+    def set_grad_checkpointing(self, enable=True):
+        self.with_cp = enable
+
+    def forward(self, x):
+        x = self.embed(x)
+        y = x.flatten(2).mT
+        for block in self.blocks:
+            y = checkpoint(block, y, use_reentrant=False) if self.with_cp \
+                else block(y)
+        y = self.norm(y).mT.reshape(x.shape)
+        # As the backbones of mmpretrain, a tuple of the stages' features.
+        return (x, y) if self.with_grid else y.mean((2, 3))
+
+
+TINY = {
+    LinearVideoTransformer:
+    dict(num_frames=4, embed_dims=32, num_layers=2, num_heads=2),
+    XViT:
+    dict(
+        num_frames=4, img_size=64, embed_dims=32, num_layers=2, num_heads=2),
+    ViViT:
+    dict(
+        num_frames=8, img_size=(32, 48), embed_dims=32, num_layers=2,
+        num_heads=4),
+    # Grids of (4, 16, 16) to (4, 2, 2), and kernels of all kinds.
+    DualFormer:
+    dict(
+        arch=dict(
+            embed_dims=8, num_layers=(2, 2, 2, 2), num_heads=(1, 2, 2, 2)),
+        num_frames=8,
+        img_size=64,
+        window_size=(2, 4, 4),
+        pyramid_sizes=(((2, 4, 4), (2, 2, 2)), ((2, 4, 4), (1, 1, 1)),
+                       ((2, 2, 2), ), ())),
+    Visformer:
+    dict(
+        arch=dict(
+            stem_channels=8, embed_dims=32, num_layers=(1, 2, 2),
+            num_heads=2),
+        img_size=64),
+    ResT:
+    dict(
+        arch=dict(
+            embed_dims=16, num_layers=(1, 2, 3, 1), num_heads=(1, 2, 4, 8))),
+    VisionTransformerLAPS:
+    dict(arch=dict(embed_dims=32, num_layers=3, num_heads=2), img_size=64),
+    InflatedBackbone:
+    dict(num_frames=4, pyramid=(1, 2), model=dict(type=Image)),
+}
+# Options of the variants; each stands for one way through the code.
+OPTIONS = {
+    LinearVideoTransformer: {
+        'default': {},
+        'joint': dict(pattern='joint'),
+        'windowed': dict(pattern='windowed', window_frames=3),
+        'space-time': dict(order='space_time'),
+        'paper': dict(
+            patch_stride=16,
+            patch_padding=0,
+            img_size=64,
+            with_patch_norm=False,
+            with_pos_embed=True,
+            with_dwconv=False,
+            order='space_time',
+            shift_placement='both',
+            attention=dict(type='LinearAttention', kernel='relu'),
+            temporal_shift=dict(mode='window', size=2, alpha=.5),
+            spatial_shift=dict(mode='cross', size=1, alpha=.5)),
+        'elu': dict(attention=dict(type='LinearAttention', kernel='elu+1')),
+        'sigmoid': dict(
+            attention=dict(type='LinearAttention', kernel='sigmoid')),
+        'softmax': dict(
+            attention=dict(type='SoftmaxAttention'), fixation=None),
+        'separate': dict(fixation=dict(mode='separate')),
+        'no-shift': dict(temporal_shift=None, spatial_shift=None),
+        'no-qkv-bias': dict(qkv_bias=False),
+        'patches-of-3-frames': dict(patch_frames=3),
+        'dropout': dict(drop_rate=.1, drop_path_rate=.1),
+    },
+    XViT: {
+        'default': {},
+        'kinetics': dict(temporal_shift=dict(mode='tsm', divisor=8)),
+        'half-clips': dict(
+            temporal_shift=dict(mode='tsm', divisor=8, segment_frames=2)),
+        'window': dict(temporal_shift=dict(mode='window', size=1, alpha=.5)),
+        'no-mixing': dict(temporal_shift=None),
+        'fixation': dict(fixation=dict(mode='cooperative')),
+        'separate-fixation': dict(fixation=dict(mode='separate')),
+        'linear': dict(
+            attention=dict(type='LinearAttention', offset='auto'),
+            fixation={}),
+        'cosformer': dict(attention=dict(type='CosFormerAttention')),
+        'lara': dict(
+            attention=dict(type='LARAAttention', num_landmarks=9)),
+        'linformer': dict(attention=dict(type='LinformerAttention')),
+        'orthoformer': dict(
+            attention=dict(type='OrthoformerAttention', num_landmarks=5)),
+        'performer': dict(attention=dict(type='PerformerAttention')),
+        'no-qkv-bias': dict(qkv_bias=False),
+        'wide-frames': dict(img_size=(32, 64)),
+        'dropout': dict(drop_rate=.1, drop_path_rate=.1),
+    },
+    ViViT: {
+        'joint': dict(model='joint'),
+        'joint-mean': dict(model='joint', pool='mean'),
+        'joint-sampled': dict(
+            model='joint', tubelet_frames=1, sampled_frames=3),
+        'joint-linear': dict(
+            model='joint',
+            attention=dict(type='LinearAttention', offset='auto')),
+        'joint-cosformer': dict(
+            model='joint', pool='mean',
+            attention=dict(type='CosFormerAttention')),
+        'encoder': dict(model='fact_encoder', num_temporal_layers=2),
+        'encoder-mean': dict(
+            model='fact_encoder', num_temporal_layers=1, pool='mean'),
+        'encoder-performer': dict(
+            model='fact_encoder', num_temporal_layers=1,
+            attention=dict(type='PerformerAttention')),
+        'time-space': dict(model='fact_attention'),
+        'space-time': dict(model='fact_attention', order='space_time'),
+        'attention-linformer': dict(
+            model='fact_attention',
+            attention=dict(type='LinformerAttention')),
+        'attention-lara': dict(
+            model='fact_attention',
+            attention=dict(type='LARAAttention', num_landmarks=4)),
+        'dot': dict(model='fact_dot'),
+        'dropout': dict(
+            model='fact_dot', drop_rate=.1, drop_path_rate=.1,
+            attention=dict(type='SoftmaxAttention', dropout=.1)),
+    },
+    DualFormer: {
+        'default': {},
+        'LL': dict(pattern=('LL', ) * 4),
+        'GG': dict(pattern=('GG', ) * 4),
+        'mixed': dict(pattern=('LL', 'LG', 'GG', 'LG')),
+        'one-scale': dict(pyramid_sizes=(((2, 2, 2), ), ) * 4),
+        'three-scales': dict(
+            pyramid_sizes=(((4, 8, 8), (2, 4, 4), (1, 2, 2)), ) * 4),
+        'whole': dict(pyramid_sizes=((), ) * 4),
+        'conv': dict(pooling='conv'),
+        'avg': dict(pooling='avg'),
+        'no-position': dict(position='none'),
+        'relative': dict(position='relative'),
+        'padded': dict(window_size=(3, 3, 3), position='relative'),
+        'temporal-pooling': dict(temporal_pooling=(2, 1, 2)),
+        'long-patches': dict(patch_size=(4, 4, 4)),
+        'no-qkv-bias': dict(qkv_bias=False),
+        'dropout': dict(drop_rate=.1, drop_path_rate=.1),
+    },
+    InflatedBackbone: {'default': {}},
+}
+FRAME_OPTIONS = {
+    'laps': {},
+    '2d': dict(attention='2d', shift='none'),
+    '3d': dict(attention='3d', shift='none'),
+    'plain': dict(attention='2d', shift='plain'),
+    'leap': dict(shift='none'),
+    'paper': dict(shift_fraction=1 / 8, shift_first='previous'),
+    'one-level': dict(pyramid=(2, )),
+    'drop-path': dict(drop_path_rate=0.2),
+}
+OPTIONS.update(dict.fromkeys(FRAMES, FRAME_OPTIONS))
+OPTIONS[VisionTransformerLAPS] = dict(
+    FRAME_OPTIONS, token=dict(attention='2d', shift='token'))
+VARIANTS = {
+    f'{backbone.__name__}-{name}': (backbone, options)
+    for backbone, variants in OPTIONS.items()
+    for name, options in variants.items()
+}
+
+
+def build(backbone, **kwargs):
+    """A tiny model, as it starts, but for what starts at zero."""
+    torch.manual_seed(0)
+    model = backbone(**{**TINY[backbone], **kwargs})
+    model.init_weights()
+    for p in model.parameters():
+        if p.dim() > 1 and backbone in FRAMES:
+            nn.init.normal_(p, std=p[0].numel()**-0.5)
+        elif p.dim() > 1 and not p.any():
+            nn.init.normal_(p, std=0.02)
+    return model
+
+
+def clips_for(model, batch=2, **size):
+    """Random clips of the size that a model of :func:`build` takes."""
+    height, width = size.get('img_size') or {
+        ViViT: (32, 48), InflatedBackbone: (8, 12)
+    }.get(type(model), (64, 64))
+    return torch.randn(batch, 3, size.get('num_frames', model.num_frames),
+                       height, width)

@@ -1,0 +1,439 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Properties that all backbones share."""
+import inspect
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from backbones.families import (
+    FRAMES,
+    OPTIONS,
+    TINY,
+    VARIANTS,
+    build,
+    clips_for,
+)
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+
+import mmvidattn.backbones
+from mmvidattn.backbones import (
+    DualFormer,
+    InflatedBackbone,
+    LinearVideoTransformer,
+    ResT,
+    Visformer,
+    VisionTransformerLAPS,
+    ViViT,
+    XViT,
+)
+from mmvidattn.backbones.base import BaseBackbone
+
+ALL = pytest.mark.parametrize('backbone', TINY, ids=lambda x: x.__name__)
+OURS = pytest.mark.parametrize(
+    'backbone', [b for b in TINY if b is not InflatedBackbone],
+    ids=lambda x: x.__name__)
+EACH_VARIANT = pytest.mark.parametrize(
+    'backbone, options', VARIANTS.values(), ids=VARIANTS)
+EVERY_MODEL = pytest.mark.parametrize(
+    'backbone, options',
+    [(b, next(iter(variants.values()))) for b, variants in OPTIONS.items()] +
+    [(ViViT, OPTIONS[ViViT][name])
+     for name in ('encoder', 'time-space', 'dot')],
+    ids=lambda x: getattr(x, '__name__', None) or x.get('model', ''))
+# What cannot reach the output: the norm after the softmax takes out what all
+# weights of a head share, and that of the keys what all keys do.
+NO_EFFECT = ('transform_conv.bias', )
+SHAPES = {
+    LinearVideoTransformer: (32, 4, 5, 5),
+    XViT: (32, 4),
+    ViViT: (32, ),
+    DualFormer: (64, None, 2, 2),
+    Visformer: (64, 8, 2, 2),
+    ResT: (128, 8, 2, 2),
+    VisionTransformerLAPS: (32, 8),
+    InflatedBackbone: (8, 4),
+}
+
+
+def _differ(a, b):
+    return ((a - b).norm() / b.norm()).item()
+
+
+def test_these_are_all():
+    names = set(mmvidattn.backbones.__all__)
+    assert names == {backbone.__name__ for backbone in TINY}
+    assert all(issubclass(backbone, BaseBackbone) for backbone in TINY)
+
+
+@EACH_VARIANT
+def test_forward_is_finite_and_every_parameter_learns(backbone, options):
+    model = build(backbone, **options).train()
+    y = model(clips_for(model, img_size=options.get('img_size') if isinstance(
+        options.get('img_size'), tuple) else None))
+    assert y.isfinite().all() and len(y) == 2
+    if 'patch_stride' not in options:
+        want = SHAPES[backbone]
+        assert len(y.shape) == 1 + len(want)
+        assert all(w in (None, n) for w, n in zip(want, y.shape[1:]))
+    (y * torch.randn_like(y)).sum().backward()
+    for name, p in model.named_parameters():
+        assert p.grad is not None and p.grad.isfinite().all(), name
+        if not name.endswith(NO_EFFECT):
+            assert p.grad.abs().max() > 0, name
+
+
+@EACH_VARIANT
+def test_checkpointing_changes_memory_only(backbone, options):
+    model = build(backbone, **options).eval()
+    again = build(backbone, **options, with_cp=True).eval()
+    again.load_state_dict(model.state_dict())
+    blocks = [m for m in again.modules() if hasattr(m, 'mlp')]
+    calls = []
+    for block in blocks:
+        block.mlp.register_forward_pre_hook(lambda *args: calls.append(1))
+    size = options.get('img_size')
+    clips = clips_for(
+        model, img_size=size if isinstance(size, tuple) else None)
+    outputs = []
+    for m in (model, again):
+        y = m(clips)
+        y.square().sum().backward()
+        outputs.append([y] + [p.grad for p in m.parameters()])
+    # Once more for each block in the backward pass.
+    assert len(calls) == 2 * len(blocks) > 0
+    for a, b in zip(*outputs):
+        assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize('backbone, options', [
+    (LinearVideoTransformer, {}), (XViT, {}),
+    (ViViT, dict(model='joint', num_layers=1)),
+    (ViViT, dict(model='fact_encoder', num_layers=1, num_temporal_layers=1)),
+    (ViViT, dict(model='fact_attention', num_layers=1)),
+    (ViViT, dict(model='fact_dot', num_layers=1)),
+    (DualFormer, dict(num_layers=(2, 1, 1, 1))),
+    (DualFormer, dict(num_layers=(2, 1, 1, 1), window_size=(3, 3, 3),
+                      position='relative')),
+    (Visformer, dict(num_layers=(1, 1, 1))),
+    (ResT, dict(num_layers=(1, 1, 1, 1))),
+    (VisionTransformerLAPS, dict(num_layers=2))],
+    ids=lambda x: getattr(x, '__name__', None) or x.get('model', ''))
+def test_compiles_to_the_same_output(backbone, options):
+    """What is compiled in one block is in all."""
+    options = dict(options)
+    if 'arch' in TINY[backbone]:
+        options['arch'] = dict(TINY[backbone]['arch'],
+                               num_layers=options.pop('num_layers'))
+    model = build(backbone, **options).eval()
+    clips = clips_for(model, batch=1)
+    compiled = torch.compile(model, fullgraph=True, backend='aot_eager')
+    with torch.no_grad():
+        assert torch.allclose(compiled(clips), model(clips), atol=1e-4)
+
+
+@EVERY_MODEL
+def test_state_dict_survives_a_round_trip(backbone, options, tmp_path):
+    model = build(backbone, **options).eval()
+    torch.save(model.state_dict(), tmp_path / 'model.pth')
+    torch.manual_seed(7)
+    other = backbone(**{**TINY[backbone], **options}).eval()
+    other.load_state_dict(
+        torch.load(tmp_path / 'model.pth', weights_only=True), strict=True)
+    clips = clips_for(model)
+    with torch.no_grad():
+        assert torch.equal(model(clips), other(clips))
+
+
+@ALL
+def test_clips_of_a_batch_are_apart(backbone):
+    model = build(backbone).double().eval()
+    clips = clips_for(model).double()
+    with torch.no_grad():
+        want = torch.cat([model(clip[None]) for clip in clips])
+        assert torch.allclose(model(clips), want, atol=1e-10)
+
+
+@EVERY_MODEL
+def test_runs_in_bfloat16(backbone, options):
+    if backbone is ResT:
+        pytest.skip('the norm of its attention weights amplifies rounding')
+    model = build(backbone, **options).eval()
+    clips = clips_for(model)
+    with torch.no_grad():
+        want = model(clips)
+        with torch.autocast('cpu', dtype=torch.bfloat16):
+            got = model(clips).float()
+        low = model.bfloat16()(clips.bfloat16()).float()
+    assert _differ(got, want) < 0.05 and _differ(low, want) < 0.05
+
+
+@pytest.mark.parametrize('backbone, options, size', [
+    (LinearVideoTransformer, OPTIONS[LinearVideoTransformer]['paper'],
+     dict(num_frames=8, img_size=(64, 96))),
+    (XViT, {}, dict(num_frames=8, img_size=(96, 64))),
+    *((ViViT, dict(model=model), dict(num_frames=12, img_size=(64, 48)))
+      for model in ('joint', 'fact_encoder', 'fact_attention', 'fact_dot')),
+    (Visformer, {}, dict(img_size=(96, 64))),
+    (VisionTransformerLAPS, {}, dict(img_size=(96, 64)))],
+    ids=lambda x: getattr(x, '__name__', None))
+def test_tables_of_another_clip_are_resized_on_load(backbone, options, size):
+    """Linear in time, bicubic in space, each frame by itself."""
+    model, other = (build(backbone, **{**options, **more})
+                    for more in ({}, size))
+    state = {name: torch.randn_like(value)
+             if name in model.position_grids else value
+             for name, value in model.state_dict().items()}
+    other.load_state_dict(dict(state), strict=True)
+    assert other.position_grids
+    for name, (T, H, W) in other.position_grids.items():
+        table, got = state[name], other.state_dict()[name]
+        if table.dim() == 5:
+            channels = table.shape[-1]
+            if table.shape[1] != T:
+                table = F.interpolate(
+                    table.flatten(2).mT, T, mode='linear').mT
+            grid = model.position_grids[name][1:]
+            table = table.reshape(T, *grid, channels).permute(0, 3, 1, 2)
+            got = got[0].permute(0, 3, 1, 2)
+        elif table.dim() == 3:
+            assert torch.equal(got[:, 0], table[:, 0])
+            table, got = (
+                x[:, 1:].mT.unflatten(2, m.position_grids[name][1:])
+                for x, m in ((table, model), (got, other)))
+        if table.shape[2:] != (H, W):
+            table = F.interpolate(table, (H, W), mode='bicubic')
+        assert torch.allclose(got, table, atol=1e-6), name
+    for name in state.keys() - other.position_grids.keys():
+        assert torch.equal(other.state_dict()[name], state[name]), name
+    assert other(clips_for(other, **size)).isfinite().all()
+
+
+@pytest.mark.parametrize('backbone', [LinearVideoTransformer, XViT])
+@pytest.mark.parametrize('num_frames', [4, 8, 16, 20])
+def test_cyclic_temporal_table_is_repeated_on_load(backbone, num_frames):
+    model = build(backbone, num_frames=num_frames)
+    state = model.state_dict()
+    del state['temporal_embed']
+    cycle = torch.randn(1, 8, 1, 1, 32)
+    state['cyclic_temporal_embed'] = cycle
+    model.load_state_dict(state, strict=True)
+    for t in range(num_frames):
+        assert torch.equal(model.temporal_embed[0, t], cycle[0, t % 8])
+
+
+@ALL
+def test_starts_from_a_file_and_reports_what_matched(backbone, tmp_path,
+                                                     monkeypatch):
+    state = build(backbone).state_dict()
+    prefix = 'model.' if backbone is InflatedBackbone else ''
+    left_out = next(name for name in reversed(state) if 'norm.weight' in name)
+    path = tmp_path / 'start.pth'
+    torch.save({f'backbone.{name.removeprefix(prefix)}': value
+                for name, value in state.items() if name != left_out}, path)
+    reports = []
+    for module in ('base', 'inflated'):
+        monkeypatch.setattr(f'mmvidattn.backbones.{module}.print_log',
+                            lambda message, logger: reports.append(message))
+    model = backbone(
+        **TINY[backbone],
+        init_cfg=dict(type='Pretrained', checkpoint=str(path)))
+    model.init_weights()
+    own = model.state_dict()
+    assert all(torch.equal(own[name], value) for name, value in state.items()
+               if name != left_out)
+    assert f'starts from {path}: {len(own) - 1} of {len(own)}' in reports[-1]
+    assert f'not there: {left_out.removeprefix(prefix)}' in reports[-1]
+    torch.save(dict(conv1=torch.zeros(3)), path)
+    with pytest.raises(ValueError, match='start.pth: none of its 1 tensors'):
+        model.init_weights()
+    model.init_cfg = dict(type='Kaiming')
+    with pytest.raises(ValueError,
+                       match=f"init_cfg of {backbone.__name__}.*'Kaiming'"):
+        model.init_weights()
+
+
+# Depths of some parameters, and how many depths there are.
+DEPTHS = {
+    (LinearVideoTransformer, ''): (4, {
+        'patch_embed.projection.weight': 0, 'temporal_embed': 0,
+        'blocks.1.mlp.fc1.weight': 2, 'norm.weight': 3}),
+    (XViT, ''): (4, {
+        'patch_embed.projection.weight': 0, 'temporal_embed': 0,
+        'pos_embed': 0, 'cls_token': 0, 'blocks.1.mlp.fc1.weight': 2,
+        'norm.weight': 3}),
+    (ViViT, 'joint'): (4, {
+        'encoder.blocks.1.mlp.fc1.bias': 2, 'encoder.norm.bias': 3}),
+    # Two blocks in space and four in time.
+    (ViViT, 'fact_encoder'): (8, {
+        'patch_embed.projection.weight': 0, 'encoder.pos_embed': 0,
+        'encoder.cls_token': 0, 'encoder.blocks.1.mlp.fc1.weight': 2,
+        'encoder.norm.weight': 2, 'encoder.temporal.pos_embed': 3,
+        'encoder.temporal.blocks.0.attn.qkv.bias': 3,
+        'encoder.temporal.blocks.3.attn.qkv.bias': 6,
+        'encoder.temporal.norm.weight': 7}),
+    (DualFormer, ''): (10, {
+        'patch_embeds.0.norm.bias': 0, 'blocks.0.0.mlp.fc1.weight': 1,
+        'pegs.0.dwconv.weight': 1, 'patch_embeds.1.projection.weight': 2,
+        'blocks.1.1.attn.q.weight': 4, 'blocks.3.1.attn.q.weight': 8,
+        'norm.weight': 9}),
+    (Visformer, ''): (7, {
+        'stem.0.weight': 0, 'patch_embed1.proj.weight': 0, 'pos_embed1': 0,
+        'stage1.0.mlp.conv1.weight': 1, 'pos_embed2': 1,
+        'stage2.1.norm1.weight': 3, 'patch_embed3.norm.bias': 3,
+        'stage3.1.attn.qkv.weight': 5, 'norm.weight': 6}),
+    (ResT, ''): (9, {
+        'stem.conv1.weight': 0, 'stage1.0.attn.q.bias': 1,
+        'patch_embed_2.conv.weight': 1, 'stage3.2.mlp.fc1.bias': 6,
+        'patch_embed_4.conv.bias': 6, 'stage4.0.attn.q.bias': 7,
+        'norm.weight': 8}),
+    (VisionTransformerLAPS, ''): (5, {
+        'cls_token': 0, 'pos_embed': 0, 'blocks.2.attn.qkv.weight': 3,
+        'norm.weight': 4}),
+    (InflatedBackbone, ''): (4, {
+        'model.embed.weight': 0, 'model.blocks.0.mlp.weight': 1,
+        'model.blocks.1.attn.qkv.bias': 2, 'model.norm.weight': 3}),
+}
+
+
+@pytest.mark.parametrize('backbone, name', DEPTHS,
+                         ids=lambda x: getattr(x, '__name__', x))
+def test_layer_depths_go_from_the_first_to_the_last(backbone, name):
+    num_depths, some = DEPTHS[backbone, name]
+    model = build(backbone, **(dict(model=name) if name else {}))
+    depths = {
+        name: model.get_layer_depth(f'backbone.{name}', 'backbone.')
+        for name, _ in model.named_parameters()
+    }
+    assert {last for _, last in depths.values()} == {num_depths}
+    assert {depth for depth, _ in depths.values()} == set(range(num_depths))
+    for name, depth in some.items():
+        assert depths[name][0] == depth, name
+    # Each parameter is in one group.
+    parts = sum(model.layer_groups(), [])
+    for name in depths:
+        assert sum(f'{name}.'.startswith(f'{part}.') for part in parts) == 1
+    assert model.get_layer_depth('cls_head.fc_cls.weight', 'backbone.') == (
+        num_depths - 1, num_depths)
+    with pytest.raises(ValueError, match=f'{backbone.__name__}.*no.*blokcs'):
+        model.get_layer_depth('blokcs.0.weight')
+
+
+@OURS
+def test_stochastic_depth_grows_with_the_block(backbone):
+    model = build(backbone, drop_path_rate=0.7)
+    rates = [block.drop_path.drop_prob for block in model.modules()
+             if hasattr(block, 'drop_path')]
+    want = [0.7 * i / (len(rates) - 1) for i in range(len(rates))]
+    assert len(rates) > 1 and rates == pytest.approx(want)
+
+
+@ALL
+def test_rejects_clips_of_other_sizes(backbone):
+    model = build(backbone)
+    name = backbone.__name__
+    if backbone is not DualFormer:
+        with pytest.raises(ValueError, match=f'{name} was built for '
+                           f'num_frames={model.num_frames}, got clips of 6'):
+            model(clips_for(model, num_frames=6))
+    with pytest.raises(ValueError, match=rf'{name} takes clips \[B, C, T, H, '
+                       r'W\], got a tensor of shape \(3, '):
+        model(clips_for(model)[0])
+
+
+@pytest.mark.parametrize('backbone, options, want', [
+    (LinearVideoTransformer, OPTIONS[LinearVideoTransformer]['paper'],
+     '5, 4.*4, 4'), (XViT, {}, '5, 4.*4, 4'), (ViViT, {}, '5, 4.*2, 3'),
+    (Visformer, {}, '10, 8.*8, 8'), (VisionTransformerLAPS, {}, '5, 4.*4, 4')
+], ids=lambda x: getattr(x, '__name__', None))
+def test_rejects_frames_that_the_position_table_does_not_fit(
+        backbone, options, want):
+    model = build(backbone, **options)
+    first, second = want.split('.*')
+    with pytest.raises(ValueError, match=rf'\({first}\).*pos_embed.*'
+                       rf'{backbone.__name__} has \({second}\); set img_size'):
+        model(clips_for(model, img_size=(80, 64)))
+
+
+@ALL
+def test_misspelt_option_is_named(backbone):
+    init_default_scope('mmaction')
+    with pytest.raises(TypeError, match='drop_paht_rate'):
+        MODELS.build(dict(type=backbone.__name__, drop_paht_rate=.1,
+                          **TINY[backbone]))
+
+
+@OURS
+def test_arch_is_a_name_or_all_of_its_numbers(backbone):
+    zoo = backbone.arch_zoo
+    sizes = {k: v for k, v in TINY[backbone].items() if k != 'arch'}
+    with torch.device('meta'):
+        for name, numbers in zoo.items():
+            for key in ('embed_dims', 'num_layers', 'num_heads'):
+                assert key in numbers
+                sizes.pop(key, None)
+            shapes = [
+                {k: v.shape for k, v in backbone(
+                    **sizes, arch=arch).state_dict().items()}
+                for arch in (name, dict(numbers), {
+                    'depths' if k == 'num_layers' else k: v
+                    for k, v in numbers.items()})
+            ]
+            assert shapes[0] == shapes[1] == shapes[2]
+            break
+    wanted = ', '.join(map(repr, zoo)) + ',?'
+    numbers = next(iter(zoo.values()))
+    for arch, message in (
+        ('huge', rf"arch must be one of \({wanted}\), got 'huge'"),
+        (5, 'arch must be one of .*got 5'),
+        (dict(embed_dims=8), 'arch must be a name or have .*num_layers.*got'),
+        (dict(numbers, width=8), "arch must be a name or have .*'width'"),
+        *((dict(numbers, **{name: value}), f'{name} of arch must be .*got')
+          for name in ('embed_dims', 'num_layers', 'num_heads')
+          for value in (0, (1, 2), (1, 0, 1, 1), (1, 0, 1), math.nan))):
+        with pytest.raises(ValueError, match=message):
+            backbone(**sizes, arch=arch)
+
+
+# Numbers that are allowed to be zero.
+MAY_BE_ZERO = {'drop_rate', 'drop_path_rate', 'patch_padding', 'init_std',
+               'embed_init_std', 'shift_fraction'}
+MAY_BE_NONE = {'embed_dims', 'num_layers', 'num_heads', 'window_frames',
+               'num_temporal_layers', 'sampled_frames'}
+
+
+@OURS
+def test_wrong_numbers_are_named(backbone):
+    arguments = inspect.signature(backbone).parameters
+    names = {
+        name for name, argument in arguments.items()
+        if type(argument.default) in (int, float)
+    } | MAY_BE_NONE & arguments.keys()
+    assert {'num_frames', 'in_channels', 'drop_path_rate'} < names
+    for name in names:
+        for value in (-1, 0, math.nan, 'x', [1, -1]):
+            if value == 0 and name in MAY_BE_ZERO:
+                continue
+            with pytest.raises(ValueError, match=f'^{name} '):
+                backbone(**{**TINY[backbone], name: value})
+
+
+@pytest.mark.parametrize('backbone', [
+    b for b in TINY if b not in (DualFormer, InflatedBackbone)],
+    ids=lambda x: x.__name__)
+def test_heads_must_divide_the_channels(backbone):
+    tiny = TINY[backbone]
+    numbers = dict(arch=dict(
+        tiny['arch'], num_heads=(1, 2, 4, 6) if backbone is ResT else 6)
+    ) if 'arch' in tiny else dict(num_heads=6)
+    with pytest.raises(ValueError, match='embed_dims=.*num_heads=6'):
+        backbone(**{**tiny, **numbers})
+
+
+@pytest.mark.parametrize('backbone', FRAMES, ids=lambda x: x.__name__)
+def test_all_variants_have_the_same_parameters(backbone):
+    shapes = [{name: value.shape for name, value in
+               build(backbone, **options).state_dict().items()}
+              for options in OPTIONS[backbone].values()]
+    assert all(other == shapes[0] for other in shapes)

@@ -1,0 +1,19 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Runs cases of tools/benchmark within a test's process."""
+import json
+from pathlib import Path
+
+import run
+
+FOLDER = Path(__file__).resolve().parents[1] / 'tools/benchmark'
+
+
+def run_case(name, *args, out=None):
+    """The result of a case; what it wrote as JSON, if ``out`` is a folder."""
+    argv = [name, *map(str, args)]
+    # Options that take any number of values must stay last.
+    argv[1:1] = ['--device', 'cpu']
+    if out is not None:
+        argv[1:1] = ['--json', str(out / f'{name}.json')]
+    run.main(argv)
+    return out and json.loads((out / f'{name}.json').read_text())

@@ -1,0 +1,317 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import copy
+import logging
+import os
+import pickle
+import time
+
+import numpy as np
+import pytest
+import torch
+from mmaction.registry import DATASETS
+from mmengine.dataset import pseudo_collate
+from mmengine.logging import MMLogger
+from torch.utils.data import DataLoader
+
+from mmvidattn.datasets import GuardedDataset
+from mmvidattn.datasets.broken_files.guarded_dataset import guarded, guards_of
+from mmvidattn.datasets.broken_files.read_notes import ReadNotes
+
+DECODERS = {
+    'decord': [dict(type='DecordInit'), dict(type='DecordDecode')],
+    'opencv': [dict(type='OpenCVInit'), dict(type='OpenCVDecode')],
+}
+
+
+def pipeline(decoder='decord', *more):
+    init, decode = DECODERS[decoder]
+    return [init, dict(type='UniformSample', clip_len=4, test_mode=True),
+            decode, dict(type='Resize', scale=(32, 32), keep_ratio=False),
+            *more, dict(type='FormatShape', input_format='NCTHW'),
+            dict(type='PackActionInputs')]
+
+
+@pytest.fixture
+def folder(motion_dir, tmp_path):
+    whole = (motion_dir / 'train/000002.mp4').read_bytes()
+    (tmp_path / 'good.mp4').write_bytes(whole)
+    (tmp_path / 'bad.mp4').write_bytes(whole[:len(whole) // 2])
+    return tmp_path
+
+
+def config(folder, names, type='VideoDataset', steps=None, **kwargs):
+    (folder / 'list.txt').write_text(
+        ''.join(f'{name} {i}\n' for i, name in enumerate(names)))
+    return dict(
+        type=type, ann_file='list.txt', data_root=str(folder),
+        data_prefix=dict(video=''), pipeline=steps or pipeline(), **kwargs)
+
+
+def build(folder, names, guard=None, **kwargs):
+    """A dataset with a guard of these options."""
+    return DATASETS.build(
+        guarded(config(folder, names, **kwargs), **(guard or {})))
+
+
+def meta(sample):
+    return sample['data_samples'].metainfo
+
+
+@pytest.mark.parametrize('decoder', DECODERS)
+def test_any_pipeline_of_mmaction_is_guarded(folder, decoder):
+    cfg = config(folder, ['bad.mp4', 'good.mp4'], steps=pipeline(decoder))
+    plain = DATASETS.build(cfg)
+    want = plain[1]['inputs']
+    with pytest.raises(Exception):
+        plain[0]
+    dataset = DATASETS.build(guarded(cfg))
+    assert len(dataset) == 2 and dataset.metainfo == plain.metainfo
+    assert torch.equal(dataset[1]['inputs'], want)
+    assert meta(dataset[1])['filename'] == str(folder / 'good.mp4')
+    np.random.seed(0)
+    sample = dataset[0]
+    assert torch.equal(sample['inputs'], want)
+    bad = str(folder / 'bad.mp4')
+    assert set(meta(sample)['skipped_videos']) == {bad}
+    assert 'Error' in meta(sample)['skipped_reasons'][bad]
+
+
+def test_a_dataset_that_is_built_is_guarded(folder):
+    dataset = guarded(DATASETS.build(config(folder, ['bad.mp4', 'good.mp4'])))
+    assert isinstance(dataset, GuardedDataset)
+    assert 'skipped_videos' in meta(dataset[0])
+    assert guarded(dataset) is dataset
+
+
+@pytest.mark.parametrize('wrap, length', [
+    (lambda d: dict(type='RepeatDataset', dataset=d, times=2), 4),
+    (lambda d: dict(type='ConcatDataset', datasets=[d, d]), 4),
+    (lambda d: dict(type='ClassBalancedDataset', dataset=d,
+                    oversample_thr=1e-3), 2)],
+    ids=['repeat', 'concat', 'balanced'])
+def test_wrapped_datasets_are_guarded(folder, wrap, length, monkeypatch):
+    monkeypatch.setattr(
+        'mmaction.datasets.VideoDataset.get_cat_ids',
+        lambda self, idx: [idx], raising=False)
+    dataset = DATASETS.build(
+        guarded(wrap(config(folder, ['bad.mp4', 'good.mp4']))))
+    assert len(dataset) == length
+    assert meta(dataset[0])['filename'] == str(folder / 'good.mp4')
+    found = list(guards_of(dataset))
+    assert len(found) == 1 + (type(dataset).__name__ == 'ConcatDataset')
+
+
+def test_what_has_a_guard_gets_no_other(folder):
+    cfg = config(folder, ['good.mp4'], type='GuardedVideoDataset')
+    assert guarded(cfg) is cfg
+    cfg = guarded(config(folder, ['good.mp4']))
+    assert guarded(cfg) is cfg
+
+
+def test_a_dataset_of_another_kind_stays_as_it_is():
+    for cfg in (dict(type='FeatureStreamDataset'), dict(type='Unknown')):
+        assert guarded(cfg) is cfg
+
+
+def test_repeated_augmentation_is_guarded(folder):
+    dataset = build(folder, ['bad.mp4', 'good.mp4'], type='RepeatAugDataset',
+                    num_repeats=2)
+    np.random.seed(0)
+    samples = dataset[0]
+    assert len(samples) == 2
+    assert all('skipped_videos' in meta(sample) for sample in samples)
+
+
+class Slow:
+    """A decoder that hangs on one file."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __call__(self, results):
+        if 'slow' in results['filename']:
+            time.sleep(self.seconds)
+        return results
+
+
+def test_timeout_holds_and_the_file_is_not_tried_again(folder):
+    (folder / 'slow.mp4').write_bytes((folder / 'good.mp4').read_bytes())
+    dataset = build(folder, ['slow.mp4', 'good.mp4'],
+                    steps=[Slow(30), *pipeline()], guard=dict(timeout=0.5))
+    np.random.seed(0)
+    start = time.monotonic()
+    first, second = dataset[0], dataset[0]
+    assert 0.5 <= time.monotonic() - start < 5
+    for sample in first, second:
+        assert 'took more than 0.5 s' in meta(sample)['skipped_reasons'][
+            str(folder / 'slow.mp4')]
+
+
+def test_worker_that_hangs_does_not_stop_the_others(folder):
+    (folder / 'slow.mp4').write_bytes((folder / 'good.mp4').read_bytes())
+    names = ['good.mp4', 'slow.mp4', 'good.mp4', 'good.mp4']
+    dataset = build(folder, names, steps=[Slow(30), *pipeline()],
+                    guard=dict(timeout=1))
+    start = time.monotonic()
+    loader = DataLoader(dataset, batch_size=2, num_workers=2,
+                        collate_fn=pseudo_collate)
+    assert sum(len(batch['inputs']) for batch in loader) == 4
+    assert time.monotonic() - start < 15
+
+
+class Short:
+    """A decoder that loses frames, or the sight of one."""
+
+    def __init__(self, way):
+        self.way = way
+
+    def __call__(self, results):
+        imgs = [np.zeros((8, 8, 3), np.uint8)] * 4
+        results['imgs'] = dict(
+            short=imgs[:3], none=[], empty=imgs[:3] + [np.zeros((0, 0, 3))],
+            missing=imgs[:3] + [None])[self.way]
+        return results
+
+
+@pytest.mark.parametrize('way, said', [
+    ('short', '3 frames were read, 4 are wanted'),
+    ('none', '0 frames were read'), ('empty', 'frame 3 of the clip is empty'),
+    ('missing', 'frame 3 of the clip is empty')])
+def test_short_reads_are_seen(folder, way, said):
+    steps = pipeline()
+    steps[2] = Short(way)
+    dataset = build(folder, ['good.mp4'], steps=steps, test_mode=True)
+    with pytest.raises(RuntimeError, match=said):
+        dataset[0]
+
+
+def test_video_without_frames_is_seen(folder):
+
+    def count(results):
+        return dict(results, total_frames=0)
+
+    dataset = build(folder, ['good.mp4'], steps=[count, *pipeline()],
+                    test_mode=True)
+    with pytest.raises(RuntimeError, match='it has no frames'):
+        dataset[0]
+
+
+def test_loads_with_as_many_threads_as_its_process(folder):
+    seen, before = [], torch.get_num_threads()
+
+    def look(results):
+        seen.append(torch.get_num_threads())
+        return results
+
+    dataset = build(folder, ['good.mp4'], steps=[look, *pipeline()])
+    try:
+        torch.set_num_threads(before + 2)
+        dataset[0]
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [before + 2]
+
+
+def test_opencv_does_not_put_another_frame_in_place(folder):
+    """It announces as many frames as the header of a damaged file does."""
+    from mmcv import VideoReader
+    read = VideoReader.get_frame
+    dataset = build(folder, ['good.mp4'], steps=pipeline('opencv'),
+                    test_mode=True)
+    try:
+        VideoReader.get_frame = lambda self, i: None if i > 9 else read(
+            self, i)
+        with pytest.raises(RuntimeError, match='frame .* cannot be read'):
+            dataset[0]
+    finally:
+        VideoReader.get_frame = read
+
+
+def test_flagged_in_testing_on_request(folder):
+    dataset = build(folder, ['bad.mp4', 'good.mp4'], test_mode=True,
+                    guard=dict(on_error='flag'))
+    good, bad = dataset[1], dataset[0]
+    assert not bad['inputs'].any() and good['inputs'].any()
+    assert bad['inputs'].shape == good['inputs'].shape
+    assert bad['data_samples'].gt_label.item() == 0
+    assert 'Error' in meta(bad)['unreadable']
+    assert meta(bad)['filename'] == str(folder / 'bad.mp4')
+    assert 'unreadable' not in meta(good)
+
+
+def test_nothing_to_flag_with(folder):
+    dataset = build(folder, ['bad.mp4'], test_mode=True,
+                    guard=dict(on_error='flag'))
+    with pytest.raises(RuntimeError, match='bad.mp4, nor the 10'):
+        dataset[0]
+
+
+@pytest.mark.parametrize('type', ['VideoDataset', 'GuardedVideoDataset'])
+def test_notes_what_this_process_reads(folder, type):
+    notes, seen = ReadNotes(0), []
+
+    def look(results):
+        seen.append(notes.read(os.getpid()))
+        return results
+
+    dataset = build(folder, ['good.mp4'], type=type,
+                    steps=[look, *pipeline()], test_mode=True)
+    guard, = guards_of(dataset)
+    guard.notes = notes
+    good = str(folder / 'good.mp4')
+    for _ in range(2):
+        dataset[0]
+        assert notes.read(os.getpid()) == ''
+    assert seen == [good, good]
+    guard.given_up[good] = 'it crashed'
+    with pytest.raises(RuntimeError, match='not tried again: it crashed'):
+        dataset[0]
+
+
+def test_guarded_dataset_goes_to_other_processes(folder):
+    dataset = build(folder, ['good.mp4'])
+    want = dataset[0]['inputs']
+    for other in (pickle.loads(pickle.dumps(dataset)),
+                  copy.deepcopy(dataset)):
+        assert torch.equal(other[0]['inputs'], want)
+
+
+@pytest.mark.parametrize('option', [
+    dict(on_error='ignore'), dict(max_failures=0), dict(timeout=0)], ids=str)
+def test_rejects_option_out_of_range(folder, option):
+    with pytest.raises(ValueError, match=next(iter(option))):
+        build(folder, ['good.mp4'], guard=option)
+
+
+def test_random_numbers_are_those_without_a_guard(folder):
+    """Loading is in another thread, which shares the generators."""
+
+    def draw(results):
+        results['imgs'] = [img + np.random.randint(99, dtype=np.uint8)
+                           for img in results['imgs']]
+        return results
+
+    cfg = config(folder, ['good.mp4'], steps=pipeline('decord', draw))
+    found = []
+    for one in cfg, guarded(cfg):
+        dataset = DATASETS.build(one)
+        np.random.seed(0)
+        found.append(dataset[0]['inputs'])
+    assert torch.equal(*found)
+
+
+@pytest.fixture
+def logged():
+    logger, records = MMLogger.get_current_instance(), []
+    handler = logging.Handler()
+    handler.emit = lambda record: records.append(record.getMessage())
+    logger.addHandler(handler)
+    yield records
+    logger.removeHandler(handler)
+
+
+def test_a_file_is_named_once(folder, logged):
+    dataset = build(folder, ['bad.mp4', 'good.mp4'])
+    for _ in range(3):
+        dataset[0]
+    assert sum('Skipped' in line for line in logged) == 1

@@ -1,0 +1,241 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import logging
+import shutil
+
+import cv2
+import numpy as np
+import pytest
+from mmaction.registry import DATASETS
+from mmengine.dataset import pseudo_collate, worker_init_fn
+from mmengine.logging import MMLogger
+from torch.utils.data import DataLoader
+
+from mmvidattn.datasets import GuardedVideoDataset
+
+PIPELINE = [
+    dict(type='DecordInit'),
+    dict(type='UniformSample', clip_len=2),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(32, 32), keep_ratio=False),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]
+BROKEN = ['missing', 'empty', 'text', 'cut', 'no_frames', 'damaged']
+
+
+@pytest.fixture
+def logged():
+    """Messages of the current logger, as a list."""
+    logger, records = MMLogger.get_current_instance(), []
+    handler = logging.Handler()
+    handler.emit = lambda record: records.append(record.getMessage())
+    logger.addHandler(handler)
+    yield records
+    logger.removeHandler(handler)
+
+
+@pytest.fixture
+def folder(motion_dir, tmp_path):
+    """Three good videos, one of them with spaces in its path, and a broken
+    one of each kind."""
+    good = motion_dir / 'train/000002.mp4'
+    for name in ('a.mp4', 'b.mp4', 'with two spaces.mp4'):
+        shutil.copy(good, tmp_path / name)
+    whole = good.read_bytes()
+    (tmp_path / 'empty.mp4').touch()
+    (tmp_path / 'text.mp4').write_text('not a video\n' * 99)
+    (tmp_path / 'cut.mp4').write_bytes(whole[:len(whole) // 2])
+    cv2.VideoWriter(
+        str(tmp_path / 'no_frames.mp4'), cv2.VideoWriter_fourcc(*'mp4v'), 10,
+        (64, 64)).release()
+    start = whole.index(b'mdat') + 4
+    size = whole.index(b'moov') - 4 - start
+    noise = np.random.default_rng(0).bytes(size)
+    (tmp_path / 'damaged.mp4').write_bytes(
+        whole[:start] + noise + whole[start + size:])
+    return tmp_path
+
+
+def build(folder, lines, **kwargs):
+    (folder / 'list.txt').write_text('\n'.join(lines))
+    options = dict(pipeline=PIPELINE, data_root=str(folder)) | kwargs
+    return DATASETS.build(
+        dict(type='GuardedVideoDataset', ann_file='list.txt', **options))
+
+
+def skipped(sample):
+    return [name.rsplit('/', 1)[1] for name in
+            sample['data_samples'].get('skipped_videos', [])]
+
+
+def test_good_lines_load_as_in_mmaction(folder):
+    lines = ['a.mp4 1', '', 'with two spaces.mp4 0', '   ', 'b.mp4 2', '']
+    dataset = build(folder, lines, num_classes=3)
+    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+    assert [info['label'] for info in infos] == [1, 0, 2]
+    assert infos[1]['filename'] == str(folder / 'with two spaces.mp4')
+    for i, info in enumerate(infos):
+        assert dataset[i]['inputs'].shape == (1, 3, 2, 32, 32)
+        assert dataset[i]['data_samples'].gt_label.item() == info['label']
+        assert skipped(dataset[i]) == []
+
+
+def test_other_delimiter_and_many_labels(folder):
+    dataset = build(
+        folder, ['a.mp4,0,2', 'b.mp4,1'], delimiter=',', multi_class=True,
+        num_classes=3)
+    assert dataset.get_data_info(0)['label'].tolist() == [1, 0, 1]
+    assert dataset.get_data_info(1)['label'].tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize('line, said, kwargs', [
+    ('b.mp4', 'no label', {}),
+    ('b.mp4 cat', "'cat' is not an integer", {}),
+    ('b.mp4 1.5', "'1.5' is not an integer", {}),
+    ('b.mp4 -1', 'label -1 is negative', {}),
+    ('b.mp4 3', 'label 3 is out of range, with 3 classes', {}),
+    ('b.mp4 1', 'no label', dict(delimiter=',')),
+    ('b.mp4', 'no label', dict(multi_class=True)),
+    ('b.mp4 1 3', 'label 3 is out of range', dict(multi_class=True)),
+], ids=str)
+@pytest.mark.parametrize('test_mode', [False, True])
+def test_bad_line_is_named(folder, line, said, kwargs, test_mode):
+    delimiter = kwargs.get('delimiter', ' ')
+    with pytest.raises(ValueError) as error:
+        build(folder, [f'a.mp4{delimiter}0', '', line], num_classes=3,
+              test_mode=test_mode, **kwargs)
+    for part in (str(folder / 'list.txt'), 'line 3', repr(line), said,
+                 f"expected '<path>{delimiter}<label>"):
+        assert part in str(error.value)
+
+
+def test_file_without_videos_is_an_error(folder):
+    with pytest.raises(ValueError, match='list.txt lists no videos'):
+        build(folder, ['', ' '])
+
+
+def test_missing_annotation_file_is_named(folder):
+    with pytest.raises(FileNotFoundError, match='nowhere.txt'):
+        GuardedVideoDataset('nowhere.txt', [])
+
+
+@pytest.mark.parametrize('option', [
+    dict(on_error='ignore'), dict(max_failures=0)], ids=str)
+def test_rejects_option_out_of_range(folder, option):
+    with pytest.raises(ValueError, match=next(iter(option))):
+        build(folder, ['a.mp4 0'], **option)
+
+
+@pytest.mark.parametrize('kind', BROKEN)
+def test_broken_video_is_replaced_in_training(folder, logged, kind):
+    np.random.seed(0)
+    dataset = build(folder, ['a.mp4 1', f'{kind}.mp4 0'])
+    for _ in range(3):
+        sample = dataset[1]
+        assert sample['data_samples'].gt_label.item() == 1
+        assert set(skipped(sample)) == {f'{kind}.mp4'}
+    assert skipped(dataset[0]) == []
+    said = [line for line in logged if f'{kind}.mp4' in line]
+    assert len(said) == 1 and 'Error' in said[0]
+
+
+@pytest.mark.parametrize('kind', BROKEN)
+@pytest.mark.parametrize(
+    'options', [dict(test_mode=True), dict(on_error='raise')], ids=str)
+def test_broken_video_raises_on_request(folder, kind, options):
+    dataset = build(folder, [f'{kind}.mp4 0', 'a.mp4 0'], **options)
+    with pytest.raises(RuntimeError, match=f'{kind}.mp4') as error:
+        dataset[0]
+    assert error.value.__cause__ is not None
+    assert dataset[1]['inputs'].shape == (1, 3, 2, 32, 32)
+
+
+def test_broken_videos_are_left_out_of_a_test_set_on_request(folder, logged):
+    lines = [f'{name}.mp4 {label}' for label, name in enumerate(
+        ['a', *BROKEN, 'b', 'with two spaces'])]
+    dataset = build(folder, lines, test_mode=True, on_error='skip')
+    labels = [dataset[i]['data_samples'].gt_label.item()
+              for i in range(len(dataset))]
+    assert labels == [0, 7, 8]
+    said = [line for line in logged if '6 of 9 videos' in line]
+    assert len(said) == 1
+    assert all(f'{kind}.mp4' in said[0] for kind in BROKEN)
+
+
+def test_name_without_suffix_is_an_mp4(folder):
+    dataset = build(folder, ['a 0', 'b 1'], test_mode=True, on_error='skip')
+    assert len(dataset) == 2
+    assert dataset[0]['inputs'].shape == (1, 3, 2, 32, 32)
+
+
+def test_test_set_without_any_readable_video_raises(folder):
+    with pytest.raises(RuntimeError, match='none of the 2 videos') as error:
+        build(folder, ['empty.mp4 0', 'cut.mp4 0'], test_mode=True,
+              on_error='skip')
+    assert error.value.__cause__ is not None
+
+
+def test_many_failures_in_a_row_raise_and_name_the_files(folder):
+    dataset = build(folder, ['empty.mp4 0', 'cut.mp4 1'], max_failures=30)
+    with pytest.raises(RuntimeError, match='30 times') as error:
+        dataset[0]
+    assert 'empty.mp4' in str(error.value) and 'cut.mp4' in str(error.value)
+    assert isinstance(error.value.__cause__, Exception)
+
+
+def test_fault_of_the_pipeline_is_not_hidden(folder):
+
+    def faulty(results):
+        raise KeyError('a bug')
+
+    dataset = build(
+        folder, ['a.mp4 0', 'b.mp4 1'], pipeline=[*PIPELINE, faulty])
+    with pytest.raises(RuntimeError, match='10 times.*a bug') as error:
+        dataset[0]
+    assert isinstance(error.value.__cause__, KeyError)
+
+
+def test_failures_that_successes_part_do_not_raise(folder):
+    np.random.seed(0)
+    dataset = build(
+        folder, ['a.mp4 0', 'cut.mp4 1', 'b.mp4 0', 'a.mp4 0'], max_failures=8)
+    found = sum((skipped(dataset[1]) for _ in range(40)), [])
+    assert len(found) >= 40 and set(found) == {'cut.mp4'}
+
+
+def test_workers_pass_on_what_they_skipped(folder):
+    lines = ['a.mp4 0', 'b.mp4 0', *(f'{kind}.mp4 1' for kind in BROKEN)]
+    dataset = build(folder, lines, max_failures=100)
+    loader = DataLoader(
+        dataset, batch_size=2, num_workers=2, collate_fn=pseudo_collate,
+        worker_init_fn=lambda i: worker_init_fn(i, 2, 0, 0))
+    samples = [s for batch in loader for s in batch['data_samples']]
+    assert [s.gt_label.item() for s in samples] == [0] * 8
+    found = sum((s.get('skipped_videos', []) for s in samples), [])
+    assert {name.rsplit('/', 1)[1] for name in found} == {
+        f'{kind}.mp4' for kind in BROKEN}
+
+
+def test_worker_names_the_file_it_cannot_read(folder):
+    dataset = build(folder, ['a.mp4 0', 'cut.mp4 0'], test_mode=True)
+    batches = iter(
+        DataLoader(dataset, num_workers=2, collate_fn=pseudo_collate))
+    with pytest.raises(RuntimeError, match='cannot load .*cut.mp4'):
+        list(batches)
+    # The error keeps it, and the garbage collector is slow to end workers.
+    batches._shutdown_workers()
+
+
+def test_class_names_are_read_from_their_file(folder):
+    (folder / 'names.txt').write_text('jump\nrun fast\n')
+    dataset = build(folder, ['a.mp4 0'],
+                    metainfo=dict(classes=str(folder / 'names.txt')))
+    assert dataset.metainfo['classes'] == ['jump', 'run fast']
+
+
+def test_missing_class_names_are_ignored_with_a_warning(folder, logged):
+    dataset = build(folder, ['a.mp4 0'],
+                    metainfo=dict(classes='nowhere.txt', task='x'))
+    assert 'classes' not in dataset.metainfo
+    assert dataset.metainfo['task'] == 'x'
+    assert sum('nowhere.txt' in line for line in logged) == 1

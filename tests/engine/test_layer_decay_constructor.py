@@ -1,0 +1,82 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+from mmaction.registry import MODELS, OPTIM_WRAPPER_CONSTRUCTORS
+from mmengine.registry import init_default_scope
+from torch import nn
+
+
+class Backbone(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(2, 2)
+        self.block = nn.Linear(2, 2, bias=False)
+        self.frozen = nn.Linear(2, 2).requires_grad_(False)
+
+    def get_layer_depth(self, name, prefix=''):
+        return int(name.removeprefix(prefix).startswith('block')), 3
+
+
+def recognizer(backbone):
+    model = nn.Module()
+    model.backbone = backbone
+    model.cls_head = nn.Linear(2, 2)
+    return model
+
+
+def build(model, paramwise_cfg=None):
+    init_default_scope('mmaction')
+    return OPTIM_WRAPPER_CONSTRUCTORS.build(
+        dict(
+            type='LearningRateDecayOptimWrapperConstructor',
+            optim_wrapper_cfg=dict(
+                type='OptimWrapper',
+                optimizer=dict(type='SGD', lr=8., weight_decay=0.1)),
+            paramwise_cfg=paramwise_cfg))(model).optimizer
+
+
+def test_rates_decay_towards_the_input():
+    optimizer = build(recognizer(Backbone()), dict(decay_rate=0.5))
+    got = {
+        name: (group['lr'], group['weight_decay'])
+        for group in optimizer.param_groups for name in group['param_names']
+    }
+    assert got == {
+        'backbone.embed.weight': (2., 0.1),
+        'backbone.embed.bias': (2., 0.),
+        'backbone.block.weight': (4., 0.1),
+        'cls_head.weight': (8., 0.1),
+        'cls_head.bias': (8., 0.)
+    }
+
+
+def test_every_parameter_of_a_backbone_of_ours_has_its_rate():
+    model = recognizer(MODELS.build(dict(
+        type='mmaction.LinearVideoTransformer', num_frames=4, patch_size=16,
+        patch_stride=16, patch_padding=0, embed_dims=16, num_layers=2,
+        num_heads=2)))
+    optimizer = build(model, dict(decay_rate=0.5))
+    names = [n for g in optimizer.param_groups for n in g['param_names']]
+    assert sorted(names) == sorted(n for n, _ in model.named_parameters())
+    rates = {g['lr'] for g in optimizer.param_groups}
+    assert max(rates) == 8 and len(rates) == 4
+
+
+@pytest.mark.parametrize('cfg', [
+    None, {}, dict(decay_rate=0), dict(decay_rate=1.5),
+    dict(layer_decay_rate=0.5), dict(decay_rate=0.5, num_layers=12)], ids=str)
+def test_wrong_options_are_named(cfg):
+    with pytest.raises(ValueError, match='paramwise_cfg must be'):
+        build(recognizer(Backbone()), cfg)
+
+
+def test_a_backbone_must_tell_the_depths():
+    with pytest.raises(ValueError, match='get_layer_depth.*got Linear'):
+        build(recognizer(nn.Linear(2, 2)), dict(decay_rate=0.5))
+
+
+def test_mmactions_own_constructor_is_left_alone():
+    from mmaction.engine.optimizers import (
+        LearningRateDecayOptimizerConstructor as Upstream,
+    )
+    assert not hasattr(Upstream.add_params, '__wrapped__')

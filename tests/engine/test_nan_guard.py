@@ -1,0 +1,70 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.optim import AmpOptimWrapper, OptimWrapper
+from torch.optim import SGD
+
+from mmvidattn.engine.nan_guard import NanGuard, with_nan_guard
+
+
+def build(kind=OptimWrapper, **options):
+    weight = torch.nn.Parameter(torch.ones(2))
+    wrapper = with_nan_guard(kind)(
+        optimizer=SGD([weight], lr=1.), **options)
+    reports = []
+    wrapper.report = lambda: reports.append(weight.grad.clone())
+    return wrapper, weight, reports
+
+
+def test_leaves_out_a_step_whose_gradients_are_not_finite():
+    wrapper, weight, reports = build()
+    for factor in (torch.inf, torch.nan):
+        wrapper.update_params((weight * torch.tensor([factor, 1.])).sum())
+    assert wrapper.skips == len(reports) == 2
+    assert weight.tolist() == [1, 1]
+    wrapper.update_params(weight.sum())
+    assert wrapper.skips == 0 and weight.tolist() == [0, 0]
+
+
+def test_a_loss_that_is_not_finite_shows_in_the_gradients():
+    wrapper, weight, reports = build()
+    wrapper.update_params(weight.sum() + torch.inf)
+    assert len(reports) == 1 and reports[0].isnan().all()
+
+
+def test_counts_accumulated_gradients_once():
+    wrapper, weight, reports = build(accumulative_counts=2)
+    for factor in (torch.nan, 1., 1., 1.):
+        wrapper.update_params(weight.sum() * factor)
+    assert len(reports) == 1 and weight.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize('scale, steps', [(1024., 1), (0.5, 0)])
+def test_scaler_may_overflow_while_its_scale_is_large(scale, steps):
+
+    class Scaling(OptimWrapper):
+        steps = 0
+        loss_scaler = SimpleNamespace(
+            is_enabled=lambda: True, get_scale=lambda: scale)
+
+        def step(self):
+            self.steps += 1
+
+    wrapper, weight, _ = build(Scaling)
+    weight.grad = torch.full((2, ), torch.inf)
+    wrapper.step()
+    assert wrapper.steps == steps
+
+
+def test_keeps_to_the_wrapper_that_it_is_derived_from():
+    kind = with_nan_guard(AmpOptimWrapper)
+    assert issubclass(kind, NanGuard) and issubclass(kind, AmpOptimWrapper)
+    assert with_nan_guard(AmpOptimWrapper) is kind
+    assert with_nan_guard(kind) is kind
+    wrapper, weight, reports = build(AmpOptimWrapper, dtype='bfloat16')
+    with wrapper.optim_context(torch.nn.Linear(1, 1)):
+        assert (torch.ones(1, 1) @ torch.ones(1, 1)).dtype == torch.bfloat16
+    wrapper.update_params(weight.sum() * torch.nan)
+    assert len(reports) == 1 and weight.tolist() == [1, 1]

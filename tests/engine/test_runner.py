@@ -1,0 +1,144 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmaction.registry import DATASETS, LOOPS
+from mmengine.optim import AmpOptimWrapper, OptimWrapper
+from mmengine.registry import DefaultScope
+from mmengine.runner import EpochBasedTrainLoop, Runner
+from torch.utils.data import DataLoader
+from toy_runs import Data, build, log_of
+
+from mmvidattn.datasets import GuardedDataset
+from mmvidattn.engine import (
+    SafeEpochBasedTrainLoop,
+    SafeIterBasedTrainLoop,
+    SafeRunner,
+    SafeValLoop,
+)
+from mmvidattn.engine.nan_guard import NanGuard
+from mmvidattn.engine.seeded_samples import SeededBatches
+
+GUARDS = dict(skipped_videos=dict(
+    type='SkippedVideosHook', max_failures=3, timeout=None, in_test='flag'))
+
+
+@pytest.mark.parametrize('loop, kind', [
+    (dict(type='EpochBasedTrainLoop', max_epochs=1), SafeEpochBasedTrainLoop),
+    (dict(by_epoch=True, max_epochs=1), SafeEpochBasedTrainLoop),
+    (dict(type='mmengine.IterBasedTrainLoop', max_iters=1),
+     SafeIterBasedTrainLoop),
+    (dict(type='SafeIterBasedTrainLoop', max_iters=1),
+     SafeIterBasedTrainLoop),
+    (dict(by_epoch=False, max_iters=1), SafeIterBasedTrainLoop)], ids=str)
+def test_loops_of_mmengine_become_ours(tmp_path, loop, kind):
+    runner = build(tmp_path)
+    assert type(runner.build_train_loop(loop)) is kind
+    assert type(runner.build_val_loop({})) is SafeValLoop
+    assert type(runner.val_loop) is SafeValLoop
+
+
+def test_a_loop_of_another_type_stays(tmp_path):
+
+    @LOOPS.register_module()
+    class OtherTrainLoop(EpochBasedTrainLoop):
+
+        def run_epoch(self):
+            super().run_epoch()
+
+    try:
+        runner = build(tmp_path)
+        loop = runner.build_train_loop(
+            dict(type='OtherTrainLoop', max_epochs=1))
+        assert type(loop) is OtherTrainLoop
+        assert runner.build_train_loop(loop) is loop
+    finally:
+        LOOPS.module_dict.pop('OtherTrainLoop')
+
+
+def test_another_loop_resumes_between_epochs_with_a_warning(tmp_path):
+
+    class OtherTrainLoop(EpochBasedTrainLoop):
+        """Of another type than mmengine's."""
+
+    runner = build(tmp_path, preemption=dict(type='PreemptionHook'))
+    loop = OtherTrainLoop(runner, DataLoader(
+        Data(), batch_size=3, collate_fn=lambda items: {
+            key: [item[key] for item in items] for key in items[0]}), 2)
+    runner._train_loop = loop
+    runner.train()
+    for said in ('how to go on within an epoch with OtherTrainLoop',
+                 'how to stop OtherTrainLoop; it is off'):
+        assert f'does not know {said}' in log_of(tmp_path)
+    saved = torch.load(tmp_path / 'epoch_2.pth', weights_only=True)
+    assert saved['exact_resume']['batch'] == 0
+
+
+def loaders(motion_dir, split):
+    return dict(
+        batch_size=2, num_workers=0,
+        sampler=dict(type='DefaultSampler', shuffle=False),
+        dataset=dict(
+            type='VideoDataset', ann_file=f'{split}.txt', pipeline=[],
+            data_root=str(motion_dir), data_prefix=dict(video=''),
+            test_mode=split != 'train'))
+
+
+@pytest.mark.parametrize('built', [False, True])
+def test_each_loop_is_guarded_in_its_own_way(tmp_path, motion_dir, built):
+    splits = {name: loaders(motion_dir, 'val' if name == 'test' else name)
+              for name in ('train', 'val', 'test')}
+    if built:
+        with DefaultScope.overwrite_default_scope('mmaction'):
+            splits = {name: DataLoader(
+                DATASETS.build(loader['dataset']), batch_size=2)
+                for name, loader in splits.items()}
+    runner = SafeRunner(
+        torch.nn.Linear(1, 1), str(tmp_path), splits['train'], splits['val'],
+        splits['test'],
+        train_cfg=dict(by_epoch=True, max_epochs=1), val_cfg={}, test_cfg={},
+        val_evaluator=dict(type='AccMetric'),
+        test_evaluator=dict(type='AccMetric'),
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=1.)),
+        default_hooks=GUARDS, default_scope='mmaction',
+        experiment_name=f'{tmp_path.name}_{built}')
+    for split in 'train', 'val', 'test':
+        loader = getattr(runner, f'{split}_dataloader')
+        dataset = loader.dataset
+        assert isinstance(dataset, GuardedDataset)
+        assert dataset.guard.on_error == (
+            'skip' if split == 'train' else 'flag')
+        assert dataset.guard.max_failures == 3
+        # The second time it is built already.
+        assert runner.build_train_loop(runner.train_loop) is runner.train_loop
+        assert [len(batch) for batch in loader.batch_sampler] == [2] * (
+            8 if split == 'train' else 4)
+
+
+def test_nothing_is_guarded_without_its_hook(tmp_path):
+    runner = build(tmp_path, exact_resume=None)
+    assert type(runner.train_dataloader.dataset) is Data
+    assert not isinstance(
+        runner.train_dataloader.batch_sampler, SeededBatches)
+    wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
+    assert type(wrapper) is OptimWrapper
+
+
+@pytest.mark.parametrize('kind', [None, 'OptimWrapper', 'AmpOptimWrapper'])
+def test_optimizer_wrapper_gets_its_guard(tmp_path, kind):
+    runner = build(tmp_path, nan_guard=dict(type='NanGuardHook'),
+                   wrapper=dict(type=kind) if kind else {})
+    wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
+    assert isinstance(wrapper, NanGuard)
+    assert isinstance(wrapper, AmpOptimWrapper) == (kind == 'AmpOptimWrapper')
+
+
+@pytest.mark.parametrize('name', [
+    'SkippedVideosHook', 'ExactResumeHook', 'PreemptionHook', 'NanGuardHook'])
+def test_a_hook_says_that_it_needs_this_runner(tmp_path, name):
+    runner = Runner(
+        torch.nn.Linear(1, 1), str(tmp_path), default_scope='mmaction',
+        default_hooks=dict(mine=dict(type=name)),
+        experiment_name=f'{tmp_path.name}_{name}')
+    with pytest.raises(RuntimeError, match=(
+            f"{name} does nothing without .*runner_type = 'SafeRunner'")):
+        runner.call_hook('before_run')

@@ -1,0 +1,101 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
+from toy_runs import Data
+
+from mmvidattn.engine.seeded_samples import (
+    LazyLoader,
+    loader_like,
+    seed_samples,
+)
+from mmvidattn.utils.random_state import get_random_state, set_random_state
+
+
+def collate(items):
+    return dict(inputs=torch.stack([item['inputs'] for item in items]))
+
+
+def collated(loader):
+    return list(loader_like(loader, collate_fn=collate))
+
+
+def test_epochs_and_samples_differ():
+    loader = seed_samples(DataLoader(Data(), batch_size=5), 0, 0)
+    epochs = [torch.cat([b['inputs'] for b in collated(loader)])
+              for _ in range(2)]
+    noise = [epoch - torch.arange(11.)[:, None] for epoch in epochs]
+    assert len({x for epoch in noise for x in epoch[:, 0].tolist()}) == 22
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_samples_do_not_depend_on_workers(workers):
+    found = []
+    for number in 0, workers:
+        loader = seed_samples(
+            DataLoader(Data(), batch_size=3, num_workers=number), 5, 1)
+        found.append(torch.cat([b['inputs'] for b in collated(loader)]))
+    assert torch.equal(*found)
+
+
+def test_ranks_and_seeds_draw_other_numbers():
+    found = []
+    for seed, rank in ((0, 0), (0, 1), (1, 0)):
+        loader = seed_samples(DataLoader(Data(), batch_size=10), seed, rank)
+        found.append(collated(loader)[0]['inputs'][0, 0].item())
+    assert len(set(found)) == 3
+
+
+def draw():
+    return random.random(), np.random.rand(), torch.rand(3).tolist()
+
+
+def test_loading_draws_nothing_from_the_main_process():
+    loader = seed_samples(DataLoader(Data(), batch_size=3), 0, 0)
+    before = get_random_state()
+    drawn = draw()
+    set_random_state(before)
+    assert len(collated(loader)) == 4
+    assert draw() == drawn
+
+
+def test_goes_on_in_the_middle_of_an_epoch():
+    loaders = [seed_samples(DataLoader(Data(), batch_size=3), 0, 0)
+               for _ in range(2)]
+    loaders[1].batch_sampler.start = 2
+    whole, rest = (collated(loader) for loader in loaders)
+    assert len(whole) == 4 and len(rest) == 2
+    for a, b in zip(whole[2:], rest):
+        assert torch.equal(a['inputs'], b['inputs'])
+
+
+def test_a_loader_like_another_has_its_options():
+
+    def first_step(worker_id):
+        pass
+
+    batches = BatchSampler(SequentialSampler(range(11)), 4, True)
+    loader = DataLoader(
+        Data(), batch_sampler=batches, collate_fn=collate, num_workers=1,
+        persistent_workers=True, prefetch_factor=3, timeout=7,
+        worker_init_fn=first_step, multiprocessing_context='fork')
+    other = loader_like(loader)
+    for name in ('dataset', 'batch_sampler', 'collate_fn', 'num_workers',
+                 'persistent_workers', 'prefetch_factor', 'timeout',
+                 'worker_init_fn', 'multiprocessing_context', 'pin_memory'):
+        assert getattr(other, name) == getattr(loader, name), name
+    assert [len(batch['inputs']) for batch in other] == [4, 4]
+
+
+def test_workers_start_with_the_first_batch():
+    loader = loader_like(DataLoader(
+        Data(), collate_fn=collate, num_workers=1, persistent_workers=True))
+    assert isinstance(loader, LazyLoader)
+    batches = iter(loader)
+    assert loader._iterator is None
+    next(batches)
+    assert loader._iterator is not None
+    loader._iterator._shutdown_workers()

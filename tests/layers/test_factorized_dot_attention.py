@@ -1,0 +1,62 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.layers import FactorizedDotAttention
+
+
+def _attention(**kwargs):
+    torch.manual_seed(0)
+    return FactorizedDotAttention(12, 4, **kwargs).double()
+
+
+def _by_hand(attn, x):
+    """One clip [T, H, W, C], token by token."""
+    T, H, W, C = x.shape
+    q, k, v = (z.unflatten(-1, (4, -1)) for z in (
+        x @ attn.qkv.weight.T + attn.qkv.bias).chunk(3, -1))
+    out = torch.empty(T, H, W, 4, C // 4, dtype=x.dtype)
+    for t in range(T):
+        for i in range(H):
+            for j in range(W):
+                for g in range(4):
+                    keys, values = ((z[:, i, j, g] if g < 2 else
+                                     z[t, :, :, g].flatten(0, 1))
+                                    for z in (k, v))
+                    scores = keys @ q[t, i, j, g] / (C // 4)**0.5
+                    out[t, i, j, g] = scores.softmax(0) @ values
+    return out.flatten(-2) @ attn.proj.weight.T + attn.proj.bias
+
+
+@pytest.mark.parametrize('shape', [(3, 2, 5), (1, 3, 3), (4, 1, 1)])
+def test_first_heads_attend_in_time_and_the_others_in_space(shape):
+    attn = _attention()
+    x = torch.randn(2, *shape, 12, dtype=torch.float64)
+    want = torch.stack([_by_hand(attn, clip) for clip in x])
+    assert (attn(x) - want).norm() < 1e-12 * want.norm()
+
+
+def test_gradients_are_those_of_the_formula():
+    attn = _attention()
+    x = torch.randn(1, 3, 2, 2, 12, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(attn, x)
+
+
+def test_dropout_acts_in_training_only():
+    x = torch.randn(1, 3, 2, 2, 12, dtype=torch.float64)
+    for option in 'attn_drop_rate', 'drop_rate':
+        attn = _attention(**{option: 0.5})
+        assert not torch.equal(attn(x), attn(x))
+        attn.eval()
+        assert torch.equal(attn(x), attn(x))
+
+
+def test_bias_is_optional():
+    assert _attention(qkv_bias=False).qkv.bias is None
+
+
+@pytest.mark.parametrize('dims, heads, message', [
+    (12, 3, 'even.*got 3'), (14, 4, 'embed_dims=14.*num_heads=4')])
+def test_rejects(dims, heads, message):
+    with pytest.raises(ValueError, match=message):
+        FactorizedDotAttention(dims, heads)

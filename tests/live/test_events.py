@@ -1,0 +1,119 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+
+import numpy as np
+import pytest
+
+from mmvidattn.live.events import EventDetector, EventLog
+
+NAMES = 'background', 'jump', 'run'
+
+
+def run(scores, rate=4, **options):
+    """The events of the scores [T, K]."""
+    detector = EventDetector(NAMES, **options)
+    events = []
+    for t, row in enumerate(scores):
+        events += detector.update(t / rate, (t + 1) / rate, np.array(row))
+    return events + detector.finish(len(scores) / rate)
+
+
+def jump(*scores):
+    return [[0., score, 0.] for score in scores]
+
+
+def brief(events):
+    return [(e['event'], e['start'], e.get('end'), e['time'])
+            for e in events]
+
+
+def naive_segments(scores, on, off, least):
+    """Runs of at least ``off`` with an ``on`` in them, from the first one."""
+    found, start = [], None
+    for t, score in enumerate([*scores, -1.]):
+        if start is None and score >= on:
+            start = t
+        if start is not None and score < off:
+            if t - start >= least:
+                found.append((start, t))
+            start = None
+    return found
+
+
+def test_hysteresis():
+    events = run(jump(.2, .4, .6, .4, .35, .2, .4, .1), min_duration=0.25)
+    assert brief(events) == [('start', .5, None, .75),
+                             ('end', .5, 1.25, 1.5)]
+    assert events[0]['class'] == 'jump' and events[0]['index'] == 1
+    assert events[1]['peak'] == 0.6
+
+
+def test_short_ones_are_not_reported():
+    scores = jump(.9, .9, .1, .9, .9, .9, .1)
+    assert brief(run(scores, min_duration=0.75)) == [
+        ('start', .75, None, 1.5), ('end', .75, 1.5, 1.75)]
+
+
+def test_a_blink_does_not_end_it():
+    assert brief(run(jump(.9, .9, .31, .9, .1))) == [
+        ('start', 0., None, .5), ('end', 0., 1., 1.25)]
+
+
+def test_background_is_not_an_action():
+    assert run([[.9, 0, 0]] * 4) == []
+    assert run([[0, .9, 0]] * 4, ignore=(0, 1)) == []
+
+
+def test_the_end_of_the_stream_ends_actions():
+    start, end = run(jump(.1, .9, .9, .9))
+    assert (end['end'], end['cut']) == (1., True)
+
+
+def test_a_gap_counts_as_time():
+    detector = EventDetector(NAMES, min_duration=2.)
+    assert detector.update(0, .25, np.array([0, .9, 0])) == []
+    event, = detector.update(4., 4.25, np.array([0, .9, 0]))
+    assert (event['start'], event['time']) == (0, 4.25)
+
+
+@pytest.mark.parametrize('least', [1, 2, 5])
+def test_matches_naive(least):
+    rng = np.random.default_rng(least)
+    scores = rng.random((400, 3))
+    scores = (scores[:-2] + scores[1:-1] + scores[2:]) / 3
+    events = run(scores, rate=1, on=.6, off=.4, min_duration=least)
+    for i in 1, 2:
+        wanted = naive_segments(scores[:, i], .6, .4, least)
+        assert len(wanted) > 3
+        found = [(e['start'], e['end']) for e in events
+                 if e['event'] == 'end' and e['index'] == i]
+        assert found == wanted
+        # Each was reported as soon as it was long enough.
+        assert [(e['start'], e['time']) for e in events
+                if e['event'] == 'start' and e['index'] == i] == [
+                    (start, start + least) for start, _ in wanted]
+
+
+def test_lines_are_there_as_they_happen(tmp_path):
+    path = tmp_path / 'new' / 'events.jsonl'
+    log = EventLog(path)
+    log.write([dict(event='start', start=1.)])
+    # Before it is closed.
+    assert json.loads(path.read_text()) == dict(event='start', start=1.)
+    log.write([])
+    log.write([{'event': 'end', 'class': 'tänzen'}])
+    log.close()
+    lines = path.read_text('utf-8').splitlines()
+    assert json.loads(lines[1])['class'] == 'tänzen'
+    assert len(log.recent) == 2
+
+
+@pytest.mark.parametrize('options, error', [
+    (dict(on=.3, off=.5), '0 < off <= on <= 1, got on=0.3, off=0.5'),
+    (dict(on=1.5), '0 < off <= on <= 1'),
+    (dict(off=0), '0 < off <= on <= 1'),
+    (dict(min_duration=-1), 'min_duration must be at least 0 seconds, got -1'),
+])
+def test_bad_options(options, error):
+    with pytest.raises(ValueError, match=error):
+        EventDetector(NAMES, **options)

@@ -1,0 +1,336 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import time
+
+import decord
+import numpy as np
+import pytest
+import torch
+from live_fixtures import write_tsn
+from torch import nn
+
+import mmvidattn
+from mmvidattn.live import (
+    EventDetector,
+    FeatureExtractor,
+    LiveModel,
+    OnlineDetector,
+    Run,
+)
+from mmvidattn.live.sources import Source
+from mmvidattn.live.steps import Frame
+from mmvidattn.online.stream_step import StreamStep
+
+CLASSES = ['background', 'jump', 'run', 'swim']
+STEPS = 28
+
+
+@pytest.fixture(scope='module')
+def model(files):
+    return LiveModel(*files)
+
+
+@pytest.fixture(scope='module')
+def found(model, clip, tmp_path_factory):
+    """A run of a clip, its detections and its file of events."""
+    path = tmp_path_factory.mktemp('events') / 'events.jsonl'
+    run = Run(model, clip, path)
+    return run, list(run), path
+
+
+class Script(Source):
+    """Frames with these indices, with a wait before each."""
+
+    def __init__(self, indices, live=False, wait=0., error=None):
+        super().__init__('script', 12, live)
+        self.indices, self.wait, self.error = indices, wait, error
+
+    def _frames(self):
+        for i in self.indices:
+            time.sleep(self.wait)
+            image = np.random.default_rng(i).integers(
+                0, 256, (64, 64, 3)).astype(np.uint8)
+            yield Frame(image, i, 0., time.monotonic())
+        if self.error:
+            raise self.error
+
+
+def test_matches_the_windows_of_extracted_features(found, files, clip):
+    """Scores are those of the windowed model on features of the file."""
+    model = mmvidattn.get_model(*files)
+    extractor = FeatureExtractor(**model.cfg.online.extractors.rgb)
+    reader = decord.VideoReader(str(clip))
+    indices = [extractor.frame_indices(t, 12, 4) for t in range(STEPS)]
+    clips = [list(reader.get_batch(i).asnumpy()) for i in indices]
+    rgb = torch.cat([extractor.features([clip]) for clip in clips])
+    _, detections, _ = found
+    assert [d.step for d in detections] == list(range(STEPS))
+    backbone = model.backbone
+    N, L = backbone.long_memory_length, backbone.work_memory_length
+    # From when the long memory has something.
+    for t in range(L, STEPS):
+        at = np.arange(t - L - N + 1, t + 1)
+        window = dict(rgb=rgb[at.clip(0)][None],
+                      padding_mask=torch.from_numpy(at[:N] < 0)[None])
+        with torch.no_grad():
+            logits = model(window, mode='tensor')['action'][0, L - 1:]
+        scores = logits.softmax(-1).numpy()
+        np.testing.assert_allclose(detections[t].scores, scores[0],
+                                   atol=1e-4)
+        np.testing.assert_allclose(detections[t].anticipated, scores[1:],
+                                   atol=1e-4)
+    # Else the comparison would say little.
+    assert np.ptp([d.scores for d in detections], axis=0).max() > 0.2
+
+
+def test_times_images_and_latency(found):
+    run, detections, _ = found
+    assert [d.time for d in detections] == [(t + 1) / 4 for t in range(STEPS)]
+    assert {len(d.images) for d in detections} == {3}
+    for d in detections:
+        assert d.seconds['total'] == pytest.approx(sum(
+            d.seconds[k] for k in ('decode', 'flow', 'features', 'head')))
+        assert d.seconds['features'] > 0 < d.seconds['head']
+    report = run.report()
+    assert report['steps'] == STEPS
+    assert report['dropped'] == report['missing'] == 0
+    totals = [1000 * d.seconds['total'] for d in detections]
+    assert report['latency']['total']['median'] == pytest.approx(
+        np.median(totals))
+
+
+def test_events_are_those_of_the_scores(found, files):
+    run, detections, path = found
+    naive = EventDetector(CLASSES, on=.3, off=.2, min_duration=.25)
+    wanted = []
+    for d in detections:
+        events = naive.update(d.time - .25, d.time, d.scores)
+        assert events == d.events
+        wanted += events
+    wanted += naive.finish(STEPS / 4)
+    assert wanted
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines == wanted == list(run.events.recent)
+
+
+def test_a_slow_machine_drops_the_oldest(model):
+    run = Run(model, Script(range(90), live=True, wait=0.002))
+    steps, largest = [], 0
+    for detection in run:
+        steps.append(detection.step)
+        largest = max(largest, len(run._queue._steps))
+        time.sleep(0.03)
+    assert run.dropped > 0
+    assert largest <= 4
+    # The latest are not lost, and those that are lost are counted.
+    assert steps[-1] == 29
+    assert len(steps) + run.dropped == 30
+    # The session has counted each.
+    assert run.session.num_steps == 30
+    assert run.session.num_bad_frames == run.dropped
+
+
+def test_a_file_is_never_dropped(model):
+    run = Run(model, Script(range(90)))
+    steps = []
+    for detection in run:
+        steps.append(detection.step)
+        time.sleep(0.01)
+    assert steps == list(range(30))
+    assert run.dropped == 0
+
+
+def test_the_session_skips_a_gap(model):
+    run = Run(model, Script([*range(12), *range(30, 42)]))
+    assert [d.step for d in run] == [0, 1, 2, 3, 10, 11, 12, 13]
+    assert run.missing == run.session.num_bad_frames == 6
+    assert run.session.num_steps == 14
+
+
+def test_a_gap_costs_one_call(model, monkeypatch):
+    """Even one as long as the longest of THUMOS'14 that does not reset."""
+    monkeypatch.setattr(model, 'memory_steps', 2080)
+    run = Run(model, Script([*range(12), *range(3 * 2083, 3 * 2083 + 12)]))
+    calls = []
+    monkeypatch.setattr(run.session, 'skip', calls.append)
+    push = run.session.push
+    monkeypatch.setattr(run.session, 'push',
+                        lambda x: calls.append('push') or push(x))
+    assert [d.step for d in run] == [0, 1, 2, 3, *range(2083, 2087)]
+    assert calls == ['push'] * 4 + [2079] + ['push'] * 4
+
+
+def test_after_a_long_gap_it_starts_again(model):
+    late = 12 * 60 * 60
+    run = Run(model, Script([*range(12), *range(late, late + 12)]))
+    found = list(run)
+    assert [d.step for d in found] == [0, 1, 2, 3, *range(14400, 14404)]
+    assert run.session.num_steps == 4
+    fresh = list(Run(model, Script(range(late, late + 12))))
+    np.testing.assert_array_equal([d.scores for d in found[4:]],
+                                  [d.scores for d in fresh])
+
+
+def test_a_source_that_breaks(model, broken_clip, tmp_path):
+    run = Run(model, broken_clip, tmp_path / 'events.jsonl')
+    found = []
+    with pytest.raises(ValueError, match='breaks off'):
+        for detection in run:
+            found.append(detection)
+    assert 0 < len(found) < STEPS
+    assert run.source.status.startswith('failed: ')
+    lines = (tmp_path / 'events.jsonl').read_text().splitlines()
+    assert [json.loads(line) for line in lines] == list(run.events.recent)
+    # All that started is ended where the video ends.
+    assert sum(json.loads(line)['event'] == 'start' for line in lines) == sum(
+        json.loads(line)['event'] == 'end' for line in lines)
+
+
+def test_stop(model):
+    source = Script(range(10 ** 9))
+    run = Run(model, source)
+    for detection in run:
+        if detection.step == 3:
+            run.stop()
+        assert detection.step < 12
+    with pytest.raises(RuntimeError, match='runs once'):
+        next(iter(run))
+
+
+def test_features_that_are_not_finite_are_survived(model, monkeypatch):
+    run = Run(model, Script(range(24)))
+    features = FeatureExtractor.features
+    calls = []
+
+    def sometimes_nan(self, clips):
+        calls.append(0)
+        rows = features(self, clips)
+        return rows * torch.nan if len(calls) == 3 else rows
+
+    monkeypatch.setattr(FeatureExtractor, 'features', sometimes_nan)
+    with pytest.warns(UserWarning):
+        found = list(run)
+    assert np.isfinite([d.scores for d in found]).all()
+    assert run.session.num_bad_frames == 1
+
+
+def test_streams_do_not_mix(model, clip, found):
+    """Two in turns give what each gives by itself."""
+    one = iter(Run(model, clip))
+    other = iter(Run(model, Script(range(84))))
+    for wanted in found[1]:
+        np.testing.assert_allclose(next(one).scores, wanted.scores,
+                                   atol=1e-6)
+        next(other)
+
+
+def options(**changes):
+    return {'cfg_options': changes}
+
+
+@pytest.mark.parametrize('kwargs, error', [
+    (dict(config='linear_ff_tiny_motion'),
+     "no config of an online detector: model.type must be "
+     "'OnlineActionDetector', got 'Recognizer3D'"),
+    (options(**{'test_dataloader.dataset.feature_rate': None,
+                'test_dataloader.dataset.work_rate': None}),
+     'has no rates: .*lacks feature_rate, work_rate'),
+    (options(**{'online.extractor': {}}),
+     'may have extractors and events, got extractor'),
+    (options(**{'online.extractors.rgb.config': 'linear_ff_tiny_motion',
+                'model.backbone.embed_dims': 32,
+                'model.cls_head.in_channels': 32}), 'detector.pth'),
+    (options(**{'model.cls_head.num_classes': 7}), 'cls_head'),
+    (dict(extractors=dict(depth=dict(config='x'))),
+     'the model reads rgb; there is an extractor of depth'),
+    (dict(extractors=dict(rgb=dict(layer='cls_head.fc'))),
+     "got 'cls_head.fc'; linear ones are .*fc_cls"),
+    (dict(extractors=dict(rgb=dict(checkpoint=None, cfg_options={
+        'model.backbone.embed_dims': 48, 'model.cls_head.in_channels': 48},
+        layer='cls_head.fc_hidden'))),
+     "reads 96 features 'rgb', and the recognizer .* gives 48"),
+    (dict(extractors=dict(rgb=dict(frame_interval=0))),
+     'frame_interval must be at least 1'),
+    (dict(events=dict(on=2.)), '0 < off <= on <= 1'),
+    (dict(queue_size=0), 'queue_size must be at least 1'),
+    (dict(source='none.mp4'), 'there is no none.mp4'),
+], ids=['model', 'rates', 'online', 'checkpoint', 'classes', 'modality',
+        'layer', 'width', 'interval', 'events', 'queue', 'source'])
+def test_bad_input(files, clip, tmp_path, kwargs, error):
+    config, checkpoint = files
+    arguments = dict(config=config, checkpoint=checkpoint, source=clip,
+                     events_file=tmp_path / 'events.jsonl')
+    with pytest.raises(ValueError, match=error):
+        OnlineDetector(**{**arguments, **kwargs})
+    assert not (tmp_path / 'events.jsonl').exists()
+
+
+def test_config_without_extractors(clip):
+    with pytest.raises(ValueError, match="features 'rgb': extractors.rgb must "
+                       'name the config'):
+        OnlineDetector('testra_tiny_synthetic', None, clip)
+
+
+def test_names_of_other_classes(files, clip, tmp_path):
+    names = tmp_path / 'classes.txt'
+    names.write_text('background\none\n')
+    with pytest.raises(ValueError, match='2 names of classes, and the model '
+                       'has 4'):
+        OnlineDetector(*files, clip, **options(
+            **{'test_dataloader.dataset.metainfo.classes': str(names)}))
+
+
+def test_two_streams_of_features(files, clip, tmp_path, monkeypatch):
+    """The model gets the features of a file's frames, and of their flow."""
+    flow = dict(config=str(write_tsn(tmp_path / 'flow.py', True)),
+                flow='farneback', flow_side=48)
+    torch.manual_seed(0)
+    run = OnlineDetector(
+        files[0], None, clip, extractors=dict(flow=flow),
+        **options(**{'model.backbone.in_channels.flow': 512}))
+    assert list(run.extractors) == ['rgb', 'flow']
+    got = []
+    push = run.session.push
+    monkeypatch.setattr(run.session, 'push',
+                        lambda x: got.append(x) or push(x))
+    found = list(run)
+    assert len(got) == STEPS and found[0].seconds['flow'] > 0
+    reader = decord.VideoReader(str(clip))
+    for step in 0, 1, STEPS - 1:
+        for name, extractor in run.extractors.items():
+            images = reader.get_batch(
+                extractor.frame_indices(step, 12, 4)).asnumpy()
+            wanted = extractor.features([extractor.clip(list(images))])[0]
+            torch.testing.assert_close(got[step][name], wanted)
+
+
+@pytest.mark.parametrize('backend', [
+    'aot_eager', pytest.param('inductor', marks=pytest.mark.slow)])
+def test_compiled_step_finds_the_same(found, files, clip, monkeypatch,
+                                      backend):
+    compiled = []
+
+    def compile_step(step):
+        compiled.append(step)
+        nn.Module.compile(step, backend=backend)
+
+    monkeypatch.setattr(StreamStep, 'compile', compile_step)
+    detector = OnlineDetector(*files, clip, compile_step=True)
+    assert compiled == [detector.session.step]
+    # The call that compiled it leaves nothing behind.
+    for got, want in zip(detector, found[1], strict=True):
+        np.testing.assert_allclose(got.scores, want.scores, atol=1e-6)
+
+
+def test_runs_share_the_model_only(files, clip, found):
+    detector = OnlineDetector(*files, clip)
+    other = detector.with_source(clip)
+    assert detector.classes == other.classes == CLASSES
+    assert other.model is detector.model
+    assert other.extractors is detector.extractors
+    for name in 'session', 'latency', 'events', 'source':
+        assert getattr(other, name) is not getattr(detector, name)
+    # Each is a run of its own, and finds the same.
+    for run in detector, other:
+        np.testing.assert_array_equal([d.scores for d in run],
+                                      [d.scores for d in found[1]])

@@ -1,0 +1,139 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import threading
+import time
+
+import cv2
+import decord
+import numpy as np
+import pytest
+
+from mmvidattn.live import open_source
+from mmvidattn.live.sources import LiveSource
+
+
+def test_file_is_what_decord_reads(clip):
+    source = open_source(clip)
+    frames = list(source)
+    reader = decord.VideoReader(str(clip))
+    assert source.fps == 12 and not source.live
+    assert [f.index for f in frames] == list(range(len(reader)))
+    wanted = reader.get_batch(range(len(reader))).asnumpy()
+    np.testing.assert_array_equal([f.image for f in frames], wanted)
+    assert source.status == 'ended'
+
+
+def test_folder_is_in_the_order_of_its_numbers(tmp_path):
+    for i in range(12):
+        cv2.imwrite(str(tmp_path / f'frame{i}.png'),
+                    np.full((8, 8, 3), (0, 0, 10 * i), np.uint8))
+    (tmp_path / 'notes.txt').write_text('no frame')
+    source = open_source(tmp_path, fps=10)
+    assert source.fps == 10
+    # Red comes first.
+    assert [f.image[0, 0].tolist() for f in source] == [
+        [10 * i, 0, 0] for i in range(12)]
+
+
+def test_realtime_takes_its_time(tmp_path):
+    for i in range(6):
+        cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3)))
+    source = open_source(tmp_path, realtime=True, fps=20)
+    assert source.live
+    at = np.array([frame.at for frame in source])
+    np.testing.assert_allclose(at - at[0], np.arange(6) / 20, atol=0.03)
+
+
+def test_stop_ends_a_wait(tmp_path):
+    for i in range(2):
+        cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3)))
+    source = open_source(tmp_path, realtime=True, fps=0.01)
+    threading.Timer(0.1, source.stop).start()
+    start = time.monotonic()
+    assert len(list(source)) == 1
+    assert time.monotonic() - start < 5
+
+
+def test_video_that_breaks_off(broken_clip):
+    source, frames = open_source(broken_clip), []
+    with pytest.raises(ValueError, match='broken.mp4 breaks off: .* of 84 '
+                       'frames could be read'):
+        frames += [next(iter(source))]
+        frames += list(source)
+    assert source.status.startswith('failed: ')
+
+
+def test_image_that_cannot_be_read(tmp_path):
+    for i in range(3):
+        cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3)))
+    (tmp_path / '1.png').write_bytes(b'no image')
+    with pytest.raises(ValueError, match='1 of 3 frames .*1.png could not'):
+        list(open_source(tmp_path))
+
+
+def test_camera_that_is_lost_comes_back(camera):
+    source = open_source(camera.url)
+    assert source.live
+    # Without the password.
+    assert source.name == f'http://127.0.0.1:{camera.port}/video.mjpg'
+    before, after = [], []
+    frames = iter(source)
+    while len(before) < 10:
+        before.append(next(frames))
+    camera.switch_off()
+    threading.Timer(0.7, camera.switch_on).start()
+    statuses = set()
+    watcher = threading.Thread(target=lambda: [
+        statuses.add(source.status) or time.sleep(0.01) for _ in range(80)])
+    watcher.start()
+    lost = time.monotonic()
+    while len(after) < 10:
+        frame = next(frames)
+        if frame.at > lost + 0.6:
+            after.append(frame)
+    watcher.join()
+    assert statuses >= {'running', 'lost, looking for it'}
+    assert source.status == 'running'
+    # Time went on meanwhile.
+    took = after[-1].at - before[0].at
+    assert after[-1].index - before[0].index == pytest.approx(
+        took * source.fps, abs=1)
+    source.stop()
+    assert list(frames) == []
+    assert source.status == 'ended'
+
+
+def test_camera_that_stays_lost_is_given_up(camera):
+    source = LiveSource(camera.url, patience=0.5)
+    frames = iter(source)
+    next(frames)
+    camera.switch_off()
+    with pytest.raises(ValueError, match='127.0.0.1.* was lost, and did not '
+                       'come back in 0.5 s'):
+        list(frames)
+    assert 'secret' not in source.status
+    camera.switch_on()
+
+
+@pytest.mark.parametrize('name, error', [
+    ('none.mp4', r'there is no .*none.mp4; a source is a video file, a folder '
+     r'of frames, the number of a camera, or a URL \(rtsp'),
+    ('97', 'cannot open camera 97: nothing is there'),
+    ('http://user:secret@127.0.0.1:9/x', 'cannot open http://127.0.0.1:9/x:'),
+    ('notes.mp4', 'cannot open .*notes.mp4 as a video'),
+    ('cut.mp4', 'cannot open .*cut.mp4 as a video: .*it is cut off'),
+    ('empty', 'no frames in the folder .*empty; .*.png'),
+])
+def test_sources_that_cannot_be_opened(tmp_path, clip, name, error):
+    (tmp_path / 'empty').mkdir()
+    (tmp_path / 'notes.mp4').write_bytes(b'no video')
+    (tmp_path / 'cut.mp4').write_bytes(clip.read_bytes()[:-9000])
+    path = tmp_path / name
+    with pytest.raises(ValueError, match=error):
+        open_source(path if path.exists() or '.' in name[-4:] else name)
+
+
+def test_bad_rates(clip, tmp_path):
+    with pytest.raises(ValueError, match='fps must be above 0, got 0'):
+        open_source(tmp_path, fps=0)
+    with pytest.raises(ValueError, match='has its own rate'):
+        open_source(clip, fps=10)

@@ -1,0 +1,108 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mmvidattn.live.steps import (
+    Frame,
+    StepMaker,
+    frame_indices,
+    last_frame,
+    num_steps,
+)
+
+RATES = [(24, 4), (30, 4), (25, 4), (12, 3), (29.97, 4), (30, 7.5), (5, 5)]
+
+
+def frames(indices):
+    """Frames whose pixel tells their index."""
+    return [Frame(np.full((1, 1, 3), i), i, 0., float(i)) for i in indices]
+
+
+def cut(maker, indices):
+    return [step for frame in frames(indices) for step in maker.add(frame)]
+
+
+def test_steps_and_frames():
+    # 24 frames a second at 4 Hz: the fourth of six.
+    assert [frame_indices(t, 24, 4, 1, 1).item() for t in range(3)] == [
+        3, 9, 15]
+    # Clips end with the step, and start with the video.
+    assert frame_indices(0, 24, 4, 4, 2).tolist() == [0, 1, 3, 5]
+    assert frame_indices(2, 24, 4, 4, 2).tolist() == [11, 13, 15, 17]
+    assert frame_indices(2, 30, 4, 2, 1).tolist() == [21, 22]
+    assert num_steps(72, 24, 4) == 12
+    assert num_steps(71, 24, 4) == 11
+
+
+@pytest.mark.parametrize('fps, rate', RATES)
+def test_a_frame_is_of_the_step_of_its_time(fps, rate):
+    exact = Fraction(str(rate)) / Fraction(str(fps))
+    maker = StepMaker(fps, rate, 0)
+    steps = cut(maker, range(200))
+    assert [step.number for step in steps] == list(
+        range(num_steps(200, fps, rate)))
+    for step in steps:
+        for frame in step.new_frames:
+            assert math.floor(frame.index * exact) == step.number
+    new = [f.index for step in steps for f in step.new_frames]
+    assert new == list(range(last_frame(steps[-1].number, fps, rate) + 1))
+    assert maker.missing == 0
+
+
+@pytest.mark.parametrize('fps, rate', RATES)
+@pytest.mark.parametrize('clip_len, interval', [(1, 1), (2, 1), (5, 3)])
+def test_clips_are_those_of_the_whole_video(fps, rate, clip_len, interval):
+    """Cut while it runs or from a file: the same frames."""
+    steps = cut(StepMaker(fps, rate, (clip_len - 1) * interval), range(150))
+    assert len(steps) >= 20
+    for step in steps:
+        wanted = frame_indices(step.number, fps, rate, clip_len, interval)
+        images = step.images_at(wanted)
+        assert [int(image[0, 0, 0]) for image in images] == wanted.tolist()
+
+
+def test_memory_is_bounded():
+    steps = cut(StepMaker(24, 4, 12), range(5000))
+    assert max(len(step.frames) for step in steps) <= 12 + 6 + 1
+
+
+def test_the_frame_before_stands_in():
+    """Where frames are missing, the one before stands in."""
+    first, second, third = cut(StepMaker(24, 4, 12),
+                               [0, 1, 4, 5, 7, 9, 10, 13, 17])
+    assert [f.index for f in first.new_frames] == [0, 1, 4, 5]
+    assert [f.index for f in second.new_frames] == [7, 9, 10]
+    assert [f.index for f in third.new_frames] == [13, 17]
+    images = second.images_at([0, 3, 6, 8, 9, 11])
+    assert [int(x[0, 0, 0]) for x in images] == [0, 1, 5, 7, 9, 10]
+
+
+def test_steps_without_frames_are_missing():
+    maker = StepMaker(24, 4, 0)
+    steps = cut(maker, [*range(6), 7, 40, 41, 60])
+    assert [step.number for step in steps] == [0, 1, 6]
+    # Steps 2 to 5, and 7 to 9.
+    assert maker.missing == 4 + 3
+    assert [[f.index for f in s.new_frames] for s in steps[1:]] == [[7],
+                                                                    [40, 41]]
+
+
+def test_an_old_frame_does_not_stand_in():
+    *_, last = cut(StepMaker(24, 4, 12), [*range(24), *range(48, 54)])
+    assert [f.index for f in last.frames] == list(range(48, 54))
+    *_, last = cut(StepMaker(24, 4, 12), [*range(24), *range(36, 42)])
+    assert int(last.images_at([35])[0][0, 0, 0]) == 23
+
+
+def test_time_does_not_go_back():
+    maker = StepMaker(24, 4, 0)
+    step, = cut(maker, [0, 2, 2, 1, 5, 5])
+    assert [f.index for f in step.new_frames] == [0, 2, 5]
+
+
+def test_each_step_needs_a_frame():
+    with pytest.raises(ValueError, match='2 frames a second.* 4 steps'):
+        StepMaker(2, 4, 0)

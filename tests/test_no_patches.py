@@ -1,0 +1,61 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Training safety goes through mmengine's doors, and patches no object."""
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / 'mmvidattn'
+# Attributes that torch and mmengine mean to be set from outside.
+TO_BE_SET = {'grad', 'momentum', 'daemon'}
+# Objects of our own classes, by the names that they have here.
+OURS = {
+    'self', 'self.batches', 'guard', 'wrapper', 'runner.optim_wrapper'}
+
+
+def patches_in(text: str) -> list[str]:
+    """Assignments to attributes of objects, other than of our own."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            targets = getattr(node, 'targets', None) or [node.target]
+            found += [
+                target for one in targets for target in ast.walk(one)
+                if isinstance(target, ast.Attribute)
+                and isinstance(target.ctx, ast.Store)
+                and target.attr not in TO_BE_SET
+                and ast.unparse(target.value) not in OURS]
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            first = ast.unparse(node.args[0]) if node.args else ''
+            if called == 'setattr' and first != 'self' or (
+                    called.startswith('vars(') and called.endswith(
+                        ('.update', '.pop', '.setdefault'))):
+                found.append(node)
+    return [f'line {node.lineno}: {ast.unparse(node)}' for node in found]
+
+
+@pytest.mark.parametrize('folder', ['engine', 'datasets'])
+def test_nothing_is_set_on_objects_of_others(folder):
+    found = {str(path.relative_to(PACKAGE)): patches_in(path.read_text())
+             for path in (PACKAGE / folder).rglob('*.py')}
+    assert len(found) > 10
+    assert not {name: lines for name, lines in found.items() if lines}
+
+
+@pytest.mark.parametrize('line', [
+    'vars(loader).update(dataset=d)', 'vars(loop).pop("run")',
+    'loop.run = telling', 'dataset.prepare_data = Guard(dataset)',
+    'loader._iterator = None', 'a, runner.train_loop.run_iter = 1, f',
+    'setattr(wrapper.inner, "step", f)', 'loader.worker_init_fn = f',
+    'self.loop.run = f'])
+def test_a_patch_is_found(line):
+    assert len(patches_in(line)) == 1
+
+
+def test_private_iterators_are_left_alone():
+    for folder in 'engine', 'datasets':
+        for path in (PACKAGE / folder).rglob('*.py'):
+            text = path.read_text()
+            assert '._iterator' not in text, path
+            assert '_InfiniteDataloaderIterator' not in text, path

@@ -1,0 +1,251 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import argparse
+import importlib
+import json
+import subprocess
+import sys
+
+import harness
+import pytest
+import torch
+from benchmark_cases import FOLDER, run_case
+
+TASKS = 'forward', 'training step'
+# Cases that compare backbones: their models, and options that are quick.
+CASES = dict(
+    linear_ff=(
+        {'ours', 'softmax', 'softmax, no fixation', 'transcription'},
+        ('--shape', 2, 64, 64, '--layers', 1)),
+    laps=({'LAPS', '2D', '3D', 'transcription'},
+          ('--shape', 8, 64, 64, '--arch', 'tiny')),
+    dualformer=({'ours', 'transcription'},
+                ('--shape', 16, 224, 224, '--arch', 'least')))
+SMALL = [f'model.{option}' for option in (
+    'backbone.embed_dims=16', 'backbone.num_heads=2', 'backbone.ffn_dims=16',
+    'backbone.long_memory_length=8', 'cls_head.in_channels=16')]
+
+
+@pytest.fixture
+def case_of(monkeypatch):
+    """Loads a case by its name."""
+
+    def load(name):
+        case = importlib.import_module(f'cases.{name}')
+        if name == 'dualformer':
+            # As the real ones, but for a second each.
+            arch = 8, (2, 2, 2, 2), (1, 1, 2, 2)
+            names = 'embed_dims', 'num_layers', 'num_heads'
+            monkeypatch.setitem(case.ARCHS, 'least', arch)
+            monkeypatch.setitem(case.DualFormer.arch_zoo, 'least',
+                                dict(zip(names, arch)))
+        return case
+
+    return load
+
+
+@pytest.mark.parametrize('name', CASES)
+def test_compares_and_writes_json(case_of, name, tmp_path, capsys):
+    models, options = CASES[name]
+    case_of(name)
+    result = run_case(name, *options, '--repeats', 1, out=tmp_path)
+    assert result['agreement'].keys() == {'output', 'gradient'}
+    assert max(result['agreement'].values()) < 1e-4
+    for task in TASKS:
+        assert result['seconds'][task].keys() == models
+        assert min(result['seconds'][task].values()) > 0
+        assert result['ratio'][task][result['baseline']] == 1
+    printed = capsys.readouterr().out
+    assert 'ours and the reference agree' in printed
+    assert all(model in printed for model in models)
+    assert result['command'].startswith(
+        f'python tools/benchmark/run.py {name} ')
+
+
+@pytest.mark.parametrize('name', CASES)
+@pytest.mark.parametrize('change', [0.1, float('nan')])
+def test_prints_no_speed_while_the_outputs_differ(case_of, name, change,
+                                                  monkeypatch, capsys):
+    case = case_of(name).CASE
+    build = case.models['transcription']
+
+    def wrong(args):
+        model = build(args)
+        model.register_forward_hook(lambda m, x, y: y + change)
+        return model
+
+    monkeypatch.setitem(case.models, 'transcription', wrong)
+    with pytest.raises(SystemExit, match='no timing: ours and the reference'):
+        run_case(name, *CASES[name][1])
+    assert not capsys.readouterr().out
+
+
+def test_reports_the_peak_of_a_process(tmp_path, capsys):
+    run_case('linear_ff', *CASES['linear_ff'][1], '--peak', 'forward', 'ours')
+    assert 0.1 < json.loads(capsys.readouterr().out)['peak_gib'] < 8
+
+
+def test_peaks_are_of_processes_of_their_own(case_of, monkeypatch, tmp_path,
+                                             capsys):
+    models, options = CASES['linear_ff']
+    commands, right = [], subprocess.run
+
+    def run(command, **kwargs):
+        if command[0] != sys.executable:
+            return right(command, **kwargs)
+        commands.append(command[2:])
+        return subprocess.CompletedProcess(
+            command, 0, f'{{"peak_gib": {len(commands)}, "kind": "resident"}}')
+
+    monkeypatch.setattr(harness.subprocess, 'run', run)
+    result = run_case(
+        'linear_ff', *options, '--memory', 2, 64, 96, out=tmp_path)
+    assert result['shape'] == [2, 64, 96]
+    assert [tuple(command[-2:]) for command in commands] == [
+        (task, model) for task in TASKS
+        for model in case_of('linear_ff').CASE.models]
+    for command in commands:
+        assert command[-7:-3] == ['--shape', '2', '64', '96']
+        assert '--memory' not in command
+    assert result['peak_gib']['forward']['ours'] == 1
+    assert 'clip [2, 64, 96]; peak GiB' in capsys.readouterr().out
+
+
+def test_an_empty_check_is_none():
+    harness.require_agreement(dict(output=1e-5))
+    for differences in {}, dict(output=float('nan')), dict(a=0., b=1e-3):
+        with pytest.raises(SystemExit, match='no timing'):
+            harness.require_agreement(differences)
+
+
+def test_vivit_compares_and_writes_json(case_of, tmp_path, capsys):
+    result = run_case('vivit', '--frames', 4, '--size', 32, '--arch', 'S',
+                      '--layers', 1, '--repeats', 1, out=tmp_path)
+    names = {'joint', 'fact_encoder', 'fact_attention', 'fact_dot'}
+    assert names <= set(result['seconds'])
+    assert result['times_as_fast_as_joint']['joint'] == 1
+    assert result['promised'].keys() == names
+    # Four blocks in time behind the single one in space.
+    assert result['promised']['fact_dot'] > 1
+    assert 'promised' in capsys.readouterr().out
+    assert 0 < max(result['agreement'].values()) < 1e-4
+
+
+def test_vivit_prints_no_speed_while_the_outputs_differ(case_of):
+    case = case_of('vivit')
+    args = argparse.Namespace(frames=4, size=32, arch='S', layers=1)
+    model, other = case.ours('joint', args), case.ours('joint', args)
+    other.load_state_dict(model.state_dict())
+    for m in (model, other):
+        torch.nn.init.constant_(m[1].fc_cls.weight, 0.1)
+    x = torch.randn(1, 3, 4, 32, 32)
+    assert max(case.check_agreement(model, dict(it=other), x).values()) == 0
+    other[0].encoder.norm.weight.data[0] += 1
+    with pytest.raises(SystemExit, match='no timing: ours and'):
+        case.check_agreement(model, dict(it=other), x)
+
+
+def test_vivit_agrees_with_hugging_face(case_of):
+    pytest.importorskip('transformers')
+    case = case_of('vivit')
+    args = argparse.Namespace(frames=4, size=32, arch='S', layers=2)
+    others, model = case.theirs(args), case.ours('joint', args)
+    case.copy_weights(model, next(iter(others.values())))
+    found = case.check_agreement(model, others, torch.randn(1, 3, 4, 32, 32))
+    assert len(found) == 4 and max(found.values()) < 1e-5
+
+
+def test_windows_are_consecutive_and_full(case_of):
+    case = case_of('dense')
+    options = dict(option.split('=') for option in SMALL)
+    model = case.get_model(
+        'testra_thumos14',
+        cfg_options={k: int(v) for k, v in options.items()}).backbone
+    length, long, work = case.tables(model, 3, 4)
+    assert long.shape == (3, 8) and work.shape == (3, 32)
+    assert long[1].tolist() == list(range(1, 33, 4))
+    assert work[1].tolist() == list(range(33, 65))
+    assert length == work[2, -1] + 1
+
+
+def _dense(out=None):
+    return run_case('dense', '--steps', 9, '--batch-size', 4, '--repeats', 1,
+                    '--cfg-options', *SMALL, out=out)
+
+
+def test_dense_compares_and_writes_json(case_of, tmp_path, capsys):
+    result = _dense(tmp_path)
+    assert 'ours and the reference agree' in capsys.readouterr().out
+    assert result['agreement']['relative'] < 1e-5
+    seconds = result['seconds']
+    assert result['ratio'] == seconds['windows'] / seconds['dense']
+
+
+def test_dense_prints_no_speed_while_the_scores_differ(case_of, monkeypatch,
+                                                       capsys):
+    case = case_of('dense')
+    right = case.dense_features
+    monkeypatch.setattr(case, 'dense_features',
+                        lambda *args, **kwargs: 1.1 * right(*args, **kwargs))
+    with pytest.raises(SystemExit, match='no timing'):
+        _dense()
+    assert not capsys.readouterr().out
+
+
+def test_models_are_measured_beside_another_checkout(tmp_path):
+    result = run_case(
+        'models', '--models', 'linear_ff', '--scale', 7, '--modes', 'eager',
+        '--dtypes', 'float32', '--tasks', 'forward', '--repeats', 1,
+        '--against', FOLDER.parents[1], out=tmp_path)
+    key = 'linear_ff, forward, float32'
+    assert result['agreement'][key] == {'before, eager': 0., 'eager': 0.}
+    assert result['seconds'][key].keys() == {'before, eager', 'eager'}
+    assert result['ratio'][key]['before, eager'] == 1
+
+
+def test_models_are_not_measured_while_they_differ(case_of, monkeypatch,
+                                                   tmp_path):
+    case = case_of('models')
+    monkeypatch.setattr(case, 'relative', lambda a, b: 1e-3)
+    with pytest.raises(SystemExit, match='no timing'):
+        run_case('models', '--models', 'linear_ff', '--scale', 7, '--modes',
+                 'eager', '--dtypes', 'float32', '--tasks', 'forward',
+                 '--repeats', 1)
+
+
+@pytest.mark.parametrize('former, name', [
+    ('linear_ff_speed', 'linear_ff'), ('laps_speed', 'laps'),
+    ('dualformer_speed', 'dualformer'), ('vivit_speed', 'vivit'),
+    ('throughput', 'throughput'), ('online_dense', 'dense'),
+    ('stream_speed', 'stream'), ('stream_cost', 'stream_cost')])
+def test_former_commands_work(former, name, run_tool, tmp_path):
+    done = run_tool(f'benchmark/{former}.py', '--help', cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f'usage: run.py {name} ' in done.stdout
+
+
+def test_cases_are_listed():
+    done = subprocess.run([sys.executable, FOLDER / 'run.py', '--help'],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for path in (FOLDER / 'cases').glob('*.py'):
+        assert path.stem in done.stdout
+
+
+def test_models_are_timed_in_turns():
+    calls = []
+    times = harness.measure(
+        {name: lambda name=name: calls.append(name) for name in 'abc'}, 3,
+        torch.device('cpu'))
+    turns = [calls[i:i + 3] for i in range(0, 12, 3)]
+    assert len(calls) == 12
+    assert all(sorted(turn) == list('abc') for turn in turns)
+    assert list(times) == list('abc') and min(times.values()) > 0
+
+
+def test_a_file_is_written_whole(tmp_path):
+    path = tmp_path / 'new' / 'x.json'
+    harness.write_json(path, dict(a=1))
+    with pytest.raises(TypeError):
+        harness.write_json(path, dict(a=object()))
+    assert json.loads(path.read_text()) == dict(a=1)
+    assert [p.name for p in path.parent.iterdir()] == ['x.json']

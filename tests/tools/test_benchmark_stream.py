@@ -1,0 +1,79 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+from benchmark_cases import run_case
+from cases import stream, stream_cost
+
+SMALL = [f'model.{key}' for key in (
+    'backbone.embed_dims=16', 'backbone.num_heads=2', 'backbone.ffn_dims=16',
+    'backbone.work_memory_length=3', 'cls_head.in_channels=16')]
+
+
+def _run(name, *args, out=None):
+    return run_case(name, '--steps', 2, '--repeats', 1, *args,
+                    '--cfg-options', *SMALL, out=out)
+
+
+def test_speed_is_checked_and_written(tmp_path, capsys):
+    result = _run('stream', '--streams', 1, 3, '--no-compile', out=tmp_path)
+    assert 'the reference agree' in capsys.readouterr().out
+    assert result['agreement']['relative'] < 1e-5
+    times = result['milliseconds']
+    assert times.keys() == {
+        'released', 'smoothing', 'window', 'bfloat16', 'int8'}
+    assert result['ratio']['window'] == pytest.approx(
+        times['released'] / times['window'])
+    assert result['frames_a_second'].keys() == {'1', '3'}
+    # Lower precision is near, but is not float32.
+    for name in 'bfloat16', 'int8':
+        assert 0 < result['probability'][name] < 0.1
+
+
+@pytest.mark.slow
+def test_compiled_step_is_checked(tmp_path):
+    result = _run('stream', out=tmp_path)
+    assert result['milliseconds']['compiled'] > 0
+    assert result['probability']['compiled'] < 1e-5
+
+
+def test_no_speed_while_the_scores_differ(monkeypatch, capsys):
+    reference = stream.TranscribedStream
+    push = reference.push
+
+    def wrong(self, frame):
+        scores = push(self, frame)
+        return scores if scores is None else 1.01 * scores
+
+    monkeypatch.setattr(reference, 'push', wrong)
+    with pytest.raises(SystemExit, match='no timing'):
+        _run('stream')
+    assert not capsys.readouterr().out
+
+
+def test_cost_is_measured_and_drawn(tmp_path, capsys):
+    result = _run('stream_cost', '--lengths', 4, 9, '--figure',
+                  tmp_path / 'cost.png', out=tmp_path)
+    kinds = set(stream_cost.KINDS)
+    assert 'cross-attention' in capsys.readouterr().out
+    assert result['agreement'].keys() == kinds == result['growth'].keys()
+    assert max(result['agreement'].values()) < 1e-5
+    for kind, times in result['milliseconds'].items():
+        assert list(times) == ['4', '9'] and min(times.values()) > 0
+        assert result['growth'][kind] == pytest.approx(
+            times['9'] / times['4'])
+    assert (tmp_path / 'cost.png').read_bytes()[:4] == b'\x89PNG'
+
+
+@pytest.mark.parametrize('kernel', ['smoothing', 'window'])
+def test_no_cost_while_the_scores_differ(monkeypatch, kernel):
+    session = stream_cost.StreamSession
+    push = session.push
+
+    def wrong(self, features):
+        scores = push(self, features)
+        if self.step.kernel == kernel:
+            scores['action'] = 1.01 * scores['action']
+        return scores
+
+    monkeypatch.setattr(session, 'push', wrong)
+    with pytest.raises(SystemExit, match='no timing'):
+        _run('stream_cost', '--lengths', 4)

@@ -1,0 +1,31 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""DualFormer beside explicit softmax and permuted copies.
+
+* ours: ``DualFormer``;
+* transcription: its equations as they stand.
+
+T of a clip must be a multiple of 16, H and W of 224.
+"""
+import argparse
+
+from harness import ModelCase
+from references.dualformer import ARCHS, TranscribedDualFormer
+from torch import nn
+
+from mmvidattn.backbones import DualFormer
+
+
+def share_weights(models: dict[str, nn.Module]) -> None:
+    models['transcription'].load_state_dict(models['ours'].state_dict())
+
+
+CASE = ModelCase({
+    'ours': lambda args: DualFormer(args.arch),
+    'transcription': lambda args: TranscribedDualFormer(args.arch),
+}, share_weights, options=('arch', ))
+run, report = CASE.run, CASE.report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    CASE.add_arguments(parser, (32, 224, 224))
+    parser.add_argument('--arch', choices=ARCHS, default='tiny')

@@ -1,0 +1,44 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""LAPS beside 2D and 3D attention.
+
+* LAPS: ``Visformer`` with leap attention and periodic shift, as
+  ``configs/laps_visformer_k400.py`` has it;
+* 2D: the same network, each frame by itself;
+* 3D: the same, attention among the tokens of all frames;
+* transcription: LAPS as its equations stand, with gathers, an explicit
+  softmax and copied shifts.
+
+Compared in float64: the gradients of random weights magnify rounding.
+"""
+import argparse
+
+from harness import ModelCase
+from references.laps import transcribe
+from torch import nn
+
+from mmvidattn.backbones import Visformer
+
+
+def visformer(args: argparse.Namespace, **kwargs) -> Visformer:
+    frames, *size = args.shape
+    return Visformer(args.arch, frames, tuple(size), **kwargs)
+
+
+def share_weights(models: dict[str, nn.Module]) -> None:
+    for model in models.values():
+        model.load_state_dict(models['LAPS'].state_dict())
+
+
+CASE = ModelCase({
+    'LAPS': visformer,
+    '2D': lambda args: visformer(args, attention='2d', shift='none'),
+    '3D': lambda args: visformer(args, attention='3d', shift='none'),
+    'transcription': lambda args: transcribe(visformer(args)),
+}, share_weights, ours='LAPS', baseline='2D', double=True, options=('arch', ))
+run, report = CASE.run, CASE.report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    CASE.add_arguments(parser, (8, 224, 224))
+    parser.add_argument('--arch', choices=('tiny', 'small'), default='small')
+    parser.set_defaults(repeats=9)

@@ -1,0 +1,62 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The linear video transformer beside softmax and the paper's equations.
+
+* ours: ``LinearVideoTransformer``, as ``configs/linear_ff_ssv2.py`` has it;
+* softmax: the same model with explicit softmax attention, ``Q K^T`` written
+  out, in the place of linear attention;
+* softmax, no fixation: the same, without the gate that it does not need;
+* transcription: the paper's equations as they stand.
+"""
+import argparse
+
+from harness import ModelCase
+from references.linear_ff import (
+    TranscribedLinearVideoTransformer,
+    copy_weights,
+)
+from torch import Tensor, nn
+
+from mmvidattn.backbones import LinearVideoTransformer
+from mmvidattn.layers import BaseAttention
+from mmvidattn.ops.softmax_attention import naive_softmax_attention
+
+
+class ExplicitSoftmax(BaseAttention):
+    """Attention for the backbone with its matrix written out."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, *shapes) -> Tensor:
+        return naive_softmax_attention(q, k, v)
+
+
+def size_of(args: argparse.Namespace) -> dict[str, int]:
+    return dict(num_frames=args.shape[0], num_layers=args.layers)
+
+
+def with_explicit_softmax(args: argparse.Namespace, **kwargs) -> nn.Module:
+    model = LinearVideoTransformer(**size_of(args), **kwargs)
+    for block in model.blocks:
+        for module in (block.temporal_attn, block.spatial_attn):
+            of = module.attention
+            module.attention = ExplicitSoftmax(of.head_dims, of.num_heads,
+                                               of.seq_shape)
+    return model
+
+
+def share_weights(models: dict[str, nn.Module]) -> None:
+    copy_weights(models['ours'], models['transcription'])
+
+
+CASE = ModelCase({
+    'ours': lambda args: LinearVideoTransformer(**size_of(args)),
+    'softmax': with_explicit_softmax,
+    'softmax, no fixation':
+    lambda args: with_explicit_softmax(args, fixation=None),
+    'transcription':
+    lambda args: TranscribedLinearVideoTransformer(**size_of(args)),
+}, share_weights, options=('layers', ))
+run, report = CASE.run, CASE.report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    CASE.add_arguments(parser, (16, 224, 224))
+    parser.add_argument('--layers', type=int, default=12)

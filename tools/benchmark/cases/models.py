@@ -1,0 +1,247 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""One model of each family, eager and compiled, in float32 and bfloat16.
+
+A forward pass and a training step of whole recognizers (backbone and head,
+fewer layers where the full depth would only take longer), and a step of
+TeSTra's stream. With ``--against CHECKOUT`` the same of another checkout of
+this repository, with the same weights: its processes run in turns with ours.
+
+Nothing is timed of a model unless all of its variants have the same outputs:
+to 1e-4 in float32, to 5e-2 in bfloat16 (autocast).
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from harness import (
+    DTYPES,
+    RUN,
+    TASKS,
+    relative,
+    require_agreement,
+    settings_of,
+    synchronize,
+    title,
+)
+
+MODELS = dict(
+    linear_ff=('linear_ff_ssv2', dict(num_layers=4), (16, 224, 224)),
+    vivit=('vivit_b16x2_joint_k400', dict(num_layers=3), (32, 224, 224)),
+    laps=('laps_visformer_k400', {}, (8, 224, 224)),
+    dualformer=('dualformer_tiny_k400', {}, (32, 224, 224)),
+    testra=('testra_thumos14', {}, None))
+STREAM_STEPS = 16
+BFLOAT16_TOLERANCE = 5e-2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--models', nargs='+', choices=MODELS, default=list(MODELS))
+    parser.add_argument(
+        '--tasks', nargs='+', choices=TASKS, default=list(TASKS))
+    parser.add_argument(
+        '--dtypes', nargs='+', choices=('float32', 'bfloat16'),
+        default=['float32', 'bfloat16'])
+    parser.add_argument(
+        '--modes', nargs='+', choices=('eager', 'compiled'),
+        default=['eager', 'compiled'])
+    parser.add_argument(
+        '--against', type=Path, metavar='CHECKOUT',
+        help='another checkout of this repository, measured in turns (eager '
+        'only, with the same Python)')
+    parser.add_argument('--scale', type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument('--worker', help=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> dict | None:
+    if args.worker:
+        work(**json.loads(args.worker))
+        return None
+    result = settings_of(args, agreement={}, seconds={}, ratio={})
+    for name in args.models:
+        # A stream is not trained.
+        tasks = ['forward'] if MODELS[name][2] is None else args.tasks
+        for task in tasks:
+            for dtype in args.dtypes:
+                key = f'{name}, {task}, {dtype}'
+                agreement, seconds = compare(args, name, task, dtype)
+                base = next(iter(seconds.values()))
+                result['agreement'][key] = agreement
+                result['seconds'][key] = seconds
+                result['ratio'][key] = {
+                    variant: s / base for variant, s in seconds.items()}
+                print(row(key, seconds), file=sys.stderr, flush=True)
+    return result
+
+
+def row(key: str, seconds: dict[str, float]) -> str:
+    base = next(iter(seconds.values()))
+    return f'{key:38}' + ''.join(
+        f'{variant:>16}{s:9.4f} s{s / base:6.2f}'
+        for variant, s in seconds.items())
+
+
+def report(result: dict) -> str:
+    return '\n'.join([
+        title(result, 'ratios to the first column'),
+        *(row(key, seconds) for key, seconds in result['seconds'].items())])
+
+
+class Worker:
+    """A process that has one variant of a model ready to run."""
+
+    def __init__(self, checkout: Path, **task) -> None:
+        self.task = task
+        paths = [str(checkout), os.environ.get('PYTHONPATH', '')]
+        self.process = subprocess.Popen(
+            [sys.executable, RUN, 'models', '--worker', json.dumps(task)],
+            env=dict(os.environ, PYTHONPATH=os.pathsep.join(paths)),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.wait()
+
+    def wait(self) -> float:
+        for line in self.process.stdout:
+            if line.startswith('seconds '):
+                return float(line.split()[1])
+        raise SystemExit(f'no timing: {json.dumps(self.task)} failed')
+
+    def __call__(self) -> float:
+        self.process.stdin.write('go\n')
+        self.process.stdin.flush()
+        return self.wait()
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def compare(args: argparse.Namespace, name: str, task: str,
+            dtype: str) -> tuple[dict, dict]:
+    """Relative differences to the first variant, and median seconds."""
+    here = RUN.parents[2]
+    variants = {}
+    if args.against:
+        variants['before, eager'] = args.against.resolve(), 'eager'
+    for mode in args.modes:
+        variants[mode] = here, mode
+    with tempfile.TemporaryDirectory() as folder:
+        workers = {
+            variant: Worker(
+                checkout, name=name, task=task, dtype=dtype, mode=mode,
+                weights=f'{folder}/weights.pt', device=args.device,
+                out=f'{folder}/{variant}.pt', scale=args.scale)
+            for variant, (checkout, mode) in variants.items()}
+        outputs = {variant: torch.load(f'{folder}/{variant}.pt')
+                   for variant in variants}
+        first = next(iter(outputs.values()))
+        agreement = {
+            variant: relative(y, first) for variant, y in outputs.items()}
+        if dtype == 'float32':
+            require_agreement(agreement)
+        else:
+            require_agreement(agreement, BFLOAT16_TOLERANCE)
+        times = {variant: [] for variant in variants}
+        for _ in range(args.repeats):
+            for variant, worker in workers.items():
+                times[variant].append(worker())
+        for worker in workers.values():
+            worker.close()
+    return agreement, {v: statistics.median(t) for v, t in times.items()}
+
+
+def work(name: str, task: str, dtype: str, mode: str, weights: str, out: str,
+         device: str, scale: int) -> None:
+    """Write an output, then run the task once for each line of input."""
+    # Whatever models print is not for the one who reads the times.
+    say, sys.stdout = sys.stdout, sys.stderr
+    function, output = prepare(name, task, DTYPES[dtype], mode, Path(weights),
+                               torch.device(device), scale)
+    torch.save(output.float().cpu(), out)
+    function()
+    print('seconds 0', file=say, flush=True)
+    for _ in sys.stdin:
+        synchronize(torch.device(device))
+        start = time.perf_counter()
+        function()
+        synchronize(torch.device(device))
+        print('seconds', time.perf_counter() - start, file=say, flush=True)
+
+
+def prepare(name: str, task: str, dtype: torch.dtype, mode: str,
+            weights: Path, device: torch.device,
+            scale: int) -> tuple[Callable[[], object], torch.Tensor]:
+    """The task as a function, and the model's output."""
+    import mmvidattn
+    config, options, shape = MODELS[name]
+    torch.manual_seed(0)
+    model = mmvidattn.get_model(config, device=device, cfg_options={
+        f'model.backbone.{key}': value for key, value in options.items()})
+    if weights.exists():
+        model.load_state_dict(torch.load(weights))
+    else:
+        for p in model.parameters():
+            if p.dim() == 1:
+                p.data += 0.02 * torch.randn_like(p)
+        torch.save(model.state_dict(), weights)
+
+    # Initialization may draw more numbers in one checkout than in another.
+    torch.manual_seed(1)
+
+    def autocast() -> torch.autocast:
+        return torch.autocast(
+            device.type, dtype, enabled=dtype != torch.float32)
+
+    if shape is None:
+        return stream(model, mode, autocast)
+    # Dropout and stochastic depth would make every output another one.
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.
+    frames, height, width = shape
+    x = torch.randn(1, 1, 3, frames, height // scale, width // scale,
+                    device=device)
+    if mode == 'compiled':
+        model.backbone.compile()
+
+    def infer() -> torch.Tensor:
+        with torch.no_grad(), autocast():
+            return model(x, mode='tensor', stage='head')
+
+    def train() -> None:
+        with autocast():
+            loss = model(x, mode='tensor',
+                         stage='head').float().square().mean()
+        loss.backward()
+        model.zero_grad(set_to_none=True)
+
+    output = infer()
+    return (infer if task == 'forward' else train), output
+
+
+def stream(model: torch.nn.Module, mode: str,
+           autocast: Callable) -> tuple[Callable, torch.Tensor]:
+    """Some steps of a stream; its first steps are the output."""
+    from mmvidattn.online import StreamSession
+    session = StreamSession(model, 4, kernel='smoothing')
+    if mode == 'compiled':
+        session.step.compile()
+    length = 48
+    frames = {name: torch.randn(length, channels)
+              for name, channels in model.backbone.in_channels.items()}
+
+    def push(start: int, stop: int) -> torch.Tensor:
+        with autocast():
+            return torch.stack([
+                session.push({n: x[t] for n, x in frames.items()})['action']
+                for t in range(start, stop)])
+
+    output = push(0, length)
+    return (lambda: push(0, STREAM_STEPS)), output

@@ -1,0 +1,168 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The cost of a stream's step by the length of its memory (Figure 6).
+
+Streams of models that share their weights, at the sizes of THUMOS'14:
+
+* smoothing: TeSTra, ``kernel='smoothing'``;
+* window: TeSTra, ``kernel='window'``, which sums over the latest N samples;
+* cross-attention: LSTR, which besides adds what their places do.
+
+All memories are full. The last column is the growth from the shortest memory
+to the longest. At the shortest, a step of the window kernel must have the
+scores of the model's window, and while nothing has left the memory, smoothing
+those of the window kernel.
+"""
+import argparse
+from collections.abc import Callable
+
+import torch
+from harness import (
+    agreement_line,
+    measure,
+    relative,
+    require_agreement,
+    settings_of,
+    title,
+)
+from mmengine.config import DictAction
+from torch import nn
+
+from mmvidattn.apis import get_model
+from mmvidattn.online import StreamSession
+
+TOLERANCE = 1e-5
+RATE = 4
+KINDS = {
+    'smoothing': ('testra_thumos14', 'smoothing'),
+    'window': ('testra_thumos14', 'window'),
+    'cross-attention': ('lstr_thumos14', 'window'),
+}
+
+
+def runner(model: nn.Module, kernel: str, steps: int) -> Callable:
+    """Pushes steps of a stream whose memory is full."""
+    session = StreamSession(model, RATE, kernel=kernel)
+    frame = {
+        name: torch.randn(channels, device=model.backbone.positions.device)
+        for name, channels in model.backbone.in_channels.items()
+    }
+    state = session.state_dict()
+    # As if it had run for long.
+    state['state']['count'].fill_(RATE * (model.backbone.positions.shape[0]))
+    for name in ('maximum', 'weight', 'total'):
+        if name in state['state']:
+            state['state'][name].fill_(1)
+    session.load_state_dict(state)
+    return lambda: [session.push(frame) for _ in range(steps)]
+
+
+def check(models: dict[str, nn.Module]) -> dict[str, float]:
+    """Relative differences of scores of streams, or an error."""
+    result = {}
+    for kind, model in models.items():
+        backbone, kernel = model.backbone, KINDS[kind][1]
+        long, work = backbone.long_memory_length, backbone.work_memory_length
+        tokens = 1 + backbone.num_anticipation_tokens
+        device = backbone.positions.device
+        # While smoothing, the oldest sample is the first frame.
+        length = RATE * long + (0 if kernel == 'smoothing' else work)
+        video = {
+            name: torch.randn(length, channels, device=device)
+            for name, channels in backbone.in_channels.items()
+        }
+        got = StreamSession(model, RATE, kernel=kernel).push(video)['action']
+        if kernel == 'smoothing':
+            want = StreamSession(
+                model, RATE, kernel='window').push(video)['action'][-1]
+        else:
+            indices = torch.cat([torch.arange(0, RATE * long, RATE),
+                                 torch.arange(RATE * long, length)])
+            with torch.no_grad():
+                want = model({name: x[indices.to(device)][None]
+                              for name, x in video.items()})
+            want = want['action'][0, -tokens:]
+        result[kind] = relative(got[-1], want)
+    require_agreement(result, TOLERANCE)
+    return result
+
+
+def run(args: argparse.Namespace) -> dict:
+    torch.manual_seed(0)
+    device = torch.device(args.device)
+    functions, weights, agreement = {}, None, {}
+    for length in sorted(args.lengths):
+        models = {}
+        for kind, (config, kernel) in KINDS.items():
+            model = get_model(config, device=device, cfg_options={
+                'model.backbone.long_memory_length': length,
+                **(args.cfg_options or {})
+            })
+            weights = weights or model.state_dict()
+            model.load_state_dict(weights, assign=True)
+            models[kind] = model
+        agreement = agreement or check(models)
+        for kind, (_, kernel) in KINDS.items():
+            functions[kind, length] = runner(models[kind], kernel, args.steps)
+    seconds = measure(functions, args.repeats, device)
+    milliseconds = {
+        kind: {length: 1e3 * seconds[kind, length] / args.steps
+               for length in sorted(args.lengths)}
+        for kind in KINDS
+    }
+    result = settings_of(
+        args,
+        steps=args.steps,
+        agreement=agreement,
+        milliseconds=milliseconds,
+        growth={
+            kind: values[max(values)] / values[min(values)]
+            for kind, values in milliseconds.items()
+        })
+    if args.figure:
+        draw(result, args.figure)
+    return result
+
+
+def report(result: dict) -> str:
+    lines = [
+        title(result, 'float32', f'{result["steps"]} steps',
+              'milliseconds a step'),
+        agreement_line(result['agreement'])
+    ]
+    lengths = next(iter(result['milliseconds'].values()))
+    lines.append(f'{"N":16}' + ''.join(f'{n:9}' for n in lengths)
+                 + '   growth')
+    for kind, values in result['milliseconds'].items():
+        lines.append(f'{kind:16}'
+                     + ''.join(f'{v:9.2f}' for v in values.values())
+                     + f'{result["growth"][kind]:9.2f}')
+    return '\n'.join(lines)
+
+
+def draw(result: dict, path: str) -> None:
+    import matplotlib
+    matplotlib.use('Agg')
+    import matplotlib.pyplot as plt
+    figure, axes = plt.subplots(figsize=(5, 3.2), layout='constrained')
+    for (kind, values), marker in zip(result['milliseconds'].items(), 'os^'):
+        axes.plot(list(values), list(values.values()), marker, ls='-',
+                  label=kind)
+    lengths = list(values)
+    axes.set_xscale('log', base=2)
+    axes.set_xticks(lengths, lengths)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel('samples of the long memory')
+    axes.set_ylabel('milliseconds a step')
+    axes.set_title(result['machine'], fontsize=8)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=150)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--lengths', type=int, nargs='+', default=[32, 128, 512, 2048, 8192])
+    parser.add_argument('--steps', type=int, default=16)
+    parser.add_argument('--figure', help='draw the figure to this file')
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    parser.set_defaults(repeats=7)

@@ -1,0 +1,476 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Videos a second at many clip sizes (the paper's Table 8).
+
+Inference of whole models, backbone and head of ``configs/linear_ff_ssv2.py``,
+on one view of one video:
+
+* ours: as the config has it;
+* orthoformer: Orthoformer attention of 64 landmarks, no fixation;
+* softmax: softmax attention through torch's fused kernels, no fixation.
+
+As in the paper, the attention alone is replaced, fixation being a part of
+ours: all three keep the backbone's neighborhood association.
+
+For each clip size, in ascending cost, a process for each model measures its
+peak memory, then one process times the models that fit, in turns. A process
+that runs out of memory is reported as OOM and ends nothing else. The figures
+are written after each clip size; a run that was interrupted goes on where it
+ended. Ours must agree with the transcription of the paper's equations, and
+softmax with its own. The table is Markdown, on standard output.
+"""
+import argparse
+import json
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from harness import (
+    DTYPES,
+    RUN,
+    TOLERANCE,
+    check_agreement,
+    measure,
+    peak_memory,
+    relative,
+    require_agreement,
+    settings_of,
+    synchronize,
+    write_json,
+)
+from references.linear_ff import transcribe
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
+
+import mmvidattn
+
+CONFIG = 'linear_ff_ssv2'
+MODELS = dict(
+    ours={},
+    orthoformer={
+        'model.backbone.fixation':
+        None,
+        'model.backbone.attention':
+        dict(_delete_=True, type='OrthoformerAttention', num_landmarks=64)
+    },
+    softmax={
+        'model.backbone.fixation': None,
+        'model.backbone.attention':
+        dict(_delete_=True, type='SoftmaxAttention')
+    })
+FRAMES = (16, 32, 64, 96)
+SIDES = (224, 336, 448)
+# The paper's Table 8: videos a second, by frames, then by side.
+PAPER = dict(
+    ours=(10.25, 8.57, 5.40, 8.38, 4.68, 3.22, 6.58, 3.75, 2.81, 4.48, 2.30,
+          None),
+    orthoformer=(1.79, 1.59, 1.41, 1.71, 1.56, 1.15, 1.53, 0.97, None, 1.25,
+                 0.83, None),
+    softmax=(8.23, 6.49, 4.57, 6.15, 4.57, 2.57, 5.27, 2.55, None, 4.27, None,
+             None))
+LOW_PRECISION_TOLERANCE = 0.05
+# What torch, Python, C++, the system, oneDNN and OpenMP call it.
+OUT_OF_MEMORY = re.compile(
+    r"can't allocate memory|out of memory|MemoryError|bad_alloc|"
+    r'Cannot allocate memory|could not create a (memory|primitive)|'
+    r'Thread creation failed')
+PROFILE_ROWS = 25
+
+Point = tuple[int, int]
+
+
+def _point(text: str) -> Point:
+    found = re.fullmatch(r'(\d+)x(\d+)', text)
+    if not found or '0' in found.groups():
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not FRAMESxSIDE, such as 16x224')
+    return int(found[1]), int(found[2])
+
+
+def name_of(point: Point) -> str:
+    return '{}x{}'.format(*point)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--points',
+        nargs='+',
+        type=_point,
+        default=[(frames, side) for frames in FRAMES for side in SIDES],
+        metavar='FRAMESxSIDE',
+        help='clip sizes (default: the 12 of Table 8)')
+    parser.add_argument(
+        '--models',
+        nargs='+',
+        choices=MODELS,
+        default=list(MODELS),
+        help='which to compare (default: all)')
+    parser.add_argument('--layers', type=int, default=12)
+    parser.add_argument('--dtype', choices=DTYPES, default='float32')
+    parser.add_argument(
+        '--memory-limit-gib',
+        type=float,
+        metavar='GIB',
+        help='memory that a process may have (default: all)')
+    parser.add_argument(
+        '--budget-seconds',
+        type=float,
+        metavar='SECONDS',
+        help='stop before a clip size that would take longer, judging by '
+        'those measured; the first is always measured')
+    parser.add_argument(
+        '--profile',
+        type=_point,
+        metavar='FRAMESxSIDE',
+        help="print torch's profile of each model at this clip size instead")
+    parser.add_argument('--task', help=argparse.SUPPRESS)
+    parser.set_defaults(repeats=10)
+
+
+def build(model: str, point: Point, settings: dict) -> nn.Module:
+    frames, side = point
+    torch.manual_seed(0)
+    return mmvidattn.get_model(
+        CONFIG,
+        device=settings['device'],
+        cfg_options={
+            'model.backbone.num_frames': frames,
+            'model.backbone.img_size': side,
+            'model.backbone.num_layers': settings['layers'],
+            **MODELS[model]
+        }).to(DTYPES[settings['dtype']])
+
+
+def clip_of(point: Point, settings: dict) -> Tensor:
+    """One view of one video, [1, 1, 3, T, H, W]."""
+    frames, side = point
+    torch.manual_seed(1)
+    return torch.randn(
+        1, 1, 3, frames, side, side, device=settings['device'],
+        dtype=DTYPES[settings['dtype']])
+
+
+def infer(model: nn.Module, clip: Tensor) -> None:
+    with torch.no_grad():
+        model(clip, mode='tensor', stage='head')
+
+
+def check(point: Point, settings: dict) -> dict[str, float]:
+    """Relative differences of ours and the transcription, or an error.
+
+    With gradients on a small clip, and of an inference as it will be timed on
+    a clip of ``point`` or, if that is larger, of 16 x 224.
+    """
+    differences = {}
+    in_full = dict(settings, dtype='float32')
+    small = (4, 64)
+    layers = settings['layers']
+    ours = build('ours', small, in_full).backbone
+    found = check_agreement(
+        ours, transcribe(ours, num_frames=small[0], num_layers=layers),
+        clip_of(small, in_full)[0])
+    differences.update((f'ours, training, {k}', v) for k, v in found.items())
+    point = min(point[0], FRAMES[0]), min(point[1], SIDES[0])
+    clip = clip_of(point, in_full)[0]
+    for name in ('ours', 'softmax'):
+        model = build(name, point, in_full).backbone
+        other = transcribe(
+            model,
+            num_frames=point[0],
+            num_layers=layers,
+            softmax=name == 'softmax')
+        with torch.no_grad():
+            want = other(clip)
+            found = {f'{name}, inference': relative(model(clip), want)}
+            require_agreement(found, TOLERANCE)
+            differences.update(found)
+            if settings['dtype'] != 'float32':
+                dtype = DTYPES[settings['dtype']]
+                y = model.to(dtype)(clip.to(dtype)).float()
+                found = {
+                    f'{name}, inference, {settings["dtype"]}':
+                    relative(y, want)
+                }
+                require_agreement(found, LOW_PRECISION_TOLERANCE)
+                differences.update(found)
+    return differences
+
+
+def peak_of(model: str, point: Point, settings: dict) -> dict:
+    """Peak memory and seconds of the first inference in this process."""
+    device = torch.device(settings['device'])
+    net, clip = build(model, point, settings), clip_of(point, settings)
+    start = time.perf_counter()
+    infer(net, clip)
+    synchronize(device)
+    seconds = time.perf_counter() - start
+    peak, what = peak_memory(device)
+    return dict(peak_gib=peak, peak_is=what, first_seconds=seconds)
+
+
+def times_of(models: list[str], point: Point,
+             settings: dict) -> dict[str, float]:
+    """Median seconds of an inference of each."""
+    nets = {model: build(model, point, settings) for model in models}
+    clip = clip_of(point, settings)
+    return measure(
+        {model: lambda net=net: infer(net, clip)
+         for model, net in nets.items()}, settings['repeats'],
+        torch.device(settings['device']))
+
+
+TASKS = dict(check=check, peak=peak_of, times=times_of)
+
+
+def limit_memory(gib: float | None, device: torch.device) -> None:
+    if gib is None:
+        return
+    if device.type == 'cuda':
+        total = torch.cuda.get_device_properties(device).total_memory
+        torch.cuda.set_per_process_memory_fraction(
+            min(1., gib * 2**30 / total), device)
+    else:
+        limit = int(gib * 2**30)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def do_task(text: str) -> None:
+    """In a process of its own: print the result of a task as a line."""
+    task = json.loads(text)
+    settings = task['arguments']['settings']
+    limit_memory(settings['memory_limit_gib'],
+                 torch.device(settings['device']))
+    print(json.dumps(TASKS[task['name']](**task['arguments'])))
+
+
+def run_task(name: str, **arguments) -> dict | None:
+    """The result of a task in a process of its own; None if out of memory."""
+    if name == 'check':
+        # It needs more memory than what is measured.
+        arguments['settings'] = dict(
+            arguments['settings'], memory_limit_gib=None)
+    done = subprocess.run(
+        [
+            sys.executable, RUN, 'throughput', '--task',
+            json.dumps(dict(name=name, arguments=arguments))
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True)
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1])
+    killed = done.returncode == -signal.SIGKILL
+    if killed or OUT_OF_MEMORY.search(done.stderr):
+        return None
+    raise SystemExit(f'throughput.py: the task {name} failed:\n'
+                     f'{done.stderr.strip()}')
+
+
+def cost_of(point: Point) -> float:
+    """Relative cost of an inference with softmax, which grows fastest."""
+    frames, side = point
+    places = (side // 14 + 1)**2
+    # A token's projections and MLP, and its attention in space and time.
+    return frames * places * (16 * 512 + 2 * places + 2 * frames)
+
+
+def runs_of(result: dict, settings: dict) -> dict[str, float]:
+    """Seconds that each model took in all its runs at a clip size."""
+    return {
+        model: r.get('seconds', r['first_seconds']) *
+        (settings['repeats'] + 1) + r['first_seconds']
+        for model, r in result['models'].items() if 'first_seconds' in r
+    }
+
+
+def predicted_seconds(point: Point, points: dict[str, dict],
+                      settings: dict) -> float | None:
+    """Seconds that a clip size will take, judging by the largest before."""
+    runs, overhead = {}, None
+    for name in sorted(points, key=lambda name: cost_of(_point(name))):
+        growth = cost_of(point) / cost_of(_point(name))
+        of_models = runs_of(points[name], settings)
+        overhead = points[name]['wall_seconds'] - sum(of_models.values())
+        runs.update((m, growth * s) for m, s in of_models.items())
+    return None if overhead is None else max(overhead, 0) + sum(runs.values())
+
+
+def measure_point(point: Point, settings: dict) -> dict:
+    start = time.perf_counter()
+    of_models = {}
+    for model in settings['models']:
+        of_models[model] = run_task(
+            'peak', model=model, point=point, settings=settings) or dict(
+                oom='in one inference')
+    fit = [model for model, r in of_models.items() if 'oom' not in r]
+    seconds = fit and run_task(
+        'times', models=fit, point=point, settings=settings)
+    for model in fit:
+        if seconds is None:
+            of_models[model]['oom'] = 'beside the other models'
+        else:
+            of_models[model].update(
+                seconds=seconds[model], videos_per_second=1 / seconds[model])
+    return dict(models=of_models, wall_seconds=time.perf_counter() - start)
+
+
+def describe(args: argparse.Namespace) -> tuple[dict, str]:
+    """Settings that figures of one file share, and the command."""
+    settings = settings_of(
+        args,
+        config=CONFIG,
+        device=args.device,
+        dtype=args.dtype,
+        layers=args.layers,
+        models=args.models,
+        memory_limit_gib=args.memory_limit_gib)
+    return settings, settings.pop('command')
+
+
+def resume(path: Path | None, settings: dict) -> dict[str, dict]:
+    """The clip sizes that a file has, of the same settings."""
+    if path is None or not path.exists():
+        return {}
+    before = json.loads(path.read_text())
+    for key, value in settings.items():
+        if before['settings'].get(key) != value:
+            raise SystemExit(
+                f'throughput.py: error: --json {path} holds figures of '
+                f'another {key}, {before["settings"].get(key)!r} and not '
+                f'{value!r}; name another file')
+    return before['points']
+
+
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    lines = [head, ['---'] * len(head), *rows]
+    return [f'| {" | ".join(line)} |' for line in lines]
+
+
+def _cell(result: dict | None) -> str:
+    if result is None:
+        return 'not measured'
+    if 'oom' in result:
+        return 'OOM'
+    return (f'{result["videos_per_second"]:.3g} '
+            f'({result["peak_gib"]:.2f} GiB)')
+
+
+def as_markdown(result: dict, points: list[Point]) -> str:
+    settings, done = result['settings'], result['points']
+    models = settings['models']
+    memory = 'OOM: out of memory'
+    if settings['memory_limit_gib'] is not None:
+        memory += f', of which there were {settings["memory_limit_gib"]:g} GiB'
+    kinds = {
+        r['peak_is']
+        for name in done for r in done[name]['models'].values()
+        if 'peak_is' in r
+    }
+    lines = [
+        f'`{result["command"]}`', '',
+        f'{settings["machine"]}; torch {settings["torch"]}; '
+        f'{settings["dtype"]}; {settings["layers"]} layers; batch 1; median '
+        f'of {settings["repeats"]}.', '',
+        'Ours and the transcription, and softmax and its own, differ by '
+        f'{max(result["check"].values()):.1e} (relative) at most.', '',
+        'Videos a second, one view of each, and peak memory '
+        f'({", ".join(sorted(kinds)) or "unknown"}); {memory}.', ''
+    ]
+    rows = [[
+        name_of(point),
+        *(_cell(done.get(name_of(point), {}).get('models', {}).get(model))
+          for model in models)
+    ] for point in points]
+    lines += _table(['frames x side', *models], rows)
+    for name, reason in result['left_out'].items():
+        lines += ['', f'{name} was left out: {reason}.']
+    grid = [(frames, side) for frames in FRAMES for side in SIDES]
+    shown = [point for point in points if point in grid]
+    if shown:
+        lines += [
+            '', "The paper's Table 8: videos a second on its GPU, an A100 of "
+            '80 GB. In the released code that is the whole test loop, with '
+            'reading the videos.', ''
+        ]
+        lines += _table(['frames x side', *models], [[
+            name_of(point),
+            *('OOM' if value is None else f'{value:.2f}'
+              for value in (PAPER[m][grid.index(point)] for m in models))
+        ] for point in shown])
+    return '\n'.join(lines)
+
+
+def print_profiles(point: Point, settings: dict) -> None:
+    device = torch.device(settings['device'])
+    activities = [ProfilerActivity.CPU]
+    if device.type == 'cuda':
+        activities.append(ProfilerActivity.CUDA)
+    clip = clip_of(point, settings)
+    for name in settings['models']:
+        model = build(name, point, settings)
+        infer(model, clip)
+        with profile(activities=activities) as profiled:
+            infer(model, clip)
+            synchronize(device)
+        print(f'{name}, {name_of(point)}, {settings["dtype"]}, '
+              f'{settings["machine"]}')
+        print(profiled.key_averages().table(
+            sort_by=f'self_{"device" if device.type == "cuda" else "cpu"}'
+            '_time_total',
+            row_limit=PROFILE_ROWS))
+
+
+def run(args: argparse.Namespace) -> None:
+    if args.task:
+        do_task(args.task)
+        return
+    start = time.perf_counter()
+    settings, command = describe(args)
+    points = sorted(set(args.points), key=cost_of)
+    done = resume(args.json, settings)
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    differences = run_task(
+        'check', point=args.profile or points[0], settings=settings)
+    if differences is None:
+        raise SystemExit('throughput.py: no timing: the check that ours and '
+                         'the transcription agree ran out of memory')
+    say(f'ours and the transcription agree: {differences}')
+    if args.profile:
+        print_profiles(args.profile, settings)
+        return
+    result = dict(
+        settings=settings,
+        command=command,
+        check=differences,
+        points=done,
+        left_out={})
+    for i, point in enumerate(points):
+        if name_of(point) in done:
+            say(f'{name_of(point)}: taken from {args.json}')
+            continue
+        spent = time.perf_counter() - start
+        needed = predicted_seconds(point, done, settings)
+        if args.budget_seconds is not None and needed is not None and \
+                spent + needed > args.budget_seconds:
+            reason = (f'{needed:.0f} s or more are needed, '
+                      f'{max(args.budget_seconds - spent, 0):.0f} s of the '
+                      'budget were left')
+            result['left_out'] = {
+                name_of(p): reason
+                for p in points[i:] if name_of(p) not in done
+            }
+            break
+        done[name_of(point)] = measure_point(point, settings)
+        write_json(args.json, result)
+        say(f'{name_of(point)}: ' + ', '.join(
+            f'{model} {_cell(r)}'
+            for model, r in done[name_of(point)]['models'].items()))
+    write_json(args.json, result)
+    print(as_markdown(result, points))
