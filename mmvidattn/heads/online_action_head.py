@@ -8,6 +8,8 @@ from mmengine.model import BaseModule
 from mmengine.structures import BaseDataElement
 from torch import Tensor, nn
 
+from ..layers.linear import Linear
+
 
 class CosineLinear(nn.Linear):
     """``scale`` times the cosines of features and weights, and a bias."""
@@ -66,7 +68,7 @@ class OnlineActionHead(BaseModule):
         self.in_channels = in_channels
         self.score = score
         self.dropout = nn.Dropout(dropout_ratio)
-        linear = CosineLinear if cosine else nn.Linear
+        linear = CosineLinear if cosine else Linear
         self.fc_cls = linear(in_channels, num_classes)
         self.loss_action = MODELS.build(loss_cls)
         for name, classes, loss in (('verb', num_verbs, loss_verb),

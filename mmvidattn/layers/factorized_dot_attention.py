@@ -3,6 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from ..ops import softmax_attention
+from .linear import Linear
 
 
 class FactorizedDotAttention(nn.Module):
@@ -35,8 +36,8 @@ class FactorizedDotAttention(nn.Module):
                              f'num_heads={num_heads}')
         self.num_heads = num_heads
         self.attn_drop_rate = attn_drop_rate
-        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
-        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.proj = Linear(embed_dims, embed_dims)
         self.dropout = nn.Dropout(drop_rate)
 
     def forward(self, x: Tensor) -> Tensor:

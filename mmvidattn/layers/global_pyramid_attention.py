@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..ops import softmax_attention
+from .linear import Linear
 from .patch_conv import PatchConv3d
 
 Size = tuple[int, int, int]
@@ -138,9 +139,9 @@ class GlobalPyramidAttention(nn.Module):
                              f'num_heads={num_heads}')
         self.num_heads = num_heads
         self.pyramid = GlobalPyramid(embed_dims, kernels, pooling)
-        self.q = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)
-        self.kv = nn.Linear(embed_dims, 2 * embed_dims, bias=qkv_bias)
-        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.q = Linear(embed_dims, embed_dims, bias=qkv_bias)
+        self.kv = Linear(embed_dims, 2 * embed_dims, bias=qkv_bias)
+        self.proj = Linear(embed_dims, embed_dims)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, H, W, C] to the same shape."""

@@ -5,7 +5,7 @@ from ..ops import linear
 
 
 class Linear(nn.Linear):
-    """``nn.Linear`` by :func:`mmvidattn.ops.linear`, for few tokens."""
+    """``nn.Linear`` by :func:`mmvidattn.ops.linear`."""
 
     def forward(self, x: Tensor) -> Tensor:
         """[*, C] to [*, K]."""

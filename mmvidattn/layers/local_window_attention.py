@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from ..ops import softmax_attention
 from ..ops.window import fit_window, window_merge, window_partition
+from .linear import Linear
 
 Size = tuple[int, int, int]
 
@@ -40,8 +41,8 @@ class LocalWindowAttention(nn.Module):
                              f'got {tuple(window_size)}')
         self.num_heads = num_heads
         self.window_size = tuple(window_size)
-        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
-        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.proj = Linear(embed_dims, embed_dims)
         self.relative_bias = None
         if with_relative_bias:
             self.relative_bias = nn.Parameter(

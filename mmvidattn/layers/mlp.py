@@ -2,6 +2,8 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .linear import Linear
+
 
 class MLP(nn.Module):
     """MLP of the video transformers, with or without a convolution inside.
@@ -26,11 +28,11 @@ class MLP(nn.Module):
                  approximate: str = 'none') -> None:
         super().__init__()
         self.approximate = approximate
-        self.fc1 = nn.Linear(embed_dims, hidden_dims)
+        self.fc1 = Linear(embed_dims, hidden_dims)
         self.dwconv = nn.Conv2d(
             hidden_dims, hidden_dims, 3, padding=1,
             groups=hidden_dims) if with_conv else None
-        self.fc2 = nn.Linear(hidden_dims, embed_dims)
+        self.fc2 = Linear(hidden_dims, embed_dims)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:

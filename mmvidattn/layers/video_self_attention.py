@@ -6,6 +6,7 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from .feature_fixation import FeatureFixation
+from .linear import Linear
 from .neighbor_shift import NeighborShift
 
 PATTERNS = ('space', 'time', 'joint', 'window')
@@ -63,7 +64,7 @@ class VideoSelfAttention(nn.Module):
         self.num_heads = num_heads
         self.pattern = pattern
         self.window_frames = window_frames
-        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
         self.shifts = nn.Sequential(
             *(NeighborShift(embed_dims, **shift) for shift in shifts))
         self.attention = MODELS.build(
@@ -74,7 +75,7 @@ class VideoSelfAttention(nn.Module):
                 **attention))
         self.fixation = None if fixation is None else FeatureFixation(
             head_dims, **fixation)
-        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.proj = Linear(embed_dims, embed_dims)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,8 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The gate that reweights the channels of queries and keys."""
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from .linear import linear
 
 AGGREGATES = ('concat', 'add', 'mul')
 
@@ -35,7 +36,7 @@ def fixation_ratio(inputs: tuple[Tensor, ...],
         u, *rest = inputs
         for x in rest:
             u = u + x if aggregate == 'add' else u * x
-    return torch.sigmoid(F.linear(u, weight, bias))
+    return torch.sigmoid(linear(u, weight, bias))
 
 
 def naive_fixation_ratio(inputs: tuple[Tensor, ...],

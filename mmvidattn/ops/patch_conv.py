@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .dispatch import dispatched, not_cpu_training, register_backend
+from .linear import linear
 
 Size = tuple[int, int, int]
 
@@ -86,7 +87,7 @@ def _by_product(x: Tensor,
     else:
         # Clips, [B, C, T, H, W] in memory: copy along their rows.
         x = x.permute(0, 1, 3, 5, 7, 2, 4, 6)
-    return F.linear(x.flatten(4), weight.flatten(1), bias)
+    return linear(x.flatten(4), weight.flatten(1), bias)
 
 
 def _is_by_channel(x: Tensor, weight: Tensor) -> bool:

@@ -1,9 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import logging
 import pickle
 
 import pytest
-from mmengine.logging import MMLogger
 
 from mmvidattn.datasets import read_video_list
 
@@ -17,16 +15,6 @@ def read(tmp_path):
         return read_video_list(str(path), **options)
 
     return read
-
-
-@pytest.fixture
-def logged():
-    logger, records = MMLogger.get_current_instance(), []
-    handler = logging.Handler()
-    handler.emit = lambda record: records.append(record.getMessage())
-    logger.addHandler(handler)
-    yield records
-    logger.removeHandler(handler)
 
 
 WANTED = [('a.mp4', 1), ('ü ñ/with two spaces 视频.mp4', 0)]

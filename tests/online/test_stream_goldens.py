@@ -2,6 +2,7 @@
 """Streams of TeSTra and LSTR, by the recorded outputs of the released code."""
 import pytest
 import torch
+from helpers import relative
 from references.testra_stream import TranscribedStream
 
 from mmvidattn.online import StreamSession
@@ -58,17 +59,13 @@ def _transcribed(case, **kwargs):
     return torch.stack([y for y in windows if y is not None])
 
 
-def _difference(a, b):
-    return (a - b).norm() / b.norm()
-
-
 def test_released_stream_is_the_benchmarks_reference(case):
     got, want = _transcribed(case), case[0]['stream']['released']
     assert len(got) >= len(want) > 100
     for a, b in zip(got, want):
-        assert _difference(a, b) < 1e-5
+        assert relative(a, b) < 1e-5
     # It is not the windowed one.
-    assert _difference(case[0]['stream']['windowed']['action'], want) > 1e-3
+    assert relative(case[0]['stream']['windowed']['action'], want) > 1e-3
 
 
 def test_reference_is_exact_without_what_the_release_adds(case):
@@ -76,4 +73,4 @@ def test_reference_is_exact_without_what_the_release_adds(case):
         pytest.skip('with positions there is no such stream')
     got = _transcribed(case, as_released=False)
     for a, b in zip(got, case[0]['stream']['exact']['action']):
-        assert _difference(a, b) < 1e-5
+        assert relative(a, b) < 1e-5

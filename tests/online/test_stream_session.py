@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import relative
 from online.detectors import detector_of
 from torch_testra import TorchTeSTra
 
@@ -33,10 +34,6 @@ def _video(model, length=70, dtype=torch.float64, seed=0):
 
 def _frame(video, t):
     return {name: x[t] for name, x in video.items()}
-
-
-def _difference(a, b):
-    return (a - b).norm() / b.norm()
 
 
 def _expected(reference, model, video, t, long_rate, work_rate, keep_phase):
@@ -76,7 +73,7 @@ def test_matches_windows_at_any_age(pair, long_rate, work_rate):
         for name, rows in want.items():
             got = out[name][t, :len(rows)]
             # The kernel's logarithms are float32.
-            assert _difference(got, rows) < 1e-6, (name, t)
+            assert relative(got, rows) < 1e-6, (name, t)
     assert session.num_steps == 70 and session.num_bad_frames == 0
 
 
@@ -93,7 +90,7 @@ def test_smoothing_is_a_window_of_everything(decay):
     out = StreamSession(model, 4, 2, kernel='smoothing').push(video)['action']
     for t in range(80):
         want = _expected(whole, wide, video, t, 4, 2, True)['action']
-        assert _difference(out[t, :len(want)], want) < 1e-6, t
+        assert relative(out[t, :len(want)], want) < 1e-6, t
 
 
 def _ours(reference, **options):
@@ -142,7 +139,7 @@ def test_sessions_of_all_ages_share_a_step(detector, kernel):
         for i, t, result in zip(some, ages, out):
             assert result.keys() == alone[i].keys()
             for name in ('action', 'verb', 'noun'):
-                assert _difference(result[name], alone[i][name][t]) < 1e-9
+                assert relative(result[name], alone[i][name][t]) < 1e-9
 
 
 def test_a_batch_that_comes_again_is_not_copied(detector):
@@ -288,7 +285,7 @@ def test_bad_frames_of_a_batch_are_of_their_streams(detector):
     assert [bool(x['bad_frame']) for x in out] == [True, False]
     assert [s.num_bad_frames for s in sessions] == [1, 0]
     want = StreamSession(model).push(frame)['action']
-    assert _difference(out[1]['action'], want) < 1e-5
+    assert relative(out[1]['action'], want) < 1e-5
 
 
 @pytest.mark.parametrize('name, kernel, rates', [
@@ -331,7 +328,7 @@ def test_skipping_is_pushing_missing_frames(detector, name, kernel, rates,
         got, want = (
             session.push({n: x[21:] for n, x in video.items()})['action']
             for session in (skips, again))
-        assert _difference(got, want) < 1e-9, number
+        assert relative(got, want) < 1e-9, number
 
 
 def test_skipping_is_of_one_stream_of_a_batch(detector):
@@ -383,7 +380,7 @@ def test_half_precision_is_near(detector, dtype, tolerance, name, kernel):
     session = StreamSession(model.to(dtype), kernel=kernel)
     got = session.push(video)['action']
     assert got.dtype == dtype
-    assert _difference(got.float(), want) < tolerance
+    assert relative(got.float(), want) < tolerance
     for field in ('scores', 'values', 'total'):
         assert session._state.get(field, want).dtype == torch.float32
 
@@ -427,7 +424,7 @@ def test_step_can_be_exported(detector, name):
         for t in range(30):
             frame = {n: x[t:t + 1] for n, x in video.items()}
             scores, state = program(frame, state)
-            assert _difference(scores['action'][0], want['action'][t]) < 1e-5
+            assert relative(scores['action'][0], want['action'][t]) < 1e-5
 
 
 @pytest.mark.slow
@@ -438,7 +435,7 @@ def test_step_compiles_whole(detector, kernel):
     want = StreamSession(model, kernel=kernel).push(video)['action']
     session = StreamSession(model, kernel=kernel)
     session.step.compile(fullgraph=True, backend='aot_eager')
-    assert _difference(session.push(video)['action'], want) < 1e-5
+    assert relative(session.push(video)['action'], want) < 1e-5
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs CUDA')
@@ -455,7 +452,7 @@ def test_graph_is_the_step(detector, kernel):
         for t in range(30):
             for out in StreamSession.push_many(sessions,
                                                [_frame(video, t)] * 2):
-                assert _difference(out['action'], want[t]) < 1e-5
+                assert relative(out['action'], want[t]) < 1e-5
         for session in sessions:
             session.reset()
 
@@ -516,7 +513,7 @@ def test_full_sizes_match_windows(detector, sizes):
         out = session.push(_frame(video, t))
         if t in tested:
             want = _expected(windows, model, video, t, *rates, True)['action']
-            assert _difference(out['action'][:len(want)], want) < 1e-5, t
+            assert relative(out['action'][:len(want)], want) < 1e-5, t
 
 
 @pytest.mark.parametrize('name, kwargs, message', [
@@ -604,7 +601,7 @@ def test_loads_states_from_before(kernel):
     session.load_state_dict(part['session'])
     assert session.num_steps == part['num_steps']
     got = session.push(saved['features'])['action']
-    assert _difference(got, part['action']) < 1e-6
+    assert relative(got, part['action']) < 1e-6
 
 
 def test_good_streams_warn_of_nothing(detector):

@@ -3,14 +3,11 @@ import copy
 
 import pytest
 import torch
+from helpers import relative
 
 from mmvidattn.online import TeSTra
 from mmvidattn.online.attention import causal_bias
 from mmvidattn.online.position import sinusoidal_positions
-
-
-def _difference(a, b):
-    return (a - b).norm() / b.norm()
 
 
 def test_matches_torchs_layers(pair, windows):
@@ -25,14 +22,14 @@ def test_matches_torchs_layers(pair, windows):
     assert got.keys() == want.keys()
     for name in want:
         assert got[name].shape == want[name].shape
-        assert _difference(got[name], want[name]) < 1e-7
+        assert relative(got[name], want[name]) < 1e-7
     grads = [
         torch.autograd.grad(
             sum(y.square().sum() for y in out.values()), features)
         for out in (got, want)
     ]
     for a, b in zip(*grads):
-        assert _difference(a, b) < 1e-7
+        assert relative(a, b) < 1e-7
 
 
 def test_every_parameter_learns(pair, windows):
@@ -120,7 +117,7 @@ def test_half_precision_is_near(detector, windows, name):
         want = model(inputs)['action']
         with torch.autocast('cpu', torch.bfloat16):
             got = model(inputs)['action'].float()
-    assert _difference(got, want) < 3e-2
+    assert relative(got, want) < 3e-2
 
 
 @pytest.mark.slow
@@ -130,7 +127,7 @@ def test_compiles_whole(detector, windows):
     compiled = torch.compile(model.backbone, fullgraph=True,
                              backend='aot_eager')
     want = model.backbone(inputs)
-    assert _difference(compiled(inputs), want) < 1e-5
+    assert relative(compiled(inputs), want) < 1e-5
 
 
 def test_state_dict_has_no_positions_and_loads_again(detector, windows):

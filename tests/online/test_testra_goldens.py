@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The released TeSTra and LSTR, by their recorded outputs."""
 import torch
+from helpers import relative
 
 from mmvidattn.online import dense_features
 
@@ -11,17 +12,13 @@ def _inputs(x):
                 padding_mask=mask == -torch.inf)
 
 
-def _difference(a, b):
-    return (a - b).norm() / b.norm()
-
-
 def test_outputs(case):
     G, model = case
     with torch.no_grad():
         out = model(_inputs(G['inputs']))
     assert out.keys() == G['outputs'].keys()
     for name, want in G['outputs'].items():
-        assert _difference(out[name], want) < 1e-5
+        assert relative(out[name], want) < 1e-5
 
 
 def test_intermediates(case):
@@ -44,7 +41,7 @@ def test_intermediates(case):
         handle.remove()
     for name, want in G['intermediates'].items():
         # Recorded with the batch second.
-        assert _difference(got[name], want.transpose(0, 1)) < 1e-5
+        assert relative(got[name], want.transpose(0, 1)) < 1e-5
 
 
 def _stream(G):
@@ -67,7 +64,7 @@ def test_windows_of_a_stream(case):
     with torch.no_grad():
         out = model(dict(windows, padding_mask=mask))
     for name, want in G['stream']['windowed'].items():
-        assert _difference(out[name], want) < 1e-5
+        assert relative(out[name], want) < 1e-5
 
 
 def test_windows_of_a_stream_densely(case):
@@ -78,4 +75,4 @@ def test_windows_of_a_stream_densely(case):
         out = model.cls_head(features)
     for name, want in G['stream']['windowed'].items():
         want = want[:, work.shape[1] - 1:]
-        assert _difference(out[name], want) < 1e-5
+        assert relative(out[name], want) < 1e-5

@@ -2,6 +2,7 @@
 """What all attentions have in common: reference, masks, numerics."""
 import pytest
 import torch
+from helpers import relative
 
 from mmvidattn.ops import (
     cosformer_attention,
@@ -97,10 +98,6 @@ def _qkv(lead, N, M, G, D, E, dtype=torch.float64):
         for length, width in ((N, D), (M, D), (M, E)))
 
 
-def _relative(a, b):
-    return ((a.double() - b.double()).norm() / b.double().norm()).item()
-
-
 def _mask(*shape):
     """About a third masked, in no sequence the same."""
     gen = torch.Generator().manual_seed(3)
@@ -148,7 +145,7 @@ def _check_against_naive(name, lead, N, M, G, D, E, dtype, tolerance,
     y_ref = case.reference(*ref, **kwargs)
     grads_ref = torch.autograd.grad((y_ref * weight).sum(), ref)
     assert y.dtype == dtype and y.shape == y_ref.shape
-    assert _relative(y, y_ref) < tolerance
+    assert relative(y, y_ref) < tolerance
     scale = max(grad.norm() for grad in grads_ref)
     for a, b in zip(grads, grads_ref):
         assert a.shape == b.shape
@@ -179,7 +176,7 @@ def test_masked_keys_reach_neither_result_nor_gradient(rest, dtype):
         for x in (k, v)
     ]
     y = case(q, *leaves, key_mask=mask)
-    assert _relative(y, want) < 2 * ACCURACY[dtype]
+    assert relative(y, want) < 2 * ACCURACY[dtype]
     for grad in torch.autograd.grad(y.double().square().sum(), leaves):
         assert grad.isfinite().all()
         assert grad[mask].abs().max() > 0
@@ -235,7 +232,7 @@ def test_orders_of_the_product_agree(name, N, M):
     q, k, v = _qkv((2, ), N, M, 2, 6, 5)
     left = CASES[name](q, k, v, order='left')
     right = CASES[name](q, k, v, order='right')
-    assert _relative(left, right) < 1e-12
+    assert relative(left, right) < 1e-12
 
 
 @pytest.mark.parametrize('name', ['linear', 'clamped', 'cosformer'])
@@ -259,7 +256,7 @@ def test_zeros_attend_to_all_alike(name, dtype):
     q, k, v = _qkv((1, ), 6, 6, 1, 8, 8, dtype)
     y = CASES[name](q * 0, k * 0, v)
     want = CASES[name].reference(*(x.double() for x in (q * 0, k * 0, v)))
-    assert _relative(y, want) < ACCURACY[dtype]
+    assert relative(y, want) < ACCURACY[dtype]
 
 
 @pytest.mark.parametrize(
@@ -276,7 +273,7 @@ def test_many_tokens_of_magnitude_8(name, kwargs, dtype):
     y = CASES[name](q, k, v, **kwargs)
     want = CASES[name].reference(*(x.double() for x in (q, k, v)))
     assert y.isfinite().all()
-    assert _relative(y, want) < max(ACCURACY[dtype], 1e-4)
+    assert relative(y, want) < max(ACCURACY[dtype], 1e-4)
 
 
 @pytest.mark.parametrize('name', [*LINEAR, 'linformer'])
@@ -286,7 +283,7 @@ def test_autocast_does_not_lower_the_sums(name):
         y = CASES[name](q, k, v)
     want = CASES[name].reference(*(x.double() for x in (q, k, v)))
     assert y.dtype == torch.float32
-    assert _relative(y, want) < 1e-5
+    assert relative(y, want) < 1e-5
 
 
 @pytest.mark.parametrize('name', [*LINEAR, 'linformer'])
@@ -297,4 +294,4 @@ def test_takes_queries_wider_than_values(name):
     y = CASES[name](q, k, v)
     want = CASES[name].reference(*(x.double() for x in (q, k, v)))
     assert y.dtype == torch.bfloat16
-    assert _relative(y, want) < ACCURACY[torch.bfloat16]
+    assert relative(y, want) < ACCURACY[torch.bfloat16]

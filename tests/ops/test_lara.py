@@ -4,6 +4,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers import relative, with_gradients
 
 from mmvidattn.ops import landmark_grid, landmark_pool, lara_attention
 from mmvidattn.ops.lara import (
@@ -34,25 +35,14 @@ def _tensors(lead, N, M, G, D, E, C, dtype=torch.float64):
         for length, width in [(N, D), (M, D), (M, E), (C, D), (C, D), (C, D)])
 
 
-def _relative(a, b):
-    return ((a.double() - b.double()).norm() / b.double().norm()).item()
-
-
-def _grads(function, tensors):
-    tensors = [x.detach().requires_grad_() for x in tensors]
-    y = function(*tensors)
-    return y, *torch.autograd.grad(
-        y.double().square().sum(), tensors, materialize_grads=True)
-
-
 @pytest.mark.parametrize('lead, N, M, G, D, E, C', SHAPES)
 @pytest.mark.parametrize('weighting', WEIGHTINGS)
 @pytest.mark.parametrize('dtype, tolerance', DTYPES)
 def test_matches_naive(lead, N, M, G, D, E, C, weighting, dtype, tolerance):
     tensors = _tensors(lead, N, M, G, D, E, C, dtype)
     options = dict(weighting=weighting, alpha=0.7)
-    got = _grads(lambda *x: lara_attention(*x, **options), tensors)
-    want = _grads(lambda *x: naive_lara_attention(*x, **options),
+    got = with_gradients(lambda *x: lara_attention(*x, **options), tensors)
+    want = with_gradients(lambda *x: naive_lara_attention(*x, **options),
                   [x.double() for x in tensors])
     assert got[0].dtype == dtype and got[0].shape == (*lead, N, G, E)
     for a, b in zip(got, want):
@@ -67,18 +57,18 @@ def test_samples_are_the_landmarks_by_default(weighting):
     y = lara_attention(*tensors, weighting=weighting)
     want = naive_lara_attention(
         *tensors, tensors[3] + tensors[4], weighting=weighting)
-    assert _relative(y, want) < 1e-12
+    assert relative(y, want) < 1e-12
 
 
 def test_weightings_differ_and_alpha_zero_is_the_balance_heuristic():
     tensors = _tensors((2, ), 9, 9, 2, 8, 8, 4)
     opt, balanced, biased = (
         lara_attention(*tensors, weighting=w) for w in WEIGHTINGS)
-    assert _relative(opt, balanced) > 1e-3
-    assert _relative(biased, balanced) > 1e-3
+    assert relative(opt, balanced) > 1e-3
+    assert relative(biased, balanced) > 1e-3
     # With alpha=0 the landmark's own density cancels.
     opt = lara_attention(*tensors, weighting='mis-opt', alpha=0)
-    assert _relative(opt, balanced) < 1e-12
+    assert relative(opt, balanced) < 1e-12
 
 
 @pytest.mark.parametrize('weighting', WEIGHTINGS)
@@ -99,7 +89,7 @@ def test_many_samples_approach_softmax_attention(weighting):
     def error(num_samples):
         landmarks = (x[:, :num_samples] for x in (zero, zero, omega))
         y = lara_attention(q, k, v, *landmarks, weighting=weighting)
-        return _relative(y, want)
+        return relative(y, want)
 
     assert error(2000) < 0.03 < 0.1 < error(5)
 
@@ -119,7 +109,7 @@ def test_half_precision_of_large_activations(weighting, dtype, tolerance,
         tolerance = 1e-4
     with torch.autocast('cpu', dtype=dtype, enabled=autocast):
         y = lara_attention(*tensors, weighting=weighting)
-    assert y.isfinite().all() and _relative(y, want) < tolerance
+    assert y.isfinite().all() and relative(y, want) < tolerance
 
 
 def test_bound_of_the_weights_holds_in_float16():
@@ -133,7 +123,7 @@ def test_bound_of_the_weights_holds_in_float16():
     ]
     y = lara_attention(*(x.half() for x in tensors))
     want = naive_lara_attention(*(x.half().double() for x in tensors))
-    assert y.isfinite().all() and _relative(y, want) < 1e-3
+    assert y.isfinite().all() and relative(y, want) < 1e-3
 
 
 @pytest.mark.parametrize('change, message', [
@@ -214,7 +204,7 @@ def test_pool_of_half_precision_is_rounded_once(dtype, autocast):
     with torch.autocast('cpu', dtype=dtype, enabled=autocast):
         y = landmark_pool(x, (7, 17), (3, 5))
     if autocast:
-        assert _relative(y, want) < 1e-6
+        assert relative(y, want) < 1e-6
     else:
         # Where the mean is half-way, float32 may fall on either side.
         assert (y != want.to(dtype)).float().mean() < 0.02
@@ -255,4 +245,4 @@ def test_golden_attention(golden, name, dtype, tolerance):
         q, k, v, landmarks(q, 'q_bar_gen'), landmarks(k, 'k_bar_gen'),
         weighting=name.rpartition('_')[-1])
     y = F.linear(y.flatten(-2), p['proj.weight'], p['proj.bias'])
-    assert _relative(y.view_as(g['out']), g['out']) < tolerance
+    assert relative(y.view_as(g['out']), g['out']) < tolerance

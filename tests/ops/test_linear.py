@@ -1,10 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers import relative, with_gradients
+from torch.autograd import forward_ad
+from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidattn.layers.linear import Linear
 from mmvidattn.ops import linear
+from mmvidattn.ops.dispatch import use_backends
 
 
 @pytest.mark.parametrize('shape', [
@@ -56,3 +62,102 @@ def test_compiled_code_keeps_the_product_and_exported_code_does_not():
     assert torch.addmm in [node.target for node in graph.nodes]
     assert program.module()(x[:3]).shape == (3, 11)
     assert program.module()(x.repeat(20, 1)).shape == (100, 11)
+
+
+@pytest.fixture
+def onednn(monkeypatch):
+    """As on an AMD processor, and for small products too."""
+    module = sys.modules['mmvidattn.ops.linear']
+    if not hasattr(torch.ops.mkldnn, '_linear_pointwise') or \
+            not torch.backends.mkldnn.is_available():
+        pytest.skip('this torch has no oneDNN')
+    monkeypatch.setattr(module, '_HAS_ONEDNN', True)
+    monkeypatch.setattr(module, 'LEAST_PRODUCTS', 0)
+
+
+def _called(function, *args):
+    with torch.profiler.profile() as profile:
+        function(*args)
+    return 'mmvidattn::onednn_linear' in {
+        event.key for event in profile.key_averages()}
+
+
+# The third has so many rows that the weight's gradient goes another way.
+@pytest.mark.parametrize('shape, width', [
+    ((5, 7), 11), ((2, 3, 4, 33), 17), ((600, 3), 5), ((2, 7), 1)], ids=str)
+@pytest.mark.parametrize('with_bias', [True, False])
+def test_onednn_matches_float64(onednn, shape, width, with_bias):
+    torch.manual_seed(0)
+    tensors = [torch.randn(shape), torch.randn(width, shape[-1])]
+    tensors += [torch.randn(width)] * with_bias
+    assert _called(linear, *tensors)
+    for inputs in (tensors, [x.mT.contiguous().mT for x in tensors[:2]]
+                   + tensors[2:]):
+        got = with_gradients(linear, inputs)
+        want = with_gradients(F.linear, [x.double() for x in inputs])
+        for a, b in zip(got, want):
+            assert a.shape == b.shape and a.dtype == torch.float32
+            assert relative(a, b) < 1e-6
+
+
+def test_onednn_gives_the_gradients_that_are_asked_for(onednn):
+    x, weight = torch.randn(5, 7), torch.randn(11, 7, requires_grad=True)
+    linear(x, weight).sum().backward()
+    torch.testing.assert_close(weight.grad, x.sum(0).expand(11, 7))
+    assert x.grad is None
+    # Twice: the gradient's own gradient.
+    x.requires_grad_()
+    grad, = torch.autograd.grad(
+        linear(x, weight).square().sum(), x, create_graph=True)
+    grad.sum().backward()
+    torch.testing.assert_close(
+        x.grad, (2 * weight.sum(1) @ weight).detach().expand(5, 7))
+
+
+def test_onednn_is_a_sound_operator(onednn):
+    x, weight, bias = (torch.randn(*shape, requires_grad=True)
+                       for shape in [(5, 7), (11, 7), (11, )])
+    torch.library.opcheck(
+        torch.ops.mmvidattn.onednn_linear.default, (x, weight, bias))
+    with FlopCounterMode(display=False) as counter:
+        linear(x, weight, bias)
+    assert counter.get_total_flops() == 2 * 5 * 7 * 11
+
+
+def test_onednn_runs_compiled(onednn):
+    layer, x = Linear(7, 11), torch.randn(5, 7)
+    torch._dynamo.reset()
+    got = torch.compile(layer, backend='aot_eager', fullgraph=True)(x)
+    assert _called(layer, x)
+    torch.testing.assert_close(got, F.linear(x, layer.weight, layer.bias))
+    got.sum().backward()
+    torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(11, 7))
+
+
+@pytest.mark.parametrize('case', [
+    'one row', 'float64', 'autocast', 'trace', 'vmap', 'jvp', 'off'])
+def test_onednn_is_left_where_it_does_not_fit(onednn, case):
+    x, weight = torch.randn(5, 7), torch.randn(11, 7)
+    want = F.linear(x, weight)
+    assert _called(linear, x, weight)
+    if case == 'one row':
+        assert not _called(linear, x[:1], weight)
+    elif case == 'float64':
+        assert not _called(linear, x.double(), weight.double())
+    elif case == 'autocast':
+        with torch.autocast('cpu', torch.bfloat16):
+            assert not _called(linear, x, weight)
+    elif case == 'trace':
+        graph = torch.jit.trace(lambda x: linear(x, weight), x).graph
+        assert 'aten::linear' in str(graph)
+    elif case == 'vmap':
+        got = torch.vmap(lambda row: linear(row, weight))(x[:, None])
+        torch.testing.assert_close(got[:, 0], want)
+    elif case == 'jvp':
+        with forward_ad.dual_level():
+            y = linear(forward_ad.make_dual(x, x), weight)
+            torch.testing.assert_close(
+                forward_ad.unpack_dual(y).tangent, want)
+    else:
+        with use_backends(False):
+            assert not _called(linear, x, weight)

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from helpers import relative
 
 from mmvidattn.ops import cheaper_order, feature_map, linear_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
@@ -21,10 +22,6 @@ def _qkv(lead, N, M, G, D, E, dtype=torch.float64):
     return (new(N, D).relu() + 0.1, new(M, D).relu() + 0.1, new(M, E))
 
 
-def _relative(a, b):
-    return ((a.double() - b.double()).norm() / b.double().norm()).item()
-
-
 @pytest.mark.parametrize('lead, N, M, G, D, E', SHAPES)
 @pytest.mark.parametrize('order', ['left', 'right', 'auto'])
 @pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-12),
@@ -39,7 +36,7 @@ def test_matches_naive(lead, N, M, G, D, E, order, dtype, tolerance):
     grads_ref = torch.autograd.grad(y_ref.square().sum(), ref)
     assert y.dtype == dtype and y.shape == y_ref.shape
     for a, b in zip((y, *grads), (y_ref, *grads_ref)):
-        assert _relative(a, b) < tolerance
+        assert relative(a, b) < tolerance
 
 
 def test_order_auto_takes_the_cheaper_product():
@@ -72,7 +69,7 @@ def test_autocast_does_not_lower_the_sums():
     q, k, v = _qkv((1, ), 300, 300, 2, 8, 8, torch.float32)
     with torch.autocast('cpu', dtype=torch.bfloat16):
         y = linear_attention(q, k, v)
-    assert _relative(y, naive_linear_attention(q, k, v)) < 1e-5
+    assert relative(y, naive_linear_attention(q, k, v)) < 1e-5
 
 
 def test_rejects_unknown_order_and_shapes_that_do_not_fit():
@@ -109,7 +106,7 @@ def test_golden_attention(golden, kind, key, dtype, tolerance):
     G = golden('linear/golden_attn.pt')
     q, k, v = (G[name].transpose(1, 2).to(dtype) for name in 'qkv')
     y = linear_attention(feature_map(q, kind), feature_map(k, kind), v)
-    assert _relative(y.transpose(1, 2), G[key]['out']) < tolerance
+    assert relative(y.transpose(1, 2), G[key]['out']) < tolerance
 
 
 @pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-12),

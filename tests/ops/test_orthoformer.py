@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from helpers import relative, with_gradients
 
 from mmvidattn.ops import (
     orthoformer_attention,
@@ -32,22 +33,13 @@ def _qkvl(lead, N, M, G, D, E, L, dtype=torch.float64):
         for length, width in [(N, D), (M, D), (M, E), (L, D)])
 
 
-def _relative(a, b):
-    return ((a.double() - b.double()).norm() / b.double().norm()).item()
-
-
-def _grads(function, tensors):
-    tensors = [x.detach().requires_grad_() for x in tensors]
-    y = function(*tensors)
-    return y, *torch.autograd.grad(y.double().square().sum(), tensors)
-
-
 @pytest.mark.parametrize('lead, N, M, G, D, E, L', SHAPES)
 @pytest.mark.parametrize('dtype, tolerance', DTYPES)
 def test_matches_naive(lead, N, M, G, D, E, L, dtype, tolerance):
     tensors = _qkvl(lead, N, M, G, D, E, L, dtype)
-    got = _grads(orthoformer_attention, tensors)
-    want = _grads(naive_orthoformer_attention, [x.double() for x in tensors])
+    got = with_gradients(orthoformer_attention, tensors)
+    want = with_gradients(
+        naive_orthoformer_attention, [x.double() for x in tensors])
     assert got[0].dtype == dtype
     assert got[0].shape == (*lead, N, G, E)
     for a, b in zip(got, want):
@@ -166,7 +158,7 @@ def test_golden_attention(golden, name, dtype, tolerance):
                                   g['first_index'].view(2, 3))
     landmarks = torch.take_along_dim(q, chosen.unsqueeze(-1), dim=1)
     scaled = landmarks.transpose(1, 2).flatten(0, 1) * 16**-0.25
-    assert _relative(scaled, g['landmarks_scaled']) < tolerance
+    assert relative(scaled, g['landmarks_scaled']) < tolerance
     if 'num_frames' in g:
         # Motionformer's landmarks attend to each frame by itself.
         frames = zip(*(x.chunk(g['num_frames'], dim=1) for x in (k, v)))
@@ -177,4 +169,4 @@ def test_golden_attention(golden, name, dtype, tolerance):
     # [B, N, (F, ) G, D] to [B, G, N, (F, ) D].
     y = y.movedim(-2, 1)
     assert y.shape == g['out'].shape
-    assert _relative(y, g['out']) < tolerance
+    assert relative(y, g['out']) < tolerance

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from helpers import relative
 
 from mmvidattn.ops.precision import at_least_float32
 from mmvidattn.ops.temporal_smoothing import (
@@ -74,10 +75,6 @@ def _naive(q, k, v, **kwargs):
         q.expand(*k.shape[:-3], *q.shape), k, v, **kwargs)
 
 
-def _difference(a, b):
-    return (a.double() - b.double()).norm() / b.double().norm()
-
-
 @pytest.mark.parametrize('decay', [1., 0.9, 0.5])
 @pytest.mark.parametrize('lead', [(), (2, ), (2, 3)])
 @pytest.mark.parametrize('dtype, tolerance', [
@@ -89,7 +86,7 @@ def test_smoothing_matches_naive(decay, lead, dtype, tolerance):
     assert got.dtype == dtype and all(
         x.dtype in (torch.float32, torch.float64) for x in state)
     assert got.shape == want.shape
-    assert _difference(got, want) < tolerance
+    assert relative(got, want) < tolerance
 
 
 @pytest.mark.parametrize('length', [1, 7, 40])
@@ -102,7 +99,7 @@ def test_window_matches_naive(decay, length, lead, dtype, tolerance):
     got = _window(q, k, v, length, decay=decay)
     want = _naive(q, k, v, decay=decay, length=length)
     assert got.shape == want.shape
-    assert _difference(got, want) < tolerance
+    assert relative(got, want) < tolerance
 
 
 @pytest.mark.parametrize('decay', [1., 0.9])
@@ -113,7 +110,7 @@ def test_window_is_the_windowed_attention_at_any_age(decay):
         window = slice(max(0, t - 6), t + 1)
         want = temporal_smoothing_attention(
             q.expand(2, N, G, D), k[:, window], v[:, window], decay=decay)
-        assert _difference(got[t], want) < 1e-6
+        assert relative(got[t], want) < 1e-6
 
 
 def test_positions_are_plain_cross_attention():
@@ -127,7 +124,7 @@ def test_positions_are_plain_cross_attention():
         window = slice(t - 6, t + 1)
         want = temporal_smoothing_attention(
             q.expand(2, N, G, D), k[:, window] + places, v[:, window] + added)
-        assert _difference(got[t], want) < 1e-12
+        assert relative(got[t], want) < 1e-12
 
 
 def test_streams_of_different_ages_share_a_step():
@@ -141,7 +138,7 @@ def test_streams_of_different_ages_share_a_step():
     steps = step[:, None] - torch.arange(6, -1, -1)
     y = window_smoothing(*(read_rows(x, steps) for x in rings), decay=0.9)
     want = _window(q, k[1:, 5:], v[1:, 5:], 7, decay=0.9)
-    assert _difference(y[1], want[-1, 0]) < 1e-12
+    assert relative(y[1], want[-1, 0]) < 1e-12
 
 
 @pytest.mark.parametrize('decay', [1., 0.9])
@@ -158,7 +155,7 @@ def test_a_sample_may_come_any_number_of_times(decay):
             out, want = exponential_smoothing(*sample, want, decay=decay)
             wanted = out[stream]
         if number:
-            assert _difference(y[stream], wanted) < 1e-12
+            assert relative(y[stream], wanted) < 1e-12
         for a, b in zip(after, want):
             torch.testing.assert_close(
                 a[stream], b[stream], rtol=1e-12 if number else 0, atol=0)
@@ -170,7 +167,7 @@ def test_a_sample_may_come_so_often_that_it_is_all_there_is():
     scores, value = next(_samples(q, k[:, 9:], v[:, 9:]))
     y, _ = exponential_smoothing(
         scores, value, before, decay=0.9, times=torch.tensor([10**9] * 2))
-    assert _difference(y, value[:, None].expand_as(y)) < 1e-12
+    assert relative(y, value[:, None].expand_as(y)) < 1e-12
 
 
 @pytest.mark.parametrize('drift', [120., -120., 1e4])
@@ -182,8 +179,8 @@ def test_scores_may_drift(drift, decay):
     args = q.float(), k.float(), v.float()
     got, state = _smooth(*args, decay=decay)
     assert all(x.isfinite().all() for x in state)
-    assert _difference(got, want) < 1e-3
-    assert _difference(_window(*args, 60, decay=decay), want) < 1e-3
+    assert relative(got, want) < 1e-3
+    assert relative(_window(*args, 60, decay=decay), want) < 1e-3
 
 
 def test_a_spike_fades_when_it_should():

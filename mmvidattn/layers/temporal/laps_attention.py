@@ -2,6 +2,7 @@
 from torch import Tensor, nn
 
 from ...ops import softmax_attention
+from ..linear import Linear
 from .frame_mixing import FrameMixing
 
 
@@ -31,9 +32,9 @@ class LAPSAttention(nn.Module):
             raise ValueError(f'embed_dims={embed_dims} is no multiple of '
                              f'num_heads={num_heads}')
         self.num_heads = num_heads
-        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=bias)
+        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=bias)
         self.mixing = mixing
-        self.proj = nn.Linear(embed_dims, embed_dims, bias=bias)
+        self.proj = Linear(embed_dims, embed_dims, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens of frames, [B T, *, C], to the same shape."""

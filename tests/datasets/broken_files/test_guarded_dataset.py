@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import copy
-import logging
 import os
 import pickle
 import time
@@ -10,7 +9,6 @@ import pytest
 import torch
 from mmaction.registry import DATASETS
 from mmengine.dataset import pseudo_collate
-from mmengine.logging import MMLogger
 from torch.utils.data import DataLoader
 
 from mmvidattn.datasets import GuardedDataset
@@ -298,16 +296,6 @@ def test_random_numbers_are_those_without_a_guard(folder):
         np.random.seed(0)
         found.append(dataset[0]['inputs'])
     assert torch.equal(*found)
-
-
-@pytest.fixture
-def logged():
-    logger, records = MMLogger.get_current_instance(), []
-    handler = logging.Handler()
-    handler.emit = lambda record: records.append(record.getMessage())
-    logger.addHandler(handler)
-    yield records
-    logger.removeHandler(handler)
 
 
 def test_a_file_is_named_once(folder, logged):

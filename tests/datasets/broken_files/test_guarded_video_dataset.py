@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import logging
 import shutil
 
 import cv2
@@ -7,7 +6,6 @@ import numpy as np
 import pytest
 from mmaction.registry import DATASETS
 from mmengine.dataset import pseudo_collate, worker_init_fn
-from mmengine.logging import MMLogger
 from torch.utils.data import DataLoader
 
 from mmvidattn.datasets import GuardedVideoDataset
@@ -21,17 +19,6 @@ PIPELINE = [
     dict(type='PackActionInputs')
 ]
 BROKEN = ['missing', 'empty', 'text', 'cut', 'no_frames', 'damaged']
-
-
-@pytest.fixture
-def logged():
-    """Messages of the current logger, as a list."""
-    logger, records = MMLogger.get_current_instance(), []
-    handler = logging.Handler()
-    handler.emit = lambda record: records.append(record.getMessage())
-    logger.addHandler(handler)
-    yield records
-    logger.removeHandler(handler)
 
 
 @pytest.fixture
