@@ -63,29 +63,56 @@ def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return x.new_empty(*x.shape[:-1], len(weight))
 
 
+@torch.library.custom_op('mmvidattn::onednn_sum_of_products', mutates_args=())
+def onednn_sum_of_products(x: Tensor, y: Tensor) -> Tensor:
+    """``x^T y`` of tokens [N, C] and [N, K], the gradient of a weight.
+
+    An operator of its own as torch.compile would copy what is transposed.
+    """
+    # oneDNN is slow at sums of many rows to few channels.
+    if len(x) > 16 * max(x.shape[1], y.shape[1]):
+        return x.t() @ y
+    return torch.ops.mkldnn._linear_pointwise(
+        x.t(), y.t(), None, 'none', [], '')
+
+
+@onednn_sum_of_products.register_fake
+def _(x: Tensor, y: Tensor) -> Tensor:
+    return x.new_empty(x.shape[1], y.shape[1])
+
+
 def _keep_inputs(ctx, inputs: tuple, output: Tensor) -> None:
     ctx.save_for_backward(*inputs[:2])
 
 
-def _onednn_gradients(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:
+def _linear_gradients(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:
     x, weight = ctx.saved_tensors
     of_x = of_weight = of_bias = None
+    rows = grad.flatten(0, -2)
     if ctx.needs_input_grad[0]:
         of_x = onednn_linear(grad, weight.t(), None)
     if ctx.needs_input_grad[1]:
-        rows, tokens = grad.flatten(0, -2), x.flatten(0, -2)
-        # oneDNN is slow at sums of many rows to few channels.
-        if rows.shape[0] > 16 * max(weight.shape):
-            of_weight = rows.t() @ tokens
-        else:
-            of_weight = onednn_linear(rows.t(), tokens.t(), None)
+        of_weight = onednn_sum_of_products(rows, x.flatten(0, -2))
     if ctx.needs_input_grad[2]:
-        of_bias = grad.flatten(0, -2).sum(0)
+        of_bias = rows.sum(0)
     return of_x, of_weight, of_bias
 
 
+def _sum_gradients(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
+    x, y = ctx.saved_tensors
+    return onednn_linear(y, grad, None), onednn_linear(x, grad.t(), None)
+
+
 onednn_linear.register_autograd(
-    _onednn_gradients, setup_context=_keep_inputs)
+    _linear_gradients, setup_context=_keep_inputs)
+onednn_sum_of_products.register_autograd(
+    _sum_gradients, setup_context=_keep_inputs)
+
+
+@register_flop_formula(torch.ops.mmvidattn.onednn_sum_of_products)
+def _sum_flops(x_shape: torch.Size, y_shape: torch.Size, *args,
+               out_shape: torch.Size | None = None, **kwargs) -> int:
+    return 2 * x_shape.numel() * y_shape[1]
 
 
 @register_flop_formula(torch.ops.mmvidattn.onednn_linear)

@@ -119,9 +119,13 @@ def test_onednn_is_a_sound_operator(onednn):
                        for shape in [(5, 7), (11, 7), (11, )])
     torch.library.opcheck(
         torch.ops.mmvidattn.onednn_linear.default, (x, weight, bias))
+    torch.library.opcheck(
+        torch.ops.mmvidattn.onednn_sum_of_products.default,
+        (x, torch.randn(5, 3, requires_grad=True)))
     with FlopCounterMode(display=False) as counter:
-        linear(x, weight, bias)
-    assert counter.get_total_flops() == 2 * 5 * 7 * 11
+        linear(x, weight, bias).sum().backward()
+    # Forward, and the gradients of tokens and of weights.
+    assert counter.get_total_flops() == 3 * 2 * 5 * 7 * 11
 
 
 def test_onednn_runs_compiled(onednn):
