@@ -7,6 +7,7 @@ from .video_segment import (
     VideoSegment,
     checked,
     read_columns,
+    read_rows,
     refuse,
     seconds,
 )
@@ -25,13 +26,16 @@ def read_own_csv(path: str | Path,
 
 
 def _read(path):
-    for row, where in read_columns(path, ('video', 'start', 'end')):
+    names, _ = next(read_rows(path), ([], ''))
+    missing = {'video', 'start', 'end'} - {*names}
+    if missing or 'label' not in names and not {*NUMBERS} <= {*names}:
+        raise ValueError(
+            f'{path} must have columns video, start, end and label, got '
+            f'{", ".join(names) or "nothing"} (verb and noun do as well as '
+            'label)')
+    for row, where in read_columns(path, ()):
         if 'label' in row:
             labels = dict(action=row['label'])
-        elif not {*NUMBERS} <= {*row}:
-            raise ValueError(
-                f'{path} must have columns video, start, end and label (or '
-                f'verb and noun), got {", ".join(row)}')
         else:
             try:
                 labels = {part: int(row[part]) for part in NUMBERS}
