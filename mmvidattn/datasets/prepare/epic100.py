@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """EPIC-Kitchens-100 for anticipation."""
 import argparse
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,9 +96,8 @@ def as_rulstm(segments: Sequence[VideoSegment],
               actions: Sequence[tuple[str, int, int]]) -> list[VideoSegment]:
     """Official segments with RULSTM's frames and actions.
 
-    The frames are those of 30 a second, from 1, that the time stamps are in.
-    RULSTM's own list differs by one frame in 30 of the 9,668 segments of the
-    validation set.
+    The frames are those of 30 a second, from 1, that the time stamps are in,
+    computed as RULSTM must have done: all of the validation set agree.
     """
     numbers = {(verb, noun): i for i, (_, verb, noun) in enumerate(actions)}
     found = []
@@ -108,8 +106,7 @@ def as_rulstm(segments: Sequence[VideoSegment],
         if pair not in numbers:
             raise ValueError(f'{one.where}: verb {pair[0]} and noun {pair[1]} '
                              'are no action of actions.csv')
-        frames = tuple(max(1, math.floor(round(time * FPS, 6)))
-                       for time in (one.start, one.end))
+        frames = [max(1, int(time * FPS)) for time in (one.start, one.end)]
         # A segment of less than a frame has one.
         frames = frames[0], max(frames[0] + 1, frames[1])
         found.append(one._replace(

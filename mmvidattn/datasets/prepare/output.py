@@ -210,7 +210,10 @@ class Output:
 
 def describe_root(root: str | Path) -> str:
     """One line on whose features and targets a data root has."""
-    found = read_provenance(Path(root))
+    try:
+        found = read_provenance(Path(root))
+    except ValueError as error:
+        return f'features and targets: {root} ({error})'
     said = []
     for key, run in found['runs'].items():
         sources = ''.join(sorted(run['sources'].values())).encode()
