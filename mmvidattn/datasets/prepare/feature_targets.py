@@ -196,10 +196,11 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
         for kind in kinds for video in background
     }
     output.begin({**may_change, **empty})
+    fixed = {output.root / name: content for name, content in files.items()}
     if classes is not None:
-        output.write(output.root / 'classes.txt', _lines(classes))
-    for name, content in files.items():
-        output.write(output.root / name, content)
+        fixed[output.root / 'classes.txt'] = _lines(classes)
+    for path, content in fixed.items():
+        output.must_write(path, content)
     digest = hashlib.sha256()
     for kind in kinds:
         for video in videos:
@@ -213,7 +214,7 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
             digest.update(content)
     for path, content in empty.items():
         output.write_new(path, content)
-    for path, content in may_change.items():
+    for path, content in {**fixed, **may_change}.items():
         output.write(path, content)
     found = dict(
         videos=len(videos), segments=len(segments), **counts,

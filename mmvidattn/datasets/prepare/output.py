@@ -166,6 +166,26 @@ class Output:
         self.provenance['unfinished'][self.key] = self.record
         self._save()
 
+    def must_write(self, path: Path, content: bytes) -> bool:
+        """Whether a file lacks that content, and this run may write it.
+
+        Raises:
+            ValueError: If it may not.
+        """
+        if not path.is_file():
+            return True
+        found = path.read_bytes()
+        if found == content:
+            return False
+        known = self.provenance['may_change'].get(
+            path.relative_to(self.root).as_posix(), ())
+        if not self.force and hashlib.sha256(found).hexdigest() not in known:
+            raise ValueError(
+                f'{path} is there with other content: it was made by another '
+                'program, or from other sources or with other options, and '
+                'stays as it is; --force writes over it')
+        return True
+
     def write(self, path: Path, content: bytes) -> None:
         """Write a file, unless it has that content already.
 
@@ -173,21 +193,11 @@ class Output:
             ValueError: If it has other content, which this run may not
                 change.
         """
-        if path.is_file():
-            found = path.read_bytes()
-            if found == content:
-                self.kept += 1
-                return
-            known = self.provenance['may_change'].get(
-                path.relative_to(self.root).as_posix(), ())
-            if not self.force and hashlib.sha256(
-                    found).hexdigest() not in known:
-                raise ValueError(
-                    f'{path} is there with other content: it was made by '
-                    'another program, or from other sources or with other '
-                    'options, and stays as it is; --force writes over it')
-        write_atomically(path, content)
-        self.written += 1
+        if self.must_write(path, content):
+            write_atomically(path, content)
+            self.written += 1
+        else:
+            self.kept += 1
 
     def write_new(self, path: Path, content: bytes) -> None:
         """Write a file unless it is there, with whatever content."""

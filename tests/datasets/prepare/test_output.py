@@ -26,9 +26,10 @@ def root(tmp_path):
     for video in ''.join(SPLITS.values()):
         np.save(tmp_path / f'features/{video}.npy', np.zeros((STEPS, 1)))
     for split, videos in SPLITS.items():
-        (tmp_path / f'{split}.csv').write_text('video,start,end,label\n' + (
-            ''.join(f'{video},{i},{i + 3},run\n'
-                    for i, video in enumerate(videos))))
+        (tmp_path / f'{split}.csv').write_text(
+            'video,start,end,label,subset\n' + ''.join(
+                f'{video},{i},{i + 3},run,{split}\n'
+                for i, video in enumerate(videos)))
     (tmp_path / 'classes.txt').write_text('background\nrun\n')
     return tmp_path
 
@@ -39,7 +40,7 @@ def run(root, split, *args, out='out'):
           *args])
 
 
-def in_child(function, *args, limit=None):
+def in_child(function, *args, limit=None, disk_waits=0.):
     """Run in a process of its own, which may be killed."""
     child = os.fork()
     if child:
@@ -50,6 +51,7 @@ def in_child(function, *args, limit=None):
             os.dup2(null.fileno(), 2)
         if limit:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        os.fsync = lambda _: time.sleep(disk_waits)
         function(*args)
         os._exit(0)
     except SystemExit:
@@ -59,6 +61,7 @@ def in_child(function, *args, limit=None):
 
 
 def files(folder, names=None):
+    """Bytes of the files, or of those of some names, but for provenance."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob('*'))
@@ -85,15 +88,17 @@ def test_killed_at_random_moments(root):
     run(root, 'val')
     theirs = files(root / 'out', SPLITS['val'])
     whole = files(root / 'whole')
+    # As on a slow disk, for the moments to be many.
+    slow = dict(disk_waits=0.003)
     began = time.perf_counter()
-    os.waitpid(in_child(run, root, 'train', '--force'), 0)
+    os.waitpid(in_child(run, root, 'train', '--force', **slow), 0)
     lasted = time.perf_counter() - began
     rng = random.Random(0)
     killed = 0
     for _ in range(20):
         for video in SPLITS['train']:
             (root / f'out/target_perframe/{video}.npy').unlink(True)
-        child = in_child(run, root, 'train')
+        child = in_child(run, root, 'train', **slow)
         time.sleep(rng.uniform(0, lasted))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
@@ -103,7 +108,7 @@ def test_killed_at_random_moments(root):
         for name, content in files(root / 'out').items():
             if not name.endswith('.part'):
                 assert content in (whole[name], theirs.get(name))
-    assert killed > 5
+    assert killed > 10
     run(root, 'train')
     found = files(root / 'out')
     assert {n: c for n, c in found.items() if not n.endswith('.part')} == whole
@@ -113,7 +118,7 @@ def full_disk(root):
     """A small disk for the output, or nothing where none can be mounted."""
     (root / 'out').mkdir()
     done = subprocess.run(
-        ['mount', '-t', 'tmpfs', '-o', 'size=24k', 'none', root / 'out'],
+        ['mount', '-t', 'tmpfs', '-o', 'size=256k', 'none', root / 'out'],
         capture_output=True)
     return done.returncode == 0
 
@@ -124,11 +129,18 @@ def test_full_disk(root, how):
         pytest.skip('no disk can be mounted here')
     try:
         run(root, 'val')
+        for video in SPLITS['train']:
+            # Of the background so far.
+            (root / f'out/target_perframe/{video}.npy').unlink()
         theirs = files(root / 'out')
-        limit = 900 if how == 'limit' else None
+        limit = None
         if how == 'disk':
-            # What is left is less than the run needs.
-            (root / 'out/filler').write_bytes(bytes(4096))
+            # Leave less than the eight videos need.
+            free = os.statvfs(root / 'out')
+            (root / 'out/filler').write_bytes(
+                bytes(free.f_bavail * free.f_frsize - 16384))
+        else:
+            limit = 900
         _, status = os.waitpid(
             in_child(run, root, 'train', limit=limit), 0)
         assert os.WEXITSTATUS(status) == 1
@@ -160,7 +172,7 @@ def test_what_others_made_stays(root, capsys):
     run(root, 'train')
     # Targets, the classes, a list and its counts.
     assert ' 0 files written, 17 there already' in capsys.readouterr().out
-    with pytest.raises(SystemExit, match='had rate=4.0, and now it is 8'):
+    with pytest.raises(SystemExit, match='had rate=4, and now it is 8'):
         run(root, 'val', '--rate', '8')
 
 
