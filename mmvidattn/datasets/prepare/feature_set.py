@@ -56,6 +56,9 @@ def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
     if not args.rate > 0:
         raise ValueError(f'--rate must be above 0, got {args.rate}')
     given = {modality: getattr(args, modality) for modality in folders}
+    for modality, folder in given.items():
+        if folder is not None and not folder.is_dir():
+            raise ValueError(f'--{modality}: there is no folder {folder}')
     options = dict(rate=args.rate, keep_targets=args.keep_targets)
     for part in parts:
         if not part.segments:

@@ -73,7 +73,7 @@ def known_classes(segments: Iterable[VideoSegment], classes: Sequence[str],
 
 
 def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
-    """Steps of each video, from the heads of its features.
+    """Steps of each video that all folders have, from the heads of features.
 
     Where a modality is one step longer than another, that step does not
     count.
@@ -83,22 +83,22 @@ def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
             differ by more.
     """
     lengths: dict[str, int] = {}
-    for folder in folders:
+    for i, folder in enumerate(folders):
         if not folder.is_dir():
             raise ValueError(f'features: there is no folder {folder}')
         found = {path.stem: len(open_array(path))
                  for path in sorted(folder.glob('*.npy'))}
         if not found:
             raise ValueError(f'features: there are no .npy files in {folder}')
-        for video, length in found.items():
-            other = lengths.get(video, length)
-            if abs(other - length) > 1:
+        for video in found.keys() & lengths.keys():
+            if abs(lengths[video] - found[video]) > 1:
                 raise ValueError(
-                    f'{folder / video}.npy has {length} steps, but '
-                    f'{folders[0] / video}.npy has {other}')
-            lengths[video] = min(other, length)
-        if folder != folders[0]:
-            lengths = {v: n for v, n in lengths.items() if v in found}
+                    f'{folder / video}.npy has {found[video]} steps, but '
+                    f'{folders[0] / video}.npy has {lengths[video]}')
+        lengths = {
+            video: min(length, lengths.get(video, length))
+            for video, length in found.items() if not i or video in lengths
+        }
     return lengths
 
 
@@ -110,10 +110,10 @@ def with_features(segments: Sequence[VideoSegment],
     missing = [video for video in videos if video not in lengths]
     if missing:
         names = ', '.join(missing[:MAX_NAMES])
-        fault(f'{Path(segments[0].where.rpartition(", ")[0]).name} has '
-              f'segments of {names}{", ..." * (len(missing) > MAX_NAMES)}, '
-              f'but there is no {folder / missing[0]}.npy ({len(missing)} of '
-              f'{len(videos)} videos)')
+        fault(f'{segments[0].where.rpartition(", ")[0]} has segments of '
+              f'{names}{", ..." * (len(missing) > MAX_NAMES)}, but there is '
+              f'no {folder / missing[0]}.npy ({len(missing)} of {len(videos)} '
+              'videos)')
     return [video for video in videos if video in lengths]
 
 

@@ -41,8 +41,6 @@ def place_features(output: Output, sources: Mapping[str, Path | None],
             if place.is_dir():
                 found.append(place)
             continue
-        if not source.is_dir():
-            raise ValueError(f'--{modality}: there is no folder {source}')
         if (source / LMDB_FILE).is_file():
             write_lmdb_features(output, source, place, videos, rate, fps)
         else:

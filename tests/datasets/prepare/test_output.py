@@ -89,17 +89,20 @@ def test_killed_at_random_moments(root):
     theirs = files(root / 'out', SPLITS['val'])
     whole = files(root / 'whole')
     # As on a slow disk, for the moments to be many.
-    slow = dict(disk_waits=0.003)
+    slow = dict(disk_waits=0.001)
     began = time.perf_counter()
     os.waitpid(in_child(run, root, 'train', '--force', **slow), 0)
     lasted = time.perf_counter() - began
     rng = random.Random(0)
-    killed = 0
-    for _ in range(20):
+    killed = tries = 0
+    # Some end before they are killed.
+    while killed < 20:
+        tries += 1
+        assert tries < 200
         for video in SPLITS['train']:
             (root / f'out/target_perframe/{video}.npy').unlink(True)
         child = in_child(run, root, 'train', **slow)
-        time.sleep(rng.uniform(0, lasted))
+        time.sleep(rng.uniform(0, 0.7 * lasted))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         killed += os.WIFSIGNALED(status)
@@ -108,7 +111,6 @@ def test_killed_at_random_moments(root):
         for name, content in files(root / 'out').items():
             if not name.endswith('.part'):
                 assert content in (whole[name], theirs.get(name))
-    assert killed > 10
     run(root, 'train')
     found = files(root / 'out')
     assert {n: c for n, c in found.items() if not n.endswith('.part')} == whole
