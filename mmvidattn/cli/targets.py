@@ -149,7 +149,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                         help='steps a second (default: 4)')
     parser.add_argument('--classes', type=Path,
                         help='names of the classes, one a line (default: '
-                        'those of released targets, or those that occur, sorted)')
+                        'those of released targets, or those that occur, '
+                        'sorted)')
     parser.add_argument('--split', default='',
                         help="val or test of THUMOS'14; name of the list of "
                         'videos for tvseries and ek100')

@@ -11,9 +11,10 @@ from .video_set import VideoFiles
 VOCABULARY = 'Diving48_vocab.json'
 SOURCES = 'FOLDER'
 NEEDS = f"""\
-Diving-48 needs Diving48_V2_train.json, Diving48_V2_test.json and, for the names
-of classes, {VOCABULARY}, of http://www.svcl.ucsd.edu/projects/resound/dataset.html,
-and the videos, <name>.mp4, in OUT/videos."""
+Diving-48 needs Diving48_V2_train.json, Diving48_V2_test.json and, for the
+names of classes, {VOCABULARY}, of
+http://www.svcl.ucsd.edu/projects/resound/dataset.html, and the videos,
+<name>.mp4, in OUT/videos."""
 add_arguments = video_set.add_arguments
 
 

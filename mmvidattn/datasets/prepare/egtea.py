@@ -15,8 +15,8 @@ from .video_set import VideoFiles
 SOURCES = 'action_annotation'
 NEEDS = """\
 EGTEA Gaze+, to recognize actions, needs train_split1.txt, test_split1.txt and
-action_idx.txt (action_annotation.zip of https://cbs.ic.gatech.edu/fpv/), and the
-trimmed clips of that page, <session>/<clip>.mp4, in OUT/cropped_clips. To
+action_idx.txt (action_annotation.zip of https://cbs.ic.gatech.edu/fpv/), and
+the trimmed clips of that page, <session>/<clip>.mp4, in OUT/cropped_clips. To
 anticipate them, RULSTM's training1.csv, validation1.csv and actions.csv
 (RULSTM/data/egtea of https://github.com/fpv-iplab/rulstm), and the features of
 that split: its LMDBs, or <video>.npy at 4 steps a second."""

@@ -20,11 +20,12 @@ from .sources import find_files
 SOURCES = 'training.csv validation.csv actions.csv'
 NEEDS = """\
 EPIC-Kitchens-100 needs RULSTM's training.csv, validation.csv, actions.csv and
-validation_*_ids.csv (RULSTM/data/ek100 of https://github.com/fpv-iplab/rulstm):
-say the folder. Or, in place of all but actions.csv, the official
-EPIC_100_train.csv, EPIC_100_validation.csv, EPIC_100_tail_{verbs,nouns}.csv
-and EPIC_100_unseen_participant_ids_validation.csv
-(https://github.com/epic-kitchens/epic-kitchens-100-annotations). And features:
+validation_*_ids.csv, of RULSTM/data/ek100 in
+https://github.com/fpv-iplab/rulstm: say the folder. Or, in place of all but
+actions.csv, the official EPIC_100_train.csv, EPIC_100_validation.csv,
+EPIC_100_tail_{verbs,nouns}.csv and
+EPIC_100_unseen_participant_ids_validation.csv, of
+https://github.com/epic-kitchens/epic-kitchens-100-annotations. And features:
 RULSTM's LMDB of all frames (scripts/download_data_ek100_full.sh there), or
 <video>.npy at 4 steps a second, which
 https://github.com/zhaoyue-zephyrus/TeSTra#data-preparation links."""

@@ -10,8 +10,8 @@ from .video_set import VideoFiles
 
 SOURCES = 'testTrainMulti_7030_splits'
 NEEDS = """\
-HMDB-51 needs the folder testTrainMulti_7030_splits, with <class>_test_split1.txt
-and so on (test_train_splits.rar of
+HMDB-51 needs the folder testTrainMulti_7030_splits, with
+<class>_test_split1.txt and so on (test_train_splits.rar of
 https://serre-lab.clps.brown.edu/resource/hmdb-a-large-human-motion-database/),
 and the videos, <class>/<video>.avi, in OUT/videos."""
 

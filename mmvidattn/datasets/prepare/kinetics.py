@@ -11,9 +11,10 @@ from .video_set import VideoFiles
 SOURCES = 'train.csv val.csv'
 NEEDS = """\
 Kinetics needs the lists to train and to validate on, train.csv and
-validate.csv (or val.csv), which https://github.com/cvdfoundation/kinetics-dataset
-has with the videos, <id>_<start>_<end>.mp4: these in OUT/videos_train and
-OUT/videos_val, in a folder a class or not."""
+validate.csv (or val.csv), which
+https://github.com/cvdfoundation/kinetics-dataset has with the videos,
+<id>_<start>_<end>.mp4: these in OUT/videos_train and OUT/videos_val, in a
+folder a class or not."""
 SIZES = 400, 600, 700
 
 

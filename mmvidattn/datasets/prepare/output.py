@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Writing a data root so that no run harms what another one made."""
 import datetime
+import errno
 import hashlib
 import json
 import os
@@ -9,6 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ...version import __version__
+
+try:
+    import fcntl
+except ImportError:
+    # Not on Windows: two runs at a time are not told from each other there.
+    fcntl = None
 
 PROVENANCE = 'provenance.json'
 BLOCK = 1 << 16
@@ -38,6 +45,26 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def lock(folder: Path) -> int | None:
+    """Keep other runs out of a folder until the result is closed.
+
+    Raises:
+        ValueError: If another run is writing into it.
+    """
+    if fcntl is None:
+        return None
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        # Some network disks have no locks.
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            os.close(opened)
+            raise ValueError(f'another run is writing into {folder}: start '
+                             'this one again when it is done') from None
+    return opened
 
 
 def sha256(path: Path) -> str:
@@ -93,10 +120,11 @@ class Output:
     run with other options or sources. The exception are files that grow with
     each run, such as a list that two annotation files share: these are
     announced to :meth:`begin`, which notes their SHA-256 in
-    ``provenance.json`` before they are written.
+    ``provenance.json`` before they are written. One run at a time writes into
+    a folder.
 
     Args:
-        root: The folder.
+        root: The folder, which is made.
         command: What the user called, such as ``prepare thumos14``.
         part: Of several runs into one root what tells this one from the
             others, such as the split.
@@ -112,18 +140,25 @@ class Output:
         self.key = f'{command} {part}'.strip()
         self.force = force
         self.written = self.kept = 0
-        self.provenance = read_provenance(root)
-        self.before = json.dumps(self.provenance)
         self.record = dict(
             command=command, mmvidattn=__version__,
             date=datetime.datetime.now().isoformat(timespec='seconds'),
             options=dict(options),
             sources={str(path): sha256(path) for path in sources})
+        root.mkdir(parents=True, exist_ok=True)
+        self._lock = lock(root)
+        try:
+            self.provenance = read_provenance(root)
+        except ValueError:
+            self._unlock()
+            raise
+        self.before = json.dumps(self.provenance)
 
     def __enter__(self) -> 'Output':
         return self
 
     def __exit__(self, kind: type | None, *_: object) -> None:
+        self._unlock()
         # A run that was refused leaves no trace.
         if kind and not self.written and self.before != json.dumps(
                 self.provenance):
@@ -132,6 +167,10 @@ class Output:
                 self._save()
             else:
                 (self.root / PROVENANCE).unlink(missing_ok=True)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
 
     def others(self) -> dict[str, dict]:
         """The runs that were finished before, but for this one."""

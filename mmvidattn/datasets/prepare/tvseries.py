@@ -11,10 +11,10 @@ from .sources import find_files
 
 SOURCES = 'GT-train.txt GT-val.txt GT-test.txt'
 NEEDS = """\
-TVSeries needs its lists GT-train.txt, GT-val.txt and GT-test.txt, in any
-number of runs (https://homes.esat.kuleuven.be/psi-archive/rdegeest/TVSeries.html),
-and features at 4 steps a second, <video>.npy. Its videos are not public:
-features are to be extracted from your own copies
+TVSeries needs its lists GT-train.txt, GT-val.txt and GT-test.txt, of
+https://homes.esat.kuleuven.be/psi-archive/rdegeest/TVSeries.html, in any
+number of runs, and features at 4 steps a second, <video>.npy. Its videos are
+not public: extract features from your own copies
 (tools/data/online/extract_features.py)."""
 FOLDERS = dict(rgb='rgb_kinetics_resnet50', flow='flow_kinetics_bninception')
 # The released protocol trains on what the authors call validation, too.

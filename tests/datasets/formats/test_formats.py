@@ -56,7 +56,8 @@ def test_rulstm(tmp_path, header):
     assert (first.video, first.start, first.end) == ('P01_01', 4 / 30,
                                                      101 / 30)
     assert first.labels == dict(verb=3, noun=3, action=2413)
-    assert first.where.endswith(f'training.csv, line {1 + (",video" in header)}')
+    line = 2 if 'video' in header else 1
+    assert first.where == f'{path}, line {line}'
 
 
 def test_rulstm_of_other_layouts():
@@ -194,7 +195,7 @@ def test_real_rulstm(real, name, number, classes):
 
 
 def test_real_official_epic(real):
-    """It differs in the frames, which are the video's own, and in that."""
+    """It has the same segments, and frames of each video's own rate."""
     found = read_segment_file(real / 'epic100/EPIC_100_validation.csv',
                               num_classes=EK100_CLASSES)
     rows = rows_of(real / 'ek100_rulstm/validation.csv')
@@ -206,7 +207,7 @@ def test_real_official_epic(real):
         assert [max(1, int(one.start * 30)), int(one.end * 30)] == [
             int(row[2]), int(row[3])]
         same += one.frames == (int(row[2]), int(row[3]))
-    # Where the video has 30 frames a second, and one more.
+    # At first frames, and where a video has 30 a second.
     assert same < 100
 
 

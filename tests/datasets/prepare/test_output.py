@@ -207,6 +207,14 @@ def test_refused_run_leaves_no_trace(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ['classes.txt']
 
 
+def test_one_run_at_a_time(tmp_path):
+    with Output(tmp_path, 'test', '', {}, []):
+        with pytest.raises(ValueError, match='another run is writing into'):
+            Output(tmp_path, 'test', 'other', {}, [])
+    with Output(tmp_path, 'test', 'other', {}, []):
+        pass
+
+
 def test_a_file_is_whole_or_as_it_was(tmp_path, monkeypatch):
     path = tmp_path / 'a'
     write_atomically(path, b'old')

@@ -69,7 +69,7 @@ def test_thumos14(thumos14, tmp_path, capsys):
     assert 'val: ' + str(tmp_path / 'val') + (
         ': 2 videos, 4 segments, 1 overlap kept; lists: val.txt (2); '
     ) in said
-    assert ': 3 videos, 7 segments, 3 segments behind the end of their ' in said
+    assert ': 3 videos, 7 segments, 3 segments behind the end of' in said
     assert targets_of(tmp_path / 'val') == targets_of(tmp_path / 'test')
     frisbee = np.load(
         tmp_path / 'val/target_perframe/video_validation_0000264.npy')
