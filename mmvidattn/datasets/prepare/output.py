@@ -158,15 +158,21 @@ class Output:
         return self
 
     def __exit__(self, kind: type | None, *_: object) -> None:
-        self._unlock()
-        # A run that was refused leaves no trace.
-        if kind and not self.written and self.before != json.dumps(
-                self.provenance):
-            self.provenance = json.loads(self.before)
-            if self.provenance['runs'] or self.provenance['unfinished']:
-                self._save()
-            else:
-                (self.root / PROVENANCE).unlink(missing_ok=True)
+        try:
+            if kind and not self.written:
+                self._leave_no_trace()
+        finally:
+            self._unlock()
+
+    def _leave_no_trace(self) -> None:
+        # Of a run that was refused.
+        if self.before == json.dumps(self.provenance):
+            return
+        self.provenance = json.loads(self.before)
+        if self.provenance['runs'] or self.provenance['unfinished']:
+            self._save()
+        else:
+            (self.root / PROVENANCE).unlink(missing_ok=True)
 
     def _unlock(self) -> None:
         if self._lock is not None:
