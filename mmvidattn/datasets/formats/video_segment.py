@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """An annotated segment of a video, and what all readers of them share."""
 import csv
+import io
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ def read_text(path: str | Path) -> str:
     if not Path(path).is_file():
         raise ValueError(f'there is no file {path}')
     try:
+        # With any line ends.
         return Path(path).read_text(encoding='utf-8-sig')
     except UnicodeDecodeError as error:
         raise ValueError(f'{path} must be text in UTF-8: {error}') from None
@@ -46,14 +48,15 @@ def read_text(path: str | Path) -> str:
 
 def read_lines(path: str | Path) -> Iterator[tuple[str, str]]:
     """Each line that is not blank, and where it is."""
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    # Not splitlines, which takes more than line ends for such.
+    for number, line in enumerate(read_text(path).split('\n'), 1):
         if line.strip():
             yield line, f'{path}, line {number}'
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[list[str], str]]:
     """Each row of a CSV file that is not blank, and where it is."""
-    rows = csv.reader(read_text(path).splitlines(keepends=True))
+    rows = csv.reader(io.StringIO(read_text(path)))
     for row in rows:
         row = [word.strip() for word in row]
         if any(row):
