@@ -21,14 +21,14 @@ STEPS = 400
 
 @pytest.fixture
 def root(tmp_path):
-    """Features of 14 videos in a folder, and a csv for each split."""
+    """Features of 14 videos in a folder, and two csv that share a list."""
     (tmp_path / 'features').mkdir()
     for video in ''.join(SPLITS.values()):
         np.save(tmp_path / f'features/{video}.npy', np.zeros((STEPS, 1)))
     for split, videos in SPLITS.items():
         (tmp_path / f'{split}.csv').write_text(
             'video,start,end,label,subset\n' + ''.join(
-                f'{video},{i},{i + 3},run,{split}\n'
+                f'{video},{i},{i + 3},run,both\n'
                 for i, video in enumerate(videos)))
     (tmp_path / 'classes.txt').write_text('background\nrun\n')
     return tmp_path
@@ -75,6 +75,9 @@ def test_two_runs_in_either_order(root):
         for split in order:
             run(root, split, out=out)
     assert files(root / 'one') == files(root / 'two')
+    assert (root / 'one/both.txt').read_text().split() == [*'abcdefghijklmn']
+    counts = (root / 'one/both_class_counts.txt').read_text()
+    assert counts == '0\n14\n'
     for i, video in enumerate(SPLITS['train']):
         targets = np.load(root / f'one/target_perframe/{video}.npy')
         # At 4 steps a second, three seconds from second i on.
@@ -86,6 +89,7 @@ def test_killed_at_random_moments(root):
     run(root, 'val', out='whole')
     run(root, 'train', out='whole')
     run(root, 'val')
+    before = files(root / 'out')
     theirs = files(root / 'out', SPLITS['val'])
     whole = files(root / 'whole')
     # As on a slow disk, for the moments to be many.
@@ -110,7 +114,7 @@ def test_killed_at_random_moments(root):
         # What there is is whole.
         for name, content in files(root / 'out').items():
             if not name.endswith('.part'):
-                assert content in (whole[name], theirs.get(name))
+                assert content in (whole[name], before[name])
     run(root, 'train')
     assert files(root / 'out') == whole
 
@@ -164,7 +168,7 @@ def test_what_others_made_stays(root, capsys):
     with pytest.raises(SystemExit, match='a.npy is there with other content'):
         run(root, 'train')
     assert not (root / 'out/provenance.json').is_file()
-    assert not (root / 'out/train.txt').exists()
+    assert not (root / 'out/both.txt').exists()
     assert np.load(path).dtype == np.float32
     run(root, 'train', '--force')
     assert np.load(path).dtype == np.uint8
