@@ -86,11 +86,13 @@ setup(
         cam=['grad-cam'],
         # Networks to inflate.
         timm=['timm'],
+        # RULSTM's features, for tools/data/prepare.py.
+        lmdb=['lmdb'],
         # The page of tools/stream.py --serve.
         serve=SERVE,
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
-        dev=['pytest', 'pytest-xdist', 'ruff', 'scikit-learn', 'selenium',
-             *SERVE],
+        dev=['lmdb', 'pytest', 'pytest-xdist', 'ruff', 'scikit-learn',
+             'selenium', *SERVE],
     ),
 )

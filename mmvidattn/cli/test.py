@@ -14,6 +14,8 @@ from ..apis.runner import (
     one_line_errors,
 )
 from ..apis.show_predictions_hook import ShowPredictionsHook
+from ..datasets import FeatureStreamDataset
+from ..datasets.prepare import describe_root
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -64,7 +66,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             ]
         runner = build_runner(cfg, True, args.compile)
         # Builds the test set, and so checks it.
-        runner.test_loop  # noqa: B018
+        dataset = runner.test_loop.dataloader.dataset
+        if isinstance(dataset, FeatureStreamDataset):
+            # The same model has another score with other targets.
+            runner.logger.info(describe_root(dataset.data_root))
     if args.show_dir or args.show:
         runner.register_hook(
             ShowPredictionsHook(

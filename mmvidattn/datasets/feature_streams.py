@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Feature files of untrimmed videos, opened as they are needed."""
-import csv
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .feature_windows import find_runs
+from .formats import read_segment_file, steps_of
 
 # Files of a process that stay open; systems allow 1024 or more.
 MAX_OPEN = 512
@@ -17,11 +17,11 @@ TARGETS = ('gt_action', 'gt_verb', 'gt_noun')
 
 class Segment(NamedTuple):
     """An action of a video; times are in steps, and ``end`` is after it."""
-    id: int
+    id: str
     video: int
     start: int
     end: int
-    # Before the feature rate rounds it.
+    # In frames, before the feature rate rounds it.
     duration: float
     labels: dict[str, int]
 
@@ -35,8 +35,9 @@ class SegmentTable(list[Segment]):
         self._actions: dict[int, list[Segment]] = {}
         for segment in self:
             self._videos.setdefault(segment.video, []).append(segment)
-            self._actions.setdefault(segment.labels['action'],
-                                     []).append(segment)
+            if 'action' in segment.labels:
+                self._actions.setdefault(segment.labels['action'],
+                                         []).append(segment)
 
     @property
     def actions(self) -> list[int]:
@@ -177,56 +178,32 @@ class FeatureStreams:
                 for start, end in find_runs(targets[:, label] == 1):
                     segments.append(
                         Segment(
-                            len(segments), video, start, end, end - start,
+                            str(len(segments)), video, start, end, end - start,
                             dict(action=label)))
         return SegmentTable(segments)
 
 
 def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
                   feature_rate: float) -> SegmentTable:
-    """EPIC-Kitchens-100's segments, as RULSTM and TeSTra read them.
+    """The segments of a list, as RULSTM and TeSTra read them.
 
-    Lines of ``id, video, start_frame, end_frame, verb, noun, action``, with a
-    heading or without. Videos that are not wanted are skipped. A segment
-    begins with the step that its first frame is in, and ends after the step
-    that its last frame is in.
+    Videos that are not wanted are skipped. A segment begins with the step
+    that its first frame is in, and ends after the step that its last frame is
+    in. Test lists have no labels.
 
     Args:
-        path: The CSV file.
+        path: The CSV file, see :func:`~.formats.read_segment_file`.
         videos: Names of the videos.
-        video_fps: Frames a second, 30 for EPIC-Kitchens-100.
+        video_fps: Frames a second of RULSTM's lists, 30.
         feature_rate: Steps a second.
 
     Raises:
         ValueError: If there is no such file, or a line of it is unfit.
     """
-    if not Path(path).is_file():
-        raise ValueError(f'segment_file: there is no file {path}')
     numbers = {video: i for i, video in enumerate(videos)}
-    segments = []
-    scale = feature_rate / video_fps
-    with open(path, newline='', encoding='utf-8') as file:
-        for number, row in enumerate(csv.reader(file), 1):
-            row = [word.strip() for word in row]
-            if number == 1 and row and not row[0].isdigit():
-                continue
-            try:
-                identity, video, *rest = row
-                start, end, verb, noun, action = map(int, rest)
-                identity = int(identity)
-                if not 0 <= start < end:
-                    raise ValueError('the segment must have 0 <= start < end')
-                if min(verb, noun, action) < 0:
-                    raise ValueError('a class must be at least 0')
-            except ValueError as error:
-                raise ValueError(
-                    f'{path}, line {number}: expected id, video, start_frame, '
-                    f'end_frame, verb, noun, action, got {row}: {error}'
-                ) from None
-            if video in numbers:
-                segments.append(
-                    Segment(
-                        identity, numbers[video], int(start * scale),
-                        int(np.ceil(end * scale)), end - start,
-                        dict(action=action, verb=verb, noun=noun)))
-    return SegmentTable(segments)
+    return SegmentTable(
+        Segment(one.id, numbers[one.video],
+                *steps_of(one.start, one.end, feature_rate),
+                round((one.end - one.start) * video_fps, 6), one.labels)
+        for one in read_segment_file(path, video_fps)
+        if one.video in numbers)

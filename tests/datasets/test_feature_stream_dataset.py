@@ -217,7 +217,7 @@ def test_segment_is_trained_on_if_a_window_fits_before_it(root, tmp_path):
                     anticipation_steps=8, anticipation_rate=4)
     # 24 steps come before the one that it begins with, up to 7 later.
     samples = [dataset[i]['data_samples'] for i in range(len(dataset))]
-    assert [s.segment_id for s in samples] == [1, 3]
+    assert [s.segment_id for s in samples] == ['1', '3']
     assert [s.work_indices[0] for s in samples] == [0, 0]
 
 

@@ -4,7 +4,8 @@ import json
 import numpy as np
 import pytest
 
-from mmvidattn.cli.targets import THUMOS14
+from mmvidattn.datasets.formats.thumos14 import CLASSES as THUMOS14
+from mmvidattn.datasets.formats.tvseries import CLASSES as TVSERIES
 
 LENGTHS = dict(one=40, two=24, empty=8)
 
@@ -91,14 +92,26 @@ def test_classes_of_an_earlier_run_stay(write, tmp_path):
     """Else the targets of two lists would not mean the same."""
     train, val = tmp_path / 'train.csv', tmp_path / 'val.csv'
     train.write_text(CSV)
-    val.write_text('video,start,end,label,subset\none,1,2,run,test\n')
+    val.write_text('video,start,end,label,subset\nempty,1,2,run,test\n')
     out = write('csv', train)
+    before = read(out, 'one').tolist(), read(out, 'two').tolist()
     with pytest.raises(SystemExit, match='classes.txt has 3 classes of an'):
         write('csv', val)
+    assert read(out, 'empty')[:, 0].all()
     write('csv', val, '--classes', out / 'classes.txt')
-    assert read(out, 'one').shape == (40, 3)
-    assert (out / 'test.txt').read_text() == 'one\n'
+    # What was background for want of segments has some now.
+    assert np.flatnonzero(read(out, 'empty')[:, 2]).tolist() == [4, 5, 6, 7]
+    assert (out / 'test.txt').read_text() == 'empty\n'
     assert np.loadtxt(out / 'test_class_counts.txt').tolist() == [0, 0, 1]
+    # And videos without segments here have theirs.
+    assert (read(out, 'one').tolist(), read(out, 'two').tolist()) == before
+    val.write_text('video,start,end,label,subset\none,1,2,jump,test\n')
+    args = 'csv', val, '--classes', out / 'classes.txt'
+    with pytest.raises(SystemExit, match='one.npy is there with other conten'):
+        write(*args)
+    assert read(out, 'one').tolist() == before[0]
+    write(*args, '--force')
+    assert np.flatnonzero(read(out, 'one')[:, 1]).tolist() == [4, 5, 6, 7]
 
 
 def test_thumos14(write, features, tmp_path):
@@ -127,8 +140,9 @@ def test_tvseries(write, tmp_path):
     out = write('tvseries', tmp_path / 'GT.txt', '--split', 'train')
     assert (out / 'train.txt').read_text() == 'one\ntwo\n'
     assert (out / 'classes.txt').read_text().splitlines() == [
-        'background', 'Pick something up', 'Run']
-    assert read(out, 'one')[4:8, 1].all()
+        'background', *TVSERIES]
+    assert read(out, 'one')[4:8, 1].all() and read(out, 'two')[:4, 5].all()
+    assert not (out / 'target_perframe/empty.npy').exists()
 
 
 def test_ek100(write, tmp_path):
@@ -168,15 +182,12 @@ def test_ek100_tells_a_fault_once(write, tmp_path, capsys):
 @pytest.mark.parametrize('text, error', [
     ('one,2,1,run\n', 'line 2: a segment must have 0 <= start < end, got 2'),
     ('one,-1,1,run\n', 'line 2: a segment must have 0 <= start < end'),
-    ('one,0,2,run\none,1,3,run\n', 'line 3: 1 to 3 s overlaps .* line 2'),
-    ('one,10,11,run\n', 'begins at 10 s, but the features of one end at 10 s'),
     ('none,0,1,run\n', 'segments of none, but there is no .*none.npy'),
     ('one,0,1,rum\n', "'rum' is none of .* did you mean 'run'"),
     ('one,x,1,run\n', "line 2: 'x' must be a number of seconds"),
     ('one,nan,1,run\n', "line 2: 'nan' must be a number of seconds"),
     ('', 'has no segments'),
-], ids=['reversed', 'negative', 'overlap', 'late', 'video', 'class', 'word',
-        'nan', 'none'])
+], ids=['reversed', 'negative', 'video', 'class', 'word', 'nan', 'none'])
 def test_names_what_is_wrong(write, tmp_path, capsys, text, error):
     (tmp_path / 'mine.csv').write_text('video,start,end,label\n' + text)
     (tmp_path / 'names.txt').write_text('run\njump\n')
@@ -188,6 +199,20 @@ def test_names_what_is_wrong(write, tmp_path, capsys, text, error):
     out = write(*args, '--lenient')
     assert 'warning: ' in capsys.readouterr().err
     assert read(out, 'one').shape == (40, 3)
+
+
+def test_real_lists_are_no_error(write, tmp_path, capsys):
+    # An overlap, a segment beyond the end at 10 s, and one behind it.
+    (tmp_path / 'mine.csv').write_text(
+        'video,start,end,label\none,0,2,run\none,1,3,run\n'
+        'one,9.5,11,run\none,10,11,run\n')
+    out = write('csv', tmp_path / 'mine.csv')
+    assert (': 1 videos, 4 segments, 1 overlap kept, 1 segment cut at the end '
+            'of its video, 1 segment behind the end of its video left out; '
+            ) in capsys.readouterr().out
+    assert np.flatnonzero(read(out, 'one')[:, 1]).tolist() == [
+        *range(12), 38, 39]
+    assert np.loadtxt(out / 'all_class_counts.txt').tolist() == [0, 3]
 
 
 @pytest.mark.parametrize('form, content, error', [

@@ -1,0 +1,42 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""ActivityNet's JSON, which other sets use as well."""
+import json
+from pathlib import Path
+
+from .video_segment import (
+    Fault,
+    VideoSegment,
+    checked,
+    read_text,
+    refuse,
+    seconds,
+)
+
+
+def read_activitynet(path: str | Path,
+                     fault: Fault = refuse) -> list[VideoSegment]:
+    """The segments of a file, with or without its key ``database``.
+
+    ``{video: {"subset": ..., "annotations": [{"segment": [start, end],
+    "label": ...}]}}``.
+    """
+    return checked(_read(path), None, fault)
+
+
+def _read(path):
+    try:
+        content = json.loads(read_text(path))
+        for video, info in content.get('database', content).items():
+            for i, one in enumerate(info['annotations']):
+                where = f'{path}, {video}, annotation {i}'
+                start, end = (seconds(time, where) for time in one['segment'])
+                yield VideoSegment(
+                    f'{video}_{i}', video, start, end,
+                    dict(action=str(one['label'])), where,
+                    str(info.get('subset', 'all')))
+    except json.JSONDecodeError as error:
+        raise ValueError(f'{path} must be JSON: {error}') from None
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(
+            f'{path} must be {{video: {{"annotations": [{{"segment": [start, '
+            f'end], "label": ...}}]}}}}: {error!r}') from None

@@ -1,0 +1,51 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A csv of one's own."""
+from pathlib import Path
+
+from .video_segment import (
+    Fault,
+    VideoSegment,
+    checked,
+    read_columns,
+    read_rows,
+    refuse,
+    seconds,
+)
+
+NUMBERS = 'verb', 'noun'
+
+
+def read_own_csv(path: str | Path,
+                 fault: Fault = refuse) -> list[VideoSegment]:
+    """Columns video, start, end (in seconds) and label, or verb and noun.
+
+    A label is the name or the number of a class, as it is written; verb and
+    noun are numbers. Columns ``id`` and ``subset`` may be there as well.
+    """
+    return checked(_read(path), None, fault)
+
+
+def _read(path):
+    names, _ = next(read_rows(path), ([], ''))
+    missing = {'video', 'start', 'end'} - {*names}
+    if missing or 'label' not in names and not {*NUMBERS} <= {*names}:
+        raise ValueError(
+            f'{path} must have columns video, start, end and label, got '
+            f'{", ".join(names) or "nothing"} (verb and noun do as well as '
+            'label)')
+    for row, where in read_columns(path, ()):
+        if 'label' in row:
+            labels = dict(action=row['label'])
+        else:
+            try:
+                labels = {part: int(row[part]) for part in NUMBERS}
+                if min(labels.values()) < 0:
+                    raise ValueError
+            except ValueError:
+                raise ValueError(
+                    f'{where}: verb and noun must be numbers, got '
+                    f'{row["verb"]!r} and {row["noun"]!r}') from None
+        yield VideoSegment(
+            row.get('id') or where, row['video'],
+            seconds(row['start'], where), seconds(row['end'], where), labels,
+            where, row.get('subset') or 'all')

@@ -1,0 +1,81 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""EGTEA Gaze+: trimmed clips, or features with RULSTM's lists."""
+import argparse
+
+from ..formats import EGTEA_CLASSES, read_rulstm, read_rulstm_actions
+from ..formats.egtea import read_egtea_actions, read_egtea_clips
+from ..formats.rulstm import FPS
+from ..formats.video_lists import VideoList
+from ..formats.video_segment import Fault
+from . import feature_set, video_set
+from .feature_targets import BACKGROUND, numbered_targets
+from .sources import find_files, find_one
+from .video_set import VideoFiles
+
+SOURCES = 'action_annotation'
+NEEDS = """\
+EGTEA Gaze+, to recognize actions, needs train_split1.txt, test_split1.txt and
+action_idx.txt (action_annotation.zip of https://cbs.ic.gatech.edu/fpv/), and
+the trimmed clips of that page, <session>/<clip>.mp4, in OUT/cropped_clips. To
+anticipate them, RULSTM's training1.csv, validation1.csv and actions.csv
+(RULSTM/data/egtea of https://github.com/fpv-iplab/rulstm), and the features of
+that split: its LMDBs, or <video>.npy at 4 steps a second."""
+FOLDERS = dict(rgb='rgb', flow='flow')
+LISTS = dict(train='training', val='validation')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this data set."""
+    feature_set.add_arguments(parser, FOLDERS)
+    parser.add_argument('--split', type=int, choices=(1, 2, 3), default=1,
+                        help='which of the three (default: 1)')
+
+
+def prepare(args: argparse.Namespace, fault: Fault) -> None:
+    """Write the data root."""
+    if find_files(args.sources, [f'train_split{args.split}.txt']):
+        prepare_clips(args)
+    else:
+        prepare_features(args, fault)
+
+
+def prepare_clips(args: argparse.Namespace) -> None:
+    """Write the lists of trimmed clips."""
+    paths = {name: find_one(args.sources, f'{stem}_split{args.split}.txt')
+             for name, stem in dict(train='train', val='test').items()}
+    sources = [*paths.values()]
+    names = find_files(args.sources, ['action_idx.txt']).get('action_idx.txt')
+    classes = []
+    if names:
+        classes = read_egtea_actions(names)
+        sources.append(names)
+    files = {
+        name: VideoFiles(f'egtea_{name}_split{args.split}.txt',
+                         'cropped_clips',
+                         VideoList(read_egtea_clips(path), classes))
+        for name, path in paths.items()
+    }
+    video_set.prepare_lists(args, f'split {args.split}', files, sources,
+                            (EGTEA_CLASSES['action'], ))
+
+
+def prepare_features(args: argparse.Namespace, fault: Fault) -> None:
+    """Write lists and targets of features."""
+    paths = {name: find_one(args.sources, f'{stem}{args.split}.csv')
+             for name, stem in LISTS.items()}
+    found = find_files(args.sources, ['actions.csv'])
+    classes, more = None, {}
+    for name, path in found.items():
+        classes = [BACKGROUND, *(
+            action for action, _, _ in read_rulstm_actions(path))]
+        more[name] = path.read_bytes()
+    parts = [
+        feature_set.Part(
+            f'{name} split {args.split}',
+            read_rulstm(path, FPS, EGTEA_CLASSES, fault),
+            [path, *found.values()], f'{name}_split{args.split}',
+            {path.name: path.read_bytes(), **more})
+        for name, path in paths.items()
+    ]
+    feature_set.prepare_parts(args, parts, numbered_targets(EGTEA_CLASSES),
+                              FOLDERS, fault, fps=FPS, classes=classes)

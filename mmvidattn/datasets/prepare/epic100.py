@@ -1,0 +1,161 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""EPIC-Kitchens-100 for anticipation."""
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..formats import (
+    EK100_CLASSES,
+    VideoSegment,
+    read_epic_kitchens,
+    read_rulstm,
+    read_rulstm_actions,
+)
+from ..formats.rulstm import FPS
+from ..formats.video_segment import Fault, read_rows
+from . import feature_set
+from .feature_targets import BACKGROUND, numbered_targets
+from .sources import find_files
+
+SOURCES = 'training.csv validation.csv actions.csv'
+NEEDS = """\
+EPIC-Kitchens-100 needs RULSTM's training.csv, validation.csv, actions.csv and
+validation_*_ids.csv, of RULSTM/data/ek100 in
+https://github.com/fpv-iplab/rulstm: say the folder. Or, in place of all but
+actions.csv, the official EPIC_100_train.csv, EPIC_100_validation.csv,
+EPIC_100_tail_{verbs,nouns}.csv and
+EPIC_100_unseen_participant_ids_validation.csv, of
+https://github.com/epic-kitchens/epic-kitchens-100-annotations. And features:
+RULSTM's LMDB of all frames (scripts/download_data_ek100_full.sh there), or
+<video>.npy at 4 steps a second, which
+https://github.com/zhaoyue-zephyrus/TeSTra#data-preparation links."""
+FOLDERS = dict(rgb='rgb_kinetics_bninception',
+               flow='flow_kinetics_bninception')
+# Of each list RULSTM's file and the official one.
+FILES = dict(train=('training.csv', 'EPIC_100_train.csv'),
+             val=('validation.csv', 'EPIC_100_validation.csv'))
+UNSEEN = 'validation_unseen_participants_ids.csv'
+TAILS = dict(verb='validation_tail_verbs_ids.csv',
+             noun='validation_tail_nouns_ids.csv',
+             action='validation_tail_actions_ids.csv')
+OFFICIAL_UNSEEN = 'EPIC_100_unseen_participant_ids_validation.csv'
+OFFICIAL_TAILS = dict(verb='EPIC_100_tail_verbs.csv',
+                      noun='EPIC_100_tail_nouns.csv')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this data set."""
+    feature_set.add_arguments(parser, FOLDERS)
+
+
+def prepare(args: argparse.Namespace, fault: Fault) -> None:
+    """Write the data root."""
+    names = {name for pair in FILES.values() for name in pair}
+    found = find_files(args.sources, {
+        'actions.csv', UNSEEN, *TAILS.values(), OFFICIAL_UNSEEN,
+        *OFFICIAL_TAILS.values(), *names
+    })
+    actions = None
+    if 'actions.csv' in found:
+        actions = read_rulstm_actions(found['actions.csv'])
+    if not names & {*found}:
+        raise ValueError(f'there is no {", ".join(sorted(names))} among '
+                         + ', '.join(map(str, args.sources)))
+    parts = []
+    for split, (ours, official) in FILES.items():
+        if ours in found:
+            path = found[ours]
+            segments = read_rulstm(path, FPS, EK100_CLASSES, fault)
+            files = {ours: path.read_bytes()}
+        elif official in found:
+            path = found[official]
+            if actions is None:
+                raise ValueError(f"{path} does not number actions: RULSTM's "
+                                 'actions.csv is needed as well')
+            segments = as_rulstm(
+                read_epic_kitchens(path, EK100_CLASSES, fault), actions)
+            files = {ours: rulstm_lines(segments)}
+        else:
+            continue
+        sources = [path]
+        if split == 'val':
+            subsets, more = subset_files(found, segments)
+            files.update(subsets)
+            sources += more
+        if actions is not None:
+            sources.append(found['actions.csv'])
+            files['actions.csv'] = found['actions.csv'].read_bytes()
+        parts.append(feature_set.Part(split, segments, sources, split, files))
+    classes = None
+    if actions is not None:
+        classes = [BACKGROUND, *(name for name, _, _ in actions)]
+    feature_set.prepare_parts(args, parts, numbered_targets(EK100_CLASSES),
+                              FOLDERS, fault, fps=FPS, classes=classes)
+
+
+def as_rulstm(segments: Sequence[VideoSegment],
+              actions: Sequence[tuple[str, int, int]]) -> list[VideoSegment]:
+    """Official segments with RULSTM's frames and actions.
+
+    The frames are those of 30 a second, from 1, that the time stamps are in,
+    computed as RULSTM must have done: all of the validation set agree.
+    """
+    numbers = {(verb, noun): i for i, (_, verb, noun) in enumerate(actions)}
+    found = []
+    for one in segments:
+        pair = one.labels['verb'], one.labels['noun']
+        if pair not in numbers:
+            raise ValueError(f'{one.where}: verb {pair[0]} and noun {pair[1]} '
+                             'are no action of actions.csv')
+        frames = [max(1, int(time * FPS)) for time in (one.start, one.end)]
+        # A segment of less than a frame has one.
+        frames = frames[0], max(frames[0] + 1, frames[1])
+        found.append(one._replace(
+            start=frames[0] / FPS, end=frames[1] / FPS, frames=frames,
+            labels=dict(one.labels, action=numbers[pair])))
+    return found
+
+
+def rulstm_lines(segments: Sequence[VideoSegment]) -> bytes:
+    """The lines of RULSTM's list of these."""
+    return ''.join(
+        ','.join(map(str, (one.id, one.video, *one.frames, one.labels['verb'],
+                           one.labels['noun'], one.labels['action']))) + '\n'
+        for one in segments).encode()
+
+
+def subset_files(found: dict[str, Path], segments: Sequence[VideoSegment]
+                 ) -> tuple[dict[str, bytes], list[Path]]:
+    """The lists of ids that recall is reported of, and their sources.
+
+    They are RULSTM's, or follow from the official lists of participants,
+    verbs and nouns: an action is of the tail where its verb or its noun is.
+    """
+    ids = {}
+    if OFFICIAL_UNSEEN in found:
+        unseen = first_column(found[OFFICIAL_UNSEEN])
+        ids[UNSEEN] = [one.id for one in segments
+                       if one.video.partition('_')[0] in unseen]
+    for part, official in OFFICIAL_TAILS.items():
+        if official in found:
+            tail = first_column(found[official])
+            ids[TAILS[part]] = [one.id for one in segments
+                                if str(one.labels[part]) in tail]
+    if {TAILS['verb'], TAILS['noun']} <= {*ids}:
+        tail = {*ids[TAILS['verb']], *ids[TAILS['noun']]}
+        ids[TAILS['action']] = [one.id for one in segments if one.id in tail]
+    files = {name: ''.join(f'{one}\n' for one in each).encode()
+             for name, each in ids.items()}
+    sources = [found[name] for name in (OFFICIAL_UNSEEN,
+                                        *OFFICIAL_TAILS.values())
+               if name in found]
+    for name in (UNSEEN, *TAILS.values()):
+        if name in found:
+            files[name] = found[name].read_bytes()
+            sources.append(found[name])
+    return files, sources
+
+
+def first_column(path: Path) -> set[str]:
+    """The first field of each row."""
+    return {row[0] for row, _ in read_rows(path)}

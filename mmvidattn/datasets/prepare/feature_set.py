@@ -1,0 +1,92 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""What the recipes of data sets of features share."""
+import argparse
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..formats import VideoSegment, videos_of
+from ..formats.video_segment import Fault
+from .feature_targets import (
+    Targets,
+    feature_lengths,
+    with_features,
+    write_targets,
+)
+from .features import place_features
+from .output import Output
+
+
+class Part(NamedTuple):
+    """What one annotation file, or one split, adds to a data root."""
+    name: str
+    segments: list[VideoSegment]
+    sources: list[Path]
+    # The list of videos that it belongs to.
+    list_name: str
+    # Files that belong to it as they are, by their name in the root.
+    files: Mapping[str, bytes] = {}
+
+
+def add_arguments(parser: argparse.ArgumentParser,
+                  folders: Mapping[str, str]) -> None:
+    """Add the options of all data sets of features."""
+    for modality, folder in folders.items():
+        parser.add_argument(
+            f'--{modality}', type=Path, metavar='FOLDER',
+            help=f'features: a folder of <video>.npy, which is linked, or of '
+            f"RULSTM's data.mdb (default: OUT/{folder})")
+    parser.add_argument('--rate', type=float, default=4,
+                        help='steps a second (default: 4)')
+    parser.add_argument(
+        '--keep-targets', action='store_true',
+        help='use the targets that are there, such as released ones, and '
+        'write only lists, classes and counts')
+    parser.add_argument('--lenient', action='store_true',
+                        help='warn of faulty segments and of videos without '
+                        'features, and go on without them')
+
+
+def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
+                  kinds: Sequence[Targets], folders: Mapping[str, str],
+                  fault: Fault, *, fps: float = 30,
+                  classes: Sequence[str] | None = None,
+                  order: Sequence[str] = ()) -> None:
+    """Write each part, and say what it was."""
+    if not args.rate > 0:
+        raise ValueError(f'--rate must be above 0, got {args.rate}')
+    given = {modality: getattr(args, modality) for modality in folders}
+    for modality, folder in given.items():
+        if folder is not None and not folder.is_dir():
+            raise ValueError(f'--{modality}: there is no folder {folder}')
+    options = dict(rate=args.rate, keep_targets=args.keep_targets)
+    features = [given[modality] or args.out / folder
+                for modality, folder in folders.items()]
+    for part in parts:
+        if not part.segments:
+            raise ValueError(f'{part.sources[0]} has no segments')
+        sources = [*part.sources, *(f for f in features if f.is_dir())]
+        with Output(args.out, f'prepare {args.dataset}', part.name, options,
+                    sources, args.force) as output:
+            output.same_for_all(rate=args.rate)
+            places = place_features(
+                output, given, folders, videos_of(part.segments), args.rate,
+                fps)
+            lengths = feature_lengths(places)
+            videos = with_features(part.segments, lengths, places[0], fault)
+            print(part.name + ': ' + write_targets(
+                output, part.segments, lengths, kinds, args.rate,
+                lists={part.list_name: sorted(videos)}, classes=classes,
+                files=part.files, order=order,
+                keep_targets=args.keep_targets), flush=True)
+
+
+def compare(found: Collection[str], released: Collection[str],
+            what: str) -> None:
+    """Say how the videos of a list differ from those of the protocol."""
+    more, less = sorted({*found} - {*released}), sorted({*released} - {*found})
+    if more or less:
+        said = [f'lacks {", ".join(less)}'] * bool(less)
+        said += [f'has {", ".join(more)}'] * bool(more)
+        print(f'{what}: other than in the released protocol, it '
+              + ' and '.join(said))

@@ -1,0 +1,273 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Targets of each step of feature streams, and lists of their videos."""
+import difflib
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..feature_streams import open_array
+from ..formats import (
+    VideoSegment,
+    describe,
+    fit_to_videos,
+    refuse,
+    steps_of,
+    videos_of,
+)
+from ..formats.video_segment import Fault
+from .output import Output
+
+BACKGROUND = 'background'
+MAX_NAMES = 3
+
+
+class Targets(NamedTuple):
+    """A folder of targets: the column of each label, the background is 0."""
+    folder: str
+    part: str
+    columns: Mapping[int | str, int]
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return 1 + max(self.columns.values(), default=0)
+
+
+def named_targets(classes: Sequence[str]) -> list[Targets]:
+    """Of classes that have names, the background being the first of them."""
+    return [
+        Targets('target_perframe', 'action',
+                {name: i for i, name in enumerate(classes) if i})
+    ]
+
+
+def numbered_targets(num_classes: Mapping[str, int]) -> list[Targets]:
+    """Of actions, verbs and nouns that have numbers."""
+    folders = dict(action='target_perframe', verb='verb_perframe',
+                   noun='noun_perframe')
+    return [
+        Targets(folders[part], part, {i: i + 1 for i in range(number)})
+        for part, number in num_classes.items()
+    ]
+
+
+def known_classes(segments: Iterable[VideoSegment], classes: Sequence[str],
+                  fault: Fault = refuse) -> list[VideoSegment]:
+    """Those segments whose action is one of the classes."""
+    known = []
+    for segment in segments:
+        label = segment.labels['action']
+        if label in classes:
+            known.append(segment)
+            continue
+        close = difflib.get_close_matches(str(label), classes, n=1)
+        hint = f'; did you mean {close[0]!r}?' if close else ''
+        fault(f'{segment.where}: {label!r} is none of the {len(classes)} '
+              f'classes{hint}')
+    return known
+
+
+def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
+    """Steps of each video that all folders have, from the heads of features.
+
+    Where a modality is one step longer than another, that step does not
+    count.
+
+    Raises:
+        ValueError: If a folder has no features, or two modalities of a video
+            differ by more.
+    """
+    lengths: dict[str, int] = {}
+    for i, folder in enumerate(folders):
+        if not folder.is_dir():
+            raise ValueError(f'features: there is no folder {folder}')
+        found = {path.stem: len(open_array(path))
+                 for path in sorted(folder.glob('*.npy'))}
+        if not found:
+            raise ValueError(f'features: there are no .npy files in {folder}')
+        for video in found.keys() & lengths.keys():
+            if abs(lengths[video] - found[video]) > 1:
+                raise ValueError(
+                    f'{folder / video}.npy has {found[video]} steps, but '
+                    f'{folders[0] / video}.npy has {lengths[video]}')
+        lengths = {
+            video: min(length, lengths.get(video, length))
+            for video, length in found.items() if not i or video in lengths
+        }
+    return lengths
+
+
+def with_features(segments: Sequence[VideoSegment],
+                  lengths: Mapping[str, int], folder: Path,
+                  fault: Fault = refuse) -> list[str]:
+    """The videos that have segments and features."""
+    videos = videos_of(segments)
+    missing = [video for video in videos if video not in lengths]
+    if missing:
+        names = ', '.join(missing[:MAX_NAMES])
+        fault(f'{segments[0].where.rpartition(", ")[0]} has segments of '
+              f'{names}{", ..." * (len(missing) > MAX_NAMES)}, but there is '
+              f'no {folder / missing[0]}.npy ({len(missing)} of {len(videos)} '
+              'videos)')
+    return [video for video in videos if video in lengths]
+
+
+def mark(segments: Iterable[VideoSegment], length: int, targets: Targets,
+         rate: float) -> np.ndarray:
+    """The targets of a video, ``(length, K)`` of 0 and 1.
+
+    A step has the class of each segment that it overlaps, and that of the
+    background if there is none.
+    """
+    marked = np.zeros((length, targets.width), np.uint8)
+    for segment in segments:
+        first, end = steps_of(segment.start, segment.end, rate)
+        marked[first:end, targets.columns[segment.labels[targets.part]]] = 1
+    marked[:, 0] = ~marked.any(axis=1)
+    return marked
+
+
+def npy_bytes(array: np.ndarray) -> bytes:
+    """The content of a ``.npy`` file."""
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def write_targets(output: Output, segments: Sequence[VideoSegment],
+                  lengths: Mapping[str, int], kinds: Sequence[Targets],
+                  rate: float, *, lists: Mapping[str, Sequence[str]],
+                  classes: Sequence[str] | None = None,
+                  files: Mapping[str, bytes] = {},
+                  order: Sequence[str] = (),
+                  background: Iterable[str] = (), keep_targets: bool = False
+                  ) -> str:
+    """Write the targets of the videos of a run, their lists and counts.
+
+    A list that other runs into the same root have written as well has the
+    videos of all of them, and the sum of their counts.
+
+    Args:
+        output: The run.
+        segments: All of the run.
+        lengths: Steps of each video.
+        kinds: The folders of targets; the classes of the first are counted.
+        rate: Steps a second.
+        lists: Of each list its name and its videos.
+        classes: Their names for ``classes.txt``, the background first.
+        files: Other files of the root, by their names.
+        order: Videos in the order of the lists; others follow.
+        background: Videos without segments, to write targets of unless there
+            are some.
+        keep_targets: Check targets that are there and write none.
+
+    Returns:
+        A line on what was written.
+    """
+    output.same_for_all(rate=rate)
+    segments = [one for one in segments if one.video in lengths]
+    for kind in kinds:
+        for one in segments:
+            if kind.part not in one.labels:
+                raise ValueError(f'{one.where} has no {kind.part}')
+    fitted, counts = fit_to_videos(
+        segments, {video: n / rate for video, n in lengths.items()})
+    by_video: dict[str, list[VideoSegment]] = {}
+    for segment in fitted:
+        by_video.setdefault(segment.video, []).append(segment)
+    videos = list(dict.fromkeys(v for names in lists.values() for v in names))
+    parts = {
+        name: dict(width=kinds[0].width, videos={
+            video: count_classes(by_video.get(video, ()), kinds[0])
+            for video in names})
+        for name, names in lists.items()
+    }
+    may_change = {}
+    for name, part in parts.items():
+        may_change.update(_list_files(output, name, part, order))
+    empty = {
+        output.root / kind.folder / f'{video}.npy':
+        npy_bytes(mark((), lengths[video], kind, rate))
+        for kind in kinds for video in background
+    }
+    output.begin({**may_change, **empty})
+    fixed = {output.root / name: content for name, content in files.items()}
+    if classes is not None:
+        fixed[output.root / 'classes.txt'] = _lines(classes)
+    for path, content in fixed.items():
+        output.must_write(path, content)
+    digest = hashlib.sha256()
+    for kind in kinds:
+        for video in videos:
+            path = output.root / kind.folder / f'{video}.npy'
+            if keep_targets:
+                content = _check_targets(path, lengths[video], kind.width)
+            else:
+                content = npy_bytes(
+                    mark(by_video.get(video, ()), lengths[video], kind, rate))
+                output.write(path, content)
+            digest.update(content)
+    for path, content in empty.items():
+        output.write_new(path, content)
+    for path, content in {**fixed, **may_change}.items():
+        output.write(path, content)
+    found = dict(
+        videos=len(videos), segments=len(segments), **counts,
+        targets_sha256=digest.hexdigest())
+    output.finish(found, lists=parts)
+    said = ', '.join(f'{name}.txt ({len(names)})'
+                     for name, names in lists.items())
+    notes = describe(counts)
+    return (f'{output.root}: {len(videos)} videos, {len(segments)} segments'
+            + f', {notes}' * bool(notes) + f'; lists: {said}; '
+            f'{output.written} files written, {output.kept} there already')
+
+
+def count_classes(segments: Iterable[VideoSegment],
+                  targets: Targets) -> dict[str, int]:
+    """How many segments there are of each class that occurs, by its column."""
+    return Counter(str(targets.columns[segment.labels[targets.part]])
+                   for segment in segments)
+
+
+def _list_files(output: Output, name: str, part: dict,
+                order: Sequence[str]) -> dict[Path, bytes]:
+    parts = {key: run['lists'][name] for key, run in output.others().items()
+             if name in run.get('lists', ())}
+    parts[output.key] = part
+    counts = np.zeros(part['width'], np.int64)
+    videos: dict[str, dict] = {}
+    # In an order that does not depend on which run came first.
+    for _, each in sorted(parts.items()):
+        if each['width'] != len(counts):
+            raise ValueError(
+                f'{output.root / name}.txt has videos of another run, with '
+                f'{each["width"]} classes, and here are {len(counts)}')
+        videos.update(each['videos'])
+    for found in videos.values():
+        for column, number in found.items():
+            counts[int(column)] += number
+    rank = {video: i for i, video in enumerate(order)}
+    return {
+        output.root / f'{name}.txt': _lines(
+            sorted(videos, key=lambda video: rank.get(video, len(rank)))),
+        output.root / f'{name}_class_counts.txt': _lines(counts),
+    }
+
+
+def _lines(items: Iterable) -> bytes:
+    return ''.join(f'{item}\n' for item in items).encode()
+
+
+def _check_targets(path: Path, length: int, width: int) -> bytes:
+    shape = open_array(path).shape
+    # A modality may be longer by one step.
+    if shape[1] != width or not 0 <= shape[0] - length <= 1:
+        raise ValueError(f'{path} must be targets of {length} steps and '
+                         f'{width} classes, got {shape}')
+    return path.read_bytes()

@@ -1,0 +1,232 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A run leaves what other runs made, whenever and however it ends."""
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from mmvidattn.cli.targets import main
+from mmvidattn.datasets.prepare import describe_root
+from mmvidattn.datasets.prepare.output import Output, write_atomically
+
+SPLITS = dict(train='abcdefgh', val='ijklmn')
+STEPS = 400
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Features of 14 videos in a folder, and two csv that share a list."""
+    (tmp_path / 'features').mkdir()
+    for video in ''.join(SPLITS.values()):
+        np.save(tmp_path / f'features/{video}.npy', np.zeros((STEPS, 1)))
+    for split, videos in SPLITS.items():
+        (tmp_path / f'{split}.csv').write_text(
+            'video,start,end,label,subset\n' + ''.join(
+                f'{video},{i},{i + 3},run,both\n'
+                for i, video in enumerate(videos)))
+    (tmp_path / 'classes.txt').write_text('background\nrun\n')
+    return tmp_path
+
+
+def run(root, split, *args, out='out'):
+    main(['csv', str(root / f'{split}.csv'), str(root / out), '--features',
+          str(root / 'features'), '--classes', str(root / 'classes.txt'),
+          *args])
+
+
+def in_child(function, *args, limit=None, disk_waits=0.):
+    """Run in a process of its own, which may be killed."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        with open(os.devnull, 'w') as null:
+            os.dup2(null.fileno(), 1)
+            os.dup2(null.fileno(), 2)
+        if limit:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        os.fsync = lambda _: time.sleep(disk_waits)
+        function(*args)
+        os._exit(0)
+    except SystemExit:
+        os._exit(1)
+    finally:
+        os._exit(2)
+
+
+def files(folder, names=None):
+    """Bytes of the files, or of those of some names, but for provenance."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob('*'))
+        if path.is_file() and path.name != 'provenance.json'
+        and (names is None or path.stem in names)
+    }
+
+
+def test_two_runs_in_either_order(root):
+    for out, order in (('one', ('train', 'val')), ('two', ('val', 'train'))):
+        for split in order:
+            run(root, split, out=out)
+    assert files(root / 'one') == files(root / 'two')
+    assert (root / 'one/both.txt').read_text().split() == [*'abcdefghijklmn']
+    counts = (root / 'one/both_class_counts.txt').read_text()
+    assert counts == '0\n14\n'
+    for i, video in enumerate(SPLITS['train']):
+        targets = np.load(root / f'one/target_perframe/{video}.npy')
+        # At 4 steps a second, three seconds from second i on.
+        assert np.flatnonzero(targets[:, 1]).tolist() == [
+            *range(4 * i, 4 * i + 12)]
+
+
+def test_killed_at_random_moments(root):
+    run(root, 'val', out='whole')
+    run(root, 'train', out='whole')
+    run(root, 'val')
+    before = files(root / 'out')
+    theirs = files(root / 'out', SPLITS['val'])
+    whole = files(root / 'whole')
+    # As on a slow disk, for the moments to be many.
+    slow = dict(disk_waits=0.001)
+    began = time.perf_counter()
+    os.waitpid(in_child(run, root, 'train', '--force', **slow), 0)
+    lasted = time.perf_counter() - began
+    rng = random.Random(0)
+    killed = tries = 0
+    # Some end before they are killed.
+    while killed < 20:
+        tries += 1
+        assert tries < 200
+        for video in SPLITS['train']:
+            (root / f'out/target_perframe/{video}.npy').unlink(True)
+        child = in_child(run, root, 'train', **slow)
+        time.sleep(rng.uniform(0, 0.7 * lasted))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        killed += os.WIFSIGNALED(status)
+        assert files(root / 'out', SPLITS['val']) == theirs
+        # What there is is whole.
+        for name, content in files(root / 'out').items():
+            if not name.endswith('.part'):
+                assert content in (whole[name], before[name])
+    run(root, 'train')
+    assert files(root / 'out') == whole
+
+
+def full_disk(root):
+    """A small disk for the output, or nothing where none can be mounted."""
+    (root / 'out').mkdir()
+    done = subprocess.run(
+        ['mount', '-t', 'tmpfs', '-o', 'size=256k', 'none', root / 'out'],
+        capture_output=True)
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize('how', ['disk', 'limit'])
+def test_full_disk(root, how):
+    if how == 'disk' and not full_disk(root):
+        pytest.skip('no disk can be mounted here')
+    try:
+        run(root, 'val')
+        for video in SPLITS['train']:
+            # Of the background so far.
+            (root / f'out/target_perframe/{video}.npy').unlink()
+        theirs = files(root / 'out')
+        limit = None
+        if how == 'disk':
+            # Leave less than the eight videos need.
+            free = os.statvfs(root / 'out')
+            (root / 'out/filler').write_bytes(
+                bytes(free.f_bavail * free.f_frsize - 16384))
+        else:
+            limit = 900
+        _, status = os.waitpid(
+            in_child(run, root, 'train', limit=limit), 0)
+        assert os.WEXITSTATUS(status) == 1
+        found = files(root / 'out')
+        for name, content in theirs.items():
+            assert found[name] == content
+        assert not [name for name in found if name.endswith('.part')]
+        json.loads((root / 'out/provenance.json').read_text())
+        (root / 'out/filler').unlink(missing_ok=True)
+    finally:
+        if how == 'disk':
+            subprocess.run(['umount', root / 'out'], check=True)
+
+
+def test_what_others_made_stays(root, capsys):
+    path = root / 'out/target_perframe/a.npy'
+    path.parent.mkdir(parents=True)
+    released = np.zeros((STEPS, 2), np.float32)
+    np.save(path, released)
+    with pytest.raises(SystemExit, match='a.npy is there with other content'):
+        run(root, 'train')
+    assert not (root / 'out/provenance.json').is_file()
+    assert not (root / 'out/both.txt').exists()
+    assert np.load(path).dtype == np.float32
+    run(root, 'train', '--force')
+    assert np.load(path).dtype == np.uint8
+    # Twice is once.
+    capsys.readouterr()
+    run(root, 'train')
+    # Targets, the classes, a list and its counts.
+    assert ' 0 files written, 17 there already' in capsys.readouterr().out
+    with pytest.raises(SystemExit, match='had rate=4, and now it is 8'):
+        run(root, 'val', '--rate', '8')
+
+
+def test_provenance(root):
+    run(root, 'train')
+    found = json.loads((root / 'out/provenance.json').read_text())
+    (key, record), = found['runs'].items()
+    assert key == 'targets csv train.csv' and not found['unfinished']
+    assert record['counts']['videos'] == record['counts']['segments'] == 8
+    digest = subprocess.run(['sha256sum', root / 'train.csv'],
+                            capture_output=True, text=True).stdout.split()[0]
+    assert record['sources'][str(root / 'train.csv')] == digest
+    said = describe_root(root / 'out')
+    assert said.startswith(f'features and targets: {root / "out"} '
+                           '(targets csv train.csv, 20')
+    assert f'targets sha256 {record["counts"]["targets_sha256"][:12]}' in said
+    assert 'origin unknown' in describe_root(root)
+    (root / 'out/provenance.json').write_text('{}')
+    assert 'none that mmvidattn wrote' in describe_root(root / 'out')
+    with pytest.raises(SystemExit, match='none that mmvidattn wrote'):
+        run(root, 'val')
+
+
+def test_refused_run_leaves_no_trace(tmp_path):
+    (tmp_path / 'classes.txt').write_text('a\n')
+    with pytest.raises(ValueError, match='other content'), Output(
+            tmp_path, 'test', '', {}, []) as output:
+        output.begin()
+        output.write(tmp_path / 'classes.txt', b'b\n')
+    assert [path.name for path in tmp_path.iterdir()] == ['classes.txt']
+
+
+def test_one_run_at_a_time(tmp_path):
+    with Output(tmp_path, 'test', '', {}, []):
+        with pytest.raises(ValueError, match='another run is writing into'):
+            Output(tmp_path, 'test', 'other', {}, [])
+    with Output(tmp_path, 'test', 'other', {}, []):
+        pass
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / 'a'
+    write_atomically(path, b'old')
+
+    def fail(*_):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(os, 'fsync', fail)
+    with pytest.raises(OSError, match='No space'):
+        write_atomically(path, b'new')
+    assert path.read_bytes() == b'old'
+    assert [*tmp_path.iterdir()] == [path]

@@ -1,0 +1,452 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Data roots made of published lists, as a user calls it."""
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mmvidattn_cli
+from mmvidattn.apis import load_config
+from mmvidattn.datasets.annotations import read_video_list
+from mmvidattn.datasets.formats.thumos14 import CLASSES as THUMOS14
+from mmvidattn.datasets.formats.tvseries import CLASSES as TVSERIES
+from mmvidattn.datasets.formats.tvseries import VIDEOS
+
+LINES = Path(__file__).parents[1] / 'formats/lines'
+
+
+def prepare(*args):
+    mmvidattn_cli.main(['prepare', *map(str, args)])
+
+
+def write_features(folder, lengths, width=2):
+    folder.mkdir(parents=True, exist_ok=True)
+    for video, length in lengths.items():
+        np.save(folder / f'{video}.npy', np.zeros((length, width), np.uint8))
+    return folder
+
+
+def lines(path):
+    return path.read_text().splitlines()
+
+
+def targets_of(root):
+    return {path.name: path.read_bytes()
+            for path in (root / 'target_perframe').glob('*.npy')}
+
+
+@pytest.fixture
+def thumos14(tmp_path):
+    folder = tmp_path / 'annotation'
+    shutil.copytree(LINES / 'thumos14', folder)
+    for name in THUMOS14:
+        for split in 'val', 'test':
+            (folder / f'{name}_{split}.txt').touch()
+    return folder
+
+
+THUMOS_LENGTHS = dict(
+    video_validation_0000263=200, video_validation_0000264=1134,
+    video_test_0000270=704, video_test_0001081=468, video_test_0001292=700)
+
+
+def test_thumos14(thumos14, tmp_path, capsys):
+    rgb = write_features(tmp_path / 'rgb', THUMOS_LENGTHS)
+    for order in ('val', 'test'), ('test', 'val'):
+        root = tmp_path / order[0]
+        for split in order:
+            prepare('thumos14', thumos14, root, '--split', split, '--rgb', rgb)
+        assert lines(root / 'classes.txt') == ['background', *THUMOS14]
+        assert lines(root / 'val.txt') == [*THUMOS_LENGTHS][:2]
+        assert lines(root / 'test.txt') == [*THUMOS_LENGTHS][2:]
+        assert (root / 'rgb_kinetics_resnet50').resolve() == rgb
+    said = capsys.readouterr().out
+    assert said.startswith("THUMOS'14 needs the temporal annotation of the")
+    assert 'val: 2 videos, and 200 in the released protocol' in said
+    assert 'val: ' + str(tmp_path / 'val') + (
+        ': 2 videos, 4 segments, 1 overlap kept; lists: val.txt (2); '
+    ) in said
+    assert ': 3 videos, 7 segments, 3 segments behind the end of' in said
+    assert targets_of(tmp_path / 'val') == targets_of(tmp_path / 'test')
+    frisbee = np.load(
+        tmp_path / 'val/target_perframe/video_validation_0000264.npy')
+    assert frisbee.shape == (1134, 22)
+    # 59.4 to 60.7 s, and 61.8 to 64.5 s in two that overlap.
+    assert np.flatnonzero(frisbee[:, 9]).tolist() == [
+        *range(237, 243), *range(247, 258)]
+    ambiguous = np.load(
+        tmp_path / 'val/target_perframe/video_test_0001292.npy')
+    assert np.flatnonzero(ambiguous[:, 21]).tolist() == [*range(159, 190)]
+    # Both at once, into what is there.
+    prepare('thumos14', thumos14, tmp_path / 'val')
+    assert capsys.readouterr().out.count(' 0 files written') == 2
+
+
+def test_released_targets_can_be_kept(thumos14, tmp_path):
+    root = tmp_path / 'out'
+    write_features(root / 'rgb_kinetics_resnet50', THUMOS_LENGTHS)
+    write_features(root / 'target_perframe', THUMOS_LENGTHS, 22)
+    before = targets_of(root)
+    with pytest.raises(SystemExit, match='is there with other content'):
+        prepare('thumos14', thumos14, root)
+    prepare('thumos14', thumos14, root, '--keep-targets')
+    assert targets_of(root) == before
+    assert len(lines(root / 'test.txt')) == 3
+    counts = np.loadtxt(root / 'val_class_counts.txt')
+    # One of FrisbeeCatch is of another video.
+    assert counts[9] == counts.sum() == 4
+    write_features(root / 'target_perframe', THUMOS_LENGTHS, 21)
+    with pytest.raises(SystemExit, match='must be targets of .* 22 classes'):
+        prepare('thumos14', thumos14, root, '--keep-targets')
+
+
+def test_tvseries_trains_on_train_and_val(tmp_path):
+    names = VIDEOS['train'] + VIDEOS['test']
+    rgb = write_features(tmp_path / 'rgb', dict.fromkeys(names, 500))
+    for i, order in enumerate((('train', 'val', 'test'),
+                               ('test', 'val', 'train'))):
+        for split in order:
+            prepare('tvseries', LINES / f'tvseries/GT-{split}.txt',
+                    tmp_path / str(i), '--rgb', rgb)
+    prepare('tvseries', LINES / 'tvseries', tmp_path / '2', '--rgb', rgb)
+    for root in (tmp_path / str(i) for i in range(3)):
+        assert lines(root / 'classes.txt') == ['background', *TVSERIES]
+        assert lines(root / 'train.txt') == ['24_ep1', 'Breaking_Bad_ep1']
+        assert lines(root / 'test.txt') == ['24_ep4']
+        counts = np.loadtxt(root / 'train_class_counts.txt')
+        # Pick something up, Point and Smoke.
+        assert np.flatnonzero(counts).tolist() == [1, 2, 8]
+        assert {*targets_of(root)} == {
+            '24_ep1.npy', 'Breaking_Bad_ep1.npy', '24_ep4.npy'}
+        assert targets_of(root) == targets_of(tmp_path / '0')
+        shot = np.load(root / 'target_perframe/24_ep4.npy')
+        assert np.flatnonzero(shot[:, 30]).tolist() == [*range(400, 406)]
+
+
+@pytest.fixture
+def ek100(tmp_path):
+    """RULSTM's files, the official ones, and features of both lists."""
+    rulstm, official = tmp_path / 'rulstm', tmp_path / 'official'
+    rulstm.mkdir()
+    official.mkdir()
+    for name in 'training.csv', 'validation.csv':
+        shutil.copy(LINES / 'ek100' / name, rulstm)
+    shutil.copy(LINES / 'ek100/EPIC_100_validation.csv', official)
+    (official / 'EPIC_100_tail_verbs.csv').write_text('verb\n10\n18\n')
+    (official / 'EPIC_100_tail_nouns.csv').write_text('noun\n56\n91\n')
+    (official / 'EPIC_100_unseen_participant_ids_validation.csv').write_text(
+        'participant_id\nP18\nP32\n')
+    # The actions of the six lines, and others.
+    actions = {int(words[6]): words[4:6] for line in lines(
+        rulstm / 'validation.csv') for words in [line.split(',')]}
+    (tmp_path / 'actions.csv').write_text('id,verb,noun,action\n' + ''.join(
+        ','.join([str(i), *actions.get(i, ('96', str(i))), f'do {i}\n'])
+        for i in range(3806)))
+    lengths = dict(P01_01=2000, P01_11=1400, P01_12=300, P18_01=50)
+    rgb = write_features(tmp_path / 'rgb', lengths)
+    return rulstm, official, tmp_path / 'actions.csv', rgb
+
+
+def test_epic100(ek100, tmp_path):
+    rulstm, official, actions, rgb = ek100
+    prepare('epic100', rulstm, actions, tmp_path / 'one', '--rgb', rgb)
+    prepare('epic100', official, actions, tmp_path / 'two', '--rgb', rgb)
+    cfg = load_config('testra_ek100')
+    root = tmp_path / 'one'
+    for split in 'train', 'val':
+        dataset = cfg[f'{split}_dataloader'].dataset
+        source = rulstm / dataset.segment_file
+        assert (root / dataset.segment_file).read_text() == source.read_text()
+        videos = {line.split(',')[1] for line in lines(source)}
+        assert {*lines(root / dataset.ann_file)} == videos
+    assert len(lines(root / 'classes.txt')) == 3807
+    for folder, width, column in (('target_perframe', 3807, 107),
+                                  ('verb_perframe', 98, 1),
+                                  ('noun_perframe', 301, 3)):
+        targets = np.load(root / folder / 'P01_11.npy')
+        assert targets.shape == (1400, width)
+        # Frames 1 to 56 of 30 a second, verb 0 from 89 on as well, and noun
+        # 2 from 46 to 73.
+        first = {107: range(8), 1: [*range(8), *range(11, 20)], 3: range(10)}
+        assert np.flatnonzero(targets[:20, column]).tolist() == [
+            *first[column]]
+        # Of the official files the same, and the lists of ids.
+        assert (tmp_path / 'two' / folder / 'P01_11.npy').read_bytes() == (
+            root / folder / 'P01_11.npy').read_bytes()
+    two = tmp_path / 'two'
+    assert lines(two / 'validation.csv') == lines(root / 'validation.csv')
+    found = {name: lines(two / f'validation_{name}_ids.csv') for name in (
+        'tail_verbs', 'tail_nouns', 'tail_actions', 'unseen_participants')}
+    assert found == dict(
+        tail_verbs=['P01_11_102'], tail_nouns=['P01_11_2'],
+        tail_actions=['P01_11_102', 'P01_11_2'],
+        unseen_participants=['P18_01_0'])
+    with pytest.raises(SystemExit, match='does not number actions'):
+        prepare('epic100', official, tmp_path / 'three', '--rgb', rgb)
+
+
+def test_egtea_of_rulstm(tmp_path):
+    rgb = write_features(tmp_path / 'rgb', {
+        f'{name}-R01-PastaSalad': 3000 for name in ('P05', 'P07', 'P15')})
+    prepare('egtea', LINES / 'egtea', tmp_path / 'out', '--rgb', rgb)
+    assert lines(tmp_path / 'out/train_split1.txt') == [
+        'P07-R01-PastaSalad', 'P15-R01-PastaSalad']
+    targets = np.load(tmp_path / 'out/verb_perframe/P07-R01-PastaSalad.npy')
+    # Frames 2751 to 2808, 7.5 a step.
+    assert targets.shape == (3000, 20)
+    assert np.flatnonzero(targets[:, 3]).tolist() == [*range(366, 375)]
+
+
+def test_features_from_lmdb(tmp_path):
+    lmdb = pytest.importorskip('lmdb', reason='the package lmdb is missing')
+    source = tmp_path / 'lmdb'
+    with lmdb.open(str(source), map_size=1 << 20) as env:
+        with env.begin(write=True) as transaction:
+            for video, frames in (('P01_01', range(1, 31)),
+                                  ('P01_010', range(1, 5)),
+                                  ('P01_02', (9, 14, 16))):
+                for frame in frames:
+                    transaction.put(
+                        f'{video}_frame_{frame:010}.jpg'.encode(),
+                        np.full(3, frame, np.float32).tobytes())
+    (tmp_path / 'training.csv').write_text(
+        'a,P01_01,1,20,0,0,0\nb,P01_02,1,9,0,0,1\n')
+    prepare('epic100', tmp_path / 'training.csv', tmp_path / 'out', '--rgb',
+            source)
+    folder = tmp_path / 'out/rgb_kinetics_bninception'
+    one, two = (np.load(folder / f'P01_0{i}.npy') for i in (1, 2))
+    # The latest frame of each 7.5.
+    assert one[:, 0].tolist() == [7, 15, 22, 30] and one.shape == (4, 3)
+    # Of those there are; the step that frame 16 begins is not whole.
+    assert two[:, 0].tolist() == [9, 14]
+    (tmp_path / 'training.csv').write_text('a,P09_01,1,20,0,0,0\n')
+    with pytest.raises(SystemExit, match='no frames of P09_01, such as'):
+        prepare('epic100', tmp_path / 'training.csv', tmp_path / 'two',
+                '--rgb', source)
+
+
+def test_lmdb_that_is_not_installed(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__('sys').modules, 'lmdb', None)
+    (tmp_path / 'data.mdb').touch()
+    (tmp_path / 'training.csv').write_text('a,P01_01,1,20,0,0,0\n')
+    with pytest.raises(SystemExit, match='pip install lmdb'):
+        prepare('epic100', tmp_path / 'training.csv', tmp_path / 'out',
+                '--rgb', tmp_path)
+
+
+@pytest.mark.parametrize('change, error', [
+    (lambda r: (r / 'rgb/video_test_0000270.npy').unlink(),
+     r'no .*video_test_0000270.npy \(1 of 3 videos\)'),
+    (lambda r: write_features(r / 'flow', dict(video_test_0000270=700)),
+     'has 700 steps, but .* has 704'),
+    (lambda r: shutil.rmtree(r / 'rgb'), '--rgb: there is no folder'),
+    (lambda r: (r / 'annotation/Diving_test.txt').unlink(),
+     'there is no file .*Diving_test.txt'),
+    (lambda r: (r / 'annotation/Diving_test.txt').write_text('v 2 1\n'),
+     'Diving_test.txt, line 1: a segment must have'),
+])
+def test_names_what_is_wrong(thumos14, tmp_path, change, error):
+    write_features(tmp_path / 'rgb', THUMOS_LENGTHS)
+    write_features(tmp_path / 'flow', THUMOS_LENGTHS)
+    change(tmp_path)
+    with pytest.raises(SystemExit, match=error):
+        prepare('thumos14', thumos14, tmp_path / 'out', '--split', 'test',
+                '--rgb', tmp_path / 'rgb', '--flow', tmp_path / 'flow')
+
+
+def test_one_step_more_of_a_modality(thumos14, tmp_path):
+    more = {video: n + 1 for video, n in THUMOS_LENGTHS.items()}
+    prepare('thumos14', thumos14, tmp_path / 'out', '--rgb',
+            write_features(tmp_path / 'rgb', more), '--flow',
+            write_features(tmp_path / 'flow', THUMOS_LENGTHS))
+    for video, length in THUMOS_LENGTHS.items():
+        assert len(np.load(
+            tmp_path / f'out/target_perframe/{video}.npy')) == length
+
+
+# Of videos: what the authors publish, and what the config reads.
+VIDEO_SETS = dict(
+    ssv2=('linear_ff_ssv2', {
+        'labels.json': '{"Moving something up": "1", '
+                       '"Holding something": "0"}',
+        'train.json': '[{"id": "7", "label": "moving a cup up", "template": '
+                      '"Moving [something] up", "placeholders": ["a cup"]}]',
+        'validation.json': '[{"id": "12", "template": "Holding [something]"}]'
+    }, ['7.webm 1', '12.webm 0'], ['Holding something',
+                                   'Moving something up']),
+    kinetics=('linear_ff_k400', {
+        'train.csv': 'label,youtube_id,time_start,time_end,split\n'
+                     'zumba,--aB_-x,9,19,train\nabseiling,_4Yl,5,15,train\n'
+                     '"passing ball (not in game)",0Q,0,10,train\n',
+        'validate.csv': 'label,youtube_id,time_start,time_end,split\n'
+                        'zumba,1x,100,110,validate\n'
+    }, ['zumba/--aB_-x_000009_000019.mp4 2',
+        'zumba/1x_000100_000110.mp4 2'],
+        ['abseiling', 'passing_ball_(not_in_game)', 'zumba']),
+    ucf101=('laps_visformer_ucf101', {
+        'classInd.txt': '1 ApplyEyeMakeup\r\n2 ApplyLipstick\r\n',
+        'trainlist01.txt': 'ApplyLipstick/v_ApplyLipstick_g08_c01.avi 2\r\n',
+        'testlist01.txt': 'ApplyEyeMakeup/v_ApplyEyeMakeup_g01_c01.avi\r\n'
+    }, ['ApplyLipstick/v_ApplyLipstick_g08_c01.avi 1',
+        'ApplyEyeMakeup/v_ApplyEyeMakeup_g01_c01.avi 0'],
+        ['ApplyEyeMakeup', 'ApplyLipstick']),
+    hmdb51=('dualformer_tiny_hmdb51', {
+        'brush_hair_test_split1.txt': 'a_brush_hair_u.avi 0 \nb_h.avi 2 \n',
+        'cartwheel_test_split1.txt': 'Acrobacias_cartwheel_f.avi 1 \n'
+    }, ['cartwheel/Acrobacias_cartwheel_f.avi 1', 'brush_hair/b_h.avi 0'],
+        ['brush_hair', 'cartwheel']),
+    diving48=('dualformer_tiny_diving48', {
+        'Diving48_V2_train.json':
+            '[{"vid_name": "_8Vy3dlHg2w_00000", "label": 1, '
+            '"start_frame": 0, "end_frame": 161}]',
+        'Diving48_V2_test.json': '[{"vid_name": "x.y_00001", "label": 0}]',
+        'Diving48_vocab.json': '[["Back", "15som", "05Twis", "FREE"], '
+                               '["Back", "15som", "15Twis", "FREE"]]'
+    }, ['_8Vy3dlHg2w_00000.mp4 1', 'x.y_00001.mp4 0'],
+        ['Back 15som 05Twis FREE', 'Back 15som 15Twis FREE']),
+    mit=('vivit_l16x2_fact_encoder_mit', {
+        'moments_categories.txt': 'clapping,0\npraying,1\n',
+        'trainingSet.csv': 'praying/yt-a_3.mp4,praying,3,0\n',
+        'validationSet.csv': 'clapping/flickr-0-1.mp4,clapping,4,1\n'
+    }, ['praying/yt-a_3.mp4 1', 'clapping/flickr-0-1.mp4 0'],
+        ['clapping', 'praying']),
+    egtea=('laps_visformer_h_egtea', {
+        'train_split1.txt': 'OP01-R01-A-1-2-F000001-F000002 2 1 1\n',
+        'test_split1.txt': 'P02-R03-B-9-12-F000001-F000031 1 1 2\n',
+        'action_idx.txt': 'Put eating_utensil 2\nInspect/Read recipe 1\n'
+    }, ['OP01-R01-A/OP01-R01-A-1-2-F000001-F000002.mp4 1',
+        'P02-R03-B/P02-R03-B-9-12-F000001-F000031.mp4 0'],
+        ['Inspect/Read recipe', 'Put eating_utensil']))
+
+
+@pytest.mark.parametrize('name', VIDEO_SETS)
+def test_lists_of_videos_are_what_the_config_reads(name, tmp_path, capsys):
+    config, sources, wanted, classes = VIDEO_SETS[name]
+    folder, root = tmp_path / 'official', tmp_path / 'out'
+    folder.mkdir()
+    for file, text in sources.items():
+        (folder / file).write_text(text, newline='')
+    more = ['--size', '400'] if name == 'kinetics' else []
+    prepare(name, folder, root, *more)
+    cfg = load_config(config)
+    for split, line in zip(('train', 'val'), wanted):
+        dataset = cfg[f'{split}_dataloader'].dataset
+        path = root / dataset.ann_file
+        assert lines(path) == [line] or line in lines(path)
+        assert (line.rpartition(' ')[0], int(line.rpartition(' ')[2])) in (
+            read_video_list(str(path), num_classes=dataset.num_classes))
+        # With the videos there, those that are there.
+        file = root / dataset.data_prefix.video / line.rpartition(' ')[0]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    assert lines(root / 'label_map.txt') == classes
+    assert Path(dataset.metainfo.classes).name == 'label_map.txt'
+    prepare(name, folder, root, *more)
+    for split, line in zip(('train', 'val'), wanted):
+        dataset = cfg[f'{split}_dataloader'].dataset
+        assert lines(root / dataset.ann_file) == [line]
+    if name == 'kinetics':
+        assert '2 are not in' in capsys.readouterr().out
+    record, = json.loads(
+        (root / 'provenance.json').read_text())['runs'].values()
+    assert record['counts']['val'] == 1
+
+
+# The field's own files.
+
+
+@pytest.fixture(scope='module')
+def real(shared_dir):
+    path = shared_dir / 'real'
+    if not path.is_dir():
+        pytest.skip('there is no ../shared/real beside this checkout')
+    return path
+
+
+def test_real_thumos14(real, tmp_path):
+    info = json.loads((real / 'thumos14/video_info.json').read_text())
+    lengths = {video: int(one['duration'] * 4) for video, one in info.items()}
+    # It is in the annotation, and not in that file.
+    lengths['video_test_0001292'] = 700
+    rgb = write_features(tmp_path / 'rgb', lengths)
+    folder = real / 'thumos14/annotation'
+    data_info = real / 'testra_data_info.json'
+    released = json.loads(data_info.read_text())['THUMOS']
+    for order in ('val', 'test'), ('test', 'val'):
+        for split in order:
+            prepare('thumos14', folder, tmp_path / order[0], '--split', split,
+                    '--rgb', rgb, '--data-info', data_info)
+    root = tmp_path / 'val'
+    assert targets_of(root) == targets_of(tmp_path / 'test')
+    assert len(targets_of(root)) == 413
+    assert lines(root / 'val.txt') == released['train_session_set']
+    assert lines(root / 'test.txt') == released['test_session_set']
+    assert lines(root / 'classes.txt')[1:] == released['class_names'][1:]
+    assert len(lines(root / 'classes.txt')) == 22
+    for split, number in dict(val=200, test=213).items():
+        assert len(lines(root / f'{split}.txt')) == number
+        # Counted from the files alone, at 4 steps a second.
+        wanted = Counter()
+        starts = {}
+        for label in THUMOS14:
+            for line in lines(folder / f'{label}_{split}.txt'):
+                video, start, end = line.split()
+                steps = starts.setdefault(video, set())
+                first = round(float(start) * 40) // 10
+                if first < lengths[video]:
+                    wanted[label] += 1
+                    steps.add((first, THUMOS14.index(label) + 1))
+        counts = lines(root / f'{split}_class_counts.txt')
+        assert [int(n) for n in counts[1:]] == [
+            wanted[label] for label in THUMOS14]
+        for video, steps in starts.items():
+            targets = np.load(root / f'target_perframe/{video}.npy')
+            assert targets.shape == (lengths[video], 22)
+            assert all(targets[step, column] for step, column in steps)
+            assert (targets[:, 0] == ~targets[:, 1:].any(axis=1)).all()
+
+
+def test_real_names_of_tvseries(real, tmp_path):
+    """The lists are not to be had: their lines, with the released names."""
+    info = json.loads((real / 'testra_data_info.json').read_text())['TVSeries']
+    train, test = info['train_session_set'], info['test_session_set']
+    parts = dict(train=train[::2] + train[1:10:4], test=test)
+    parts['val'] = [name for name in train if name not in parts['train']]
+    rgb = write_features(tmp_path / 'rgb', dict.fromkeys(train + test, 5200))
+    for split, names in parts.items():
+        (tmp_path / f'GT-{split}.txt').write_text(''.join(
+            f'{name}\t{label}\t{20 * i + 1.5}\t{20 * i + 4}\t0\t0\n'
+            for name in names
+            for i, label in enumerate(info['class_names'][1:])))
+    for split in 'train', 'val', 'test':
+        prepare('tvseries', tmp_path / f'GT-{split}.txt', tmp_path / 'out',
+                '--rgb', rgb)
+    root = tmp_path / 'out'
+    assert lines(root / 'train.txt') == train
+    assert lines(root / 'test.txt') == test
+    assert lines(root / 'classes.txt')[1:] == info['class_names'][1:]
+    for name in train + test:
+        targets = np.load(root / f'target_perframe/{name}.npy')
+        assert targets.shape == (5200, 31)
+        assert np.flatnonzero(targets[:, 3]).tolist() == [*range(166, 176)]
+    assert {*lines(root / 'train_class_counts.txt')[1:]} == {'20'}
+
+
+def test_real_subsets_of_epic(real, tmp_path):
+    """Of the official lists of participants, verbs and nouns, all ids."""
+    from mmvidattn.datasets.prepare import epic100
+    found = epic100.find_files([real / 'epic100'], [
+        epic100.OFFICIAL_UNSEEN, *epic100.OFFICIAL_TAILS.values()])
+    rulstm = real / 'ek100_rulstm'
+    actions = epic100.read_rulstm_actions(rulstm / 'actions.csv')
+    segments = epic100.as_rulstm(epic100.read_epic_kitchens(
+        real / 'epic100/EPIC_100_validation.csv'), actions)
+    assert epic100.rulstm_lines(segments) == (
+        rulstm / 'validation.csv').read_bytes()
+    files, _ = epic100.subset_files(found, segments)
+    assert len(files) == 4
+    for name, content in files.items():
+        assert content == (rulstm / name).read_bytes()
