@@ -109,8 +109,9 @@ def _replace(cfg: Config, change: Callable[[str, Any], Any]) -> bool:
     for name, old in list(cfg.items()):
         # In a copy, as a config may have one object in two places.
         new = replaced(name, old)
-        changed |= name in READ and new != old
-        cfg[name] = new
+        if new != old:
+            changed |= name in READ
+            cfg[name] = new
     return changed
 
 

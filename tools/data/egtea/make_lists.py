@@ -1,59 +1,39 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Lists of EGTEA Gaze+ from its own annotations.
+"""Lists of EGTEA Gaze+ for mmaction2 from its own annotations.
 
     python tools/data/egtea/make_lists.py data/egtea --split 1
 
 See README.md beside this file for what to download, and where to put it.
-Writes egtea_{train,val}_splitN.csv, the video, start, end and class of each
-clip, for the long videos; egtea_{train,val}_splitN.txt, a clip and its class,
-for clips that are cut; and label_map.txt. Classes are from 0. It says which
-files are missing.
+Writes egtea_{train,val}_splitN.txt, a clip and its class from 0 on each line,
+and label_map.txt, and says which clips are missing.
 """
 import argparse
-import csv
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 ANNOTATIONS = 'action_annotation'
-CLIPS, VIDEOS = 'cropped_clips', 'videos'
+CLIPS = 'cropped_clips'
 PARTS = dict(train='train', val='test')
 # What a clip's name ends with: two times in ms, first and last frame.
 TAIL_FIELDS = 4
 
 
-class Clip(NamedTuple):
-    """A clip by its name."""
-    name: str
-    # Of the session, which is that of its video.
-    video: str
-    # In ms of the video.
-    start: int
-    end: int
+def clip_path(name: str) -> str:
+    """The file of a clip below ``cropped_clips``, in its session's folder.
 
-    @property
-    def path(self) -> str:
-        """The file below ``cropped_clips``, in its session's folder."""
-        return f'{self.video}/{self.name}.mp4'
-
-
-def parse_clip(name: str) -> Clip:
-    """Read a name such as
-    OP01-R01-PastaSalad-1002316-1004005-F024051-F024101, which is of the
-    session OP01-R01-PastaSalad, from 1002.316 s.
+    OP01-R01-PastaSalad-1002316-1004005-F024051-F024101 is of the session
+    OP01-R01-PastaSalad.
 
     Raises:
         ValueError: If it is no name of a clip.
     """
     fields = name.rsplit('-', TAIL_FIELDS)
-    if len(fields) != TAIL_FIELDS + 1 or not fields[-1].startswith(
-            'F') or not all(time.isdecimal() for time in fields[1:3]):
+    if len(fields) != TAIL_FIELDS + 1 or not fields[-1].startswith('F'):
         raise ValueError(f'{name!r} is no name of a clip of EGTEA Gaze+, '
                          'SESSION-START-END-FRAME-FRAME')
-    return Clip(name, fields[0], int(fields[1]), int(fields[2]))
+    return f'{fields[0]}/{name}.mp4'
 
 
-def read_split(path: Path) -> list[tuple[Clip, int]]:
+def read_split(path: Path) -> list[tuple[str, int]]:
     """Clips and classes, from 0: the file counts from 1.
 
     A line has a clip, its action, its verb and its nouns.
@@ -73,7 +53,7 @@ def read_split(path: Path) -> list[tuple[Clip, int]]:
         if len(fields) < 2 or not fields[1].isdecimal() or fields[1] == '0':
             raise ValueError(f'{path}, line {number}: expected a clip and its '
                              f'action, from 1, got {line!r}')
-        clips.append((parse_clip(fields[0]), int(fields[1]) - 1))
+        clips.append((clip_path(fields[0]), int(fields[1]) - 1))
     return clips
 
 
@@ -88,24 +68,6 @@ def read_classes(path: Path) -> list[str]:
         raise ValueError(f'{path}: expected a name and a number from 1 on '
                          'each line')
     return [names[number] for number in sorted(names)]
-
-
-def write_segments(path: Path, clips: Iterable[tuple[Clip, int]]) -> None:
-    with path.open('w', newline='', encoding='utf-8') as file:
-        writer = csv.writer(file, lineterminator='\n')
-        writer.writerow(('video', 'start', 'end', 'label'))
-        writer.writerows(
-            (clip.video, f'{clip.start / 1000:.3f}', f'{clip.end / 1000:.3f}',
-             label) for clip, label in clips)
-
-
-def missing(folder: Path, files: Sequence[str], noun: str) -> str:
-    """Say which files are not in a folder, if there is that folder."""
-    if not folder.is_dir():
-        return ''
-    found = [name for name in files if not (folder / name).is_file()]
-    return (f'; {len(found)} {noun} are missing, such as {found[0]}'
-            if found else '')
 
 
 def main() -> None:
@@ -125,17 +87,13 @@ def main() -> None:
         raise SystemExit(f'make_lists.py: {error}') from None
     for part, clips in lists.items():
         out = args.root / f'egtea_{part}_split{args.split}.txt'
-        out.write_text(
-            ''.join(f'{clip.path} {label}\n' for clip, label in clips))
+        out.write_text(''.join(f'{clip} {label}\n' for clip, label in clips))
+        missing = [clip for clip, _ in clips
+                   if not (args.root / CLIPS / clip).is_file()]
         print(f'{out}: {len(clips)} clips, '
               f'{len({label for _, label in clips})} classes'
-              + missing(args.root / CLIPS, [clip.path for clip, _ in clips],
-                        'clips'))
-        out = out.with_suffix('.csv')
-        write_segments(out, clips)
-        videos = list(dict.fromkeys(f'{clip.video}.mp4' for clip, _ in clips))
-        print(f'{out}: {len(clips)} segments of {len(videos)} videos'
-              + missing(args.root / VIDEOS, videos, 'videos'))
+              + (f'; {len(missing)} clips are missing, such as {missing[0]}'
+                 if missing else ''))
     if names:
         (args.root / 'label_map.txt').write_text('\n'.join(names) + '\n')
 
