@@ -272,8 +272,11 @@ def test_segments_that_do_not_fit_their_video(made, tmp_path, logged):
     assert any('1 of 2 videos are missing, with 1 of 4 segments' in line
                for line in logged)
     assert tested[0]['inputs'].shape[2] == 2
-    assert 'from 3.8 to 9 s is cut at the end of the video, 4 s (so far 1 ' \
+    assert 'from 3.8 to 9 s is cut at the end of the video, 4 s (1 so far' \
         in logged[-1]
+    # It is not counted again.
+    tested[0]
+    assert sum(' is cut at the end' in line for line in logged) == 1
     for i, said in [(1, 'from 4 to 5 s begins after the video, which has 4 s'),
                     (2, 'from 1.01 to 1.03 s has no frame'),
                     (3, 'lost.mp4')]:
@@ -283,7 +286,9 @@ def test_segments_that_do_not_fit_their_video(made, tmp_path, logged):
                  metainfo=dict(classes=['zero', 'one']))
     assert len(left) == 3
     # In training another one takes its place.
-    trained = build(tmp_path, pack, metainfo=dict(classes=['zero', 'one']))
+    (tmp_path / 'segments.csv').write_text(
+        'video,start,end,label\nlong,3.8,9,0\nlong,4,5,1\n')
+    trained = build(tmp_path, pack, max_failures=99)
     sample = trained[1]['data_samples']
     assert sample.gt_label == 0
     assert 'begins after' in sample.skipped_reasons[str(tmp_path / 'long.mp4')]

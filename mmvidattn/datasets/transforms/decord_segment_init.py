@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import logging
 import os.path as osp
+from typing import Any
 
 import decord
 import numpy as np
@@ -35,7 +36,10 @@ class DecordSegmentInit(DecordInit):
     Raises:
         ValueError: When called, if the segment has no frames.
     """
-    _num_cut = 0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._cut: set[tuple] = set()
 
     def transform(self, results: dict) -> dict:
         """Open the video, and limit it to the segment."""
@@ -63,15 +67,19 @@ class DecordSegmentInit(DecordInit):
         if first >= last:
             raise ValueError(f'{said} has no frame of the video')
         if stop > end + MILLISECOND:
-            self._num_cut += 1
-            # Not a line for each, of which a list may have thousands.
-            if self._num_cut & (self._num_cut - 1) == 0:
-                print_log(
-                    f'{results["filename"]}: {said} is cut at the end of the '
-                    f'video, {end:g} {unit} (so far {self._num_cut} of those '
-                    'that this process has loaded)', logger='current',
-                    level=logging.WARNING)
+            self._note_cut(
+                results['filename'], start,
+                f'{said} is cut at the end of the video, {end:g} {unit}')
         return first, last
+
+    def _note_cut(self, filename: str, start: float, said: str) -> None:
+        before = len(self._cut)
+        self._cut.add((filename, start, said))
+        # At 1, 2, 4, 8 of them, as a list may have thousands.
+        if len(self._cut) > before and before & (before + 1) == 0:
+            print_log(f'{filename}: {said} ({len(self._cut)} so far, of those '
+                      'that this process has read)', logger='current',
+                      level=logging.WARNING)
 
     def _get_video_reader(self, filename: str) -> decord.VideoReader:
         if not osp.isfile(filename):
