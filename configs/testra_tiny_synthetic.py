@@ -5,6 +5,7 @@
 _base_ = ['_base_/models/testra.py', '_base_/default_runtime.py']
 
 data_root = 'data/online_synthetic'
+num_classes = 10
 memory = dict(
     long_steps=512,
     long_rate=4,
@@ -41,7 +42,9 @@ model = dict(
         decay=0.97,
         drop_rate=0.1),
     cls_head=dict(
-        num_classes=10, in_channels=64, loss_cls=dict(ignore_index=None)))
+        num_classes=num_classes,
+        in_channels=64,
+        loss_cls=dict(ignore_index=None)))
 
 train_dataloader = dict(
     batch_size=32,

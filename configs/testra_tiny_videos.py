@@ -1,11 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # TeSTra on videos of your own, in minutes on a CPU: features of
 # linear_ff_tiny_motion at 4 Hz, made by extract_features.py and targets.py
-# (tools/data/online/README.md). Set model.cls_head.num_classes to the number
-# of lines of classes.txt.
+# (tools/data/online/README.md). Set num_classes to the number of lines of
+# classes.txt.
 _base_ = 'testra_tiny_synthetic.py'
 
 data_root = 'data/online'
+num_classes = 2
 memory = dict(
     long_steps=32,
     long_rate=1,
@@ -24,7 +25,7 @@ model = dict(
         long_memory_length=32,
         work_memory_length=8,
         num_anticipation_tokens=0),
-    cls_head=dict(num_classes=2))
+    cls_head=dict(num_classes=num_classes))
 
 train_dataloader = dict(batch_size=8, dataset=dataset)
 val_dataloader = dict(dataset=dataset)

@@ -15,6 +15,7 @@ from torch import nn
 
 from ..utils.checkpoint import is_url, load_checkpoint
 from ..utils.compiling import compile_in_place
+from .config_options import apply_options
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # A wheel carries a copy of the configs; a checkout has them beside us.
@@ -107,10 +108,12 @@ def load_config(name: str | Path,
 
     Args:
         name: See :func:`find_config`.
-        cfg_options: What to change in it, by dotted keys.
+        cfg_options: What to change in it, by dotted keys; see
+            :func:`~mmvidattn.apis.config_options.apply_options`.
     """
     cfg = Config.fromfile(find_config(name))
-    cfg.merge_from_dict(cfg_options or {})
+    if cfg_options:
+        apply_options(cfg, cfg_options)
     return cfg
 
 

@@ -41,7 +41,8 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         action=DictAction,
         metavar='KEY=VALUE',
         help='change the config: dotted keys, and values such as 3, text, '
-        'a,b or "[(1,2),(3,4)]" without blanks')
+        'a,b or "[(1,2),(3,4)]" without blanks; data_root=FOLDER moves the '
+        'data set, with all that is read of it')
     parser.add_argument(
         '--compile',
         action='store_true',

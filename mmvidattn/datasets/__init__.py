@@ -8,6 +8,7 @@ from .random_offset_sampler import RandomOffsetSampler
 from .transforms import (
     AutoAugment,
     CenteredSampleFrames,
+    DecordSegmentInit,
     FixedViews,
     LoadFeatureWindow,
     MixClip,
@@ -15,10 +16,12 @@ from .transforms import (
     PackFeatureInputs,
     RandAugment,
 )
+from .video_segment_dataset import VideoSegmentDataset
 
 __all__ = [
-    'AutoAugment', 'CenteredSampleFrames', 'FeatureStreamDataset',
-    'FixedViews', 'GuardedDataset', 'GuardedVideoDataset',
-    'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
-    'RandAugment', 'RandomOffsetSampler', 'read_video_list'
+    'AutoAugment', 'CenteredSampleFrames', 'DecordSegmentInit',
+    'FeatureStreamDataset', 'FixedViews', 'GuardedDataset',
+    'GuardedVideoDataset', 'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus',
+    'PackFeatureInputs', 'RandAugment', 'RandomOffsetSampler',
+    'VideoSegmentDataset', 'read_video_list'
 ]

@@ -163,6 +163,7 @@ def test_unknown_names_are_errors(name, kind, error):
         mmvidattn.get_model(name)
 
 
+@pytest.mark.filterwarnings('ignore:option .*num_layrs has no effect')
 def test_misspelt_option_is_an_error():
     with pytest.raises(TypeError, match="LinearVideoTransformer.*'num_layrs'"):
         mmvidattn.get_model(

@@ -133,9 +133,14 @@ def test_schedule_of_parts_of_epochs_runs_by_iterations():
 def test_a_label_of_epic_kitchens_is_a_noun_and_a_verb(narrow, motion_dir):
     cfg = narrow('vivit_l16x2_fact_encoder_epic')
     video = (motion_dir / 'val.txt').read_text().split()[0]
-    path = motion_dir / 'epic.txt'
-    path.write_text(f'{video} 299 396\n{video} 0 300\n')
-    cfg.train_dataloader.dataset.ann_file = path.name
+    path = motion_dir / 'epic.csv'
+    path.write_text(
+        'narration_id,video_id,start_timestamp,stop_timestamp,start_frame,'
+        'stop_frame,verb_class,noun_class\n'
+        f'a_0,{video},00:00:00.00,00:00:00.50,1,6,96,299\n'
+        f'a_1,{video},00:00:00.50,00:00:01.00,6,11,0,0\n')
+    cfg.train_dataloader.dataset.update(
+        ann_file=path.name, filename_tmpl='{}')
     cfg.model.data_preprocessor.blending = None
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
     samples = [dataset[0], dataset[1]]

@@ -1,5 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
+from mmaction.registry import DATASETS
+from mmengine.registry import DefaultScope
+
+from mmvidattn.apis import load_config
 
 TOOL = 'data/egtea/make_lists.py'
 CLIPS = {
@@ -26,14 +30,20 @@ def root(tmp_path):
 
 def test_writes_the_lists_that_the_config_reads(run_main, root, capsys):
     run_main(TOOL, root)
-    from mmvidattn.apis import load_config
-    cfg = load_config('laps_visformer_h_egtea')
+    cfg = load_config('laps_visformer_h_egtea', {'data_root': str(root)})
     for split, (session, name), label in zip(('train', 'val'), CLIPS.items(),
                                              (2, 0)):
-        dataset = cfg[f'{split}_dataloader'].dataset
-        assert (root / dataset.ann_file).read_text() == (
+        ann_file = f'egtea_{split}_split1.txt'
+        assert (root / ann_file).read_text() == (
             f'{session}/{name}.mp4 {label}\n')
-        assert dataset.data_prefix.video == 'cropped_clips'
+        # As README.md says: the config reads segments unless told so.
+        dataset = cfg[f'{split}_dataloader'].dataset
+        dataset.ann_file, dataset.data_prefix.video = ann_file, 'cropped_clips'
+        with DefaultScope.overwrite_default_scope('mmaction'):
+            info = DATASETS.build(dataset).get_data_info(0)
+        assert info['label'] == label
+        assert info['filename'] == str(
+            root / f'cropped_clips/{session}/{name}.mp4')
     assert (root / 'label_map.txt').read_text().splitlines() == [
         'Inspect/Read recipe', 'Put eating_utensil', 'Take egg']
     said = capsys.readouterr().out.splitlines()

@@ -6,7 +6,9 @@ import torch
 from mmengine.config import Config
 
 # Runs that begin within a second have the same name.
-pytestmark = pytest.mark.filterwarnings('ignore:.*instance named of small_')
+pytestmark = [
+    pytest.mark.filterwarnings('ignore:.*instance named of small_'),
+    pytest.mark.filterwarnings('ignore:option .*num_layrs has no effect')]
 
 
 def scalars(work_dir):

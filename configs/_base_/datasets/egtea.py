@@ -1,16 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# EGTEA Gaze+, split 1, as Kinetics-400, in the folders that
-# tools/data/egtea/README.md makes.
+# EGTEA Gaze+, split 1, as Kinetics-400: segments of long videos, by RULSTM's
+# lists. Lists of trimmed clips do as well: see tools/data/egtea/README.md.
 _base_ = 'kinetics400.py'
 
 data_root = 'data/egtea'
-video_dir = 'cropped_clips'
-ann_file_train = 'egtea_train_split1.txt'
-ann_file_val = 'egtea_val_split1.txt'
+video_dir = 'videos'
+ann_file_train = 'training1.csv'
+ann_file_val = 'validation1.csv'
 num_classes = 106
 metainfo = dict(classes=f'{data_root}/label_map.txt')
 
 dataset = dict(
+    type='VideoSegmentDataset',
     data_root=data_root,
     data_prefix=dict(video=video_dir),
     metainfo=metainfo,

@@ -1,15 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# EPIC-Kitchens-100, each action cut to a video of its own, as ViViT reads it:
-# 32 frames in a row. A line of the annotations is the path, the number of the
-# noun, and 300 + the number of the verb.
+# EPIC-Kitchens-100 as ViViT reads it: 32 frames in a row of each segment. The
+# lists are the official ones (epic-kitchens-100-annotations), the long videos
+# lie as the official script downloads them: P01/videos/P01_01.MP4. A sample
+# has two labels, the number of the noun and 300 + that of the verb.
 _base_ = 'kinetics400_vivit.py'
 
 from mmvidattn.utils.config import change
 
 data_root = 'data/epic_kitchens100'
-video_dir = 'videos'
-ann_file_train = 'epic_kitchens100_train_list_videos.txt'
-ann_file_val = 'epic_kitchens100_val_list_videos.txt'
+video_dir = ''
+filename_tmpl = '{0:.3}/videos/{0}.MP4'
+ann_file_train = 'EPIC_100_train.csv'
+ann_file_val = 'EPIC_100_validation.csv'
 num_nouns, num_verbs = 300, 97
 num_classes = num_nouns + num_verbs
 metainfo = dict(classes=f'{data_root}/label_map.txt')
@@ -26,10 +28,13 @@ test_pipeline = change(
     Resize=dict(scale=(-1, 256)), ThreeCrop=dict(type='CenterCrop'))
 
 dataset = dict(
+    type='VideoSegmentDataset',
     data_root=data_root,
     data_prefix=dict(video=video_dir),
+    filename_tmpl=filename_tmpl,
     metainfo=metainfo,
     multi_class=True,
+    num_nouns=num_nouns,
     num_classes=num_classes)
 train_dataloader = dict(
     dataset=dict(

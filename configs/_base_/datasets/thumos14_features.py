@@ -4,6 +4,7 @@
 _base_ = 'tvseries_features.py'
 
 data_root = 'data/thumos14'
+num_classes = 22
 classes = f'{data_root}/classes.txt'
 
 dataset = dict(

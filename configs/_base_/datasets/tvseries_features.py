@@ -3,6 +3,7 @@
 # classes with the background (0).
 dataset_type = 'FeatureStreamDataset'
 data_root = 'data/tvseries'
+num_classes = 31
 classes = f'{data_root}/classes.txt'
 feature_dims = dict(rgb=2048, flow=1024)
 data_prefix = dict(

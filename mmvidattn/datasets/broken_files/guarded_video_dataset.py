@@ -112,22 +112,22 @@ class GuardedVideoDataset(VideoDataset):
         """Leave unreadable videos out of a test set if they are skipped."""
         if not self.test_mode or self.on_error != 'skip':
             return self.data_list
+        names = list(dict.fromkeys(
+            info['filename'] for info in self.data_list))
         # decord releases the GIL, so threads read in parallel.
         with ThreadPoolExecutor() as pool:
-            faults = list(pool.map(
-                find_fault, [info['filename'] for info in self.data_list]))
-        found = [(info['filename'], fault)
-                 for info, fault in zip(self.data_list, faults) if fault]
-        if len(found) == len(self.data_list):
+            faults = dict(zip(names, pool.map(find_fault, names)))
+        found = [(name, fault) for name, fault in faults.items() if fault]
+        if len(found) == len(names):
             raise RuntimeError(
                 f'{self.ann_file}: none of the {len(found)} videos can be '
                 f'read, the first of them {found[0][0]}') from found[0][1]
         if found:
             print_log(
-                f'{self.ann_file}: {len(found)} of {len(self.data_list)} '
+                f'{self.ann_file}: {len(found)} of {len(names)} '
                 'videos cannot be read and are left out: '
                 + '; '.join(f'{n} ({brief(e)})' for n, e in found),
                 logger='current',
                 level=logging.WARNING)
-        return [info for info, fault in zip(self.data_list, faults)
-                if not fault]
+        return [info for info in self.data_list
+                if not faults[info['filename']]]

@@ -2,13 +2,14 @@
 """Transforms of a sample, in front of the network."""
 from .auto_augment import AutoAugment, RandAugment
 from .centered_sample_frames import CenteredSampleFrames
+from .decord_segment_init import DecordSegmentInit
 from .feature_window import LoadFeatureWindow, PackFeatureInputs
 from .fixed_views import FixedViews
 from .mix_clip import MixClip, MixClipPlusPlus
 from .photometric_jitter import PhotometricJitter
 
 __all__ = [
-    'AutoAugment', 'CenteredSampleFrames', 'FixedViews', 'LoadFeatureWindow',
-    'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
+    'AutoAugment', 'CenteredSampleFrames', 'DecordSegmentInit', 'FixedViews',
+    'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
     'PhotometricJitter', 'RandAugment'
 ]

@@ -1,0 +1,193 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Options of the command line, and what follows them in a config.
+
+mmengine evaluates a config before it merges options into it. What a config
+makes of a variable has its value by then, so an option for the variable alone
+would change nothing.
+"""
+import difflib
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from mmaction import registry
+from mmengine.config import Config
+from mmengine.registry import Registry
+from mmengine.runner import Runner
+
+# Variables with which every value changes that has the same name and number.
+COUNTS = 'num_classes', 'num_nouns', 'num_verbs'
+PIPELINES = 'train_pipeline', 'val_pipeline', 'test_pipeline'
+# What a runner, the programs here and mmaction2's read of a config.
+READ = {
+    *inspect.signature(Runner).parameters, 'activation_checkpointing',
+    'compile', 'custom_imports', 'efficient_conv_bn_eval',
+    'find_unused_parameters', 'model_wrapper_cfg', 'online', 'runner_type',
+    'sync_bn', 'test_pipeline', 'tta_model', 'tta_pipeline', 'val_pipeline'
+}
+# What a builder takes out of the options of a type.
+OF_BUILDERS = {
+    '_delete_', '_scope_', 'by_epoch', 'constructor', 'convert_to_iter_based',
+    'optimizer', 'paramwise_cfg', 'type'
+}
+MAX_NAMED = 3
+
+
+def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
+    """Change a config, by dotted keys, and all that follows from that.
+
+    * ``data_root``: every path at or below the old root moves to the new one:
+      of the data sets, their lists, classes, subsets and counts.
+    * ``num_classes``, ``num_nouns``, ``num_verbs``, where the config has them
+      at its top: every value of that name and that number, of data sets,
+      heads, blending and evaluators.
+    * ``train_pipeline`` and its like: the pipeline of the data loader, if it
+      is the same.
+
+    Another option for one of these wins. An option that nothing reads is
+    warned of, with the nearest one that is read.
+
+    Args:
+        cfg: Changed in place.
+        options: By dotted keys; places in lists are numbers.
+    """
+    before = cfg.to_dict()
+    followed = set()
+    root = _root(options.get('data_root'))
+    if root is not None and _root(before.get('data_root')) is not None:
+        old = _root(before['data_root'])
+        options = {**options, 'data_root': root}
+        if _replace(cfg, lambda name, value: _moved(value, old, root)):
+            followed.add('data_root')
+    for count in COUNTS:
+        if count in options and count in before and _replace(
+                cfg, lambda name, value: options[count]
+                if name == count and value == before[count] else value):
+            followed.add(count)
+    more = {}
+    for key, value in options.items():
+        pipeline, _, rest = key.partition('.')
+        loader = f'{pipeline.split("_")[0]}_dataloader'
+        inner = 'dataset', 'pipeline'
+        if pipeline in PIPELINES and pipeline in before and _found(
+                before, (loader, *inner)) == before[pipeline]:
+            more['.'.join(filter(None, (loader, *inner, rest)))] = value
+            followed.add(key)
+    cfg.merge_from_dict({**more, **options})
+    for key in options:
+        if key not in followed:
+            _warn_if_unread(key, before, cfg.to_dict())
+
+
+def _root(path: Any) -> str | None:
+    """A folder as a config has it, without a slash at its end."""
+    return path.rstrip('/') or '/' if isinstance(path, str) and path else None
+
+
+def _moved(path: Any, old: str, new: str) -> Any:
+    if isinstance(path, str):
+        if _root(path) == old:
+            return new
+        if path.startswith(f'{old}/'):
+            return f'{new.rstrip("/")}{path[len(old):]}'
+    return path
+
+
+def _replace(cfg: Config, change: Callable[[str, Any], Any]) -> bool:
+    """Change every value below the top; whether one that is read has."""
+
+    def replaced(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return type(value)(
+                {key: replaced(key, item) for key, item in value.items()})
+        if isinstance(value, (list, tuple)):
+            return type(value)([replaced(name, item) for item in value])
+        return change(name, value)
+
+    changed = False
+    for name, old in list(cfg.items()):
+        # In a copy, as a config may have one object in two places.
+        new = replaced(name, old)
+        if new != old:
+            changed |= name in READ
+            cfg[name] = new
+    return changed
+
+
+def _warn_if_unread(key: str, before: dict, after: dict) -> None:
+    names = key.split('.')
+    if names[0] not in READ:
+        _warn(key, 'nothing reads it', _nearest(key, before))
+        return
+    for depth in range(1, len(names)):
+        if _found(before, names[:depth + 1]) is not None:
+            continue
+        parent = _found(after, names[:depth])
+        known = isinstance(parent, dict) and _arguments(parent.get('type'))
+        if known and names[depth] not in known | OF_BUILDERS:
+            close = difflib.get_close_matches(names[depth], known)
+            _warn(key, f'{parent["type"]} has no {names[depth]!r}',
+                  ['.'.join([*names[:depth], name]) for name in close])
+        return
+
+
+def _warn(key: str, why: str, near: list[str]) -> None:
+    warnings.warn(
+        f'option {key} has no effect: {why}'
+        + (f'; did you mean {" or ".join(near[:MAX_NAMED])}?' if near else ''),
+        stacklevel=5)
+
+
+def _nearest(key: str, cfg: dict) -> list[str]:
+    """Keys that are read and have the option's value, or a name like it."""
+    first, _, rest = key.partition('.')
+    read = dict(_leaves({k: v for k, v in cfg.items() if k in READ}))
+    value = cfg.get(first)
+    # Numbers are the same by chance.
+    if isinstance(value, (str, dict, list)) and value:
+        same = ['.'.join(filter(None, (name, rest)))
+                for name, other in read.items() if other == value]
+        if same:
+            return same
+    last = key.rpartition('.')[2]
+    return [name for name in read
+            if name.rpartition('.')[2] == last] or difflib.get_close_matches(
+                key, {**dict.fromkeys(READ), **read}, cutoff=0.7)
+
+
+def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
+    """Each value with its dotted key, containers before what they hold."""
+    if name:
+        yield name, value
+    items = value.items() if isinstance(value, dict) else enumerate(
+        value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _leaves(item, f'{name}.{key}' if name else str(key))
+
+
+def _found(value: Any, names: Any) -> Any:
+    """The value of a dotted key; None if there is none."""
+    for name in names:
+        if isinstance(value, (list, tuple)) and name.isdecimal():
+            value = value[int(name)] if int(name) < len(value) else None
+        else:
+            value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _arguments(kind: Any) -> set[str]:
+    """Arguments of a registered class; empty if they cannot be told."""
+    if isinstance(kind, str):
+        kind = next(filter(None, (
+            one.get(kind) for one in vars(registry).values()
+            if isinstance(one, Registry))), None)
+    found: set[str] = set()
+    for base in inspect.getmro(kind) if inspect.isclass(kind) else ():
+        if '__init__' in vars(base) and base is not object:
+            parameters = inspect.signature(base.__init__).parameters.values()
+            found.update(one.name for one in parameters)
+            if inspect.Parameter.VAR_KEYWORD not in {
+                    one.kind for one in parameters}:
+                return found
+    return set()

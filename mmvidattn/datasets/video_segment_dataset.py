@@ -1,0 +1,172 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Segments of long videos as samples, without cutting the files."""
+import logging
+import os.path as osp
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mmaction.registry import DATASETS
+from mmengine.fileio import exists
+from mmengine.logging import print_log
+
+from .broken_files.guarded_video_dataset import GuardedVideoDataset
+from .formats import VideoSegment, read_segment_file
+from .transforms.decord_segment_init import UNITS
+
+OPENS, OPENS_SEGMENT = 'DecordInit', 'DecordSegmentInit'
+
+
+@DATASETS.register_module()
+class VideoSegmentDataset(GuardedVideoDataset):
+    """Segments of long videos, each of which is a sample.
+
+    The annotation file is a csv, of one of the kinds that
+    :func:`~mmvidattn.datasets.formats.read_segment_file` tells apart: one's
+    own (columns video, start, end, and label or verb and noun),
+    EPIC-Kitchens' or RULSTM's. A list of whole videos, which does not end
+    with ``.csv``, is read as by :class:`GuardedVideoDataset`.
+
+    ``DecordInit`` of the pipeline is replaced by
+    :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which finds the
+    frames of the segment and says what becomes of one that does not fit its
+    video. Steps that sample and decode frames are mmaction2's.
+
+    Args:
+        ann_file: Path of the csv.
+        pipeline: Transforms, as mmaction2's.
+        filename_tmpl: The file of a video below ``data_prefix['video']``, by
+            the name that the csv has; ``.mp4`` is appended if there is no
+            suffix then. ``'{0:.3}/videos/{0}.MP4'`` is where EPIC-Kitchens
+            has them.
+        unit: ``'s'``, or ``'frames'`` if the csv counts start and end in
+            frames of the video, from 0, the end not included.
+        fps: Frames a second that RULSTM's lists are counted in.
+        num_nouns: If given, a sample has two labels, its noun and
+            ``num_nouns`` + its verb, and ``multi_class`` must be set. Else it
+            has its action, by number, or by its name in
+            ``metainfo['classes']``.
+        kwargs: Other arguments of :class:`GuardedVideoDataset`.
+
+    Raises:
+        ValueError: If the csv has a fault, which is named with its line; or
+            if the arguments do not go together.
+        FileNotFoundError: If none of the videos is there.
+    """
+
+    def __init__(self,
+                 ann_file: str,
+                 pipeline: Sequence[dict | Callable],
+                 *,
+                 filename_tmpl: str = '{}',
+                 unit: str = 's',
+                 fps: float = 30.,
+                 num_nouns: int | None = None,
+                 **kwargs: Any) -> None:
+        if unit not in UNITS:
+            raise ValueError(f'unit must be one of {UNITS}, got {unit!r}')
+        if num_nouns is not None and not (
+                kwargs.get('multi_class')
+                and (kwargs.get('num_classes') or 0) > num_nouns):
+            raise ValueError(
+                'num_nouns needs multi_class=True and a num_classes of nouns '
+                f'and verbs together, got num_nouns={num_nouns}, '
+                f'multi_class={kwargs.get("multi_class", False)}, '
+                f'num_classes={kwargs.get("num_classes")}')
+        self.filename_tmpl = filename_tmpl
+        self.unit = unit
+        self.fps = fps
+        self.num_nouns = num_nouns
+        super().__init__(ann_file, _opening_segments(pipeline), **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        """Read and check the csv, and say which videos are missing."""
+        if not self.ann_file.endswith('.csv'):
+            return super().load_data_list()
+        ranges = dict(action=self.num_classes)
+        if self.num_nouns is not None:
+            ranges = dict(noun=self.num_nouns,
+                          verb=self.num_classes - self.num_nouns)
+        segments = read_segment_file(
+            self.ann_file, self.fps,
+            {part: number for part, number in ranges.items() if number})
+        if not segments:
+            raise ValueError(f'{self.ann_file} lists no segments')
+        data_list = []
+        for segment in segments:
+            start, stop = segment.start, segment.end
+            if self.unit == 'frames':
+                start, stop = map(int, segment.frames or (start, stop))
+            data_list.append(dict(
+                filename=self._filename(segment.video),
+                segment=(start, stop, self.unit),
+                label=self._label(segment)))
+        self._check_files(data_list)
+        return data_list
+
+    def _filename(self, video: str) -> str:
+        name = self.filename_tmpl.format(video)
+        if not osp.splitext(name)[1]:
+            name += '.mp4'
+        return osp.join(self.data_prefix['video'] or '', name)
+
+    def _label(self, segment: VideoSegment) -> int | list[int]:
+        parts = ['action'] if self.num_nouns is None else ['noun', 'verb']
+        if not segment.labels.keys() >= {*parts}:
+            raise ValueError(
+                f'{segment.where}: a segment must have '
+                + ('a label (verbs and nouns need num_nouns)'
+                   if self.num_nouns is None else 'a verb and a noun')
+                + f', got {", ".join(segment.labels) or "none"}')
+        if self.num_nouns is not None:
+            return [segment.labels['noun'],
+                    self.num_nouns + segment.labels['verb']]
+        label = segment.labels['action']
+        classes = list(self._metainfo.get('classes', ()))
+        if label in classes:
+            return classes.index(label)
+        number = int(label) if str(label).isdecimal() else -1
+        if number < 0 or self.num_classes and number >= self.num_classes:
+            raise ValueError(
+                f'{segment.where}: label {label!r} is neither one of the '
+                f'{len(classes)} names of classes nor a number '
+                + (f'below {self.num_classes}' if self.num_classes
+                   else 'from 0'))
+        return number
+
+    def _check_files(self, data_list: list[dict]) -> None:
+        counts = Counter(info['filename'] for info in data_list)
+        missing = [name for name in counts if not exists(name)]
+        said = (f'{self.ann_file}: {len(missing)} of {len(counts)} videos are '
+                f'missing, with {sum(counts[name] for name in missing)} of '
+                f'{len(data_list)} segments')
+        if len(missing) == len(counts):
+            raise FileNotFoundError(
+                f'{said}; data_prefix and filename_tmpl make it '
+                f'{missing[0]} for the first')
+        if missing:
+            print_log(f'{said}, such as {missing[0]}', logger='current',
+                      level=logging.WARNING)
+
+
+def _opening_segments(pipeline: Sequence[dict | Callable]
+                      ) -> list[dict | Callable]:
+    steps = _replaced(pipeline)
+    if OPENS_SEGMENT not in str(steps):
+        raise ValueError(
+            f'the pipeline must have {OPENS}, which opens the videos, got '
+            + ', '.join(str(step.get('type', step)) if isinstance(step, dict)
+                        else type(step).__name__ for step in pipeline))
+    return steps
+
+
+def _replaced(steps: Sequence[dict | Callable]) -> list[dict | Callable]:
+    """The steps, and those within FixedViews and its like."""
+    found = []
+    for step in steps:
+        if isinstance(step, dict) and step.get('type') == OPENS:
+            step = dict(step, type=OPENS_SEGMENT)
+        elif isinstance(step, dict) and 'transforms' in step:
+            step = dict(step, transforms=_replaced(step['transforms']))
+        found.append(step)
+    return found

@@ -1,0 +1,156 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Options of the command line, and what follows them."""
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+from mmvidattn.apis import list_models, load_config
+from mmvidattn.apis.config_options import apply_options
+
+
+def leaves(value, key=''):
+    """Each value that is no container, by its dotted key."""
+    items = value.items() if isinstance(value, dict) else enumerate(
+        value) if isinstance(value, (list, tuple)) else None
+    if items is None:
+        return {key: value}
+    return {k: v for name, item in items
+            for k, v in leaves(item, f'{key}.{name}').items()}
+
+
+def test_a_new_root_changes_every_path_of_every_config():
+    names = list_models(ablations=True)
+    assert len(names) > 150
+    for name in names:
+        new = load_config(name)
+        before = leaves(new.to_dict())
+        root = new.data_root
+        with warnings.catch_warnings():
+            warnings.simplefilter('error', UserWarning)
+            # As load_config does; reading the files takes the time.
+            apply_options(new, {'data_root': '/elsewhere'})
+        assert re.fullmatch(r'data/\w+', root), name
+        after = leaves(new.to_dict())
+        assert before.keys() == after.keys()
+        moved = 0
+        for key, value in before.items():
+            if isinstance(value, str) and value.startswith('data/'):
+                assert after[key] == '/elsewhere' + value[len(root):]
+                moved += 1
+            else:
+                assert after[key] == value, key
+        # The root itself and those of three loaders, at the least.
+        assert moved >= 4, name
+        for split in 'train', 'val', 'test':
+            dataset = new[f'{split}_dataloader'].dataset
+            assert dataset.data_root == '/elsewhere'
+            assert not dataset.ann_file.startswith('/')
+
+
+def test_programs_have_no_other_way_to_change_a_config():
+    root = Path(__file__).parents[2]
+    found = {path.name for folder in ('mmvidattn', 'tools')
+             for path in (root / folder).rglob('*.py')
+             if 'merge_from_dict' in path.read_text('utf-8')}
+    assert found == {'config_options.py'}
+
+
+@pytest.mark.parametrize('name, keys', [
+    ('testra_ek100', ['.val_evaluator.subsets.tail_verb',
+                      '.test_evaluator.subsets.unseen',
+                      '.model.cls_head.loss_cls.class_counts']),
+    ('testra_thumos14', ['.test_dataloader.dataset.metainfo.classes']),
+    ('vivit_l16x2_fact_encoder_epic', [
+        '.val_dataloader.dataset.metainfo.classes']),
+    ('dualformer_tiny_tl_stored_k400', ['.model.label_store'])])
+def test_files_beside_the_lists_move_as_well(name, keys):
+    cfg = load_config(name, {'data_root': 'there/'})
+    found = leaves(cfg.to_dict())
+    for key in keys:
+        assert found[key].startswith('there/')
+        assert '//' not in found[key]
+
+
+def test_a_root_of_one_loader_wins():
+    cfg = load_config('linear_ff_ssv2', {
+        'data_root': '/a', 'val_dataloader.dataset.data_root': '/b'})
+    assert cfg.train_dataloader.dataset.data_root == '/a'
+    assert cfg.val_dataloader.dataset.data_root == '/b'
+
+
+def test_a_root_below_the_old_one_moves_each_path_once():
+    cfg = load_config('linear_ff_ssv2', {'data_root': 'data/sthv2/small'})
+    for split in 'train', 'val', 'test':
+        dataset = cfg[f'{split}_dataloader'].dataset
+        assert dataset.data_root == 'data/sthv2/small'
+        assert dataset.metainfo.classes == 'data/sthv2/small/label_map.txt'
+
+
+@pytest.mark.parametrize('name, old', [
+    ('linear_ff_k400', 400), ('dualformer_tiny_tl_k400', 400),
+    ('vivit_l16x2_fact_encoder_ssv2', 174), ('laps_visformer_h_egtea', 106),
+    ('testra_thumos14', 22), ('lstr_tvseries', 31),
+    ('testra_tiny_videos', 2)])
+def test_a_number_of_classes_is_that_of_data_and_model(name, old):
+    before = leaves(load_config(name).to_dict())
+    after = leaves(load_config(name, {'num_classes': 5}).to_dict())
+    counts = [key for key in before if key.endswith('.num_classes')]
+    assert len(counts) > 1 and {before[key] for key in counts} == {old}
+    assert {after[key] for key in counts} == {5}
+    assert {k: v for k, v in after.items() if k not in counts} == {
+        k: v for k, v in before.items() if k not in counts}
+
+
+def test_nouns_and_verbs_are_counted_alike():
+    cfg = load_config('vivit_l16x2_fact_encoder_epic', {
+        'num_nouns': 9, 'num_verbs': 2, 'num_classes': 11})
+    dataset, head = cfg.train_dataloader.dataset, cfg.model.cls_head
+    assert (dataset.num_nouns, dataset.num_classes) == (9, 11)
+    assert (head.num_nouns, head.num_verbs, head.num_classes) == (9, 2, 11)
+    assert cfg.test_evaluator.num_nouns == 9
+
+
+def test_pipelines_are_those_of_the_loaders():
+    cfg = load_config('vivit_tiny_motion', {
+        'test_pipeline.1.num_clips': 3, 'train_pipeline.1.clip_len': 4})
+    assert cfg.test_dataloader.dataset.pipeline[1].num_clips == 3
+    assert cfg.train_dataloader.dataset.pipeline[1].clip_len == 4
+    assert 'num_clips' not in cfg.val_dataloader.dataset.pipeline[1]
+
+
+@pytest.mark.parametrize('name, key, near', [
+    ('vivit_tiny_motion', 'load_form', 'load_from'),
+    ('vivit_tiny_motion', 'ann_file_train', 'train_dataloader.dataset.ann_fi'),
+    ('vivit_tiny_motion', 'optim_wraper.optimizer.lr',
+     'optim_wrapper.optimizer.lr'),
+    ('vivit_tiny_motion', 'model.backbone.num_layrs',
+     'model.backbone.num_layers'),
+    ('vivit_tiny_motion', 'train_dataloader.dataset.time_out',
+     'train_dataloader.dataset.timeout'),
+    ('testra_ek100', 'memory.long_steps', 'train_dataloader.dataset.long_st'),
+    ('testra_ek100', 'num_classes', 'model.cls_head.num_classes')])
+def test_an_option_that_nothing_reads_is_a_warning(name, key, near):
+    with pytest.warns(UserWarning, match=(
+            f'option {key} has no effect: .*; did you mean {near}')):
+        load_config(name, {key: 3})
+
+
+@pytest.mark.parametrize('options', [
+    {'model.backbone.init_cfg.type': 'Pretrained',
+     'model.backbone.init_cfg.checkpoint': 'a.pth'},
+    {'optim_wrapper.paramwise_cfg.norm_decay_mult': 0.,
+     'optim_wrapper.accumulative_counts': 2,
+     'optim_wrapper.optimizer.betas': (0.9, 0.95)},
+    {'train_dataloader.dataset.indices': 4, 'randomness.seed': 1,
+     'train_dataloader.drop_last': True},
+    {'param_scheduler.0.verbose': True, 'train_cfg.val_begin': 3,
+     'default_hooks.checkpoint.by_epoch': True, 'compile': True},
+    {'load_from': 'a.pth', 'resume': True, 'custom_hooks': []},
+    {'test_dataloader.dataset.type': 'VideoSegmentDataset',
+     'test_dataloader.dataset.fps': 24}], ids=lambda x: next(iter(x)))
+def test_an_option_that_is_read_is_not(options):
+    with warnings.catch_warnings():
+        warnings.simplefilter('error', UserWarning)
+        load_config('vivit_tiny_motion', options)

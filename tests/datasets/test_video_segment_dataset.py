@@ -1,0 +1,368 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Segments of long videos, beside files that were cut of them."""
+import csv
+import logging
+import shutil
+import struct
+from pathlib import Path
+
+import cv2
+import decord
+import numpy as np
+import pytest
+from mmaction.registry import DATASETS
+from mmengine.logging import MMLogger
+
+from mmvidattn.apis import load_config
+from mmvidattn.apis.runner import build_runner
+from mmvidattn.datasets.transforms.decord_segment_init import _frame_times
+
+# Start, end and class of each segment, and its frames, of clips of 28 and of
+# 25 frames a second.
+SEGMENTS = dict(
+    real=[(0, 1, 0, 0, 28), (1, 2.5, 1, 28, 70), (6.5, 7, 0, 182, 196),
+          ('0:08', '00:00:09.25', 1, 224, 259), (9.5, 10, 0, 266, 280),
+          (3.25, 3.75, 1, 91, 105)],
+    made=[(0, 1, 0, 0, 25), (1, 2.4, 1, 25, 60), (1.2, 1.6, 0, 30, 40),
+          ('0:02', '00:00:03.04', 1, 50, 76), (3.4, 4, 0, 85, 100),
+          (0.4, 0.72, 1, 10, 18)])
+SAMPLERS = [
+    dict(type='SampleFrames', clip_len=8, frame_interval=2),
+    dict(type='SampleFrames', clip_len=4, frame_interval=3, num_clips=3,
+         test_mode=True),
+    dict(type='SampleFrames', clip_len=8, frame_interval=1, target_fps=14),
+    dict(type='CenteredSampleFrames', clip_len=4, frame_interval=2,
+         num_clips=2, test_mode=True),
+    dict(type='DenseSampleFrames', clip_len=4, num_clips=2),
+    dict(type='UniformSample', clip_len=8),
+    dict(type='UniformSample', clip_len=8, num_clips=2, test_mode=True),
+]
+OPEN, DECODE = dict(type='DecordInit'), dict(type='DecordDecode')
+
+
+@pytest.fixture
+def logged():
+    logger, records = MMLogger.get_current_instance(), []
+    handler = logging.Handler()
+    handler.emit = lambda record: records.append(record.getMessage())
+    logger.addHandler(handler)
+    yield records
+    logger.removeHandler(handler)
+
+
+def write(path, frames, rate, fourcc):
+    height, width, _ = frames[0].shape
+    writer = cv2.VideoWriter(
+        str(path), cv2.VideoWriter_fourcc(*fourcc), rate, (width, height))
+    for frame in frames:
+        writer.write(np.ascontiguousarray(frame[..., ::-1]))
+    writer.release()
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+    """A clip of four seconds; no two frames are alike."""
+    rng = np.random.default_rng(0)
+    noise = cv2.resize(rng.integers(0, 255, (40, 60, 3), np.uint8), (600, 400))
+    path = tmp_path_factory.mktemp('made') / 'long.mp4'
+    write(path, [noise[i:i + 96, 3 * i:3 * i + 128] for i in range(100)], 25,
+          'mp4v')
+    return path
+
+
+@pytest.fixture(scope='module', params=['made', 'real'])
+def clip(request, made):
+    if request.param == 'made':
+        return 'made', made, 25
+    folder = request.getfixturevalue('shared_dir') / 'videos'
+    return 'real', folder / 'arm_wrestling.mp4', 28
+
+
+@pytest.fixture
+def root(clip, tmp_path):
+    """A data set of one video and its csv."""
+    name, path, _ = clip
+    shutil.copy(path, tmp_path / 'long.mp4')
+    with (tmp_path / 'segments.csv').open('w', newline='') as file:
+        csv.writer(file).writerows(
+            [('video', 'start', 'end', 'label')]
+            + [('long', *row[:3]) for row in SEGMENTS[name]])
+    return tmp_path
+
+
+def build(root, pipeline, ann_file='segments.csv', **options):
+    options = dict(type='VideoSegmentDataset', data_root=str(root)) | options
+    return DATASETS.build(dict(
+        ann_file=ann_file, pipeline=pipeline, **options))
+
+
+def test_frames_are_those_of_cut_files(clip, root):
+    name, path, rate = clip
+    reader = decord.VideoReader(str(path), num_threads=1)
+    # One after the other: nothing is sought.
+    frames = [reader.next().asnumpy() for _ in range(len(reader))]
+    lines = []
+    for i, (_, _, label, first, stop) in enumerate(SEGMENTS[name]):
+        write(root / f'cut{i}.avi', frames[first:stop], rate, 'FFV1')
+        lines.append(f'cut{i}.avi {label}')
+    (root / 'cut.txt').write_text('\n'.join(lines))
+
+    every = [OPEN, dict(type='SampleFrames', clip_len=60, frame_interval=1,
+                        out_of_bound_opt='repeat_last', test_mode=True),
+             DECODE]
+    whole = build(root, every)
+    for i, (_, _, label, first, stop) in enumerate(SEGMENTS[name]):
+        sample = whole[i]
+        assert sample['label'] == label
+        assert sample['total_frames'] == stop - first
+        assert np.array_equal(sample['imgs'][:stop - first],
+                              frames[first:stop])
+    for sampler in SAMPLERS if name == 'made' else SAMPLERS[1:2]:
+        pipeline = [OPEN, sampler, DECODE]
+        of_segments = build(root, pipeline)
+        of_files = build(root, pipeline, 'cut.txt', type='GuardedVideoDataset')
+        assert len(of_segments) == len(of_files) == 6
+        for i in 1, 3, 4:
+            np.random.seed(i)
+            found = of_segments[i]
+            np.random.seed(i)
+            assert np.array_equal(found['imgs'], of_files[i]['imgs'])
+
+
+def test_vivit_trains_and_tests_without_a_cut_file(clip, root):
+    config = root / 'config.py'
+    base = Path(__file__).parents[2] / 'configs/vivit_tiny_motion.py'
+    config.write_text(f"""
+_base_ = '{base}'
+data_root = 'data/here'
+num_classes = 2
+segments = dict(
+    type='VideoSegmentDataset', data_root=data_root, ann_file='segments.csv',
+    num_classes=num_classes, metainfo=None)
+here = dict(batch_size=3, num_workers=0, persistent_workers=False)
+train_dataloader = dict(dataset=segments, **here)
+val_dataloader = dict(dataset=segments, **here)
+test_dataloader = dict(dataset=segments, **here)
+model = dict(
+    backbone=dict(num_layers=1), cls_head=dict(num_classes=num_classes))
+train_cfg = dict(max_epochs=1)
+default_hooks = dict(checkpoint=dict(save_best=None, save_optimizer=False))
+""")
+    before = {path.name for path in root.iterdir()}
+    cfg = load_config(config, {
+        'data_root': str(root), 'work_dir': str(root / 'work')})
+    cfg.launcher, cfg.experiment_name = 'none', f'segments_{root.name}'
+    runner = build_runner(cfg, False)
+    runner.train()
+    assert runner.iter == 2
+    metrics = runner.test()
+    assert metrics['acc/top1'] in {i / 6 for i in range(7)} | {
+        round(i / 6, 4) for i in range(7)}
+    after = {path.name for path in root.iterdir()}
+    assert after - before == {'work'}
+
+
+def test_frames_are_found_by_their_own_time_stamps(made, tmp_path):
+    """Of a clip whose second half is at half the rate."""
+    data = bytearray(made.read_bytes())
+    table = data.index(b'stts')
+    entries, count, ticks = struct.unpack('>III', data[table + 8:table + 20])
+    assert (entries, count) == (1, 100)
+    data[table + 8:table + 20] = struct.pack(
+        '>IIIII', 2, 50, ticks, 50, 2 * ticks)
+    for box in b'stts', b'stbl', b'minf', b'mdia', b'trak', b'moov':
+        size = data.index(box) - 4
+        data[size:size + 4] = struct.pack(
+            '>I', struct.unpack('>I', data[size:size + 4])[0] + 8)
+    # Else it ends where it did.
+    (tmp_path / 'long.mp4').write_bytes(data.replace(b'edts', b'free'))
+    (tmp_path / 'segments.csv').write_text(
+        'video,start,end,label\nlong,1,1.2,0\nlong,1.96,2.16,0\n'
+        'long,4,4.4,0\n')
+    dataset = build(tmp_path, [OPEN])
+    found = [(dataset[i]['start_index'], dataset[i]['total_frames'])
+             for i in range(3)]
+    assert found == [(25, 5), (49, 3), (75, 5)]
+
+
+class Unstamped:
+    """What decord says of some avi."""
+
+    def __len__(self):
+        return 100
+
+    def get_frame_timestamp(self, numbers):
+        times = np.stack([numbers, numbers + 1], 1) / np.float32(25)
+        times[[0, 7]] = np.finfo(np.float32).min
+        return times
+
+    def get_avg_fps(self):
+        return 25.
+
+
+def test_without_time_stamps_all_frames_take_the_same_time():
+    times = _frame_times(Unstamped())
+    assert times == pytest.approx(np.arange(101) / 25)
+
+
+def test_an_avi_without_time_stamps_is_read(shared_dir, tmp_path):
+    shutil.copy(shared_dir / 'videos/test.avi', tmp_path)
+    (tmp_path / 'segments.csv').write_text(
+        'video,start,end,label\ntest.avi,1,2.2,0\n')
+    sample = build(tmp_path, [OPEN])[0]
+    assert (sample['start_index'], sample['total_frames']) == (25, 30)
+
+
+def test_counts_in_frames_if_told_so(made, tmp_path):
+    shutil.copy(made, tmp_path / 'long.mp4')
+    (tmp_path / 'segments.csv').write_text(
+        'video,start,end,label\nlong,30,40,0\nlong,90,200,0\n')
+    dataset = build(tmp_path, [OPEN], unit='frames')
+    assert [(dataset[i]['start_index'], dataset[i]['total_frames'])
+            for i in range(2)] == [(30, 10), (90, 10)]
+
+
+@pytest.mark.parametrize('rows, said', [
+    (['long,2,2,0'], 'segments.csv, line 2: .*0 <= start < end, got 2 to 2'),
+    (['long,1,2,0', 'long,3,2,0'], 'segments.csv, line 3: .*got 3 to 2'),
+    (['long,1,2,2'], "line 2: label '2' is neither .*below 2"),
+    (['long,1,2,cut'], "line 2: label 'cut' is neither"),
+    (['long,one,2,0'], "line 2: 'one' must be a number of seconds"),
+    ([], 'lists no segments')], ids=str)
+def test_faults_of_the_list_are_named(made, tmp_path, rows, said):
+    shutil.copy(made, tmp_path / 'long.mp4')
+    (tmp_path / 'segments.csv').write_text(
+        '\n'.join(['video,start,end,label', *rows]))
+    with pytest.raises(ValueError, match=said):
+        build(tmp_path, [OPEN], num_classes=2)
+
+
+def test_faults_of_the_arguments_are_named(made, tmp_path):
+    shutil.copy(made, tmp_path / 'long.mp4')
+    (tmp_path / 'segments.csv').write_text(
+        'video,start,end,verb,noun\nlong,1,2,1,9\n')
+    parts = dict(multi_class=True, num_classes=12, num_nouns=10)
+    assert build(tmp_path, [OPEN], **parts).get_data_info(
+        0)['label'].nonzero().flatten().tolist() == [9, 11]
+    for options, said in [
+            (dict(num_nouns=10), 'num_nouns needs multi_class=True'),
+            (parts | dict(num_nouns=9), 'line 2: noun must be in 0 to 8'),
+            (parts | dict(num_nouns=11), 'line 2: verb must be in 0 to 0'),
+            ({}, 'line 2: a segment must have a label .*got verb, noun'),
+            (dict(unit='ms'), "unit must be one of .*'ms'")]:
+        with pytest.raises(ValueError, match=said):
+            build(tmp_path, [OPEN], **options)
+    with pytest.raises(ValueError, match='must have DecordInit, .*got PyAV'):
+        build(tmp_path, [dict(type='PyAVInit')], **parts)
+    with pytest.raises(FileNotFoundError, match='1 of 1 videos .*/x_long.mp4'):
+        build(tmp_path, [OPEN], filename_tmpl='x_{}', **parts)
+
+
+def test_segments_that_do_not_fit_their_video(made, tmp_path, logged):
+    shutil.copy(made, tmp_path / 'long.mp4')
+    pack = [OPEN, dict(type='UniformSample', clip_len=2), DECODE,
+            dict(type='FormatShape', input_format='NCTHW'),
+            dict(type='PackActionInputs')]
+    (tmp_path / 'segments.csv').write_text(
+        'video,start,end,label\nlong,3.8,9,zero\nlong,4,5,one\n'
+        'long,1.01,1.03,one\nlost,1,2,one\n')
+    tested = build(tmp_path, pack, test_mode=True, metainfo=dict(
+        classes=['zero', 'one']))
+    assert tested.get_data_info(1)['label'] == 1
+    assert any('1 of 2 videos are missing, with 1 of 4 segments' in line
+               for line in logged)
+    assert tested[0]['inputs'].shape[2] == 2
+    assert 'from 3.8 to 9 s is cut at the end of the video, 4 s (1 so far' \
+        in logged[-1]
+    # It is not counted again.
+    tested[0]
+    assert sum(' is cut at the end' in line for line in logged) == 1
+    for i, said in [(1, 'from 4 to 5 s begins after the video, which has 4 s'),
+                    (2, 'from 1.01 to 1.03 s has no frame'),
+                    (3, 'lost.mp4')]:
+        with pytest.raises(RuntimeError, match=f'cannot load .*{said}'):
+            tested[i]
+    left = build(tmp_path, pack, test_mode=True, on_error='skip',
+                 metainfo=dict(classes=['zero', 'one']))
+    assert len(left) == 3
+    # In training another one takes its place.
+    (tmp_path / 'segments.csv').write_text(
+        'video,start,end,label\nlong,3.8,9,0\nlong,4,5,1\n')
+    trained = build(tmp_path, pack, max_failures=99)
+    sample = trained[1]['data_samples']
+    assert sample.gt_label == 0
+    assert 'begins after' in sample.skipped_reasons[str(tmp_path / 'long.mp4')]
+
+
+EPIC = """\
+narration_id,participant_id,video_id,narration_timestamp,start_timestamp,\
+stop_timestamp,start_frame,stop_frame,narration,verb,verb_class,noun,\
+noun_class,all_nouns,all_noun_classes
+P01_11_0,P01,P01_11,00:00:00.560,00:00:00.00,00:00:01.89,1,113,take plate,\
+take,0,plate,2,['plate'],[2]
+P01_11_1,P01,P01_11,00:00:01.700,00:00:01.56,00:00:02.45,93,147,\
+put down plate,put-down,1,plate,2,['plate'],[2]
+"""
+
+
+def of_config(name, split, root, video):
+    """The data set of a config, whose videos are empty files."""
+    path = root / video
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    cfg = load_config(name, {'data_root': str(root)})
+    return DATASETS.build(cfg[f'{split}_dataloader'].dataset)
+
+
+def test_vivit_reads_the_official_list_of_epic_kitchens(tmp_path):
+    (tmp_path / 'EPIC_100_validation.csv').write_text(EPIC)
+    for split in 'val', 'test':
+        dataset = of_config('vivit_l16x2_fact_encoder_epic', split, tmp_path,
+                            'P01/videos/P01_11.MP4')
+        infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+        assert [info['segment'] for info in infos] == [
+            (0, 1.89, 's'), (1.56, 2.45, 's')]
+        assert [info['label'].nonzero().flatten().tolist()
+                for info in infos] == [[2, 300], [2, 301]]
+        assert infos[0]['filename'] == str(
+            tmp_path / 'P01/videos/P01_11.MP4')
+
+
+def test_laps_reads_rulstm_lists_of_egtea(tmp_path):
+    (tmp_path / 'training1.csv').write_text(
+        '2,P07-R01-PastaSalad,2751,2808,2,2,2\n'
+        '7,P15-R01-PastaSalad,19562,19730,3,10,13\n')
+    dataset = of_config('laps_visformer_h_egtea', 'train', tmp_path,
+                        'videos/P07-R01-PastaSalad.mp4')
+    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+    assert [info['label'] for info in infos] == [2, 13]
+    assert infos[0]['segment'] == (91.7, 93.6, 's')
+
+
+def test_the_published_lists_load_whole(shared_dir, tmp_path):
+    real = shared_dir / 'real'
+    path = real / 'epic100/EPIC_100_validation.csv'
+    shutil.copy(path, tmp_path)
+    dataset = of_config('vivit_l16x2_fact_encoder_epic', 'val', tmp_path,
+                        'P01/videos/P01_11.MP4')
+    with path.open(newline='') as file:
+        rows = list(csv.DictReader(file))
+    assert len(dataset) == len(rows) == 9668
+    for i in range(0, 9668, 19):
+        info, row = dataset.get_data_info(i), rows[i]
+        assert info['label'].nonzero().flatten().tolist() == [
+            int(row['noun_class']), 300 + int(row['verb_class'])]
+        assert Path(info['filename']).stem == row['video_id']
+        hours, minutes, seconds = row['stop_timestamp'].split(':')
+        assert info['segment'][1] == pytest.approx(
+            3600 * int(hours) + 60 * int(minutes) + float(seconds))
+
+    path = real / 'egtea_rulstm/training1.csv'
+    shutil.copy(path, tmp_path)
+    dataset = of_config('laps_visformer_h_egtea', 'train', tmp_path,
+                        'videos/P07-R01-PastaSalad.mp4')
+    labels = [int(line.split(',')[-1])
+              for line in path.read_text().splitlines()]
+    assert len(labels) == 8299 and {*labels} == {*range(106)}
+    assert [dataset.get_data_info(i)['label']
+            for i in range(len(dataset))] == labels
