@@ -7,17 +7,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from mmengine.logging import print_log
 
 from .feature_windows import find_runs
 
 # Files of a process that stay open; systems allow 1024 or more.
 MAX_OPEN = 512
 TARGETS = ('gt_action', 'gt_verb', 'gt_noun')
+# Steps by which the files of a video may differ: each program rounds the end
+# of a video its own way.
+MAX_DIFFERENCE = 1
 
 
 class Segment(NamedTuple):
-    """An action of a video; times are in steps, and ``end`` is after it."""
-    id: int
+    """An action of a video; times are in steps, and ``end`` is after it.
+
+    It has no ``labels`` where the list of a challenge has none.
+    """
+    id: str
     video: int
     start: int
     end: int
@@ -35,8 +42,9 @@ class SegmentTable(list[Segment]):
         self._actions: dict[int, list[Segment]] = {}
         for segment in self:
             self._videos.setdefault(segment.video, []).append(segment)
-            self._actions.setdefault(segment.labels['action'],
-                                     []).append(segment)
+            if segment.labels:
+                self._actions.setdefault(segment.labels['action'],
+                                         []).append(segment)
 
     @property
     def actions(self) -> list[int]:
@@ -77,6 +85,9 @@ def open_array(path: Path) -> np.ndarray:
 class FeatureStreams:
     """The features and targets of some videos, ``<folder>/<video>.npy``.
 
+    Files of a video may differ in length by a step. The shortest is then the
+    length of the video, and what is behind it is not read of any.
+
     Args:
         videos: Names of the videos.
         folders: Of each modality, and of each target (``gt_action``,
@@ -85,7 +96,7 @@ class FeatureStreams:
 
     Raises:
         ValueError: If a file is missing or unfit, the lengths of a video
-            differ, or widths do.
+            differ by more than a step, or widths do.
     """
 
     def __init__(self,
@@ -100,6 +111,7 @@ class FeatureStreams:
         self._opened: dict[Path, np.ndarray] = {}
         self.widths = dict(widths or {})
         told = {key: 'as the config says' for key in self.widths}
+        cut = []
         for i, video in enumerate(self.videos):
             lengths = {}
             for key in self.folders:
@@ -111,15 +123,26 @@ class FeatureStreams:
                     raise ValueError(
                         f'{self.path(i, key)} must have rows of {wanted}, '
                         f'{told[key]}, got {shape[1]}')
-            if len({*lengths.values()}) > 1:
+            shortest, longest = min(lengths.values()), max(lengths.values())
+            if longest - shortest > MAX_DIFFERENCE:
                 raise ValueError(
-                    f'{video}: all files must have as many steps, got '
+                    f'{video}: all files must have as many steps (give or '
+                    f'take {MAX_DIFFERENCE}), got '
                     + ', '.join(f'{self.path(i, key)} with {length}'
                                 for key, length in lengths.items()))
-            self.lengths.append(next(iter(lengths.values())))
+            if longest > shortest:
+                cut.append(video)
+            self.lengths.append(shortest)
             if not self.lengths[-1]:
+                empty = min(lengths, key=lengths.get)
                 raise ValueError(f'{video}: there are no steps in '
-                                 f'{self.path(i, next(iter(self.folders)))}')
+                                 f'{self.path(i, empty)}')
+        if cut:
+            print_log(
+                f'{len(cut)} of {len(self.videos)} videos have files that '
+                f'differ by a step; they end with the shortest: '
+                f'{", ".join(cut[:3])}{", ..." if len(cut) > 3 else ""}',
+                logger='current')
 
     def path(self, video: int, key: str) -> Path:
         """The file of a modality or target of a video."""
@@ -170,14 +193,15 @@ class FeatureStreams:
         """The runs of each class in ``gt_action``."""
         segments = []
         for video in range(len(self.videos)):
-            targets = open_array(self.path(video, 'gt_action'))
+            targets = open_array(
+                self.path(video, 'gt_action'))[:self.lengths[video]]
             for label in range(targets.shape[1]):
                 if label in (background, ignored):
                     continue
                 for start, end in find_runs(targets[:, label] == 1):
                     segments.append(
                         Segment(
-                            len(segments), video, start, end, end - start,
+                            str(len(segments)), video, start, end, end - start,
                             dict(action=label)))
         return SegmentTable(segments)
 
@@ -186,8 +210,8 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
                   feature_rate: float) -> SegmentTable:
     """EPIC-Kitchens-100's segments, as RULSTM and TeSTra read them.
 
-    Lines of ``id, video, start_frame, end_frame, verb, noun, action``, with a
-    heading or without. Videos that are not wanted are skipped. A segment
+    Lines of ``id, video, start_frame, end_frame, verb, noun, action``, or of
+    the first four, with a heading or without. Videos that are not wanted are skipped. A segment
     begins with the step that its first frame is in, and ends after the step
     that its last frame is in.
 
@@ -208,15 +232,18 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
     with open(path, newline='', encoding='utf-8') as file:
         for number, row in enumerate(csv.reader(file), 1):
             row = [word.strip() for word in row]
-            if number == 1 and row and not row[0].isdigit():
+            if number == 1 and len(row) > 2 and not row[2].lstrip(
+                    '-').isdigit():
                 continue
             try:
-                identity, video, *rest = row
-                start, end, verb, noun, action = map(int, rest)
-                identity = int(identity)
+                identity, video, start, end, *rest = row
+                start, end = int(start), int(end)
+                labels = dict(zip(('verb', 'noun', 'action'), map(int, rest)))
+                if len(rest) not in (0, 3):
+                    raise ValueError('some columns are missing')
                 if not 0 <= start < end:
                     raise ValueError('the segment must have 0 <= start < end')
-                if min(verb, noun, action) < 0:
+                if min(labels.values(), default=0) < 0:
                     raise ValueError('a class must be at least 0')
             except ValueError as error:
                 raise ValueError(
@@ -227,6 +254,5 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
                 segments.append(
                     Segment(
                         identity, numbers[video], int(start * scale),
-                        int(np.ceil(end * scale)), end - start,
-                        dict(action=action, verb=verb, noun=noun)))
+                        int(np.ceil(end * scale)), end - start, labels))
     return SegmentTable(segments)
