@@ -54,9 +54,9 @@ class FeatureStreamDataset(BaseDataset):
       ``inputs`` are features ``(T, D)``, ``long_indices`` ``(W, N)``,
       ``work_indices`` ``(W, L)`` and ``padding_mask`` ``(W, N)``; targets
       ``(T, K)``. Evaluation only, and of a ``work_rate`` of 1.
-    * ``'stream'``: an item is a whole video, which the model runs step by step,
-      as it would a camera; the videos of a batch side by side. ``inputs`` are
-      features ``(T, D)``, ``long_rate``, ``work_rate`` and
+    * ``'stream'``: an item is a whole video, which the model runs step by
+      step, as it would a camera; the videos of a batch side by side.
+      ``inputs`` are features ``(T, D)``, ``long_rate``, ``work_rate`` and
       ``stretch_long_memory``. Without a ``segment_file`` each step is scored,
       as with ``'videos'``; with one, the segments are, as with
       ``'segments'``, and targets are not read. Evaluation only.

@@ -20,10 +20,7 @@ MAX_DIFFERENCE = 1
 
 
 class Segment(NamedTuple):
-    """An action of a video; times are in steps, and ``end`` is after it.
-
-    It has no ``labels`` where the list of a challenge has none.
-    """
+    """An action of a video; times are in steps, and ``end`` is after it."""
     id: str
     video: int
     start: int
@@ -42,7 +39,7 @@ class SegmentTable(list[Segment]):
         self._actions: dict[int, list[Segment]] = {}
         for segment in self:
             self._videos.setdefault(segment.video, []).append(segment)
-            if segment.labels:
+            if 'action' in segment.labels:
                 self._actions.setdefault(segment.labels['action'],
                                          []).append(segment)
 
@@ -211,9 +208,9 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
     """EPIC-Kitchens-100's segments, as RULSTM and TeSTra read them.
 
     Lines of ``id, video, start_frame, end_frame, verb, noun, action``, or of
-    the first four, with a heading or without. Videos that are not wanted are skipped. A segment
-    begins with the step that its first frame is in, and ends after the step
-    that its last frame is in.
+    the first four, with a heading or without. Videos that are not wanted are
+    skipped. A segment begins with the step that its first frame is in, and
+    ends after the step that its last frame is in.
 
     Args:
         path: The CSV file.

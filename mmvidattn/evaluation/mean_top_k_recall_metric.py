@@ -8,7 +8,12 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 from mmengine.logging import print_log
 
-from .segment_scores import read_actions, read_segment_scores, stack_scores
+from .segment_scores import (
+    SegmentScores,
+    read_actions,
+    read_segment_scores,
+    stack_scores,
+)
 from .segment_subset import build_subsets
 from .stream_cost import stream_cost
 from .top_k_recall import mean_top_k_recall
@@ -34,7 +39,8 @@ class MeanTopKRecall(BaseMetric):
         k: How many of the highest scores count.
         actions: Of each action its verb and noun, ``[(verb, noun), ...]``, or
             a CSV file with columns ``id``, ``verb`` and ``noun``, for models
-            without verb and noun classifiers.
+            without verb and noun classifiers, and for lists of segments
+            without actions, such as ``EPIC_100_validation.csv``.
         subsets: Lists of the segments of each subset, or files of them:
             ``dict(unseen=..., tail_action=..., tail_verb=...,
             tail_noun=...)``. See
@@ -89,6 +95,21 @@ class MeanTopKRecall(BaseMetric):
         costs = stream_cost(result['stream_cost'] for result in results)
         return {**found, **costs}
 
+    def _label(self, segment: SegmentScores, part: str) -> int:
+        """The class of a segment, in a list that may have no actions."""
+        if part in segment.labels:
+            return segment.labels[part]
+        if part != 'action' or self.parts_of_action is None:
+            raise ValueError(
+                f'segment {segment.id} has no {part}'
+                + ('; actions must list the verb and noun of each'
+                   if part == 'action' else ''))
+        verb, noun = segment.labels['verb'], segment.labels['noun']
+        found = np.flatnonzero(
+            (self.parts_of_action == (verb, noun)).all(axis=1))
+        # One that is not in the list is a class that no score is of.
+        return int(found[0]) if len(found) else -1000 * verb - noun - 1
+
     def _recalls(self, segments: list, mode: str) -> dict[str, float]:
         inside = {
             subset: subset.mask((s.id, s.labels) for s in segments)
@@ -97,7 +118,7 @@ class MeanTopKRecall(BaseMetric):
         found = {}
         scores = stack_scores(segments, self.parts_of_action)
         for part, each in scores.items():
-            labels = np.array([s.labels[part] for s in segments])
+            labels = np.array([self._label(s, part) for s in segments])
             name = f'{part}_top{self.k}_recall_{mode}'
             found[name] = mean_top_k_recall(each, labels, self.k)
             for subset, mask in inside.items():

@@ -2,8 +2,9 @@
 """Scores of annotated segments, from the samples of windows and streams."""
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from .top_k_recall import marginal_scores
 PARTS = ('action', 'verb', 'noun')
 
 
-class SegmentScores(NamedTuple):
+@dataclass(frozen=True)
+class SegmentScores:
     """What a model says of a segment, without the background.
 
     Attributes:

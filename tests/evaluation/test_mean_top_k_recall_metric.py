@@ -235,12 +235,14 @@ def test_lists_of_subsets(tmp_path, lists, members):
                     [samples[i] for i in sorted(inside)], part, 40))
 
 
-def test_a_subset_without_segments_is_warned_of(samples, capsys):
+def test_a_subset_without_segments_is_warned_of(samples, monkeypatch):
+    said = []
+    monkeypatch.setattr('mmvidattn.evaluation.segment_subset.print_log',
+                        lambda *args: said.append(args[0]))
     found = evaluate(METRICS.build(
         dict(type='MeanTopKRecall', subsets=dict(unseen=['P18']))), samples)
     assert np.isnan(found['online/verb_top5_recall_strict_unseen'])
-    assert 'none of the 60 segments is of unseen' in ''.join(
-        capsys.readouterr())
+    assert len(said) == 1 and 'none of the 60 segments is of unseen' in said[0]
 
 
 def test_segments_without_labels_have_no_recall(samples):
@@ -308,3 +310,19 @@ def test_published_lists(shared_dir):
                       .split())
             inside = [s for s in samples if s['segment_id'] in ids]
         assert value == pytest.approx(recall_by_hand(inside, part))
+
+
+def test_lists_without_actions_take_them_of_verbs_and_nouns(samples):
+    """As the official list; an action that no score is of is never right."""
+    table = [(0, 2), (3, 4), (1, 1)]
+    for i, each in enumerate(samples[:6]):
+        each['segment_labels'] = dict(
+            zip(('verb', 'noun'), [*table, (5, 5), (5, 6), (5, 5)][i]))
+        each['pred_action'] = torch.tensor([[0., 3, 2, 1]])
+    metric = METRICS.build(dict(type='MeanTopKRecall', k=2, actions=table))
+    # The first two are right, of three classes of the table and two others.
+    assert evaluate(metric, samples[:6])[
+        'online/action_top2_recall_strict'] == pytest.approx(2 / 5)
+    metric = METRICS.build(dict(type='MeanTopKRecall', k=2))
+    with pytest.raises(ValueError, match='segment 0 has no action; actions'):
+        evaluate(metric, samples[:6])
