@@ -103,7 +103,8 @@ test_dataloader = dict(dataset=dict(
     model = mmvidattn.get_model(config)
     torch.save(dict(state_dict=model.state_dict()), tmp_path / 'model.pth')
     result = run_case('stream_scores', tmp_path / 'model.pth', '--config',
-                      config, '--streams', 1, 2, out=tmp_path)
+                      config, '--repeats', 1, '--streams', 1, 2,
+                      out=tmp_path)
     assert 'window x 2: scores as in windows' in capsys.readouterr().out
     rows = result['results']
     assert list(rows) == ['windows', 'window x 1', 'window x 2',

@@ -2,6 +2,7 @@
 """Streams, scored on data sets by the ordinary test loop."""
 import copy
 import itertools
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -137,30 +138,32 @@ def write_segments(root):
         for i, (video, start, end, label) in enumerate(lines)))
 
 
-def test_a_stream_has_the_recall_of_its_windows(tmp_path):
-    """The rows of Table 4: segments, by windows or along a stream."""
-    work_rate = 2
+@pytest.fixture
+def segments(tmp_path):
+    """Options of segments, of four videos, and a checkpoint."""
     write_segments(write_set(tmp_path, LENGTHS))
     options = {
         **SMALL, **run_options(tmp_path, tmp_path),
         'model.backbone.in_channels': dict(rgb=3, flow=2),
         'model.backbone.num_anticipation_tokens': 2,
-        'model.backbone.work_memory_length': 16 // work_rate,
+        'model.backbone.work_memory_length': 8,
         'model.cls_head.num_classes': 3,
         'model.cls_head.score': 'logit',
-        'test_evaluator': dict(
-            _delete_=True, type='MeanTopKRecall', k=1,
-            actions=[(0, 0), (1, 0)],
-            subsets=dict(unseen=['P01'])),
+        'test_dataloader.batch_size': 3,
         'test_dataloader.dataset.ann_file': 'videos.txt',
         'test_dataloader.dataset.segment_file': 'segments.csv',
         'test_dataloader.dataset.work_steps': 16,
-        'test_dataloader.dataset.work_rate': work_rate,
+        'test_dataloader.dataset.work_rate': 2,
         'test_dataloader.dataset.anticipation_steps': 8,
         'test_dataloader.dataset.anticipation_rate': 4,
     }
-    checkpoint = fresh_checkpoint(
+    return options, fresh_checkpoint(
         tmp_path / 'model.pth', 'testra_tiny_synthetic', options)
+
+
+def test_a_stream_has_the_recall_of_its_windows(segments, tmp_path):
+    """The rows of Table 4: segments, by windows or along a stream."""
+    options, checkpoint = segments
     found, scores = [], []
     for windows in 'segments', 'stream':
         samples = []
@@ -168,7 +171,9 @@ def test_a_stream_has_the_recall_of_its_windows(tmp_path):
             'testra_tiny_synthetic', {
                 **options, **run_options(tmp_path, tmp_path),
                 'test_dataloader.dataset.windows': windows,
-                'test_dataloader.batch_size': 3,
+                'test_evaluator': dict(
+                    _delete_=True, type='MeanTopKRecall', k=1,
+                    actions=[(0, 0), (1, 0)], subsets=dict(unseen=['P01'])),
             }, checkpoint, samples))
         scores.append(samples)
     assert list(found[0])[0] == 'online/action_top1_recall_testra'
@@ -191,3 +196,25 @@ def test_a_stream_has_the_recall_of_its_windows(tmp_path):
             compared += 1
     # Of 9 segments three begin in the first 8 steps.
     assert compared == 6
+
+
+def test_a_challenge_is_answered(segments, tmp_path):
+    """Segments without labels or targets, as RULSTM's test list has them."""
+    options, checkpoint = segments
+    path = tmp_path / 'segments.csv'
+    rows = [line.split(',')[:4] for line in path.read_text().splitlines()]
+    path.write_text('\n'.join(map(','.join, rows)) + '\n')
+    result = score(
+        'testra_tiny_synthetic', {
+            **options, **run_options(tmp_path, tmp_path),
+            'test_dataloader.dataset.windows': 'segments',
+            'test_dataloader.dataset.data_prefix.gt_action': None,
+            'test_evaluator': [
+                dict(type='MeanTopKRecall', actions=[(0, 0), (1, 0)]),
+                dict(type='EpicSubmission', actions=[(0, 0), (1, 0)],
+                     out_file=str(tmp_path / 'test.json'))],
+        }, checkpoint)
+    assert result == {}
+    found = json.loads((tmp_path / 'test.json').read_text())
+    assert found['challenge'] == 'action_anticipation'
+    assert list(found['results']) == [row[0] for row in rows]
