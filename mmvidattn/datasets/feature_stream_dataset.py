@@ -155,8 +155,8 @@ class FeatureStreamDataset(BaseDataset):
         if of_segments and segment_file is None:
             raise ValueError("windows='segments' needs segment_file")
         if of_segments and not anticipation_steps:
-            raise ValueError(f'windows={windows!r} of segments needs '
-                             'anticipation_steps')
+            raise ValueError(f'windows={windows!r} needs anticipation_steps '
+                             'to score segments')
         if windows in ('videos', 'non_overlapping',
                        'stream') and not test_mode:
             raise ValueError(f'windows={windows!r} is for evaluation; '

@@ -371,7 +371,7 @@ def test_no_long_memory(root):
     (dict(windows='stream'), "'stream' is for evaluation"),
     (dict(windows='stream', test_mode=True, work_rate=2), 'needs work_rate=1'),
     (dict(windows='stream', test_mode=True, segment_file='segments.csv'),
-     "windows='stream' of segments needs anticipation_steps"),
+     "windows='stream' needs anticipation_steps to score segments"),
     (dict(data_prefix=dict(rgb='rgb')), 'must have the folders of gt_action'),
     (dict(ann_file='none.txt'), 'no file .*none.txt'),
     (dict(metainfo=dict(classes='none.txt')), 'no file none.txt of classes'),
