@@ -8,14 +8,20 @@ import numpy as np
 from mmaction.registry import DATASETS
 from mmengine.dataset import BaseDataset
 
-from .feature_streams import TARGETS, FeatureStreams, Segment, read_segments
+from .feature_streams import (
+    TARGETS,
+    FeatureStreams,
+    Segment,
+    SegmentTable,
+    read_segments,
+)
 from .feature_windows import (
     dense_long_indices,
     long_padding_mask,
     training_long_indices,
 )
 
-WINDOWS = ('dense', 'videos', 'non_overlapping', 'segments')
+WINDOWS = ('dense', 'videos', 'non_overlapping', 'segments', 'stream')
 PROTOCOLS = ('testra', 'strict')
 
 
@@ -48,6 +54,12 @@ class FeatureStreamDataset(BaseDataset):
       ``inputs`` are features ``(T, D)``, ``long_indices`` ``(W, N)``,
       ``work_indices`` ``(W, L)`` and ``padding_mask`` ``(W, N)``; targets
       ``(T, K)``. Evaluation only, and of a ``work_rate`` of 1.
+    * ``'stream'``: an item is a whole video, which the model runs step by
+      step, as it would a camera; the videos of a batch side by side.
+      ``inputs`` are features ``(T, D)``, ``long_rate``, ``work_rate`` and
+      ``stretch_long_memory``. Without a ``segment_file`` each step is scored,
+      as with ``'videos'``; with one, the segments are, as with
+      ``'segments'``, and targets are not read. Evaluation only.
     * ``'non_overlapping'``: in evaluation, each step once. The released code
       reports this while it trains; its numbers are lower than the dense ones.
     * ``'segments'``: one before each annotated segment of EPIC-Kitchens-100,
@@ -58,7 +70,9 @@ class FeatureStreamDataset(BaseDataset):
       token after the step before the segment (a quarter to half a second,
       reported as one second) and, of segments within the first window, the
       row of the detection; ``'strict'`` has seen nothing later than one
-      second before the segment, and reads its second token.
+      second before the segment, and reads its second token. Files without
+      labels, such as those of a challenge, are for evaluation without
+      ``gt_action``.
 
     A video shorter than the work memory is evaluated in one window whose last
     rows repeat its last step and do not count. It is not trained on. Steps
@@ -68,7 +82,7 @@ class FeatureStreamDataset(BaseDataset):
         ann_file: List of the videos' names.
         data_root: Folder that all other paths are relative to.
         data_prefix: Of each modality, and of ``gt_action`` (and ``gt_verb``,
-            ``gt_noun``), the folder.
+            ``gt_noun``), the folder. One that is None is left out.
         metainfo: ``classes``: their names or a file of these, background
             and "Ambiguous" included.
         pipeline: Transforms.
@@ -136,17 +150,28 @@ class FeatureStreamDataset(BaseDataset):
             if value not in valid:
                 raise ValueError(f'{name} must be one of {", ".join(valid)}, '
                                  f'got {value!r}')
-        if windows == 'segments' and segment_file is None:
+        of_segments = windows == 'segments' or (
+            windows == 'stream' and segment_file is not None)
+        if of_segments and segment_file is None:
             raise ValueError("windows='segments' needs segment_file")
-        if windows == 'segments' and not anticipation_steps:
-            raise ValueError("windows='segments' needs anticipation_steps")
-        if windows in ('videos', 'non_overlapping') and not test_mode:
+        if of_segments and not anticipation_steps:
+            raise ValueError(f'windows={windows!r} needs anticipation_steps '
+                             'to score segments')
+        if windows in ('videos', 'non_overlapping',
+                       'stream') and not test_mode:
             raise ValueError(f'windows={windows!r} is for evaluation; '
                              "train on 'dense' with RandomOffsetSampler")
-        if windows == 'videos' and work_rate > 1:
-            raise ValueError(f"windows='videos' needs work_rate=1, got "
+        if windows in ('videos', 'stream') and work_rate > 1 and (
+                not of_segments):
+            raise ValueError(f'windows={windows!r} needs work_rate=1, got '
                              f'{work_rate}')
-        if not {*data_prefix} - {*TARGETS} or 'gt_action' not in data_prefix:
+        data_prefix = {
+            key: folder for key, folder in data_prefix.items()
+            if folder is not None
+        }
+        needs_targets = not (of_segments and test_mode)
+        if not {*data_prefix} - {*TARGETS} or (
+                needs_targets and 'gt_action' not in data_prefix):
             raise ValueError(
                 'data_prefix must have the folders of gt_action and of one '
                 f'modality or more, got {dict(data_prefix)}')
@@ -157,13 +182,14 @@ class FeatureStreamDataset(BaseDataset):
         self.anticipation_rate = anticipation_rate
         self.stretch_long_memory = stretch_long_memory
         self.windows = windows
+        self.of_segments = of_segments
         self.protocol = protocol
         self.segment_file = segment_file
         self.video_fps = video_fps
         self.background_index = background_index
         self.ignore_index = ignore_index
         self.feature_dims = dict(feature_dims or {})
-        if windows == 'segments' and test_mode and protocol == 'strict':
+        if of_segments and test_mode and protocol == 'strict':
             if self._seconds_ahead() not in self.horizons:
                 raise ValueError(
                     "protocol='strict' needs a token one second ahead, got "
@@ -231,6 +257,10 @@ class FeatureStreamDataset(BaseDataset):
             self.segments = read_segments(path, videos, self.video_fps,
                                           self.feature_rate)
             self._check_segments(path)
+            # Their ends may be behind that of the features.
+            self.segments = SegmentTable(
+                s._replace(end=min(s.end, self.streams.lengths[s.video]))
+                for s in self.segments)
         listing = (self._list_segments
                    if self.windows == 'segments' else self._list_windows)
         windows = listing()
@@ -251,6 +281,9 @@ class FeatureStreamDataset(BaseDataset):
                     f'{where} begins in step {segment.start} of '
                     f'{self.streams.videos[segment.video]}, which has '
                     f'{length}')
+            if not segment.labels and not self.test_mode:
+                raise ValueError(f'{where} has no labels; it is for '
+                                 'evaluation (test_mode=True)')
             for part, label in segment.labels.items():
                 # 0 is the background.
                 classes = self.streams.widths.get(f'gt_{part}', np.inf) - 1
@@ -262,7 +295,7 @@ class FeatureStreamDataset(BaseDataset):
         windows = []
         step = self.stride if self.windows == 'non_overlapping' else 1
         for video, length in enumerate(self.streams.lengths):
-            if self.windows == 'videos':
+            if self.windows in ('videos', 'stream'):
                 windows.append(dict(video=video, work_start=0))
                 continue
             starts = range(0, length - self.stride + 1, step)
@@ -297,6 +330,8 @@ class FeatureStreamDataset(BaseDataset):
         segment = self.segments[info['segment']] if 'segment' in info else None
         if self.windows == 'videos':
             return self._video(info)
+        if self.windows == 'stream':
+            return self._stream(info)
         if segment is None:
             return self._window(info, info['work_start'], rng)
         if self.test_mode:
@@ -309,30 +344,33 @@ class FeatureStreamDataset(BaseDataset):
 
     def _evaluated_segment(self, info: dict, segment: Segment,
                            rng: np.random.Generator) -> dict:
-        start = segment.start
-        if self.protocol == 'strict':
-            ahead = self._seconds_ahead()
-            token = self.horizons.index(ahead)
-            end = start - token * self.anticipation_rate
-            rows = [self.num_work + token] if end > 0 else []
-            window = self._window(info, end - self.work_steps, rng, segment)
-        else:
-            # The last step that is sampled is the one before the segment.
-            end = start - 1 + self.work_rate
-            first = end - self.work_steps
-            rows = [self.num_work]
-            if start < self.work_steps:
-                # A row of the first window of this phase: a detection.
-                first = start % self.work_rate
-                rows = [(start - first) // self.work_rate]
-            if start < self.anticipation_steps:
-                rows = []
-            window = self._window(info, first, rng, segment)
+        first, rows = self._place_of_score(segment)
+        window = self._window(info, first, rng, segment)
         window.update(
             score_rows=rows,
-            score_steps=[start] * len(rows),
+            score_steps=[segment.start] * len(rows),
             evaluation_mode=self.protocol)
         return window
+
+    def _place_of_score(self, segment: Segment) -> tuple[int, list[int]]:
+        """First step of the window of a segment, and the row that counts.
+
+        Without a row nothing was seen of it in time.
+        """
+        start = segment.start
+        if self.protocol == 'strict':
+            token = self.horizons.index(self._seconds_ahead())
+            end = start - token * self.anticipation_rate
+            rows = [self.num_work + token] if end > 0 else []
+            return end - self.work_steps, rows
+        if start < self.anticipation_steps:
+            return start % self.work_rate, []
+        if start < self.work_steps:
+            # A row of the first window of this phase: a detection.
+            first = start % self.work_rate
+            return first, [(start - first) // self.work_rate]
+        # The last step that is sampled is the one before the segment.
+        return start - 1 + self.work_rate - self.work_steps, [self.num_work]
 
     @property
     def num_work(self) -> int:
@@ -390,26 +428,66 @@ class FeatureStreamDataset(BaseDataset):
             score_steps=work[counting].tolist(),
             evaluation_mode=self.windows)
 
-    def _video(self, info: dict) -> dict:
-        """All windows of a video, in one item."""
+    def _whole_video(self, info: dict) -> dict:
+        """A video of which each step is scored, in one item."""
         window = self._window(info, 0, np.random.default_rng(0))
         length = window['video_length']
         starts = np.arange(max(1, length - self.work_steps + 1))
+        window.update(
+            anticipation_steps=starts[:, None] + window['anticipation_steps'],
+            score_rows=list(range(length)),
+            score_steps=list(range(length)),
+            is_whole_video=True)
+        return window
+
+    def _stream(self, info: dict) -> dict:
+        """A video, to be run step by step."""
+        video = self._whole_video(info)
+        video.update(
+            evaluation_mode='stream',
+            stream=dict(
+                long_rate=self.long_rate,
+                work_rate=self.work_rate,
+                stretch_long_memory=self.stretch_long_memory))
+        if not self.of_segments:
+            return video
+        segments = self.segments.of_video(info['video'])
+        places = [self._place_in_stream(segment) for segment in segments]
+        video.update(
+            score_steps=[step for step, _ in places],
+            score_rows=[rows for _, rows in places],
+            segment_id=[segment.id for segment in segments],
+            segment_labels=[segment.labels for segment in segments],
+            evaluation_mode=f'{self.protocol}_stream')
+        return video
+
+    def _place_in_stream(self, segment: Segment) -> tuple[int, list[int]]:
+        """Step of a stream that scores a segment, and the row that counts.
+
+        Row 0 is the detection, the others are the tokens.
+        """
+        first, rows = self._place_of_score(segment)
+        if not rows:
+            return 0, []
+        last = min(rows[0], self.num_work - 1)
+        return (max(0, first + last * self.work_rate),
+                [max(0, rows[0] - self.num_work + 1)])
+
+    def _video(self, info: dict) -> dict:
+        """All windows of a video, in one item."""
+        window = self._whole_video(info)
+        length = window['video_length']
+        starts = np.arange(len(window['anticipation_steps']))
         long = np.stack([
             dense_long_indices(start, self.long_steps, self.long_rate,
                                not self.stretch_long_memory)
             for start in starts
         ])
         work = starts[:, None] + window['work_indices']
-        ahead = starts[:, None] + window['anticipation_steps']
         window.update(
             long_indices=long,
             padding_mask=np.stack([long_padding_mask(row) for row in long]),
             # A video shorter than a window goes on with its last step.
             work_indices=work.clip(max=length - 1),
-            anticipation_steps=ahead,
-            score_rows=list(range(length)),
-            score_steps=list(range(length)),
-            evaluation_mode='dense',
-            is_whole_video=True)
+            evaluation_mode='dense')
         return window

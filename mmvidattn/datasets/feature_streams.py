@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from mmengine.logging import print_log
 
 from .feature_windows import find_runs
 from .formats import read_segment_file, steps_of
@@ -13,6 +14,9 @@ from .formats import read_segment_file, steps_of
 # Files of a process that stay open; systems allow 1024 or more.
 MAX_OPEN = 512
 TARGETS = ('gt_action', 'gt_verb', 'gt_noun')
+# Steps by which the files of a video may differ: each program rounds the end
+# of a video its own way.
+MAX_DIFFERENCE = 1
 
 
 class Segment(NamedTuple):
@@ -78,6 +82,9 @@ def open_array(path: Path) -> np.ndarray:
 class FeatureStreams:
     """The features and targets of some videos, ``<folder>/<video>.npy``.
 
+    Files of a video may differ in length by a step. The shortest is then the
+    length of the video, and what is behind it is not read of any.
+
     Args:
         videos: Names of the videos.
         folders: Of each modality, and of each target (``gt_action``,
@@ -86,7 +93,7 @@ class FeatureStreams:
 
     Raises:
         ValueError: If a file is missing or unfit, the lengths of a video
-            differ, or widths do.
+            differ by more than a step, or widths do.
     """
 
     def __init__(self,
@@ -101,6 +108,7 @@ class FeatureStreams:
         self._opened: dict[Path, np.ndarray] = {}
         self.widths = dict(widths or {})
         told = {key: 'as the config says' for key in self.widths}
+        cut = []
         for i, video in enumerate(self.videos):
             lengths = {}
             for key in self.folders:
@@ -112,15 +120,26 @@ class FeatureStreams:
                     raise ValueError(
                         f'{self.path(i, key)} must have rows of {wanted}, '
                         f'{told[key]}, got {shape[1]}')
-            if len({*lengths.values()}) > 1:
+            shortest, longest = min(lengths.values()), max(lengths.values())
+            if longest - shortest > MAX_DIFFERENCE:
                 raise ValueError(
-                    f'{video}: all files must have as many steps, got '
+                    f'{video}: all files must have as many steps (give or '
+                    f'take {MAX_DIFFERENCE}), got '
                     + ', '.join(f'{self.path(i, key)} with {length}'
                                 for key, length in lengths.items()))
-            self.lengths.append(next(iter(lengths.values())))
+            if longest > shortest:
+                cut.append(video)
+            self.lengths.append(shortest)
             if not self.lengths[-1]:
+                empty = min(lengths, key=lengths.get)
                 raise ValueError(f'{video}: there are no steps in '
-                                 f'{self.path(i, next(iter(self.folders)))}')
+                                 f'{self.path(i, empty)}')
+        if cut:
+            print_log(
+                f'{len(cut)} of {len(self.videos)} videos have files that '
+                f'differ by a step; they end with the shortest: '
+                f'{", ".join(cut[:3])}{", ..." if len(cut) > 3 else ""}',
+                logger='current')
 
     def path(self, video: int, key: str) -> Path:
         """The file of a modality or target of a video."""
@@ -171,7 +190,8 @@ class FeatureStreams:
         """The runs of each class in ``gt_action``."""
         segments = []
         for video in range(len(self.videos)):
-            targets = open_array(self.path(video, 'gt_action'))
+            targets = open_array(
+                self.path(video, 'gt_action'))[:self.lengths[video]]
             for label in range(targets.shape[1]):
                 if label in (background, ignored):
                     continue

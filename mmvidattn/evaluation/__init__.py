@@ -6,13 +6,14 @@ from .average_precision import (
     calibrated_average_precision,
     stage_masks,
 )
+from .epic_submission import EpicSubmission
 from .mean_top_k_recall_metric import MeanTopKRecall
 from .per_frame_map import PerFrameMAP, smooth_scores
 from .top_k_recall import marginal_scores, mean_top_k_recall
 from .verb_noun_accuracy import VerbNounAccuracy
 
 __all__ = [
-    'AVERAGE_PRECISIONS', 'MeanTopKRecall', 'PerFrameMAP', 'VerbNounAccuracy',
-    'average_precision', 'calibrated_average_precision', 'marginal_scores',
-    'mean_top_k_recall', 'smooth_scores', 'stage_masks'
+    'AVERAGE_PRECISIONS', 'EpicSubmission', 'MeanTopKRecall', 'PerFrameMAP',
+    'VerbNounAccuracy', 'average_precision', 'calibrated_average_precision',
+    'marginal_scores', 'mean_top_k_recall', 'smooth_scores', 'stage_masks'
 ]

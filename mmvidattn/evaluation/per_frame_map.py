@@ -8,6 +8,7 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 
 from .average_precision import AVERAGE_PRECISIONS, stage_masks
+from .stream_cost import stream_cost
 
 
 def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:
@@ -26,7 +27,9 @@ class PerFrameMAP(BaseMetric):
     whose ``pred_action`` the model has set. The dataset says which rows of a
     window count, and so the names of the results end with its evaluation
     mode: ``mAP_dense`` is of one window for each step, the number that papers
-    report; ``mAP_non_overlapping`` is of each step in one window only.
+    report; ``mAP_non_overlapping`` is of each step in one window only;
+    ``mAP_stream_window`` and ``mAP_stream_smoothing`` are of streams, with
+    ``stream_steps_per_second`` and ``stream_state_bytes`` beside them.
 
     With anticipation tokens there is ``mAP_dense@0.25s`` for each horizon and
     their mean ``mAP_dense@mean``. As released, a video's first steps, which
@@ -85,6 +88,7 @@ class PerFrameMAP(BaseMetric):
                     video=sample['video_name'],
                     length=sample['video_length'],
                     horizons=sample['horizons'],
+                    stream_cost=sample.get('stream_cost'),
                     parts=read_scores(sample)))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
@@ -103,6 +107,7 @@ class PerFrameMAP(BaseMetric):
         if horizons:
             found[f'{name}@mean'] = float(
                 np.mean([found[f'{name}@{s:g}s'] for s in horizons]))
+        found.update(stream_cost(result['stream_cost'] for result in results))
         return found
 
     def _evaluate(self, name, videos, per_stage=False, per_class=False):
@@ -182,6 +187,8 @@ def read_scores(sample: dict) -> list[Part]:
     num_work, length = sample['num_work'], sample['video_length']
     if sample['is_whole_video']:
         foreseen = sample['pred_anticipated_action'].float().cpu().numpy()
+        # A stream anticipates before there is a whole window, too.
+        foreseen = foreseen[-len(ahead):]
         truth = targets[ahead.clip(max=length - 1)]
     else:
         ahead = ahead[None]

@@ -1,27 +1,92 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
+from torch import Tensor
+
+from .segment_scores import PARTS
+from .segment_subset import build_subsets
+
+
+def top_actions(verb: Tensor, noun: Tensor,
+                k: int) -> tuple[list[tuple[int, int]], Tensor]:
+    """The most probable actions, if verb and noun were independent.
+
+    Args:
+        verb: Log-probabilities of the verbs, [V].
+        noun: Of the nouns, [N].
+        k: How many; fewer if there are no more.
+
+    Returns:
+        Verb and noun of each, best first, and their log-probabilities, [k].
+    """
+    # No action of the k best has a part that is not of the k best.
+    verbs, nouns = (x.topk(min(k, len(x))) for x in (verb, noun))
+    scores = (verbs.values[:, None] + nouns.values).flatten()
+    best = scores.topk(min(k, len(scores)))
+    pairs = [(int(verbs.indices[i // len(nouns.values)]),
+              int(nouns.indices[i % len(nouns.values)]))
+             for i in best.indices.tolist()]
+    return pairs, best.values
+
+
+def log_probabilities(pred_score: Tensor, num_nouns: int,
+                      score: str) -> dict[str, Tensor]:
+    """``pred_score`` of nouns, then verbs, to log-probabilities of both.
+
+    Args:
+        pred_score: [num_nouns + V].
+        num_nouns: Noun classes.
+        score: What they are, 'logit' or 'prob'.
+    """
+    parts = dict(
+        noun=pred_score[:num_nouns].float(),
+        verb=pred_score[num_nouns:].float())
+    if score == 'prob':
+        return {name: x.log() for name, x in parts.items()}
+    return {name: x.log_softmax(dim=-1) for name, x in parts.items()}
+
+
+def check_score(score: str) -> None:
+    """Raise a ``ValueError`` if scores are none that we know."""
+    if score not in ('logit', 'prob'):
+        raise ValueError(f"score must be 'logit' or 'prob', got {score!r}")
 
 
 @METRICS.register_module()
 class VerbNounAccuracy(BaseMetric):
-    """Top-1 accuracy of nouns, verbs and actions, as of EPIC-Kitchens-100.
+    """Accuracy of actions, verbs and nouns, as of EPIC-Kitchens-100.
 
-    An action is right where its noun and its verb both are.
+    The best action is of the best verb and the best noun; the five best are
+    those of the highest products of probabilities, as in the challenge. Top-1
+    is ``action``, ``verb`` and ``noun``, the action first; top-5
+    ``action_top5`` and so on; that of a subset ``action_unseen``,
+    ``action_top5_unseen``.
 
     Args:
         num_nouns: Noun classes, the first scores; the others are the verbs'.
+        score: What the scores are: 'logit', or 'prob' for a head with
+            ``average_clips='prob'``.
+        subsets: Lists of the segments of each subset, or files of them; see
+            :class:`~mmvidattn.evaluation.segment_subset.SegmentSubset`. Lists
+            of ids are for samples with a ``segment_id``.
         **kwargs: Of mmengine's ``BaseMetric``.
     """
     default_prefix = 'acc'
 
-    def __init__(self, num_nouns: int = 300, **kwargs) -> None:
+    def __init__(self,
+                 num_nouns: int = 300,
+                 score: str = 'logit',
+                 subsets: Mapping[str, Any] | None = None,
+                 **kwargs) -> None:
         super().__init__(**kwargs)
+        check_score(score)
         self.num_nouns = num_nouns
+        self.score = score
+        self.subsets = build_subsets(subsets)
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
         """Compare scores [num_classes] with labels of the same shape."""
@@ -32,20 +97,48 @@ class VerbNounAccuracy(BaseMetric):
                     f'a label must be {tuple(score.shape)}, a one for the '
                     'noun and a one for the verb, got '
                     f'{tuple(label.shape)}')
+            scores = log_probabilities(score, self.num_nouns, self.score)
+            labels = dict(
+                noun=int(label[:self.num_nouns].argmax()),
+                verb=int(label[self.num_nouns:].argmax()))
+            actions, _ = top_actions(scores['verb'], scores['noun'], 5)
+            # Of the best, in this order; of equal scores the first class.
+            ranks = {
+                part: x.sort(descending=True, stable=True)[1][:5].tolist()
+                for part, x in scores.items()
+            }
+            # By the parts, so that equal scores agree with theirs.
+            actions[0] = ranks['verb'][0], ranks['noun'][0]
+            ranks['action'] = actions
+            wanted = dict(
+                labels, action=(labels['verb'], labels['noun']))
             self.results.append(
                 dict(
-                    noun=self._is_right(slice(self.num_nouns), score, label),
-                    verb=self._is_right(
-                        slice(self.num_nouns, None), score, label)))
+                    id=sample.get('segment_id'),
+                    labels=labels,
+                    top1=[wanted[p] == ranks[p][0] for p in PARTS],
+                    top5=[wanted[p] in ranks[p] for p in PARTS]))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
         """Shares of the samples that are right."""
-        right = torch.tensor([[r['noun'], r['verb']] for r in results])
-        noun, verb = right.double().mean(dim=0).tolist()
-        action = right.all(dim=1).double().mean().item()
-        return dict(noun=noun, verb=verb, action=action)
+        everything = torch.ones(len(results), dtype=torch.bool)
+        found = self._shares(results, everything, '')
+        for subset in self.subsets:
+            inside = torch.from_numpy(
+                subset.mask((r['id'], r['labels']) for r in results))
+            shares = self._shares(results, inside, f'_{subset.name}')
+            found.update({
+                name: share for name, share in shares.items()
+                if subset.part in (None, name.split('_')[0])
+            })
+        return found
 
     @staticmethod
-    def _is_right(part: slice, score: torch.Tensor,
-                  label: torch.Tensor) -> bool:
-        return bool(score[part].argmax() == label[part].argmax())
+    def _shares(results: list[dict], inside: Tensor,
+                end: str) -> dict[str, float]:
+        found = {}
+        for key, name in (('top1', ''), ('top5', '_top5')):
+            right = torch.tensor([r[key] for r in results]).double()
+            for part, share in zip(PARTS, right[inside].mean(dim=0).tolist()):
+                found[f'{part}{name}{end}'] = share
+        return found

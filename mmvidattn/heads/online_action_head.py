@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -118,7 +118,31 @@ class OnlineActionHead(BaseModule):
 
     def predict(self, x: Tensor) -> dict[str, Tensor]:
         """Features [*, C] to scores: action [*, K], and verb and noun."""
-        scores = {name: y.float() for name, y in self(x).items()}
+        return self.scores(self(x))
+
+    def scores(self, logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Logits of :meth:`forward` to the scores that are evaluated."""
+        scores = {name: y.float() for name, y in logits.items()}
         if self.score == 'prob':
             scores = {name: y.softmax(dim=-1) for name, y in scores.items()}
         return scores
+
+    def probabilities(self, logits: Mapping[str, Tensor]
+                      ) -> dict[str, Tensor]:
+        """Logits of :meth:`forward` to probabilities, to be shown.
+
+        The class that the loss ignores (EPIC-Kitchens-100's background,
+        THUMOS'14's "Ambiguous") is left out of the softmax, as in training:
+        nothing has trained its logit. Its probability is 0. (The scores of
+        :meth:`scores` have it, as released.)
+        """
+        found = {}
+        for name, y in logits.items():
+            y = y.float()
+            ignored = getattr(
+                getattr(self, f'loss_{name}'), 'ignore_index', None)
+            if ignored is not None and 0 <= ignored < y.shape[-1]:
+                classes = torch.arange(y.shape[-1], device=y.device)
+                y = y.masked_fill(classes == ignored, -torch.inf)
+            found[name] = y.softmax(dim=-1)
+        return found

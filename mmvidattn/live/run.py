@@ -26,7 +26,8 @@ class Detection:
         step: Its number, from 0. Numbers that are left out were dropped, or
             had no frames.
         time: Its end, in seconds of the source.
-        scores: Probabilities of the classes now, [K].
+        scores: Probabilities of the classes now, [K]; 0 of the class that
+            training ignored.
         anticipated: Those of the steps to come, nearest first, [A, K].
         events: Actions that started or ended (:class:`EventDetector`).
         images: The frames of the step itself, RGB ``(H, W, 3)``, oldest
@@ -177,8 +178,9 @@ class Run:
         events = self._skip(step.number - self._next_step)
         features, seconds = self._extract(step)
         start = time.perf_counter()
-        logits = self.session.push(features)['action']
-        scores = logits.float().softmax(-1).cpu().numpy()
+        logits = self.session.push(features)
+        scores = self.model.cls_head.probabilities(
+            dict(action=logits['action']))['action'].cpu().numpy()
         seconds['head'] = time.perf_counter() - start
         seconds['total'] = sum(seconds.values())
         seconds['lag'] = time.monotonic() - step.frames[-1].at

@@ -4,9 +4,10 @@ from .dense import dense_features
 from .feature_stream_preprocessor import FeatureStreamPreprocessor
 from .stream_session import StreamSession
 from .stream_step import StreamStep
+from .stream_videos import stream_videos
 from .testra import TeSTra
 
 __all__ = [
     'FeatureStreamPreprocessor', 'StreamSession', 'StreamStep', 'TeSTra',
-    'dense_features'
+    'dense_features', 'stream_videos'
 ]

@@ -14,7 +14,8 @@ class FeatureStreamPreprocessor(BaseDataPreprocessor):
 
     Features become float32. The inputs of the samples have one form: they
     are stacked if they are single windows; whole videos, for dense
-    evaluation (with ``long_indices``), differ in length and stay apart.
+    evaluation (with ``long_indices``) or as streams (with ``long_rate``),
+    differ in length and stay apart.
     """
 
     def forward(self,
@@ -41,7 +42,7 @@ class FeatureStreamPreprocessor(BaseDataPreprocessor):
                 name: [sample[name] for sample in inputs]
                 for name in inputs[0]
             }
-        if 'long_indices' in inputs:
+        if 'long_indices' in inputs or 'long_rate' in inputs:
             samples = [dict(zip(inputs, x)) for x in zip(*inputs.values())]
             inputs = [{name: _as_float(x) for name, x in sample.items()}
                       for sample in samples]
@@ -62,5 +63,6 @@ def _stack(name: str, tensors: Tensor | Sequence[Tensor]) -> Tensor:
     return torch.stack(list(tensors))
 
 
-def _as_float(x: Tensor) -> Tensor:
-    return x.float() if x.is_floating_point() else x
+def _as_float(x: Any) -> Any:
+    is_float = isinstance(x, Tensor) and x.is_floating_point()
+    return x.float() if is_float else x

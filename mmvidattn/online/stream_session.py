@@ -110,6 +110,11 @@ class StreamSession:
         """How many of them were missing or not finite."""
         return int(self._state['num_bad'])
 
+    @property
+    def num_bytes(self) -> int:
+        """Size of the stream's state, which does not grow."""
+        return sum(x.nbytes for x in self._state.values())
+
     def push(self,
              features: Mapping[str, Tensor] | None) -> dict[str, Tensor]:
         """Take one frame or several.

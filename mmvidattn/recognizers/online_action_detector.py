@@ -7,7 +7,8 @@ from mmengine.model import BaseModel
 from mmengine.structures import BaseDataElement
 from torch import Tensor
 
-from ..online import dense_features
+from ..online import StreamSession, dense_features, stream_videos
+from ..online.stream_step import KERNELS
 
 
 @MODELS.register_module()
@@ -22,6 +23,8 @@ class OnlineActionDetector(BaseModel):
         cls_head: Features to scores, e.g. ``OnlineActionHead``.
         data_preprocessor: Batches the windows.
         dense_batch_size: Windows at a time in dense evaluation.
+        stream_kernel: Kernel of :class:`~mmvidattn.online.StreamSession` in
+            the evaluation of streams: 'window' or 'smoothing'.
         train_cfg: Ignored; mmaction2 gives it.
         test_cfg: Likewise.
         init_cfg: Of ``BaseModel``.
@@ -32,6 +35,7 @@ class OnlineActionDetector(BaseModel):
                  cls_head: dict,
                  data_preprocessor: dict | None = None,
                  dense_batch_size: int = 32,
+                 stream_kernel: str = 'window',
                  train_cfg: dict | None = None,
                  test_cfg: dict | None = None,
                  init_cfg: dict | None = None) -> None:
@@ -41,6 +45,10 @@ class OnlineActionDetector(BaseModel):
         self.backbone = MODELS.build(backbone)
         self.cls_head = MODELS.build(cls_head)
         self.dense_batch_size = dense_batch_size
+        if stream_kernel not in KERNELS:
+            raise ValueError(f'stream_kernel must be {" or ".join(KERNELS)}, '
+                             f'got {stream_kernel!r}')
+        self.stream_kernel = stream_kernel
 
     def forward(
         self,
@@ -58,7 +66,11 @@ class OnlineActionDetector(BaseModel):
                 sequence of ``{modality: [T, channels], long_indices: [W, N],
                 work_indices: [W, L], padding_mask: [W, N]}``: W consecutive
                 windows, evaluated densely
-                (:func:`mmvidattn.online.dense_features`).
+                (:func:`mmvidattn.online.dense_features`). Or, with numbers
+                ``long_rate`` and ``work_rate``, and ``stretch_long_memory``,
+                in the place of indices and mask, videos that run as streams
+                side by side, with options of these names
+                (:func:`mmvidattn.online.stream_videos`).
             data_samples: Of each of the batch; with targets in mode 'loss'.
             mode: 'tensor', 'loss' or 'predict'.
             stage: In mode 'tensor', what to return: of the 'head' (logits)
@@ -72,7 +84,10 @@ class OnlineActionDetector(BaseModel):
             ``pred_verb`` and ``pred_noun``. Of whole videos that is
             [L+W-1, K], each step once: the steps of the first window, then
             the last of each other; and ``pred_anticipated_action`` is
-            [W, A, K].
+            [W, A, K]. Of streams both are of the steps in ``score_steps`` of
+            the data sample (by default all), [n, K] and [n, A, K], and
+            ``stream_cost`` says what they took; ``evaluation_mode``, if there
+            is one, ends with the kernel.
 
         Raises:
             ValueError: If mode, stage or inputs are none of these.
@@ -87,7 +102,9 @@ class OnlineActionDetector(BaseModel):
             if mode != 'predict':
                 raise ValueError('whole videos are for mode predict, got '
                                  f'mode {mode!r}')
-            return self._predict_dense(inputs, data_samples)
+            predict = (self._predict_streams if 'long_rate' in inputs[0] else
+                       self._predict_dense)
+            return predict(inputs, data_samples)
         features = self.backbone(inputs)
         if mode == 'loss':
             return self.cls_head.loss(features, data_samples)
@@ -125,6 +142,38 @@ class OnlineActionDetector(BaseModel):
             if model.num_anticipation_tokens:
                 for name, y in self.cls_head.predict(last[:, 1:]).items():
                     sample.set_data({f'pred_anticipated_{name}': y})
+        return data_samples
+
+    def _predict_streams(
+        self, inputs: Sequence[Mapping[str, Tensor]],
+        data_samples: Sequence[BaseDataElement] | None
+    ) -> list[BaseDataElement]:
+        data_samples = _samples(data_samples, len(inputs))
+        session = StreamSession(
+            self,
+            inputs[0]['long_rate'],
+            inputs[0]['work_rate'],
+            self.stream_kernel,
+            stretch_long_memory=inputs[0]['stretch_long_memory'])
+        lengths = [len(video[next(iter(self.backbone.in_channels))])
+                   for video in inputs]
+        steps = [sample.get('score_steps', range(length))
+                 for sample, length in zip(data_samples, lengths)]
+        found, seconds = stream_videos(session, inputs, steps)
+        for sample, length, logits in zip(data_samples, lengths, found):
+            for name, y in self.cls_head.scores(logits).items():
+                sample.set_data({f'pred_{name}': y[:, 0]})
+                if self.backbone.num_anticipation_tokens:
+                    sample.set_data({f'pred_anticipated_{name}': y[:, 1:]})
+            # All streams together, in equal shares of their steps.
+            cost = dict(
+                steps=length,
+                seconds=seconds * length / sum(lengths),
+                state_bytes=session.num_bytes)
+            sample.set_metainfo(dict(stream_cost=cost))
+            if 'evaluation_mode' in sample:
+                mode = f'{sample.evaluation_mode}_{self.stream_kernel}'
+                sample.set_metainfo(dict(evaluation_mode=mode))
         return data_samples
 
 

@@ -103,6 +103,92 @@ def test_whole_videos_have_the_dense_windows(root):
     assert next(one_by_one, None) is None
 
 
+def test_streams_are_whole_videos(root):
+    dataset = build(root, windows='stream', test_mode=True, long_rate=3)
+    assert len(dataset) == len(LENGTHS)
+    for item, (video, length) in zip(
+            (dataset[i] for i in range(4)), LENGTHS.items()):
+        inputs, sample = item['inputs'], item['data_samples']
+        assert inputs['rgb'][:, 1].tolist() == [*range(length)]
+        assert {k: v for k, v in inputs.items() if k not in dataset.streams.
+                features} == dict(long_rate=3, work_rate=1,
+                                  stretch_long_memory=False)
+        assert sample.video_name == video
+        assert sample.score_steps == [*range(length)]
+        assert sample.evaluation_mode == 'stream'
+        assert len(sample.gt_action) == length
+
+
+@pytest.mark.parametrize('work_rate', [1, 2])
+@pytest.mark.parametrize('protocol', ['testra', 'strict'])
+def test_segments_of_a_stream_are_scored_in_time(root, tmp_path, work_rate,
+                                                 protocol):
+    path = write_segments(tmp_path / 'segments.csv',
+                          [('a', start, start + 2) for start in range(60)])
+    item = build(root, windows='stream', segment_file=path,
+                 anticipation_steps=8, anticipation_rate=4, test_mode=True,
+                 work_rate=work_rate, protocol=protocol)[0]
+    sample = item['data_samples']
+    assert sample.evaluation_mode == f'{protocol}_stream'
+    assert sample.segment_id == [str(i) for i in range(60)]
+    assert sample.segment_labels == [dict(action=0, verb=0, noun=1)] * 60
+    assert 'gt_action' not in sample
+    places = zip(sample.score_steps, sample.score_rows)
+    for start, (step, rows) in enumerate(places):
+        if protocol == 'strict':
+            # The second token, of a second before; a step is seen when it is
+            # over.
+            wanted = (max(0, start - 4 - work_rate), [2])
+            assert (step, rows) == wanted if start > 4 else rows == []
+        elif start >= 16:
+            assert (step, rows) == (start - 1, [1])
+        else:
+            assert (step, rows) == (start, [0]) if start >= 8 else rows == []
+
+
+def test_segments_without_labels_are_evaluated(root, tmp_path):
+    """As of a challenge: without labels, and without targets."""
+    path = tmp_path / 'segments.csv'
+    path.write_text('P01_101_0,a,100,120\nP01_101_1,a,200,260\n')
+    kwargs = dict(
+        segment_file=str(path), anticipation_steps=8, anticipation_rate=4,
+        test_mode=True, data_prefix=dict(rgb='rgb', gt_action=None))
+    dataset = build(root, windows='segments', **kwargs)
+    samples = [dataset[i]['data_samples'] for i in range(2)]
+    assert [s.segment_id for s in samples] == ['P01_101_0', 'P01_101_1']
+    assert [s.segment_labels for s in samples] == [{}, {}]
+    stream = build(root, windows='stream', **kwargs)[0]
+    assert stream['data_samples'].segment_id == ['P01_101_0', 'P01_101_1']
+    kwargs.update(test_mode=False, data_prefix=dict(
+        rgb='rgb', gt_action='target_perframe'))
+    with pytest.raises(ValueError, match='segment P01_101_0 has no labels'):
+        build(root, windows='segments', **kwargs)
+
+
+def test_files_of_a_video_may_differ_by_a_step(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(feature_streams, 'print_log',
+                        lambda message, **kwargs: said.append(message))
+    write_set(tmp_path)
+    flow = np.load(tmp_path / 'flow/b.npy')
+    np.save(tmp_path / 'flow/b.npy', flow[:-1])
+    targets = np.load(tmp_path / 'target_perframe/c.npy')
+    # An action that goes on behind the features.
+    targets[80:] = [0, 1, 0]
+    targets = np.concatenate([targets, targets[-1:]])
+    np.save(tmp_path / 'target_perframe/c.npy', targets)
+    dataset = build(tmp_path, windows='videos', test_mode=True)
+    assert dataset.streams.lengths == [70, 54, 90, 10]
+    for i, length in enumerate(dataset.streams.lengths):
+        item = dataset[i]
+        assert {len(item['inputs'][k]) for k in ('rgb', 'flow')} == {length}
+        assert len(item['data_samples'].gt_action) == length
+    assert [s.end for s in dataset.segments.of_video(2)
+            if s.start >= 80] == [90]
+    assert said == ['2 of 4 videos have files that differ by a step; they end '
+                    'with the shortest: b, c']
+
+
 def test_short_videos_are_evaluated(root):
     item = build(root, test_mode=True)[-1]
     sample, rgb = item['data_samples'], item['inputs']['rgb']
@@ -282,6 +368,10 @@ def test_no_long_memory(root):
     (dict(windows='segments'), 'needs segment_file'),
     (dict(windows='videos'), "'videos' is for evaluation"),
     (dict(windows='videos', test_mode=True, work_rate=2), 'needs work_rate=1'),
+    (dict(windows='stream'), "'stream' is for evaluation"),
+    (dict(windows='stream', test_mode=True, work_rate=2), 'needs work_rate=1'),
+    (dict(windows='stream', test_mode=True, segment_file='segments.csv'),
+     "windows='stream' needs anticipation_steps to score segments"),
     (dict(data_prefix=dict(rgb='rgb')), 'must have the folders of gt_action'),
     (dict(ann_file='none.txt'), 'no file .*none.txt'),
     (dict(metainfo=dict(classes='none.txt')), 'no file none.txt of classes'),
@@ -299,8 +389,9 @@ def test_names_what_is_wrong(root, segment_file, kwargs, error):
 
 @pytest.mark.parametrize('write, error', [
     (lambda r: (r / 'flow/b.npy').unlink(), 'no file .*flow/b.npy'),
-    (lambda r: np.save(r / 'flow/b.npy', np.zeros((54, 2))),
-     'b: all files must have as many steps, .* 54'),
+    (lambda r: np.save(r / 'flow/b.npy', np.zeros((53, 2))),
+     'b: all files must have as many steps .*rgb/b.npy with 55, '
+     '.*flow/b.npy with 53'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros((55, 4))),
      'flow/b.npy must have rows of 2, as .*flow/a.npy, got 4'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros(55)),

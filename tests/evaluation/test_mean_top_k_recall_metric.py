@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import csv
 import json
 
 import numpy as np
@@ -141,12 +142,16 @@ def test_reads_actions(samples, tmp_path):
     (dict(actions='none.csv'), 'no file none.csv'),
     (dict(actions='ACTIONS'), 'columns id, verb and noun'),
     (dict(subsets=dict(unseen='none.csv')), 'no file none.csv'),
-    (dict(subsets=dict(unseen='ACTIONS')), "'x,1' is not the id"),
+    (dict(subsets=dict(unseen='ACTIONS')), "line 1: 'id,verb' is not the id"),
+    (dict(subsets=dict(tail=dict(verbs=[1]))), "tail may have id, .*'verbs'"),
+    (dict(subsets=dict(tail=dict(noun='VERBS'))), 'nouns of tail is headed'),
 ], ids=lambda value: None)
 def test_bad_options(tmp_path, kwargs, error):
     path = tmp_path / 'actions.csv'
     path.write_text('id,verb\nx,1\n')
-    text = json.dumps(kwargs).replace('ACTIONS', str(path))
+    (tmp_path / 'verbs.csv').write_text('verb\n1\n')
+    text = json.dumps(kwargs).replace('ACTIONS', str(path)).replace(
+        'VERBS', str(tmp_path / 'verbs.csv'))
     with pytest.raises(ValueError, match=error):
         METRICS.build(dict(type='MeanTopKRecall', **json.loads(text)))
 
@@ -159,3 +164,165 @@ def test_other_samples(samples):
         None, [samples[0], {**samples[1], 'evaluation_mode': 'testra'}])
     with pytest.raises(ValueError, match='one protocol, got strict, testra'):
         metric.evaluate(2)
+
+
+# Lines of validation.csv, as RULSTM publishes it.
+SEGMENTS = """\
+P01_11_0,P01_11,1,56,0,2,106
+P01_11_1,P01_11,46,73,1,2,1216
+P01_11_10,P01_11,1474,1528,0,49,211
+P01_11_100,P01_11,9818,9959,2,17,1855
+P18_01_0,P18_01,41,94,2,17,1855
+P18_01_10,P18_01,902,969,10,56,1216
+"""
+
+
+def named(rng, identity, verb, noun, action):
+    return sample(
+        identity, dict(action=action, verb=verb, noun=noun), [0],
+        action=rng.normal(size=3806), verb=rng.normal(size=97),
+        noun=rng.normal(size=300))
+
+
+def recall_by_hand(samples, part, k=5):
+    """A loop over the classes, and over the segments of each."""
+    hits = {}
+    for each in samples:
+        scores = each[f'pred_{part}'][0, 1:].tolist()
+        label = each['segment_labels'][part]
+        better = sum(score > scores[label] for score in scores)
+        hits.setdefault(label, []).append(better < k)
+    return sum(sum(h) / len(h) for h in hits.values()) / len(hits)
+
+
+@pytest.mark.parametrize('lists, members', [
+    (dict(unseen='P18_01_0\nP18_01_10\n'), dict(unseen={4, 5})),
+    (dict(unseen='participant_id\nP18\n'), dict(unseen={4, 5})),
+    (dict(unseen='P18\n'), dict(unseen={4, 5})),
+    (dict(video='P01_11\n'), dict(video={0, 1, 2, 3})),
+    (dict(some='narration_id\nP01_11_10\n'), dict(some={2})),
+    (dict(tail_verb='verb\n2\n10\n'), dict(tail_verb={3, 4, 5})),
+    (dict(tail_verb=dict(verb='2\n10\n')), dict(tail_verb={3, 4, 5})),
+    # The tail of actions is where verb or noun is of the tail.
+    (dict(tail_action=dict(verb='verb\n10\n', noun='noun\n49\n')),
+     dict(tail_action={2, 5})),
+], ids=['segments', 'participants', 'no heading', 'videos', 'heading',
+        'classes', 'classes without heading', 'union'])
+def test_lists_of_subsets(tmp_path, lists, members):
+    paths = []
+
+    def write(text):
+        if isinstance(text, dict):
+            return {kind: write(each) for kind, each in text.items()}
+        paths.append(tmp_path / f'{len(paths)}.csv')
+        paths[-1].write_text(text)
+        return str(paths[-1])
+
+    rng = np.random.default_rng(0)
+    samples = [named(rng, row[0], *map(int, row[4:]))
+               for row in csv.reader(SEGMENTS.splitlines())]
+    found = evaluate(METRICS.build(dict(
+        type='MeanTopKRecall', subsets=write(lists), k=40)), samples)
+    assert list(found)[0] == 'online/action_top40_recall_testra'
+    for name, inside in members.items():
+        stem, _, last = name.rpartition('_')
+        parts = [last] if stem else ['action', 'verb', 'noun']
+        assert sum(f'_{stem or name}' in key for key in found) == len(parts)
+        for part in parts:
+            assert found[
+                f'online/{part}_top40_recall_testra_{stem or name}'] == \
+                pytest.approx(recall_by_hand(
+                    [samples[i] for i in sorted(inside)], part, 40))
+
+
+def test_a_subset_without_segments_is_warned_of(samples, monkeypatch):
+    said = []
+    monkeypatch.setattr('mmvidattn.evaluation.segment_subset.print_log',
+                        lambda *args: said.append(args[0]))
+    found = evaluate(METRICS.build(
+        dict(type='MeanTopKRecall', subsets=dict(unseen=['P18']))), samples)
+    assert np.isnan(found['online/verb_top5_recall_strict_unseen'])
+    assert len(said) == 1 and 'none of the 60 segments is of unseen' in said[0]
+
+
+def test_segments_without_labels_have_no_recall(samples):
+    for each in samples:
+        each['segment_labels'] = {}
+    assert evaluate(METRICS.build(
+        dict(type='MeanTopKRecall', subsets=dict(unseen=['1']))),
+        samples) == {}
+
+
+def test_published_lists(shared_dir):
+    """EPIC-KITCHENS-100: RULSTM's lists and the official ones agree."""
+    rulstm = shared_dir / 'real/ek100_rulstm'
+    official = shared_dir / 'real/epic100'
+    if not rulstm.is_dir():
+        pytest.skip('there are no published lists in ../shared')
+    metrics = [
+        METRICS.build(dict(type='MeanTopKRecall', subsets=subsets))
+        for subsets in (dict(
+            unseen=f'{rulstm}/validation_unseen_participants_ids.csv',
+            tail_verb=f'{rulstm}/validation_tail_verbs_ids.csv',
+            tail_noun=f'{rulstm}/validation_tail_nouns_ids.csv',
+            tail_action=f'{rulstm}/validation_tail_actions_ids.csv'), dict(
+                unseen=str(
+                    official / 'EPIC_100_unseen_participant_ids_validation.csv'
+                ),
+                tail_verb=f'{official}/EPIC_100_tail_verbs.csv',
+                tail_noun=f'{official}/EPIC_100_tail_nouns.csv',
+                tail_action=dict(
+                    verb=f'{official}/EPIC_100_tail_verbs.csv',
+                    noun=f'{official}/EPIC_100_tail_nouns.csv')))
+    ]
+    with (rulstm / 'validation.csv').open() as file:
+        rows = list(csv.reader(file))
+    segments = [(row[0], dict(verb=int(row[4]), noun=int(row[5]),
+                              action=int(row[6]))) for row in rows]
+    masks = [[subset.mask(segments) for subset in metric.subsets]
+             for metric in metrics]
+    # The lengths of the lists, every id of which is a segment.
+    assert [m.sum() for m in masks[0]] == [
+        len((rulstm / f'validation_{name}_ids.csv').read_text().split())
+        for name in ('unseen_participants', 'tail_verbs', 'tail_nouns',
+                     'tail_actions')] == [1065, 1760, 1900, 3105]
+    assert all((a == b).all() for a, b in zip(*masks))
+    # Made-up scores of every 20th segment, so that it takes a moment.
+    rng = np.random.default_rng(0)
+    some = range(0, len(rows), 20)
+    samples = [named(rng, rows[i][0], *map(int, rows[i][4:])) for i in some]
+    for each in samples[::2]:
+        for part, label in each['segment_labels'].items():
+            each[f'pred_{part}'][0, 1 + label] = 9.
+    found = [evaluate(metric, samples) for metric in metrics]
+    assert found[0] == found[1] and len(found[0]) == 9
+    assert [key.removeprefix('online/') for key in found[0]] == [
+        f'{part}_top5_recall_testra{end}'
+        for part in ('action', 'verb', 'noun')
+        for end in ('', '_unseen', '_tail')]
+    for (part, end), value in zip(
+            ((p, e) for p in ('action', 'verb', 'noun')
+             for e in ('', 'unseen', 'tail')), found[0].values()):
+        name = dict(unseen='unseen_participants', tail=f'tail_{part}s')
+        inside = samples
+        if end:
+            ids = set((rulstm / f'validation_{name[end]}_ids.csv').read_text()
+                      .split())
+            inside = [s for s in samples if s['segment_id'] in ids]
+        assert value == pytest.approx(recall_by_hand(inside, part))
+
+
+def test_lists_without_actions_take_them_of_verbs_and_nouns(samples):
+    """As the official list; an action that no score is of is never right."""
+    table = [(0, 2), (3, 4), (1, 1)]
+    for i, each in enumerate(samples[:6]):
+        each['segment_labels'] = dict(
+            zip(('verb', 'noun'), [*table, (5, 5), (5, 6), (5, 5)][i]))
+        each['pred_action'] = torch.tensor([[0., 3, 2, 1]])
+    metric = METRICS.build(dict(type='MeanTopKRecall', k=2, actions=table))
+    # The first two are right, of three classes of the table and two others.
+    assert evaluate(metric, samples[:6])[
+        'online/action_top2_recall_strict'] == pytest.approx(2 / 5)
+    metric = METRICS.build(dict(type='MeanTopKRecall', k=2))
+    with pytest.raises(ValueError, match='segment 0 has no action; actions'):
+        evaluate(metric, samples[:6])

@@ -1,31 +1,94 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import itertools
+
 import pytest
 import torch
 from mmaction.registry import METRICS
 from mmengine.registry import init_default_scope
 
+NOUNS, VERBS = 7, 6
 
-def _metric():
+
+def _metric(num_nouns=3, **kwargs):
     init_default_scope('mmaction')
-    return METRICS.build(dict(type='VerbNounAccuracy', num_nouns=3))
+    return METRICS.build(
+        dict(type='VerbNounAccuracy', num_nouns=num_nouns, **kwargs))
 
 
-def _sample(noun, verb, gt_noun, gt_verb):
+def _sample(noun, verb, gt_noun, gt_verb, **meta):
     score, label = torch.zeros(5), torch.zeros(5)
     score[[noun, 3 + verb]] = torch.tensor([1., 9.])
     label[[gt_noun, 3 + gt_verb]] = 1
-    return dict(pred_score=score, gt_label=label)
+    return dict(pred_score=score, gt_label=label, **meta)
 
 
 def test_an_action_is_right_where_noun_and_verb_are():
     metric = _metric()
     metric.process(None, [_sample(0, 1, 0, 1), _sample(2, 1, 2, 0)])
     metric.process(None, [_sample(1, 0, 0, 0), _sample(2, 0, 1, 1)])
-    assert metric.evaluate(4) == {
-        'acc/noun': 0.5, 'acc/verb': 0.5, 'acc/action': 0.25}
+    found = metric.evaluate(4)
+    # The best checkpoint is chosen by the first.
+    assert list(found.items())[:3] == [
+        ('acc/action', 0.25), ('acc/verb', 0.5), ('acc/noun', 0.5)]
+
+
+@pytest.fixture
+def samples():
+    torch.manual_seed(0)
+    found = []
+    for i in range(40):
+        label = torch.zeros(NOUNS + VERBS)
+        label[[i % NOUNS, NOUNS + i % VERBS]] = 1
+        found.append(dict(pred_score=torch.randn(NOUNS + VERBS),
+                          gt_label=label, segment_id=f'P0{i % 4}_01_{i}'))
+    return found
+
+
+@pytest.mark.parametrize('score', ['logit', 'prob'])
+def test_the_five_best(samples, score):
+    """By all products of probabilities."""
+    right = dict(action=0, verb=0, noun=0)
+    for i, sample in enumerate(samples):
+        noun = sample['pred_score'][:NOUNS].softmax(0)
+        verb = sample['pred_score'][NOUNS:].softmax(0)
+        if score == 'prob':
+            sample['pred_score'] = torch.cat([noun, verb])
+        products = {(v, n): float(verb[v] * noun[n])
+                    for v, n in itertools.product(range(VERBS), range(NOUNS))}
+        best = sorted(products, key=products.get)[-5:]
+        right['action'] += (i % VERBS, i % NOUNS) in best
+        right['verb'] += i % VERBS in verb.argsort()[-5:]
+        right['noun'] += i % NOUNS in noun.argsort()[-5:]
+    metric = _metric(NOUNS, score=score)
+    metric.process(None, samples)
+    found = metric.evaluate(len(samples))
+    for part, number in right.items():
+        assert found[f'acc/{part}_top5'] == pytest.approx(number / 40)
+    assert 0 < right['action'] < right['noun']
+
+
+def test_subsets(samples, tmp_path):
+    (tmp_path / 'verbs.csv').write_text('verb\n2\n')
+    subsets = dict(unseen=['P01'], tail_verb=str(tmp_path / 'verbs.csv'))
+    metric = _metric(NOUNS, subsets=subsets)
+    metric.process(None, samples)
+    found = metric.evaluate(len(samples))
+    assert len(found) == 6 + 6 + 2
+    for name, inside in (('unseen', samples[1::4]), ('tail', samples[2::6])):
+        hits = [s['pred_score'][NOUNS:].argmax() == s['gt_label'][NOUNS:]
+                .argmax() for s in inside]
+        assert found[f'acc/verb_{name}'] == pytest.approx(
+            sum(hits).item() / len(hits))
+    del samples[0]['segment_id']
+    metric.process(None, samples)
+    with pytest.raises(ValueError, match='unseen is a list of ids, and the '
+                       'samples have no segment_id'):
+        metric.evaluate(len(samples))
 
 
 def test_names_a_label_of_another_kind():
     sample = dict(pred_score=torch.zeros(5), gt_label=torch.tensor([1]))
     with pytest.raises(ValueError, match=r'must be \(5,\).*got \(1,\)'):
         _metric().process(None, [sample])
+    with pytest.raises(ValueError, match="score must be .* got 'x'"):
+        _metric(score='x')

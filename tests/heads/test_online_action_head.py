@@ -72,3 +72,27 @@ def test_says_which_targets_are_missing():
 def test_rejects_a_score_that_is_none():
     with pytest.raises(ValueError, match="score must be 'prob' or 'logit'"):
         OnlineActionHead(4, score='sigmoid')
+
+
+def test_probabilities_leave_out_what_the_loss_ignores():
+    """By hand: the softmax of the other classes alone."""
+    torch.manual_seed(0)
+    head = OnlineActionHead(
+        4, in_channels=6, num_verbs=3, num_nouns=5,
+        loss_cls=dict(CROSS_ENTROPY, ignore_index=0),
+        loss_verb=dict(CROSS_ENTROPY, ignore_index=2),
+        loss_noun=CROSS_ENTROPY).eval()
+    logits = {k: 9 * y for k, y in head(torch.randn(2, 3, 6)).items()}
+    # A logit that was never trained may be anything.
+    logits['action'][..., 0] = 50.
+    found = head.probabilities(logits)
+    action, verb = logits['action'][..., 1:], logits['verb'][..., :2]
+    for got, want in (
+            (found['action'][..., 1:], action.exp() / action.exp().sum(
+                -1, keepdim=True)),
+            (found['verb'][..., :2], verb.exp() / verb.exp().sum(
+                -1, keepdim=True)),
+            (found['noun'], logits['noun'].softmax(-1))):
+        torch.testing.assert_close(got, want)
+    assert not found['action'][..., 0].any()
+    assert not found['verb'][..., 2].any()

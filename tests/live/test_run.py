@@ -83,6 +83,17 @@ def test_matches_the_windows_of_extracted_features(found, files, clip):
     assert np.ptp([d.scores for d in detections], axis=0).max() > 0.2
 
 
+def test_background_that_was_not_trained_has_no_probability(found, files,
+                                                            clip):
+    _, detections, _ = found
+    run = OnlineDetector(*files, clip, **options(
+        **{'model.cls_head.loss_cls.ignore_index': 0}))
+    for one, two in zip(run, detections, strict=True):
+        assert one.scores[0] == 0 and not one.anticipated[:, 0].any()
+        np.testing.assert_allclose(
+            one.scores[1:], two.scores[1:] / two.scores[1:].sum(), atol=1e-5)
+
+
 def test_times_images_and_latency(found):
     run, detections, _ = found
     assert [d.time for d in detections] == [(t + 1) / 4 for t in range(STEPS)]

@@ -7,14 +7,17 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 from mmengine.structures import BaseDataElement
 
+from mmvidattn.online import StreamSession
+
 N, L, A, K = 6, 4, 2, 5
 
 
-def _detector(tokens=A, **head):
+def _detector(tokens=A, stream_kernel='window', **head):
     torch.manual_seed(0)
     init_default_scope('mmaction')
     return MODELS.build(dict(
         type='OnlineActionDetector',
+        stream_kernel=stream_kernel,
         backbone=dict(
             type='TeSTra', in_channels=dict(rgb=7, flow=3), embed_dims=8,
             num_heads=2, ffn_dims=8, long_memory_length=N,
@@ -145,6 +148,78 @@ def test_whole_videos_give_the_scores_of_their_windows(tokens):
             if tokens:
                 ahead = result.get(key)
                 assert (ahead - scores[:, L:]).abs().max() < 1e-6
+
+
+def _as_stream(video, **options):
+    inputs = {k: video['inputs'][k] for k in ('rgb', 'flow')}
+    return dict(
+        inputs=dict(inputs, long_rate=1, work_rate=1,
+                    stretch_long_memory=False, **options),
+        data_samples=BaseDataElement(metainfo=dict(evaluation_mode='mode')))
+
+
+@pytest.mark.parametrize('tokens', [0, A])
+def test_streams_give_the_scores_of_whole_videos(tokens):
+    """Side by side, of any lengths, as dense evaluation does."""
+    model = _detector(tokens, num_verbs=3).eval()
+    videos = [_video(i, n) for i, n in enumerate((11, 15, 4, 15))]
+    for video in videos:
+        # As the dataset: of an empty long memory step 0 stays.
+        video['inputs']['padding_mask'][0, -1] = False
+    # One that is shorter than the work memory.
+    videos.append(_video(4, L))
+    for name in 'rgb', 'flow':
+        videos[-1]['inputs'][name] = videos[-1]['inputs'][name][:2]
+    with torch.no_grad():
+        dense = model.test_step(pseudo_collate(videos[:-1]))
+        streams = model.test_step(
+            pseudo_collate([_as_stream(v) for v in videos]))
+    for want, got in zip(dense, streams):
+        for name in 'action', 'verb':
+            torch.testing.assert_close(
+                got.get(f'pred_{name}'), want.get(f'pred_{name}'),
+                atol=1e-6, rtol=0)
+            key = f'pred_anticipated_{name}'
+            assert (key in got) == bool(tokens)
+            if tokens:
+                torch.testing.assert_close(
+                    got.get(key)[L - 1:], want.get(key), atol=1e-6, rtol=0)
+    for video, sample in zip(videos, streams):
+        length = len(video['inputs']['rgb'])
+        assert len(sample.pred_action) == length
+        assert sample.evaluation_mode == 'mode_window'
+        assert sample.stream_cost['steps'] == length
+        # Of one stream, whatever runs beside it.
+        session = StreamSession(model, 1)
+        assert sample.stream_cost['state_bytes'] == sum(
+            x.nbytes for x in session.state_dict()['state'].values())
+    # All together took one time.
+    shares = [s.stream_cost['seconds'] / s.stream_cost['steps']
+              for s in streams]
+    assert shares == pytest.approx([shares[0]] * 5) and shares[0] > 0
+
+
+def test_streams_score_the_steps_that_are_wanted():
+    model = _detector(stream_kernel='smoothing').eval()
+    sample = _as_stream(_video(0, 30))
+    rows, = model.test_step(pseudo_collate([sample]))
+    sample = _as_stream(_video(0, 30))
+    sample['data_samples'].set_metainfo(dict(score_steps=[7, 3, 7]))
+    none = _as_stream(_video(1, 5))
+    none['data_samples'].set_metainfo(dict(score_steps=[]))
+    some, no = model.test_step(pseudo_collate([sample, none]))
+    assert some.evaluation_mode == 'mode_smoothing'
+    for key in 'pred_action', 'pred_anticipated_action':
+        torch.testing.assert_close(
+            some.get(key), rows.get(key)[[7, 3, 7]], atol=1e-6, rtol=0)
+    assert 'pred_action' not in no and no.stream_cost['steps'] == 5
+    # All of the past counts, where the window has its latest samples.
+    window = _detector().eval()
+    other, = window.test_step(pseudo_collate([_as_stream(_video(0, 30))]))
+    difference = (other.pred_action - rows.pred_action).abs().amax(dim=1)
+    assert difference[:L + N].max() < 1e-6 < difference[-1]
+    with pytest.raises(ValueError, match="stream_kernel must be window or"):
+        _detector(stream_kernel='released')
 
 
 def test_whole_videos_go_through_the_preprocessor():

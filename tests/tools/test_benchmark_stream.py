@@ -1,8 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from pathlib import Path
+
 import pytest
+import torch
 from benchmark_cases import run_case
 from cases import stream, stream_cost
+from feature_set import write_set
 
+import mmvidattn
+
+CONFIGS = Path(__file__).resolve().parents[2] / 'configs'
 SMALL = [f'model.{key}' for key in (
     'backbone.embed_dims=16', 'backbone.num_heads=2', 'backbone.ffn_dims=16',
     'backbone.work_memory_length=3', 'cls_head.in_channels=16')]
@@ -77,3 +84,33 @@ def test_no_cost_while_the_scores_differ(monkeypatch, kernel):
     monkeypatch.setattr(session, 'push', wrong)
     with pytest.raises(SystemExit, match='no timing'):
         _run('stream_cost', '--lengths', 4)
+
+
+def test_scores_on_a_data_set(tmp_path, capsys):
+    root = write_set(tmp_path / 'set', dict(a=70, b=40))
+    config = tmp_path / 'config.py'
+    config.write_text(f"""
+_base_ = '{CONFIGS}/testra_tiny_synthetic.py'
+model = dict(
+    backbone=dict(in_channels=dict(rgb=3, flow=2), num_anticipation_tokens=2,
+                  embed_dims=8, ffn_dims=8, long_memory_length=5),
+    cls_head=dict(num_classes=3, in_channels=8))
+test_dataloader = dict(dataset=dict(
+    data_root='{root}', ann_file='videos.txt', anticipation_steps=2,
+    metainfo=dict(classes='{root}/classes.txt'), long_steps=20))
+""")
+    torch.manual_seed(0)
+    model = mmvidattn.get_model(config)
+    torch.save(dict(state_dict=model.state_dict()), tmp_path / 'model.pth')
+    result = run_case('stream_scores', tmp_path / 'model.pth', '--config',
+                      config, '--repeats', 1, '--streams', 1, 2,
+                      out=tmp_path)
+    assert 'window x 2: scores as in windows' in capsys.readouterr().out
+    rows = result['results']
+    assert list(rows) == ['windows', 'window x 1', 'window x 2',
+                          'smoothing x 1', 'smoothing x 2', 'released']
+    assert rows['window x 1']['mAP'] == pytest.approx(
+        rows['windows']['mAP'], abs=1e-6)
+    for row in list(rows.values())[1:]:
+        assert row['stream_steps_per_second'] > 0
+        assert 0 < row['mAP'] < 1 and 0 < row['anticipation'] < 1

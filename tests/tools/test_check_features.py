@@ -32,8 +32,8 @@ def test_good_set(check, tmp_path):
 
 @pytest.mark.parametrize('write, error', [
     (lambda r: (r / 'flow/b.npy').unlink(), 'there is no file '),
-    (lambda r: np.save(r / 'flow/b.npy', np.zeros((54, 2))),
-     'b: lengths differ: rgb 55, flow 54, target_perframe 55'),
+    (lambda r: np.save(r / 'flow/b.npy', np.zeros((53, 2))),
+     'b: lengths differ: rgb 55, flow 53, target_perframe 55'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros((55, 4))),
      'flow/b.npy: rows must be of 2, got 4'),
     (lambda r: np.save(r / 'flow/b.npy', np.array([{}]), allow_pickle=True),

@@ -27,9 +27,10 @@ class LoadFeatureWindow(BaseTransform):
         streams, video = results['streams'], results['video']
         length = results['video_length']
         if results['is_whole_video']:
-            every = np.arange(length)
-            for key in (*streams.features, *streams.targets):
-                results[key] = streams.read(key, video, every)
+            # Segments have labels of their own.
+            wanted = streams.targets if results['segment_id'] is None else []
+            for key in (*streams.features, *wanted):
+                results[key] = streams.read(key, video, np.arange(length))
             return results
         work = results['work_indices']
         steps = np.concatenate(
@@ -65,14 +66,17 @@ class PackFeatureInputs(BaseTransform):
             key: torch.from_numpy(results[key])
             for key in streams.features
         }
-        inputs['padding_mask'] = torch.from_numpy(results['padding_mask'])
-        if results['is_whole_video']:
-            for key in 'long_indices', 'work_indices':
-                inputs[key] = torch.from_numpy(results[key])
+        if 'stream' in results:
+            inputs.update(results['stream'])
+        else:
+            inputs['padding_mask'] = torch.from_numpy(results['padding_mask'])
+            if results['is_whole_video']:
+                for key in 'long_indices', 'work_indices':
+                    inputs[key] = torch.from_numpy(results[key])
         sample = ActionDataSample(
             metainfo={key: results[key] for key in META_KEYS})
         sample.set_data({
             key: torch.from_numpy(results[key])
-            for key in streams.targets
+            for key in streams.targets if key in results
         })
         return dict(inputs=inputs, data_samples=sample)

@@ -1,0 +1,135 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Scores of annotated segments, from the samples of windows and streams."""
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .top_k_recall import marginal_scores
+
+# The action first: by the first result the best checkpoint is chosen.
+PARTS = ('action', 'verb', 'noun')
+
+
+@dataclass(frozen=True)
+class SegmentScores:
+    """What a model says of a segment, without the background.
+
+    Attributes:
+        id: Of the segment, such as ``P01_01_0``.
+        labels: Class of each part; empty if the list has none.
+        seen: Whether anything was seen of it in time. Else its scores are
+            zero.
+        scores: Of each part that the model scores, ``(K,)``.
+    """
+    id: str
+    labels: dict[str, int]
+    seen: bool
+    scores: dict[str, np.ndarray]
+
+
+def read_segment_scores(sample: dict) -> list[SegmentScores]:
+    """Read the scores of the segments of a sample.
+
+    Args:
+        sample: Of :class:`mmvidattn.datasets.FeatureStreamDataset`, as a
+            dictionary: the window of a segment, or a video that ran as a
+            stream, with any number of segments.
+
+    Returns:
+        Of each segment.
+
+    Raises:
+        ValueError: If the sample is not of segments.
+    """
+    if sample['segment_labels'] is None:
+        raise ValueError(
+            f'{sample["video_name"]}: the samples must be of segments, with '
+            "the dataset's windows='segments'")
+    if sample.get('is_whole_video'):
+        return [
+            _score(sample, i, *each) for i, each in enumerate(
+                zip(sample['segment_id'], sample['segment_labels'],
+                    sample['score_rows']))
+        ]
+    return [
+        _score(sample, None, sample['segment_id'], sample['segment_labels'],
+               sample['score_rows'])
+    ]
+
+
+def _score(sample: dict, place: int | None, identity: Any,
+           labels: dict[str, int], rows: list[int]) -> SegmentScores:
+    scores = {}
+    for part in PARTS:
+        if f'pred_{part}' not in sample:
+            continue
+        all_rows = sample[f'pred_{part}']
+        if place is not None:
+            all_rows = all_rows[place][None]
+            if rows and rows[0] > 0:
+                ahead = sample[f'pred_anticipated_{part}'][place]
+                all_rows, rows = ahead, [rows[0] - 1]
+        # Without the background, which no segment has.
+        each = all_rows[rows[0] if rows else 0, 1:].float().cpu().numpy()
+        scores[part] = each if rows else np.zeros_like(each)
+    return SegmentScores(str(identity), labels, bool(rows), scores)
+
+
+def stack_scores(
+        segments: Sequence[SegmentScores],
+        parts_of_action: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """Stack scores of segments, with those of verbs and nouns.
+
+    Args:
+        segments: S of them.
+        parts_of_action: Verb and noun of each action, ``(K, 2)``. Without
+            classifiers of verbs and nouns, their scores are sums of the
+            actions' softmax.
+
+    Returns:
+        Of each part, in the order of ``PARTS``, ``(S, K)``.
+    """
+    scores = {
+        part: np.stack([segment.scores[part] for segment in segments])
+        for part in segments[0].scores
+    }
+    if parts_of_action is not None:
+        seen = np.array([segment.seen for segment in segments])
+        for i, part in enumerate(PARTS[1:]):
+            if part not in scores:
+                of_action = parts_of_action[:, i]
+                scores[part] = marginal_scores(scores['action'], of_action,
+                                               of_action.max() + 1)
+                scores[part][~seen] = 0
+    return {part: scores[part] for part in PARTS if part in scores}
+
+
+def read_actions(actions: str | Sequence[tuple[int, int]]) -> np.ndarray:
+    """The verb and the noun of each action, ``(K, 2)``.
+
+    Raises:
+        ValueError: If the file is missing or lacks a column or an action.
+    """
+    if not isinstance(actions, str):
+        return np.asarray(actions)
+    if not Path(actions).is_file():
+        raise ValueError(f'actions: there is no file {actions}')
+    with open(actions, newline='', encoding='utf-8') as file:
+        rows = list(csv.DictReader(file))
+    try:
+        table = {
+            int(row['id']): (int(row['verb']), int(row['noun']))
+            for row in rows
+        }
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f'{actions} must have numbers in columns id, verb and noun, got '
+            f'{list(rows[0]) if rows else "nothing"}') from error
+    if sorted(table) != list(range(len(table))):
+        raise ValueError(f'{actions} must list the actions 0 to '
+                         f'{len(table) - 1}, each once')
+    return np.array([table[i] for i in range(len(table))])

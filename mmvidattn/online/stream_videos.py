@@ -1,0 +1,55 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Whole videos, run as streams."""
+import time
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from .stream_session import StreamSession
+
+
+def stream_videos(session: StreamSession,
+                  videos: Sequence[Mapping[str, Tensor]],
+                  steps: Sequence[Sequence[int]]
+                  ) -> tuple[list[dict[str, Tensor]], float]:
+    """Run videos step by step, side by side, each from first to last step.
+
+    Each is a stream of its own. One that ends leaves the others.
+
+    Args:
+        session: Of the model; the streams are spawned from it.
+        videos: ``{modality: features}`` of each, [T, channels].
+        steps: Of each the steps whose logits are wanted.
+
+    Returns:
+        Of each video the logits of these steps, in this order, as of
+        :meth:`StreamSession.push`, ``action`` [n, 1 + A, K] and so on; and the
+        seconds that all steps of all videos took.
+    """
+    names = list(session.step.model.backbone.in_channels)
+    rows = [list(zip(*(video[name] for name in names))) for video in videos]
+    # The longest first: those that go on stay side by side.
+    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+    sessions = [session.spawn() for _ in rows]
+    wanted = [set(each) for each in steps]
+    found: list[dict[int, dict[str, Tensor]]] = [{} for _ in rows]
+    start = time.perf_counter()
+    for step in range(len(rows[order[0]])):
+        while len(rows[order[-1]]) <= step:
+            order.pop()
+        results = StreamSession.push_many(
+            [sessions[i] for i in order],
+            [dict(zip(names, rows[i][step])) for i in order])
+        for i, result in zip(order, results):
+            if step in wanted[i]:
+                # A copy, as a row holds those of the other videos.
+                found[i][step] = {
+                    name: y.clone() for name, y in result.items()
+                    if name != 'bad_frame'
+                }
+    seconds = time.perf_counter() - start
+    return [{
+        name: torch.stack([scores[step][name] for step in each])
+        for name in next(iter(scores.values()), {})
+    } for scores, each in zip(found, steps)], seconds

@@ -1,0 +1,154 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import csv
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from mmaction.registry import METRICS
+
+VERBS, NOUNS = 97, 300
+ACTIONS = [(i % VERBS, (7 * i) % NOUNS) for i in range(400)]
+
+
+def anticipated(identity, seed, labels=None, **parts):
+    rng = np.random.default_rng(seed)
+    parts = parts or dict(action=400, verb=VERBS, noun=NOUNS)
+    return dict(
+        evaluation_mode='testra', video_name='v', segment_id=identity,
+        segment_labels=labels or {}, score_rows=[1],
+        **{f'pred_{part}': torch.tensor(
+            rng.normal(size=(2, number + 1)), dtype=torch.float32)
+            for part, number in parts.items()})
+
+
+def submit(path, samples, **kwargs):
+    metric = METRICS.build(
+        dict(type='EpicSubmission', out_file=str(path), **kwargs))
+    metric.process(None, samples)
+    assert metric.evaluate(len(samples)) == {}
+    if path.suffix == '.json':
+        return json.loads(path.read_text())
+    with zipfile.ZipFile(path) as file:
+        assert file.namelist() == ['test.json']
+        return json.loads(file.read('test.json'))
+
+
+def check_format(found, challenge, ids):
+    """What the challenge's validation asks for."""
+    levels = {f'sls_{key}' for key in ('pt', 'tl', 'td')}
+    assert found.keys() == {'version', 'challenge', 'results'} | levels
+    assert found['version'] == '0.2' and found['challenge'] == challenge
+    assert all(0 <= found[key] <= 5 for key in levels)
+    assert list(found['results']) == ids
+    for entry in found['results'].values():
+        assert set(entry) == {'verb', 'noun', 'action'}
+        for part, number in (('verb', VERBS), ('noun', NOUNS)):
+            assert sorted(map(int, entry[part])) == list(range(number))
+        assert len(entry['action']) == 100
+        for key, score in entry['action'].items():
+            verb, noun = map(int, key.split(','))
+            assert verb < VERBS and noun < NOUNS
+            assert isinstance(score, float)
+
+
+@pytest.mark.parametrize('suffix', ['.json', '.zip'])
+def test_anticipation(tmp_path, suffix):
+    ids = ['P01_101_0', 'P01_101_1', 'P37_103_77']
+    samples = [anticipated(each, i) for i, each in enumerate(ids)]
+    found = submit(tmp_path / f'new/test{suffix}', samples, actions=ACTIONS,
+                   supervision=dict(pt=1, tl=3, td=4))
+    check_format(found, 'action_anticipation', ids)
+    assert (found['sls_pt'], found['sls_td']) == (1, 4)
+    for sample in samples:
+        entry = found['results'][sample['segment_id']]
+        # The row that counts, without the background.
+        action = sample['pred_action'][1, 1:].tolist()
+        order = sorted(range(400), key=lambda i: -action[i])[:100]
+        assert list(entry['action'].items()) == [
+            (f'{ACTIONS[i][0]},{ACTIONS[i][1]}', pytest.approx(action[i]))
+            for i in order]
+        for part in 'verb', 'noun':
+            assert list(entry[part].values()) == pytest.approx(
+                sample[f'pred_{part}'][1, 1:].tolist())
+
+
+def test_verbs_and_nouns_of_actions(tmp_path):
+    """Sums of probabilities, where there are no other scores."""
+    samples = [anticipated('P01_101_0', 0, action=400)]
+    entry = submit(tmp_path / 'test.json', samples, actions=ACTIONS)[
+        'results']['P01_101_0']
+    share = samples[0]['pred_action'][1, 1:].softmax(0)
+    for part, column in (('verb', 0), ('noun', 1)):
+        for number in 0, 5:
+            assert entry[part][str(number)] == pytest.approx(sum(
+                share[i].item() for i, a in enumerate(ACTIONS)
+                if a[column] == number))
+
+
+@pytest.mark.parametrize('score', ['logit', 'prob'])
+def test_recognition(tmp_path, score):
+    torch.manual_seed(0)
+    noun, verb = torch.randn(NOUNS), torch.randn(VERBS)
+    scores = [noun, verb]
+    if score == 'prob':
+        scores = [noun.softmax(0), verb.softmax(0)]
+    sample = dict(pred_score=torch.cat(scores), segment_id='P01_101_0')
+    found = submit(tmp_path / 'test.json', [sample], score=score)
+    check_format(found, 'action_recognition', ['P01_101_0'])
+    entry = found['results']['P01_101_0']
+    assert max(entry['verb'], key=entry['verb'].get) == str(int(verb.argmax()))
+    products = (verb[:, None] + noun).flatten()
+    best = products.argsort(descending=True)[:100].tolist()
+    assert list(entry['action']) == [f'{i // NOUNS},{i % NOUNS}' for i in best]
+
+
+def test_published_test_list(shared_dir, tmp_path):
+    """All of RULSTM's list, and through the data set that reads it."""
+    path = shared_dir / 'real/ek100_rulstm/test_timestamps.csv'
+    if not path.is_file():
+        pytest.skip('there are no published lists in ../shared')
+    from mmvidattn.datasets import FeatureStreamDataset
+    with path.open() as file:
+        rows = [row for row in csv.reader(file) if row[1] == 'P01_101']
+    (tmp_path / 'rgb').mkdir()
+    steps = int(max(int(row[3]) for row in rows) / 7.5) + 2
+    np.save(tmp_path / 'rgb/P01_101.npy', np.zeros((steps, 3), np.float32))
+    (tmp_path / 'test.txt').write_text('P01_101\n')
+    dataset = FeatureStreamDataset(
+        'test.txt', str(tmp_path), dict(rgb='rgb', gt_action=None),
+        pipeline=[dict(type='LoadFeatureWindow'),
+                  dict(type='PackFeatureInputs')],
+        long_steps=24, work_steps=16, anticipation_steps=8,
+        anticipation_rate=4, windows='segments', segment_file=str(path),
+        test_mode=True)
+    samples = [dataset[i]['data_samples'] for i in range(len(dataset))]
+    ids = [sample.segment_id for sample in samples]
+    assert ids == [row[0] for row in rows] and len(ids) > 50
+    rng = np.random.default_rng(0)
+    for sample in samples:
+        sample.pred_action = torch.tensor(rng.normal(size=(18, 3807)))
+    check_format(
+        submit(tmp_path / 'test.json', [s.to_dict() for s in samples],
+               actions=str(path.with_name('actions.csv'))),
+        'action_anticipation', ids)
+
+
+@pytest.mark.parametrize('kwargs, error', [
+    (dict(out_file='x.csv'), 'must end with .json or .zip'),
+    (dict(supervision=dict(pt=6, tl=3, td=3)), '0 to 5 each'),
+    (dict(supervision=dict(pt=1)), '0 to 5 each'),
+    (dict(score='x'), "got 'x'"),
+    (dict(), 'actions must be the list'),
+    (dict(actions=[(0, 0)]), 'must be the 400 of the model, got 1'),
+    (dict(actions=ACTIONS, bad=True), 'must be finite'),
+])
+def test_bad_input(tmp_path, kwargs, error):
+    bad = kwargs.pop('bad', False)
+    sample = anticipated('P01_101_0', 0)
+    if bad:
+        sample['pred_verb'][1, 3] = torch.nan
+    path = tmp_path / kwargs.pop('out_file', 'x.json')
+    with pytest.raises(ValueError, match=error):
+        submit(path, [sample], **kwargs)

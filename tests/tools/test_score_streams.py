@@ -1,0 +1,220 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Streams, scored on data sets by the ordinary test loop."""
+import copy
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from feature_set import LENGTHS, SEGMENTS, write_set
+
+from mmvidattn.apis import get_model, load_config
+from mmvidattn.apis.runner import build_runner
+
+ROOT = Path(__file__).resolve().parents[2]
+NUMBERS = itertools.count()
+# Smaller than the config's, with a long memory that a video outgrows.
+SMALL = {
+    'model.backbone.embed_dims': 16,
+    'model.backbone.ffn_dims': 16,
+    'model.backbone.long_memory_length': 8,
+    'model.cls_head.in_channels': 16,
+    'test_dataloader.dataset.long_steps': 32,
+}
+
+
+def run_options(root, work_dir):
+    name = f'streams{next(NUMBERS)}'
+    return {
+        'work_dir': str(work_dir),
+        'test_dataloader.dataset.data_root': str(root),
+        'test_dataloader.dataset.metainfo.classes': f'{root}/classes.txt',
+        'visualizer.vis_backends': [],
+        'visualizer.name': name,
+        'experiment_name': name,
+        'log_level': 'ERROR',
+    }
+
+
+def score(config, options, checkpoint, samples=None):
+    # Merging takes what is to be deleted out of the options.
+    cfg = load_config(config, copy.deepcopy(options))
+    cfg.load_from = str(checkpoint)
+    runner = build_runner(cfg, strict=True)
+    if samples is not None:
+        process = runner.test_loop.evaluator.process
+        runner.test_loop.evaluator.process = lambda data_samples, **kwargs: (
+            samples.extend(data_samples),
+            process(data_samples=data_samples, **kwargs))
+    return runner.test()
+
+
+def fresh_checkpoint(path, config, options):
+    torch.manual_seed(0)
+    model = get_model(config, cfg_options=copy.deepcopy(options))
+    # The scores of a fresh model hardly depend on the video.
+    for name, x in model.named_parameters():
+        if x.dim() > 1:
+            torch.nn.init.normal_(x, std=0.3)
+    torch.save(dict(state_dict=model.state_dict()), path)
+    return path
+
+
+@pytest.fixture(scope='module')
+def data(tmp_path_factory):
+    """Four streams of other lengths, one shorter than a window."""
+    out = tmp_path_factory.mktemp('streams') / 'set'
+    subprocess.run(
+        [sys.executable, ROOT / 'tools/data/online/make_synthetic.py', out,
+         '--train', '2', '--val', '4', '--steps', '100', '--classes', '2',
+         '--cue-steps', '40', '60'],
+        check=True)
+    short = (out / 'val.txt').read_text().split()[2]
+    for folder in 'rgb', 'flow', 'target_perframe':
+        path = out / folder / f'{short}.npy'
+        np.save(path, np.load(path)[:20])
+    return out
+
+
+def test_a_stream_has_the_map_of_its_windows(data, tmp_path):
+    options = {**SMALL, **run_options(data, tmp_path),
+               'model.cls_head.num_classes': 7}
+    checkpoint = fresh_checkpoint(
+        tmp_path / 'model.pth', 'testra_tiny_synthetic', options)
+    found, scores = {}, {}
+    for windows, kernel, together in (
+            ('videos', 'window', 1), ('stream', 'window', 1),
+            ('stream', 'window', 3), ('stream', 'smoothing', 4)):
+        name = windows, kernel, together
+        scores[name] = []
+        found[name] = score(
+            'testra_tiny_synthetic', {
+                **options, **run_options(data, tmp_path),
+                'test_dataloader.dataset.windows': windows,
+                'test_dataloader.batch_size': together,
+                'model.stream_kernel': kernel,
+            }, checkpoint, scores[name])
+    windows, one, three, smoothing = found.values()
+    # Detection, anticipation and some classes.
+    assert len(windows) > 6 and 'online/mAP_dense@0.25s' in windows
+    for stream in one, three:
+        for key, value in windows.items():
+            assert stream[key.replace('dense', 'stream_window')] == \
+                pytest.approx(value, abs=1e-6), key
+    wanted, *others, smoothed = scores.values()
+    for other in others:
+        for a, b in zip(wanted, other, strict=True):
+            length = a.video_length
+            torch.testing.assert_close(
+                a.pred_action[:length], b.pred_action, atol=1e-5, rtol=0)
+    # The other kernel has numbers, and scores, of its own.
+    value = smoothing['online/mAP_stream_smoothing']
+    assert 0 < value != windows['online/mAP_dense']
+    assert max((a.pred_action - b.pred_action).abs().max()
+               for a, b in zip(others[0], smoothed)) > 1e-3
+    for result in one, three, smoothing:
+        assert result['online/stream_steps_per_second'] > 0
+    # Work memory: 32 rows; long memory: scores (8 x 4) and values (16) of the
+    # 32 + 32 last steps; the two counters.
+    row = 16 + 2 * 16 + 16 + 2 * (2 * 16)
+    state = 4 * (32 * row + (31 + 32 + 1) * (8 * 4 + 16)) + 2 * 8
+    assert one['online/stream_state_bytes'] == state
+    assert three['online/stream_state_bytes'] == state
+
+
+def write_segments(root):
+    path = root / 'segments.csv'
+    lines = [(video, start, end, label) for video, segments in SEGMENTS.items()
+             for start, end, label in segments]
+    # Frames at 30 a second, of steps at 4.
+    path.write_text(''.join(
+        f'P0{i % 3}_01_{i},{video},'
+        f'{start * 7.5 + 1:.0f},{end * 7.5 - 1:.0f},'
+        f'{label - 1},0,{label - 1}\n'
+        for i, (video, start, end, label) in enumerate(lines)))
+
+
+@pytest.fixture
+def segments(tmp_path):
+    """Options of segments, of four videos, and a checkpoint."""
+    write_segments(write_set(tmp_path, LENGTHS))
+    options = {
+        **SMALL, **run_options(tmp_path, tmp_path),
+        'model.backbone.in_channels': dict(rgb=3, flow=2),
+        'model.backbone.num_anticipation_tokens': 2,
+        'model.backbone.work_memory_length': 8,
+        'model.cls_head.num_classes': 3,
+        'model.cls_head.score': 'logit',
+        'test_dataloader.batch_size': 3,
+        'test_dataloader.dataset.ann_file': 'videos.txt',
+        'test_dataloader.dataset.segment_file': 'segments.csv',
+        'test_dataloader.dataset.work_steps': 16,
+        'test_dataloader.dataset.work_rate': 2,
+        'test_dataloader.dataset.anticipation_steps': 8,
+        'test_dataloader.dataset.anticipation_rate': 4,
+    }
+    return options, fresh_checkpoint(
+        tmp_path / 'model.pth', 'testra_tiny_synthetic', options)
+
+
+def test_a_stream_has_the_recall_of_its_windows(segments, tmp_path):
+    """The rows of Table 4: segments, by windows or along a stream."""
+    options, checkpoint = segments
+    found, scores = [], []
+    for windows in 'segments', 'stream':
+        samples = []
+        found.append(score(
+            'testra_tiny_synthetic', {
+                **options, **run_options(tmp_path, tmp_path),
+                'test_dataloader.dataset.windows': windows,
+                'test_evaluator': dict(
+                    _delete_=True, type='MeanTopKRecall', k=1,
+                    actions=[(0, 0), (1, 0)], subsets=dict(unseen=['P01'])),
+            }, checkpoint, samples))
+        scores.append(samples)
+    assert list(found[0])[0] == 'online/action_top1_recall_testra'
+    assert len(found[0]) == 6
+    for key, value in found[0].items():
+        assert found[1][key.replace('testra', 'testra_stream_window')] == \
+            value
+    windows = {s.segment_id: s for s in scores[0]}
+    compared = 0
+    for sample in scores[1]:
+        for i, identity in enumerate(sample.segment_id):
+            want, rows = windows[identity], sample.score_rows[i]
+            assert bool(rows) == bool(want.score_rows)
+            if not rows:
+                continue
+            got = sample.pred_action[i] if rows == [0] else \
+                sample.pred_anticipated_action[i, rows[0] - 1]
+            torch.testing.assert_close(
+                got, want.pred_action[want.score_rows[0]], atol=1e-4, rtol=0)
+            compared += 1
+    # Of 9 segments three begin in the first 8 steps.
+    assert compared == 6
+
+
+def test_a_challenge_is_answered(segments, tmp_path):
+    """Segments without labels or targets, as RULSTM's test list has them."""
+    options, checkpoint = segments
+    path = tmp_path / 'segments.csv'
+    rows = [line.split(',')[:4] for line in path.read_text().splitlines()]
+    path.write_text('\n'.join(map(','.join, rows)) + '\n')
+    result = score(
+        'testra_tiny_synthetic', {
+            **options, **run_options(tmp_path, tmp_path),
+            'test_dataloader.dataset.windows': 'segments',
+            'test_dataloader.dataset.data_prefix.gt_action': None,
+            'test_evaluator': [
+                dict(type='MeanTopKRecall', actions=[(0, 0), (1, 0)]),
+                dict(type='EpicSubmission', actions=[(0, 0), (1, 0)],
+                     out_file=str(tmp_path / 'test.json'))],
+        }, checkpoint)
+    assert result == {}
+    found = json.loads((tmp_path / 'test.json').read_text())
+    assert found['challenge'] == 'action_anticipation'
+    assert list(found['results']) == [row[0] for row in rows]
