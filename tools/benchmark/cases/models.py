@@ -159,7 +159,7 @@ def compare(args: argparse.Namespace, name: str, task: str,
 
 def work(name: str, task: str, dtype: str, mode: str, weights: str, out: str,
          device: str, scale: int) -> None:
-    """Write an output, then run the task once for each line of input."""
+    """Write an output, then time the task once for each line of input."""
     # Whatever models print is not for the one who reads the times.
     say, sys.stdout = sys.stdout, sys.stderr
     function, output = prepare(name, task, DTYPES[dtype], mode, Path(weights),
@@ -168,6 +168,8 @@ def work(name: str, task: str, dtype: str, mode: str, weights: str, out: str,
     function()
     print('seconds 0', file=say, flush=True)
     for _ in sys.stdin:
+        # While others had their turn, memory and caches went cold.
+        function()
         synchronize(torch.device(device))
         start = time.perf_counter()
         function()
