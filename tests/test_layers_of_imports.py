@@ -19,7 +19,7 @@ MAY_IMPORT = {
     'losses': {'ops', 'utils'},
     'online': {'ops', 'layers', 'utils'},
     'datasets': {'utils'},
-    'evaluation': {'utils'},
+    'evaluation': {'datasets', 'utils'},
     'engine': {'datasets', 'utils'},
     'visualization': {'utils'},
     'recognizers': {

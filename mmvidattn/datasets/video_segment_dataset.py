@@ -1,11 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Segments of long videos as samples, without cutting the files."""
+import inspect
 import logging
 import os.path as osp
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mmaction.datasets.transforms import PackActionInputs
 from mmaction.registry import DATASETS
 from mmengine.fileio import exists
 from mmengine.logging import print_log
@@ -15,6 +17,10 @@ from .formats import VideoSegment, read_segment_file
 from .transforms.decord_segment_init import UNITS
 
 OPENS, OPENS_SEGMENT = 'DecordInit', 'DecordSegmentInit'
+PACKS = 'PackActionInputs'
+# What PackActionInputs keeps unless told otherwise.
+META_KEYS = inspect.signature(
+    PackActionInputs.__init__).parameters['meta_keys'].default
 
 
 @DATASETS.register_module()
@@ -30,7 +36,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
     ``DecordInit`` of the pipeline is replaced by
     :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which finds the
     frames of the segment and says what becomes of one that does not fit its
-    video. Steps that sample and decode frames are mmaction2's.
+    video. Steps that sample and decode frames are mmaction2's. Samples have a
+    ``segment_id``, for metrics that tell subsets apart.
 
     Args:
         ann_file: Path of the csv.
@@ -43,7 +50,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
             frames of the video, from 0, the end not included.
         fps: Frames a second that RULSTM's lists are counted in.
         num_nouns: If given, a sample has two labels, its noun and
-            ``num_nouns`` + its verb, and ``multi_class`` must be set. Else it
+            ``num_nouns`` + its verb, and ``multi_class`` must be set; in test
+            mode segments without labels, of a challenge, have none. Else it
             has its action, by number, or by its name in
             ``metainfo['classes']``.
         kwargs: Other arguments of :class:`GuardedVideoDataset`.
@@ -99,6 +107,7 @@ class VideoSegmentDataset(GuardedVideoDataset):
                 start, stop = map(int, segment.frames or (start, stop))
             data_list.append(dict(
                 filename=self._filename(segment.video),
+                segment_id=segment.id,
                 segment=(start, stop, self.unit),
                 label=self._label(segment)))
         self._check_files(data_list)
@@ -112,6 +121,9 @@ class VideoSegmentDataset(GuardedVideoDataset):
 
     def _label(self, segment: VideoSegment) -> int | list[int]:
         parts = ['action'] if self.num_nouns is None else ['noun', 'verb']
+        if self.num_nouns is not None and self.test_mode \
+                and not segment.labels:
+            return []
         if not segment.labels.keys() >= {*parts}:
             raise ValueError(
                 f'{segment.where}: a segment must have '
@@ -166,6 +178,9 @@ def _replaced(steps: Sequence[dict | Callable]) -> list[dict | Callable]:
     for step in steps:
         if isinstance(step, dict) and step.get('type') == OPENS:
             step = dict(step, type=OPENS_SEGMENT)
+        elif isinstance(step, dict) and step.get('type') == PACKS:
+            step = dict(step, meta_keys=(
+                *step.get('meta_keys', META_KEYS), 'segment_id'))
         elif isinstance(step, dict) and 'transforms' in step:
             step = dict(step, transforms=_replaced(step['transforms']))
         found.append(step)

@@ -1,13 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Scores of annotated segments, from the samples of windows and streams."""
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..datasets.formats import read_rulstm_actions
 from .top_k_recall import marginal_scores
 
 # The action first: by the first result the best checkpoint is chosen.
@@ -111,25 +110,10 @@ def stack_scores(
 def read_actions(actions: str | Sequence[tuple[int, int]]) -> np.ndarray:
     """The verb and the noun of each action, ``(K, 2)``.
 
-    Raises:
-        ValueError: If the file is missing or lacks a column or an action.
+    Args:
+        actions: These, or RULSTM's ``actions.csv``, see
+            :func:`~mmvidattn.datasets.formats.read_rulstm_actions`.
     """
     if not isinstance(actions, str):
         return np.asarray(actions)
-    if not Path(actions).is_file():
-        raise ValueError(f'actions: there is no file {actions}')
-    with open(actions, newline='', encoding='utf-8') as file:
-        rows = list(csv.DictReader(file))
-    try:
-        table = {
-            int(row['id']): (int(row['verb']), int(row['noun']))
-            for row in rows
-        }
-    except (KeyError, ValueError) as error:
-        raise ValueError(
-            f'{actions} must have numbers in columns id, verb and noun, got '
-            f'{list(rows[0]) if rows else "nothing"}') from error
-    if sorted(table) != list(range(len(table))):
-        raise ValueError(f'{actions} must list the actions 0 to '
-                         f'{len(table) - 1}, each once')
-    return np.array([table[i] for i in range(len(table))])
+    return np.array([parts for _, *parts in read_rulstm_actions(actions)])

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Segments of long videos, beside files that were cut of them."""
 import csv
-import logging
+import json
 import shutil
 import struct
 from pathlib import Path
@@ -10,8 +10,8 @@ import cv2
 import decord
 import numpy as np
 import pytest
-from mmaction.registry import DATASETS
-from mmengine.logging import MMLogger
+import torch
+from mmaction.registry import DATASETS, METRICS
 
 from mmvidattn.apis import load_config
 from mmvidattn.apis.runner import build_runner
@@ -38,16 +38,6 @@ SAMPLERS = [
     dict(type='UniformSample', clip_len=8, num_clips=2, test_mode=True),
 ]
 OPEN, DECODE = dict(type='DecordInit'), dict(type='DecordDecode')
-
-
-@pytest.fixture
-def logged():
-    logger, records = MMLogger.get_current_instance(), []
-    handler = logging.Handler()
-    handler.emit = lambda record: records.append(record.getMessage())
-    logger.addHandler(handler)
-    yield records
-    logger.removeHandler(handler)
 
 
 def write(path, frames, rate, fourcc):
@@ -292,6 +282,55 @@ def test_segments_that_do_not_fit_their_video(made, tmp_path, logged):
     sample = trained[1]['data_samples']
     assert sample.gt_label == 0
     assert 'begins after' in sample.skipped_reasons[str(tmp_path / 'long.mp4')]
+
+
+@pytest.mark.parametrize('labeled', [True, False])
+def test_samples_can_be_told_apart_and_submitted(made, tmp_path, labeled):
+    """By the ids of segments; those of a challenge have no labels."""
+    rows = [('P01_11_0', 0, 25, 1, 2, 4), ('P02_3_7', 30, 60, 0, 1, 5)]
+    (tmp_path / 'test.csv').write_text(''.join(
+        ','.join(map(str, (row[0], 'long', *row[1:6 if labeled else 3])))
+        + '\n' for row in rows))
+    dataset = build(
+        tmp_path, [OPEN, SAMPLERS[0], DECODE,
+                   dict(type='FormatShape', input_format='NCTHW'),
+                   dict(type='PackActionInputs')],
+        'test.csv', data_prefix=dict(video=str(made.parent)),
+        filename_tmpl=made.name, multi_class=True, num_nouns=3,
+        num_classes=5, test_mode=True, fps=25)
+    samples = []
+    for i, (noun, verb) in enumerate([(2, 1), (0, 0)]):
+        sample = dataset[i]['data_samples'].set_pred_score(
+            torch.eye(3)[noun].tolist() + torch.eye(2)[verb].tolist())
+        samples.append(sample.to_dict())
+    metric = METRICS.build(dict(
+        type='VerbNounAccuracy', num_nouns=3,
+        subsets=dict(first=['P01'], second=['P02_3_7'])))
+    metric.process(None, samples)
+    found = metric.evaluate(2)
+    if labeled:
+        assert [found[f'acc/{key}'] for key in (
+            'action', 'verb', 'noun', 'action_first', 'verb_second',
+            'noun_second')] == [0.5, 1, 0.5, 1, 1, 0]
+    else:
+        assert found == {}
+    metric = METRICS.build(dict(
+        type='EpicSubmission', out_file=str(tmp_path / 'test.json'),
+        num_nouns=3))
+    metric.process(None, samples)
+    metric.evaluate(2)
+    sent = json.loads((tmp_path / 'test.json').read_text())['results']
+    assert list(sent) == ['P01_11_0', 'P02_3_7']
+    best = sent['P01_11_0']['action']
+    assert max(best, key=best.get) == '1,2'
+
+
+def test_a_segment_without_labels_is_no_sample_to_train_on(made, tmp_path):
+    (tmp_path / 'train.csv').write_text('P01_11_0,long,0,25\n')
+    with pytest.raises(ValueError, match=r'line 1.*a verb and a noun'):
+        build(tmp_path, [OPEN], 'train.csv', multi_class=True, num_nouns=3,
+              num_classes=5, filename_tmpl=made.name,
+              data_prefix=dict(video=str(made.parent)))
 
 
 EPIC = """\

@@ -140,7 +140,7 @@ def test_reads_actions(samples, tmp_path):
 @pytest.mark.parametrize('kwargs, error', [
     (dict(k=0), 'k must be at least 1'),
     (dict(actions='none.csv'), 'no file none.csv'),
-    (dict(actions='ACTIONS'), 'columns id, verb and noun'),
+    (dict(actions='ACTIONS'), 'line 2: expected action 0 with its verb'),
     (dict(subsets=dict(unseen='none.csv')), 'no file none.csv'),
     (dict(subsets=dict(unseen='ACTIONS')), "line 1: 'id,verb' is not the id"),
     (dict(subsets=dict(tail=dict(verbs=[1]))), "tail may have id, .*'verbs'"),

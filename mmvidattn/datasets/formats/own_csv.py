@@ -13,27 +13,36 @@ from .video_segment import (
 )
 
 NUMBERS = 'verb', 'noun'
+ALIASES = dict(file='video', stop='end')
+
+
+def is_own_csv(header: list[str]) -> bool:
+    """Whether these are the columns of a csv of one's own."""
+    names = {ALIASES.get(name, name) for name in header}
+    return names >= {'video', 'start', 'end'} and (
+        'label' in names or names >= {*NUMBERS}) and 'action' not in names
 
 
 def read_own_csv(path: str | Path,
                  fault: Fault = refuse) -> list[VideoSegment]:
     """Columns video, start, end (in seconds) and label, or verb and noun.
 
-    A label is the name or the number of a class, as it is written; verb and
-    noun are numbers. Columns ``id`` and ``subset`` may be there as well.
+    ``file`` and ``stop`` do as well as ``video`` and ``end``. A label is the
+    name or the number of a class, as it is written; verb and noun are numbers.
+    Columns ``id`` and ``subset`` may be there as well.
     """
     return checked(_read(path), None, fault)
 
 
 def _read(path):
     names, _ = next(read_rows(path), ([], ''))
-    missing = {'video', 'start', 'end'} - {*names}
-    if missing or 'label' not in names and not {*NUMBERS} <= {*names}:
+    if not is_own_csv(names):
         raise ValueError(
             f'{path} must have columns video, start, end and label, got '
             f'{", ".join(names) or "nothing"} (verb and noun do as well as '
             'label)')
     for row, where in read_columns(path, ()):
+        row = {ALIASES.get(name, name): word for name, word in row.items()}
         if 'label' in row:
             labels = dict(action=row['label'])
         else:

@@ -59,8 +59,8 @@ def read_rulstm_actions(path: str | Path) -> list[tuple[str, int, int]]:
     ``id, verb_noun, action`` without one (EGTEA).
     """
     actions = []
-    for row, where in read_rows(path):
-        if not row[0].isdecimal() and not actions:
+    for i, (row, where) in enumerate(read_rows(path)):
+        if i == 0 and not row[0].isdecimal():
             continue
         try:
             number, *numbers = row[0], *'_'.join(row[1:-1]).split('_')
@@ -73,4 +73,6 @@ def read_rulstm_actions(path: str | Path) -> list[tuple[str, int, int]]:
                 f'{where}: expected action {len(actions)} with its verb, noun '
                 f'and name, got {", ".join(row)}')
         actions.append((row[-1], verb, noun))
+    if not actions:
+        raise ValueError(f'{path} lists no actions')
     return actions

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .epic_kitchens import read_epic_kitchens
-from .own_csv import read_own_csv
+from .own_csv import is_own_csv, read_own_csv
 from .rulstm import FPS, read_rulstm
 from .video_segment import Fault, VideoSegment, checked, read_rows, refuse
 
@@ -27,7 +27,6 @@ def read_segment_file(path: str | Path, fps: float = FPS,
     header, _ = next(read_rows(path), ([], ''))
     if 'narration_id' in header:
         return read_epic_kitchens(path, num_classes, fault)
-    if {'video', 'start', 'end'} <= {*header} and len({*header} & {
-            'label', 'verb'}) and 'action' not in header:
+    if is_own_csv(header):
         return checked(read_own_csv(path, fault), num_classes, fault)
     return read_rulstm(path, fps, num_classes, fault)

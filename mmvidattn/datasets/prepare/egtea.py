@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""EGTEA Gaze+: trimmed clips, or features with RULSTM's lists."""
+"""EGTEA Gaze+: RULSTM's lists, of videos or of features; trimmed clips."""
 import argparse
 
 from ..formats import EGTEA_CLASSES, read_rulstm, read_rulstm_actions
@@ -9,17 +9,19 @@ from ..formats.video_lists import VideoList
 from ..formats.video_segment import Fault
 from . import feature_set, video_set
 from .feature_targets import BACKGROUND, numbered_targets
+from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_files, find_one
 from .video_set import VideoFiles
 
-SOURCES = 'action_annotation'
+SOURCES = 'RULSTM/data/egtea'
 NEEDS = """\
-EGTEA Gaze+, to recognize actions, needs train_split1.txt, test_split1.txt and
-action_idx.txt (action_annotation.zip of https://cbs.ic.gatech.edu/fpv/), and
-the trimmed clips of that page, <session>/<clip>.mp4, in OUT/cropped_clips. To
-anticipate them, RULSTM's training1.csv, validation1.csv and actions.csv
-(RULSTM/data/egtea of https://github.com/fpv-iplab/rulstm), and the features of
-that split: its LMDBs, or <video>.npy at 4 steps a second."""
+EGTEA Gaze+ needs RULSTM's training1.csv, validation1.csv and actions.csv
+(RULSTM/data/egtea of https://github.com/fpv-iplab/rulstm): to recognize
+actions, with the raw videos of https://cbs.ic.gatech.edu/fpv/, <session>.mp4,
+in OUT/videos; to anticipate them, with the features of that split: its LMDBs,
+or <video>.npy at 4 steps a second. Trimmed clips of that page,
+<session>/<clip>.mp4 in OUT/cropped_clips, need train_split1.txt,
+test_split1.txt and action_idx.txt (its action_annotation.zip)."""
 FOLDERS = dict(rgb='rgb', flow='flow')
 LISTS = dict(train='training', val='validation')
 
@@ -35,8 +37,23 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
     """Write the data root."""
     if find_files(args.sources, [f'train_split{args.split}.txt']):
         prepare_clips(args)
-    else:
+    elif has_features(args, FOLDERS):
         prepare_features(args, fault)
+    else:
+        prepare_videos(args, fault)
+
+
+def prepare_videos(args: argparse.Namespace, fault: Fault) -> None:
+    """Write the lists of segments of the raw videos."""
+    paths = {name: find_one(args.sources, f'{stem}{args.split}.csv')
+             for name, stem in LISTS.items()}
+    found = find_files(args.sources, ['actions.csv'])
+    classes = [action for path in found.values()
+               for action, _, _ in read_rulstm_actions(path)]
+    files = {name: SegmentFile(path, read_rulstm(
+        path, FPS, EGTEA_CLASSES, fault)) for name, path in paths.items()}
+    prepare_segments(args, f'videos, split {args.split}', files, classes,
+                     [*found.values()])
 
 
 def prepare_clips(args: argparse.Namespace) -> None:

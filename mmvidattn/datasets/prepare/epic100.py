@@ -15,6 +15,7 @@ from ..formats.rulstm import FPS
 from ..formats.video_segment import Fault, read_rows
 from . import feature_set
 from .feature_targets import BACKGROUND, numbered_targets
+from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_files
 
 SOURCES = 'training.csv validation.csv actions.csv'
@@ -28,7 +29,9 @@ EPIC_100_unseen_participant_ids_validation.csv, of
 https://github.com/epic-kitchens/epic-kitchens-100-annotations. And features:
 RULSTM's LMDB of all frames (scripts/download_data_ek100_full.sh there), or
 <video>.npy at 4 steps a second, which
-https://github.com/zhaoyue-zephyrus/TeSTra#data-preparation links."""
+https://github.com/zhaoyue-zephyrus/TeSTra#data-preparation links. To recognize
+actions, the official two lists alone, and the long videos as the official
+script downloads them, in OUT: P01/videos/P01_01.MP4."""
 FOLDERS = dict(rgb='rgb_kinetics_bninception',
                flow='flow_kinetics_bninception')
 # Of each list RULSTM's file and the official one.
@@ -58,6 +61,13 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
     actions = None
     if 'actions.csv' in found:
         actions = read_rulstm_actions(found['actions.csv'])
+    official = {name: found[pair[1]] for name, pair in FILES.items()
+                if pair[1] in found}
+    if official and not has_features(args, FOLDERS):
+        return prepare_segments(args, 'videos, ' + ' and '.join(official), {
+            name: SegmentFile(path, read_epic_kitchens(
+                path, EK100_CLASSES, fault))
+            for name, path in official.items()})
     if not names & {*found}:
         raise ValueError(f'there is no {", ".join(sorted(names))} among '
                          + ', '.join(map(str, args.sources)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mmaction.registry import DATASETS
 
 import mmvidattn_cli
 from mmvidattn.apis import load_config
@@ -312,14 +313,58 @@ VIDEO_SETS = dict(
         'trainingSet.csv': 'praying/yt-a_3.mp4,praying,3,0\n',
         'validationSet.csv': 'clapping/flickr-0-1.mp4,clapping,4,1\n'
     }, ['praying/yt-a_3.mp4 1', 'clapping/flickr-0-1.mp4 0'],
-        ['clapping', 'praying']),
-    egtea=('laps_visformer_h_egtea', {
-        'train_split1.txt': 'OP01-R01-A-1-2-F000001-F000002 2 1 1\n',
-        'test_split1.txt': 'P02-R03-B-9-12-F000001-F000031 1 1 2\n',
-        'action_idx.txt': 'Put eating_utensil 2\nInspect/Read recipe 1\n'
-    }, ['OP01-R01-A/OP01-R01-A-1-2-F000001-F000002.mp4 1',
-        'P02-R03-B/P02-R03-B-9-12-F000001-F000031.mp4 0'],
-        ['Inspect/Read recipe', 'Put eating_utensil']))
+        ['clapping', 'praying']))
+SEGMENT_SETS = dict(
+    egtea=('laps_visformer_h_egtea', 'videos/P07-R01-PastaSalad.mp4', {
+        'training1.csv': '2,P07-R01-PastaSalad,2751,2808,1,2,1\n',
+        'validation1.csv': '0,P07-R01-PastaSalad,10,40,0,0,0\n',
+        'actions.csv': '0, 0_0, Inspect/Read_recipe\n1, 1_2, Open_fridge\n'
+    }, [(91.7, 93.6, 's'), (10 / 30, 40 / 30, 's')]),
+    epic100=('vivit_l16x2_fact_encoder_epic', 'P01/videos/P01_11.MP4', {
+        f'EPIC_100_{split}.csv':
+            'narration_id,participant_id,video_id,start_timestamp,'
+            'stop_timestamp,start_frame,stop_frame,verb_class,noun_class\n'
+            f'P01_11_{i},P01,P01_11,00:00:0{i}.00,00:00:01.89,1,113,0,2\n'
+        for i, split in enumerate(['train', 'validation'])
+    }, [(0, 1.89, 's'), (1, 1.89, 's')]))
+
+
+@pytest.mark.parametrize('name', SEGMENT_SETS)
+def test_segments_of_videos_are_what_the_config_reads(name, tmp_path):
+    config, video, sources, wanted = SEGMENT_SETS[name]
+    folder, root = tmp_path / 'official', tmp_path / 'out'
+    folder.mkdir()
+    for file, text in sources.items():
+        (folder / file).write_text(text)
+    (root / video).parent.mkdir(parents=True)
+    (root / video).touch()
+    for _ in range(2):
+        prepare(name, folder, root)
+    cfg = load_config(config, {'data_root': str(root)})
+    for split, segment in zip(('train', 'val'), wanted):
+        dataset = DATASETS.build(cfg[f'{split}_dataloader'].dataset)
+        assert len(dataset) == 1
+        *times, unit = dataset.get_data_info(0)['segment']
+        assert times == pytest.approx(segment[:2]) and unit == segment[2]
+    if name == 'egtea':
+        assert lines(root / 'label_map.txt') == [
+            'Inspect/Read_recipe', 'Open_fridge']
+
+
+def test_trimmed_clips_of_egtea(tmp_path):
+    (tmp_path / 'train_split1.txt').write_text(
+        'OP01-R01-A-1-2-F000001-F000002 2 1 1\n')
+    (tmp_path / 'test_split1.txt').write_text(
+        'P02-R03-B-9-12-F000001-F000031 1 1 2\n')
+    (tmp_path / 'action_idx.txt').write_text(
+        'Put eating_utensil 2\nInspect/Read recipe 1\n')
+    prepare('egtea', tmp_path, tmp_path / 'out')
+    assert lines(tmp_path / 'out/egtea_train_split1.txt') == [
+        'OP01-R01-A/OP01-R01-A-1-2-F000001-F000002.mp4 1']
+    assert lines(tmp_path / 'out/egtea_val_split1.txt') == [
+        'P02-R03-B/P02-R03-B-9-12-F000001-F000031.mp4 0']
+    assert lines(tmp_path / 'out/label_map.txt') == [
+        'Inspect/Read recipe', 'Put eating_utensil']
 
 
 @pytest.mark.parametrize('name', VIDEO_SETS)
