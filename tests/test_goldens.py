@@ -33,8 +33,11 @@ def test_strict_load_gives_the_same_outputs(name):
     model.load_state_dict(state)
     got = compute(name, model, x)
     assert got.keys() == wanted.keys()
+    # ResT's norm of attention weights magnifies the order of sums.
+    tolerance = 1e-4 if name == 'laps_rest' else 1e-5
     for key, value in wanted.items():
-        torch.testing.assert_close(got[key], value, rtol=1e-5, atol=1e-5,
+        torch.testing.assert_close(got[key], value, rtol=tolerance,
+                                   atol=tolerance,
                                    msg=lambda m: f'{name}, {key}: {m}')
 
 

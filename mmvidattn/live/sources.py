@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Sources of frames: files, folders, cameras and network streams."""
+import contextlib
+import functools
 import re
 import threading
 import time
@@ -22,6 +24,8 @@ EXPECTED = ('a source is a video file, a folder of frames, the number of a '
 # Assumed of cameras that report no rate, or one out of range.
 DEFAULT_FPS = 25.
 MAX_FPS = 240.
+# Of a video file, for a frame that could not be read.
+REOPENINGS = 5
 # Seconds between attempts to reopen a lost source.
 FIRST_DELAY, MAX_DELAY = 0.25, 5.
 
@@ -106,7 +110,9 @@ class VideoFile(RecordedSource):
     def __init__(self, path: str | Path, realtime: bool = False) -> None:
         try:
             check_not_cut(path)
-            self._reader = decord.VideoReader(str(path), num_threads=1)
+            self._open = functools.partial(
+                decord.VideoReader, str(path), num_threads=1)
+            self._reader = self._open()
             self.num_frames = len(self._reader)
             fps = self._reader.get_avg_fps()
         except Exception as error:
@@ -115,7 +121,17 @@ class VideoFile(RecordedSource):
         super().__init__(str(path), fps, realtime)
 
     def _read(self, index: int) -> np.ndarray:
-        return self._reader.next().asnumpy()
+        try:
+            return self._reader.next().asnumpy()
+        except decord.DECORDError as error:
+            # decord reads ahead: a fault further on, met before this frame
+            # was taken, hides it.
+            for _ in range(REOPENINGS):
+                self._reader = self._open()
+                with contextlib.suppress(decord.DECORDError):
+                    self._reader.seek_accurate(index)
+                    return self._reader.next().asnumpy()
+            raise error
 
 
 class FrameFolder(RecordedSource):

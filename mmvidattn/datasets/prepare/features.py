@@ -100,7 +100,7 @@ def write_lmdb_features(output: Output, source: Path, place: Path,
         for video in videos:
             path = place / f'{video}.npy'
             if path.is_file():
-                output.kept += 1
+                output.keep()
                 continue
             frames = read_frames(transaction, video)
             if not frames:

@@ -242,12 +242,16 @@ class Output:
             write_atomically(path, content)
             self.written += 1
         else:
-            self.kept += 1
+            self.keep()
+
+    def keep(self) -> None:
+        """Count a file that is there already, whatever its content."""
+        self.kept += 1
 
     def write_new(self, path: Path, content: bytes) -> None:
         """Write a file unless it is there, with whatever content."""
         if path.is_file():
-            self.kept += 1
+            self.keep()
         else:
             self.write(path, content)
 
