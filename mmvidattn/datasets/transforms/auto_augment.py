@@ -274,17 +274,17 @@ class AutoAugment(_ClipAugment):
     its operations: the one translation is a share of the height.
 
     Args:
-        policy: ``'imagenet'`` or ``'v0'``.
         fill: Color of the pixels that a geometric operation uncovers, one
             number or three. Defaults to mid gray.
         interpolation: ``'nearest'``, ``'bilinear'``, ``'bicubic'``, or
             ``'random'``, as timm: for each frame one of the latter two.
+        policy: ``'imagenet'`` or ``'v0'``.
     """
 
     def __init__(self,
-                 policy: str = 'imagenet',
                  fill: int | Sequence[int] = 128,
-                 interpolation: str = 'bilinear') -> None:
+                 interpolation: str = 'bilinear',
+                 policy: str = 'imagenet') -> None:
         super().__init__(fill=fill, interpolation=interpolation)
         if policy not in ('imagenet', 'v0'):
             raise ValueError(
@@ -312,9 +312,9 @@ class AutoAugment(_ClipAugment):
         return value if name == 'color' else _either_way(name, value)
 
     def __repr__(self) -> str:
-        return (f'{type(self).__name__}(policy={self.policy!r}, '
-                f'fill={self.fill}, '
-                f'interpolation={self.interpolation!r})')
+        return (f'{type(self).__name__}(fill={self.fill}, '
+                f'interpolation={self.interpolation!r}, '
+                f'policy={self.policy!r})')
 
 
 @TRANSFORMS.register_module()

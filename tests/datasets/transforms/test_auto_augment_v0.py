@@ -106,7 +106,7 @@ def test_pairs_are_timms():
 def test_op_is_timms_at_all_levels(name, images, monkeypatch):
     assert len(images) == 20
     reference, turns = REFERENCES[name], set()
-    augment = AutoAugment('v0', interpolation='bicubic')
+    augment = AutoAugment(policy='v0', interpolation='bicubic')
     np.random.seed(0)
     for level in range(11):
         ours = 0 if name in LEVELLESS else level
@@ -143,7 +143,7 @@ def test_levels_are_timms_values(name, level, value):
 
 def test_chances_are_drawn_once_a_clip(images):
     np.random.seed(0)
-    augment = AutoAugment('v0')
+    augment = AutoAugment(policy='v0')
     draws = [augment.draw() for _ in range(5000)]
     # "Rotate 1 7" comes with TranslateYRel in 80 % of its 200 draws.
     turned = [draw for draw in draws
@@ -157,11 +157,11 @@ def test_chances_are_drawn_once_a_clip(images):
 def test_random_interpolation_is_each_frames_own(images, monkeypatch):
     monkeypatch.setattr(auto_augment, 'V0_POLICY', ((('rotate', 1., 5), ), ))
     np.random.seed(0)
-    frames = AutoAugment('v0', interpolation='random')(
+    frames = AutoAugment(policy='v0', interpolation='random')(
         dict(imgs=[images[0]] * 12))['imgs']
     assert len({frame.tobytes() for frame in frames}) == 2
 
 
 def test_policy_is_one_of_two():
     with pytest.raises(ValueError, match="must be 'imagenet' or 'v0'"):
-        AutoAugment('v1')
+        AutoAugment(policy='v1')
