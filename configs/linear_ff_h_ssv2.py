@@ -5,9 +5,12 @@ _base_ = 'linear_ff_ssv2.py'
 
 from mmvidattn.utils.config import change
 
-train_pipeline = change(_base_.train_pipeline, UniformSample=dict(clip_len=32))
-val_pipeline = change(_base_.val_pipeline, UniformSample=dict(clip_len=32))
-test_pipeline = change(_base_.test_pipeline, UniformSample=dict(clip_len=32))
+train_pipeline = change(
+    _base_.train_pipeline, SegmentSampleFrames=dict(clip_len=32))
+val_pipeline = change(
+    _base_.val_pipeline, SegmentSampleFrames=dict(clip_len=32))
+test_pipeline = change(
+    _base_.test_pipeline, SegmentSampleFrames=dict(clip_len=32))
 
 model = dict(backbone=dict(num_frames=32))
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

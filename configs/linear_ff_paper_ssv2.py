@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The paper to the letter, where the released code departs from it: the ViT's
+# The paper's network, where the released code departs from it: the ViT's
 # grid of stride 16 with positions and a plain MLP, space before time, plain
 # ReLU, both shifts in each attention over whole windows (A.3, Table 10).
 _base_ = [

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The released configuration for Something-Something v2. Paper, Table 1: top-1
-# 65.5, top-5 90.1 at 2 x 3 views, 257.8 G multiply-accumulates a view.
+# The released recipe for Something-Something v2, 32 clips a batch, as the
+# launch script sets it. Paper, Table 1: top-1 65.5, top-5 90.1 at 2 x 3 views,
+# 257.8 G multiply-accumulates a view.
 _base_ = [
     '_base_/models/linear_ff.py', '_base_/datasets/ssv2.py',
     '_base_/schedules/sgd_35e.py', '_base_/default_runtime.py'

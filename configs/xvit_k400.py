@@ -8,6 +8,7 @@ _base_ = [
 
 from mmvidattn.utils.config import change
 
-test_pipeline = change(_base_.test_pipeline, SampleFrames=dict(num_clips=2))
+test_pipeline = change(
+    _base_.test_pipeline, SlowFastSampleFrames=dict(num_clips=2))
 
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

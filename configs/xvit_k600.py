@@ -12,6 +12,7 @@ model = dict(
     cls_head=dict(num_classes=600),
     data_preprocessor=dict(blending=dict(num_classes=600)))
 
-test_pipeline = change(_base_.test_pipeline, SampleFrames=dict(num_clips=1))
+test_pipeline = change(
+    _base_.test_pipeline, SlowFastSampleFrames=dict(num_clips=1))
 
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

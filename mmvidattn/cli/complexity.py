@@ -39,7 +39,7 @@ from ..recognizers import OnlineActionDetector
 from ..utils.complexity import Complexity, count_complexity
 from ..version import __version__
 
-CROPS = dict(CenterCrop=1, ThreeCrop=3, TenCrop=10)
+CROPS = dict(CenterCrop=1, ThreeCrop=3, UniformThreeCrop=3, TenCrop=10)
 
 
 def _kernel_macs(q: Tensor, k: Tensor, v: Tensor, features: int) -> int:

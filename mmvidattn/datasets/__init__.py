@@ -15,6 +15,13 @@ from .transforms import (
     MixClipPlusPlus,
     PackFeatureInputs,
     RandAugment,
+    ScaleJitter,
+    ScenicColorJitter,
+    ScenicRandAugment,
+    ScenicSampleFrames,
+    SegmentSampleFrames,
+    SlowFastSampleFrames,
+    UniformThreeCrop,
 )
 from .video_segment_dataset import VideoSegmentDataset
 
@@ -22,6 +29,8 @@ __all__ = [
     'AutoAugment', 'CenteredSampleFrames', 'DecordSegmentInit',
     'FeatureStreamDataset', 'FixedViews', 'GuardedDataset',
     'GuardedVideoDataset', 'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus',
-    'PackFeatureInputs', 'RandAugment', 'RandomOffsetSampler',
+    'PackFeatureInputs', 'RandAugment', 'RandomOffsetSampler', 'ScaleJitter',
+    'ScenicColorJitter', 'ScenicRandAugment', 'ScenicSampleFrames',
+    'SegmentSampleFrames', 'SlowFastSampleFrames', 'UniformThreeCrop',
     'VideoSegmentDataset', 'read_video_list'
 ]

@@ -17,6 +17,7 @@ class WarmupCosineParamScheduler(_ParamScheduler):
                  warmup: float,
                  end: float,
                  start_factor: float = 0.3,
+                 curve: str = 'product',
                  begin: float = 0,
                  **kwargs) -> None:
         if not 0 <= warmup <= end - begin:
@@ -25,8 +26,12 @@ class WarmupCosineParamScheduler(_ParamScheduler):
         if not 0 <= start_factor <= 1:
             raise ValueError('start_factor must be between 0 and 1, got '
                              f'{start_factor}')
+        if curve not in ('product', 'line'):
+            raise ValueError(
+                f"curve must be 'product' or 'line', got {curve!r}")
         self.warmup = warmup
         self.start_factor = start_factor
+        self.curve = curve
         super().__init__(optimizer, param_name, begin=begin, end=end, **kwargs)
 
     @classmethod
@@ -52,28 +57,39 @@ class WarmupCosineParamScheduler(_ParamScheduler):
             **kwargs)
 
     def _get_value(self) -> list[float]:
-        step = self.last_step + 1
-        factor = 0.5 * (1 + math.cos(
-            math.pi * step / (self.end - self.begin)))
+        line = self.curve == 'line'
+        step = self.last_step + (not line)
+        factor = self._cosine(step)
         if step < self.warmup:
             done = step / self.warmup
-            factor *= self.start_factor * (1 - done) + done
+            if line:
+                factor = (self.start_factor * (1 - done) +
+                          self._cosine(self.warmup) * done)
+            else:
+                factor *= self.start_factor * (1 - done) + done
         return [base * factor for base in self.base_values]
+
+    def _cosine(self, step: float) -> float:
+        return 0.5 * (1 + math.cos(math.pi * step / (self.end - self.begin)))
 
 
 @PARAM_SCHEDULERS.register_module()
 class WarmupCosineLR(LRSchedulerMixin, WarmupCosineParamScheduler):
-    """A cosine from the first step on, times a linear warm-up.
+    """A cosine from the first step on, under a linear warm-up.
 
+    mmengine's two schedulers, one after the other, start the cosine when the
+    warm-up ends. With ``curve='product'``, as TeSTra has it, the rate is
     ``lr * cosine(i) * warm-up(i)``, ``i`` being 1 in the first step, so that
-    the last step's rate is 0. mmengine's two schedulers, one after the other,
-    start the cosine when the warm-up ends.
+    the last step's rate is 0. With ``curve='line'``, as SlowFast has it, the
+    warm-up is a straight line to where the cosine is when it ends, below
+    ``lr``, and ``i`` is 0 in the first step.
 
     Args:
         optimizer: Whose learning rates it sets.
         warmup: Steps of the warm-up.
         end: Where the cosine ends.
         start_factor: Factor of the rate at the start of the warm-up.
+        curve: ``'product'`` or ``'line'``.
         begin: Where both start.
         **kwargs: ``last_step``, ``by_epoch`` and ``verbose``, as mmengine's.
     """

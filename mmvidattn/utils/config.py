@@ -17,9 +17,9 @@ def change(steps: Sequence[dict[str, Any]],
 
         train_pipeline = change(
             _base_.train_pipeline,
-            UniformSample=dict(clip_len=32),  # this option, the others stay
-            AutoAugment=None,                 # without this step
-            RandomErasing=dict(               # another one in its place
+            RandomCrop=dict(size=336),  # this option, the others stay
+            AutoAugment=None,           # without this step
+            RandomErasing=dict(         # another one in its place
                 _delete_=True, type='RandAugment', num_ops=2))
         train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
 

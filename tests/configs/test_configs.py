@@ -29,6 +29,9 @@ VIEWS = dict(
     linear_ff_k400=(12, 16, 224),
     linear_ff_k600=(12, 16, 224),
     linear_ff_released_k400=(12, 16, 224),
+    linear_ff_k400_1k_released=(12, 16, 224),
+    linear_ff_k400_21k_released=(12, 16, 224),
+    linear_ff_k600_released=(12, 16, 224),
     linear_ff_tiny_motion=(6, 8, 64),
     vivit_b16x2_joint_k400=(12, 32, 224),
     vivit_b16x2_fact_encoder_k400=(12, 32, 224),
@@ -38,11 +41,18 @@ VIEWS = dict(
     vivit_l16x2_fact_encoder_k400=(12, 32, 224),
     vivit_l16x2_fact_encoder_k600=(12, 32, 224),
     vivit_l16x2_fact_encoder_ssv2=(12, 32, 256),
+    vivit_l16x2_fact_encoder_k400_released=(12, 32, 224),
+    vivit_l16x2_fact_encoder_k600_released=(12, 32, 224),
+    vivit_l16x2_fact_encoder_ssv2_released=(12, 32, 256),
     vivit_l16x2_fact_encoder_epic=(4, 32, 224),
+    vivit_l16x2_fact_encoder_epic_released=(12, 32, 224),
     vivit_l16x2_fact_encoder_mit=(12, 32, 224),
     vivit_tiny_motion=(6, 8, 64),
     vivit_tiny_fact_encoder_motion=(6, 8, 64),
     xvit_ssv2=(3, 16, 224),
+    xvit_ssv2_released=(6, 16, 224),
+    xvit_k400_released=(3, 16, 224),
+    xvit_k600_released=(3, 16, 224),
     xvit_k400=(6, 16, 224),
     xvit_k600=(3, 16, 224))
 
@@ -105,9 +115,9 @@ def test_xvit_is_trained_as_released(name, divisor, epochs, weight_decay):
         mode='tsm', divisor=divisor)
     assert cfg.optim_wrapper.optimizer.lr == 0.03
     assert cfg.optim_wrapper.optimizer.weight_decay == weight_decay
-    warmup, cosine = cfg.param_scheduler
-    assert cosine.begin == warmup.end == 5
-    assert cosine.end == cosine.T_max + 5 == cfg.train_cfg.max_epochs == epochs
+    schedule, = cfg.param_scheduler
+    assert schedule.warmup == 5
+    assert schedule.end == cfg.train_cfg.max_epochs == epochs
     # On 8 GPUs.
     assert 8 * cfg.train_dataloader.batch_size == \
         cfg.auto_scale_lr.base_batch_size == 64

@@ -19,7 +19,11 @@ RECIPES = dict(
     l16x2_fact_encoder_k600=(0.05, 30, 600),
     l16x2_fact_encoder_ssv2=(0.4, 35, 174),
     l16x2_fact_encoder_epic=(0.5, 50, 397),
-    l16x2_fact_encoder_mit=(0.25, 10, 339))
+    l16x2_fact_encoder_mit=(0.25, 10, 339),
+    l16x2_fact_encoder_k400_released=(0.1, 30, 400),
+    l16x2_fact_encoder_k600_released=(0.05, 30, 600),
+    l16x2_fact_encoder_ssv2_released=(0.4, 35, 174),
+    l16x2_fact_encoder_epic_released=(0.5, 50, 397))
 
 
 def test_every_recipe_is_here():
@@ -59,27 +63,32 @@ def test_is_trained_as_released(name):
 REGULARISED = dict(ssv2=(0.3, 0.3, 0.3), epic=(0.2, 0.2, 0.1))
 
 
+def _data_set(name):
+    return name.removesuffix('_released').split('_')[-1]
+
+
 @pytest.mark.parametrize('name', RECIPES)
 def test_is_regularised_as_released(name):
     cfg = load_config(f'vivit_{name}')
     blending = cfg.model.data_preprocessor.get('blending')
-    assert REGULARISED.get(name.split('_')[-1], (0., 0., None)) == (
+    assert REGULARISED.get(_data_set(name), (0., 0., None)) == (
         cfg.model.backbone.get('drop_path_rate', 0.),
         cfg.model.cls_head.get('label_smooth_eps', 0.),
         blending and blending.alpha)
     kinds = [step.type for step in cfg.train_pipeline]
-    assert ('RandAugment' in kinds) == (name.split('_')[-1] in REGULARISED)
-    assert ('RandomApply' in kinds) != ('RandAugment' in kinds)
+    strong = 'ScenicRandAugment' in kinds
+    assert strong == (_data_set(name) in REGULARISED)
+    assert ('ScenicColorJitter' in kinds) != strong
     assert ('Flip' in kinds) == (not name.endswith('ssv2'))
 
 
 @pytest.mark.parametrize('name', RECIPES)
 def test_clips_are_those_of_the_recipe(name):
     cfg = load_config(f'vivit_{name}')
-    set_name = name.split('_')[-1]
+    set_name = _data_set(name)
     interval = 1 if set_name in ('ssv2', 'epic') else 2
     short, side = (288, 256) if set_name == 'ssv2' else (256, 224)
-    views = 1 if set_name == 'epic' else 3
+    crops = 1 if name.endswith('epic') else 3
     backbone = cfg.model.backbone
     assert (backbone.num_frames, backbone.img_size) == (32, side)
     assert backbone.patch_size == 16 and backbone.tubelet_frames == 2
@@ -88,20 +97,22 @@ def test_clips_are_those_of_the_recipe(name):
     for split, clips in (('train', 1), ('val', 1), ('test', 4)):
         steps = {step.type: step
                  for step in cfg[f'{split}_dataloader'].dataset.pipeline}
-        sample = steps['SampleFrames']
-        assert (sample.clip_len, sample.frame_interval, sample.num_clips,
+        sample = steps['ScenicSampleFrames']
+        assert (sample.clip_len, sample.frame_interval,
+                sample.get('num_clips', 1),
                 sample.get('test_mode', False)) == (
                     32, interval, clips, split != 'train')
-    low, high = cfg.train_pipeline[3].scale_range
-    assert (low, high) == (round(short * 0.9), round(short * 1.33))
-    assert cfg.train_pipeline[4] == dict(type='RandomCrop', size=side)
+    assert cfg.train_pipeline[3:6] == [
+        dict(type='Resize', scale=(-1, short)),
+        dict(type='ScaleJitter', scale_range=(0.9, 1.33)),
+        dict(type='RandomCrop', size=side)]
     assert cfg.val_pipeline[3:5] == [
         dict(type='Resize', scale=(-1, short)),
         dict(type='CenterCrop', crop_size=side)]
     assert cfg.test_pipeline[3:5] == ([
-        dict(type='Resize', scale=(-1, side)),
-        dict(type='ThreeCrop', crop_size=side)
-    ] if views == 3 else cfg.val_pipeline[3:5])
+        dict(type='Resize', scale=(-1, short)),
+        dict(type='UniformThreeCrop', crop_size=side)
+    ] if crops == 3 else cfg.val_pipeline[3:5])
 
 
 def test_schedule_of_parts_of_epochs_runs_by_iterations():

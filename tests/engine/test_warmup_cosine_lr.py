@@ -55,6 +55,31 @@ def test_is_a_cosine_times_a_warm_up():
     assert got[9:] == [0., 0., 0.]
 
 
+@pytest.mark.parametrize('name, base, start, epochs, want', [
+    # As shares of the base rate: at epochs 5, 10, 20 and 30 of 35.
+    ('linear_ff_ssv2', .03, .003, 35, (.950, .812, .389, .050)),
+    ('linear_ff_k400', .035, .01, 35, (.950, .812, .389, .050)),
+    ('linear_ff_released_k400', .035, .01, 40, (.962, .854, .5, .146)),
+    ('xvit_k400', .03, .01, 30, (.933, .75, .25, 0))])
+def test_line_meets_the_cosine_of_the_whole_run(name, base, start, epochs,
+                                                want):
+    cfg = load_config(name)
+    lr = cfg.optim_wrapper.optimizer.lr
+    assert lr == base and cfg.train_cfg.max_epochs == epochs
+    optimizer, length = _optimizer(lr), 7
+    options, = cfg.param_scheduler
+    scheduler = PARAM_SCHEDULERS.build(
+        options, default_args=dict(optimizer=optimizer, epoch_length=length))
+    got = _rates(scheduler, optimizer, epochs * length + 1)
+    assert got[0] == pytest.approx(start)
+    for epoch, share in zip((5, 10, 20, 30), want):
+        assert got[epoch * length] / base == pytest.approx(share, abs=5e-4)
+    # Straight, and never at the base rate.
+    middle = (got[0] + got[5 * length]) / 2
+    assert (got[17] + got[18]) / 2 == pytest.approx(middle)
+    assert max(got) == got[5 * length] < base
+
+
 def test_starts_at_the_step_it_is_given():
     optimizers = _optimizer(2.), _optimizer(2.)
     later = WarmupCosineLR(
@@ -88,6 +113,7 @@ def test_resumes_where_it_was():
     (dict(warmup=11, end=10), 'warmup must be between 0 and end - begin = 10'),
     (dict(warmup=-1, end=10), 'warmup must be between'),
     (dict(warmup=1, end=10, start_factor=2), 'start_factor must be between'),
+    (dict(warmup=1, end=10, curve='bend'), "must be 'product' or 'line'"),
 ])
 def test_rejects_options(kwargs, message):
     with pytest.raises(ValueError, match=message):

@@ -111,6 +111,8 @@ def test_counts_a_window_of_a_feature_stream(name, params,
 @pytest.mark.parametrize('pipeline, shape, views', [
     ([dict(type='UniformSample', clip_len=16, num_clips=2),
       dict(type='ThreeCrop', crop_size=224)], (16, 224, 224), 6),
+    ([dict(type='ScenicSampleFrames', clip_len=32, num_clips=4),
+      dict(type='UniformThreeCrop', crop_size=256)], (32, 256, 256), 12),
     ([dict(type='SampleFrames', clip_len=8, num_clips=4),
       dict(type='CenterCrop', crop_size=(64, 96))], (8, 96, 64), 4),
     ([dict(type='UniformSample', clip_len=8),

@@ -19,13 +19,14 @@ metainfo = dict(classes=f'{data_root}/label_map.txt')
 in_a_row = dict(frame_interval=1)
 train_pipeline = change(
     _base_.train_pipeline,
-    SampleFrames=in_a_row,
-    RandomApply=dict(
-        _delete_=True, type='RandAugment', num_ops=2, magnitude=10))
-val_pipeline = change(_base_.val_pipeline, SampleFrames=in_a_row)
+    ScenicSampleFrames=in_a_row,
+    ScenicColorJitter=dict(
+        _delete_=True, type='ScenicRandAugment', num_ops=2, magnitude=15))
+val_pipeline = change(_base_.val_pipeline, ScenicSampleFrames=in_a_row)
 test_pipeline = change(
-    _base_.test_pipeline, SampleFrames=in_a_row,
-    Resize=dict(scale=(-1, 256)), ThreeCrop=dict(type='CenterCrop'))
+    _base_.test_pipeline,
+    ScenicSampleFrames=in_a_row,
+    UniformThreeCrop=dict(type='CenterCrop'))
 
 dataset = dict(
     type='VideoSegmentDataset',

@@ -6,6 +6,6 @@ from mmvidattn.utils.config import change
 
 optim_wrapper = dict(optimizer=dict(weight_decay=1e-5))
 param_scheduler = change(
-    _base_.param_scheduler, LinearLR=dict(start_factor=0.01 / 0.03),
-    CosineAnnealingLR=dict(T_max=25, end=30))
+    _base_.param_scheduler,
+    WarmupCosineLR=dict(start_factor=0.01 / 0.03, end=30))
 train_cfg = dict(max_epochs=30)

@@ -5,4 +5,4 @@ _base_ = 'sgd_35e_paper.py'
 from mmvidattn.utils.config import change
 
 param_scheduler = change(
-    _base_.param_scheduler, LinearLR=dict(start_factor=0.01 / 0.035))
+    _base_.param_scheduler, WarmupCosineLR=dict(start_factor=0.01 / 0.035))

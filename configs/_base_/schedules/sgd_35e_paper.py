@@ -6,4 +6,4 @@ from mmvidattn.utils.config import change
 
 optim_wrapper = dict(optimizer=dict(lr=0.035, weight_decay=4e-4))
 param_scheduler = change(
-    _base_.param_scheduler, LinearLR=dict(start_factor=0.003 / 0.035))
+    _base_.param_scheduler, WarmupCosineLR=dict(start_factor=0.003 / 0.035))

@@ -7,9 +7,18 @@ from .feature_window import LoadFeatureWindow, PackFeatureInputs
 from .fixed_views import FixedViews
 from .mix_clip import MixClip, MixClipPlusPlus
 from .photometric_jitter import PhotometricJitter
+from .scale_jitter import ScaleJitter
+from .scenic_color_jitter import ScenicColorJitter
+from .scenic_rand_augment import ScenicRandAugment
+from .scenic_sample_frames import ScenicSampleFrames
+from .segment_sample_frames import SegmentSampleFrames
+from .slowfast_sample_frames import SlowFastSampleFrames
+from .uniform_three_crop import UniformThreeCrop
 
 __all__ = [
     'AutoAugment', 'CenteredSampleFrames', 'DecordSegmentInit', 'FixedViews',
     'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
-    'PhotometricJitter', 'RandAugment'
+    'PhotometricJitter', 'RandAugment', 'ScaleJitter', 'ScenicColorJitter',
+    'ScenicRandAugment', 'ScenicSampleFrames', 'SegmentSampleFrames',
+    'SlowFastSampleFrames', 'UniformThreeCrop'
 ]

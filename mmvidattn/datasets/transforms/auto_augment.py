@@ -46,8 +46,15 @@ def _solarize(image: Image.Image, value: float, **_: Any) -> Image.Image:
     return ImageOps.solarize(image, 256 - value)
 
 
+def _solarize_add(image: Image.Image, value: float, **_: Any) -> Image.Image:
+    table = [min(v + int(value), 255) if v < 128 else v for v in range(256)]
+    return image.point(table * 3)
+
+
 def _posterize(image: Image.Image, value: float, **_: Any) -> Image.Image:
-    return ImageOps.posterize(image, 8 - round(value))
+    # Not ImageOps.posterize, which refuses to keep no bit at all.
+    kept = 256 - (1 << round(value))
+    return image.point([v & kept for v in range(256)] * 3)
 
 
 def _enhance(image: Image.Image, value: float, *, quality: type,
@@ -80,6 +87,7 @@ OPS = {
     'rotate': Op(_rotate, 30., True),
     'posterize': Op(_posterize, 4.),
     'solarize': Op(_solarize, 256.),
+    'solarize_add': Op(_solarize_add, 110.),
     'color': Op(partial(_enhance, quality=ImageEnhance.Color), .9, True),
     'contrast': Op(partial(_enhance, quality=ImageEnhance.Contrast), .9, True),
     'brightness': Op(
@@ -92,6 +100,9 @@ OPS = {
     'translate_x': Op(_translate_x, 150 / 331, True),
     'translate_y': Op(_translate_y, 150 / 331, True),
 }
+
+# The paper's of RandAugment.
+RAND_OPS = [name for name in OPS if name not in ('invert', 'solarize_add')]
 
 # (operation, probability, level from 0 to 9), twice per sub-policy: Table 9
 # of the AutoAugment paper. The levels of operations without a value are 0.
@@ -123,6 +134,56 @@ IMAGENET_POLICY = (
     (('equalize', .8, 0), ('equalize', .6, 0)),
 )
 
+# The policy "v0" of the EfficientNets that were trained on TPUs, as timm has
+# it; levels from 0 to 10.
+V0_POLICY = (
+    (('equalize', .8, 0), ('shear_y', .8, 4)),
+    (('color', .4, 9), ('equalize', .6, 0)),
+    (('color', .4, 1), ('rotate', .6, 8)),
+    (('solarize', .8, 3), ('equalize', .4, 0)),
+    (('solarize', .4, 2), ('solarize', .6, 2)),
+    (('color', .2, 0), ('equalize', .8, 0)),
+    (('equalize', .4, 0), ('solarize_add', .8, 3)),
+    (('shear_x', .2, 9), ('rotate', .6, 8)),
+    (('color', .6, 1), ('equalize', 1., 0)),
+    (('invert', .4, 0), ('rotate', .6, 0)),
+    (('equalize', 1., 0), ('shear_y', .6, 3)),
+    (('color', .4, 7), ('equalize', .6, 0)),
+    (('posterize', .4, 6), ('auto_contrast', .4, 0)),
+    (('solarize', .6, 8), ('color', .6, 9)),
+    (('solarize', .2, 4), ('rotate', .8, 9)),
+    (('rotate', 1., 7), ('translate_y', .8, 9)),
+    (('shear_x', 0., 0), ('solarize', .8, 4)),
+    (('shear_y', .8, 0), ('color', .6, 4)),
+    (('color', 1., 0), ('rotate', .6, 2)),
+    (('equalize', .8, 0), ('equalize', 0., 0)),
+    (('equalize', 1., 0), ('auto_contrast', .6, 0)),
+    (('shear_y', .4, 7), ('solarize_add', .6, 7)),
+    (('posterize', .8, 2), ('solarize', .6, 10)),
+    (('solarize', .6, 8), ('equalize', .6, 0)),
+    (('color', .8, 6), ('rotate', .4, 5)),
+)
+
+# A level of "v0" as a value of the operation.
+V0_VALUES: dict[str, Callable[[int], float]] = {
+    'rotate': lambda level: 3. * level,
+    'shear_x': lambda level: 0.03 * level,
+    'shear_y': lambda level: 0.03 * level,
+    'translate_y': lambda level: 0.045 * level,
+    # Level 0 is nearly gray.
+    'color': lambda level: 0.18 * level + 0.1 - 1,
+    # The lower the level the more is changed: thresholds and bits grow.
+    'solarize': lambda level: 256 - int(25.6 * level),
+    'posterize': lambda level: 8 - int(0.4 * level),
+    'solarize_add': lambda level: int(11. * level),
+}
+
+
+def _either_way(name: str, value: float) -> float:
+    """Draw the value's sign, where the operation has one."""
+    turned = OPS[name].signed and np.random.rand() < 0.5
+    return -value if turned else value
+
 
 class _ClipAugment(BaseTransform):
     """Draws operations once per sample and applies them to every frame.
@@ -132,14 +193,16 @@ class _ClipAugment(BaseTransform):
     Args:
         fill: Color of the pixels that a geometric operation uncovers, one
             number or three.
-        interpolation: ``'nearest'``, ``'bilinear'`` or ``'bicubic'``.
+        interpolation: ``'nearest'``, ``'bilinear'``, ``'bicubic'``, or
+            ``'random'``: for each frame one of the latter two.
     """
 
     def __init__(self, fill: int | Sequence[int] = 128,
                  interpolation: str = 'bilinear') -> None:
-        if interpolation not in INTERPOLATIONS:
-            raise ValueError(f'interpolation must be one of '
-                             f'{list(INTERPOLATIONS)}, got {interpolation!r}')
+        if interpolation not in (*INTERPOLATIONS, 'random'):
+            raise ValueError('interpolation must be one of '
+                             f'{[*INTERPOLATIONS, "random"]}, got '
+                             f'{interpolation!r}')
         color = (fill, ) * 3 if isinstance(fill, int) else tuple(fill)
         if len(color) != 3 or not all(
                 isinstance(c, int) and 0 <= c <= 255 for c in color):
@@ -171,23 +234,24 @@ class _ClipAugment(BaseTransform):
                drawn: list[tuple[str, float]]) -> np.ndarray:
         picture = Image.fromarray(image)
         for name, value in drawn:
+            interpolation = self.interpolation
+            if interpolation == 'random':
+                interpolation = np.random.choice(['bilinear', 'bicubic'])
             picture = OPS[name].apply(
                 picture, value, fillcolor=self.fill,
-                resample=INTERPOLATIONS[self.interpolation])
+                resample=INTERPOLATIONS[interpolation])
         # A copy, because transforms that follow write into the frames.
         return np.array(picture)
 
     @staticmethod
     def _value(name: str, strength: float) -> float:
-        op = OPS[name]
-        sign = -1 if op.signed and np.random.rand() < 0.5 else 1
-        return sign * strength * op.limit
+        return _either_way(name, strength * OPS[name].limit)
 
 
 @TRANSFORMS.register_module()
 class AutoAugment(_ClipAugment):
-    """The ImageNet policy of `AutoAugment <https://arxiv.org/abs/1805.09501>`_
-    for clips.
+    """The ImageNet policies of `AutoAugment
+    <https://arxiv.org/abs/1805.09501>`_ for clips.
 
     One of 25 pairs of operations is drawn per sample, and all of its frames
     get the same operations, signs and magnitudes; only the histograms of
@@ -195,27 +259,62 @@ class AutoAugment(_ClipAugment):
     mirrors the frames and a rotation is at most 30 degrees, so that labels
     such as "left" and "clockwise" stay true.
 
-    Put it after the crop and before ``RandomErasing`` and ``FormatShape``.
-    Boxes and keypoints are not moved.
+    Put it before ``RandomErasing`` and ``FormatShape``: after the crop, or
+    before it, as the linear video transformer and XViT are trained, where
+    what it uncovers may be cropped away. Boxes and keypoints are not moved.
 
-    Differs from the paper: level 0 leaves the image as it is and level 9 is
-    the strongest, for every operation; translations, which no pair uses, are
-    a share of the side.
+    ``policy='imagenet'`` is Table 9 of the paper. Differs from it: level 0
+    leaves the image as it is and level 9 is the strongest, for every
+    operation; translations, which no pair uses, are a share of the side.
+
+    ``policy='v0'`` is timm's policy of this name, that of the EfficientNets,
+    with the same values. Its levels are not all strengths: color at level 0
+    is nearly gray, solarize is strongest at low levels, and posterize at
+    level 2 leaves a black clip. timm's ``translate_const`` changes none of
+    its operations: the one translation is a share of the height.
 
     Args:
         fill: Color of the pixels that a geometric operation uncovers, one
             number or three. Defaults to mid gray.
-        interpolation: ``'nearest'``, ``'bilinear'`` or ``'bicubic'``.
+        interpolation: ``'nearest'``, ``'bilinear'``, ``'bicubic'``, or
+            ``'random'``, as timm: for each frame one of the latter two.
+        policy: ``'imagenet'`` or ``'v0'``.
     """
 
+    def __init__(self,
+                 fill: int | Sequence[int] = 128,
+                 interpolation: str = 'bilinear',
+                 policy: str = 'imagenet') -> None:
+        super().__init__(fill=fill, interpolation=interpolation)
+        if policy not in ('imagenet', 'v0'):
+            raise ValueError(
+                f"policy must be 'imagenet' or 'v0', got {policy!r}")
+        self.policy = policy
+
     def draw(self) -> list[tuple[str, float]]:
-        policy = IMAGENET_POLICY[np.random.randint(len(IMAGENET_POLICY))]
-        return [(name, self._value(name, level / 9))
-                for name, prob, level in policy if np.random.rand() < prob]
+        if self.policy == 'v0':
+            pairs, value = V0_POLICY, self._v0_value
+        else:
+            pairs, value = IMAGENET_POLICY, self._paper_value
+        pair = pairs[np.random.randint(len(pairs))]
+        return [(name, value(name, level)) for name, prob, level in pair
+                if np.random.rand() < prob]
+
+    def _paper_value(self, name: str, level: int) -> float:
+        return self._value(name, level / 9)
+
+    @staticmethod
+    def _v0_value(name: str, level: int) -> float:
+        if name not in V0_VALUES:
+            return 0.
+        value = V0_VALUES[name](level)
+        # Only the paper's color has a sign.
+        return value if name == 'color' else _either_way(name, value)
 
     def __repr__(self) -> str:
         return (f'{type(self).__name__}(fill={self.fill}, '
-                f'interpolation={self.interpolation!r})')
+                f'interpolation={self.interpolation!r}, '
+                f'policy={self.policy!r})')
 
 
 @TRANSFORMS.register_module()
@@ -237,10 +336,11 @@ class RandAugment(_ClipAugment):
         prob: Probability with which each drawn operation is applied. The
             paper's is 1; timm's is 0.5.
         ops: Names of the operations to draw from. Defaults to the paper's 14,
-            which are all of ours but ``invert``.
+            which are all of ours but ``invert`` and ``solarize_add``.
         fill: Color of the pixels that a geometric operation uncovers, one
             number or three. Defaults to mid gray.
-        interpolation: ``'nearest'``, ``'bilinear'`` or ``'bicubic'``.
+        interpolation: ``'nearest'``, ``'bilinear'``, ``'bicubic'``, or
+            ``'random'``: for each frame one of the latter two.
     """
 
     def __init__(self,
@@ -252,7 +352,7 @@ class RandAugment(_ClipAugment):
                  fill: int | Sequence[int] = 128,
                  interpolation: str = 'bilinear') -> None:
         super().__init__(fill=fill, interpolation=interpolation)
-        ops = [n for n in OPS if n != 'invert'] if ops is None else list(ops)
+        ops = list(RAND_OPS if ops is None else ops)
         unknown = [name for name in ops if name not in OPS]
         if unknown or not ops:
             raise ValueError(f'ops must be of {list(OPS)}, got {ops}')

@@ -94,6 +94,7 @@ REFERENCES = dict(
     auto_contrast=(0, lambda x: per_channel(x, stretched)),
     equalize=(0, lambda x: per_channel(x, equalized)),
     solarize=(100, lambda x: np.where(x < 156, x, 255 - x)),
+    solarize_add=(77, lambda x: np.where(x < 128, x + 77., x)),
     posterize=(3, lambda x: x // 8 * 8),
     brightness=(-.4, lambda x: x * .6),
     color=(.5, lambda x: towards(x, grey(x)[..., None], 1.5)),
@@ -198,7 +199,7 @@ def test_rand_augment_draws_the_papers_ops_evenly():
     np.random.seed(0)
     augment = RandAugment(num_ops=2)
     names = [name for _ in range(3500) for name, _ in augment.draw()]
-    assert set(names) == set(OPS) - {'invert'}
+    assert set(names) == set(OPS) - {'invert', 'solarize_add'}
     assert all(400 < names.count(name) < 600 for name in set(names))
 
 

@@ -1,0 +1,15 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# The released recipe of ViViT-L/16x2, Model 2, on Something-Something v2, from
+# a model of Kinetics or ImageNet. It mirrors clips at random, as the paper's
+# Table 7 says, although many classes name a direction.
+_base_ = [
+    '_base_/models/vivit_l16x2_fact_encoder.py',
+    '_base_/datasets/ssv2_vivit.py',
+    '_base_/schedules/sgd_35e_vivit.py', '_base_/default_runtime.py'
+]
+
+model = dict(
+    backbone=dict(img_size=256, drop_path_rate=0.3),
+    cls_head=dict(num_classes=174, label_smooth_eps=0.3),
+    data_preprocessor=dict(
+        blending=dict(type='MixupBlending', num_classes=174, alpha=0.3)))

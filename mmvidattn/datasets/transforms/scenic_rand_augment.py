@@ -1,0 +1,188 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""RandAugment as scenic has it, on a clip as one image."""
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+from mmaction.registry import TRANSFORMS
+from mmcv.transforms import BaseTransform
+
+MAX_MAGNITUDE = 20
+# Ops take a clip of shape (T, H, W, 3), uint8, and a magnitude.
+Clip = np.ndarray
+
+
+def _factor(magnitude: float) -> np.float32:
+    return np.float32(magnitude / 10 * 1.8 + 0.1)
+
+
+def _blend(other: np.ndarray, clip: Clip, factor: np.float32) -> Clip:
+    other = other.astype(np.float32)
+    return (other + factor * (clip - other)).clip(0, 255).astype(np.uint8)
+
+
+def _with_table(clip: Clip, tables: list[np.ndarray]) -> Clip:
+    """Look the values of each channel up in its own table."""
+    return np.stack([table.astype(np.uint8)[clip[..., c]]
+                     for c, table in enumerate(tables)], axis=-1)
+
+
+def _identity(clip: Clip, magnitude: float) -> Clip:
+    return clip
+
+
+def _auto_contrast(clip: Clip, magnitude: float) -> Clip:
+    tables = []
+    for channel in np.moveaxis(clip, -1, 0):
+        low, high = float(channel.min()), float(channel.max())
+        values = np.arange(256, dtype=np.float32)
+        if high > low:
+            scale = np.float32(255 / (high - low))
+            values = (values * scale - low * scale).clip(0, 255)
+        tables.append(values)
+    return _with_table(clip, tables)
+
+
+def _equalize(clip: Clip, magnitude: float) -> Clip:
+    tables = []
+    for channel in np.moveaxis(clip, -1, 0):
+        counts = np.bincount(channel.ravel(), minlength=256)
+        step = (counts.sum() - counts[counts > 0][-1]) // 255
+        values = np.arange(256)
+        if step:
+            below = np.cumsum(counts) - counts
+            values = ((below + step // 2) // step).clip(0, 255)
+        tables.append(values)
+    return _with_table(clip, tables)
+
+
+def _invert(clip: Clip, magnitude: float) -> Clip:
+    return 255 - clip
+
+
+def _posterize(clip: Clip, magnitude: float) -> Clip:
+    shift = 8 - int(magnitude / 10 * 4)
+    return np.uint8(clip >> shift << shift)
+
+
+def _solarize(clip: Clip, magnitude: float) -> Clip:
+    # A threshold above 255 wraps, as a byte does: 512 inverts.
+    threshold = int(magnitude / 10 * 256) % 256
+    return np.where(clip < threshold, clip, 255 - clip)
+
+
+def _solarize_add(clip: Clip, magnitude: float) -> Clip:
+    added = int(magnitude / 10 * 110)
+    values = np.arange(256)
+    values[:128] = (values[:128] + added).clip(0, 255)
+    return _with_table(clip, [values] * 3)
+
+
+def _gray(clip: Clip) -> np.ndarray:
+    weights = np.float32([0.2989, 0.587, 0.114])
+    # As TensorFlow turns floats to bytes, 1 being 255.5.
+    return (clip @ (weights * np.float32(255.5 / 255))).astype(np.uint8)
+
+
+def _color(clip: Clip, magnitude: float) -> Clip:
+    return _blend(_gray(clip)[..., None], clip, _factor(magnitude))
+
+
+def _contrast(clip: Clip, magnitude: float) -> Clip:
+    # The released code's "mean" is that of the histogram's 256 counts.
+    mean = min(clip[..., 0].size // 256, 255)
+    return _blend(np.full(1, mean), clip, _factor(magnitude))
+
+
+def _brightness(clip: Clip, magnitude: float) -> Clip:
+    return _blend(np.zeros(1), clip, _factor(magnitude))
+
+
+def _sharpness(clip: Clip, magnitude: float) -> Clip:
+    # One image: a frame's last row has the next one's first as a neighbor.
+    image = clip.reshape(-1, *clip.shape[2:])
+    kernel = np.ones((3, 3), np.float32)
+    kernel[1, 1] = 5
+    total = cv2.filter2D(image, cv2.CV_32F, kernel)
+    smooth = image.copy()
+    smooth[1:-1, 1:-1] = total[1:-1, 1:-1] // 13
+    return _blend(smooth, image, _factor(magnitude)).reshape(clip.shape)
+
+
+def _cutout(clip: Clip, magnitude: float) -> Clip:
+    half = int(magnitude / 10 * 40)
+    y, x = (np.random.randint(side) for side in clip.shape[1:3])
+    clip = clip.copy()
+    clip[:, max(y - half, 0):y + half, max(x - half, 0):x + half] = 0
+    return clip
+
+
+OPS: dict[str, Callable[[Clip, float], Clip]] = {
+    'auto_contrast': _auto_contrast,
+    'equalize': _equalize,
+    'invert': _invert,
+    'posterize': _posterize,
+    'solarize': _solarize,
+    'color': _color,
+    'contrast': _contrast,
+    'brightness': _brightness,
+    'sharpness': _sharpness,
+    'cutout': _cutout,
+    'solarize_add': _solarize_add,
+    'identity': _identity,
+}
+
+
+@TRANSFORMS.register_module()
+class ScenicRandAugment(BaseTransform):
+    """RandAugment as scenic trains ViViT on Something-Something and EPIC.
+
+    A few operations are drawn per sample, uniformly and with replacement, of
+    eleven and none; none of them moves pixels. Histograms, extremes and
+    neighbors are those of the clip as one image, its frames one below the
+    other; a cutout is at the same place in all frames.
+
+    Differs from the paper's operations (``RandAugment``), as the released
+    code does: color, brightness and sharpness only grow; from magnitude 10 on
+    solarize's threshold wraps around; contrast is about a "mean" that for
+    clips of usual size is 255, so that it darkens.
+
+    Required and changed key: ``imgs``, a list of ``(H, W, 3)`` uint8 arrays
+    of one size, before ``FormatShape``.
+
+    Args:
+        num_ops: Operations drawn per sample.
+        magnitude: Their strength, from 0 to 20, where posterize keeps all 8
+            bits. The released recipes have 20 (Something-Something) and 15
+            (EPIC-Kitchens).
+    """
+
+    def __init__(self, num_ops: int = 2, magnitude: float = 20) -> None:
+        if num_ops < 1:
+            raise ValueError(f'num_ops must be at least 1, got {num_ops}')
+        if not 0 <= magnitude <= MAX_MAGNITUDE:
+            raise ValueError(f'magnitude must be 0 to {MAX_MAGNITUDE}, got '
+                             f'{magnitude}')
+        self.num_ops = num_ops
+        self.magnitude = magnitude
+
+    def transform(self, results: dict) -> dict:
+        """Apply one draw to the whole clip."""
+        shapes = {np.shape(frame) for frame in results['imgs']}
+        types = {np.asarray(frame).dtype for frame in results['imgs']}
+        shape = next(iter(shapes))
+        if len(shapes) > 1 or len(shape) != 3 or shape[2] != 3 or \
+                types != {np.dtype(np.uint8)}:
+            raise ValueError(
+                'ScenicRandAugment expects frames of one shape (H, W, 3) and '
+                f'type uint8, before FormatShape; got {sorted(shapes)} '
+                f'{sorted(map(str, types))}')
+        clip = np.stack(results['imgs'])
+        for name in np.random.choice(list(OPS), self.num_ops).tolist():
+            clip = OPS[name](clip, self.magnitude)
+        results['imgs'] = list(clip)
+        return results
+
+    def __repr__(self) -> str:
+        return (f'{type(self).__name__}(num_ops={self.num_ops}, '
+                f'magnitude={self.magnitude})')

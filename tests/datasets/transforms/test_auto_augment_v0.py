@@ -1,0 +1,167 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The policy "v0" of AutoAugment against timm's table and formulas."""
+import numpy as np
+import pytest
+from PIL import Image, ImageEnhance, ImageOps
+
+from mmvidattn.datasets import AutoAugment
+from mmvidattn.datasets.transforms import auto_augment
+
+NAMES = dict(
+    Equalize='equalize', AutoContrast='auto_contrast', Invert='invert',
+    ShearX='shear_x', ShearY='shear_y', Rotate='rotate', Color='color',
+    TranslateYRel='translate_y', Posterize='posterize', Solarize='solarize',
+    SolarizeAdd='solarize_add')
+LEVELLESS = 'Equalize', 'AutoContrast', 'Invert'
+# Operation, probability, level, twice.
+PAIRS = """
+Equalize .8 1, ShearY .8 4
+Color .4 9, Equalize .6 3
+Color .4 1, Rotate .6 8
+Solarize .8 3, Equalize .4 7
+Solarize .4 2, Solarize .6 2
+Color .2 0, Equalize .8 8
+Equalize .4 8, SolarizeAdd .8 3
+ShearX .2 9, Rotate .6 8
+Color .6 1, Equalize 1 2
+Invert .4 9, Rotate .6 0
+Equalize 1 9, ShearY .6 3
+Color .4 7, Equalize .6 0
+Posterize .4 6, AutoContrast .4 7
+Solarize .6 8, Color .6 9
+Solarize .2 4, Rotate .8 9
+Rotate 1 7, TranslateYRel .8 9
+ShearX 0 0, Solarize .8 4
+ShearY .8 0, Color .6 4
+Color 1 0, Rotate .6 2
+Equalize .8 4, Equalize 0 8
+Equalize 1 4, AutoContrast .6 2
+ShearY .4 7, SolarizeAdd .6 7
+Posterize .8 2, Solarize .6 10
+Solarize .6 8, Equalize .6 1
+Color .8 6, Rotate .4 5
+""".strip().splitlines()
+FILL = (128, 128, 128)
+
+
+def _affine(image, matrix):
+    return image.transform(image.size, Image.Transform.AFFINE, matrix,
+                           resample=Image.Resampling.BICUBIC, fillcolor=FILL)
+
+
+def _each(image, function):
+    return Image.fromarray(function(np.array(image)).astype(np.uint8))
+
+
+def _solarized(image, threshold):
+    return _each(image, lambda x: np.where(x < threshold, x, 255 - x))
+
+
+def _added(image, amount):
+    return _each(image, lambda x: np.where(
+        x < 128, np.minimum(x.astype(int) + amount, 255), x))
+
+
+def _with_bits(image, bits):
+    return _each(image, lambda x: x.astype(int) // 2**(8 - bits) *
+                 2**(8 - bits))
+
+
+# By the level and the sign that is drawn.
+REFERENCES = dict(
+    Rotate=lambda x, l, s: x.rotate(
+        s * 3 * l, resample=Image.Resampling.BICUBIC, fillcolor=FILL),
+    ShearX=lambda x, l, s: _affine(x, (1, s * .03 * l, 0, 0, 1, 0)),
+    ShearY=lambda x, l, s: _affine(x, (1, 0, 0, s * .03 * l, 1, 0)),
+    TranslateYRel=lambda x, l, s: _affine(
+        x, (1, 0, 0, 0, 1, s * .045 * l * x.height)),
+    Color=lambda x, l, s: ImageEnhance.Color(x).enhance(.18 * l + .1),
+    Solarize=lambda x, l, s: _solarized(x, int(25.6 * l)),
+    SolarizeAdd=lambda x, l, s: _added(x, int(11 * l)),
+    Posterize=lambda x, l, s: _with_bits(x, int(.4 * l)),
+    Invert=lambda x, l, s: ImageOps.invert(x),
+    Equalize=lambda x, l, s: ImageOps.equalize(x),
+    AutoContrast=lambda x, l, s: ImageOps.autocontrast(x))
+
+
+@pytest.fixture(scope='module')
+def images():
+    rng = np.random.default_rng(0)
+    return [rng.integers(low, low + width, (32, 40, 3), np.uint8)
+            for low in (0, 40, 90, 120) for width in (256 - low, 90, 60, 30,
+                                                      8)]
+
+
+def test_pairs_are_timms():
+    assert len(PAIRS) == len(auto_augment.V0_POLICY) == 25
+    for line, pair in zip(PAIRS, auto_augment.V0_POLICY):
+        want = [op.split() for op in line.split(', ')]
+        assert list(pair) == [
+            (NAMES[name], float(prob),
+             0 if name in LEVELLESS else int(level))
+            for name, prob, level in want]
+
+
+@pytest.mark.parametrize('name', REFERENCES)
+def test_op_is_timms_at_all_levels(name, images, monkeypatch):
+    assert len(images) == 20
+    reference, turns = REFERENCES[name], set()
+    augment = AutoAugment(policy='v0', interpolation='bicubic')
+    np.random.seed(0)
+    for level in range(11):
+        ours = 0 if name in LEVELLESS else level
+        monkeypatch.setattr(auto_augment, 'V0_POLICY',
+                            (((NAMES[name], 1., ours), ), ))
+        for image in images:
+            got = augment(dict(imgs=[image]))['imgs'][0]
+            wanted = [np.array(reference(Image.fromarray(image), level, sign))
+                      for sign in (1, -1)]
+            matches = [(got == want).all() for want in wanted]
+            # Factors near 1 + x may fall either way where PIL truncates.
+            assert any(matches) or name == 'Color' and np.abs(
+                got.astype(int) - wanted[0]).max() <= 1, (level, matches)
+            if matches[0] != matches[1]:
+                turns.add(matches[0])
+    signed = name.startswith(('Rotate', 'Shear', 'Translate'))
+    assert turns == ({True, False} if signed else set())
+
+
+@pytest.mark.parametrize('name, level, value', [
+    ('Rotate', 2, 6), ('Rotate', 7, 21), ('Rotate', 9, 27),
+    ('ShearY', 3, .09), ('ShearY', 4, .12), ('ShearX', 9, .27),
+    ('TranslateYRel', 9, .405),
+    # Ours is the factor less 1, and what is left of 256 and of 8.
+    ('Color', 0, .1 - 1), ('Color', 4, .82 - 1), ('Color', 9, 1.72 - 1),
+    ('Solarize', 2, 256 - 51), ('Solarize', 3, 256 - 76),
+    ('Solarize', 8, 256 - 204), ('Solarize', 10, 0),
+    ('SolarizeAdd', 3, 33), ('SolarizeAdd', 7, 77),
+    ('Posterize', 2, 8), ('Posterize', 6, 6)])
+def test_levels_are_timms_values(name, level, value):
+    got = auto_augment.V0_VALUES[NAMES[name]](level)
+    assert got == pytest.approx(value)
+
+
+def test_chances_are_drawn_once_a_clip(images):
+    np.random.seed(0)
+    augment = AutoAugment(policy='v0')
+    draws = [augment.draw() for _ in range(5000)]
+    # "Rotate 1 7" comes with TranslateYRel in 80 % of its 200 draws.
+    turned = [draw for draw in draws
+              if draw and draw[0][0] == 'rotate'
+              and abs(draw[0][1]) == pytest.approx(21)]
+    assert 140 < len(turned) < 260
+    assert np.mean([len(draw) == 2 for draw in turned]) == pytest.approx(
+        .8, abs=.1)
+
+
+def test_random_interpolation_is_each_frames_own(images, monkeypatch):
+    monkeypatch.setattr(auto_augment, 'V0_POLICY', ((('rotate', 1., 5), ), ))
+    np.random.seed(0)
+    frames = AutoAugment(policy='v0', interpolation='random')(
+        dict(imgs=[images[0]] * 12))['imgs']
+    assert len({frame.tobytes() for frame in frames}) == 2
+
+
+def test_policy_is_one_of_two():
+    with pytest.raises(ValueError, match="must be 'imagenet' or 'v0'"):
+        AutoAugment(policy='v1')

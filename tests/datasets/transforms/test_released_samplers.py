@@ -1,0 +1,170 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Frames that the released code reads, of videos of 30 frames a second."""
+import numpy as np
+import pytest
+
+from mmvidattn.apis import load_config
+from mmvidattn.datasets import (
+    ScenicSampleFrames,
+    SegmentSampleFrames,
+    SlowFastSampleFrames,
+)
+
+# By the length of a video: the middles of 16 segments, and their starts.
+SEGMENTS = {
+    45: ([1, 4, 7, 9, 12, 15, 17, 20, 23, 26, 29, 31, 34, 37, 39, 42],
+         [0, 3, 6, 8, 11, 14, 16, 19, 22, 25, 28, 30, 33, 36, 38, 41]),
+    200: ([6, 18, 31, 43, 56, 68, 81, 93, 106, 118, 130, 143, 155, 168, 180,
+           193],
+          [0, 12, 25, 37, 50, 62, 75, 87, 100, 112, 124, 137, 149, 162, 174,
+           187]),
+    300: ([9, 28, 46, 65, 84, 102, 121, 140, 159, 177, 196, 215, 233, 252,
+           271, 289],
+          [0, 19, 37, 56, 75, 93, 112, 131, 150, 168, 187, 206, 224, 243, 262,
+           280]),
+    500: ([15, 46, 78, 109, 140, 171, 202, 234, 265, 296, 327, 358, 389, 421,
+           452, 483],
+          [0, 31, 62, 94, 125, 156, 187, 218, 250, 281, 312, 343, 374, 405,
+           437, 468]),
+}
+# Starts of four clips.
+SLOWFAST = {45: [0] * 4, 200: [0] * 4, 300: [0, 11, 22, 33],
+            500: [0, 61, 122, 183]}
+CLIP = [0, 17, 34, 51, 68, 85, 102, 119, 136, 153, 170, 187, 204, 221, 238,
+        255]
+SCENIC = {
+    (45, 2): [0] * 4, (200, 2): [0, 45, 90, 136],
+    (300, 2): [0, 78, 157, 236], (500, 2): [0, 145, 290, 436],
+    (45, 1): [0, 4, 8, 13], (200, 1): [0, 56, 112, 168],
+    (300, 1): [0, 89, 178, 268], (500, 1): [0, 156, 312, 468]}
+LENGTHS = list(SEGMENTS)
+
+
+def _frames(sampler, length, start_index=0, **results):
+    results = sampler(
+        dict(total_frames=length, start_index=start_index, **results))
+    frames = results['frame_inds']
+    assert frames.dtype == np.int32
+    return frames.reshape(-1, results['clip_len']).tolist()
+
+
+def _last_kept(start, length):
+    return [min(start + frame, length - 1) for frame in CLIP]
+
+
+def _from_config(name, split):
+    """The sampler of a config, as it is built."""
+    step, = (step for step in load_config(name)[f'{split}_pipeline']
+             if 'clip_len' in step)
+    step = dict(step)
+    return dict(
+        SegmentSampleFrames=SegmentSampleFrames,
+        SlowFastSampleFrames=SlowFastSampleFrames,
+        ScenicSampleFrames=ScenicSampleFrames)[step.pop('type')](**step)
+
+
+@pytest.mark.parametrize('length', LENGTHS)
+def test_something_is_tested_at_middles_then_starts(length):
+    middles, starts = SEGMENTS[length]
+    assert _frames(_from_config('linear_ff_ssv2', 'test'), length) == [
+        middles, starts]
+    assert _frames(_from_config('xvit_ssv2_released', 'test'), length) == [
+        middles, starts]
+    ends = [*starts[1:], length - 1]
+    assert _frames(SegmentSampleFrames(16, 3, test_mode=True), length) == [
+        middles, starts, ends]
+
+
+@pytest.mark.parametrize('length', LENGTHS)
+def test_something_is_trained_on_any_frame_of_a_segment(length, monkeypatch):
+    sampler = _from_config('linear_ff_ssv2', 'train')
+    starts = SEGMENTS[length][1]
+    for draw, want in (
+        (lambda low, high: low, starts),
+            # Both ends may be drawn.
+        (lambda low, high: high - 1, [*starts[1:], length - 1])):
+        monkeypatch.setattr(np.random, 'randint', draw)
+        assert _frames(sampler, length) == [want]
+
+
+@pytest.mark.parametrize('length', LENGTHS)
+def test_kinetics_is_tested_at_shares_of_the_way(length):
+    assert _frames(_from_config('linear_ff_k400', 'test'), length) == [
+        _last_kept(start, length) for start in SLOWFAST[length]]
+    assert _frames(_from_config('xvit_k400_released', 'test'), length) == [
+        _last_kept(0, length)]
+
+
+@pytest.mark.parametrize('length', LENGTHS)
+def test_kinetics_is_trained_from_any_start(length, monkeypatch):
+    sampler = _from_config('xvit_k400', 'train')
+    for view, start in enumerate(SLOWFAST[length]):
+        monkeypatch.setattr(
+            np.random, 'uniform',
+            lambda low, high, size: np.full(size, high * view / 4))
+        assert _frames(sampler, length) == [_last_kept(start, length)]
+    # A start between two frames: the sum is truncated, of 0.75 + 0, 2.5, 5.
+    monkeypatch.setattr(np.random, 'uniform',
+                        lambda low, high, size: np.array([0.75]))
+    assert _frames(SlowFastSampleFrames(3, 2), length) == [[0, 3, 5]]
+
+
+def test_kinetics_is_read_at_30_frames_a_second():
+    sampler = SlowFastSampleFrames(16, 16, num_clips=2, test_mode=True)
+    # 10 s: half as many frames over the same time; 300 - 128 is the way.
+    got = _frames(sampler, 300, avg_fps=15.)
+    assert got[0] == [0, 8, 16, 25, 33, 42, 50, 59, 67, 76, 84, 93, 101, 110,
+                      118, 127]
+    assert got[1] == [86 + frame for frame in got[0]]
+    # Of an unknown rate it is as it is, and likewise without a rate to have.
+    assert _frames(sampler, 300) == _frames(sampler, 300, avg_fps=30.)
+    own = SlowFastSampleFrames(
+        16, 16, num_clips=2, target_fps=None, test_mode=True)
+    assert _frames(own, 300, avg_fps=15.) == _frames(sampler, 300)
+
+
+@pytest.mark.parametrize('length, interval', SCENIC, ids=str)
+def test_vivit_is_tested_from_end_to_end(length, interval):
+    name = 'b16x2_joint_k400' if interval == 2 else 'l16x2_fact_encoder_ssv2'
+    assert _frames(_from_config(f'vivit_{name}', 'test'), length) == [
+        [(start + interval * i) % length for i in range(32)]
+        for start in SCENIC[length, interval]]
+
+
+@pytest.mark.parametrize('length, interval', SCENIC, ids=str)
+def test_vivit_is_trained_on_clips_within_the_video(length, interval,
+                                                    monkeypatch):
+    name = ('b16x2_joint_k400' if interval == 2 else
+            'l16x2_fact_encoder_epic_released')
+    sampler = _from_config(f'vivit_{name}', 'train')
+    highs = []
+    monkeypatch.setattr(
+        np.random, 'randint',
+        lambda high, size: highs.append(high) or np.array([high - 1]))
+    got, = _frames(sampler, length)
+    # Short videos start again; others end with their last frame.
+    last = max(length - 31 * interval, 1)
+    assert highs == [last]
+    assert got == [(last - 1 + interval * i) % length for i in range(32)]
+    if length > 62:
+        assert got[-1] == length - 1
+
+
+def test_vivit_is_validated_in_the_middle():
+    assert _frames(_from_config('vivit_b16x2_joint_k400', 'val'), 300) == [
+        list(range(118, 182, 2))]
+
+
+@pytest.mark.parametrize('sampler', [
+    SegmentSampleFrames(4, 1, test_mode=True),
+    SlowFastSampleFrames(4, 2, test_mode=True),
+    ScenicSampleFrames(4, 2, test_mode=True)], ids=lambda x: type(x).__name__)
+def test_frames_of_a_segment_are_counted_from_its_start(sampler):
+    first, = _frames(sampler, 40)
+    later, = _frames(sampler, 40, start_index=7)
+    assert later == [frame + 7 for frame in first]
+
+
+def test_segments_have_three_views():
+    with pytest.raises(ValueError, match='num_clips must be 1, 2 or 3'):
+        SegmentSampleFrames(16, 4)

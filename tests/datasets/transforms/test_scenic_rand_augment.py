@@ -1,0 +1,196 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Against the released formulas, written pixel by pixel or as they read."""
+import numpy as np
+import pytest
+
+from mmvidattn.datasets import ScenicRandAugment
+from mmvidattn.datasets.transforms.scenic_rand_augment import OPS
+
+CLIPS, FRAMES, SIDE = 5, 4, 32
+
+
+@pytest.fixture(scope='module')
+def clips():
+    """Twenty frames in five clips, of low and of high contrast."""
+    rng = np.random.default_rng(0)
+    return [rng.integers(low, low + width, (FRAMES, SIDE, SIDE, 3), np.uint8)
+            for low, width in ((0, 256), (30, 150), (120, 16), (0, 90),
+                               (200, 56))]
+
+
+def _to_bytes(values):
+    return np.clip(values, 0, 255).astype(np.uint8)
+
+
+def _blend(other, clip, magnitude):
+    factor = magnitude / 10 * 1.8 + 0.1
+    return _to_bytes(other + factor * (clip.astype(float) - other))
+
+
+def _gray(clip):
+    weighted = clip / 255. @ np.array([.2989, .587, .114])
+    return np.floor(weighted * 255.5)[..., None]
+
+
+def _auto_contrast(clip, magnitude):
+    low, high = clip.min((0, 1, 2)) * 1., clip.max((0, 1, 2)) * 1.
+    return _to_bytes((clip - low) * 255 / (high - low))
+
+
+def _equalize(clip, magnitude):
+    result = np.empty_like(clip)
+    for c in range(3):
+        values = clip[..., c]
+        counts = [int((values == v).sum()) for v in range(256)]
+        step = (sum(counts) - [n for n in counts if n][-1]) // 255
+        table, total = [], 0
+        for count in counts:
+            table.append(min((total + step // 2) // step, 255) if step
+                         else len(table))
+            total += count
+        result[..., c] = np.array(table)[values]
+    return result
+
+
+def _posterize(clip, magnitude):
+    unit = 2**(8 - int(magnitude / 10 * 4))
+    return clip // np.uint16(unit) * np.uint16(unit)
+
+
+def _solarize(clip, magnitude):
+    threshold = int(magnitude / 10 * 256)
+    threshold -= 256 * (threshold // 256)
+    return np.where(clip.astype(int) >= threshold, 255 - clip, clip)
+
+
+def _solarize_add(clip, magnitude):
+    added = _to_bytes(clip + float(int(magnitude / 10 * 110)))
+    return np.where(clip < 128, added, clip)
+
+
+def _contrast(clip, magnitude):
+    return _blend(min(FRAMES * SIDE * SIDE // 256, 255), clip, magnitude)
+
+
+def _sharpness(clip, magnitude):
+    image = clip.reshape(FRAMES * SIDE, SIDE, 3).astype(float)
+    smooth = image.copy()
+    total = 4 * image[1:-1, 1:-1]
+    for i in range(3):
+        for j in range(3):
+            total = total + image[i:i + len(image) - 2, j:j + SIDE - 2]
+    smooth[1:-1, 1:-1] = np.floor(total / 13)
+    return _blend(smooth.reshape(clip.shape), clip, magnitude)
+
+
+REFERENCES = dict(
+    identity=lambda x, m: x,
+    invert=lambda x, m: 255 - x,
+    auto_contrast=_auto_contrast,
+    equalize=_equalize,
+    posterize=_posterize,
+    solarize=_solarize,
+    solarize_add=_solarize_add,
+    color=lambda x, m: _blend(_gray(x), x, m),
+    contrast=_contrast,
+    brightness=lambda x, m: _blend(0., x, m),
+    sharpness=_sharpness)
+
+
+@pytest.mark.parametrize('name', REFERENCES)
+def test_op_is_as_released_at_all_levels(name, clips):
+    for clip in clips:
+        for magnitude in range(21):
+            before = clip.copy()
+            got = OPS[name](clip, magnitude)
+            assert got.dtype == np.uint8 and (clip == before).all()
+            # Floats may fall either way where a value is truncated; steep
+            # factors carry a step of the gray on.
+            np.testing.assert_allclose(
+                got.astype(int), REFERENCES[name](clip, magnitude),
+                atol=3 if name == 'color' else 1)
+
+
+def test_every_op_is_compared():
+    assert set(OPS) == {*REFERENCES, 'cutout'} and len(OPS) == 12
+
+
+@pytest.mark.parametrize('magnitude, want', [
+    # Of the value 100: the table of the two released strengths.
+    (20, dict(posterize=100, solarize=155, solarize_add=255, brightness=255)),
+    (15, dict(posterize=100, solarize=100, solarize_add=255, brightness=255)),
+    (10, dict(posterize=96, solarize=155, solarize_add=210, brightness=190)),
+])
+def test_strengths_above_10_do_what_they_did(magnitude, want):
+    clip = np.full((2, 8, 8, 3), 100, np.uint8)
+    for name, value in want.items():
+        assert (OPS[name](clip, magnitude) == value).all(), name
+
+
+@pytest.mark.parametrize('magnitude, black, below', [
+    (20, 186, 187), (15, 163, 165)])
+def test_contrast_of_a_usual_clip_darkens(magnitude, black, below):
+    # 256 x 256 pixels or more count as a mean of 255.
+    clip = np.broadcast_to(
+        np.arange(256, dtype=np.uint8)[:, None], (1, 256, 256, 3)[:-1])
+    clip = np.repeat(clip[..., None], 3, axis=-1)
+    got = OPS['contrast'](clip, magnitude)[0, :, 0, 0]
+    assert (got[:black + 1] == 0).all() and got[below] > 0
+    assert got[255] == 255
+
+
+def test_cutout_is_at_one_place_of_all_frames():
+    np.random.seed(0)
+    clip = np.full((3, 200, 200, 3), 9, np.uint8)
+    largest = 0
+    for _ in range(50):
+        got = OPS['cutout'](clip, 20)
+        assert (got[0] == got[1]).all() and (got[0] == got[2]).all()
+        rows, columns = np.nonzero(got[0, ..., 0] == 0)
+        box = rows.max() - rows.min() + 1, columns.max() - columns.min() + 1
+        assert rows.size == box[0] * box[1] and max(box) <= 160
+        # A center in the corner leaves half of it.
+        assert min(box) >= 80
+        largest = max(largest, *box)
+    assert largest == 160
+    assert (OPS['cutout'](clip, 15) == 0).sum() <= 3 * 3 * 120**2
+
+
+def test_draws_all_ops_evenly(monkeypatch, clips):
+    np.random.seed(0)
+    seen = []
+    for name in OPS:
+        monkeypatch.setitem(
+            OPS, name, lambda clip, m, name=name: seen.append(name) or clip)
+    augment = ScenicRandAugment(num_ops=2, magnitude=15)
+    for _ in range(1200):
+        augment(dict(imgs=list(clips[0])))
+    assert len(seen) == 2400
+    assert all(140 < seen.count(name) < 260 for name in OPS)
+
+
+def test_seed_decides_and_frames_stay_apart(clips):
+    results = []
+    for _ in range(2):
+        np.random.seed(3)
+        results.append(ScenicRandAugment()(dict(imgs=list(clips[0])))['imgs'])
+    assert len(results[0]) == FRAMES
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(magnitude=21), 'magnitude must be 0 to 20, got 21'),
+    (dict(magnitude=-1), 'magnitude must be'),
+    (dict(num_ops=0), 'num_ops must be at least 1')])
+def test_rejects_option(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        ScenicRandAugment(**kwargs)
+
+
+@pytest.mark.parametrize('frames', [
+    [np.zeros((8, 8, 3), np.float32)],
+    [np.zeros((8, 8), np.uint8)],
+    [np.zeros((8, 8, 3), np.uint8), np.zeros((8, 9, 3), np.uint8)]])
+def test_rejects_other_than_frames_of_one_size(frames):
+    with pytest.raises(ValueError, match='expects frames of one shape'):
+        ScenicRandAugment()(dict(imgs=frames))
