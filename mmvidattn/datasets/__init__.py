@@ -15,6 +15,7 @@ from .transforms import (
     MixClipPlusPlus,
     PackFeatureInputs,
     RandAugment,
+    SpreadSampleFrames,
 )
 from .video_segment_dataset import VideoSegmentDataset
 
@@ -23,5 +24,5 @@ __all__ = [
     'FeatureStreamDataset', 'FixedViews', 'GuardedDataset',
     'GuardedVideoDataset', 'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus',
     'PackFeatureInputs', 'RandAugment', 'RandomOffsetSampler',
-    'VideoSegmentDataset', 'read_video_list'
+    'SpreadSampleFrames', 'VideoSegmentDataset', 'read_video_list'
 ]

@@ -7,9 +7,10 @@ from .feature_window import LoadFeatureWindow, PackFeatureInputs
 from .fixed_views import FixedViews
 from .mix_clip import MixClip, MixClipPlusPlus
 from .photometric_jitter import PhotometricJitter
+from .spread_sample_frames import SpreadSampleFrames
 
 __all__ = [
     'AutoAugment', 'CenteredSampleFrames', 'DecordSegmentInit', 'FixedViews',
     'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
-    'PhotometricJitter', 'RandAugment'
+    'PhotometricJitter', 'RandAugment', 'SpreadSampleFrames'
 ]
