@@ -137,7 +137,8 @@ def _epochs(cfg: Config) -> str:
             at = ', '.join(map(str, step['milestones']))
             shape = f', x {_number(step["gamma"])} at {at}'
         elif 'Cosine' in step['type']:
-            shape = ', cosine'
+            begin = step.get('begin', 0)
+            shape = ', cosine' + (f' from {_number(begin)}' if begin else '')
     return f'{cfg.train_cfg.max_epochs}{shape}'
 
 
@@ -159,14 +160,16 @@ def _clip(dataset: ConfigDict) -> str:
     return f'{clip} {sampler["type"]}'
 
 
-def _views(dataset: ConfigDict) -> str:
-    sampler = _sampler(dataset.pipeline)
+def _views(test: ConfigDict, train: ConfigDict) -> str:
+    sampler = _sampler(test.pipeline)
     if not sampler:
-        return dataset.get('windows', 'videos')
-    crops = [CROPS[step['type']] for step in _flat(dataset.pipeline)
+        return test.get('windows', 'videos')
+    crops = [CROPS[step['type']] for step in _flat(test.pipeline)
              if step['type'] in CROPS]
-    return (f'{sampler.get("num_clips", 1)} x {crops[-1] if crops else 1} '
-            f'{sampler["type"]}')
+    views = f'{sampler.get("num_clips", 1)} x {crops[-1] if crops else 1}'
+    if sampler['type'] != _sampler(train.pipeline)['type']:
+        views += f' {sampler["type"]}'
+    return views
 
 
 def augmentation(cfg: Config) -> str:
@@ -202,7 +205,7 @@ def recipe(cfg: Config, start: str) -> dict[str, str]:
         epochs=_epochs(cfg),
         clip=_clip(train),
         sides=_sides(train.pipeline),
-        views=_views(test),
+        views=_views(test, train),
         test_sides=_sides(test.pipeline),
         average=cfg.model.cls_head.get('average_clips') or '-',
         start=init or start)
@@ -236,7 +239,10 @@ def table(folder: Path) -> str:
             key that is no column.
     """
     path = folder / 'recipes.yml'
-    told = yaml.safe_load(path.read_text('utf-8'))
+    try:
+        told = yaml.safe_load(path.read_text('utf-8'))
+    except yaml.YAMLError as error:
+        raise ValueError(f'{path} is no YAML: {error}') from error
     names = sorted(
         config.stem for config in folder.parent.glob('*.py')
         if any(fnmatch(config.stem, one) for one in told['configs'])
@@ -254,6 +260,7 @@ def table(folder: Path) -> str:
     lines = [f'| | {" | ".join(COLUMNS.values())} |',
              '|' + '---|' * (len(COLUMNS) + 1)]
     done: dict[str, list[str]] = {}
+    authors: dict[str, list[str]] = {}
     for name in names:
         cfg = load_config(folder.parent / f'{name}.py')
         ours = recipe(cfg, _start_of(name, told['start'], path))
@@ -265,10 +272,13 @@ def table(folder: Path) -> str:
             lines.append(f'| {row["of"]} | '
                          f'{" | ".join(_cells(row, ours))} |')
             if 'augmentation' in row:
-                done.setdefault(row['augmentation'], []).append(row['of'])
-    lines += ['', 'Augmentation in training, in order:', '']
-    for steps, owners in done.items():
-        lines.append(f'* {", ".join(dict.fromkeys(owners))}: {steps}.')
+                authors.setdefault(row['augmentation'], []).append(
+                    f'`{name}`')
+    for title, of in (('Augmentation in training, in order:', done),
+                      ('And their authors\':', authors)):
+        lines += ['', title, '']
+        for steps, owners in of.items():
+            lines.append(f'* {", ".join(dict.fromkeys(owners))}: {steps}.')
     return '\n'.join([LEGEND, '', *lines])
 
 
