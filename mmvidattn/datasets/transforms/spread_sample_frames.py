@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import numpy as np
+import torch
 from mmaction.datasets import SampleFrames
 from mmaction.registry import TRANSFORMS
 
@@ -40,10 +41,9 @@ class SpreadSampleFrames(SampleFrames):
         """
         total = results['total_frames']
         starts = np.ceil(self._sample_clips(total, self.clip_len))
-        # In integers, so that no rounding moves a frame.
-        length = self.clip_len * self.frame_interval
-        within = np.arange(self.clip_len) * (length - 1) // max(
-            self.clip_len - 1, 1)
+        # As released, rounding of float32 included.
+        within = torch.linspace(0, self.clip_len * self.frame_interval - 1,
+                                self.clip_len).long().numpy()
         frames = (starts.astype(np.int64)[:, None] + within) % max(total, 1)
         results.update(
             frame_inds=(frames.reshape(-1)
