@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mmvidattn.apis import list_models
+from mmvidattn.apis import list_models, load_config
 from mmvidattn.cli import recipes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,7 +160,12 @@ def test_rows_of_the_zoo_have_a_config_and_the_figures_of_the_page(family):
         assert figures & {params, round(params / 1e6, 2)}, model['Name']
         if 'FLOPs' in metadata:
             assert round(metadata['FLOPs'] / 1e9, 2) in figures
+        cfg = load_config(model['Name'])
+        assert metadata['Epochs'] == cfg.train_cfg.max_epochs
+        batch = cfg.auto_scale_lr.base_batch_size
+        assert metadata.get('Batch Size', batch) == batch, model['Name']
         for result in model.get('Results', ()):
             assert set(result['Metrics'].values()) <= figures, model['Name']
+    others = *recipes.MINIATURES, *VARIANTS
     assert not [name for name in lines
-                if not any(fnmatch(name, variant) for variant in VARIANTS)]
+                if not any(fnmatch(name, other) for other in others)]
