@@ -248,7 +248,7 @@ def table(folder: Path) -> str:
         if any(fnmatch(config.stem, one) for one in told['configs'])
         and not any(fnmatch(config.stem, one) for one in MINIATURES))
     for row in told['authors']:
-        if row['config'] not in names:
+        if '*' not in row['config'] and row['config'] not in names:
             raise ValueError(f'{path}: {row["config"]} is not one of '
                              f'{", ".join(names)}')
         unknown = row.keys() - COLUMNS.keys() - {'config', 'of',
@@ -267,7 +267,7 @@ def table(folder: Path) -> str:
         lines.append(f'| `{name}` | {" | ".join(ours.values())} |')
         done.setdefault(augmentation(cfg), []).append(f'`{name}`')
         for row in told['authors']:
-            if row['config'] != name:
+            if not fnmatch(name, row['config']):
                 continue
             lines.append(f'| {row["of"]} | '
                          f'{" | ".join(_cells(row, ours))} |')

@@ -176,7 +176,7 @@ def test_is_trained_as_released(name):
     assert optim.optimizer.weight_decay == 0
     assert cfg.model.cls_head.label_smooth_eps == 0.1
     assert cfg.custom_hooks == [dict(type='PreciseBNHook', num_batches=200)]
-    # Rates and batches: test_released_recipes.py.
+    # Rates and batches: test_released_laps_dualformer_testra.py.
     gpus = cfg.auto_scale_lr.base_batch_size / sets.batch_size
     vit = cfg.model.backbone.type == 'VisionTransformerLAPS'
     assert gpus in ((2, 4) if vit else (8, ))

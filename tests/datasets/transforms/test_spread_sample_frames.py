@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What the configs take of it: tests/configs/test_released_recipes.py."""
+"""What configs take: configs/test_released_laps_dualformer_testra.py."""
 import numpy as np
 import pytest
 import torch
