@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # DualFormer-S on Diving-48, from a Kinetics-400 checkpoint: load_from. The
 # paper, Table 2: top-1 81.2 at 4 x 1 views, 636 G multiply-accumulates for the
-# four; 81.8 at 4 x 3 views, 1908 G. Trained for 30 epochs with 64 clips a step,
+# four; 81.8 at 4 x 3 views, 1908 G. Trained for 30 epochs of 64 clips a step,
 # as released; the paper says 16 epochs.
 _base_ = 'dualformer_tiny_diving48.py'
 

@@ -45,10 +45,11 @@ SIZES = 'scale_range', 'scale', 'size', 'crop_size', 'input_size'
 # Miniatures on made-up data have no recipe of anybody's.
 MINIATURES = '*_motion', '*_synthetic', '*_videos'
 LEGEND = '''\
-Batch: clips a GPU x GPUs x batches a step; clip and views: frames x interval,
-clips x crops; sides: what clips are resized to and cut to, in this order. Below
-a config is what its authors have, where that is known; bold is what differs
-from ours.'''
+Batch: clips a GPU x GPUs x batches a step; clip: frames x interval; views:
+clips x crops; sides: what clips are resized to and cut to, in this order. The
+clip of a feature stream is the steps of the long and of the work memory, and
+those ahead, each with how many make one sample. Below a config is what its
+authors have, where that is known; bold is what differs from ours.'''
 
 
 def _number(value: Any) -> str:
