@@ -12,3 +12,4 @@ model = dict(
 
 train_dataloader = dict(batch_size=8)
 param_scheduler = change(_base_.param_scheduler, LinearLR=dict(end=2.5))
+auto_scale_lr = dict(base_batch_size=64)

@@ -16,3 +16,4 @@ model = dict(
 
 # The released recipe has 128 clips a batch here, at the same learning rate.
 train_dataloader = dict(batch_size=16)
+auto_scale_lr = dict(base_batch_size=128)

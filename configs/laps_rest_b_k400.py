@@ -5,8 +5,8 @@ _base_ = 'laps_rest_s_k400.py'
 
 model = dict(backbone=dict(arch='base'), cls_head=dict(in_channels=768))
 
-train_dataloader = dict(batch_size=13)
-val_dataloader = dict(batch_size=13)
+train_dataloader = dict(batch_size=30)
+val_dataloader = dict(batch_size=30)
 
 optim_wrapper = dict(optimizer=dict(lr=0.0675))
-auto_scale_lr = dict(base_batch_size=104)
+auto_scale_lr = dict(base_batch_size=240)

@@ -6,8 +6,13 @@ _base_ = [
     '_base_/schedules/sgd_18e_laps.py', '_base_/default_runtime.py'
 ]
 
-train_dataloader = dict(batch_size=18)
-val_dataloader = dict(batch_size=18)
+from mmvidattn.utils.config import change
+
+train_pipeline = change(
+    _base_.train_pipeline, RandomRescale=dict(scale_range=(224, 320)))
+train_dataloader = dict(
+    batch_size=40, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(batch_size=40)
 
 optim_wrapper = dict(optimizer=dict(lr=0.09023))
-auto_scale_lr = dict(base_batch_size=144)
+auto_scale_lr = dict(base_batch_size=320)

@@ -17,9 +17,9 @@ test_pipeline = change(
 
 model = dict(backbone=dict(img_size=320))
 train_dataloader = dict(
-    batch_size=7, dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(batch_size=7, dataset=dict(pipeline=val_pipeline))
+    batch_size=16, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(batch_size=16, dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 
 optim_wrapper = dict(optimizer=dict(lr=0.036))
-auto_scale_lr = dict(base_batch_size=56)
+auto_scale_lr = dict(base_batch_size=128)

@@ -16,6 +16,10 @@ test_pipeline = change(
     Resize=dict(scale=(-1, 360)), ThreeCrop=dict(crop_size=360))
 
 model = dict(backbone=dict(img_size=360))
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
+train_dataloader = dict(
+    batch_size=3, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(
+    batch_size=3, dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+
+auto_scale_lr = dict(base_batch_size=24)

@@ -6,11 +6,15 @@ _base_ = 'laps_visformer_b_k400.py'
 from mmvidattn.utils.config import change
 
 clip = dict(clip_len=32, frame_interval=8)
-train_pipeline = change(_base_.train_pipeline, SampleFrames=clip)
-val_pipeline = change(_base_.val_pipeline, SampleFrames=clip)
-test_pipeline = change(_base_.test_pipeline, SampleFrames=clip)
+train_pipeline = change(_base_.train_pipeline, SpreadSampleFrames=clip)
+val_pipeline = change(_base_.val_pipeline, SpreadSampleFrames=clip)
+test_pipeline = change(_base_.test_pipeline, SpreadSampleFrames=clip)
 
 model = dict(backbone=dict(num_frames=32, pyramid=(1, 2, 3, 4, 5)))
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
+train_dataloader = dict(
+    batch_size=4, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(
+    batch_size=4, dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+
+auto_scale_lr = dict(base_batch_size=32)

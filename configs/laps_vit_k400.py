@@ -6,8 +6,8 @@ _base_ = [
     '_base_/schedules/sgd_18e_laps.py', '_base_/default_runtime.py'
 ]
 
-train_dataloader = dict(batch_size=36)
-val_dataloader = dict(batch_size=36)
+train_dataloader = dict(batch_size=18)
+val_dataloader = dict(batch_size=18)
 
 optim_wrapper = dict(optimizer=dict(lr=0.18))
-auto_scale_lr = dict(base_batch_size=288)
+auto_scale_lr = dict(base_batch_size=72)

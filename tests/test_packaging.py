@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 import mmvidattn
 
@@ -61,11 +62,30 @@ def test_wheel_holds_every_module_config_and_tool(wheel):
             f'mmvidattn/.mim/{name}'
             for name in files_below(ROOT / folder)
         }
-    if (ROOT / 'model-index.yml').exists():
-        expected.add('mmvidattn/.mim/model-index.yml')
+    expected.add('mmvidattn/.mim/model-index.yml')
     assert names == expected
     assert 'mmvidattn/.mim/tools/run_tests.sh' in names
     assert len(licence) == 1
+
+
+def test_models_are_listed_from_the_wheel(wheel, tmp_path):
+    """Where mim looks: the index, the metafiles it names, their files."""
+    with zipfile.ZipFile(wheel) as file:
+        file.extractall(tmp_path)
+    mim = tmp_path / 'mmvidattn/.mim'
+    index = yaml.safe_load((mim / 'model-index.yml').read_text())
+    listed = {}
+    for name in index['Import']:
+        metafile = yaml.safe_load((mim / name).read_text())
+        for collection in metafile['Collections']:
+            assert (mim / collection['README']).is_file()
+        listed |= {model['Name']: model['Config']
+                   for model in metafile['Models']}
+    assert len(index['Import']) == 6
+    assert {'linear_ff_ssv2', 'xvit_k400', 'vivit_b16x2_joint_k400',
+            'laps_visformer_k400', 'dualformer_tiny_k400',
+            'testra_thumos14'} <= listed.keys()
+    assert all((mim / config).is_file() for config in listed.values())
 
 
 def test_wheel_has_the_console_command(wheel):
@@ -90,7 +110,7 @@ def test_editable_install_links_configs_and_tools(source):
               'command.ensure_finalized(); command.editable_mode = True\n'
               'command.run(); command.run()\n')
     run(sys.executable, '-c', script, cwd=source)
-    for name in 'configs', 'tools':
+    for name in 'configs', 'tools', 'model-index.yml':
         link = source / 'mmvidattn' / '.mim' / name
         assert link.is_symlink() and link.resolve() == source / name
         assert not (source / 'lib/mmvidattn/.mim' / name).is_symlink()

@@ -4,6 +4,7 @@
 https://github.com/VideoNetworks/LAPS-transformer
 """
 import re
+import warnings
 
 from torch import Tensor
 
@@ -35,6 +36,9 @@ _NAMES = dict(
     visformer=r'(stem|patch_embed[123]|pos_embed[123]|stage[123]|norm)(\.|$)',
     rest=r'(stem|patch_embed_[234]|stage[1234]|norm)\.',
     vit=r'(cls_token|pos_embed|patch_embed|blocks|norm)(\.|$)')
+# Columns of the first position table at 320 x 320, the size of the released B
+# and L, which shift 1/8 of the channels, and of H, which shifts 1/4.
+_COLUMNS_320 = 40
 # Of a classifier, or of the pre-training alone.
 _UNUSED = 'pre_logits.', 'head_dist.', 'fc_norm.'
 
@@ -51,6 +55,9 @@ def laps(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     Returns:
         Tensors that load strictly into a recognizer of ``Visformer``,
         ``ResT`` or ``VisionTransformerLAPS`` with ``LAPSHead``.
+
+    Warns:
+        UserWarning: If the file may be of models that differ in their shift.
 
     Raises:
         ValueError: If a tensor is not one of such a model.
@@ -70,6 +77,16 @@ def laps(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     if kind is None:
         raise ValueError('no LAPS or TokShift: there is none of '
                          f'base_model.{", base_model.".join(_MARKS.values())}')
+    table = tensors.get('pos_embed1')
+    if kind == 'visformer' and table is not None and (
+            table.shape[-1] == _COLUMNS_320):
+        warnings.warn(
+            'a released Visformer at 320 x 320 shifts 1/8 of the channels if '
+            'it is model B or L (8 or 16 frames, yaml files in v1), and 1/4 '
+            'if it is H; the file does not tell which. Use '
+            'laps_visformer_b_v1_k400 or laps_visformer_l_v1_k400 for the '
+            'first two and laps_visformer_h_k400 for H: others load it, and '
+            'give other scores', stacklevel=3)
     return _convert(kind, tensors, with_head=True)
 
 

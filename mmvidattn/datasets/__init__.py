@@ -21,6 +21,7 @@ from .transforms import (
     ScenicSampleFrames,
     SegmentSampleFrames,
     SlowFastSampleFrames,
+    SpreadSampleFrames,
     UniformThreeCrop,
 )
 from .video_segment_dataset import VideoSegmentDataset
@@ -31,6 +32,6 @@ __all__ = [
     'GuardedVideoDataset', 'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus',
     'PackFeatureInputs', 'RandAugment', 'RandomOffsetSampler', 'ScaleJitter',
     'ScenicColorJitter', 'ScenicRandAugment', 'ScenicSampleFrames',
-    'SegmentSampleFrames', 'SlowFastSampleFrames', 'UniformThreeCrop',
-    'VideoSegmentDataset', 'read_video_list'
+    'SegmentSampleFrames', 'SlowFastSampleFrames', 'SpreadSampleFrames',
+    'UniformThreeCrop', 'VideoSegmentDataset', 'read_video_list'
 ]

@@ -19,6 +19,8 @@ CLIPS = dict(
     laps_tiny_motion=(8, 64),
     laps_visformer_b_k400=(8, 320),
     laps_visformer_l_k400=(16, 320),
+    laps_visformer_b_v1_k400=(8, 320),
+    laps_visformer_l_v1_k400=(16, 320),
     laps_visformer_h_k400=(32, 320),
     laps_visformer_e_k400=(32, 360),
     laps_visformer_h_ucf101=(32, 320),
@@ -30,6 +32,9 @@ CLIPS = dict(
     laps_table05_tokshift_ucf101=(8, 256),
     laps_table05_tokshift_l_hr_ucf101=(8, 384),
     laps_table06_tokshift_hr_egtea=(8, 384))
+
+APART_32 = ('laps_tokshift_k400', 'laps_table04_tokshift_mr',
+            'laps_table04_vit_8x32')
 
 
 def _data_set(name):
@@ -134,7 +139,8 @@ def test_clips_model_and_data_agree(name):
         if name != 'laps_tiny_motion':
             assert [s.get('crop_size', s.get('size')) for s in steps
                     if s.type.endswith('Crop')] == [side]
-            assert steps[1].frame_interval == (9 if frames == 8 else 8)
+            apart = 32 if name in APART_32 else 8
+            assert steps[1].frame_interval == apart
         folder = dict(k400='kinetics400').get(_data_set(name),
                                               _data_set(name))
         assert dataset.data_root == f'data/{folder}'
@@ -170,10 +176,10 @@ def test_is_trained_as_released(name):
     assert optim.optimizer.weight_decay == 0
     assert cfg.model.cls_head.label_smooth_eps == 0.1
     assert cfg.custom_hooks == [dict(type='PreciseBNHook', num_batches=200)]
-    # 40 clips on a GPU at 0.2, and others in proportion.
-    assert optim.optimizer.lr == pytest.approx(
-        0.2 * sets.batch_size / 40, rel=0.04)
-    assert cfg.auto_scale_lr.base_batch_size == 8 * sets.batch_size
+    # Rates and batches: test_released_laps_dualformer_testra.py.
+    gpus = cfg.auto_scale_lr.base_batch_size / sets.batch_size
+    vit = cfg.model.backbone.type == 'VisionTransformerLAPS'
+    assert gpus in ((2, 4) if vit else (8, ))
     steps, = cfg.param_scheduler
     if _data_set(name) == 'egtea':
         assert (steps.milestones, steps.end) == ([20, 30], 36)
@@ -184,7 +190,11 @@ def test_is_trained_as_released(name):
 
 
 # Shorter sides in training, by the side of the crop.
-RESCALED = {224: (224, 360), 320: (320, 480), 360: (360, 540)}
+RESCALED = {224: (224, 360), 256: (256, 380), 320: (320, 480),
+            360: (360, 540), 384: (384, 512)}
+# Of others with that crop.
+OTHERS = dict(rest_s=(224, 320), rest_b=(224, 320), _v1=(224, 320),
+              tokshift_l_hr=(384, 480))
 
 
 @pytest.mark.parametrize(
@@ -193,8 +203,10 @@ def test_clips_are_prepared_as_released(name):
     cfg = load_config(name)
     steps = {step.type: step for step in cfg.train_pipeline}
     side = steps['RandomCrop'].size
-    if side in RESCALED:
-        assert steps['RandomRescale'].scale_range == RESCALED[side]
+    other = [sides for part, sides in OTHERS.items()
+             if part in name and side in (224, 384)]
+    assert steps['RandomRescale'].scale_range == (
+        other[0] if other else RESCALED[side])
     assert steps['PhotometricJitter'] == dict(
         type='PhotometricJitter', prob=0.1, brightness=(0.5, 2),
         saturation=(0.5, 3), gamma=(0.8, 1.2), hue=(-0.5, 0.5))
@@ -236,6 +248,7 @@ def test_figures_are_those_of_a_row_of_the_paper(name, shared_dir):
     ('table03_rest_s_base2d', '2d', 'none'),
     ('table03_vit_base2d', '2d', 'none'),
     ('tokshift_k400', '2d', 'token'), ('table04_tokshift_mr', '2d', 'token'),
+    ('table04_vit_8x32', '2d', 'none'),
     ('table05_vit_ucf101', '2d', 'none'),
     ('table05_tokshift_ucf101', '2d', 'token'),
     ('table06_vit_egtea', '2d', 'none'),
@@ -244,6 +257,16 @@ def test_figures_are_those_of_a_row_of_the_paper(name, shared_dir):
 def test_has_the_attention_and_the_shift_it_names(name, attention, shift):
     backbone = load_config(f'laps_{name}').model.backbone
     assert (backbone.attention, backbone.shift) == (attention, shift)
+
+
+@pytest.mark.parametrize('name', [
+    'visformer_b', 'visformer_l', 'table02_r1', 'table02_r2', 'table02_r3'])
+def test_older_version_differs_in_its_shift_alone(name):
+    of = f'laps_{name}_k400' if 'visformer' in name else f'laps_{name}'
+    v1 = f'laps_{name}_v1_k400' if 'visformer' in name else f'laps_{name}_v1'
+    want = load_config(of).model.to_dict()
+    want['backbone']['shift_fraction'] = 1 / 8
+    assert load_config(v1).model.to_dict() == want
 
 
 @pytest.mark.parametrize('name, pyramid', [

@@ -22,6 +22,7 @@ KEYS = {
 }
 
 
+@pytest.mark.filterwarnings('ignore:a released Visformer at 320')
 @pytest.mark.parametrize('name', KEYS)
 def test_released_checkpoints_have_exactly_our_tensors(name, shared_dir):
     backbone, kwargs = KEYS[name]
@@ -118,3 +119,18 @@ def test_rejects_what_is_none(source, tensors, message):
     tensors = {key: torch.as_tensor(value) for key, value in tensors.items()}
     with pytest.raises(ValueError, match=message):
         convert(source, tensors)
+
+
+@pytest.mark.parametrize('columns, warns', [(28, False), (40, True),
+                                            (45, False)])
+def test_says_where_a_file_may_shift_more_or_less(columns, warns, recwarn):
+    """B and L of 320 x 320 shift 1/8 of the channels, H of that 1/4."""
+    tensors = {f'module.base_model.{name}': value
+               for name, value in VISFORMER.items()}
+    tensors['module.base_model.pos_embed1'] = torch.zeros(
+        1, 4, columns, columns)
+    convert('laps', tensors)
+    said = [str(warning.message) for warning in recwarn]
+    assert bool(said) == warns
+    if warns:
+        assert 'laps_visformer_b_v1_k400' in said[0]

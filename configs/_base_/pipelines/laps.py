@@ -1,9 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The clips of LAPS, to go with a data set: 8 frames, 9 apart, as the released
-# code spreads them over 64 frames; 5 x 3 views, as in the paper.
+# The clips of LAPS, to go with a data set: 8 frames spread over 64, as in the
+# released code; 5 x 3 views, as in the paper. The released code tests 10 x 3.
 laps_train_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
-    dict(type='SampleFrames', clip_len=8, frame_interval=9, num_clips=1),
+    dict(
+        type='SpreadSampleFrames', clip_len=8, frame_interval=8, num_clips=1),
     dict(type='DecordDecode'),
     dict(type='RandomRescale', scale_range=(224, 360)),
     dict(type='RandomCrop', size=224),
@@ -22,9 +23,9 @@ laps_train_pipeline = [
 laps_val_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
     dict(
-        type='SampleFrames',
+        type='SpreadSampleFrames',
         clip_len=8,
-        frame_interval=9,
+        frame_interval=8,
         num_clips=1,
         test_mode=True),
     dict(type='DecordDecode'),
@@ -36,9 +37,9 @@ laps_val_pipeline = [
 laps_test_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
     dict(
-        type='SampleFrames',
+        type='SpreadSampleFrames',
         clip_len=8,
-        frame_interval=9,
+        frame_interval=8,
         num_clips=5,
         test_mode=True),
     dict(type='DecordDecode'),

@@ -6,7 +6,7 @@ from mmvidattn.utils.config import change
 
 train_pipeline = change(
     _base_.train_pipeline,
-    RandomRescale=dict(scale_range=(384, 616)), RandomCrop=dict(size=384))
+    RandomRescale=dict(scale_range=(384, 480)), RandomCrop=dict(size=384))
 val_pipeline = change(
     _base_.val_pipeline,
     Resize=dict(scale=(-1, 384)), CenterCrop=dict(crop_size=384))
@@ -18,9 +18,9 @@ model = dict(
     backbone=dict(arch='large', img_size=384),
     cls_head=dict(in_channels=1024))
 train_dataloader = dict(
-    batch_size=4, dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(batch_size=4, dataset=dict(pipeline=val_pipeline))
+    batch_size=1, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(batch_size=1, dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 
-optim_wrapper = dict(optimizer=dict(lr=0.02))
-auto_scale_lr = dict(base_batch_size=32)
+optim_wrapper = dict(optimizer=dict(lr=0.01))
+auto_scale_lr = dict(base_batch_size=4)

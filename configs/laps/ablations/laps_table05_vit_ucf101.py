@@ -11,7 +11,7 @@ from mmvidattn.utils.config import change
 
 train_pipeline = change(
     _base_.train_pipeline,
-    RandomRescale=dict(scale_range=(256, 410)), RandomCrop=dict(size=256))
+    RandomRescale=dict(scale_range=(256, 380)), RandomCrop=dict(size=256))
 val_pipeline = change(
     _base_.val_pipeline,
     Resize=dict(scale=(-1, 256)), CenterCrop=dict(crop_size=256))
@@ -23,9 +23,9 @@ model = dict(
     backbone=dict(img_size=256, attention='2d', shift='none'),
     cls_head=dict(num_classes=101))
 train_dataloader = dict(
-    batch_size=36, dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(batch_size=36, dataset=dict(pipeline=val_pipeline))
+    batch_size=16, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(batch_size=16, dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 
-optim_wrapper = dict(optimizer=dict(lr=0.18))
-auto_scale_lr = dict(base_batch_size=288)
+optim_wrapper = dict(optimizer=dict(lr=0.076))
+auto_scale_lr = dict(base_batch_size=32)

@@ -6,7 +6,7 @@ from mmvidattn.utils.config import change
 
 train_pipeline = change(
     _base_.train_pipeline,
-    RandomRescale=dict(scale_range=(384, 616)), RandomCrop=dict(size=384))
+    RandomRescale=dict(scale_range=(384, 512)), RandomCrop=dict(size=384))
 val_pipeline = change(
     _base_.val_pipeline,
     Resize=dict(scale=(-1, 384)), CenterCrop=dict(crop_size=384))
@@ -16,9 +16,9 @@ test_pipeline = change(
 
 model = dict(backbone=dict(img_size=384))
 train_dataloader = dict(
-    batch_size=12, dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(batch_size=12, dataset=dict(pipeline=val_pipeline))
+    batch_size=5, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(batch_size=5, dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 
-optim_wrapper = dict(optimizer=dict(lr=0.06))
-auto_scale_lr = dict(base_batch_size=96)
+optim_wrapper = dict(optimizer=dict(lr=0.05))
+auto_scale_lr = dict(base_batch_size=20)

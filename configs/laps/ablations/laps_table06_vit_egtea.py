@@ -11,8 +11,8 @@ model = dict(
     backbone=dict(attention='2d', shift='none'),
     cls_head=dict(num_classes=106))
 
-train_dataloader = dict(batch_size=36)
-val_dataloader = dict(batch_size=36)
+train_dataloader = dict(batch_size=24)
+val_dataloader = dict(batch_size=24)
 
-optim_wrapper = dict(optimizer=dict(lr=0.18))
-auto_scale_lr = dict(base_batch_size=288)
+optim_wrapper = dict(optimizer=dict(lr=0.24))
+auto_scale_lr = dict(base_batch_size=96)

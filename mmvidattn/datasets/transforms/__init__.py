@@ -13,6 +13,7 @@ from .scenic_rand_augment import ScenicRandAugment
 from .scenic_sample_frames import ScenicSampleFrames
 from .segment_sample_frames import SegmentSampleFrames
 from .slowfast_sample_frames import SlowFastSampleFrames
+from .spread_sample_frames import SpreadSampleFrames
 from .uniform_three_crop import UniformThreeCrop
 
 __all__ = [
@@ -20,5 +21,5 @@ __all__ = [
     'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
     'PhotometricJitter', 'RandAugment', 'ScaleJitter', 'ScenicColorJitter',
     'ScenicRandAugment', 'ScenicSampleFrames', 'SegmentSampleFrames',
-    'SlowFastSampleFrames', 'UniformThreeCrop'
+    'SlowFastSampleFrames', 'SpreadSampleFrames', 'UniformThreeCrop'
 ]

@@ -1,0 +1,346 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Write the tables of recipes of the pages, and model-index.yml.
+
+    mmvidattn recipes           # in a checkout
+    mmvidattn recipes --check   # is all of it current?
+
+A table a family, between two markers of ``configs/<family>/README.md``: of
+each config what training and testing it does, as it resolves, and below it
+what its authors have, from ``configs/<family>/recipes.yml``. What differs is
+bold. ``model-index.yml`` lists the metafiles of all families.
+"""
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import yaml
+from mmengine.config import Config, ConfigDict
+
+from ..apis import load_config
+from ..apis.models import PACKAGE
+from ..apis.runner import one_line_errors
+from .complexity import CROPS
+
+BEGIN = '<!-- Written by python tools/analysis/recipes.py -->'
+END = '<!-- End of what it writes -->'
+# Columns, and keys of the rows in recipes.yml.
+COLUMNS = dict(
+    batch='batch',
+    rate='optimizer, rate',
+    decay='decay',
+    warmup='warm-up epochs',
+    epochs='epochs',
+    clip='clip in training',
+    sides='sides in training',
+    views='views',
+    test_sides='sides in testing',
+    average='average of',
+    start='starts from')
+# Their place in the pipeline says nothing.
+PLUMBING = 'DecordInit', 'FormatShape', 'LoadFeatureWindow'
+SIZES = 'scale_range', 'scale', 'size', 'crop_size', 'input_size'
+# Miniatures on made-up data have no recipe of anybody's.
+MINIATURES = '*_motion', '*_synthetic', '*_videos'
+LEGEND = '''\
+Batch: clips a GPU x GPUs x batches a step; clip: frames x interval; views:
+clips x crops; sides: what clips are resized to and cut to, in this order. The
+clip of a feature stream is the steps of the long and of the work memory, and
+those ahead, each with how many make one sample. Below a config is what its
+authors have, where that is known; bold is what differs from ours.'''
+
+
+def _number(value: Any) -> str:
+    return f'{value:g}' if isinstance(value, float) else str(value)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f'({", ".join(map(_value, value))})'
+    return _number(value)
+
+
+def _call(step: dict[str, Any]) -> str:
+    options = [f'{key}={_value(value)}' for key, value in step.items()
+               if key != 'type']
+    return f'{step["type"]}({", ".join(options)})'
+
+
+def _flat(pipeline: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Steps of a pipeline, those within a step in its place."""
+    for step in pipeline:
+        if 'transforms' in step:
+            yield from _flat(step['transforms'])
+        else:
+            yield step
+
+
+def _sampler(pipeline: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return next((step for step in _flat(pipeline) if 'clip_len' in step), {})
+
+
+def _is_augmentation(step: dict[str, Any]) -> bool:
+    return not (step['type'] in PLUMBING or 'clip_len' in step
+                or step['type'].startswith('Pack')
+                or re.search('Decode|Init$', step['type']))
+
+
+def _sides(pipeline: Sequence[dict[str, Any]]) -> str:
+    sides = []
+    for step in _flat(pipeline):
+        for key in SIZES:
+            if key not in step:
+                continue
+            value = step[key]
+            if key == 'scale_range':
+                sides.append('-'.join(map(_number, value)))
+            elif isinstance(value, (list, tuple)):
+                sides.append(_number(max(value)))
+            else:
+                sides.append(_number(value))
+    return ', '.join(sides) or '-'
+
+
+def _batch(cfg: Config) -> str:
+    each = cfg.train_dataloader.batch_size
+    base = cfg.get('auto_scale_lr', {}).get('base_batch_size', each)
+    if base % each:
+        raise ValueError(f'{cfg.filename}: base_batch_size {base} of '
+                         f'auto_scale_lr must be a multiple of the batch a '
+                         f'GPU, {each}')
+    parts = [each, base // each]
+    steps = cfg.optim_wrapper.get('accumulative_counts', 1)
+    return ' x '.join(map(str, parts + [steps] * (steps > 1)))
+
+
+def _schedulers(cfg: Config) -> list[dict[str, Any]]:
+    schedulers = cfg.get('param_scheduler') or []
+    return [schedulers] if isinstance(schedulers, dict) else schedulers
+
+
+def _warmup(cfg: Config) -> str:
+    for step in _schedulers(cfg):
+        length = step.get('warmup')
+        if step['type'] == 'LinearLR':
+            length = step['end'] - step.get('begin', 0)
+        if length:
+            return (f'{_number(length)} from '
+                    f'{_number(round(step.get("start_factor", 1 / 3), 3))}')
+    return 'none'
+
+
+def _epochs(cfg: Config) -> str:
+    shape = ''
+    for step in _schedulers(cfg):
+        if step['type'] == 'MultiStepLR':
+            at = ', '.join(map(str, step['milestones']))
+            shape = f', x {_number(step["gamma"])} at {at}'
+        elif 'Cosine' in step['type']:
+            begin = step.get('begin', 0)
+            shape = ', cosine' + (f' from {_number(begin)}' if begin else '')
+    return f'{cfg.train_cfg.max_epochs}{shape}'
+
+
+def _window(dataset: ConfigDict) -> str:
+    parts = [f'{dataset.long_steps} / {dataset.get("long_rate", 1)}',
+             f'{dataset.work_steps} / {dataset.get("work_rate", 1)}']
+    if dataset.get('anticipation_steps'):
+        parts.append(f'{dataset.anticipation_steps} / '
+                     f'{dataset.get("anticipation_rate", 1)}')
+    return ' + '.join(parts)
+
+
+def _clip(dataset: ConfigDict) -> str:
+    sampler = _sampler(dataset.pipeline)
+    if not sampler:
+        return _window(dataset)
+    interval = sampler.get('frame_interval')
+    clip = f'{sampler["clip_len"]}' + (f' x {interval}' if interval else '')
+    return f'{clip} {sampler["type"]}'
+
+
+def _views(test: ConfigDict, train: ConfigDict) -> str:
+    sampler = _sampler(test.pipeline)
+    if not sampler:
+        return test.get('windows', 'videos')
+    crops = [CROPS[step['type']] for step in _flat(test.pipeline)
+             if step['type'] in CROPS]
+    views = f'{sampler.get("num_clips", 1)} x {crops[-1] if crops else 1}'
+    if sampler['type'] != _sampler(train.pipeline)['type']:
+        views += f' {sampler["type"]}'
+    return views
+
+
+def augmentation(cfg: Config) -> str:
+    """What is done to a training clip, in order, normalization included."""
+    steps = [_call(step) for step in _flat(
+        cfg.train_dataloader.dataset.pipeline) if _is_augmentation(step)]
+    preprocessor = cfg.model.get('data_preprocessor') or {}
+    if preprocessor.get('mean'):
+        steps.append(f'normalize(mean={_value(preprocessor["mean"])}, '
+                     f'std={_value(preprocessor["std"])})')
+    blending = preprocessor.get('blending')
+    if blending:
+        steps.append(_call(blending))
+    return ', '.join(f'`{step}`' for step in steps) or 'none'
+
+
+def recipe(cfg: Config, start: str) -> dict[str, str]:
+    """Cells of a config, by the keys of ``COLUMNS``.
+
+    Args:
+        cfg: As ``load_config`` resolves it.
+        start: Weights that it is meant to start from, if it names none.
+    """
+    train, test = cfg.train_dataloader.dataset, cfg.test_dataloader.dataset
+    optimizer = cfg.optim_wrapper.optimizer
+    init = cfg.get('load_from') or (
+        cfg.model.backbone.get('init_cfg') or {}).get('checkpoint')
+    return dict(
+        batch=_batch(cfg),
+        rate=f'{optimizer.type} {_number(optimizer.lr)}',
+        decay=_number(optimizer.get('weight_decay', 0)),
+        warmup=_warmup(cfg),
+        epochs=_epochs(cfg),
+        clip=_clip(train),
+        sides=_sides(train.pipeline),
+        views=_views(test, train),
+        test_sides=_sides(test.pipeline),
+        average=cfg.model.cls_head.get('average_clips') or '-',
+        start=init or start)
+
+
+def _start_of(name: str, starts: dict[str, str], path: Path) -> str:
+    """Of the first pattern that the name of a config matches."""
+    for pattern, start in starts.items():
+        if fnmatch(name, pattern):
+            return start
+    raise ValueError(f'{path}: no pattern of "start" matches {name}')
+
+
+def _cells(theirs: dict[str, Any], ours: dict[str, str]) -> list[str]:
+    cells = []
+    for key in COLUMNS:
+        cell = _value(theirs.get(key, '-'))
+        known = cell != '-' and '?' not in cell
+        cells.append(f'**{cell}**' if known and cell != ours[key] else cell)
+    return cells
+
+
+def table(folder: Path) -> str:
+    """The table of a family and its augmentations, as Markdown.
+
+    Args:
+        folder: That has ``recipes.yml``; the configs are one above.
+
+    Raises:
+        ValueError: If ``recipes.yml`` names a config that there is not, or a
+            key that is no column.
+    """
+    path = folder / 'recipes.yml'
+    try:
+        told = yaml.safe_load(path.read_text('utf-8'))
+    except yaml.YAMLError as error:
+        raise ValueError(f'{path} is no YAML: {error}') from error
+    names = sorted(
+        config.stem for config in folder.parent.glob('*.py')
+        if any(fnmatch(config.stem, one) for one in told['configs'])
+        and not any(fnmatch(config.stem, one) for one in MINIATURES))
+    for row in told['authors']:
+        if '*' not in row['config'] and row['config'] not in names:
+            raise ValueError(f'{path}: {row["config"]} is not one of '
+                             f'{", ".join(names)}')
+        unknown = row.keys() - COLUMNS.keys() - {'config', 'of',
+                                                 'augmentation'}
+        if unknown:
+            raise ValueError(f'{path}, {row["config"]}: '
+                             f'{", ".join(sorted(unknown))} is none of '
+                             f'{", ".join(COLUMNS)}')
+    lines = [f'| | {" | ".join(COLUMNS.values())} |',
+             '|' + '---|' * (len(COLUMNS) + 1)]
+    done: dict[str, list[str]] = {}
+    authors: dict[str, list[str]] = {}
+    for name in names:
+        cfg = load_config(folder.parent / f'{name}.py')
+        ours = recipe(cfg, _start_of(name, told['start'], path))
+        lines.append(f'| `{name}` | {" | ".join(ours.values())} |')
+        done.setdefault(augmentation(cfg), []).append(f'`{name}`')
+        for row in told['authors']:
+            if not fnmatch(name, row['config']):
+                continue
+            lines.append(f'| {row["of"]} | '
+                         f'{" | ".join(_cells(row, ours))} |')
+            if 'augmentation' in row:
+                authors.setdefault(row['augmentation'], []).append(
+                    f'`{name}`')
+    for title, of in (('Augmentation in training, in order:', done),
+                      ('And their authors\':', authors)):
+        lines += ['', title, '']
+        for steps, owners in of.items():
+            lines.append(f'* {", ".join(dict.fromkeys(owners))}: {steps}.')
+    return '\n'.join([LEGEND, '', *lines])
+
+
+def page(text: str, block: str, path: Path) -> str:
+    """A page with the block between its two markers.
+
+    Raises:
+        ValueError: If the page has not each marker once, in their order.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end or BEGIN in rest or END in after:
+        raise ValueError(f'{path} must have the lines "{BEGIN}" and "{END}", '
+                         'once each and in this order')
+    return f'{before}{BEGIN}\n{block}\n{END}{after}'
+
+
+def index(root: Path) -> str:
+    """The text of model-index.yml."""
+    files = sorted(root.glob('configs/*/metafile.yml'))
+    lines = ['# Written by python tools/analysis/recipes.py', 'Import:']
+    lines += [f'  - {path.relative_to(root).as_posix()}' for path in files]
+    return '\n'.join(lines) + '\n'
+
+
+def files(root: Path) -> dict[Path, str]:
+    """All that is written, by its path."""
+    folders = sorted(path.parent for path in root.glob(
+        'configs/*/recipes.yml'))
+    if not folders:
+        raise ValueError(f'{root} is no checkout: there is no '
+                         'configs/*/recipes.yml')
+    texts = {}
+    for folder in folders:
+        path = folder / 'README.md'
+        texts[path] = page(path.read_text('utf-8'), table(folder), path)
+    texts[root / 'model-index.yml'] = index(root)
+    return texts
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        '--root', type=Path, default=PACKAGE.parent,
+        help='the checkout (default: %(default)s)')
+    parser.add_argument(
+        '--check', action='store_true',
+        help='write nothing; exit with 1 if a page is not current')
+    args = parser.parse_args(argv)
+    with one_line_errors():
+        texts = files(args.root)
+    stale = [path for path, text in texts.items()
+             if not path.is_file() or path.read_text('utf-8') != text]
+    if not args.check:
+        for path in stale:
+            path.write_text(texts[path], 'utf-8')
+            print(f'wrote {path}')
+    elif stale:
+        raise SystemExit(f'{", ".join(map(str, stale))} not current; run '
+                         'python tools/analysis/recipes.py')
+
+
+if __name__ == '__main__':
+    main()
