@@ -69,19 +69,19 @@ def _with_bits(image, bits):
 
 # By the level and the sign that is drawn.
 REFERENCES = dict(
-    Rotate=lambda x, l, s: x.rotate(
-        s * 3 * l, resample=Image.Resampling.BICUBIC, fillcolor=FILL),
-    ShearX=lambda x, l, s: _affine(x, (1, s * .03 * l, 0, 0, 1, 0)),
-    ShearY=lambda x, l, s: _affine(x, (1, 0, 0, s * .03 * l, 1, 0)),
-    TranslateYRel=lambda x, l, s: _affine(
-        x, (1, 0, 0, 0, 1, s * .045 * l * x.height)),
-    Color=lambda x, l, s: ImageEnhance.Color(x).enhance(.18 * l + .1),
-    Solarize=lambda x, l, s: _solarized(x, int(25.6 * l)),
-    SolarizeAdd=lambda x, l, s: _added(x, int(11 * l)),
-    Posterize=lambda x, l, s: _with_bits(x, int(.4 * l)),
-    Invert=lambda x, l, s: ImageOps.invert(x),
-    Equalize=lambda x, l, s: ImageOps.equalize(x),
-    AutoContrast=lambda x, l, s: ImageOps.autocontrast(x))
+    Rotate=lambda x, level, s: x.rotate(
+        s * 3 * level, resample=Image.Resampling.BICUBIC, fillcolor=FILL),
+    ShearX=lambda x, level, s: _affine(x, (1, s * .03 * level, 0, 0, 1, 0)),
+    ShearY=lambda x, level, s: _affine(x, (1, 0, 0, s * .03 * level, 1, 0)),
+    TranslateYRel=lambda x, level, s: _affine(
+        x, (1, 0, 0, 0, 1, s * .045 * level * x.height)),
+    Color=lambda x, level, s: ImageEnhance.Color(x).enhance(.18 * level + .1),
+    Solarize=lambda x, level, s: _solarized(x, int(25.6 * level)),
+    SolarizeAdd=lambda x, level, s: _added(x, int(11 * level)),
+    Posterize=lambda x, level, s: _with_bits(x, int(.4 * level)),
+    Invert=lambda x, level, s: ImageOps.invert(x),
+    Equalize=lambda x, level, s: ImageOps.equalize(x),
+    AutoContrast=lambda x, level, s: ImageOps.autocontrast(x))
 
 
 @pytest.fixture(scope='module')
