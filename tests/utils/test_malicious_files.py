@@ -231,7 +231,8 @@ def test_nothing_runs_and_it_is_refused_at_once(tmp_path, file, make, read):
     began = time.process_time()
     with pytest.raises(Exception) as info:
         read(path if read is not read_video_list else str(path))
-    assert time.process_time() - began < 1
+    # Half a second at most on a quiet machine; gigabytes take far longer.
+    assert time.process_time() - began < 3
     assert not made.exists()
     # A built-in class is changed by nobody, says Python.
     assert isinstance(info.value, (
