@@ -228,11 +228,14 @@ def test_nothing_runs_and_it_is_refused_at_once(tmp_path, file, make, read):
     path.write_bytes(make(str(made)))
     # For what would load a file beside it.
     np.save(f'{made}.npy', object_array(str(made)), allow_pickle=True)
-    began = time.process_time()
-    with pytest.raises(Exception) as info:
-        read(path if read is not read_video_list else str(path))
-    # Half a second at most on a quiet machine; gigabytes take far longer.
-    assert time.process_time() - began < 3
+    seconds = []
+    # At once, whatever else the machine does: the best of three.
+    while len(seconds) < 3 and min(seconds, default=1) >= 1:
+        began = time.process_time()
+        with pytest.raises(Exception) as info:
+            read(path if read is not read_video_list else str(path))
+        seconds.append(time.process_time() - began)
+    assert min(seconds) < 1
     assert not made.exists()
     # A built-in class is changed by nobody, says Python.
     assert isinstance(info.value, (

@@ -130,6 +130,10 @@ def test_own_csv(tmp_path):
     path.write_text('video,start,end,label\na,1,2,7\na,1.5,2,run\n')
     assert [one.labels for one in read_own_csv(path)] == [
         dict(action='7'), dict(action='run')]
+    # With the other names of the columns.
+    path.write_text('file,start,stop,label\nb/c.mp4,1,2.5,run\n')
+    one, = read_segment_file(path)
+    assert one[1:5] == ('b/c.mp4', 1., 2.5, dict(action='run'))
 
 
 @pytest.mark.parametrize('line, error', [
