@@ -1,7 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from torch import Tensor, nn
 
-from ..ops import AGGREGATES, fixation_ratio
+from ..ops import AGGREGATES
+from ..ops.feature_fixation import Gate, fixate
 
 
 class FeatureFixation(nn.Module):
@@ -67,18 +68,16 @@ class FeatureFixation(nn.Module):
     def forward(self, q: Tensor, k: Tensor,
                 v: Tensor) -> tuple[Tensor, Tensor]:
         """Mapped queries and keys, and values, [*, D], to fixed Q and K."""
-        if self.mode == 'separate':
-            return (q * self._ratio(self.q_gate, (q, )),
-                    k * self._ratio(self.k_gate, (k, )))
-        inputs = (q, k, v)[:len(self.inputs)]
-        if self.shared:
-            ratio = self._ratio(self.gate, inputs)
-            return q * ratio, k * ratio
-        return (q * self._ratio(self.q_gate, inputs),
-                k * self._ratio(self.k_gate, inputs))
+        return fixate(q, k, v, self.as_gate())
 
-    def _ratio(self, gate: nn.Linear, inputs: tuple[Tensor, ...]) -> Tensor:
-        return fixation_ratio(inputs, gate.weight, gate.bias, self.aggregate)
+    def as_gate(self) -> Gate:
+        """Its parameters and options, for an op."""
+        inputs = 'own' if self.mode == 'separate' else self.inputs
+        if self.shared:
+            return Gate(self.gate.weight, self.gate.bias, None, None, inputs,
+                        self.aggregate)
+        return Gate(self.q_gate.weight, self.q_gate.bias, self.k_gate.weight,
+                    self.k_gate.bias, inputs, self.aggregate)
 
     def extra_repr(self) -> str:
         return (f'mode={self.mode!r}, inputs={self.inputs!r}, '

@@ -40,16 +40,7 @@ class NeighborShift(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, H, W, *, C] to the same shape."""
-        if self.segment_frames is None:
-            return neighbor_shift(x, self.plan)
-        B, T = x.shape[:2]
-        if T % self.segment_frames:
-            raise ValueError(
-                f'a clip of {T} frames cannot be shifted in segments of '
-                f'segment_frames={self.segment_frames}')
-        x = x.reshape(-1, self.segment_frames, *x.shape[2:])
-        return neighbor_shift(x, self.plan).unflatten(0, (B, -1)).flatten(
-            1, 2)
+        return neighbor_shift(x, self.plan, self.segment_frames)
 
     def extra_repr(self) -> str:
         return f'mode={self.mode!r}, folds={len(self.plan)}'

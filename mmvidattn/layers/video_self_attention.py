@@ -5,11 +5,20 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..ops.token_sequences import PATTERNS as SEQUENCES
+from ..ops.token_sequences import from_sequences, to_sequences
+from ..ops.video_linear_attention import video_linear_attention
 from .feature_fixation import FeatureFixation
 from .linear import Linear
+from .linear_attention import LinearAttention
 from .neighbor_shift import NeighborShift
 
-PATTERNS = ('space', 'time', 'joint', 'window')
+PATTERNS = (*SEQUENCES, 'window')
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks
+                or module._backward_hooks or module._backward_pre_hooks)
 
 
 class VideoSelfAttention(nn.Module):
@@ -80,34 +89,61 @@ class VideoSelfAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, H, W, C] to the same shape."""
-        q, kv = self.qkv(x).unflatten(-1, (3, -1)).split((1, 2), dim=-2)
-        k, v = self.shifts(kv).unbind(-2)
-        q, k, v = (x.unflatten(-1, (self.num_heads, -1))
-                   for x in (q.squeeze(-2), k, v))
-        q, k = self.attention.feature_map(q), self.attention.feature_map(k)
-        if self.fixation is not None:
-            q, k = self.fixation(q, k, v)
-        y = self._attend(q, k, v)
-        return self.dropout(self.proj(y.flatten(-2)))
+        qkv = self.qkv(x)
+        if self._is_one_op():
+            y = self._by_one_op(qkv)
+        else:
+            q, kv = qkv.unflatten(-1, (3, -1)).split((1, 2), dim=-2)
+            k, v = self.shifts(kv).unbind(-2)
+            q, k, v = (x.unflatten(-1, (self.num_heads, -1))
+                       for x in (q.squeeze(-2), k, v))
+            q = self.attention.feature_map(q)
+            k = self.attention.feature_map(k)
+            if self.fixation is not None:
+                q, k = self.fixation(q, k, v)
+            y = self._attend(q, k, v).flatten(-2)
+        return self.dropout(self.proj(y))
+
+    def _is_one_op(self) -> bool:
+        """Whether all between the projections is a function of tensors: no
+        part has a hook or a parameter of its own that must be seen."""
+        if type(self.attention) is not LinearAttention or \
+                self.pattern == 'window' or len(self.shifts) > 1:
+            return False
+        if self.attention.training and self.attention.dropout.p:
+            return False
+        parts = self.attention, self.fixation, *self.shifts
+        return not any(_has_hooks(m) for part in parts if part is not None
+                       for m in part.modules())
+
+    def _by_one_op(self, qkv: Tensor) -> Tensor:
+        attention = self.attention
+        shift = self.shifts[0] if len(self.shifts) else None
+        return video_linear_attention(
+            qkv,
+            num_heads=self.num_heads,
+            pattern=self.pattern,
+            folds=() if shift is None else shift.plan,
+            segment_frames=None if shift is None else shift.segment_frames,
+            kernel=attention.kernel,
+            offset=attention.offset,
+            gate=None if self.fixation is None else self.fixation.as_gate(),
+            order=attention.order,
+            eps=attention.eps)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """[B, T, H, W, G, D] each to the same."""
         B, T, H, W = q.shape[:4]
         shapes = self._shapes(
             (T, H, W)) if self.attention.takes_shapes else ()
+        if self.pattern != 'window':
+            q, k, v = (to_sequences(x, self.pattern) for x in (q, k, v))
+            return from_sequences(
+                self.attention(q, k, v, *shapes), self.pattern, (T, H, W))
         q, k, v = (x.flatten(2, 3) for x in (q, k, v))
-        if self.pattern == 'space':
-            y = self.attention(q, k, v, *shapes)
-        elif self.pattern == 'time':
-            q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-            y = self.attention(q, k, v, *shapes).transpose(1, 2)
-        elif self.pattern == 'joint':
-            q, k, v = (x.flatten(1, 2) for x in (q, k, v))
-            y = self.attention(q, k, v, *shapes)
-        else:
-            frames = self._window(T, q.device)
-            k, v = (x[:, frames].flatten(2, 3) for x in (k, v))
-            y = self.attention(q, k, v, *shapes)
+        frames = self._window(T, q.device)
+        k, v = (x[:, frames].flatten(2, 3) for x in (k, v))
+        y = self.attention(q, k, v, *shapes)
         return y.reshape(B, T, H, W, *y.shape[-2:])
 
     def _shapes(

@@ -1,11 +1,57 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The gate that reweights the channels of queries and keys."""
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from .linear import linear
 
 AGGREGATES = ('concat', 'add', 'mul')
+
+
+class Gate(NamedTuple):
+    """The linear maps of feature fixation, for n inputs of width D.
+
+    Attributes:
+        q_weight: Of the ratio of queries, [D, n D] for 'concat', else [D, D].
+        q_bias: [D].
+        k_weight: Of the ratio of keys; None if that of queries serves both.
+        k_bias: Likewise.
+        inputs: What the ratios come from: 'qkv', 'qk', or 'own' for queries
+            from queries and keys from keys.
+        aggregate: How the inputs cooperate: 'concat', 'add' or 'mul'.
+    """
+    q_weight: Tensor
+    q_bias: Tensor
+    k_weight: Tensor | None = None
+    k_bias: Tensor | None = None
+    inputs: str = 'qkv'
+    aggregate: str = 'concat'
+
+
+def fixate(q: Tensor, k: Tensor, v: Tensor,
+           gate: Gate) -> tuple[Tensor, Tensor]:
+    """Feature fixation, Secs. 4.1 and 4.2 of the paper.
+
+    Args:
+        q: Mapped queries, [*, D].
+        k: Mapped keys, [*, D].
+        v: Values, [*, D].
+        gate: What reweights them.
+
+    Returns:
+        Reweighted queries and keys, [*, D] each.
+    """
+    q_weight, q_bias, k_weight, k_bias, inputs, aggregate = gate
+    if inputs == 'own':
+        return (q * fixation_ratio((q, ), q_weight, q_bias),
+                k * fixation_ratio((k, ), k_weight, k_bias))
+    parts = (q, k, v)[:len(inputs)]
+    of_q = of_k = fixation_ratio(parts, q_weight, q_bias, aggregate)
+    if k_weight is not None:
+        of_k = fixation_ratio(parts, k_weight, k_bias, aggregate)
+    return q * of_q, k * of_k
 
 
 def fixation_ratio(inputs: tuple[Tensor, ...],

@@ -135,7 +135,9 @@ _OFFSETS = {
 }
 
 
-def neighbor_shift(x: Tensor, plan: Sequence[Fold]) -> Tensor:
+def neighbor_shift(x: Tensor,
+                   plan: Sequence[Fold],
+                   segment_frames: int | None = None) -> Tensor:
     """Give some channels of each token those of its neighbors.
 
     Args:
@@ -143,10 +145,22 @@ def neighbor_shift(x: Tensor, plan: Sequence[Fold]) -> Tensor:
             values side by side, say) is shifted alike.
         plan: Folds of the C channels, from :func:`shift_plan`, in ascending
             order and disjoint.
+        segment_frames: Treat the clip as clips of so many frames, between
+            which nothing is shifted; None for one of T frames.
 
     Returns:
         A new tensor of the shape of ``x``.
+
+    Raises:
+        ValueError: If T is not a multiple of ``segment_frames``.
     """
+    if segment_frames is not None:
+        B, T = x.shape[:2]
+        if T % segment_frames:
+            raise ValueError(f'a clip of {T} frames cannot be shifted in '
+                             f'segments of segment_frames={segment_frames}')
+        x = x.reshape(-1, segment_frames, *x.shape[2:])
+        return neighbor_shift(x, plan).unflatten(0, (B, -1)).flatten(1, 2)
     if not plan:
         return x
     edges = sorted({0, x.shape[-1], *(e for f in plan for e in f[:2])})

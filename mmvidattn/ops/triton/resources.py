@@ -1,0 +1,171 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Compile kernels for devices that are not here, and tell what they use.
+
+``python -m mmvidattn.ops.triton.resources`` prints registers of a thread,
+bytes of spilled registers and shared memory of every launch there can be.
+"""
+import argparse
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from . import video_linear_attention_kernels as kernels
+from .video_linear_attention import ARITHMETIC, accumulates, blocks
+
+# Bytes of shared memory that a program may have, by compute capability.
+TARGETS = {80: 166912, 90: 232448, 100: 232448}
+DTYPES = {
+    torch.float32: 'fp32',
+    torch.bfloat16: 'bf16',
+    torch.float16: 'fp16'
+}
+HEADS = 64, 128
+GATES = 'shared', 'unshared', 'separate', 'none'
+FLOAT_POINTERS = 'state_ptr', 'dstate_ptr', 'weights_ptr', 'sums_ptr'
+INT_POINTERS = 'segments_ptr', 'heads_ptr'
+
+
+class Launch(NamedTuple):
+    """A kernel with all that is fixed when it is compiled."""
+    kernel: str
+    head_dims: int
+    dtype: torch.dtype
+    gate: str
+    phase: str
+
+    def constants(self) -> dict:
+        arithmetic = ARITHMETIC[self.dtype]
+        inputs = dict(none=0, separate=1).get(self.gate, 3)
+        return dict(
+            MAP='relu',
+            GATE=self.gate,
+            INPUTS=inputs,
+            SHIFT=True,
+            ALIGN=8,
+            SUM='sum' in self.phase,
+            APPLY='apply' in self.phase,
+            ACCUMULATE='backward' in self.kernel
+            and self.phase != 'sum' and accumulates(
+                self.gate, inputs, self.head_dims),
+            ROWS=blocks(self.kernel, self.head_dims, self.dtype).rows,
+            BD=self.head_dims,
+            DOT=arithmetic.dtype,
+            PRECISION=arithmetic.precision)
+
+
+def launches() -> Iterator[Launch]:
+    """All that differ; narrower heads take less."""
+    for dtype, head_dims, gate in itertools.product(DTYPES, HEADS, GATES):
+        for kernel in 'short_forward', 'short_backward':
+            yield Launch(kernel, head_dims, dtype, gate, '')
+        for kernel in 'long_forward', 'long_backward':
+            for phase in 'sum and apply', 'sum', 'apply':
+                yield Launch(kernel, head_dims, dtype, gate, phase)
+    for dtype, head_dims in itertools.product(DTYPES, HEADS):
+        for kernel in 'gate_gradient', 'unshift':
+            yield Launch(kernel, head_dims, dtype, '', '')
+
+
+class Resources(NamedTuple):
+    registers: int
+    spilled: int
+    shared: int
+
+
+def compiled(launch: Launch, capability: int) -> Resources:
+    """What ``launch`` takes on devices of a compute capability, times 10."""
+    function = getattr(kernels, launch.kernel)
+    constants = launch.constants()
+    dtype = DTYPES[launch.dtype]
+    signature = {}
+    for name in function.arg_names:
+        if name in constants:
+            signature[name] = 'constexpr'
+        elif name in FLOAT_POINTERS or name.endswith(
+                ('_weight_ptr', '_bias_ptr')):
+            signature[name] = '*fp32'
+        elif name in INT_POINTERS:
+            signature[name] = '*i32'
+        elif name.endswith('_ptr'):
+            signature[name] = '*' + dtype
+        else:
+            signature[name] = 'fp32' if name in ('eps', 'offset') else 'i32'
+    aligned = {(i, ): [['tt.divisibility', 16]]
+               for i, name in enumerate(function.arg_names)
+               if name.endswith('_ptr') or name in ('stride', 'D')}
+    _, num_warps, num_stages = blocks(launch.kernel, launch.head_dims,
+                                      launch.dtype)
+    source = ASTSource(
+        function, signature,
+        {k: v for k, v in constants.items() if k in signature}, aligned)
+    program = triton.compile(
+        source, target=GPUTarget('cuda', capability, 32),
+        options=dict(num_warps=num_warps, num_stages=num_stages))
+    with tempfile.TemporaryDirectory() as folder:
+        binary = Path(folder, 'kernel.cubin')
+        binary.write_bytes(program.asm['cubin'])
+        tool = Path(triton.__file__).parent / 'backends/nvidia/bin/cuobjdump'
+        said = subprocess.run([tool, '-res-usage', binary], check=True,
+                              capture_output=True, text=True).stdout
+    usage = dict(
+        word.split(':') for line in said.splitlines() if 'REG:' in line
+        for word in line.split())
+    return Resources(int(usage['REG']), int(usage['STACK']),
+                     program.metadata.shared)
+
+
+def table(capabilities: list[int], only: str) -> tuple[str, int]:
+    """Markdown, and how many spill or do not fit."""
+    lines = ['| kernel | heads | dtype | gate | phase | rows | warps | '
+             + ' | '.join(f'sm_{c}: registers, spilled B, shared B'
+                          for c in capabilities) + ' |',
+             '| --- ' * (7 + len(capabilities)) + '|']
+    bad = 0
+    for launch in launches():
+        name = ' '.join(str(x) for x in launch).replace('torch.', '')
+        if only not in name:
+            continue
+        rows, num_warps, _ = blocks(launch.kernel, launch.head_dims,
+                                    launch.dtype)
+        cells = []
+        for capability in capabilities:
+            try:
+                used = compiled(launch, capability)
+            except triton.CompilationError as error:
+                raise RuntimeError(f'{name} for sm_{capability}') from error
+            bad += used.spilled > 0 or used.shared > TARGETS[capability]
+            cells.append(', '.join(str(x) for x in used))
+        lines.append(
+            f'| {launch.kernel} | {launch.head_dims} | '
+            f'{DTYPES[launch.dtype]} | {launch.gate} | {launch.phase} | '
+            f'{rows} | {num_warps} | ' + ' | '.join(cells) + ' |')
+        print(lines[-1], file=sys.stderr, flush=True)
+    return '\n'.join(lines), bad
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--capability', type=int, nargs='+',
+                        choices=list(TARGETS), default=list(TARGETS))
+    parser.add_argument('--only', default='',
+                        help='part of "kernel heads dtype gate phase"')
+    args = parser.parse_args()
+    if os.environ.get('TRITON_INTERPRET') == '1':
+        parser.error('TRITON_INTERPRET=1 compiles nothing')
+    text, bad = table(args.capability, args.only)
+    print(text)
+    return int(bad > 0)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

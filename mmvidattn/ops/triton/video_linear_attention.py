@@ -1,0 +1,449 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Launches of the kernels of linear attention, as operators of torch."""
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+from . import video_linear_attention_kernels as kernels
+
+NUM_PARTS = 3
+# Programs that a multiprocessor is given where each sums over several items.
+PROGRAMS_A_PROCESSOR = 2
+# Programs of long sequences that fill a device; below, sequences are split.
+FULL_A_PROCESSOR = 2
+
+
+class Arithmetic(NamedTuple):
+    """How products of tokens of a dtype are formed.
+
+    Attributes:
+        dtype: Of the factors; sums are in float32.
+        precision: Of products of float32: three products in TF32 where the
+            tokens have 24 bits, one where they have float16's 11, whose
+            range does not hold the sums.
+    """
+    dtype: tl.dtype
+    precision: str
+
+
+ARITHMETIC = {
+    torch.float32: Arithmetic(tl.float32, 'tf32x3'),
+    torch.bfloat16: Arithmetic(tl.bfloat16, 'ieee'),
+    torch.float16: Arithmetic(tl.float32, 'tf32'),
+}
+
+
+class Blocks(NamedTuple):
+    """How a kernel is launched: tokens of a tile, warps, pipeline stages."""
+    rows: int
+    num_warps: int
+    num_stages: int
+
+
+def blocks(kernel: str, head_dims: int, dtype: torch.dtype) -> Blocks:
+    """Block sizes that spill no register (``tools/benchmark``'s table)."""
+    wide = triton.next_power_of_2(head_dims) > 64
+    single = dtype != torch.bfloat16
+    rows = 32 if wide and single else 64
+    num_warps = 8 if wide or single else 4
+    return Blocks(rows, num_warps, 1 if 'backward' in kernel or single else 2)
+
+
+def accumulates(gate: str, inputs: int, head_dims: int) -> bool:
+    """Whether the backward kernels sum up a gate's gradients themselves: for
+    more or wider gates they would run out of registers."""
+    return gate == 'shared' and inputs > 1 and head_dims <= 64
+
+
+class Sequences(NamedTuple):
+    """Where the tokens of sequences are among the B T H W of clips.
+
+    Token ``j`` of sequence ``s`` is ``s // inner * outer_stride + s % inner +
+    j * token_stride``.
+    """
+    number: int
+    length: int
+    inner: int
+    outer_stride: int
+    token_stride: int
+
+
+def sequences(pattern: str, B: int, T: int, H: int, W: int) -> Sequences:
+    S = H * W
+    if pattern == 'time':
+        return Sequences(B * S, T, S, T * S, S)
+    if pattern == 'space':
+        return Sequences(B * T, S, 1, S, 1)
+    return Sequences(B, T * S, 1, T * S, 1)
+
+
+class Layout(NamedTuple):
+    """Everything about a launch but its tensors."""
+    sequences: Sequences
+    num_heads: int
+    head_dims: int
+    short: bool
+    shifts: bool
+    frames: int
+    height: int
+    width: int
+
+
+def _layout(qkv: Tensor, num_heads: int, pattern: str, folds: Sequence[int],
+            frames: int) -> Layout:
+    B, T, H, W, width = qkv.shape
+    D = width // (NUM_PARTS * num_heads)
+    seq = sequences(pattern, B, T, H, W)
+    short = seq.length <= blocks('short_forward', D, qkv.dtype).rows
+    return Layout(seq, num_heads, D, short, len(folds) > 0, frames, H, W)
+
+
+@functools.lru_cache(maxsize=256)
+def _segments(folds: tuple[int, ...], num_heads: int, head_dims: int,
+              device: torch.device) -> tuple[Tensor, Tensor, int]:
+    """Channels of each head by the token that they are read from.
+
+    Returns:
+        Segments, [n, 6]: channels [start, stop) of a head, offset in frames,
+        rows and columns, and whether tokens read themselves outside of the
+        clip; where those of each head begin, [G + 1]; and what all starts and
+        stops are multiples of.
+    """
+    rows: list[tuple[int, ...]] = []
+    heads = [0]
+    for head in range(num_heads):
+        at, end = head * head_dims, (head + 1) * head_dims
+        for i in range(0, len(folds), 6):
+            start, stop = max(at, folds[i]), min(end, folds[i + 1])
+            if start < stop:
+                if at < start:
+                    rows.append((at, start, 0, 0, 0, 0))
+                rows.append((start, stop, *folds[i + 2:i + 6]))
+                at = stop
+        if at < end:
+            rows.append((at, end, 0, 0, 0, 0))
+        rows[heads[-1]:] = [(row[0] - head * head_dims,
+                             row[1] - head * head_dims, *row[2:])
+                            for row in rows[heads[-1]:]]
+        heads.append(len(rows))
+    aligned = all(n % 8 == 0 for row in rows for n in row[:2])
+    segments, starts = (
+        torch.tensor(x, dtype=torch.int32).to(device) for x in (rows, heads))
+    return segments, starts, 8 if aligned else 1
+
+
+def _num_processors(device: torch.device) -> int:
+    if device.type == 'cuda':
+        return torch.cuda.get_device_properties(device).multi_processor_count
+    return 2
+
+
+def _span(layout: Layout, rows: int, device: torch.device) -> int:
+    """Tokens of a long sequence that one program sums up."""
+    programs = layout.sequences.number * layout.num_heads
+    wanted = FULL_A_PROCESSOR * _num_processors(device)
+    spans = 1 if programs >= wanted else triton.cdiv(2 * wanted, programs)
+    tiles = triton.cdiv(layout.sequences.length, rows)
+    return triton.cdiv(tiles, min(spans, tiles)) * rows
+
+
+def _parts(qkv: Tensor) -> tuple[Tensor, ...]:
+    """Queries, keys, values: views, whose first element counts."""
+    return qkv.chunk(NUM_PARTS, dim=-1)
+
+
+class _Launch:
+    """The arguments that kernels share, for one call."""
+
+    def __init__(self, qkv: Tensor, weights: tuple[Tensor | None, ...],
+                 layout: Layout, folds: Sequence[int], gate: str, inputs: int,
+                 kernel: str, offset: float, eps: float) -> None:
+        self.qkv = qkv
+        self.layout = layout
+        self.offset = offset
+        self.eps = eps
+        self.gate = gate
+        self.inputs = inputs
+        self.map = kernel
+        self.weights = tuple(qkv if w is None else w for w in weights)
+        self.segments, self.heads, self.align = _segments(
+            tuple(folds), layout.num_heads, layout.head_dims, qkv.device)
+        self.arithmetic = ARITHMETIC[qkv.dtype]
+        self.num_tokens = qkv[..., 0].numel()
+
+    def blocks(self, kernel: str) -> Blocks:
+        return blocks(kernel, self.layout.head_dims, self.qkv.dtype)
+
+    def clip(self) -> dict:
+        layout = self.layout
+        return dict(
+            segments_ptr=self.segments,
+            heads_ptr=self.heads,
+            frames=layout.frames,
+            height=layout.height,
+            width=layout.width,
+            G=layout.num_heads,
+            D=layout.head_dims,
+            ALIGN=self.align,
+            BD=max(16, triton.next_power_of_2(layout.head_dims)))
+
+    def products(self, kernel: str) -> dict:
+        rows, num_warps, num_stages = self.blocks(kernel)
+        return dict(
+            ROWS=rows,
+            DOT=self.arithmetic.dtype,
+            PRECISION=self.arithmetic.precision,
+            num_warps=num_warps,
+            num_stages=num_stages)
+
+    def attention(self, kernel: str, num_items: int) -> dict:
+        q_weight, q_bias, k_weight, k_bias = self.weights
+        seq = self.layout.sequences
+        return dict(
+            self.clip(),
+            **self.products(kernel),
+            q_weight_ptr=q_weight,
+            q_bias_ptr=q_bias,
+            k_weight_ptr=k_weight,
+            k_bias_ptr=k_bias,
+            stride=self.qkv.shape[-1],
+            num_items=num_items,
+            num_sequences=seq.number,
+            length=seq.length,
+            inner=seq.inner,
+            outer_stride=seq.outer_stride,
+            token_stride=seq.token_stride,
+            offset=self.offset,
+            eps=self.eps,
+            MAP=self.map,
+            GATE=self.gate,
+            INPUTS=self.inputs,
+            SHIFT=self.layout.shifts)
+
+    def num_tiles(self, kernel: str) -> int:
+        """Tiles of whole short sequences and one head."""
+        seq = self.layout.sequences
+        per_tile = self.blocks(kernel).rows // seq.length
+        return triton.cdiv(seq.number, per_tile) * self.layout.num_heads
+
+    def spans(self, kernel: str) -> tuple[int, int]:
+        """Tokens of a span, and spans of all long sequences and heads."""
+        seq = self.layout.sequences
+        span = _span(self.layout, self.blocks(kernel).rows, self.qkv.device)
+        return span, (triton.cdiv(seq.length, span) * seq.number
+                      * self.layout.num_heads)
+
+    def state_shape(self) -> tuple[int, ...]:
+        D = self.layout.head_dims
+        return (self.layout.sequences.number, self.layout.num_heads, D + 1, D)
+
+
+def _fused(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
+           k_weight: Tensor | None, k_bias: Tensor | None, num_heads: int,
+           pattern: str, gate: str, inputs: int, folds: Sequence[int],
+           frames: int, kernel: str, offset: float,
+           eps: float) -> tuple[Tensor, Tensor]:
+    """``y`` [B, T, H, W, C], and S and z where the sequences are long."""
+    qkv = qkv.contiguous()
+    launch = _Launch(qkv, (q_weight, q_bias, k_weight, k_bias),
+                     _layout(qkv, num_heads, pattern, folds, frames), folds,
+                     gate, inputs, kernel, offset, eps)
+    y = qkv.new_empty(*qkv.shape[:-1], qkv.shape[-1] // NUM_PARTS)
+    q, k, v = _parts(qkv)
+    if launch.layout.short:
+        state = qkv.new_empty(0, dtype=torch.float32)
+        num_items = launch.num_tiles('short_forward')
+        kernels.short_forward[(num_items, )](
+            q, k, v, y, **launch.attention('short_forward', num_items))
+        return y, state
+    span, num_items = launch.spans('long_forward')
+    shape = launch.state_shape()
+    splits = num_items // (shape[0] * shape[1])
+    sums = qkv.new_empty(splits, *shape, dtype=torch.float32)
+    arguments = dict(launch.attention('long_forward', num_items), span=span)
+
+    def run(state: Tensor, sums: bool, apply: bool) -> None:
+        kernels.long_forward[(num_items, )](
+            q, k, v, y, state, SUM=sums, APPLY=apply, **arguments)
+
+    if splits == 1:
+        run(sums, True, True)
+        return y, sums[0]
+    run(sums, True, False)
+    state = sums.sum(0)
+    run(state, False, True)
+    return y, state
+
+
+def _fused_backward(
+        dy: Tensor, qkv: Tensor, state: Tensor, q_weight: Tensor | None,
+        q_bias: Tensor | None, k_weight: Tensor | None,
+        k_bias: Tensor | None, num_heads: int, pattern: str, gate: str,
+        inputs: int, folds: Sequence[int], frames: int, kernel: str,
+        offset: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of the five tensors; empty for those that are None."""
+    qkv, dy = qkv.contiguous(), dy.contiguous()
+    layout = _layout(qkv, num_heads, pattern, folds, frames)
+    launch = _Launch(qkv, (q_weight, q_bias, k_weight, k_bias), layout, folds,
+                     gate, inputs, kernel, offset, eps)
+    name = 'short_backward' if layout.short else 'long_backward'
+    accumulate = accumulates(gate, inputs, layout.head_dims)
+    C = layout.num_heads * layout.head_dims
+    D = layout.head_dims
+    d_qkv = torch.empty_like(qkv)
+    parts, d_parts = _parts(qkv), _parts(d_qkv)
+    # Not read where there is nothing to write.
+    shifted = logits = weights = d_qkv
+    if layout.shifts:
+        shifted = qkv.new_empty(*qkv.shape[:-1], 2 * C)
+    num_gates = dict(none=0, shared=1).get(gate, 2)
+    if num_gates and not accumulate:
+        logits = qkv.new_empty(*qkv.shape[:-1], num_gates * C)
+
+    if layout.short:
+        num_items = launch.num_tiles(name)
+    else:
+        span, num_items = launch.spans(name)
+    programs = num_items
+    if accumulate:
+        programs = min(num_items, PROGRAMS_A_PROCESSOR
+                       * _num_processors(qkv.device))
+        weights = qkv.new_empty(programs, inputs * D + 1, D,
+                                dtype=torch.float32)
+    arguments = dict(launch.attention(name, num_items))
+    outputs = dict(
+        zip(('dq_ptr', 'dk_ptr', 'dv_ptr'), d_parts), shifted_ptr=shifted,
+        logits_ptr=logits, weights_ptr=weights)
+    if layout.short:
+        kernels.short_backward[(programs, )](
+            *parts, dy, **outputs, **arguments, ACCUMULATE=accumulate)
+    else:
+        splits = num_items // (state.shape[0] * state.shape[1])
+        sums = qkv.new_empty(splits, *state.shape, dtype=torch.float32)
+
+        def run(grid: int, d_state: Tensor, sum_up: bool, apply: bool) -> None:
+            kernels.long_backward[(grid, )](
+                *parts, state, dy, dstate_ptr=d_state, SUM=sum_up,
+                APPLY=apply, ACCUMULATE=accumulate and apply, span=span,
+                **outputs, **arguments)
+
+        if splits == 1:
+            run(programs, sums, True, True)
+        else:
+            run(num_items, sums, True, False)
+            run(programs, sums.sum(0), False, True)
+    if layout.shifts:
+        rows = launch.blocks('unshift').rows
+        kernels.unshift[(triton.cdiv(launch.num_tokens, rows)
+                         * layout.num_heads, )](
+            shifted, *d_parts[1:], stride=qkv.shape[-1],
+            num_tokens=launch.num_tokens, ROWS=rows, num_warps=4,
+            **launch.clip())
+    if accumulate:
+        gates = [weights.sum(0)]
+        gates = [(w[:-1], w[-1]) for w in gates]
+    else:
+        gates = [
+            _gate_gradients(launch, logits, g, num_gates,
+                            (g, ) if gate == 'separate' else range(inputs))
+            for g in range(num_gates)
+        ]
+    results = []
+    for (of_weight, of_bias), weight, bias in zip(
+            gates, (q_weight, k_weight), (q_bias, k_bias)):
+        of_weight = of_weight.unflatten(0, (-1, D)).permute(2, 0, 1)
+        results += [of_weight.reshape(D, -1).to(weight.dtype).contiguous(),
+                    of_bias.to(bias.dtype, copy=True)]
+    results += [qkv.new_empty(0) for _ in range(4 - len(results))]
+    return d_qkv, *results
+
+
+def _gate_gradients(launch: _Launch, logits: Tensor, gate: int,
+                    num_gates: int,
+                    inputs: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Those of a gate's weight [I D, D], by input channel, and bias [D]."""
+    layout = launch.layout
+    D = layout.head_dims
+    C = layout.num_heads * D
+    products = launch.products('gate_gradient')
+    items = triton.cdiv(launch.num_tokens, products['ROWS']) \
+        * layout.num_heads
+    programs = min(items, PROGRAMS_A_PROCESSOR
+                   * _num_processors(logits.device))
+    of_weight = []
+    for part in inputs:
+        sums = logits.new_empty(programs, D + 1, D, dtype=torch.float32)
+        kernels.gate_gradient[(programs, )](
+            _parts(launch.qkv)[part],
+            logits[..., gate * C:],
+            sums,
+            stride=launch.qkv.shape[-1],
+            logits_stride=num_gates * C,
+            num_tokens=launch.num_tokens,
+            offset=0. if part == 2 else launch.offset,
+            MAP='identity' if part == 2 else launch.map,
+            SHIFT=part > 0 and layout.shifts,
+            **launch.clip(),
+            **products)
+        *weight, of_bias = sums.sum(0).split((D, 1))
+        of_weight += weight
+    return torch.cat(of_weight), of_bias[0]
+
+
+OPTIONS = ('int num_heads, str pattern, str gate, int inputs, int[] folds, '
+           'SymInt frames, str kernel, float offset, float eps')
+WEIGHTS = ('Tensor? q_weight, Tensor? q_bias, Tensor? k_weight, '
+           'Tensor? k_bias')
+
+fused = torch.library.custom_op(
+    'mmvidattn::video_linear_attention', _fused, mutates_args=(),
+    schema=f'(Tensor qkv, {WEIGHTS}, {OPTIONS}) -> (Tensor, Tensor)')
+fused_backward = torch.library.custom_op(
+    'mmvidattn::video_linear_attention_backward', _fused_backward,
+    mutates_args=(),
+    schema=f'(Tensor dy, Tensor qkv, Tensor state, {WEIGHTS}, {OPTIONS}) -> '
+    '(Tensor, Tensor, Tensor, Tensor, Tensor)')
+
+
+@fused.register_fake
+def _(qkv: Tensor, q_weight, q_bias, k_weight, k_bias, num_heads: int,
+      pattern: str, gate: str, inputs: int, folds: Sequence[int], frames: int,
+      kernel: str, offset: float, eps: float) -> tuple[Tensor, Tensor]:
+    layout = _layout(qkv, num_heads, pattern, folds, frames)
+    y = qkv.new_empty(*qkv.shape[:-1], qkv.shape[-1] // NUM_PARTS)
+    D = layout.head_dims
+    shape = (0, ) if layout.short else (layout.sequences.number, num_heads,
+                                        D + 1, D)
+    return y, qkv.new_empty(shape, dtype=torch.float32)
+
+
+@fused_backward.register_fake
+def _(dy: Tensor, qkv: Tensor, state: Tensor, *arguments):
+    return torch.empty_like(qkv), *(
+        qkv.new_empty(0) if x is None else torch.empty_like(x)
+        for x in arguments[:4])
+
+
+def _keep(ctx, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
+    ctx.save_for_backward(inputs[0], output[1], *inputs[1:5])
+    ctx.options = inputs[5:]
+    ctx.mark_non_differentiable(output[1])
+
+
+def _gradients(ctx, dy: Tensor, _) -> tuple[Tensor | None, ...]:
+    tensors = ctx.saved_tensors
+    gradients = fused_backward(dy, *tensors, *ctx.options)
+    given = tensors[0], *tensors[2:]
+    return *(None if x is None else g for x, g in zip(given, gradients)), \
+        *(None for _ in ctx.options)
+
+
+fused.register_autograd(_gradients, setup_context=_keep)
