@@ -10,7 +10,7 @@ from .feature_maps import feature_map
 from .linear_attention import linear_attention
 from .shift import Fold, neighbor_shift
 from .token_sequences import PATTERNS, from_sequences, to_sequences
-from .triton.available import why_no_kernel
+from .triton.available import why_no_kernel, why_not_fits
 
 DTYPES = torch.float32, torch.bfloat16, torch.float16
 # Widths of a head that the kernels are compiled for.
@@ -76,6 +76,15 @@ def video_linear_attention(qkv: Tensor,
     return from_sequences(y, pattern, tuple(qkv.shape[1:4])).flatten(-2)
 
 
+def _kind(gate: Gate | None) -> str:
+    """The gate's name in the kernels."""
+    if gate is None:
+        return 'none'
+    if gate.inputs == 'own':
+        return 'separate'
+    return 'shared' if gate.k_weight is None else 'unshared'
+
+
 def _by_triton(qkv: Tensor,
                *,
                num_heads: int,
@@ -91,18 +100,16 @@ def _by_triton(qkv: Tensor,
 
     q_weight = q_bias = k_weight = k_bias = None
     inputs = 0
-    kind = 'none'
     if gate is not None:
         q_weight, q_bias, k_weight, k_bias, names, aggregate = gate
         inputs = 1 if names == 'own' else len(names)
-        kind = 'separate' if names == 'own' else (
-            'shared' if k_weight is None else 'unshared')
         if aggregate == 'add':
             q_weight, k_weight = (
                 None if x is None else torch.cat([x] * inputs, 1)
                 for x in (q_weight, k_weight))
     return fused(
-        qkv, q_weight, q_bias, k_weight, k_bias, num_heads, pattern, kind,
+        qkv, q_weight, q_bias, k_weight, k_bias, num_heads, pattern,
+        _kind(gate),
         inputs, [n for start, stop, offsets, boundary in folds
                  for n in (start, stop, *offsets, boundary == 'self')],
         segment_frames or qkv.shape[1], kernel, offset, eps)[0]
@@ -127,8 +134,15 @@ def _why_not_triton(qkv: Tensor,
     if qkv.dim() != 5 or qkv.shape[-1] % (3 * num_heads) or \
             pattern not in PATTERNS:
         return 'not the shape or pattern of tokens'
-    if not HEAD_DIMS[0] <= qkv.shape[-1] // (3 * num_heads) <= HEAD_DIMS[1]:
+    head_dims = qkv.shape[-1] // (3 * num_heads)
+    if not HEAD_DIMS[0] <= head_dims <= HEAD_DIMS[1]:
         return 'heads narrower than {} or wider than {}'.format(*HEAD_DIMS)
+    tensors = qkv, *(() if gate is None else gate[:4])
+    training = torch.is_grad_enabled() and any(
+        x is not None and x.requires_grad for x in tensors)
+    reason = why_not_fits(qkv.dtype, head_dims, _kind(gate), training)
+    if reason:
+        return reason
     if any(fold.boundary == 'replicate' for fold in folds):
         return 'replicated borders'
     if segment_frames is not None and qkv.shape[1] % segment_frames:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+import torch
 from torch import Tensor
 
 _interprets = False
@@ -40,3 +41,24 @@ def why_no_kernel(x: Tensor) -> str | None:
     if not HAS_TRITON:
         return 'Triton is not installed'
     return None
+
+
+def why_not_fits(dtype: torch.dtype, head_dims: int, gate: str,
+                 training: bool) -> str | None:
+    """Reason why a program would spill registers or lack shared memory.
+
+    What is left fits on compute capabilities 8.0, 9.0 and 10.0, which
+    :mod:`mmvidattn.ops.triton.resources` shows.
+    """
+    if dtype == torch.bfloat16:
+        fits = head_dims <= 64 or gate == 'none' or not (
+            training or gate == 'unshared')
+    elif dtype == torch.float16:
+        fits = head_dims <= 64
+    else:
+        fits = head_dims <= 32 or head_dims <= 64 and not (
+            training or gate == 'unshared')
+    if fits:
+        return None
+    return (f'heads of {head_dims} channels in {dtype} do not fit '
+            f'(gate: {gate}, {"training" if training else "inference"})')

@@ -20,7 +20,14 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from . import video_linear_attention_kernels as kernels
-from .video_linear_attention import ARITHMETIC, accumulates, blocks
+from .available import why_not_fits
+from .video_linear_attention import (
+    ARITHMETIC,
+    Blocks,
+    accumulates,
+    blocks,
+    in_one_launch,
+)
 
 # Bytes of shared memory that a program may have, by compute capability.
 TARGETS = {80: 166912, 90: 232448, 100: 232448}
@@ -29,9 +36,9 @@ DTYPES = {
     torch.bfloat16: 'bf16',
     torch.float16: 'fp16'
 }
-HEADS = 64, 128
+HEADS = 32, 64, 128
 GATES = 'shared', 'unshared', 'separate', 'none'
-FLOAT_POINTERS = 'state_ptr', 'dstate_ptr', 'weights_ptr', 'sums_ptr'
+FLOAT_POINTERS = 'bias_ptr', 'state_ptr', 'dstate_ptr', 'weights_ptr', 'sums_ptr'
 INT_POINTERS = 'segments_ptr', 'heads_ptr'
 
 
@@ -42,6 +49,9 @@ class Launch(NamedTuple):
     dtype: torch.dtype
     gate: str
     phase: str
+
+    def blocks(self) -> Blocks:
+        return blocks(self.kernel, self.head_dims, self.dtype, self.gate)
 
     def constants(self) -> dict:
         arithmetic = ARITHMETIC[self.dtype]
@@ -56,24 +66,34 @@ class Launch(NamedTuple):
             APPLY='apply' in self.phase,
             ACCUMULATE='backward' in self.kernel
             and self.phase != 'sum' and accumulates(
-                self.gate, inputs, self.head_dims),
-            ROWS=blocks(self.kernel, self.head_dims, self.dtype).rows,
+                self.gate, inputs, self.head_dims, self.dtype),
+            ROWS=self.blocks().rows,
             BD=self.head_dims,
             DOT=arithmetic.dtype,
             PRECISION=arithmetic.precision)
 
 
 def launches() -> Iterator[Launch]:
-    """All that differ; narrower heads take less."""
+    """All that there can be, but for narrower heads and other maps."""
     for dtype, head_dims, gate in itertools.product(DTYPES, HEADS, GATES):
-        for kernel in 'short_forward', 'short_backward':
-            yield Launch(kernel, head_dims, dtype, gate, '')
-        for kernel in 'long_forward', 'long_backward':
-            for phase in 'sum and apply', 'sum', 'apply':
-                yield Launch(kernel, head_dims, dtype, gate, phase)
-    for dtype, head_dims in itertools.product(DTYPES, HEADS):
-        for kernel in 'gate_gradient', 'unshift':
-            yield Launch(kernel, head_dims, dtype, '', '')
+        directions = ['forward']
+        if why_not_fits(dtype, head_dims, gate, training=False):
+            continue
+        if not why_not_fits(dtype, head_dims, gate, training=True):
+            directions.append('backward')
+        for direction in directions:
+            yield Launch(f'short_{direction}', head_dims, dtype, gate, '')
+            phases = ['sum', 'apply']
+            if in_one_launch(dtype):
+                phases.append('sum and apply')
+            for phase in phases:
+                yield Launch(f'long_{direction}', head_dims, dtype, gate,
+                             phase)
+        if 'backward' in directions:
+            if gate == 'unshared':
+                yield Launch('gate_gradient', head_dims, dtype, gate, '')
+            if gate == 'none':
+                yield Launch('unshift', head_dims, dtype, gate, '')
 
 
 class Resources(NamedTuple):
@@ -87,13 +107,15 @@ def compiled(launch: Launch, capability: int) -> Resources:
     function = getattr(kernels, launch.kernel)
     constants = launch.constants()
     dtype = DTYPES[launch.dtype]
+    arithmetic = ARITHMETIC[launch.dtype]
     signature = {}
     for name in function.arg_names:
         if name in constants:
             signature[name] = 'constexpr'
-        elif name in FLOAT_POINTERS or name.endswith(
-                ('_weight_ptr', '_bias_ptr')):
+        elif name in FLOAT_POINTERS:
             signature[name] = '*fp32'
+        elif name == 'weight_ptr':
+            signature[name] = f'*{arithmetic.dtype}'
         elif name in INT_POINTERS:
             signature[name] = '*i32'
         elif name.endswith('_ptr'):
@@ -103,8 +125,7 @@ def compiled(launch: Launch, capability: int) -> Resources:
     aligned = {(i, ): [['tt.divisibility', 16]]
                for i, name in enumerate(function.arg_names)
                if name.endswith('_ptr') or name in ('stride', 'D')}
-    _, num_warps, num_stages = blocks(launch.kernel, launch.head_dims,
-                                      launch.dtype)
+    _, num_warps, num_stages = launch.blocks()
     source = ASTSource(
         function, signature,
         {k: v for k, v in constants.items() if k in signature}, aligned)
@@ -135,8 +156,7 @@ def table(capabilities: list[int], only: str) -> tuple[str, int]:
         name = ' '.join(str(x) for x in launch).replace('torch.', '')
         if only not in name:
             continue
-        rows, num_warps, _ = blocks(launch.kernel, launch.head_dims,
-                                    launch.dtype)
+        rows, num_warps, _ = launch.blocks()
         cells = []
         for capability in capabilities:
             try:

@@ -2,7 +2,7 @@
 """Launches of the kernels of linear attention, as operators of torch."""
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -47,19 +47,27 @@ class Blocks(NamedTuple):
     num_stages: int
 
 
-def blocks(kernel: str, head_dims: int, dtype: torch.dtype) -> Blocks:
-    """Block sizes that spill no register (``tools/benchmark``'s table)."""
-    wide = triton.next_power_of_2(head_dims) > 64
-    single = dtype != torch.bfloat16
-    rows = 32 if wide and single else 64
-    num_warps = 8 if wide or single else 4
-    return Blocks(rows, num_warps, 1 if 'backward' in kernel or single else 2)
+def blocks(kernel: str, head_dims: int, dtype: torch.dtype,
+           gate: str) -> Blocks:
+    """Block sizes that spill no register."""
+    if dtype != torch.bfloat16 or head_dims > 64 or (
+            gate == 'unshared' and 'backward' in kernel):
+        return Blocks(16, 8, 1)
+    return Blocks(32, 8, 1)
 
 
-def accumulates(gate: str, inputs: int, head_dims: int) -> bool:
+def in_one_launch(dtype: torch.dtype) -> bool:
+    """Whether a program may hold the sums of a long sequence and apply them;
+    those of three products in TF32 would spill."""
+    return dtype != torch.float32
+
+
+def accumulates(gate: str, inputs: int, head_dims: int,
+                dtype: torch.dtype) -> bool:
     """Whether the backward kernels sum up a gate's gradients themselves: for
     more or wider gates they would run out of registers."""
-    return gate == 'shared' and inputs > 1 and head_dims <= 64
+    return (gate == 'shared' and inputs > 1 and head_dims <= 64
+            and dtype == torch.bfloat16)
 
 
 class Sequences(NamedTuple):
@@ -96,12 +104,12 @@ class Layout(NamedTuple):
     width: int
 
 
-def _layout(qkv: Tensor, num_heads: int, pattern: str, folds: Sequence[int],
-            frames: int) -> Layout:
+def _layout(qkv: Tensor, num_heads: int, pattern: str, gate: str,
+            folds: Sequence[int], frames: int) -> Layout:
     B, T, H, W, width = qkv.shape
     D = width // (NUM_PARTS * num_heads)
     seq = sequences(pattern, B, T, H, W)
-    short = seq.length <= blocks('short_forward', D, qkv.dtype).rows
+    short = seq.length <= blocks('short_backward', D, qkv.dtype, gate).rows
     return Layout(seq, num_heads, D, short, len(folds) > 0, frames, H, W)
 
 
@@ -172,14 +180,29 @@ class _Launch:
         self.gate = gate
         self.inputs = inputs
         self.map = kernel
-        self.weights = tuple(qkv if w is None else w for w in weights)
+        self.arithmetic = ARITHMETIC[qkv.dtype]
+        self.weight, self.bias = self._packed(weights)
         self.segments, self.heads, self.align = _segments(
             tuple(folds), layout.num_heads, layout.head_dims, qkv.device)
-        self.arithmetic = ARITHMETIC[qkv.dtype]
         self.num_tokens = qkv[..., 0].numel()
 
+    def _packed(self, weights: tuple[Tensor | None, ...]
+                ) -> tuple[Tensor, Tensor]:
+        """Weights of the gates, by input channel and as factors, [gates,
+        inputs, D, D], and biases in float32, [gates, D]."""
+        if weights[0] is None:
+            return self.qkv, self.qkv
+        given = [w for w in weights if w is not None]
+        D = self.layout.head_dims
+        dtype = torch.bfloat16 if self.qkv.dtype == torch.bfloat16 \
+            else torch.float32
+        weight = torch.stack(given[::2]).to(dtype)
+        return (weight.unflatten(2, (-1, D)).permute(0, 2, 3, 1).contiguous(),
+                torch.stack(given[1::2]).float())
+
     def blocks(self, kernel: str) -> Blocks:
-        return blocks(kernel, self.layout.head_dims, self.qkv.dtype)
+        return blocks(kernel, self.layout.head_dims, self.qkv.dtype,
+                      self.gate)
 
     def clip(self) -> dict:
         layout = self.layout
@@ -204,15 +227,12 @@ class _Launch:
             num_stages=num_stages)
 
     def attention(self, kernel: str, num_items: int) -> dict:
-        q_weight, q_bias, k_weight, k_bias = self.weights
         seq = self.layout.sequences
         return dict(
             self.clip(),
             **self.products(kernel),
-            q_weight_ptr=q_weight,
-            q_bias_ptr=q_bias,
-            k_weight_ptr=k_weight,
-            k_bias_ptr=k_bias,
+            weight_ptr=self.weight,
+            bias_ptr=self.bias,
             stride=self.qkv.shape[-1],
             num_items=num_items,
             num_sequences=seq.number,
@@ -240,20 +260,133 @@ class _Launch:
         return span, (triton.cdiv(seq.length, span) * seq.number
                       * self.layout.num_heads)
 
-    def state_shape(self) -> tuple[int, ...]:
-        D = self.layout.head_dims
-        return (self.layout.sequences.number, self.layout.num_heads, D + 1, D)
+@functools.cache
+def _is_right_on(device: torch.device) -> bool:
+    """Whether a small case agrees with the plain code on a CUDA device.
+
+    It is run once in a process; if it does not agree, or fails, a warning
+    tells, and the plain code runs instead.
+    """
+    try:
+        error = difference_from_plain(device)
+    except Exception as e:
+        problem = f'they fail: {type(e).__name__}: {e}'
+    else:
+        if error < 1e-2:
+            return True
+        problem = f'they are {error:.1e} off the plain code in a small case'
+    warnings.warn(f'the Triton kernels of linear attention are not used on '
+                  f'{torch.cuda.get_device_name(device)}: {problem}')
+    return False
 
 
-def _fused(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
+def difference_from_plain(device: torch.device) -> float:
+    """Largest relative difference, root mean square, of results and gradients
+    from the plain code in float64: short and long sequences in bfloat16."""
+    generator = torch.Generator().manual_seed(0)
+    G, D = 2, 64
+    folds = [0, 32, 1, 0, 0, 0, 32, 64, -1, 0, 0, 0]
+    worst = 0.
+    for pattern, shape in ('time', (1, 5, 3, 3)), ('space', (1, 2, 9, 5)):
+        qkv, dy, weight, bias = (
+            torch.randn(*size, generator=generator)
+            for size in ((*shape, 3 * G * D), (*shape, G * D), (D, 3 * D),
+                         (D, )))
+        tensors = qkv, weight / 16, bias, None, None
+        options = (G, pattern, 'shared', 3, folds, shape[1], 'relu', 0.1,
+                   1e-6)
+        tensors = [None if x is None else x.to(device, torch.bfloat16)
+                   for x in tensors]
+        dy = dy.to(device, torch.bfloat16)
+        y, state = _launch_forward(*tensors, *options)
+        results = y, *_launch_backward(dy, tensors[0], state, *tensors[1:],
+                                       *options)[:3]
+        expected = _plain_gradients(
+            dy.double(), *(x if x is None else x.double() for x in tensors),
+            *options)[:4]
+        for x, wanted in zip(results, expected):
+            error = (x.double() - wanted).norm() / wanted.norm()
+            # Not a number is larger than anything.
+            worst = max(worst, error.item()) if error == error else torch.inf
+    return worst
+
+
+def _plain(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
+           k_weight: Tensor | None, k_bias: Tensor | None, num_heads: int,
+           pattern: str, gate: str, inputs: int, folds: Sequence[int],
+           frames: int, kernel: str, offset: float, eps: float) -> Tensor:
+    from ..feature_fixation import Gate
+    from ..shift import Fold
+    from ..video_linear_attention import video_linear_attention
+
+    names = 'own' if gate == 'separate' else 'qkv'[:inputs]
+    return video_linear_attention.plain(
+        qkv,
+        num_heads=num_heads,
+        pattern=pattern,
+        folds=tuple(
+            Fold(*folds[i:i + 2], tuple(folds[i + 2:i + 5]),
+                 'self' if folds[i + 5] else 'zero')
+            for i in range(0, len(folds), 6)),
+        segment_frames=frames,
+        kernel=kernel,
+        offset=offset,
+        gate=None if q_weight is None else Gate(
+            *(None if w is None else w.to(qkv.dtype)
+              for w in (q_weight, q_bias, k_weight, k_bias)), names),
+        eps=eps)
+
+
+def _plain_gradients(dy: Tensor, *arguments) -> tuple[Tensor, ...]:
+    """The result, and the gradients of the first five arguments."""
+    with torch.enable_grad():
+        tensors = [None if x is None else x.detach().requires_grad_()
+                   for x in arguments[:5]]
+        y = _plain(*tensors, *arguments[5:])
+        given = [x for x in tensors if x is not None]
+        gradients = iter(torch.autograd.grad(y, given, dy))
+    return y.detach(), *(dy.new_empty(0) if x is None else next(gradients)
+                         for x in tensors)
+
+
+def _runs_plain(x: Tensor) -> bool:
+    return x.is_cuda and not torch.cuda.is_current_stream_capturing() \
+        and not _is_right_on(x.device)
+
+
+def _fused(qkv: Tensor, *arguments) -> tuple[Tensor, Tensor]:
+    """``y`` [B, T, H, W, C], and S and z where the sequences are long."""
+    if _runs_plain(qkv):
+        return _plain(qkv, *arguments), qkv.new_zeros(
+            _state_shape(qkv, *arguments[4:]), dtype=torch.float32)
+    return _launch_forward(qkv, *arguments)
+
+
+def _fused_backward(dy: Tensor, qkv: Tensor, state: Tensor,
+                    *arguments) -> tuple[Tensor, ...]:
+    """Gradients of the five tensors; empty for those that are None."""
+    if _runs_plain(qkv):
+        return _plain_gradients(dy, qkv, *arguments)[1:]
+    return _launch_backward(dy, qkv, state, *arguments)
+
+
+def _state_shape(qkv: Tensor, num_heads: int, pattern: str, gate: str,
+                 inputs: int, folds: Sequence[int], frames: int,
+                 *_) -> tuple[int, ...]:
+    layout = _layout(qkv, num_heads, pattern, gate, folds, frames)
+    D = layout.head_dims
+    return (0, ) if layout.short else (layout.sequences.number, num_heads,
+                                       D + 1, D)
+
+
+def _launch_forward(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
            k_weight: Tensor | None, k_bias: Tensor | None, num_heads: int,
            pattern: str, gate: str, inputs: int, folds: Sequence[int],
            frames: int, kernel: str, offset: float,
            eps: float) -> tuple[Tensor, Tensor]:
-    """``y`` [B, T, H, W, C], and S and z where the sequences are long."""
     qkv = qkv.contiguous()
     launch = _Launch(qkv, (q_weight, q_bias, k_weight, k_bias),
-                     _layout(qkv, num_heads, pattern, folds, frames), folds,
+                     _layout(qkv, num_heads, pattern, gate, folds, frames), folds,
                      gate, inputs, kernel, offset, eps)
     y = qkv.new_empty(*qkv.shape[:-1], qkv.shape[-1] // NUM_PARTS)
     q, k, v = _parts(qkv)
@@ -264,7 +397,7 @@ def _fused(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
             q, k, v, y, **launch.attention('short_forward', num_items))
         return y, state
     span, num_items = launch.spans('long_forward')
-    shape = launch.state_shape()
+    shape = _state_shape(qkv, num_heads, pattern, gate, inputs, folds, frames)
     splits = num_items // (shape[0] * shape[1])
     sums = qkv.new_empty(splits, *shape, dtype=torch.float32)
     arguments = dict(launch.attention('long_forward', num_items), span=span)
@@ -273,7 +406,7 @@ def _fused(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
         kernels.long_forward[(num_items, )](
             q, k, v, y, state, SUM=sums, APPLY=apply, **arguments)
 
-    if splits == 1:
+    if splits == 1 and in_one_launch(qkv.dtype):
         run(sums, True, True)
         return y, sums[0]
     run(sums, True, False)
@@ -282,20 +415,19 @@ def _fused(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
     return y, state
 
 
-def _fused_backward(
+def _launch_backward(
         dy: Tensor, qkv: Tensor, state: Tensor, q_weight: Tensor | None,
         q_bias: Tensor | None, k_weight: Tensor | None,
         k_bias: Tensor | None, num_heads: int, pattern: str, gate: str,
         inputs: int, folds: Sequence[int], frames: int, kernel: str,
         offset: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of the five tensors; empty for those that are None."""
     qkv, dy = qkv.contiguous(), dy.contiguous()
-    layout = _layout(qkv, num_heads, pattern, folds, frames)
+    layout = _layout(qkv, num_heads, pattern, gate, folds, frames)
     launch = _Launch(qkv, (q_weight, q_bias, k_weight, k_bias), layout, folds,
                      gate, inputs, kernel, offset, eps)
     name = 'short_backward' if layout.short else 'long_backward'
-    accumulate = accumulates(gate, inputs, layout.head_dims)
+    accumulate = accumulates(gate, inputs, layout.head_dims, qkv.dtype)
     C = layout.num_heads * layout.head_dims
     D = layout.head_dims
     d_qkv = torch.empty_like(qkv)
@@ -335,7 +467,7 @@ def _fused_backward(
                 APPLY=apply, ACCUMULATE=accumulate and apply, span=span,
                 **outputs, **arguments)
 
-        if splits == 1:
+        if splits == 1 and in_one_launch(qkv.dtype):
             run(programs, sums, True, True)
         else:
             run(num_items, sums, True, False)
@@ -414,15 +546,10 @@ fused_backward = torch.library.custom_op(
 
 
 @fused.register_fake
-def _(qkv: Tensor, q_weight, q_bias, k_weight, k_bias, num_heads: int,
-      pattern: str, gate: str, inputs: int, folds: Sequence[int], frames: int,
-      kernel: str, offset: float, eps: float) -> tuple[Tensor, Tensor]:
-    layout = _layout(qkv, num_heads, pattern, folds, frames)
+def _(qkv: Tensor, *arguments) -> tuple[Tensor, Tensor]:
     y = qkv.new_empty(*qkv.shape[:-1], qkv.shape[-1] // NUM_PARTS)
-    D = layout.head_dims
-    shape = (0, ) if layout.short else (layout.sequences.number, num_heads,
-                                        D + 1, D)
-    return y, qkv.new_empty(shape, dtype=torch.float32)
+    return y, qkv.new_empty(_state_shape(qkv, *arguments[4:]),
+                            dtype=torch.float32)
 
 
 @fused_backward.register_fake
@@ -447,3 +574,30 @@ def _gradients(ctx, dy: Tensor, _) -> tuple[Tensor | None, ...]:
 
 
 fused.register_autograd(_gradients, setup_context=_keep)
+
+
+def _flops(qkv_shape: torch.Size, inputs: int, gate: str, num_heads: int,
+           pattern: str) -> int:
+    """Of products, the state S and z among them, forward."""
+    B, T, H, W, width = qkv_shape
+    D = width // (NUM_PARTS * num_heads)
+    tokens = B * T * H * W * num_heads
+    num_gates = dict(none=0, shared=1).get(gate, 2)
+    length = sequences(pattern, B, T, H, W).length
+    attention = 2 * min(length, D) * D
+    return 2 * tokens * (num_gates * inputs * D * D + attention)
+
+
+@register_flop_formula(torch.ops.mmvidattn.video_linear_attention)
+def _forward_flops(qkv_shape: torch.Size, q_weight, q_bias, k_weight, k_bias,
+                   num_heads: int, pattern: str, gate: str, inputs: int,
+                   *args, out_shape=None, **kwargs) -> int:
+    return _flops(qkv_shape, inputs, gate, num_heads, pattern)
+
+
+@register_flop_formula(torch.ops.mmvidattn.video_linear_attention_backward)
+def _backward_flops(dy_shape: torch.Size, qkv_shape: torch.Size, state_shape,
+                    q_weight, q_bias, k_weight, k_bias, num_heads: int,
+                    pattern: str, gate: str, inputs: int, *args,
+                    out_shape=None, **kwargs) -> int:
+    return 2 * _flops(qkv_shape, inputs, gate, num_heads, pattern)

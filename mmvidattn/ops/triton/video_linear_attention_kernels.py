@@ -130,35 +130,39 @@ def _write(ptr, p, valid, channels, stride, x):
 
 @triton.jit
 def _dot(x, y, DOT: tl.constexpr, PRECISION: tl.constexpr):
-    x, y = _to(x, DOT), _to(y, DOT)
+    if x.dtype != DOT:
+        x = _to(x, DOT)
+    if y.dtype != DOT:
+        y = _to(y, DOT)
     if INTERPRETED:
         x, y = x.to(tl.float32), y.to(tl.float32)
     return tl.dot(x, y, input_precision=PRECISION, out_dtype=tl.float32)
 
 
 @triton.jit
-def _part(weight_ptr, index, D, d, columns, INPUTS: tl.constexpr):
-    """The part of a gate's weight [D, INPUTS D] for one of its inputs, as
-    [input channel, output channel]."""
-    at = d[None, :] * (INPUTS * D) + index * D + d[:, None]
-    x = tl.load(weight_ptr + at, mask=columns[:, None] & columns[None, :],
-                other=0.)
-    return x.to(tl.float32)
+def _part(weight_ptr, index, D, d, columns):
+    """The part of a gate's weight for one of its inputs, of ``weight``
+    [gates, inputs, D, D], as [input channel, output channel]."""
+    at = index * D * D + d[:, None] * D + d[None, :]
+    return tl.load(weight_ptr + at, mask=columns[:, None] & columns[None, :],
+                   other=0.)
 
 
 @triton.jit
-def _logits(q, k, v, weight_ptr, bias_ptr, D, d, columns,
+def _logits(q, k, v, gate, NUMBER: tl.constexpr, D, d, columns,
             INPUTS: tl.constexpr, DOT: tl.constexpr, PRECISION: tl.constexpr):
-    logits = _dot(q, _part(weight_ptr, 0, D, d, columns, INPUTS), DOT,
-                  PRECISION)
+    """Those of a gate, the first or the second, for 1, 2 or 3 inputs."""
+    weight_ptr, bias_ptr = gate
+    x = _dot(q, _part(weight_ptr, NUMBER * INPUTS, D, d, columns), DOT,
+             PRECISION)
     if INPUTS > 1:
-        logits += _dot(k, _part(weight_ptr, 1, D, d, columns, INPUTS),
-                       DOT, PRECISION)
+        x += _dot(k, _part(weight_ptr, NUMBER * INPUTS + 1, D, d, columns),
+                  DOT, PRECISION)
     if INPUTS > 2:
-        logits += _dot(v, _part(weight_ptr, 2, D, d, columns, INPUTS),
-                       DOT, PRECISION)
-    bias = tl.load(bias_ptr + d, mask=columns, other=0.).to(tl.float32)
-    return logits + bias[None, :]
+        x += _dot(v, _part(weight_ptr, NUMBER * INPUTS + 2, D, d, columns),
+                  DOT, PRECISION)
+    bias = tl.load(bias_ptr + NUMBER * D + d, mask=columns, other=0.)
+    return x + bias[None, :]
 
 
 @triton.jit
@@ -173,7 +177,6 @@ def _tokens(p, rows, head, d, columns, D, qkv, stride, clip, gate, offset,
     all inputs) or 'separate' (one each of its own input).
     """
     q_ptr, k_ptr, v_ptr = qkv
-    q_weight, q_bias, k_weight, k_bias = gate
     channels = head * D + d
     valid = rows[:, None] & columns[None, :]
     q = _read(q_ptr, p, valid, channels, stride)
@@ -188,17 +191,15 @@ def _tokens(p, rows, head, d, columns, D, qkv, stride, clip, gate, offset,
     if GATE == 'none':
         of_q, of_k = q, k
     elif GATE == 'separate':
-        of_q = _logits(q, q, q, q_weight, q_bias, D, d, columns, 1, DOT,
-                       PRECISION)
-        of_k = _logits(k, k, k, k_weight, k_bias, D, d, columns, 1, DOT,
-                       PRECISION)
+        of_q = _logits(q, q, q, gate, 0, D, d, columns, 1, DOT, PRECISION)
+        of_k = _logits(k, k, k, gate, 1, D, d, columns, 1, DOT, PRECISION)
     else:
-        of_q = _logits(q, k, v, q_weight, q_bias, D, d, columns, INPUTS, DOT,
+        of_q = _logits(q, k, v, gate, 0, D, d, columns, INPUTS, DOT,
                        PRECISION)
         of_k = of_q
         if GATE == 'unshared':
-            of_k = _logits(q, k, v, k_weight, k_bias, D, d, columns, INPUTS,
-                           DOT, PRECISION)
+            of_k = _logits(q, k, v, gate, 1, D, d, columns, INPUTS, DOT,
+                           PRECISION)
     return q, k, v, of_q, of_k
 
 
@@ -231,8 +232,7 @@ def _packed(item, i, num_sequences, length, G, layout, ROWS: tl.constexpr):
 
 
 @triton.jit
-def short_forward(q_ptr, k_ptr, v_ptr, y_ptr, q_weight_ptr, q_bias_ptr,
-                  k_weight_ptr, k_bias_ptr, segments_ptr, heads_ptr, stride,
+def short_forward(q_ptr, k_ptr, v_ptr, y_ptr, weight_ptr, bias_ptr, segments_ptr, heads_ptr, stride,
                   num_items, num_sequences, length, inner, outer_stride,
                   token_stride, frames, height, width, G, D,
                   offset, eps, MAP: tl.constexpr, GATE: tl.constexpr,
@@ -245,7 +245,7 @@ def short_forward(q_ptr, k_ptr, v_ptr, y_ptr, q_weight_ptr, q_bias_ptr,
     columns = d < D
     C = G * D
     clip = (segments_ptr, heads_ptr, frames, height, width)
-    gate = (q_weight_ptr, q_bias_ptr, k_weight_ptr, k_bias_ptr)
+    gate = (weight_ptr, bias_ptr)
     layout = (inner, outer_stride, token_stride)
     for item in range(tl.program_id(0), num_items, tl.num_programs(0)):
         head, sequence, p, rows = _packed(item, i, num_sequences, length, G,
@@ -262,8 +262,7 @@ def short_forward(q_ptr, k_ptr, v_ptr, y_ptr, q_weight_ptr, q_bias_ptr,
 
 
 @triton.jit
-def long_forward(q_ptr, k_ptr, v_ptr, y_ptr, state_ptr, q_weight_ptr,
-                 q_bias_ptr, k_weight_ptr, k_bias_ptr, segments_ptr, heads_ptr,
+def long_forward(q_ptr, k_ptr, v_ptr, y_ptr, state_ptr, weight_ptr, bias_ptr, segments_ptr, heads_ptr,
                  stride, num_items, num_sequences, length, inner,
                  outer_stride, token_stride, frames, height, width,
                  G, D, offset, eps, span, MAP: tl.constexpr,
@@ -283,7 +282,7 @@ def long_forward(q_ptr, k_ptr, v_ptr, y_ptr, state_ptr, q_weight_ptr,
     square = columns[:, None] & columns[None, :]
     C = G * D
     clip = (segments_ptr, heads_ptr, frames, height, width)
-    gate = (q_weight_ptr, q_bias_ptr, k_weight_ptr, k_bias_ptr)
+    gate = (weight_ptr, bias_ptr)
     for item in range(tl.program_id(0), num_items, tl.num_programs(0)):
         head = item % G
         sequence = item // G % num_sequences
@@ -345,20 +344,17 @@ def _through_gate(x, PART: tl.constexpr, q_logits, k_logits, gate, D, d,
                   columns, GATE: tl.constexpr, INPUTS: tl.constexpr,
                   DOT: tl.constexpr, PRECISION: tl.constexpr):
     """Add what the logits pass on to queries, keys or values (0, 1, 2)."""
-    q_weight, _, k_weight, _ = gate
+    weight_ptr, _ = gate
     if GATE == 'separate':
-        if PART == 0:
-            x += _dot(q_logits, tl.trans(_part(
-                q_weight, 0, D, d, columns, 1)), DOT, PRECISION)
-        elif PART == 1:
-            x += _dot(k_logits, tl.trans(_part(
-                k_weight, 0, D, d, columns, 1)), DOT, PRECISION)
+        if PART < 2:
+            x += _dot(k_logits if PART else q_logits, tl.trans(_part(
+                weight_ptr, PART, D, d, columns)), DOT, PRECISION)
     elif GATE != 'none' and PART < INPUTS:
         x += _dot(q_logits, tl.trans(_part(
-            q_weight, PART, D, d, columns, INPUTS)), DOT, PRECISION)
+            weight_ptr, PART, D, d, columns)), DOT, PRECISION)
         if GATE == 'unshared':
             x += _dot(k_logits, tl.trans(_part(
-                k_weight, PART, D, d, columns, INPUTS)), DOT, PRECISION)
+                weight_ptr, INPUTS + PART, D, d, columns)), DOT, PRECISION)
     return x
 
 
@@ -421,8 +417,7 @@ def _write_gradients(da, dc, dv, of_q, of_k, q_logits, k_logits, p, rows,
 
 @triton.jit
 def short_backward(q_ptr, k_ptr, v_ptr, dy_ptr, dq_ptr, dk_ptr, dv_ptr,
-                   shifted_ptr, logits_ptr, weights_ptr, q_weight_ptr,
-                   q_bias_ptr, k_weight_ptr, k_bias_ptr, segments_ptr, heads_ptr,
+                   shifted_ptr, logits_ptr, weights_ptr, weight_ptr, bias_ptr, segments_ptr, heads_ptr,
                    stride, num_items, num_sequences, length, inner,
                    outer_stride, token_stride, frames, height,
                    width, G, D, offset, eps, MAP: tl.constexpr,
@@ -440,7 +435,7 @@ def short_backward(q_ptr, k_ptr, v_ptr, dy_ptr, dq_ptr, dk_ptr, dv_ptr,
     columns = d < D
     C = G * D
     clip = (segments_ptr, heads_ptr, frames, height, width)
-    gate = (q_weight_ptr, q_bias_ptr, k_weight_ptr, k_bias_ptr)
+    gate = (weight_ptr, bias_ptr)
     outputs = (dq_ptr, dk_ptr, dv_ptr, shifted_ptr, logits_ptr)
     layout = (inner, outer_stride, token_stride)
     if ACCUMULATE:
@@ -490,7 +485,7 @@ def short_backward(q_ptr, k_ptr, v_ptr, dy_ptr, dq_ptr, dk_ptr, dv_ptr,
 @triton.jit
 def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
                   dv_ptr, dstate_ptr, shifted_ptr, logits_ptr, weights_ptr,
-                  q_weight_ptr, q_bias_ptr, k_weight_ptr, k_bias_ptr,
+                  weight_ptr, bias_ptr,
                   segments_ptr, heads_ptr, stride, num_items, num_sequences,
                   length, inner, outer_stride, token_stride, frames, height, width, G, D, offset, eps, span,
                   MAP: tl.constexpr, GATE: tl.constexpr, INPUTS: tl.constexpr,
@@ -509,7 +504,7 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
     square = columns[:, None] & columns[None, :]
     C = G * D
     clip = (segments_ptr, heads_ptr, frames, height, width)
-    gate = (q_weight_ptr, q_bias_ptr, k_weight_ptr, k_bias_ptr)
+    gate = (weight_ptr, bias_ptr)
     outputs = (dq_ptr, dk_ptr, dv_ptr, shifted_ptr, logits_ptr)
     if ACCUMULATE:
         of_weight_q = tl.zeros([BD, BD], tl.float32)
