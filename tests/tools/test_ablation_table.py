@@ -33,6 +33,15 @@ def test_figures_on_the_page_are_current(tool, name):
     assert name in lines[2] and set(lines) <= set(page)
 
 
+@pytest.mark.parametrize('table, number', [
+    ('Table 1', 0), ('Table 2', 4), ('Figure 6', 7)])
+def test_figures_of_vivit_on_the_page_are_current(tool, table, number):
+    page = tool.pages()[1]
+    row = [row for row in page.rows if row.table == table][number]
+    line = tool.table_of([row], tool.count([row]), page.released)[2]
+    assert line in page.path.read_text().splitlines()
+
+
 def test_text_on_the_pages_is_current(tool):
     """All but the figures, which take a minute."""
     def no_figures(text):
