@@ -141,7 +141,7 @@ tables:
     title: two
     rows:
     - a_row
-    - {name: twice, config: linear_ff_ssv2, paper: 7, note: why.,
+    - {name: twice, config: linear_ff_ssv2, paper: top-1 7, note: why.,
        options: [model.backbone.num_layers=2]}
 differences: |
   Bye.
@@ -168,7 +168,7 @@ def test_page_has_rows_of_configs_and_of_options_in_order(tool, told):
 |---|---|---|---|---|---|
 | once | [`a_row`](../../a_row.py) | 5 | 2.00 | 3.00 | 7.00 |
 | twice | [`linear_ff_ssv2`](../../linear_ff_ssv2.py) \
-`model.backbone.num_layers=2` | 7 | 2.00 | 3.00 | 7.00 |
+`model.backbone.num_layers=2` | top-1 7 | 2.00 | 3.00 | 7.00 |
 
 * twice: why.
 
