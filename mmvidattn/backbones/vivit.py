@@ -25,6 +25,7 @@ from ..utils.checks import (
     check_count,
     check_divides,
     check_fraction,
+    check_natural,
     check_not_negative,
     check_positive,
     to_pair,
@@ -50,7 +51,7 @@ class Encoder(nn.Module):
             heads those at a place, the others those of a frame).
         num_layers: Blocks.
         num_temporal_layers: Blocks of a joint encoder of the frames'
-            results, or None for no such encoder.
+            results; with 0 these are averaged, with None they stay apart.
         embed_dims: Channels D.
         num_heads: Heads of each attention.
         mlp_ratio: Hidden channels of the MLP, in embed_dims.
@@ -111,7 +112,8 @@ class Encoder(nn.Module):
             for rate in stochastic_depth_rates(drop_path_rate, num_layers))
         self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
         self.temporal = None
-        if num_temporal_layers is not None:
+        self.average_frames = num_temporal_layers == 0
+        if num_temporal_layers:
             self.temporal = Encoder(
                 (T, 1, 1),
                 'joint',
@@ -130,7 +132,7 @@ class Encoder(nn.Module):
             with_cp: Recompute each block in the backward pass.
 
         Returns:
-            [B, D]; with the pattern 'space' and no temporal encoder
+            [B, D]; with the pattern 'space' and ``num_temporal_layers=None``
             [B, T, D].
         """
         x = x + self.pos_embed
@@ -147,7 +149,7 @@ class Encoder(nn.Module):
             x = x if self.frame_wise else x.squeeze(1)
         if self.temporal is not None:
             x = self.temporal(x[:, :, None, None], with_cp)
-        return x
+        return x.mean(dim=1) if self.average_frames else x
 
 
 def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
@@ -209,13 +211,14 @@ class ViViT(BaseBackbone):
             (2, factorized encoder), 'fact_attention' (3, factorized
             self-attention) or 'fact_dot' (4, factorized dot-product
             attention).
-        arch: 'tiny', 'S', 'B', 'L', or a dict of ``embed_dims``,
+        arch: 'tiny', 'S', 'B', 'L', 'H', or a dict of ``embed_dims``,
             ``num_layers`` and ``num_heads``.
         embed_dims: Channels D of a token; that of ``arch`` by default.
         num_layers: Blocks; in Model 2 those of the spatial encoder. Likewise.
         num_heads: Heads of each attention. Likewise; even in Model 4.
         num_temporal_layers: Blocks of the temporal encoder of Model 2 only.
-            Defaults to 4.
+            Defaults to 4. With 0 there is no such encoder, and the frames'
+            results are averaged (Table 2, average pooling baseline).
         mlp_ratio: Hidden channels of the MLP, in embed_dims.
         attention: Config of the attention itself, without its projections:
             ``type='SoftmaxAttention'``, ``'LinearAttention'``, ... Model 4
@@ -250,7 +253,8 @@ class ViViT(BaseBackbone):
         tiny=dict(embed_dims=192, num_layers=12, num_heads=3),
         S=dict(embed_dims=384, num_layers=12, num_heads=6),
         B=dict(embed_dims=768, num_layers=12, num_heads=12),
-        L=dict(embed_dims=1024, num_layers=24, num_heads=16))
+        L=dict(embed_dims=1024, num_layers=24, num_heads=16),
+        H=dict(embed_dims=1280, num_layers=32, num_heads=16))
 
     def __init__(self,
                  num_frames: int = 32,
@@ -293,7 +297,7 @@ class ViViT(BaseBackbone):
         sides = to_pair('img_size', img_size)
         check_divides(patch_size=patch_size, img_size=sides)
         if num_temporal_layers is not None:
-            check_count(num_temporal_layers=num_temporal_layers)
+            check_natural(num_temporal_layers=num_temporal_layers)
         if sampled_frames is not None:
             check_count(sampled_frames=sampled_frames)
         for name, value, owner in (

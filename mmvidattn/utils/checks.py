@@ -19,6 +19,12 @@ def check_count(**values: int) -> None:
            'a positive integer')
 
 
+def check_natural(**values: int) -> None:
+    """Raise a ``ValueError`` unless each value is an integer from 0."""
+    _check(values, lambda x: _is_integer(x) and x >= 0,
+           'a non-negative integer')
+
+
 def check_positive(**values: float) -> None:
     """Raise a ``ValueError`` unless each value is finite and above 0."""
     _check(values, lambda x: _is_finite(x) and x > 0, 'a positive number')

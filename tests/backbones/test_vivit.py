@@ -134,6 +134,8 @@ def _by_hand(model, clip, name, order):
     if name == 'fact_encoder':
         tokens = torch.stack([_all_to_all(part, encoder)
                               for part in tokens.split(grid[1] * grid[2])])
+        if encoder.temporal is None:
+            return tokens.mean(0)
         encoder = encoder.temporal
     if name in ('joint', 'fact_encoder'):
         return _all_to_all(tokens, encoder)
@@ -165,11 +167,12 @@ def _all_to_all(tokens, encoder):
 
 @pytest.mark.parametrize('name, kwargs', [
     ('joint', {}), ('joint', dict(pool='mean')), ('fact_encoder', {}),
-    ('fact_encoder', dict(pool='mean')), ('fact_dot', {}),
+    ('fact_encoder', dict(pool='mean')),
+    ('fact_encoder', dict(num_temporal_layers=0)), ('fact_dot', {}),
     ('fact_attention', dict(order='time_space')),
     ('fact_attention', dict(order='space_time'))],
-    ids=lambda x: x if isinstance(x, str) else ''.join(x.values()) or
-    'default')
+    ids=lambda x: x if isinstance(x, str) else ''.join(
+        map(str, x.values())) or 'default')
 def test_matches_a_transformer_written_out(name, kwargs):
     model = _build(model=name, num_frames=6, **kwargs).double()
     for p in model.parameters():
@@ -351,7 +354,7 @@ def test_initialization_has_the_documented_spread():
 
 @pytest.mark.parametrize('kwargs, message', [
     (dict(model='x'), "model must be one of .*'joint'.*got 'x'"),
-    (dict(arch='H'), "arch must be one of .*'L'.*got 'H'"),
+    (dict(arch='G'), "arch must be one of .*'H'.*got 'G'"),
     (dict(model='fact_attention', order='x'), "order must be.*got 'x'"),
     (dict(pool='max'), "pool must be one of .*got 'max'"),
     (dict(patch_init='x'), "patch_init must be one of .*got 'x'"),
@@ -366,8 +369,8 @@ def test_initialization_has_the_documented_spread():
      "'fact_dot' has softmax attention.*'LinearAttention'"),
     (dict(model='fact_dot', attention=dict(
         type='SoftmaxAttention', drop=.1)), "may have dropout, got.*'drop'"),
-    (dict(model='fact_encoder', num_temporal_layers=0),
-     'num_temporal_layers must be a positive integer, got 0'),
+    (dict(model='fact_encoder', num_temporal_layers=-1),
+     'num_temporal_layers must be a non-negative integer, got -1'),
     (dict(drop_path_rate=1.), 'drop_path_rate.*got 1.0'),
     (dict(num_frames=7), 'num_frames.*tubelet_frames=2, got 7'),
     (dict(img_size=40), r'img_size=\(40, 40\).*patch_size=16'),

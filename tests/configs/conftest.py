@@ -49,7 +49,9 @@ def narrow(motion_dir):
                 data_root=str(motion_dir),
                 data_prefix=dict(video=''),
                 ann_file='train.txt' if split == 'train' else 'val.txt',
-                metainfo=None)
+                metainfo=None,
+                # That collects garbage, which takes longer than the step.
+                serialize_data=False)
         init_default_scope('mmaction')
         return cfg
 

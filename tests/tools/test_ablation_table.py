@@ -28,26 +28,37 @@ def rows(tool):
     'linear_ff_table12_ss_ts_ff'])
 def test_figures_on_the_page_are_current(tool, name):
     row = tool.read_row(tool.FOLDER / f'{name}.py')
-    lines = tool.table_of([row], tool.count([row.config]))
+    lines = tool.table_of([row], tool.count([row]))
     page = tool.PAGE.read_text().splitlines()
     assert name in lines[2] and set(lines) <= set(page)
 
 
-def test_text_on_the_page_is_current(tool, rows):
-    """All but the figures, which take a minute."""
-    words = tool.page(rows, dict.fromkeys([r.config for r in rows],
-                                          (tool.Complexity(), None)))
-    page = tool.PAGE.read_text()
+@pytest.mark.parametrize('table, number', [
+    ('Table 1', 0), ('Table 2', 4), ('Figure 6', 7)])
+def test_figures_of_vivit_on_the_page_are_current(tool, table, number):
+    page = tool.pages()[1]
+    row = [row for row in page.rows if row.table == table][number]
+    line = tool.table_of([row], tool.count([row]), page.released)[2]
+    assert line in page.path.read_text().splitlines()
 
+
+def test_text_on_the_pages_is_current(tool):
+    """All but the figures, which take a minute."""
     def no_figures(text):
         return [line.split(' | ')[:3] if line.startswith('| ') else line
                 for line in text.splitlines()]
 
-    assert no_figures(words) == no_figures(page)
+    pages = tool.pages()
+    assert [page.path.parents[1].name for page in pages] == [
+        'linear_ff', 'vivit']
+    for page in pages:
+        words = tool.text_of(
+            page, dict.fromkeys(page.rows, (tool.Complexity(), None)))
+        assert no_figures(words) == no_figures(page.path.read_text())
 
 
 @pytest.mark.slow
-def test_whole_page_is_current(run_tool, tmp_path):
+def test_whole_pages_are_current(run_tool, tmp_path):
     done = run_tool('analysis/ablation_table.py', '--check', cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert '[1/' in done.stderr
@@ -64,6 +75,7 @@ def test_check_fails_where_the_page_is_stale(tool, rows, edit, tmp_path,
             '../..', str(ROOT / 'configs')))
     monkeypatch.setattr(tool, 'FOLDER', tmp_path)
     monkeypatch.setattr(tool, 'PAGE', page)
+    monkeypatch.setattr(tool, 'OTHERS', [])
     monkeypatch.setattr(tool, 'count_config',
                         lambda *args: (tool.Complexity(1, 2, 3), None))
     monkeypatch.setattr('sys.argv', ['ablation_table.py'])
@@ -74,7 +86,7 @@ def test_check_fails_where_the_page_is_stale(tool, rows, edit, tmp_path,
         page.unlink()
     else:
         page.write_text(edit(page.read_text()))
-    with pytest.raises(SystemExit, match='README.md is not current'):
+    with pytest.raises(SystemExit, match='README.md not current'):
         tool.main()
 
 
@@ -82,11 +94,14 @@ def test_the_same_model_is_counted_once(tool, monkeypatch):
     calls = []
     monkeypatch.setattr(tool, 'count_config',
                         lambda *args: calls.append(args) or len(calls))
-    paths = [tool.FOLDER / f'{name}.py' for name in (
+    rows = [tool.read_row(tool.FOLDER / f'{name}.py') for name in (
         'linear_ff_table01_ours', 'linear_ff_table07_default',
         'linear_ff_table07_h', 'linear_ff_table07_hr')]
+    rows += [row._replace(options=('model.backbone.num_layers=2', ))
+             for row in rows[:2]]
     # HR is the same model at another resolution.
-    assert list(tool.count(paths).values()) == [1, 1, 2, 3]
+    assert list(tool.count(rows).values()) == [1, 1, 2, 3, 4, 4]
+    assert calls[-1][0].model.backbone.num_layers == 2
 
 
 @pytest.mark.parametrize('comment, row', [
@@ -98,7 +113,7 @@ def test_the_same_model_is_counted_once(tool, monkeypatch):
 def test_reads_the_comment_of_a_config(tool, tmp_path, comment, row):
     path = tmp_path / 'row.py'
     path.write_text(f'# Copyright.\n{comment}\n_base_ = []\n# Not this.\n')
-    assert tool.read_row(path) == (path, *row)
+    assert tool.read_row(path) == (path, *row, ())
 
 
 @pytest.mark.parametrize('comment', [
@@ -115,4 +130,70 @@ def test_an_operator_without_a_formula_is_an_error(tool, rows):
     ours = tool.Complexity()
     ours.uncounted['aten.unknown'] = 2
     with pytest.raises(ValueError, match='aten.unknown'):
-        tool.table_of(rows[:1], {rows[0].config: (ours, None)})
+        tool.table_of(rows[:1], {rows[0]: (ours, None)})
+
+
+PAGE = '''
+introduction: |
+  # Ours
+tables:
+  Table 2:
+    title: two
+    rows:
+    - a_row
+    - {name: twice, config: linear_ff_ssv2, paper: top-1 7, note: why.,
+       options: [model.backbone.num_layers=2]}
+differences: |
+  Bye.
+'''
+
+
+@pytest.fixture
+def told(tmp_path):
+    (tmp_path / 'a_row.py').write_text('# C.\n# Table 2, once. Paper: 5.\n')
+    (tmp_path / 'page.yml').write_text(PAGE)
+    return tmp_path / 'page.yml'
+
+
+def test_page_has_rows_of_configs_and_of_options_in_order(tool, told):
+    page = tool.read_page(told)
+    assert page.path == told.with_name('README.md')
+    cost = tool.Complexity(2_000_000, 3_000_000_000, 1_000_000_000)
+    assert tool.text_of(page, dict.fromkeys(page.rows, (cost, None))) == '''\
+# Ours
+
+## Table 2: two
+
+| row | config | paper | M | GMACs | GFLOPs |
+|---|---|---|---|---|---|
+| once | [`a_row`](../../a_row.py) | 5 | 2.00 | 3.00 | 7.00 |
+| twice | [`linear_ff_ssv2`](../../linear_ff_ssv2.py) \
+`model.backbone.num_layers=2` | top-1 7 | 2.00 | 3.00 | 7.00 |
+
+* twice: why.
+
+Bye.
+'''
+
+
+@pytest.mark.parametrize('old, new, message', [
+    ('- a_row\n', '', 'must name each config of its folder once.* a_row$'),
+    ('- a_row\n', '- a_row\n    - a_row\n', 'once, not so a_row'),
+    ('Table 2:', 'Table 3:', 'of one of Table 3'),
+    ('  Table 2:', '  Table 2: {title: x, rows: []}\n  Table 3:',
+     'a_row is of Table 2, not of Table 3'),
+    ('linear_ff_ssv2', 'none', "no model 'none'")])
+def test_page_says_what_is_wrong(tool, told, old, new, message):
+    told.write_text(PAGE.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        tool.read_page(told)
+
+
+def test_columns_of_released_counts_are_where_there_are_any(tool, rows):
+    cost = tool.Complexity(1_000_000, 2_000_000_000)
+    released = tool.Complexity(3_000_000, 4_000_000_000)
+    counts = {rows[0]: (cost, released)}
+    line = tool.table_of(rows[:1], counts)[2]
+    assert line.endswith('| 1.00 | 3.00 | 2.00 | 4.00 | 4.00 |')
+    line = tool.table_of(rows[:1], counts, with_released=False)[2]
+    assert line.endswith('| 1.00 | 2.00 | 4.00 |')

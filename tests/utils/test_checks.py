@@ -9,6 +9,7 @@ from mmvidattn.utils.checks import (
     check_count,
     check_divides,
     check_fraction,
+    check_natural,
     check_not_negative,
     check_positive,
     check_size,
@@ -20,6 +21,7 @@ WRONG = -1, math.nan, math.inf, 'x', None, True, [1]
 
 @pytest.mark.parametrize('check, right, wrong', [
     (check_count, (1, np.int64(7)), (0, 1.5)),
+    (check_natural, (0, 1, np.int64(7)), (1.5, )),
     (check_positive, (1, 0.1, np.float32(2)), (0, )),
     (check_not_negative, (0, 0.1), ()),
     (check_fraction, (0, 1, 0.5), (1.1, )),

@@ -1,28 +1,33 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write the page of the ablations of the linear video transformer.
+"""Write the pages of the ablations of linear_ff and ViViT.
 
     python tools/analysis/ablation_table.py           # writes README.md
     python tools/analysis/ablation_table.py --check   # is it current?
 
-A row a config of ``configs/linear_ff/ablations``: what the paper reports, as
+A row a config of ``configs/<family>/ablations``: what the paper reports, as
 the comment at the head of the config tells it, and what the model costs, as
-``complexity.py`` counts it. Nothing is computed: models live on the meta
-device.
+``complexity.py`` counts it. ViViT's ``page.yml`` has the text of its page,
+the order of its rows, and rows that are options of a config. Nothing is
+computed: models live on the meta device.
 """
 import argparse
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mmvidattn.apis import load_config
+import yaml
+
+from mmvidattn.apis import find_config, load_config
 from mmvidattn.cli.complexity import count_config, view_of
 from mmvidattn.utils.complexity import Complexity
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / 'configs/linear_ff/ablations'
 PAGE = FOLDER / 'README.md'
+OTHERS = [ROOT / 'configs/vivit/ablations/page.yml']
 
 TITLES = {
     'Table 1': 'Something-Something v2, against other linear attentions',
@@ -108,16 +113,38 @@ Counts = tuple[Complexity, Complexity | None]
 
 
 class Row(NamedTuple):
-    """Read the comment of a config."""
+    """A model, and what the paper reports of it.
+
+    ``options`` are those for ``--cfg-options``.
+    """
     config: Path
     table: str
     name: str
     paper: str
-    note: str
+    note: str = ''
+    options: tuple[str, ...] = ()
 
 
-def read_row(config: Path) -> Row:
+class Page(NamedTuple):
+    """A family's page.
+
+    ``titles`` has the tables in their order, ``released`` is whether the
+    columns of the released code's counts are there.
+    """
+    path: Path
+    introduction: str
+    titles: dict[str, str]
+    rows: list[Row]
+    differences: str
+    released: bool
+
+
+def read_row(config: Path, titles: Iterable[str] = TITLES) -> Row:
     """The row of a config, from the comment at its head.
+
+    Args:
+        config: The file.
+        titles: Names of the tables there are.
 
     Raises:
         ValueError: If the comment does not begin "Table N, ROW. Paper: ...".
@@ -129,65 +156,129 @@ def read_row(config: Path) -> Row:
             break
         comment.append(line.removeprefix('#').strip())
     match = HEADER.match(' '.join(comment))
-    if match is None or match['table'] not in TITLES:
+    if match is None or match['table'] not in titles:
         raise ValueError(
             f'{config} must begin with a comment "Table N, ROW. Paper: '
-            f'FIGURES." of one of {", ".join(TITLES)}, got {comment}')
+            f'FIGURES." of one of {", ".join(titles)}, got {comment}')
     return Row(config, match['table'], match['row'], match['paper'],
                match['note'] or '')
 
 
-def count(configs: Iterable[Path]) -> dict[Path, Counts]:
-    """Of each config what ``count_config`` returns."""
+def read_page(path: Path) -> Page:
+    """A page from a ``page.yml``.
+
+    Each of its tables lists its rows in order. A name is a config of the
+    folder, whose comment tells the row; else a row has the keys of
+    :class:`Row`, and its config may be any.
+
+    Raises:
+        ValueError: If a config of the folder is not named once, or a comment
+            is of another table.
+    """
+    told = yaml.safe_load(path.read_text('utf-8'))
+    titles = {table: body['title'] for table, body in told['tables'].items()}
+    rows, named = [], Counter()
+    for table, body in told['tables'].items():
+        for row in body['rows']:
+            if isinstance(row, str):
+                named[row] += 1
+                row = read_row(path.parent / f'{row}.py', titles)
+            else:
+                row = Row(**{
+                    **row, 'config': find_config(row['config']),
+                    'table': table,
+                    'options': tuple(row.get('options', ()))
+                })
+            if row.table != table:
+                raise ValueError(f'{path}: {row.config.stem} is of '
+                                 f'{row.table}, not of {table}')
+            rows.append(row)
+    wrong = {config.stem for config in path.parent.glob('*.py')
+             if named[config.stem] != 1}
+    if wrong:
+        raise ValueError(f'{path} must name each config of its folder once, '
+                         f'not so {", ".join(sorted(wrong))}')
+    return Page(path.with_name('README.md'), told['introduction'], titles,
+                rows, told['differences'], released=False)
+
+
+def pages() -> list[Page]:
+    """All pages that are written."""
+    rows = [read_row(path) for path in sorted(FOLDER.glob('*.py'))]
+    return [
+        Page(PAGE, INTRODUCTION, TITLES, rows, DIFFERENCES, released=True),
+        *map(read_page, OTHERS)
+    ]
+
+
+def options_of(row: Row) -> dict[str, Any]:
+    """The options of a row, by dotted keys."""
+    pairs = (option.split('=', 1) for option in row.options)
+    return {key: yaml.safe_load(value) for key, value in pairs}
+
+
+def count(rows: Iterable[Row]) -> dict[Row, Counts]:
+    """Of each row what ``count_config`` returns."""
     known, counts = {}, {}
-    configs = list(configs)
-    for i, path in enumerate(configs, 1):
-        cfg = load_config(path)
+    rows = list(rows)
+    for i, row in enumerate(rows, 1):
+        cfg = load_config(row.config, options_of(row))
         shape, _ = view_of(cfg.test_pipeline)
         # Many rows are the same model in another table.
         key = (str(cfg.model.to_dict()), shape)
         if key not in known:
             known[key] = count_config(cfg, shape)
-        counts[path] = known[key]
-        print(f'[{i}/{len(configs)}] {path.stem}', file=sys.stderr)
+        counts[row] = known[key]
+        print(f'[{i}/{len(rows)}] {row.config.stem}', file=sys.stderr)
     return counts
 
 
-def table_of(rows: Iterable[Row], counts: dict[Path, Counts]) -> list[str]:
+def table_of(rows: Iterable[Row], counts: dict[Row, Counts],
+             with_released: bool = True) -> list[str]:
     """Lines of a table, and of the notes on its rows."""
+    columns = ['M', 'GMACs', 'GFLOPs']
+    if with_released:
+        columns = ['M, ours', 'M, released', 'GMACs, ours', 'GMACs, released',
+                   'GFLOPs, ours']
     lines = [
-        '| row | config | paper | M, ours | M, released | GMACs, ours '
-        '| GMACs, released | GFLOPs, ours |', f'|{"---|" * 8}'
+        f'| row | config | paper | {" | ".join(columns)} |',
+        f'|{"---|" * (3 + len(columns))}'
     ]
     notes = []
     for row in rows:
-        ours, released = counts[row.config]
+        ours, released = counts[row]
         if ours.uncounted:
             raise ValueError(f'{row.config} has operators that nobody has '
                              f'told how to count: {dict(ours.uncounted)}')
+        up = '' if row.config.parent.name == 'ablations' else '../../'
+        config = f'`{row.config.stem}`'
+        link = f'[{config}]({up}{row.config.name})'
         cells = [
-            row.name, f'[`{row.config.stem}`]({row.config.name})', row.paper,
-            f'{ours.params / 1e6:.2f}',
-            f'{released.params / 1e6:.2f}' if released else '-',
-            f'{ours.macs / 1e9:.2f}',
-            f'{released.macs / 1e9:.2f}' if released else '-',
+            row.name, ' '.join([link, *(f'`{o}`' for o in row.options)]),
+            row.paper, f'{ours.params / 1e6:.2f}', f'{ours.macs / 1e9:.2f}',
             f'{ours.flops / 1e9:.2f}'
         ]
+        if with_released:
+            cells.insert(4, f'{released.params / 1e6:.2f}'
+                         if released else '-')
+            cells.insert(6, f'{released.macs / 1e9:.2f}' if released else '-')
         lines.append(f'| {" | ".join(cells)} |')
         if row.note:
-            notes.append(f'* `{row.config.stem}`: {row.note}')
+            notes.append(f'* {row.name if row.options else config}: '
+                         f'{row.note}')
     return lines + ([''] + notes if notes else [])
 
 
-def page(rows: list[Row], counts: dict[Path, Counts]) -> str:
-    """The whole page, tables in the order of ``TITLES``."""
-    parts = [INTRODUCTION]
-    for table, title in TITLES.items():
-        of_table = [row for row in rows if row.table == table]
+def text_of(page: Page, counts: dict[Row, Counts]) -> str:
+    """The whole page, tables in the order of its titles."""
+    parts = [page.introduction]
+    for table, title in page.titles.items():
+        of_table = [row for row in page.rows if row.table == table]
         if of_table:
-            lines = [f'## {table}: {title}', '', *table_of(of_table, counts)]
+            lines = [f'## {table}: {title}', '',
+                     *table_of(of_table, counts, page.released)]
             parts.append('\n'.join(lines) + '\n')
-    return '\n'.join([*parts, DIFFERENCES])
+    return '\n'.join([*parts, page.differences])
 
 
 def main() -> None:
@@ -195,15 +286,18 @@ def main() -> None:
     parser.add_argument(
         '--check',
         action='store_true',
-        help='write nothing; exit with 1 if the page is not current')
+        help='write nothing; exit with 1 if a page is not current')
     args = parser.parse_args()
-    rows = [read_row(path) for path in sorted(FOLDER.glob('*.py'))]
-    text = page(rows, count(row.config for row in rows))
-    if not args.check:
-        PAGE.write_text(text)
-        print(f'{PAGE}: {len(rows)} rows', file=sys.stderr)
-    elif not PAGE.is_file() or PAGE.read_text() != text:
-        raise SystemExit(f'{PAGE} is not current; run python '
+    stale = []
+    for page in pages():
+        text = text_of(page, count(page.rows))
+        if not args.check:
+            page.path.write_text(text)
+            print(f'{page.path}: {len(page.rows)} rows', file=sys.stderr)
+        elif not page.path.is_file() or page.path.read_text() != text:
+            stale.append(str(page.path))
+    if stale:
+        raise SystemExit(f'{", ".join(stale)} not current; run python '
                          'tools/analysis/ablation_table.py')
 
 
