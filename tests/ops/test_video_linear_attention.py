@@ -1,0 +1,128 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from helpers import relative
+
+from mmvidattn.layers import VideoSelfAttention
+from mmvidattn.ops import shift_plan
+from mmvidattn.ops.feature_fixation import Gate, naive_fixation_ratio
+from mmvidattn.ops.shift import naive_neighbor_shift
+from mmvidattn.ops.video_linear_attention import video_linear_attention
+
+
+def naive(qkv, *, num_heads, pattern, folds=(), segment_frames=None,
+          kernel='relu', offset=0., gate=None, eps=1e-6):
+    """The formulas one token and head at a time, in the tensors' dtype."""
+    B, T, H, W, width = qkv.shape
+    C = width // 3
+    frames = segment_frames or T
+    q, k, v = qkv.split(C, dim=-1)
+    k, v = (naive_neighbor_shift(
+        x.reshape(-1, frames, H, W, C), folds).reshape(B, T, H, W, C)
+        for x in (k, v))
+    maps = {
+        'relu': lambda x: x * (x > 0),
+        'elu+1': lambda x: torch.where(x > 0, x + 1, x.clamp(max=0).exp()),
+        'sigmoid': lambda x: 1 / (1 + (-x).exp()),
+        'identity': lambda x: x
+    }
+    axes = dict(time=(0, 2, 3, 1), space=(0, 1, 2, 3), joint=(0, 1, 2, 3))
+    lengths = dict(time=T, space=H * W, joint=T * H * W)
+    rows = []
+    for head in range(num_heads):
+        part = slice(head * C // num_heads, (head + 1) * C // num_heads)
+        a, c, w = (x[..., part].permute(*axes[pattern], 4).reshape(
+            -1, lengths[pattern], C // num_heads) for x in (q, k, v))
+        a, c = maps[kernel](a) + offset, maps[kernel](c) + offset
+        if gate is not None:
+            if gate.inputs == 'own':
+                of_a = naive_fixation_ratio((a, ), *gate[:2])
+                of_c = naive_fixation_ratio((c, ), *gate[2:4])
+            else:
+                inputs = (a, c, w)[:len(gate.inputs)]
+                of_a = of_c = naive_fixation_ratio(inputs, *gate[:2],
+                                                   gate.aggregate)
+                if gate.k_weight is not None:
+                    of_c = naive_fixation_ratio(inputs, *gate[2:4],
+                                                gate.aggregate)
+            a, c = a * of_a, c * of_c
+        scores = torch.einsum('lid,ljd->lij', a, c)
+        y = torch.einsum('lij,lje->lie', scores, w) / (
+            scores.sum(-1, keepdim=True) + eps)
+        if pattern == 'time':
+            y = y.reshape(B, H, W, T, -1).permute(0, 3, 1, 2, 4)
+        rows.append(y.reshape(B, T, H, W, -1))
+    return torch.cat(rows, dim=-1)
+
+
+def case(shape, num_heads, head_dims, gate=None, dtype=torch.float64, seed=0):
+    """Tokens, and a gate of a kind, of random numbers."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def new(*size):
+        return torch.randn(*size, generator=generator, dtype=torch.float64)
+
+    qkv = new(*shape, 3 * num_heads * head_dims)
+    kinds = dict(shared=(3, 'qkv', 'concat', 1), of_qk=(2, 'qk', 'concat', 1),
+                 unshared=(3, 'qkv', 'concat', 2), own=(1, 'own', 'concat', 2),
+                 add=(1, 'qkv', 'add', 1), mul=(1, 'qkv', 'mul', 1))
+    if gate is None:
+        return qkv.to(dtype), None
+    parts, inputs, aggregate, number = kinds[gate]
+    maps = [x for _ in range(number)
+            for x in (new(head_dims, parts * head_dims) / head_dims**.5,
+                      new(head_dims) / 2)]
+    maps += [None] * (4 - len(maps))
+    return qkv.to(dtype), Gate(
+        *(None if x is None else x.to(dtype) for x in maps), inputs,
+        aggregate)
+
+
+@pytest.mark.parametrize('pattern', ['space', 'time', 'joint'])
+@pytest.mark.parametrize('gate', [
+    None, 'shared', 'of_qk', 'unshared', 'own', 'add', 'mul'])
+def test_matches_naive(pattern, gate):
+    qkv, gate = case((2, 4, 3, 2), 2, 6, gate)
+    options = dict(
+        num_heads=2, pattern=pattern, gate=gate, offset=0.3,
+        folds=shift_plan('tsm', 12, divisor=4), segment_frames=2)
+    y = video_linear_attention(qkv, **options)
+    assert relative(y, naive(qkv, **options)) < 1e-12
+
+
+@pytest.mark.parametrize('gate', [None, 'shared', 'unshared', 'own'])
+@pytest.mark.parametrize('shift', [
+    None, dict(mode='eight'), dict(mode='tsm', divisor=4, segment_frames=2)])
+def test_layer_gives_the_same_with_a_hook_on_a_part(gate, shift):
+    """A hook has the parts called one by one."""
+    fixation = dict(
+        shared=dict(), unshared=dict(shared=False),
+        own=dict(mode='separate')).get(gate)
+    layer = VideoSelfAttention(
+        64, 2, dict(type='LinearAttention', offset='auto'), (4, 3, 3),
+        pattern='space', fixation=fixation, shifts=[shift] if shift else [])
+    x = torch.randn(2, 4, 3, 3, 64)
+    expected = layer(x)
+    calls = []
+    layer.attention.register_forward_hook(lambda *args: calls.append(1))
+    assert torch.equal(layer(x), expected)
+    assert len(calls) == 1
+
+
+def test_layer_drops_queries_and_keys_in_training_only():
+    layer = VideoSelfAttention(
+        32, 2, dict(type='LinearAttention', dropout=0.5), (2, 3, 3))
+    x = torch.randn(1, 2, 3, 3, 32)
+    assert not torch.equal(layer(x), layer(x))
+    layer.eval()
+    assert torch.equal(layer(x), layer(x))
+
+
+@pytest.mark.parametrize('options, words', [
+    (dict(num_heads=5), r'num_heads=5, got \(1, 2, 3, 3, 24\)'),
+    (dict(num_heads=2, pattern='frame'), "pattern must be .* got 'frame'"),
+    (dict(num_heads=2, segment_frames=3), 'segment_frames=3'),
+])
+def test_rejects(options, words):
+    with pytest.raises(ValueError, match=words):
+        video_linear_attention(torch.zeros(1, 2, 3, 3, 24), **options)

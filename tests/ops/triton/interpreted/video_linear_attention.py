@@ -1,0 +1,299 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Run by test_interpreter.py, with TRITON_INTERPRET=1."""
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+from helpers import relative
+from torch.library import opcheck
+from torch.utils.flop_counter import FlopCounterMode
+
+from mmvidattn.layers import VideoSelfAttention
+from mmvidattn.ops import shift_plan
+from mmvidattn.ops.dispatch import use_backends
+from mmvidattn.ops.feature_fixation import Gate
+from mmvidattn.ops.triton import video_linear_attention as launches
+from mmvidattn.ops.video_linear_attention import video_linear_attention
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+from test_video_linear_attention import case, naive  # noqa: E402
+
+TOLERANCES = {
+    torch.float32: 2e-6,
+    torch.bfloat16: 4e-3,
+    torch.float16: 1e-3
+}
+# Frames, rows and columns: short and long sequences, full and ragged tiles.
+GRIDS = dict(time=(5, 2, 3), space=(2, 5, 9), joint=(3, 4, 4))
+
+
+def results(function, dy, qkv, gate, **options):
+    """The output, and gradients of tokens and gate."""
+    tensors = [qkv, *(() if gate is None else gate[:4])]
+    leaves = [None if x is None else x.detach().requires_grad_()
+              for x in tensors]
+    y = function(leaves[0], gate=None if gate is None else Gate(
+        *leaves[1:], *gate[4:]), **options)
+    return y.detach(), *torch.autograd.grad(
+        y, [x for x in leaves if x is not None], dy.to(y.dtype))
+
+
+def errors(dtype, grid, num_heads=1, head_dims=16, gate='shared', scale=1.,
+           seed=0, **options):
+    """Those of the kernels, and of the plain code, from naive maths."""
+    qkv, gate = case((1, *grid), num_heads, head_dims, gate, seed=seed)
+    options['num_heads'] = num_heads
+    qkv = (qkv * scale).to(dtype)
+    dy = torch.randn(
+        1, *grid, num_heads * head_dims,
+        generator=torch.Generator().manual_seed(1)).to(dtype)
+    # As under autocast the gate is in float32.
+    gate = gate and Gate(*(x if x is None else x.float() for x in gate[:4]),
+                         *gate[4:])
+    exact = gate and Gate(*(x if x is None else x.double()
+                            for x in gate[:4]), *gate[4:])
+    expected = results(naive, dy.double(), qkv.double(), exact, **options)
+    kernels = results(video_linear_attention, dy, qkv, gate, **options)
+    again = results(video_linear_attention, dy, qkv, gate, **options)
+    assert all(torch.equal(a, b) for a, b in zip(kernels, again))
+    with use_backends(False):
+        wide = qkv if dtype == torch.float32 else qkv.float()
+        plain = results(video_linear_attention, dy.float(), wide, gate,
+                        **options)
+    return [[relative(x, y) for x, y in zip(xs, expected)]
+            for xs in (kernels, plain)]
+
+
+def shift(mode, channels):
+    divisors = dict(tsm=4, cross=8)
+    return shift_plan(mode, channels, divisor=divisors.get(mode))
+
+
+@pytest.fixture(autouse=True)
+def kernels_run(monkeypatch):
+    """No test passes by the plain code."""
+    calls = []
+    launch = launches._launch_forward
+    monkeypatch.setattr(launches, '_launch_forward', lambda *args: (
+        calls.append(1), launch(*args))[1])
+    yield
+    assert calls
+
+
+CASES = [
+    ('time', 'eight', 'shared', torch.bfloat16),
+    ('space', 'tsm', 'shared', torch.bfloat16),
+    ('joint', None, None, torch.float32),
+    ('time', 'cross', 'unshared', torch.float32),
+    ('space', 'tsm', 'own', torch.float32),
+    ('joint', 'eight', 'shared', torch.float32),
+    ('time', None, 'of_qk', torch.float16),
+    ('space', 'eight', 'unshared', torch.float16),
+    ('joint', 'tsm', 'add', torch.bfloat16),
+]
+
+
+@pytest.mark.parametrize('pattern, mode, gate, dtype', CASES)
+def test_matches_naive(pattern, mode, gate, dtype):
+    folds = shift(mode, 32) if mode else ()
+    kernels, _ = errors(dtype, GRIDS[pattern], 2, 16, gate, pattern=pattern,
+                        folds=folds, offset=0.125)
+    assert max(kernels) < TOLERANCES[dtype]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('pattern, mode, gate, dtype', [
+    x for x in product(GRIDS, (None, 'tsm', 'cross', 'eight'), (
+        None, 'shared', 'of_qk', 'unshared', 'own', 'add'), TOLERANCES)
+    if x not in CASES])
+def test_all_combinations_match_naive(pattern, mode, gate, dtype):
+    test_matches_naive(pattern, mode, gate, dtype)
+
+
+@pytest.mark.parametrize('head_dims, dtype', [
+    (24, torch.float32), (40, torch.bfloat16),
+    pytest.param(64, torch.float16, marks=pytest.mark.slow),
+    pytest.param(64, torch.bfloat16, marks=pytest.mark.slow),
+])
+def test_other_widths(head_dims, dtype):
+    kernels, _ = errors(dtype, (2, 3, 7), 1, head_dims, 'shared',
+                        pattern='space', folds=shift('tsm', head_dims))
+    assert max(kernels) < TOLERANCES[dtype]
+
+
+@pytest.mark.slow
+def test_heads_of_128_channels_without_gate():
+    kernels, _ = errors(torch.bfloat16, (2, 3, 7), 1, 128, None,
+                        pattern='space', folds=shift('tsm', 128))
+    assert max(kernels) < TOLERANCES[torch.bfloat16]
+
+
+@pytest.mark.parametrize('kernel, offset', [
+    ('elu+1', 0.), ('sigmoid', 0.1), ('identity', 3.)])
+def test_maps(kernel, offset):
+    kernels, _ = errors(torch.float32, (4, 2, 2), pattern='time',
+                        kernel=kernel, offset=offset, segment_frames=2,
+                        folds=shift('tsm', 16))
+    # The denominator of signed features may cancel.
+    assert max(kernels) < (2e-6 if kernel != 'identity' else 1e-5)
+
+
+@pytest.mark.parametrize('scale', [1e3, 1e-6])
+@pytest.mark.parametrize('dtype', TOLERANCES)
+@pytest.mark.parametrize('gate', [None, 'shared'])
+def test_scaled_inputs(scale, dtype, gate):
+    """Without a gate nothing but ``eps`` has a scale. With one the logits
+    magnify what float32 rounds: at most as much as in the plain code."""
+    if dtype == torch.float16 and scale < 1:
+        scale = 1e-3  # It has no numbers of 1e-6 with more than four bits.
+    kernels, plain = errors(dtype, (2, 3, 7), gate=gate, scale=scale,
+                            pattern='space', folds=shift('tsm', 16))
+    if gate is None:
+        assert max(kernels) < TOLERANCES[dtype]
+    elif dtype == torch.float32:
+        assert all(a < max(2e-6, 2 * b) for a, b in zip(kernels, plain))
+    else:
+        assert kernels[0] < TOLERANCES[dtype]
+
+
+def test_queries_of_zeros_give_zeros():
+    qkv = torch.randn(1, 2, 3, 7, 48)
+    qkv[..., :16] = 0
+    qkv.requires_grad_()
+    y = video_linear_attention(qkv, num_heads=1, pattern='space')
+    y.sum().backward()
+    assert y.abs().max() == 0
+    assert qkv.grad.isfinite().all()
+
+
+def test_not_a_number_stays_in_its_sequence():
+    qkv = torch.randn(1, 2, 3, 7, 48)
+    qkv[0, 1, 0, 0, 20] = torch.nan
+    y = video_linear_attention(qkv, num_heads=1, pattern='space')
+    assert y[0, 0].isfinite().all()
+    assert y[0, 1].isnan().all()
+
+
+def test_split_sequences_equal_whole_ones(monkeypatch):
+    """As for few long sequences on a device of many processors."""
+    qkv, gate = case((1, 3, 6, 7), 1, 16, 'shared', torch.bfloat16)
+    dy = torch.randn(1, 3, 6, 7, 16).bfloat16()
+    options = dict(num_heads=1, pattern='joint', folds=shift('eight', 16))
+    runs = []
+    for processors in 1, 0:
+        monkeypatch.setattr(launches, '_num_processors',
+                            lambda device: processors or 64)
+        monkeypatch.setattr(launches, 'FULL_A_PROCESSOR', 1)
+        runs.append(results(video_linear_attention, dy, qkv, gate, **options))
+    for whole, split in zip(*runs):
+        assert relative(split, whole) < 4e-3
+
+
+def test_operators_pass_opcheck():
+    qkv, gate = case((1, 2, 3, 7), 1, 16, 'shared', torch.float32)
+    qkv.requires_grad_()
+    for pattern in 'space', 'time':
+        opcheck(launches.fused, (
+            qkv, gate.q_weight.requires_grad_(),
+            gate.q_bias.requires_grad_(), None, None, 1, pattern, 'shared', 3,
+            [0, 4, 1, 0, 0, 0], 2, 'relu', 0.1, 1e-6))
+
+
+def test_gradcheck():
+    """Against differences of the results, in float32."""
+    qkv, gate = case((1, 2, 1, 2), 1, 16, 'shared', torch.float32, seed=2)
+    gate = Gate(*(x if x is None else x.float() for x in gate[:4]))
+    qkv.requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda x: video_linear_attention(
+            x, num_heads=1, pattern='time', gate=gate, kernel='elu+1'),
+        (qkv, ), eps=1e-2, atol=2e-3, rtol=1e-2, fast_mode=True)
+
+
+def test_second_derivatives_are_refused():
+    qkv = torch.randn(1, 2, 1, 2, 48, requires_grad=True)
+    y = video_linear_attention(qkv, num_heads=1, pattern='time')
+    gradient, = torch.autograd.grad(y.square().sum(), qkv, create_graph=True)
+    with pytest.raises(RuntimeError):
+        torch.autograd.grad(gradient.sum(), qkv)
+
+
+def _layer(pattern='space'):
+    return VideoSelfAttention(
+        32, 2, dict(type='LinearAttention', offset='auto'), (2, 3, 7),
+        pattern=pattern, fixation=dict(), shifts=[dict(mode='eight')])
+
+
+def test_layer_trains_as_one_without_kernels():
+    layer, x = _layer(), torch.randn(1, 2, 3, 7, 32)
+    runs = []
+    for enabled in True, False:
+        layer.zero_grad()
+        with use_backends(enabled):
+            y = layer(x)
+            y.square().sum().backward()
+        runs.append([y, *(p.grad for p in layer.parameters())])
+    assert all(relative(a, b) < 1e-5 for a, b in zip(*runs))
+
+
+def test_layer_compiles_without_a_break():
+    layer, x = _layer(), torch.randn(1, 2, 3, 7, 32)
+    expected = layer(x)
+    expected.sum().backward()
+    wanted = [p.grad.clone() for p in layer.parameters()]
+    layer.zero_grad()
+    y = torch.compile(layer, fullgraph=True, backend='aot_eager')(x)
+    y.sum().backward()
+    assert relative(y, expected) < 1e-6
+    assert all(relative(p.grad, w) < 1e-5
+               for p, w in zip(layer.parameters(), wanted))
+
+
+def test_layer_is_exported_with_the_operator():
+    layer, x = _layer().eval(), torch.randn(1, 2, 3, 7, 32)
+    program = torch.export.export(layer, (x, ))
+    assert 'mmvidattn.video_linear_attention' in str(program.graph)
+    assert relative(program.module()(x), layer(x)) < 1e-6
+
+
+def test_flops_are_counted():
+    qkv, gate = case((1, 2, 3, 7), 2, 16, 'shared', torch.float32)
+    with FlopCounterMode(display=False) as counter:
+        video_linear_attention(qkv, num_heads=2, pattern='space', gate=gate)
+    # Per token and head: three D x D products, K^T V and Q (K^T V).
+    assert counter.get_total_flops() == 2 * 42 * 2 * 5 * 16**2
+
+
+def test_difference_from_plain_is_small_and_sees_a_fault(monkeypatch):
+    cpu = torch.device('cpu')
+    assert launches.difference_from_plain(cpu) < 1e-2
+    launch = launches._launch_forward
+    monkeypatch.setattr(launches, '_launch_forward', lambda *args: tuple(
+        x * 1.1 for x in launch(*args)))
+    assert launches.difference_from_plain(cpu) > 5e-2
+
+
+def test_falls_back_with_a_warning(monkeypatch):
+    monkeypatch.setattr(torch.cuda, 'get_device_name', lambda device: 'X')
+    monkeypatch.setattr(launches, 'difference_from_plain',
+                        lambda device: float('nan'))
+    with pytest.warns(UserWarning, match='not used on X: they are nan off'):
+        assert not launches._is_right_on.__wrapped__(torch.device('cuda', 0))
+    monkeypatch.setattr(launches, '_runs_plain', lambda x: True)
+    qkv, gate = case((1, 2, 3, 7), 1, 16, 'shared')
+    dy = torch.randn(1, 2, 3, 7, 16).double()
+    options = dict(num_heads=1, pattern='space', folds=shift('tsm', 16))
+    expected = results(naive, dy, qkv, gate, **options)
+    found = results(
+        lambda x, gate, **_: launches.fused(
+            x, *gate[:4], 1, 'space', 'shared', 3,
+            [n for start, stop, at, side in options['folds']
+             for n in (start, stop, *at, side == 'self')], 2, 'relu', 0.,
+            1e-6)[0], dy, qkv, gate, **options)
+    assert all(relative(a, b) < 1e-10 for a, b in zip(found, expected))
+    # What every test here asks for.
+    launches._launch_forward(
+        qkv.float(), *(x if x is None else x.float() for x in gate[:4]), 1,
+        'space', 'shared', 3, [], 2, 'relu', 0., 1e-6)

@@ -1,0 +1,32 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Kernels in Triton's interpreter, which must be chosen before its import."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parent / 'interpreted'
+pytest.importorskip('triton')
+
+
+def _run(name: str, *options: str) -> None:
+    run = subprocess.run(
+        [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider',
+         FOLDER / name, *options],
+        env={**os.environ, 'TRITON_INTERPRET': '1'}, capture_output=True,
+        text=True)
+    assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-2000:]
+    assert ' passed' in run.stdout
+
+
+@pytest.mark.parametrize('name', sorted(x.name for x in FOLDER.glob('*.py')))
+def test_kernels_in_interpreter(name):
+    _run(name, '-m', 'not slow')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', sorted(x.name for x in FOLDER.glob('*.py')))
+def test_kernels_in_interpreter_at_length(name):
+    _run(name, '-m', 'slow')
