@@ -118,6 +118,10 @@ NOT_EXPRESSED = {
         'clips of Kinetics are resampled only if a list of rates lies beside '
         'the annotations; here by the rate of the file',
         'frames are normalized before the resizing on floats; here bytes',
+        'a box of random erasing that does not fit is drawn again, and may '
+        'touch the lower and the right edge; mmaction2 cuts it to the frame, '
+        'and leaves one row and column there; and it is filled with 128, '
+        'where the mean is 127.5',
         'the temporal table of 8 frames, read cyclically; here one of 16',
         'which gate and neighbors "k400" and "k400_21k" have: their yamls do '
         'not tell; assumed are those of the code that they came with',
