@@ -94,9 +94,9 @@ DIFFERENCES = '''\
   have. XViT has a temporal shift of its own, so + FF and + NA + FF are one
   model. In Table 1 its 92.0 M and 850.0 G are XViT's authors' figures, of
   three views.
-* **The gate of Eqs. 4 and 5** maps all 512 channels, for simplicity of a
-  single head, as the paper says. With eight heads it adds 18.6 M to the default
-  model, and neither 52.2 M nor 257.8 G could be met.
+* **The gate of Eqs. 4 and 5** maps all channels, of a single head "for
+  simplicity". Over eight heads it has 18.6 M parameters more than the default
+  model, which has 52.2 M in all.
 * Table 8 and Figure 4 vary the test, not the model: for Figure 4 see "Number
   of views" one folder up.
 '''

@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Augmentations that the released recipes have from timm, against timm.
 
-Its files are read one by one: ``import timm`` takes torchvision as well, which
-these do not. ``pip install --no-deps timm`` is enough. Without timm the sheet's
-values hold AutoAugment: test_auto_augment_v0.py.
+Its files are read one by one: ``import timm`` takes torchvision as well,
+which these do not. ``pip install --no-deps timm`` is enough. Without timm
+test_auto_augment_v0.py holds AutoAugment to the values of its table.
 """
 import importlib.util
 import random
