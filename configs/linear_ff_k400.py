@@ -8,4 +8,4 @@ _base_ = [
 ]
 
 # 8 GPUs
-train_dataloader = dict(batch_size=4)
+train_dataloader = dict(batch_size=4, drop_last=True)

@@ -1,13 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # The released recipe for Kinetics-400 from ImageNet-21k with the spatial shift
 # at distance 4 ("k400_21k"): 16 frames shifted as two clips of 8, 40 epochs.
-# Which neighbors: linear_ff_k400.py's four; the newest released code takes
-# eight whatever its options say.
+# Its file names neither the gate nor the neighbors. Assumed are those of the
+# code that it came with: one gate from Q and K, and four neighbors. The newest
+# code makes of the same file one gate from Q, K and V, and eight neighbors.
 _base_ = 'linear_ff_k400.py'
 
 from mmvidattn.utils.config import change
 
-model = dict(backbone=dict(temporal_shift=dict(segment_frames=8)))
+model = dict(
+    backbone=dict(
+        fixation=dict(inputs='qk'), temporal_shift=dict(segment_frames=8)))
 
 optim_wrapper = dict(optimizer=dict(weight_decay=1e-5))
 param_scheduler = change(

@@ -11,4 +11,4 @@ model = dict(
     cls_head=dict(num_classes=600),
     data_preprocessor=dict(blending=dict(num_classes=600)))
 # 8 GPUs
-train_dataloader = dict(batch_size=4)
+train_dataloader = dict(batch_size=4, drop_last=True)

@@ -6,3 +6,5 @@ _base_ = [
     '_base_/models/linear_ff.py', '_base_/datasets/ssv2.py',
     '_base_/schedules/sgd_35e.py', '_base_/default_runtime.py'
 ]
+
+train_dataloader = dict(drop_last=True)

@@ -11,4 +11,5 @@ from mmvidattn.utils.config import change
 test_pipeline = change(
     _base_.test_pipeline, SlowFastSampleFrames=dict(num_clips=2))
 
+train_dataloader = dict(drop_last=True)
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

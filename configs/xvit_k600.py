@@ -15,4 +15,5 @@ model = dict(
 test_pipeline = change(
     _base_.test_pipeline, SlowFastSampleFrames=dict(num_clips=1))
 
+train_dataloader = dict(drop_last=True)
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

@@ -13,5 +13,5 @@ test_pipeline = change(
     _base_.test_pipeline, SegmentSampleFrames=dict(num_clips=1))
 
 # 8 GPUs
-train_dataloader = dict(batch_size=8)
+train_dataloader = dict(batch_size=8, drop_last=True)
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

@@ -38,9 +38,9 @@ class TorchTeSTra(nn.Module):
         if long:
             self.feature_head_long = head()
             self.enc_queries = nn.ModuleList(
-                nn.Embedding(n, embed_dims) for n, _ in encoder)
+                n and nn.Embedding(n, embed_dims) for n, _ in encoder)
             self.enc_modules = nn.ModuleList(
-                stack(depth) for _, depth in encoder)
+                stack(depth, memory=bool(n)) for n, depth in encoder)
         self.dec_modules = stack(num_layers, memory=bool(long))
         if tokens:
             self.dec_query = nn.Embedding(tokens, embed_dims)
@@ -84,6 +84,9 @@ class TorchTeSTra(nn.Module):
                 bias[:, :self.long][padding_mask] = -torch.inf
             for i, (query, module) in enumerate(
                     zip(self.enc_queries, self.enc_modules)):
+                if query is None:
+                    memory = module(memory)
+                    continue
                 # A mask of each head of each sample.
                 heads = module.layers[0].self_attn.num_heads
                 mask = bias[:, None].repeat_interleave(heads, 0).expand(

@@ -78,6 +78,8 @@ class LinearVideoTransformer(BaseBackbone):
         window_frames: Frames that a token of 'windowed' attends to.
         fixation: Options of :class:`mmvidattn.layers.FeatureFixation`; None
             for no fixation.
+        fixation_first: Fixation before the shifts, which then move reweighted
+            keys; the paper's Sec. 5.3 compares it with the default.
         temporal_shift: Options of :class:`mmvidattn.layers.NeighborShift`
             (mode 'tsm' or 'window'); None for no shift.
         spatial_shift: Likewise (mode 'cross', 'square' or 'eight').
@@ -135,7 +137,8 @@ class LinearVideoTransformer(BaseBackbone):
                  init_std: float = 0.02,
                  embed_init_std: float = 0.,
                  init_cfg: dict | None = None,
-                 arch: str | dict = 'base') -> None:
+                 arch: str | dict = 'base',
+                 fixation_first: bool = False) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
@@ -175,7 +178,8 @@ class LinearVideoTransformer(BaseBackbone):
             grid_shape=(num_frames, *grid),
             fixation=fixation,
             qkv_bias=qkv_bias,
-            dropout=drop_rate)
+            dropout=drop_rate,
+            fixation_first=fixation_first)
         in_time = [] if temporal_shift is None else [temporal_shift]
         in_space = [] if spatial_shift is None else [spatial_shift]
         both = in_time + in_space

@@ -181,8 +181,9 @@ def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
         elif isinstance(module, nn.LayerNorm):
             add(5 * out.numel())
         elif isinstance(module, FeatureFixation):
-            gates = [g.weight.numel() for g in module.children()]
-            add(inputs[0].numel() // inputs[0].shape[-1] * 2 * max(gates))
+            # Both ratios are evaluated, of each channel from all inputs.
+            gate = next(module.children())
+            add(inputs[0].numel() * 2 * gate.in_features)
         elif isinstance(module, BaseAttention):
             add(RELEASED_MACS[type(module)](module, *inputs[:3]))
 

@@ -4,10 +4,13 @@ from .annotations import read_video_list
 from .broken_files.guarded_dataset import GuardedDataset
 from .broken_files.guarded_video_dataset import GuardedVideoDataset
 from .feature_stream_dataset import FeatureStreamDataset
+from .frame_list_dataset import FrameListDataset
 from .random_offset_sampler import RandomOffsetSampler
 from .transforms import (
     AutoAugment,
     CenteredSampleFrames,
+    CharadesSampleFrames,
+    ClipLabels,
     DecordSegmentInit,
     FixedViews,
     LoadFeatureWindow,
@@ -27,11 +30,12 @@ from .transforms import (
 from .video_segment_dataset import VideoSegmentDataset
 
 __all__ = [
-    'AutoAugment', 'CenteredSampleFrames', 'DecordSegmentInit',
-    'FeatureStreamDataset', 'FixedViews', 'GuardedDataset',
-    'GuardedVideoDataset', 'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus',
-    'PackFeatureInputs', 'RandAugment', 'RandomOffsetSampler', 'ScaleJitter',
-    'ScenicColorJitter', 'ScenicRandAugment', 'ScenicSampleFrames',
-    'SegmentSampleFrames', 'SlowFastSampleFrames', 'SpreadSampleFrames',
-    'UniformThreeCrop', 'VideoSegmentDataset', 'read_video_list'
+    'AutoAugment', 'CenteredSampleFrames', 'CharadesSampleFrames',
+    'ClipLabels', 'DecordSegmentInit', 'FeatureStreamDataset', 'FixedViews',
+    'FrameListDataset', 'GuardedDataset', 'GuardedVideoDataset',
+    'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
+    'RandAugment', 'RandomOffsetSampler', 'ScaleJitter', 'ScenicColorJitter',
+    'ScenicRandAugment', 'ScenicSampleFrames', 'SegmentSampleFrames',
+    'SlowFastSampleFrames', 'SpreadSampleFrames', 'UniformThreeCrop',
+    'VideoSegmentDataset', 'read_video_list'
 ]

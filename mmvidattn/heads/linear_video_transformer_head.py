@@ -19,7 +19,8 @@ class LinearVideoTransformerHead(VideoHead):
         hidden_dims: Width of the hidden layer.
         dropout_ratio: Dropout of the token features and of the hidden layer.
         average_clips: How the views of a video are averaged: 'score' (the
-            logits, as the released code does), 'prob' or None.
+            logits, as the released code does), 'prob', 'max' (the largest
+            logit) or None.
         init_std: Standard deviation of the linear layers' initialization.
         **kwargs: Of mmaction2's ``BaseHead``.
     """

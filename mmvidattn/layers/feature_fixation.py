@@ -11,8 +11,9 @@ class FeatureFixation(nn.Module):
     Paper Secs. 4.1 and 4.2. The ratio comes from one linear map per head,
     whose weights all heads share.
 
-    Differs from the paper: Eqs. 4 and 5 map all D channels of the model at
-    once; the released code, and this, map the channels of each head.
+    Differs from the paper: Eqs. 4 and 5 map all channels of the model at
+    once, which is ``across_heads``; the released code, and the default, map
+    those of each head.
 
     Args:
         head_dims: Width D of a head.
@@ -23,6 +24,9 @@ class FeatureFixation(nn.Module):
         shared: Whether Q and K are reweighted by the same ratio, evaluated
             once. Separate fixation cannot share.
         aggregate: How the representations cooperate: 'concat', 'add', 'mul'.
+        num_heads: Heads G.
+        across_heads: Whether one map takes the channels of all heads, so that
+            a channel's ratio depends on every other channel of its token.
     """
 
     MODES = ('separate', 'cooperative')
@@ -33,7 +37,9 @@ class FeatureFixation(nn.Module):
                  mode: str = 'cooperative',
                  inputs: str | None = None,
                  shared: bool | None = None,
-                 aggregate: str = 'concat') -> None:
+                 aggregate: str = 'concat',
+                 num_heads: int = 1,
+                 across_heads: bool = False) -> None:
         super().__init__()
         if mode not in self.MODES:
             raise ValueError(f'the mode of feature fixation must be one of '
@@ -57,18 +63,23 @@ class FeatureFixation(nn.Module):
         self.inputs = inputs
         self.shared = shared
         self.aggregate = aggregate
+        self.across_heads = across_heads
         num_inputs = len(inputs) if not separate and aggregate == 'concat' \
             else 1
+        dims = num_heads * head_dims if across_heads else head_dims
         if shared:
-            self.gate = nn.Linear(num_inputs * head_dims, head_dims)
+            self.gate = nn.Linear(num_inputs * dims, dims)
         else:
-            self.q_gate = nn.Linear(num_inputs * head_dims, head_dims)
-            self.k_gate = nn.Linear(num_inputs * head_dims, head_dims)
+            self.q_gate = nn.Linear(num_inputs * dims, dims)
+            self.k_gate = nn.Linear(num_inputs * dims, dims)
 
     def forward(self, q: Tensor, k: Tensor,
                 v: Tensor) -> tuple[Tensor, Tensor]:
-        """Mapped queries and keys, and values, [*, D], to fixed Q and K."""
-        return fixate(q, k, v, self.as_gate())
+        """Mapped queries and keys, and values, [*, G, D], to fixed Q and K."""
+        if not self.across_heads:
+            return fixate(q, k, v, self.as_gate())
+        fixed = fixate(*(x.flatten(-2) for x in (q, k, v)), self.as_gate())
+        return tuple(x.view(q.shape) for x in fixed)
 
     def as_gate(self) -> Gate:
         """Its parameters and options, for an op."""
@@ -81,4 +92,5 @@ class FeatureFixation(nn.Module):
 
     def extra_repr(self) -> str:
         return (f'mode={self.mode!r}, inputs={self.inputs!r}, '
-                f'shared={self.shared}, aggregate={self.aggregate!r}')
+                f'shared={self.shared}, aggregate={self.aggregate!r}, '
+                f'across_heads={self.across_heads}')

@@ -26,7 +26,8 @@ class VideoSelfAttention(nn.Module):
 
     The keys and values are shifted first, then queries and keys are mapped
     and reweighted (the paper's order of neighborhood association and
-    feature fixation, Sec. 5.3), then the attention of choice is applied.
+    feature fixation, Sec. 5.3; ``fixation_first`` is the other one), then the
+    attention of choice is applied.
 
     Args:
         embed_dims: Channels C.
@@ -45,6 +46,8 @@ class VideoSelfAttention(nn.Module):
         window_frames: Frames that 'window' attends to.
         qkv_bias: Whether the projection to Q, K, V has a bias.
         dropout: Dropout after the output projection.
+        fixation_first: Shift the reweighted keys and the values, in place of
+            the projected ones. Needs ``fixation`` and ``shifts``.
     """
 
     def __init__(self,
@@ -57,7 +60,8 @@ class VideoSelfAttention(nn.Module):
                  shifts: Sequence[dict] = (),
                  window_frames: int | None = None,
                  qkv_bias: bool = True,
-                 dropout: float = 0.) -> None:
+                 dropout: float = 0.,
+                 fixation_first: bool = False) -> None:
         super().__init__()
         if embed_dims % num_heads:
             raise ValueError(f'embed_dims={embed_dims} is not divisible by '
@@ -69,7 +73,12 @@ class VideoSelfAttention(nn.Module):
             raise ValueError("the pattern 'window', and it alone, takes "
                              f'window_frames, got {window_frames} with '
                              f'{pattern!r}')
+        if fixation_first and (fixation is None or not shifts):
+            raise ValueError('fixation_first=True is an order of fixation and '
+                             f'shifts, got fixation={fixation} and '
+                             f'shifts={list(shifts)}')
         head_dims = embed_dims // num_heads
+        self.fixation_first = fixation_first
         self.num_heads = num_heads
         self.pattern = pattern
         self.window_frames = window_frames
@@ -83,7 +92,7 @@ class VideoSelfAttention(nn.Module):
                 seq_shape=self._shapes(grid_shape)[1],
                 **attention))
         self.fixation = None if fixation is None else FeatureFixation(
-            head_dims, **fixation)
+            head_dims, num_heads=num_heads, **fixation)
         self.proj = Linear(embed_dims, embed_dims)
         self.dropout = nn.Dropout(dropout)
 
@@ -93,28 +102,36 @@ class VideoSelfAttention(nn.Module):
         if self._is_one_op():
             y = self._by_one_op(qkv)
         else:
-            q, kv = qkv.unflatten(-1, (3, -1)).split((1, 2), dim=-2)
-            k, v = self.shifts(kv).unbind(-2)
-            q, k, v = (x.unflatten(-1, (self.num_heads, -1))
-                       for x in (q.squeeze(-2), k, v))
-            q = self.attention.feature_map(q)
-            k = self.attention.feature_map(k)
-            if self.fixation is not None:
-                q, k = self.fixation(q, k, v)
-            y = self._attend(q, k, v).flatten(-2)
+            y = self._by_parts(qkv)
         return self.dropout(self.proj(y))
 
+    def _by_parts(self, qkv: Tensor) -> Tensor:
+        q, kv = qkv.unflatten(-1, (3, -1)).split((1, 2), dim=-2)
+        if not self.fixation_first:
+            kv = self.shifts(kv)
+        q, k, v = (x.unflatten(-1, (self.num_heads, -1))
+                   for x in (q.squeeze(-2), *kv.unbind(-2)))
+        q, k = self.attention.feature_map(q), self.attention.feature_map(k)
+        if self.fixation is not None:
+            q, k = self.fixation(q, k, v)
+        if self.fixation_first:
+            kv = self.shifts(torch.stack((k, v), dim=-3).flatten(-2))
+            k, v = kv.unflatten(-1, (self.num_heads, -1)).unbind(-3)
+        return self._attend(q, k, v).flatten(-2)
+
     def _is_one_op(self) -> bool:
-        """Whether all between the projections is a function of tensors: no
-        part has a hook or a parameter of its own that must be seen."""
-        if type(self.attention) is not LinearAttention or \
-                self.pattern == 'window' or len(self.shifts) > 1:
+        """Whether :func:`video_linear_attention` does all between the
+        projections, and no part has a hook that must be called."""
+        if (type(self.attention) is not LinearAttention
+                or self.attention.training and self.attention.dropout.p
+                or self.pattern == 'window' or self.fixation_first
+                or len(self.shifts) > 1):
             return False
-        if self.attention.training and self.attention.dropout.p:
+        if self.fixation is not None and self.fixation.across_heads:
             return False
         parts = self.attention, self.fixation, *self.shifts
-        return not any(_has_hooks(m) for part in parts if part is not None
-                       for m in part.modules())
+        return not any(_has_hooks(module) for part in parts
+                       if part is not None for module in part.modules())
 
     def _by_one_op(self, qkv: Tensor) -> Tensor:
         attention = self.attention

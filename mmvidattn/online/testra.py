@@ -51,7 +51,8 @@ class TeSTra(BaseModule):
         long_memory_length: Samples N of the long memory; 0 for none.
         work_memory_length: Samples L of the work memory.
         num_anticipation_tokens: Steps A that are anticipated.
-        encoder: Of each stage ``dict(num_queries=..., num_layers=...)``.
+        encoder: Of each stage ``dict(num_queries=..., num_layers=...)``; see
+            :class:`MemoryEncoder`.
         num_layers: Blocks of the decoder.
         decay: Weight of a long memory's sample relative to the next newer
             one: 1 for the box kernel, less for the Laplace kernel.
@@ -76,7 +77,7 @@ class TeSTra(BaseModule):
                  long_memory_length: int = 512,
                  work_memory_length: int = 32,
                  num_anticipation_tokens: int = 0,
-                 encoder: Sequence[dict[str, int]] = (
+                 encoder: Sequence[dict[str, int | None]] = (
                      dict(num_queries=16, num_layers=1),
                      dict(num_queries=32, num_layers=2)),
                  num_layers: int = 2,

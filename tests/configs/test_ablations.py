@@ -93,7 +93,7 @@ def test_all_know_the_same_classes(name):
 
 @pytest.mark.parametrize('name', [
     name for name in NAMES
-    if not name.startswith('sec53') and not re.search('performer_.*(na|ff)',
+    if not name.startswith('sec') and not re.search('performer_.*(na|ff)',
                                                       name)])
 def test_figures_are_those_of_a_row_of_the_paper(name, shared_dir):
     text = (shared_dir / 'papers/linear_ff.txt').read_text()
@@ -145,6 +145,16 @@ def test_table_4_has_the_gates_it_names(attentions, row, gates, width):
             assert getattr(fixation, gate).weight.shape == (32, 32 * width)
         if row.startswith('sec53'):
             assert fixation.aggregate == row[-3:]
+
+
+def test_order_and_gate_of_the_text_are_what_they_name(attentions):
+    for attention in attentions('sec53_fixation_first').values():
+        assert attention.fixation_first and len(attention.shifts) == 1
+        assert not attention.fixation.across_heads
+    for attention in attentions('sec42_across_heads').values():
+        assert not attention.fixation_first and len(attention.shifts) == 1
+        # D x D for each of Q, K and V, of 64 channels in two heads.
+        assert attention.fixation.gate.weight.shape == (64, 3 * 64)
 
 
 @pytest.mark.parametrize('row, kernel, offset', [

@@ -1,9 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from pathlib import Path
+
 import pytest
+from mmaction.registry import TRANSFORMS
 from mmengine.config import Config
 
 from mmvidattn.apis import list_models, load_config
 
+ROOT = Path(__file__).resolve().parents[2]
+VIEWS_OPTION = 'test_dataloader.dataset.pipeline.1.num_clips'
 VIEWS = dict(
     dualformer_tiny_k400=(4, 32, 224),
     dualformer_small_k400=(4, 32, 224),
@@ -26,6 +31,8 @@ VIEWS = dict(
     linear_ff_h_ssv2=(6, 32, 224),
     linear_ff_hr_ssv2=(6, 16, 336),
     linear_ff_paper_ssv2=(6, 16, 224),
+    linear_ff_paper_k400=(12, 16, 224),
+    linear_ff_paper_k600=(12, 16, 224),
     linear_ff_k400=(12, 16, 224),
     linear_ff_k600=(12, 16, 224),
     linear_ff_released_k400=(12, 16, 224),
@@ -58,10 +65,10 @@ VIEWS = dict(
 
 
 # Tables' rows and LAPS have their own tests, on smaller clips; detectors of
-# feature streams likewise, on features.
+# feature streams likewise, on features, and Charades, on lists of frames.
 NAMES = [
     name for name in list_models()
-    if not name.startswith(('laps_', 'testra', 'lstr'))
+    if not name.startswith(('laps_', 'testra', 'lstr', 'linear_ff_charades'))
 ]
 
 
@@ -105,6 +112,56 @@ def test_released_and_paper_settings_are_what_the_headers_say():
     assert released.param_scheduler[-1].end == released.train_cfg.max_epochs
     assert paper.optim_wrapper.optimizer.weight_decay == 4e-4
     assert paper.model.backbone.attention.offset == 0
+
+
+@pytest.mark.parametrize('name, space, time, start', [
+    ('ssv2', 1, 4, .003), ('k400', 4, 8, .01), ('k600', 4, 8, .01)])
+def test_papers_network_is_that_of_table_10(name, space, time, start):
+    cfg = load_config(f'linear_ff_paper_{name}')
+    backbone = cfg.model.backbone
+    # A.3: radii of windows in which half of the channels stay.
+    assert backbone.spatial_shift == dict(
+        mode='cross', size=space, alpha=0.5)
+    assert backbone.temporal_shift == dict(
+        mode='window', size=time, alpha=0.5)
+    assert (backbone.num_frames, backbone.embed_dims, backbone.num_heads,
+            backbone.num_layers, backbone.order, backbone.shift_placement,
+            backbone.patch_stride, backbone.attention.kernel) == (
+                16, 512, 8, 12, 'space_time', 'both', 16, 'relu')
+    optimizer, (schedule, ) = cfg.optim_wrapper.optimizer, cfg.param_scheduler
+    assert (optimizer.lr, optimizer.weight_decay, optimizer.momentum) == (
+        .035, 4e-4, .9)
+    assert (cfg.train_cfg.max_epochs, schedule.warmup) == (35, 5)
+    assert schedule.start_factor * optimizer.lr == pytest.approx(start)
+    assert cfg.auto_scale_lr.base_batch_size == 32
+    assert cfg.model.cls_head.dropout_ratio == .5
+    # All else is that of the config that reads Table 10 as the code does.
+    other = load_config(f'linear_ff_{name}')
+    assert cfg.test_dataloader == other.test_dataloader
+    assert cfg.model.cls_head == other.model.cls_head
+    assert cfg.model.data_preprocessor == other.model.data_preprocessor
+
+
+@pytest.mark.parametrize('name, views', [
+    ('linear_ff_ssv2', (1, 2, 3)), ('linear_ff_k400', (1, 2, 3, 4, 5, 10))])
+def test_views_are_one_option(name, views):
+    """Those of the paper's Figure 4."""
+    for num in views:
+        cfg = load_config(name, {VIEWS_OPTION: num})
+        step = cfg.test_dataloader.dataset.pipeline[1]
+        frames = TRANSFORMS.build(step)(dict(
+            total_frames=300, start_index=0))['frame_inds'].reshape(num, 16)
+        starts = frames[:, 0].tolist()
+        assert len(set(map(tuple, frames.tolist()))) == num
+        if name == 'linear_ff_k400':
+            # 300 - 256 frames, in equal steps from the first.
+            assert starts == [int(44 * k / num) for k in range(num)]
+        else:
+            # The middle of the first segment, its start, its end.
+            assert starts == [9, 0, 19][:num]
+        family = name.rpartition('_')[0]
+        page = (ROOT / f'configs/{family}/README.md').read_text()
+        assert f'{VIEWS_OPTION}=' in page
 
 
 @pytest.mark.parametrize('name, divisor, epochs, weight_decay', [

@@ -225,7 +225,30 @@ def test_rows_of_tables_1_and_2_change_features_and_tokens(name, of):
     assert cfg.optim_wrapper == base.optim_wrapper
 
 
-@pytest.mark.parametrize('name', ABLATIONS)
+@pytest.mark.parametrize('name, changed, fewer', [
+    # Attention to a memory with its norm, twice; and the 32 queries.
+    ('refined', dict(encoder=[
+        dict(num_queries=16, num_layers=1),
+        dict(num_queries=None, num_layers=2)]),
+     2 * (4 * 1024**2 + 6 * 1024) + 32 * 1024),
+    # Likewise in the decoder; the features' layer, the encoder's queries, and
+    # its three layers (two attentions, two layers, three norms) and two norms.
+    ('no_long_memory', dict(long_memory_length=0),
+     2 * (4 * 1024**2 + 6 * 1024) + 3073 * 1024 + 48 * 1024
+     + 3 * (10 * 1024**2 + 16 * 1024) + 4 * 1024)])
+def test_rows_of_lstrs_code_change_what_they_name(name, changed, fewer):
+    cfg = load_config(f'lstr_{name}_thumos14')
+    want = load_config('lstr_thumos14').model.to_dict()
+    want['backbone'].update(changed)
+    assert cfg.model.to_dict() == want
+    init_default_scope('mmaction')
+    with torch.device('meta'):
+        model = MODELS.build(cfg.model)
+    assert sum(p.numel() for p in model.parameters()) == 58_882_070 - fewer
+
+
+@pytest.mark.parametrize('name', [
+    name for name in ABLATIONS if not name.startswith('lstr_')])
 def test_figures_are_those_of_a_row_of_the_paper(name, shared_dir):
     text = (shared_dir / 'papers/testra.txt').read_text()
     if name.startswith(('testra_table01', 'testra_table02')):

@@ -38,6 +38,20 @@ def test_matches_equations_4_and_5(mode, inputs, shared, aggregate):
         assert torch.allclose(got, want, rtol=1e-12)
 
 
+@pytest.mark.parametrize('mode, inputs, shared, aggregate', CASES)
+def test_across_heads_one_map_takes_all_channels(mode, inputs, shared,
+                                                 aggregate):
+    """It is the fixation of one head of 24 channels."""
+    options = mode, inputs, shared, aggregate
+    module = FeatureFixation(
+        8, *options, num_heads=3, across_heads=True).double()
+    q, k, v = torch.rand(3, 2, 5, 3, 8, dtype=torch.float64).unbind(0)
+    expected = _by_hand(module, *(x.flatten(-2) for x in (q, k, v)), *options)
+    for got, want in zip(module(q, k, v), expected):
+        assert got.shape == q.shape
+        assert torch.allclose(got.flatten(-2), want, rtol=1e-12)
+
+
 def test_shared_gate_has_the_fewer_parameters():
     def count(**kwargs):
         module = FeatureFixation(64, **kwargs)
@@ -47,6 +61,10 @@ def test_shared_gate_has_the_fewer_parameters():
     assert count(shared=False) == 2 * count()
     assert count(inputs='qk') == 64 * 128 + 64
     assert count(mode='separate') == 2 * (64 * 64 + 64)
+    # The D x D of Eqs. 4 and 5, D = 512, for each of Q, K and V.
+    whole = dict(num_heads=8, across_heads=True)
+    assert count(**whole) == 512 * 3 * 512 + 512
+    assert count(mode='separate', **whole) == 2 * (512 * 512 + 512)
 
 
 @pytest.mark.parametrize('kwargs, message', [

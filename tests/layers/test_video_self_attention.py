@@ -69,6 +69,29 @@ def test_matches_masked_attention_over_all_tokens(pattern, window, kind):
     assert torch.allclose(module(x), want, atol=1e-10)
 
 
+@pytest.mark.parametrize('pattern', ['time', 'space', 'joint'])
+@pytest.mark.parametrize('across_heads', [False, True])
+def test_fixation_first_shifts_reweighted_keys(pattern, across_heads):
+    module = _module(
+        pattern=pattern, fixation=dict(across_heads=across_heads),
+        shifts=[dict(mode='tsm', divisor=4), dict(mode='cross', divisor=8)],
+        fixation_first=True)
+    x = torch.randn(2, *GRID, 12, dtype=torch.float64)
+    q, k, v = (y.unflatten(-1, (3, 4)) for y in module.qkv(x).chunk(3, -1))
+    q, k = (feature_map(y, 'relu', 4**-0.5) for y in (q, k))
+    q, k = module.fixation(q, k, v)
+    for shift in module.shifts:
+        k, v = (naive_neighbor_shift(y.flatten(-2), shift.plan).unflatten(
+            -1, (3, 4)) for y in (k, v))
+    q, k, v = (y.flatten(1, 3).transpose(1, 2) for y in (q, k, v))
+    scores = q @ k.mT * _neighbors(pattern, None)
+    y = scores @ v / (scores.sum(-1, keepdim=True) + 1e-6)
+    want = module.proj(y.transpose(1, 2).flatten(2).unflatten(1, GRID))
+    assert torch.allclose(module(x), want, atol=1e-10)
+    module.fixation_first = False
+    assert not torch.allclose(module(x), want, atol=1e-3)
+
+
 def test_can_be_traced_and_saved(tmp_path):
     module, x = _module(fixation={}).float().eval(), torch.randn(2, *GRID, 12)
     with torch.no_grad():
@@ -106,6 +129,8 @@ def test_dropout_acts_in_training_only():
     (dict(pattern='axial'), "'joint', 'window'.*got 'axial'"),
     (dict(pattern='window'), 'window_frames, got None'),
     (dict(pattern='time', window_frames=2), 'window_frames, got 2'),
+    (dict(fixation_first=True), 'fixation_first=True.*fixation=None'),
+    (dict(fixation_first=True, fixation={}), r'shifts=\[\]'),
     (dict(attention=dict(type='LinearAttention', kernel='exp')),
      "kernel must be one of.*'exp'"),
     (dict(attention=dict(type='LinearAttention', order='up')),

@@ -21,6 +21,8 @@ VARIANTS = {
     'deep-gelu': dict(encoder=((3, 2), (5, 1), (4, 1)), num_layers=3,
                       act='gelu'),
     'shallow': dict(encoder=((3, 1), ), num_layers=1, tokens=1),
+    'lstr-refined': dict(encoder=((4, 1), (None, 2)), fusion='none',
+                         long_pos=True),
     'verbs-and-nouns': dict(verbs=4, nouns=5, tokens=2),
 }
 

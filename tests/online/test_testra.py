@@ -215,3 +215,16 @@ def test_rejects_inputs(detector, windows, change, message):
     change(inputs)
     with pytest.raises(ValueError, match=message):
         model(inputs)
+
+
+def test_a_stage_without_queries_cannot_be_the_first():
+    with pytest.raises(ValueError, match="first stage.*num_queries': None"):
+        TeSTra(dict(rgb=4), encoder=[dict(num_queries=None, num_layers=1)])
+
+
+def test_a_stage_without_queries_mixes_what_the_one_before_made(detector):
+    encoder = detector('lstr-refined').backbone.encoder
+    assert [name for name, _ in encoder.queries.named_parameters()] == ['0']
+    names = {name for name, _ in encoder.stages[1].named_modules()}
+    assert not any('memory' in name for name in names)
+    assert [x is None for x, _ in encoder.prefix()] == [False, True]

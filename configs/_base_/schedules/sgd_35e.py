@@ -1,11 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # SGD with Nesterov momentum and a cosine to zero, stepped each iteration. For
 # five epochs the rate grows in a straight line to where the cosine, which
-# begins with the training, then is. It belongs to 32 clips a batch.
+# begins with the training, then is. It belongs to 32 clips a batch. All decays
+# but the biases behind the encoder: of the head's norm and two layers.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(
-        type='SGD', lr=0.03, momentum=0.9, nesterov=True, weight_decay=1e-4))
+        type='SGD', lr=0.03, momentum=0.9, nesterov=True, weight_decay=1e-4),
+    paramwise_cfg=dict(
+        custom_keys={
+            'cls_head.norm.bias': dict(decay_mult=0.),
+            'cls_head.fc_hidden.bias': dict(decay_mult=0.),
+            'cls_head.fc_cls.bias': dict(decay_mult=0.)
+        }))
 param_scheduler = [
     dict(
         type='WarmupCosineLR',

@@ -2,6 +2,8 @@
 """Transforms of a sample, in front of the network."""
 from .auto_augment import AutoAugment, RandAugment
 from .centered_sample_frames import CenteredSampleFrames
+from .charades_sample_frames import CharadesSampleFrames
+from .clip_labels import ClipLabels
 from .decord_segment_init import DecordSegmentInit
 from .feature_window import LoadFeatureWindow, PackFeatureInputs
 from .fixed_views import FixedViews
@@ -17,9 +19,10 @@ from .spread_sample_frames import SpreadSampleFrames
 from .uniform_three_crop import UniformThreeCrop
 
 __all__ = [
-    'AutoAugment', 'CenteredSampleFrames', 'DecordSegmentInit', 'FixedViews',
-    'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
-    'PhotometricJitter', 'RandAugment', 'ScaleJitter', 'ScenicColorJitter',
-    'ScenicRandAugment', 'ScenicSampleFrames', 'SegmentSampleFrames',
-    'SlowFastSampleFrames', 'SpreadSampleFrames', 'UniformThreeCrop'
+    'AutoAugment', 'CenteredSampleFrames', 'CharadesSampleFrames',
+    'ClipLabels', 'DecordSegmentInit', 'FixedViews', 'LoadFeatureWindow',
+    'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs', 'PhotometricJitter',
+    'RandAugment', 'ScaleJitter', 'ScenicColorJitter', 'ScenicRandAugment',
+    'ScenicSampleFrames', 'SegmentSampleFrames', 'SlowFastSampleFrames',
+    'SpreadSampleFrames', 'UniformThreeCrop'
 ]

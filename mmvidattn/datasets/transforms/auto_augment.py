@@ -169,7 +169,8 @@ V0_VALUES: dict[str, Callable[[int], float]] = {
     'rotate': lambda level: 3. * level,
     'shear_x': lambda level: 0.03 * level,
     'shear_y': lambda level: 0.03 * level,
-    'translate_y': lambda level: 0.045 * level,
+    # Not 0.045 * level, which rounds other pixels.
+    'translate_y': lambda level: level / 10 * 0.45,
     # Level 0 is nearly gray.
     'color': lambda level: 0.18 * level + 0.1 - 1,
     # The lower the level the more is changed: thresholds and bits grow.

@@ -74,7 +74,7 @@ REFERENCES = dict(
     ShearX=lambda x, level, s: _affine(x, (1, s * .03 * level, 0, 0, 1, 0)),
     ShearY=lambda x, level, s: _affine(x, (1, 0, 0, s * .03 * level, 1, 0)),
     TranslateYRel=lambda x, level, s: _affine(
-        x, (1, 0, 0, 0, 1, s * .045 * level * x.height)),
+        x, (1, 0, 0, 0, 1, s * (level / 10 * .45) * x.height)),
     Color=lambda x, level, s: ImageEnhance.Color(x).enhance(.18 * level + .1),
     Solarize=lambda x, level, s: _solarized(x, int(25.6 * level)),
     SolarizeAdd=lambda x, level, s: _added(x, int(11 * level)),

@@ -1,0 +1,119 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The linear video transformer on Charades, as released.
+
+The values are typed from the released yaml ("charades_21k_cgate") and its
+data code; 32 clips a batch, as the launch script has it.
+"""
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmaction.registry import DATASETS, METRICS, MODELS
+from mmengine.dataset import pseudo_collate
+
+from mmvidattn.apis import load_config
+
+NAME = 'linear_ff_charades_released'
+
+
+def test_is_optimised_as_released():
+    cfg = load_config(NAME)
+    assert cfg.optim_wrapper.optimizer == dict(
+        type='SGD', lr=.035, momentum=.9, nesterov=True, weight_decay=1e-5)
+    schedule, = cfg.param_scheduler
+    assert schedule.start_factor == pytest.approx(.001 / .035)
+    assert (schedule.warmup, schedule.end, cfg.train_cfg.max_epochs) == (
+        5, 60, 60)
+    assert 8 * cfg.train_dataloader.batch_size == \
+        cfg.auto_scale_lr.base_batch_size == 32
+    assert cfg.train_dataloader.drop_last
+    backbone, head = cfg.model.backbone, cfg.model.cls_head
+    assert backbone.temporal_shift == dict(
+        mode='tsm', divisor=8, segment_frames=8)
+    assert backbone.spatial_shift == dict(mode='eight', size=1)
+    assert backbone.fixation == dict(
+        mode='cooperative', inputs='qkv', shared=True)
+    assert (head.num_classes, head.loss_cls.type, head.average_clips,
+            head.dropout_ratio) == (157, 'BCELossWithLogits', 'max', .5)
+    assert 'blending' not in cfg.model.data_preprocessor
+    assert not head.get('label_smooth_eps')
+
+
+def test_reads_clips_as_released():
+    cfg = load_config(NAME)
+    sampler = dict(
+        type='CharadesSampleFrames', clip_len=16, frame_interval=8)
+    got = [dict(step) for step in cfg.train_dataloader.dataset.pipeline]
+    assert got[:-2] == [
+        sampler, dict(type='ClipLabels'), dict(type='RawFrameDecode'),
+        dict(type='AutoAugment', policy='v0', interpolation='random'),
+        dict(type='RandomRescale', scale_range=(256, 340)),
+        dict(type='RandomCrop', size=224), dict(type='Flip', flip_ratio=.5)]
+    got = [dict(step) for step in cfg.test_dataloader.dataset.pipeline]
+    assert got[:-2] == [
+        dict(sampler, num_clips=10, test_mode=True),
+        dict(type='RawFrameDecode'), dict(type='Resize', scale=(-1, 256)),
+        dict(type='ThreeCrop', crop_size=256)]
+
+
+@pytest.fixture
+def frames_dir(tmp_path):
+    """Three videos of 20 frames, in the folders of the config."""
+    lines = ['original_vido_id video_id frame_id path labels']
+    rng = np.random.default_rng(0)
+    for v in range(3):
+        folder = tmp_path / f'Charades_v1_rgb/V{v}'
+        folder.mkdir(parents=True)
+        for i in range(20):
+            name = f'V{v}-{i + 1:06}.jpg'
+            cv2.imwrite(str(folder / name),
+                        rng.integers(256, size=(24, 32, 3), dtype=np.uint8))
+            lines.append(f'V{v} {v} {i} V{v}/{name} "{v},{i // 10 + 100}"')
+    for name in 'train.csv', 'val.csv':
+        (tmp_path / name).write_text('\n'.join(lines))
+    return tmp_path
+
+
+def test_trains_a_step_and_tests_a_step(narrow, step_once, frames_dir):
+    sets = {split: load_config(NAME)[f'{split}_dataloader'].dataset
+            for split in ('train', 'val', 'test')}
+    cfg = narrow(NAME)
+    for split, dataset in sets.items():
+        dataset.data_root = str(frames_dir)
+        for step in dataset.pipeline:
+            for key in {'scale_range', 'scale', 'size', 'crop_size'} & {*step}:
+                value = step[key]
+                step[key] = tuple(max(x // 4, -1) for x in value) if \
+                    isinstance(value, tuple) else value // 4
+        cfg[f'{split}_dataloader'].dataset = dataset
+    assert step_once(cfg) == (30, 3, 16, 64, 64)
+
+    # Of whole videos in testing; of the clip, which may be its first frame
+    # again and again, in training.
+    sample = DATASETS.build(sets['val'])[1]
+    assert sample['data_samples'].gt_label.nonzero().flatten().tolist() == [
+        1, 100, 101]
+    np.random.seed(0)
+    trained = [DATASETS.build(sets['train'])[1]['data_samples'].gt_label
+               for _ in range(8)]
+    assert {label.shape for label in trained} == {(157, )}
+    assert all(label[1] == 1 and label.sum() in (2, 3) for label in trained)
+    model = MODELS.build(cfg.model).eval()
+    with torch.no_grad():
+        results = model.test_step(pseudo_collate([
+            DATASETS.build(sets['val'])[i] for i in range(3)]))
+    metric = METRICS.build(dict(cfg.test_evaluator))
+    metric.dataset_meta = None
+    metric.process(None, [result.to_dict() for result in results])
+    found = metric.evaluate(3)['acc/mean_average_precision']
+    assert 0 < found <= 1
+
+
+def test_the_largest_score_of_the_views_counts():
+    head = MODELS.build(dict(
+        type='LinearVideoTransformerHead', num_classes=2, in_channels=4,
+        average_clips='max'))
+    scores = torch.tensor([[1., -5.], [-2., -3.], [0., 7.], [4., -1.]])
+    assert head.average_clip(scores, 2).tolist() == [[1., -3.], [4., 7.]]
+    head.average_clips = 'score'
+    assert head.average_clip(scores, 2).tolist() == [[-.5, -4.], [2., 3.]]

@@ -1,0 +1,99 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+from mmaction.registry import DATASETS, TRANSFORMS
+
+HEAD = 'original_vido_id video_id frame_id path labels\n'
+# Classes of the frames of two videos.
+LABELS = dict(A1=['', '3', '3,0', '0', '', '3'], B=['', '', '', ''])
+
+
+def _write(folder, text=None):
+    lines = [f'{video} {number} {i} {video}/{video}-{i + 1:06}.jpg "{classes}"'
+             for number, (video, frames) in enumerate(LABELS.items())
+             for i, classes in enumerate(frames)]
+    (folder / 'train.csv').write_text(
+        HEAD + '\n'.join(lines) + '\n' if text is None else text)
+
+
+def _dataset(folder, pipeline=(), **kwargs):
+    return DATASETS.build(dict(
+        type='FrameListDataset', data_root=str(folder), ann_file='train.csv',
+        data_prefix=dict(img='rgb'), num_classes=5, pipeline=list(pipeline),
+        **kwargs))
+
+
+def test_reads_videos_frames_and_when_a_class_is_seen(tmp_path):
+    _write(tmp_path)
+    first, second = (_dataset(tmp_path).get_data_info(i) for i in range(2))
+    path = first['frame_dir'] + '/' + first['filename_tmpl'].format(
+        first['offset'])
+    assert path == str(tmp_path / 'rgb/A1/A1-000001.jpg')
+    assert (first['total_frames'], second['total_frames']) == (6, 4)
+    assert first['segments'] == [[3, 1, 2], [0, 2, 3], [3, 5, 5]]
+    assert first['label'].tolist() == [1, 0, 0, 1, 0]
+    assert second['label'].tolist() == [0] * 5 and not second['segments']
+
+
+@pytest.mark.parametrize('first, last', [
+    (first, last) for first in range(6) for last in range(first, 6)])
+def test_a_clip_has_the_classes_from_its_first_to_its_last_frame(
+        tmp_path, first, last):
+    _write(tmp_path)
+    info = _dataset(tmp_path).get_data_info(0)
+    info['frame_inds'] = np.array([first, last])
+    got = TRANSFORMS.build(dict(type='ClipLabels'))(info)['label']
+    want = {int(c) for frame in LABELS['A1'][first:last + 1]
+            for c in frame.split(',') if c}
+    assert set(got.nonzero().flatten().tolist()) == want and len(got) == 5
+
+
+@pytest.mark.parametrize('text, message', [
+    ('A 0 0 A/A-1.jpg "1"\n', 'no frame list.*original_vido_id'),
+    (HEAD + 'A 0 0 A/A-1.jpg "5"\n', 'line 2.*below 5.*"5"'),
+    (HEAD + 'A 0 0 A/A-1.jpg "x"\n', 'line 2.*"x"'),
+    (HEAD + 'A 0 A/A-1.jpg "1"\n', 'line 2'),
+    (HEAD + '\n', 'line 2'),
+    (HEAD + 'A 0 0 A/A.jpg "1"\n', 'A.jpg must be a number'),
+    (HEAD + 'A 0 0 A/A-1.jpg ""\nA 0 1 A/A-3.jpg ""\n',
+     'A/A-3.jpg is not the frame behind A/A-1.jpg'),
+])
+def test_names_the_line_that_is_wrong(tmp_path, text, message):
+    _write(tmp_path, text)
+    with pytest.raises(ValueError, match=message):
+        _dataset(tmp_path)[0]
+
+
+# Of the released code, for clips of 16 frames, 8 apart.
+STARTS = {
+    45: [0] * 10,
+    200: [0, 9, 18, 26, 35, 44, 53, 61, 70, 79],
+    300: [0, 20, 40, 60, 80, 99, 119, 139, 159, 179],
+    500: [0, 42, 84, 126, 168, 211, 253, 295, 337, 379]}
+
+
+@pytest.mark.parametrize('total', STARTS)
+def test_tests_the_released_frames(total):
+    step = TRANSFORMS.build(dict(
+        type='CharadesSampleFrames', clip_len=16, frame_interval=8,
+        num_clips=10, test_mode=True))
+    frames = step(dict(total_frames=total, start_index=0))['frame_inds']
+    assert frames.reshape(10, 16).tolist() == [
+        [min(start + 8 * i, total - 1) for i in range(16)]
+        for start in STARTS[total]]
+
+
+@pytest.mark.parametrize('total, low, high', [
+    (45, -76, 0), (121, 0, 0), (300, 0, 179)])
+def test_trains_on_the_released_frames(total, low, high, monkeypatch):
+    step = TRANSFORMS.build(dict(
+        type='CharadesSampleFrames', clip_len=16, frame_interval=8))
+    asked = []
+    for start in (low, high):
+        monkeypatch.setattr(np.random, 'randint', lambda *args: (
+            asked.append(args[:2]), np.full(args[2], start))[1])
+        frames = step(dict(total_frames=total, start_index=0))['frame_inds']
+        assert frames.tolist() == [
+            max(min(start + 8 * i, total - 1), 0) for i in range(16)]
+    # Both ends are in there, where numpy leaves the last one out.
+    assert asked == [(low, high + 1)] * 2
