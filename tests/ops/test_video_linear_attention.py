@@ -5,9 +5,19 @@ from helpers import relative
 
 from mmvidattn.layers import VideoSelfAttention
 from mmvidattn.ops import shift_plan
-from mmvidattn.ops.feature_fixation import Gate, naive_fixation_ratio
+from mmvidattn.ops.feature_fixation import Gate
 from mmvidattn.ops.shift import naive_neighbor_shift
 from mmvidattn.ops.video_linear_attention import video_linear_attention
+
+
+def ratio(inputs, weight, bias, aggregate='concat'):
+    """Feature fixation by tanh, which overflows nowhere."""
+    x = torch.cat(inputs, dim=-1)
+    if aggregate == 'add':
+        weight = weight.repeat(1, len(inputs))
+    elif aggregate == 'mul':
+        x = torch.stack(inputs).prod(dim=0)
+    return (1 + torch.tanh((x @ weight.T + bias) / 2)) / 2
 
 
 def naive(qkv, *, num_heads, pattern, folds=(), segment_frames=None,
@@ -36,14 +46,14 @@ def naive(qkv, *, num_heads, pattern, folds=(), segment_frames=None,
         a, c = maps[kernel](a) + offset, maps[kernel](c) + offset
         if gate is not None:
             if gate.inputs == 'own':
-                of_a = naive_fixation_ratio((a, ), *gate[:2])
-                of_c = naive_fixation_ratio((c, ), *gate[2:4])
+                of_a = ratio((a, ), *gate[:2])
+                of_c = ratio((c, ), *gate[2:4])
             else:
                 inputs = (a, c, w)[:len(gate.inputs)]
-                of_a = of_c = naive_fixation_ratio(inputs, *gate[:2],
+                of_a = of_c = ratio(inputs, *gate[:2],
                                                    gate.aggregate)
                 if gate.k_weight is not None:
-                    of_c = naive_fixation_ratio(inputs, *gate[2:4],
+                    of_c = ratio(inputs, *gate[2:4],
                                                 gate.aggregate)
             a, c = a * of_a, c * of_c
         scores = torch.einsum('lid,ljd->lij', a, c)

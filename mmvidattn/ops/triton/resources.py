@@ -38,7 +38,8 @@ DTYPES = {
 }
 HEADS = 32, 64, 128
 GATES = 'shared', 'unshared', 'separate', 'none'
-FLOAT_POINTERS = 'bias_ptr', 'state_ptr', 'dstate_ptr', 'weights_ptr', 'sums_ptr'
+FLOAT_POINTERS = (
+    'bias_ptr', 'state_ptr', 'dstate_ptr', 'weights_ptr', 'sums_ptr')
 INT_POINTERS = 'segments_ptr', 'heads_ptr'
 
 

@@ -170,29 +170,31 @@ def _parts(qkv: Tensor) -> tuple[Tensor, ...]:
 class _Launch:
     """The arguments that kernels share, for one call."""
 
-    def __init__(self, qkv: Tensor, weights: tuple[Tensor | None, ...],
-                 layout: Layout, folds: Sequence[int], gate: str, inputs: int,
+    def __init__(self, qkv: Tensor, q_weight: Tensor | None,
+                 q_bias: Tensor | None, k_weight: Tensor | None,
+                 k_bias: Tensor | None, num_heads: int, pattern: str,
+                 gate: str, inputs: int, folds: Sequence[int], frames: int,
                  kernel: str, offset: float, eps: float) -> None:
         self.qkv = qkv
-        self.layout = layout
+        self.layout = layout = _layout(qkv, num_heads, pattern, gate, folds,
+                                       frames)
         self.offset = offset
         self.eps = eps
         self.gate = gate
         self.inputs = inputs
         self.map = kernel
         self.arithmetic = ARITHMETIC[qkv.dtype]
-        self.weight, self.bias = self._packed(weights)
+        self.weight, self.bias = self._packed(
+            [x for x in (q_weight, q_bias, k_weight, k_bias) if x is not None])
         self.segments, self.heads, self.align = _segments(
             tuple(folds), layout.num_heads, layout.head_dims, qkv.device)
         self.num_tokens = qkv[..., 0].numel()
 
-    def _packed(self, weights: tuple[Tensor | None, ...]
-                ) -> tuple[Tensor, Tensor]:
+    def _packed(self, given: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Weights of the gates, by input channel and as factors, [gates,
         inputs, D, D], and biases in float32, [gates, D]."""
-        if weights[0] is None:
+        if not given:
             return self.qkv, self.qkv
-        given = [w for w in weights if w is not None]
         D = self.layout.head_dims
         dtype = torch.bfloat16 if self.qkv.dtype == torch.bfloat16 \
             else torch.float32
@@ -339,14 +341,19 @@ def _plain(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
 
 def _plain_gradients(dy: Tensor, *arguments) -> tuple[Tensor, ...]:
     """The result, and the gradients of the first five arguments."""
-    with torch.enable_grad():
-        tensors = [None if x is None else x.detach().requires_grad_()
-                   for x in arguments[:5]]
-        y = _plain(*tensors, *arguments[5:])
-        given = [x for x in tensors if x is not None]
-        gradients = iter(torch.autograd.grad(y, given, dy))
-    return y.detach(), *(dy.new_empty(0) if x is None else next(gradients)
-                         for x in tensors)
+    tensors = arguments[:5]
+    given = [x for x in tensors if x is not None]
+
+    def function(*given: Tensor) -> Tensor:
+        rest = iter(given)
+        return _plain(*(x if x is None else next(rest) for x in tensors),
+                      *arguments[5:])
+
+    # In an operator there is no other way to differentiate.
+    y, gradients_of = torch.func.vjp(function, *given)
+    gradients = iter(gradients_of(dy))
+    return y, *(dy.new_empty(0) if x is None else next(gradients)
+                for x in tensors)
 
 
 def _runs_plain(x: Tensor) -> bool:
@@ -379,15 +386,9 @@ def _state_shape(qkv: Tensor, num_heads: int, pattern: str, gate: str,
                                        D + 1, D)
 
 
-def _launch_forward(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
-           k_weight: Tensor | None, k_bias: Tensor | None, num_heads: int,
-           pattern: str, gate: str, inputs: int, folds: Sequence[int],
-           frames: int, kernel: str, offset: float,
-           eps: float) -> tuple[Tensor, Tensor]:
+def _launch_forward(qkv: Tensor, *arguments) -> tuple[Tensor, Tensor]:
     qkv = qkv.contiguous()
-    launch = _Launch(qkv, (q_weight, q_bias, k_weight, k_bias),
-                     _layout(qkv, num_heads, pattern, gate, folds, frames), folds,
-                     gate, inputs, kernel, offset, eps)
+    launch = _Launch(qkv, *arguments)
     y = qkv.new_empty(*qkv.shape[:-1], qkv.shape[-1] // NUM_PARTS)
     q, k, v = _parts(qkv)
     if launch.layout.short:
@@ -397,7 +398,7 @@ def _launch_forward(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
             q, k, v, y, **launch.attention('short_forward', num_items))
         return y, state
     span, num_items = launch.spans('long_forward')
-    shape = _state_shape(qkv, num_heads, pattern, gate, inputs, folds, frames)
+    shape = _state_shape(qkv, *arguments[4:])
     splits = num_items // (shape[0] * shape[1])
     sums = qkv.new_empty(splits, *shape, dtype=torch.float32)
     arguments = dict(launch.attention('long_forward', num_items), span=span)
@@ -415,17 +416,11 @@ def _launch_forward(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
     return y, state
 
 
-def _launch_backward(
-        dy: Tensor, qkv: Tensor, state: Tensor, q_weight: Tensor | None,
-        q_bias: Tensor | None, k_weight: Tensor | None,
-        k_bias: Tensor | None, num_heads: int, pattern: str, gate: str,
-        inputs: int, folds: Sequence[int], frames: int, kernel: str,
-        offset: float, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _launch_backward(dy: Tensor, qkv: Tensor, state: Tensor,
+                     *arguments) -> tuple[Tensor, ...]:
     qkv, dy = qkv.contiguous(), dy.contiguous()
-    layout = _layout(qkv, num_heads, pattern, gate, folds, frames)
-    launch = _Launch(qkv, (q_weight, q_bias, k_weight, k_bias), layout, folds,
-                     gate, inputs, kernel, offset, eps)
+    launch = _Launch(qkv, *arguments)
+    layout, gate, inputs = launch.layout, launch.gate, launch.inputs
     name = 'short_backward' if layout.short else 'long_backward'
     accumulate = accumulates(gate, inputs, layout.head_dims, qkv.dtype)
     C = layout.num_heads * layout.head_dims
@@ -490,7 +485,7 @@ def _launch_backward(
         ]
     results = []
     for (of_weight, of_bias), weight, bias in zip(
-            gates, (q_weight, k_weight), (q_bias, k_bias)):
+            gates, arguments[0:4:2], arguments[1:4:2]):
         of_weight = of_weight.unflatten(0, (-1, D)).permute(2, 0, 1)
         results += [of_weight.reshape(D, -1).to(weight.dtype).contiguous(),
                     of_bias.to(bias.dtype, copy=True)]

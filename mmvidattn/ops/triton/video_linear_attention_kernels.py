@@ -232,12 +232,13 @@ def _packed(item, i, num_sequences, length, G, layout, ROWS: tl.constexpr):
 
 
 @triton.jit
-def short_forward(q_ptr, k_ptr, v_ptr, y_ptr, weight_ptr, bias_ptr, segments_ptr, heads_ptr, stride,
-                  num_items, num_sequences, length, inner, outer_stride,
-                  token_stride, frames, height, width, G, D,
-                  offset, eps, MAP: tl.constexpr, GATE: tl.constexpr,
-                  INPUTS: tl.constexpr, SHIFT: tl.constexpr, ALIGN: tl.constexpr,
-                  ROWS: tl.constexpr, BD: tl.constexpr, DOT: tl.constexpr,
+def short_forward(q_ptr, k_ptr, v_ptr, y_ptr, weight_ptr, bias_ptr,
+                  segments_ptr, heads_ptr, stride, num_items, num_sequences,
+                  length, inner, outer_stride, token_stride, frames, height,
+                  width, G, D, offset, eps, MAP: tl.constexpr,
+                  GATE: tl.constexpr, INPUTS: tl.constexpr,
+                  SHIFT: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+                  BD: tl.constexpr, DOT: tl.constexpr,
                   PRECISION: tl.constexpr):
     """``y`` of tiles of whole sequences, ``(a c^T) v``."""
     i = tl.arange(0, ROWS)
@@ -252,22 +253,23 @@ def short_forward(q_ptr, k_ptr, v_ptr, y_ptr, weight_ptr, bias_ptr, segments_ptr
                                           layout, ROWS)
         q, k, v, of_q, of_k = _tokens(
             p, rows, head, d, columns, D, (q_ptr, k_ptr, v_ptr), stride, clip,
-            gate, offset, MAP, GATE, INPUTS, SHIFT,
-            ALIGN, DOT, PRECISION)
-        scores = _dot(_gated(q, of_q, GATE), tl.trans(_gated(k, of_k, GATE)), DOT, PRECISION)
+            gate, offset, MAP, GATE, INPUTS, SHIFT, ALIGN, DOT, PRECISION)
+        scores = _dot(_gated(q, of_q, GATE),
+                      tl.trans(_gated(k, of_k, GATE)), DOT, PRECISION)
         scores = tl.where(sequence[:, None] == sequence[None, :], scores, 0.)
         scores = _rounded(scores, DOT)
-        y = _dot(scores, v, DOT, PRECISION) / (tl.sum(scores, 1) + eps)[:, None]
+        y = _dot(scores, v, DOT, PRECISION)
+        y /= (tl.sum(scores, 1) + eps)[:, None]
         _write(y_ptr, p, rows[:, None] & columns[None, :], head * D + d, C, y)
 
 
 @triton.jit
-def long_forward(q_ptr, k_ptr, v_ptr, y_ptr, state_ptr, weight_ptr, bias_ptr, segments_ptr, heads_ptr,
-                 stride, num_items, num_sequences, length, inner,
-                 outer_stride, token_stride, frames, height, width,
-                 G, D, offset, eps, span, MAP: tl.constexpr,
-                 GATE: tl.constexpr, INPUTS: tl.constexpr,
-                 SHIFT: tl.constexpr, ALIGN: tl.constexpr, SUM: tl.constexpr, APPLY: tl.constexpr,
+def long_forward(q_ptr, k_ptr, v_ptr, y_ptr, state_ptr, weight_ptr, bias_ptr,
+                 segments_ptr, heads_ptr, stride, num_items, num_sequences,
+                 length, inner, outer_stride, token_stride, frames, height,
+                 width, G, D, offset, eps, span, MAP: tl.constexpr,
+                 GATE: tl.constexpr, INPUTS: tl.constexpr, SHIFT: tl.constexpr,
+                 ALIGN: tl.constexpr, SUM: tl.constexpr, APPLY: tl.constexpr,
                  ROWS: tl.constexpr, BD: tl.constexpr, DOT: tl.constexpr,
                  PRECISION: tl.constexpr):
     """S and z of spans of tokens (``SUM``), ``y`` from them (``APPLY``).
@@ -417,13 +419,14 @@ def _write_gradients(da, dc, dv, of_q, of_k, q_logits, k_logits, p, rows,
 
 @triton.jit
 def short_backward(q_ptr, k_ptr, v_ptr, dy_ptr, dq_ptr, dk_ptr, dv_ptr,
-                   shifted_ptr, logits_ptr, weights_ptr, weight_ptr, bias_ptr, segments_ptr, heads_ptr,
-                   stride, num_items, num_sequences, length, inner,
-                   outer_stride, token_stride, frames, height,
+                   shifted_ptr, logits_ptr, weights_ptr, weight_ptr, bias_ptr,
+                   segments_ptr, heads_ptr, stride, num_items, num_sequences,
+                   length, inner, outer_stride, token_stride, frames, height,
                    width, G, D, offset, eps, MAP: tl.constexpr,
                    GATE: tl.constexpr, INPUTS: tl.constexpr,
-                   SHIFT: tl.constexpr, ALIGN: tl.constexpr, ACCUMULATE: tl.constexpr,
-                   ROWS: tl.constexpr, BD: tl.constexpr, DOT: tl.constexpr,
+                   SHIFT: tl.constexpr, ALIGN: tl.constexpr,
+                   ACCUMULATE: tl.constexpr, ROWS: tl.constexpr,
+                   BD: tl.constexpr, DOT: tl.constexpr,
                    PRECISION: tl.constexpr):
     """Gradients of :func:`short_forward`.
 
@@ -448,14 +451,14 @@ def short_backward(q_ptr, k_ptr, v_ptr, dy_ptr, dq_ptr, dk_ptr, dv_ptr,
                                           layout, ROWS)
         q, k, v, of_q, of_k = _tokens(
             p, rows, head, d, columns, D, (q_ptr, k_ptr, v_ptr), stride, clip,
-            gate, offset, MAP, GATE, INPUTS, SHIFT,
-            ALIGN, DOT, PRECISION)
+            gate, offset, MAP, GATE, INPUTS, SHIFT, ALIGN, DOT, PRECISION)
         valid = rows[:, None] & columns[None, :]
         dy = _read(dy_ptr, p, valid,
                    head * D + d, C)
         same = sequence[:, None] == sequence[None, :]
-        scores = _dot(_gated(q, of_q, GATE), tl.trans(_gated(k, of_k, GATE)), DOT, PRECISION)
-        scores = _rounded(tl.where(same, scores, 0.), DOT)
+        scores = _dot(_gated(q, of_q, GATE),
+                      tl.trans(_gated(k, of_k, GATE)), DOT, PRECISION)
+        scores = tl.where(same, scores, 0.)
         denominator = tl.sum(scores, 1) + eps
         of_scores = _dot(dy, tl.trans(v), DOT, PRECISION) \
             / denominator[:, None]
@@ -485,13 +488,13 @@ def short_backward(q_ptr, k_ptr, v_ptr, dy_ptr, dq_ptr, dk_ptr, dv_ptr,
 @triton.jit
 def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
                   dv_ptr, dstate_ptr, shifted_ptr, logits_ptr, weights_ptr,
-                  weight_ptr, bias_ptr,
-                  segments_ptr, heads_ptr, stride, num_items, num_sequences,
-                  length, inner, outer_stride, token_stride, frames, height, width, G, D, offset, eps, span,
+                  weight_ptr, bias_ptr, segments_ptr, heads_ptr, stride,
+                  num_items, num_sequences, length, inner, outer_stride,
+                  token_stride, frames, height, width, G, D, offset, eps, span,
                   MAP: tl.constexpr, GATE: tl.constexpr, INPUTS: tl.constexpr,
-                  SHIFT: tl.constexpr, ALIGN: tl.constexpr, SUM: tl.constexpr, APPLY: tl.constexpr,
-                  ACCUMULATE: tl.constexpr, ROWS: tl.constexpr,
-                  BD: tl.constexpr, DOT: tl.constexpr,
+                  SHIFT: tl.constexpr, ALIGN: tl.constexpr, SUM: tl.constexpr,
+                  APPLY: tl.constexpr, ACCUMULATE: tl.constexpr,
+                  ROWS: tl.constexpr, BD: tl.constexpr, DOT: tl.constexpr,
                   PRECISION: tl.constexpr):
     """Gradients of :func:`long_forward`, from ``state`` [L, G, D + 1, D].
 
@@ -535,8 +538,8 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
                     stride, clip, gate, offset, MAP, GATE, INPUTS, SHIFT,
                     ALIGN, DOT, PRECISION)
                 a, dy, denominator, _, d_denominator = _of_queries(
-                    dy_ptr, p, rows, head, d, columns, D, C, _gated(q, of_q, GATE), S, z,
-                    eps, DOT, PRECISION)
+                    dy_ptr, p, rows, head, d, columns, D, C,
+                    _gated(q, of_q, GATE), S, z, eps, DOT, PRECISION)
                 dS += _dot(tl.trans(a / denominator[:, None]), dy, DOT,
                            PRECISION)
                 dz += tl.sum(d_denominator[:, None] * a, 0)
@@ -558,8 +561,8 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
                     stride, clip, gate, offset, MAP, GATE, INPUTS, SHIFT,
                     ALIGN, DOT, PRECISION)
                 _, _, _, of_a, d_denominator = _of_queries(
-                    dy_ptr, p, rows, head, d, columns, D, C, _gated(q, of_q, GATE), S, z,
-                    eps, DOT, PRECISION)
+                    dy_ptr, p, rows, head, d, columns, D, C,
+                    _gated(q, of_q, GATE), S, z, eps, DOT, PRECISION)
                 da = of_a + d_denominator[:, None] * z[None, :]
                 dc = _dot(v, tl.trans(dS), DOT, PRECISION) + dz[None, :]
                 dv = _dot(_gated(k, of_k, GATE), dS, DOT, PRECISION)
@@ -572,10 +575,10 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
                                             PRECISION)
                     of_bias += tl.sum(q_logits, 0)
                 _write_gradients(
-                    da, dc, dv, of_q, of_k, q_logits, k_logits, p, rows, head, d,
-                    columns, D, C, (q_ptr, k_ptr, v_ptr), outputs, stride, clip,
-                    gate, MAP, GATE, INPUTS, SHIFT, ALIGN, ACCUMULATE, DOT,
-                    PRECISION)
+                    da, dc, dv, of_q, of_k, q_logits, k_logits, p, rows, head,
+                    d, columns, D, C, (q_ptr, k_ptr, v_ptr), outputs, stride,
+                    clip, gate, MAP, GATE, INPUTS, SHIFT, ALIGN, ACCUMULATE,
+                    DOT, PRECISION)
     if ACCUMULATE:
         _write_sums(weights_ptr, of_weight_q, of_weight_k, of_weight_v,
                     of_bias, d, columns, D, INPUTS)

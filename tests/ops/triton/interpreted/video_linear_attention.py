@@ -100,7 +100,7 @@ def test_matches_naive(pattern, mode, gate, dtype):
     folds = shift(mode, 32) if mode else ()
     kernels, _ = errors(dtype, GRIDS[pattern], 2, 16, gate, pattern=pattern,
                         folds=folds, offset=0.125)
-    assert max(kernels) < TOLERANCES[dtype]
+    assert max(kernels) < TOLERANCES[dtype], kernels
 
 
 @pytest.mark.slow
@@ -153,7 +153,8 @@ def test_scaled_inputs(scale, dtype, gate):
     if gate is None:
         assert max(kernels) < TOLERANCES[dtype]
     elif dtype == torch.float32:
-        assert all(a < max(2e-6, 2 * b) for a, b in zip(kernels, plain))
+        assert all(a < max(2e-6, 2 * b)
+                   for a, b in zip(kernels, plain)), (kernels, plain)
     else:
         assert kernels[0] < TOLERANCES[dtype]
 
