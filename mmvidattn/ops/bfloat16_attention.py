@@ -21,12 +21,12 @@ LEAST_SCORES = 2**16
 
 
 def _has_bfloat16_without_amx() -> bool:
-    # torch has no public names for these.
-    cpu = torch.cpu
-    return (torch.backends.mkldnn.is_available()
-            and hasattr(cpu, '_is_avx512_bf16_supported')
-            and cpu._is_avx512_bf16_supported()
-            and not cpu._is_amx_tile_supported())
+    # torch has no public names for these, and had other ones.
+    has_bfloat16, has_amx = (
+        getattr(torch.cpu, f'_is_{name}_supported', lambda: None)()
+        for name in ('avx512_bf16', 'amx_tile'))
+    return (torch.backends.mkldnn.is_available() and bool(has_bfloat16)
+            and has_amx is False)
 
 
 _IS_FASTER = _has_bfloat16_without_amx()
