@@ -56,7 +56,7 @@ setup(
     packages=find_packages(include=['mmvidattn', 'mmvidattn.*']),
     package_data={
         'mmvidattn.live': ['page.html'],
-        'mmvidattn.ops': ['README.md'],
+        'mmvidattn.ops': ['README.md', 'gpu.md'],
     },
     cmdclass=dict(build_py=BuildWithMim),
     zip_safe=False,

@@ -2,6 +2,8 @@
 import torch
 from torch import Tensor, nn
 
+from .patch_conv import PatchConv3d
+
 INFLATIONS = ('central', 'average')
 
 
@@ -51,7 +53,8 @@ class TubeletEmbed(nn.Module):
                              f'{sampled_frames} with {tubelet_frames}')
         self.sampled_frames = sampled_frames
         size = tubelet_frames, patch_size, patch_size
-        self.projection = nn.Conv3d(in_channels, embed_dims, size, size)
+        self.projection = PatchConv3d(
+            in_channels, embed_dims, size, keep_rest=False)
 
     def grid_of(self, num_frames: int,
                 img_size: int | tuple[int, int]) -> tuple[int, int, int]:
@@ -82,4 +85,4 @@ class TubeletEmbed(nn.Module):
         if n is not None and n < T:
             # Halves are rounded to even, as the released code rounds them.
             x = x[:, :, [round(i * T / (n + 1)) for i in range(1, n + 1)]]
-        return self.projection(x).permute(0, 2, 3, 4, 1).contiguous()
+        return self.projection(x.movedim(1, -1)).contiguous()

@@ -53,10 +53,12 @@ class StreamSession:
         stretch_long_memory: As of the dataset: LSTR's samples while the
             stream is shorter than the long memory. Defaults to True for a
             model that has positions in its long memory, as LSTR has.
+        cuda_graph: Replay the session's step as a CUDA graph, until it is
+            pushed with others: :meth:`record_graph` of this one alone.
 
     Raises:
         ValueError: If the model is in training mode, or an option does not
-            fit it.
+            fit it or its device.
 
     Attributes:
         step: The :class:`StreamStep`; ``session.step.compile()`` compiles it.
@@ -68,13 +70,17 @@ class StreamSession:
                  work_memory_sample_rate: int = 1,
                  kernel: str | None = None,
                  *,
-                 stretch_long_memory: bool | None = None) -> None:
+                 stretch_long_memory: bool | None = None,
+                 cuda_graph: bool = False) -> None:
         self._start(StreamStep(
             model,
             long_memory_sample_rate,
             work_memory_sample_rate,
             kernel,
             stretch_long_memory=stretch_long_memory))
+        if cuda_graph:
+            _require_cuda('cuda_graph=True', self.step)
+            StreamSession.record_graph([self])
 
     def _start(self, step: StreamStep) -> None:
         self.step = step
@@ -212,9 +218,7 @@ class StreamSession:
         """
         _check_sessions(sessions)
         step = sessions[0].step
-        if step.example.device.type != 'cuda':
-            raise ValueError('record_graph takes sessions of a model on a '
-                             f'CUDA device, got {step.example.device}')
+        _require_cuda('record_graph', step)
         batch = _join(sessions)
         batch.graph = StepGraph(step, batch.state)
 
@@ -291,6 +295,12 @@ def _check_sessions(sessions: Sequence[StreamSession]) -> None:
     if any(session.step is not sessions[0].step for session in sessions):
         raise ValueError('sessions must share their step: make them by '
                          'session.spawn()')
+
+
+def _require_cuda(name: str, step: StreamStep) -> None:
+    if step.example.device.type != 'cuda':
+        raise ValueError(f'{name} takes a model on a CUDA device, got one on '
+                         f'{step.example.device}')
 
 
 def _join(sessions: Sequence[StreamSession]) -> _Batch:

@@ -10,6 +10,7 @@ from ..ops.temporal_smoothing import (
     SmoothingState,
     exponential_smoothing,
     fill_rows,
+    push_row,
     read_rows,
     smoothing_state,
     window_smoothing,
@@ -181,9 +182,7 @@ class StreamStep(nn.Module):
             finite = finite & x.flatten(1).isfinite().all(dim=-1)
         keep = keep | finite
         for name, x in rows.items():
-            last = read_rows(state[name], step[:, None] - 1)[:, 0]
-            keep_here = keep.view(-1, *[1] * (x.dim() - 1))
-            write_row(state[name], step, x.where(keep_here, last.to(x.dtype)))
+            push_row(state[name], step, x, keep)
         if self.kernel == 'smoothing':
             self._smooth(state, step)
         state['count'].copy_(step + 1)

@@ -18,8 +18,14 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
+from torch.autograd import forward_ad
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 logger = logging.getLogger(__name__)
+
+# Before 2.7, torch does not tell the two apart.
+_is_exporting = getattr(
+    torch.compiler, 'is_exporting', torch.compiler.is_compiling)
 
 
 class Backend(NamedTuple):
@@ -109,8 +115,33 @@ def not_cpu_training(*tensors: torch.Tensor) -> str | None:
     """Reason not to run what is made for training on a CPU, or None."""
     if tensors[0].device.type != 'cpu':
         return 'not on a CPU'
-    if not (torch.is_grad_enabled() and any(x.requires_grad for x in tensors)):
+    if not needs_gradients(*tensors):
         return 'no gradient is needed'
+    return None
+
+
+def needs_gradients(*tensors: torch.Tensor) -> bool:
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+def is_known(condition: bool) -> bool:
+    """Whether it is true, for all sizes that a compiled graph may take."""
+    if torch.compiler.is_compiling():
+        return statically_known_true(condition)
+    return condition
+
+
+def not_eager_autograd() -> str | None:
+    """Reason not to run an operator that has but eager gradients, or None.
+
+    Ask first of all: a size that is looked at is fixed in an export.
+    """
+    if _is_exporting() or torch.jit.is_tracing():
+        return 'an exported program takes any number of rows'
+    if not torch.compiler.is_compiling() and (
+            torch._C._functorch.maybe_current_level() is not None
+            or forward_ad._current_level >= 0):
+        return 'transformed by torch.func or forward-mode derivatives'
     return None
 
 

@@ -6,19 +6,19 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd import forward_ad
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils.flop_counter import register_flop_formula
 
-from .dispatch import dispatched, register_backend
+from .dispatch import (
+    dispatched,
+    is_known,
+    not_eager_autograd,
+    register_backend,
+)
 
 # Multiplications from which the backends below outweigh their call, and rows
 # up to which copying the weight does.
 LEAST_PRODUCTS = 2**21
 MOST_ROWS = 64
-# Before 2.7, torch does not tell the two apart.
-_is_exporting = getattr(
-    torch.compiler, 'is_exporting', torch.compiler.is_compiling)
 
 
 @dispatched
@@ -133,33 +133,22 @@ def _why_not_onednn(x: Tensor, weight: Tensor,
     reason = _why_not_float32(x, weight)
     if reason:
         return reason
-    if (_is_known(x.numel() <= x.shape[-1])
-            or _is_known(x.numel() * len(weight) < LEAST_PRODUCTS)):
+    if (is_known(x.numel() <= x.shape[-1])
+            or is_known(x.numel() * len(weight) < LEAST_PRODUCTS)):
         return 'one row, or too little to do'
     return None
 
 
-def _is_known(condition: bool) -> bool:
-    """Whether it is true, for all sizes that a compiled graph may take."""
-    if torch.compiler.is_compiling():
-        return statically_known_true(condition)
-    return condition
-
-
 def _why_not_float32(x: Tensor, weight: Tensor) -> str | None:
     """Reason not to leave torch's own linear function, or None."""
-    # First of all: a size that is looked at is fixed in an export.
-    if _is_exporting() or torch.jit.is_tracing():
-        return 'an exported program takes any number of rows'
+    reason = not_eager_autograd()
+    if reason:
+        return reason
     if x.device.type != 'cpu':
         return 'not on a CPU'
     if not x.dtype == weight.dtype == torch.float32 or \
             torch.is_autocast_enabled('cpu'):
         return 'not in float32'
-    if not torch.compiler.is_compiling() and (
-            torch._C._functorch.maybe_current_level() is not None
-            or forward_ad._current_level >= 0):
-        return 'transformed by torch.func or forward-mode derivatives'
     return None
 
 
@@ -185,7 +174,7 @@ def _why_not_of_columns(x: Tensor, weight: Tensor,
     if torch.is_grad_enabled():
         return 'with gradients'
     rows = x.numel() // x.shape[-1]
-    if not (_is_known(rows > 1) and _is_known(rows <= MOST_ROWS)):
+    if not (is_known(rows > 1) and is_known(rows <= MOST_ROWS)):
         return 'one row, or too many'
     return None
 

@@ -1,8 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Linear attention in whichever order of the product is cheaper."""
+import torch
 from torch import Tensor
 
 from .attention_inputs import check_attention_inputs
+from .dispatch import needs_gradients
 from .precision import at_least_float32, without_autocast
 
 ORDERS = ('auto', 'left', 'right')
@@ -34,7 +36,9 @@ def linear_attention(q: Tensor,
 
     The products and sums are formed in float32 when the inputs are of lower
     precision, whatever autocast says: over thousands of tokens ``K^T V``
-    leaves the range of float16.
+    leaves the range of float16. In bfloat16, where it does not, the products
+    are rounded to bfloat16 unless gradients are needed: terms of those of the
+    queries cancel.
 
     Args:
         q: Queries, already mapped to non-negative numbers
@@ -59,15 +63,19 @@ def linear_attention(q: Tensor,
         order = cheaper_order(q.shape[-3], k.shape[-3], k.shape[-1],
                               v.shape[-1])
     dtype = v.dtype
-    q, k, v = at_least_float32(q, k, v)
+    if (not q.dtype == k.dtype == dtype == torch.bfloat16
+            or needs_gradients(q, k, v)):
+        q, k, v = at_least_float32(q, k, v)
     with without_autocast(q.device.type):
         q, k, v = (x.transpose(-3, -2) for x in (q, k, v))
         if order == 'left':
             scores = q @ k.transpose(-2, -1)
-            denominator = scores.sum(dim=-1, keepdim=True)
+            wide_scores, = at_least_float32(scores)
+            denominator = wide_scores.sum(dim=-1, keepdim=True)
             numerator = scores @ v
         else:
-            denominator = q @ k.sum(dim=-2).unsqueeze(-1)
+            wide_q, wide_k = at_least_float32(q, k)
+            denominator = wide_q @ wide_k.sum(dim=-2).unsqueeze(-1)
             numerator = q @ (k.transpose(-2, -1) @ v)
         if eps == 0:
             # A sum of nothing: its numerator is zero, and so is its result.

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Convolutions whose stride is their kernel: patches do not overlap."""
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -7,6 +8,10 @@ from .dispatch import dispatched, not_cpu_training, register_backend
 from .linear import linear
 
 Size = tuple[int, int, int]
+
+# Of a patch, from which its product in bfloat16 is faster: 6 times with 1536
+# values on an AMD EPYC, a third as fast with 96.
+LEAST_VALUES = 1024
 
 
 def fit_patches(x: Tensor, kernel: Size, keep_rest: bool = True) -> Tensor:
@@ -105,7 +110,16 @@ def _why_not_by_product(x: Tensor,
                         bias: Tensor | None = None) -> str | None:
     if not _is_valid(x, weight):
         return 'wrong shapes'
+    if (x.device.type == 'cpu' and not _is_by_channel(x, weight)
+            and weight[0].numel() >= LEAST_VALUES
+            and (x.dtype == torch.bfloat16 or _is_autocast_to_bfloat16())):
+        return None
     return not_cpu_training(x, weight)
+
+
+def _is_autocast_to_bfloat16() -> bool:
+    return (torch.is_autocast_enabled('cpu')
+            and torch.get_autocast_dtype('cpu') == torch.bfloat16)
 
 
 register_backend(
@@ -113,5 +127,5 @@ register_backend(
     'product',
     _by_product,
     _why_not_by_product,
-    where='CPU, training',
-    gain='1.3 to 2.4')
+    where='CPU, training; large patches in bfloat16',
+    gain='1.3 to 2.4; 6')

@@ -2,9 +2,13 @@
 """All of linear attention between the two projections of its layer."""
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from .dispatch import dispatched, register_backend
+from .dispatch import (
+    dispatched,
+    needs_gradients,
+    not_eager_autograd,
+    register_backend,
+)
 from .feature_fixation import Gate, fixate
 from .feature_maps import feature_map
 from .linear_attention import linear_attention
@@ -126,7 +130,7 @@ def _why_not_triton(qkv: Tensor,
                     gate: Gate | None = None,
                     order: str = 'auto',
                     eps: float = 1e-6) -> str | None:
-    reason = why_no_kernel(qkv)
+    reason = why_no_kernel(qkv) or not_eager_autograd()
     if reason:
         return reason
     if qkv.dtype not in DTYPES:
@@ -137,9 +141,8 @@ def _why_not_triton(qkv: Tensor,
     head_dims = qkv.shape[-1] // (3 * num_heads)
     if not HEAD_DIMS[0] <= head_dims <= HEAD_DIMS[1]:
         return 'heads narrower than {} or wider than {}'.format(*HEAD_DIMS)
-    tensors = qkv, *(() if gate is None else gate[:4])
-    training = torch.is_grad_enabled() and any(
-        x is not None and x.requires_grad for x in tensors)
+    training = needs_gradients(qkv, *(
+        () if gate is None else (x for x in gate[:4] if x is not None)))
     reason = why_not_fits(qkv.dtype, head_dims, _kind(gate), training)
     if reason:
         return reason
@@ -151,10 +154,6 @@ def _why_not_triton(qkv: Tensor,
         return "a gate of products ('mul')"
     if not eps > 0:
         return 'eps is not positive'
-    if not torch.compiler.is_compiling() and (
-            torch._C._functorch.maybe_current_level() is not None
-            or forward_ad._current_level >= 0):
-        return 'transformed by torch.func or forward-mode derivatives'
     return None
 
 

@@ -566,7 +566,7 @@ def test_rejects_batches(detector):
         ([session], [video], 'takes one frame of each stream')):
         with pytest.raises(ValueError, match=message):
             StreamSession.push_many(sessions, features)
-    with pytest.raises(ValueError, match='on a CUDA device, got cpu'):
+    with pytest.raises(ValueError, match='on a CUDA device, got one on cpu'):
         StreamSession.record_graph([session])
 
 

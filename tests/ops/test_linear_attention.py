@@ -2,6 +2,7 @@
 import pytest
 import torch
 from helpers import relative
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidattn.ops import cheaper_order, feature_map, linear_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
@@ -120,3 +121,30 @@ def test_golden_attention_to_negative_keys(golden, kind, key, dtype,
     y = linear_attention(feature_map(q, kind), feature_map(k, kind), v)
     assert torch.allclose(
         y.transpose(1, 2).double(), D[key], rtol=0, atol=tolerance)
+
+
+class CountDtypes(TorchDispatchMode):
+    """The dtypes of the products of matrices."""
+
+    def __init__(self):
+        super().__init__()
+        self.products = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.bmm.default:
+            self.products.append(args[0].dtype)
+        return func(*args, **(kwargs or {}))
+
+
+def test_bfloat16_is_not_widened_without_gradients():
+    """Its products; its sums are, which all ones would show."""
+    q, k, v = _qkv((1, ), 300, 300, 2, 8, 8, torch.bfloat16)
+    with CountDtypes() as counter:
+        y = linear_attention(q, k, v, order='right')
+    assert torch.bfloat16 in counter.products
+    want = naive_linear_attention(*(x.double() for x in (q, k, v)))
+    assert relative(y, want) < 4e-3
+    ones = torch.ones(1, 4096, 1, 8, dtype=torch.bfloat16)
+    for order in 'left', 'right':
+        y = linear_attention(ones, ones, ones, order=order, eps=0)
+        assert torch.equal(y, ones)

@@ -249,3 +249,73 @@ def test_a_file_is_written_whole(tmp_path):
         harness.write_json(path, dict(a=object()))
     assert json.loads(path.read_text()) == dict(a=1)
     assert [p.name for p in path.parent.iterdir()] == ['x.json']
+
+
+@pytest.fixture
+def gpu(case_of, monkeypatch):
+    """The case of a GPU, with what must come out of tiny sizes."""
+    case = case_of('gpu')
+    # Nothing is compiled: that is torch's, and takes a minute.
+    monkeypatch.setattr(torch, 'compile', lambda function: function)
+    return case
+
+
+@pytest.mark.slow
+def test_gpu_runs_all_tables(gpu, tmp_path):
+    page = tmp_path / 'gpu.md'
+    result = run_case('gpu', '--tiny', '--dtype', 'float32', '--repeats', 1,
+                      '--page', page, out=tmp_path)
+    assert result['tables'].keys() == gpu.TABLES.keys()
+    text = page.read_text()
+    for name, table in result['tables'].items():
+        assert table['differences'] and not table['wrong'], name
+        assert f'## {name}' in text
+        for row, cells in table['rows'].items():
+            assert f'| {row} |' in text
+            assert all(cell['rate'] > 0 for cell in cells.values())
+    clips = result['tables']['clips']['rows']
+    assert list(clips) == [f'{size}, {task}' for size in ('2x32', '4x32')
+                           for task in TASKS]
+    assert set(clips['2x32, forward']) == {
+        'ours', 'ours, plain', 'orthoformer', 'softmax', 'xvit'}
+
+
+def test_gpu_without_one_says_so(gpu, monkeypatch):
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    with pytest.raises(SystemExit, match='no CUDA device here; --device cpu'):
+        run_case('gpu', '--device', 'cuda')
+
+
+def _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants, *options):
+    def rows(args, device):
+        yield gpu.Row('row', variants, 1, 'calls/s')
+
+    monkeypatch.setitem(gpu.TABLES, 'ops', rows)
+    result = run_case('gpu', '--tiny', '--tables', 'ops', '--repeats', 1,
+                      *options, out=tmp_path)
+    return result['tables']['ops']['rows']['row'], capsys.readouterr().out
+
+
+def test_gpu_marks_what_runs_out_of_memory_or_time(gpu, monkeypatch, tmp_path,
+                                                   capsys):
+    def full():
+        raise torch.cuda.OutOfMemoryError('CUDA out of memory')
+
+    variants = dict.fromkeys(
+        ('plain', 'ours'), gpu.Variant(lambda: lambda: torch.ones(3)))
+    variants['large'] = gpu.Variant(lambda: full)
+    found, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants)
+    assert found['large'] == 'OOM' and found['ours']['rate'] > 0
+    assert '| OOM |' in printed
+    found, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants,
+                                '--budget', 0)
+    assert set(found.values()) == {'no time'}
+
+
+def test_gpu_prints_no_table_that_is_wrong(gpu, monkeypatch, tmp_path,
+                                           capsys):
+    variants = dict(
+        plain=gpu.Variant(lambda: lambda: torch.ones(3)),
+        ours=gpu.Variant(lambda: lambda: torch.full((3, ), 1.1)))
+    _, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants)
+    assert 'Not printed' in printed and 'calls/s' not in printed

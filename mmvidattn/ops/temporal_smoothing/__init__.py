@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from .rings import fill_rows, read_rows, write_row
+from .rings import fill_rows, push_row, read_rows, write_row
 from .streams import (
     SmoothingState,
     exponential_smoothing,
@@ -17,7 +17,7 @@ from .temporal_smoothing import (
 __all__ = [
     'SmoothingState', 'exponential_smoothing', 'fill_rows',
     'log_temporal_kernel', 'naive_exponential_smoothing',
-    'naive_temporal_smoothing_attention', 'read_rows', 'sample_scores',
-    'smoothing_state', 'temporal_smoothing_attention', 'window_smoothing',
-    'write_row'
+    'naive_temporal_smoothing_attention', 'push_row', 'read_rows',
+    'sample_scores', 'smoothing_state', 'temporal_smoothing_attention',
+    'window_smoothing', 'write_row'
 ]

@@ -6,7 +6,11 @@ Row t of a stream is in place t % M. The streams may differ in age.
 import torch
 from torch import Tensor
 
+from ..dispatch import dispatched, register_backend
+from ..triton import rings as triton_rings
 
+
+@dispatched
 def read_rows(ring: Tensor, steps: Tensor) -> Tensor:
     """Rows of each stream.
 
@@ -39,6 +43,21 @@ def write_row(ring: Tensor, step: Tensor, row: Tensor) -> None:
         if step.dim() else row[None].to(ring.dtype))
 
 
+@dispatched
+def push_row(ring: Tensor, step: Tensor, row: Tensor, keep: Tensor) -> None:
+    """Write row ``step`` of each stream, or the one before once more.
+
+    Args:
+        ring: [*, M, ...], contiguous; it is written in place.
+        step: int64, [*].
+        row: [*, ...].
+        keep: Bool, [*]: where not, row ``step - 1`` stands in for ``row``.
+    """
+    last = read_rows(ring, step[..., None] - 1).squeeze(step.dim())
+    keep = keep.view(*keep.shape, *[1] * (row.dim() - keep.dim()))
+    write_row(ring, step, row.where(keep, last.to(row.dtype)))
+
+
 def fill_rows(ring: Tensor, step: Tensor, number: int, row: Tensor) -> None:
     """Write one row as rows ``step`` to ``step + number - 1``, in place.
 
@@ -59,3 +78,11 @@ def _first_rows(ring: Tensor, like: Tensor) -> Tensor:
     """Index of each stream's first row in ``ring.flatten(0, lead)``."""
     rows = torch.arange(like.numel(), device=like.device)
     return rows.view(like.shape) * ring.shape[like.dim()]
+
+
+for op, function, why_not in (
+    (read_rows, triton_rings.read_rows, triton_rings.why_not_read_rows),
+    (push_row, triton_rings.push_row, triton_rings.why_not_push_row)):
+    register_backend(
+        op, 'Triton', function, why_not, where='CUDA, inference',
+        gain='not measured')

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Backends of ops as Triton kernels, for CUDA devices.
+"""Backends of ops by Triton kernels, as operators of torch.
 
-Nothing here is imported before a kernel is to run, so Triton is not needed
-elsewhere. Kernels stand in ``*_kernels.py``; beside them what launches them.
+A file ``*_kernels.py`` has the kernels and imports triton; the file beside it
+has the operators, with fake rules. Nothing here needs triton before a kernel
+is to run.
 """

@@ -5,9 +5,12 @@ A forward pass and a training step of whole recognizers (backbone and head,
 fewer layers where the full depth would only take longer), and a step of
 TeSTra's stream. With ``--against CHECKOUT`` the same of another checkout of
 this repository, with the same weights: its processes run in turns with ours.
+With ``--amp`` float32 and bfloat16 run in turns, and the ratios are those of
+bfloat16 to float32.
 
 Nothing is timed of a model unless all of its variants have the same outputs:
-to 1e-4 in float32, to 5e-2 in bfloat16 (autocast).
+to 1e-4 in float32, to 5e-2 in bfloat16 (autocast), and with ``--amp`` those of
+bfloat16 to 2e-2 those of float32.
 """
 import argparse
 import json
@@ -25,6 +28,7 @@ from harness import (
     DTYPES,
     RUN,
     TASKS,
+    TOLERANCE,
     relative,
     require_agreement,
     settings_of,
@@ -40,6 +44,7 @@ MODELS = dict(
     testra=('testra_thumos14', {}, None))
 STREAM_STEPS = 16
 BFLOAT16_TOLERANCE = 5e-2
+AMP_TOLERANCE = 2e-2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--against', type=Path, metavar='CHECKOUT',
         help='another checkout of this repository, measured in turns (eager '
         'only, with the same Python)')
+    parser.add_argument(
+        '--amp', action='store_true',
+        help='time float32 and bfloat16 in turns, with ratios between them')
     parser.add_argument('--scale', type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument('--worker', help=argparse.SUPPRESS)
 
@@ -65,14 +73,16 @@ def run(args: argparse.Namespace) -> dict | None:
     if args.worker:
         work(**json.loads(args.worker))
         return None
+    if args.amp and args.against:
+        raise SystemExit('--amp compares dtypes of this checkout; leave out '
+                         f'--against {args.against}')
     result = settings_of(args, agreement={}, seconds={}, ratio={})
     for name in args.models:
         # A stream is not trained.
         tasks = ['forward'] if MODELS[name][2] is None else args.tasks
         for task in tasks:
-            for dtype in args.dtypes:
-                key = f'{name}, {task}, {dtype}'
-                agreement, seconds = compare(args, name, task, dtype)
+            for key, dtypes, modes in runs(args, f'{name}, {task}'):
+                agreement, seconds = compare(args, name, task, dtypes, modes)
                 base = next(iter(seconds.values()))
                 result['agreement'][key] = agreement
                 result['seconds'][key] = seconds
@@ -80,6 +90,16 @@ def run(args: argparse.Namespace) -> dict | None:
                     variant: s / base for variant, s in seconds.items()}
                 print(row(key, seconds), file=sys.stderr, flush=True)
     return result
+
+
+def runs(args: argparse.Namespace,
+         key: str) -> list[tuple[str, list[str], list[str]]]:
+    """Names of what is compared, and its dtypes and modes."""
+    if args.amp:
+        return [(f'{key}, {mode}', ['float32', 'bfloat16'], [mode])
+                for mode in args.modes]
+    return [(f'{key}, {dtype}', [dtype], args.modes)
+            for dtype in args.dtypes]
 
 
 def row(key: str, seconds: dict[str, float]) -> str:
@@ -124,30 +144,34 @@ class Worker:
 
 
 def compare(args: argparse.Namespace, name: str, task: str,
-            dtype: str) -> tuple[dict, dict]:
-    """Relative differences to the first variant, and median seconds."""
+            dtypes: list[str], modes: list[str]) -> tuple[dict, dict]:
+    """Relative differences to the first variant, and median seconds.
+
+    One dtype in several modes, or one mode in two dtypes.
+    """
     here = RUN.parents[2]
     variants = {}
     if args.against:
-        variants['before, eager'] = args.against.resolve(), 'eager'
-    for mode in args.modes:
-        variants[mode] = here, mode
+        variants['before, eager'] = args.against.resolve(), 'eager', dtypes[0]
+    for mode in modes:
+        for dtype in dtypes:
+            variant = mode if len(dtypes) == 1 else dtype
+            variants[variant] = here, mode, dtype
     with tempfile.TemporaryDirectory() as folder:
         workers = {
             variant: Worker(
                 checkout, name=name, task=task, dtype=dtype, mode=mode,
                 weights=f'{folder}/weights.pt', device=args.device,
                 out=f'{folder}/{variant}.pt', scale=args.scale)
-            for variant, (checkout, mode) in variants.items()}
+            for variant, (checkout, mode, dtype) in variants.items()}
         outputs = {variant: torch.load(f'{folder}/{variant}.pt')
                    for variant in variants}
         first = next(iter(outputs.values()))
         agreement = {
             variant: relative(y, first) for variant, y in outputs.items()}
-        if dtype == 'float32':
-            require_agreement(agreement)
-        else:
-            require_agreement(agreement, BFLOAT16_TOLERANCE)
+        tolerance = AMP_TOLERANCE if len(dtypes) > 1 else (
+            TOLERANCE if dtypes == ['float32'] else BFLOAT16_TOLERANCE)
+        require_agreement(agreement, tolerance)
         times = {variant: [] for variant in variants}
         for _ in range(args.repeats):
             for variant, worker in workers.items():

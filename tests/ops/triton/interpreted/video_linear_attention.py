@@ -252,11 +252,26 @@ def test_layer_compiles_without_a_break():
                for p, w in zip(layer.parameters(), wanted))
 
 
-def test_layer_is_exported_with_the_operator():
+def test_export():
+    """A layer's program has the plain code, and so runs anywhere; the
+    operator can be exported where it is meant."""
     layer, x = _layer().eval(), torch.randn(1, 2, 3, 7, 32)
+    expected = layer(x)
     program = torch.export.export(layer, (x, ))
+    assert 'mmvidattn' not in str(program.graph)
+    assert relative(program.module()(x), expected) < 1e-5
+
+    class Fused(torch.nn.Module):
+
+        def forward(self, qkv):
+            return launches.fused(
+                qkv, None, None, None, None, 1, 'space', 'none', 0, [], 2,
+                'relu', 0.1, 1e-6)[0]
+
+    qkv = torch.randn(1, 2, 3, 7, 48)
+    program = torch.export.export(Fused(), (qkv, ))
     assert 'mmvidattn.video_linear_attention' in str(program.graph)
-    assert relative(program.module()(x), layer(x)) < 1e-6
+    assert torch.equal(program.module()(qkv), Fused()(qkv))
 
 
 def test_flops_are_counted():

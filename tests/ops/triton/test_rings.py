@@ -1,0 +1,122 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Through Triton's interpreter, in a process that has it switched on."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmvidattn.ops.temporal_smoothing import push_row, read_rows
+from mmvidattn.ops.triton import available
+from mmvidattn.ops.triton import rings as triton_rings
+
+ROOT = Path(__file__).resolve().parents[3]
+# Streams, rows of a ring, shape of a row: ragged, and more than one block.
+SHAPES = [(3, 5, (7, )), (1, 1, (4, )), (2, 4, (3, 5)), (5, 3, (1030, )),
+          (4, 9, ())]
+SCRIPT = f'''
+import json, sys, warnings
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import torch
+import test_rings
+print(json.dumps(test_rings.differences()))
+'''
+
+
+def naive_read(ring, steps):
+    """Row by row, of lists: [B, M, *] and [B, K]."""
+    return torch.stack([
+        torch.stack([rows[int(t) % len(rows)] for t in of_stream])
+        for rows, of_stream in zip(ring, steps)])
+
+
+def naive_push(ring, step, row, keep):
+    for rows, t, new, kept in zip(ring, step.tolist(), row, keep.tolist()):
+        last = rows[(t - 1) % len(rows)].clone()
+        rows[t % len(rows)] = new if kept else last
+
+
+def differences():
+    """Cases in which an operator's result is not the naive one's."""
+    gen = torch.Generator().manual_seed(0)
+    wrong, cases = [], 0
+    for dtype in torch.float64, torch.float32, torch.bfloat16:
+        for streams, length, shape in SHAPES:
+            ring = torch.randn(streams, length, *shape, generator=gen)
+            ring = ring.to(dtype)
+            # All ages, from before the first frame to far beyond a round.
+            step = torch.randint(0, 4 * length, (streams, ), generator=gen)
+            step[0] = 0
+            step[-1] = 2**33 + 1
+            steps = step[:, None] - torch.arange(length + 2, 0, -1)
+            row = torch.randn(streams, *shape, generator=gen)
+            keep = torch.rand(streams, generator=gen) < 0.5
+            keep[0] = False
+            row[~keep] = torch.nan
+            name = f'{dtype}, {streams} of {length}, {shape}'
+            for kind in dtype, torch.float32:
+                got, want = ring.clone(), ring.clone()
+                assert triton_rings.why_not_push_row(
+                    got, step, row, keep) is None
+                push_row(got, step, row.to(kind), keep)
+                naive_push(want, step, row.to(kind), keep)
+                cases += 1
+                if not torch.equal(got, want):
+                    wrong.append(f'push, {name}, {kind}')
+            got = read_rows(ring, steps)
+            if not torch.equal(got, naive_read(ring, steps)) or \
+                    not torch.equal(got, read_rows(ring, steps)):
+                wrong.append(f'read, {name}')
+    torch.library.opcheck(triton_rings.triton_read_rows, (
+        torch.randn(2, 3, 4), torch.tensor([[0, -1], [7, 2]])))
+    torch.library.opcheck(triton_rings.triton_push_row, (
+        torch.randn(2, 3, 4), torch.tensor([0, 7]), torch.randn(2, 4),
+        torch.tensor([True, False])))
+    return dict(wrong=wrong, cases=cases)
+
+
+def test_kernels_are_exactly_the_naive_ones():
+    pytest.importorskip('triton', reason='Triton is not installed')
+    done = subprocess.run(
+        [sys.executable, '-c', SCRIPT], capture_output=True, text=True,
+        env=dict(os.environ, TRITON_INTERPRET='1', PYTHONPATH=os.pathsep.join(
+            [str(ROOT), str(ROOT / 'tests'), os.environ['PYTHONPATH']])))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found['cases'] == 6 * len(SHAPES) and not found['wrong']
+
+
+@pytest.mark.parametrize('streams, length, shape', SHAPES, ids=str)
+def test_plain_code_is_the_naive_one(streams, length, shape):
+    gen = torch.Generator().manual_seed(0)
+    ring = torch.randn(streams, length, *shape, generator=gen)
+    step = torch.randint(0, 4 * length, (streams, ), generator=gen)
+    step[0] = 0
+    row = torch.randn(streams, *shape, generator=gen)
+    keep = torch.rand(streams, generator=gen) < 0.5
+    got, want = ring.clone(), ring.clone()
+    push_row.plain(got, step, row, keep)
+    naive_push(want, step, row, keep)
+    assert torch.equal(got, want)
+    steps = step[:, None] - torch.arange(length + 2, 0, -1)
+    assert torch.equal(read_rows.plain(ring, steps), naive_read(ring, steps))
+
+
+def test_says_why_it_does_not_run(monkeypatch):
+    ring, steps = torch.zeros(2, 3, 4), torch.zeros(2, 1, dtype=torch.int64)
+    monkeypatch.delenv('TRITON_INTERPRET', raising=False)
+    monkeypatch.setattr(available, 'HAS_TRITON', True)
+    why_not = triton_rings.why_not_read_rows
+    assert why_not(ring, steps) == 'not on a CUDA device'
+    monkeypatch.setenv('TRITON_INTERPRET', '1')
+    assert why_not(ring, steps) is None
+    assert why_not(ring.requires_grad_(), steps) == 'with gradients'
+    with torch.no_grad():
+        assert why_not(ring, steps) is None
+        assert 'contiguous' in why_not(ring.mT, steps)
+        assert 'int64' in why_not(ring, steps.int())
+    monkeypatch.setattr(available, 'HAS_TRITON', False)
+    assert why_not(ring, steps) == 'Triton is not installed'
