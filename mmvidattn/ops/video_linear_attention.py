@@ -14,7 +14,7 @@ from .feature_maps import feature_map
 from .linear_attention import linear_attention
 from .shift import Fold, neighbor_shift
 from .token_sequences import PATTERNS, from_sequences, to_sequences
-from .triton.available import why_no_kernel, why_not_fits
+from .triton.available import capability, why_no_kernel, why_not_fits
 
 DTYPES = torch.float32, torch.bfloat16, torch.float16
 # Widths of a head that the kernels are compiled for.
@@ -143,7 +143,8 @@ def _why_not_triton(qkv: Tensor,
         return 'heads narrower than {} or wider than {}'.format(*HEAD_DIMS)
     training = needs_gradients(qkv, *(
         () if gate is None else (x for x in gate[:4] if x is not None)))
-    reason = why_not_fits(qkv.dtype, head_dims, _kind(gate), training)
+    reason = why_not_fits(qkv.dtype, head_dims, _kind(gate), training,
+                          capability(qkv.device))
     if reason:
         return reason
     if any(fold.boundary == 'replicate' for fold in folds):

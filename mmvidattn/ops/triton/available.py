@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 
 HAS_TRITON = find_spec('triton') is not None
+# Bytes of a thread.
+MOST_SPILLED = 32
 
 
 def why_no_kernel(x: Tensor) -> str | None:
@@ -24,22 +26,44 @@ def why_no_kernel(x: Tensor) -> str | None:
     return None
 
 
-def why_not_fits(dtype: torch.dtype, head_dims: int, gate: str,
-                 training: bool) -> str | None:
-    """Reason why a program would spill registers or lack shared memory.
+def capability(device: torch.device) -> int:
+    """Compute capability of a device, times 10 and rounded down to one that
+    kernels are laid out for; 0 below all of these."""
+    if device.type != 'cuda':
+        return 90
+    major, _ = torch.cuda.get_device_capability(device)
+    return {8: 80, 9: 90}.get(major, 100 if major > 9 else 0)
 
-    What is left fits on compute capabilities 8.0, 9.0 and 10.0, which
+
+def why_not_fits(dtype: torch.dtype, head_dims: int, gate: str,
+                 training: bool, capability: int) -> str | None:
+    """Reason why programs would spill many registers or lack shared memory.
+
+    What is left spills at most :data:`MOST_SPILLED` bytes, as
     :mod:`mmvidattn.ops.triton.resources` shows.
+
+    Args:
+        dtype: Of the tokens.
+        head_dims: Width of a head.
+        gate: 'none', 'shared' (one for queries and keys), 'unshared' (two) or
+            'separate' (two, each from its own).
+        training: Whether gradients are needed.
+        capability: Of :func:`capability`.
     """
+    if not capability:
+        return 'a compute capability below 8.0'
     if dtype == torch.bfloat16:
-        fits = head_dims <= 64 or gate == 'none' or not (
-            training or gate == 'unshared')
+        fits = head_dims <= 64 or gate == 'none' and (
+            capability >= 90 or not training)
     elif dtype == torch.float16:
-        fits = head_dims <= 64
+        fits = head_dims <= 64 and not (training and gate == 'unshared')
+    elif head_dims <= 32:
+        fits = not (training and gate == 'unshared')
     else:
-        fits = head_dims <= 32 or head_dims <= 64 and not (
-            training or gate == 'unshared')
+        fits = (head_dims <= 64 and capability >= 90
+                and not (training or gate == 'unshared'))
     if fits:
         return None
-    return (f'heads of {head_dims} channels in {dtype} do not fit '
-            f'(gate: {gate}, {"training" if training else "inference"})')
+    return (f'heads of {head_dims} channels in {dtype} do not fit (gate: '
+            f'{gate}, {"training" if training else "inference"}, compute '
+            f'capability {capability / 10})')

@@ -20,9 +20,10 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from . import video_linear_attention_kernels as kernels
-from .available import why_not_fits
+from .available import MOST_SPILLED, why_not_fits
 from .video_linear_attention import (
     ARITHMETIC,
+    MOST_REGISTERS,
     Blocks,
     accumulates,
     blocks,
@@ -74,24 +75,21 @@ class Launch(NamedTuple):
             PRECISION=arithmetic.precision)
 
 
-def launches() -> Iterator[Launch]:
-    """All that there can be, but for narrower heads and other maps."""
+def launches(capability: int) -> Iterator[Launch]:
+    """All that there can be, but for other widths and maps."""
     for dtype, head_dims, gate in itertools.product(DTYPES, HEADS, GATES):
-        directions = ['forward']
-        if why_not_fits(dtype, head_dims, gate, training=False):
-            continue
-        if not why_not_fits(dtype, head_dims, gate, training=True):
-            directions.append('backward')
-        for direction in directions:
+        for direction in 'forward', 'backward':
+            if why_not_fits(dtype, head_dims, gate, direction == 'backward',
+                            capability):
+                continue
             yield Launch(f'short_{direction}', head_dims, dtype, gate, '')
-            phases = ['sum', 'apply']
-            if in_one_launch(dtype):
-                phases.append('sum and apply')
-            for phase in phases:
+            one = in_one_launch(dtype, capability)
+            for phase in ('sum', 'apply', *(['sum and apply'] * one)):
                 yield Launch(f'long_{direction}', head_dims, dtype, gate,
                              phase)
-        if 'backward' in directions:
-            if gate == 'unshared':
+            if direction == 'forward':
+                continue
+            if gate != 'none' and not accumulates(gate, 3, head_dims, dtype):
                 yield Launch('gate_gradient', head_dims, dtype, gate, '')
             if gate == 'none':
                 yield Launch('unshift', head_dims, dtype, gate, '')
@@ -132,7 +130,8 @@ def compiled(launch: Launch, capability: int) -> Resources:
         {k: v for k, v in constants.items() if k in signature}, aligned)
     program = triton.compile(
         source, target=GPUTarget('cuda', capability, 32),
-        options=dict(num_warps=num_warps, num_stages=num_stages))
+        options=dict(num_warps=num_warps, num_stages=num_stages,
+                     maxnreg=MOST_REGISTERS))
     with tempfile.TemporaryDirectory() as folder:
         binary = Path(folder, 'kernel.cubin')
         binary.write_bytes(program.asm['cubin'])
@@ -147,30 +146,24 @@ def compiled(launch: Launch, capability: int) -> Resources:
 
 
 def table(capabilities: list[int], only: str) -> tuple[str, int]:
-    """Markdown, and how many spill or do not fit."""
-    lines = ['| kernel | heads | dtype | gate | phase | rows | warps | '
-             + ' | '.join(f'sm_{c}: registers, spilled B, shared B'
-                          for c in capabilities) + ' |',
-             '| --- ' * (7 + len(capabilities)) + '|']
+    """Markdown, and how many launches spill too much or do not fit."""
+    lines = ['| kernel | heads | dtype | gate | phase | rows | sm | registers '
+             '| spilled, B | shared, B |', '| --- ' * 10 + '|']
     bad = 0
-    for launch in launches():
-        name = ' '.join(str(x) for x in launch).replace('torch.', '')
-        if only not in name:
-            continue
-        rows, num_warps, _ = launch.blocks()
-        cells = []
-        for capability in capabilities:
-            try:
-                used = compiled(launch, capability)
-            except triton.CompilationError as error:
-                raise RuntimeError(f'{name} for sm_{capability}') from error
-            bad += used.spilled > 0 or used.shared > TARGETS[capability]
-            cells.append(', '.join(str(x) for x in used))
-        lines.append(
-            f'| {launch.kernel} | {launch.head_dims} | '
-            f'{DTYPES[launch.dtype]} | {launch.gate} | {launch.phase} | '
-            f'{rows} | {num_warps} | ' + ' | '.join(cells) + ' |')
-        print(lines[-1], file=sys.stderr, flush=True)
+    for capability in capabilities:
+        for launch in launches(capability):
+            name = ' '.join(
+                str(x) for x in launch).replace('torch.', '').strip()
+            if only not in name:
+                continue
+            used = compiled(launch, capability)
+            bad += (used.spilled > MOST_SPILLED
+                    or used.shared > TARGETS[capability])
+            cells = (launch.kernel, launch.head_dims, DTYPES[launch.dtype],
+                     launch.gate, launch.phase, launch.blocks().rows,
+                     capability, *used)
+            lines.append('| ' + ' | '.join(str(x) for x in cells) + ' |')
+            print(lines[-1], file=sys.stderr, flush=True)
     return '\n'.join(lines), bad
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from . import video_linear_attention_kernels as kernels
+from .available import capability
 
 NUM_PARTS = 3
 # Programs that a multiprocessor is given where each sums over several items.
@@ -40,6 +41,10 @@ ARITHMETIC = {
 }
 
 
+# Without a limit ptxas sometimes spills to make room for a second program.
+MOST_REGISTERS = 255
+
+
 class Blocks(NamedTuple):
     """How a kernel is launched: tokens of a tile, warps, pipeline stages."""
     rows: int
@@ -49,17 +54,20 @@ class Blocks(NamedTuple):
 
 def blocks(kernel: str, head_dims: int, dtype: torch.dtype,
            gate: str) -> Blocks:
-    """Block sizes that spill no register."""
-    if dtype != torch.bfloat16 or head_dims > 64 or (
-            gate == 'unshared' and 'backward' in kernel):
+    """Block sizes that spill next to no register, of those that were tried:
+    16 to 128 tokens, 4 to 16 warps."""
+    backward = 'backward' in kernel
+    if (dtype != torch.bfloat16 or head_dims > 64
+            or backward and (head_dims <= 32 or gate == 'unshared')):
         return Blocks(16, 8, 1)
     return Blocks(32, 8, 1)
 
 
-def in_one_launch(dtype: torch.dtype) -> bool:
-    """Whether a program may hold the sums of a long sequence and apply them;
-    those of three products in TF32 would spill."""
-    return dtype != torch.float32
+def in_one_launch(dtype: torch.dtype, capability: int) -> bool:
+    """Whether a program may hold the sums of a long sequence and apply them:
+    in float32, and on devices without products of whole warp groups, it would
+    spill."""
+    return dtype != torch.float32 and capability >= 90
 
 
 def accumulates(gate: str, inputs: int, head_dims: int,
@@ -226,7 +234,8 @@ class _Launch:
             DOT=self.arithmetic.dtype,
             PRECISION=self.arithmetic.precision,
             num_warps=num_warps,
-            num_stages=num_stages)
+            num_stages=num_stages,
+            maxnreg=MOST_REGISTERS)
 
     def attention(self, kernel: str, num_items: int) -> dict:
         seq = self.layout.sequences
@@ -407,7 +416,8 @@ def _launch_forward(qkv: Tensor, *arguments) -> tuple[Tensor, Tensor]:
         kernels.long_forward[(num_items, )](
             q, k, v, y, state, SUM=sums, APPLY=apply, **arguments)
 
-    if splits == 1 and in_one_launch(qkv.dtype):
+    if splits == 1 and in_one_launch(
+            qkv.dtype, capability(qkv.device)):
         run(sums, True, True)
         return y, sums[0]
     run(sums, True, False)
@@ -462,7 +472,8 @@ def _launch_backward(dy: Tensor, qkv: Tensor, state: Tensor,
                 APPLY=apply, ACCUMULATE=accumulate and apply, span=span,
                 **outputs, **arguments)
 
-        if splits == 1 and in_one_launch(qkv.dtype):
+        if splits == 1 and in_one_launch(
+            qkv.dtype, capability(qkv.device)):
             run(programs, sums, True, True)
         else:
             run(num_items, sums, True, False)
