@@ -23,7 +23,6 @@ from . import video_linear_attention_kernels as kernels
 from .available import MOST_SPILLED, why_not_fits
 from .video_linear_attention import (
     ARITHMETIC,
-    MOST_REGISTERS,
     Blocks,
     accumulates,
     blocks,
@@ -124,14 +123,14 @@ def compiled(launch: Launch, capability: int) -> Resources:
     aligned = {(i, ): [['tt.divisibility', 16]]
                for i, name in enumerate(function.arg_names)
                if name.endswith('_ptr') or name in ('stride', 'D')}
-    _, num_warps, num_stages = launch.blocks()
+    _, num_warps, num_stages, maxnreg = launch.blocks()
     source = ASTSource(
         function, signature,
         {k: v for k, v in constants.items() if k in signature}, aligned)
     program = triton.compile(
         source, target=GPUTarget('cuda', capability, 32),
         options=dict(num_warps=num_warps, num_stages=num_stages,
-                     maxnreg=MOST_REGISTERS))
+                     maxnreg=maxnreg))
     with tempfile.TemporaryDirectory() as folder:
         binary = Path(folder, 'kernel.cubin')
         binary.write_bytes(program.asm['cubin'])

@@ -41,15 +41,16 @@ ARITHMETIC = {
 }
 
 
-# Without a limit ptxas sometimes spills to make room for a second program.
-MOST_REGISTERS = 255
 
 
 class Blocks(NamedTuple):
-    """How a kernel is launched: tokens of a tile, warps, pipeline stages."""
+    """How a kernel is launched: tokens of a tile, warps, pipeline stages and
+    most registers. Without that ptxas may spill to make room for a second
+    program."""
     rows: int
     num_warps: int
     num_stages: int
+    maxnreg: int | None
 
 
 def blocks(kernel: str, head_dims: int, dtype: torch.dtype,
@@ -59,8 +60,8 @@ def blocks(kernel: str, head_dims: int, dtype: torch.dtype,
     backward = 'backward' in kernel
     if (dtype != torch.bfloat16 or head_dims > 64
             or backward and (head_dims <= 32 or gate == 'unshared')):
-        return Blocks(16, 8, 1)
-    return Blocks(32, 8, 1)
+        return Blocks(16, 8, 1, None if dtype == torch.float32 else 255)
+    return Blocks(32, 8, 1, 255)
 
 
 def in_one_launch(dtype: torch.dtype, capability: int) -> bool:
@@ -228,14 +229,14 @@ class _Launch:
             BD=max(16, triton.next_power_of_2(layout.head_dims)))
 
     def products(self, kernel: str) -> dict:
-        rows, num_warps, num_stages = self.blocks(kernel)
+        rows, num_warps, num_stages, maxnreg = self.blocks(kernel)
         return dict(
             ROWS=rows,
             DOT=self.arithmetic.dtype,
             PRECISION=self.arithmetic.precision,
             num_warps=num_warps,
             num_stages=num_stages,
-            maxnreg=MOST_REGISTERS)
+            maxnreg=maxnreg)
 
     def attention(self, kernel: str, num_items: int) -> dict:
         seq = self.layout.sequences
@@ -455,13 +456,13 @@ def _launch_backward(dy: Tensor, qkv: Tensor, state: Tensor,
                        * _num_processors(qkv.device))
         weights = qkv.new_empty(programs, inputs * D + 1, D,
                                 dtype=torch.float32)
-    arguments = dict(launch.attention(name, num_items))
+    options = launch.attention(name, num_items)
     outputs = dict(
         zip(('dq_ptr', 'dk_ptr', 'dv_ptr'), d_parts), shifted_ptr=shifted,
         logits_ptr=logits, weights_ptr=weights)
     if layout.short:
         kernels.short_backward[(programs, )](
-            *parts, dy, **outputs, **arguments, ACCUMULATE=accumulate)
+            *parts, dy, **outputs, **options, ACCUMULATE=accumulate)
     else:
         splits = num_items // (state.shape[0] * state.shape[1])
         sums = qkv.new_empty(splits, *state.shape, dtype=torch.float32)
@@ -470,7 +471,7 @@ def _launch_backward(dy: Tensor, qkv: Tensor, state: Tensor,
             kernels.long_backward[(grid, )](
                 *parts, state, dy, dstate_ptr=d_state, SUM=sum_up,
                 APPLY=apply, ACCUMULATE=accumulate and apply, span=span,
-                **outputs, **arguments)
+                **outputs, **options)
 
         if splits == 1 and in_one_launch(
             qkv.dtype, capability(qkv.device)):
