@@ -499,8 +499,11 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
     """Gradients of :func:`long_forward`, from ``state`` [L, G, D + 1, D].
 
     Items, ``SUM`` and ``APPLY`` as there, with dS and dz in ``dstate``;
-    ``ACCUMULATE`` as in :func:`short_backward`.
+    ``ACCUMULATE`` as in :func:`short_backward`. Products with S, dS and
+    reweighted queries are in TF32 at least: a gate's gradients are sums that
+    cancel.
     """
+    SUMS: tl.constexpr = 'tf32' if PRECISION == 'ieee' else PRECISION
     i = tl.arange(0, ROWS)
     d = tl.arange(0, BD)
     columns = d < D
@@ -539,9 +542,9 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
                     ALIGN, DOT, PRECISION)
                 a, dy, denominator, _, d_denominator = _of_queries(
                     dy_ptr, p, rows, head, d, columns, D, C,
-                    _gated(q, of_q, GATE), S, z, eps, DOT, PRECISION)
-                dS += _dot(tl.trans(a / denominator[:, None]), dy, DOT,
-                           PRECISION)
+                    _gated(q, of_q, GATE), S, z, eps, DOT, SUMS)
+                dS += _dot(tl.trans(a / denominator[:, None]), dy,
+                           tl.float32, SUMS)
                 dz += tl.sum(d_denominator[:, None] * a, 0)
             if not APPLY:
                 tl.store(dstate + d[:, None] * D + d[None, :], dS,
@@ -562,9 +565,9 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
                     ALIGN, DOT, PRECISION)
                 _, _, _, of_a, d_denominator = _of_queries(
                     dy_ptr, p, rows, head, d, columns, D, C,
-                    _gated(q, of_q, GATE), S, z, eps, DOT, PRECISION)
+                    _gated(q, of_q, GATE), S, z, eps, DOT, SUMS)
                 da = of_a + d_denominator[:, None] * z[None, :]
-                dc = _dot(v, tl.trans(dS), DOT, PRECISION) + dz[None, :]
+                dc = _dot(v, tl.trans(dS), tl.float32, SUMS) + dz[None, :]
                 dv = _dot(_gated(k, of_k, GATE), dS, DOT, PRECISION)
                 q_logits, k_logits = _of_logits(q, k, of_q, of_k, da, dc, GATE)
                 if ACCUMULATE:
@@ -586,13 +589,13 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
 
 @triton.jit
 def _of_queries(dy_ptr, p, rows, head, d, columns, D, C, a, S, z, eps,
-                DOT: tl.constexpr, PRECISION: tl.constexpr):
+                DOT: tl.constexpr, SUMS: tl.constexpr):
     """``a`` rounded, ``dy``, the denominator, ``n S^T`` and the denominator's
     gradient. (``dy`` is exact in DOT, ``n`` would be rounded.)"""
     dy = _read(dy_ptr, p, rows[:, None] & columns[None, :], head * D + d, C)
     a = _rounded(a, DOT)
     denominator = tl.sum(a * z[None, :], 1) + eps
-    of_a = _dot(dy, tl.trans(S), DOT, PRECISION) / denominator[:, None]
+    of_a = _dot(dy, tl.trans(S), tl.float32, SUMS) / denominator[:, None]
     return a, dy, denominator, of_a, -tl.sum(of_a * a, 1) / denominator
 
 

@@ -1,0 +1,37 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Kernels compiled for devices that are not here."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip('triton')
+
+
+def _compile(*options: str) -> list[list[str]]:
+    environment = dict(os.environ)
+    environment.pop('TRITON_INTERPRET', None)
+    run = subprocess.run(
+        [sys.executable, '-m', 'mmvidattn.ops.triton.resources', *options],
+        env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr[-3000:]
+    return [[cell.strip() for cell in line.split('|')[1:-1]]
+            for line in run.stdout.splitlines()[2:]]
+
+
+def test_kernels_of_linear_ff_spill_nothing():
+    """In bfloat16, on an H100: its short and its long sequences."""
+    rows = _compile('--capability', '90', '--only',
+                    'backward 64 bfloat16 shared')
+    assert [row[:5] for row in rows] == [
+        ['short_backward', '64', 'bf16', 'shared', ''],
+        *(['long_backward', '64', 'bf16', 'shared', phase]
+          for phase in ('sum', 'apply', 'sum and apply'))]
+    assert all(row[8] == '0' for row in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('capability', ['80', '90', '100'])
+def test_all_fit(capability):
+    assert len(_compile('--capability', capability)) > 70
