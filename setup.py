@@ -86,6 +86,8 @@ setup(
         cam=['grad-cam'],
         # Networks to inflate.
         timm=['timm'],
+        # Kernels for CUDA devices; torch's builds for them bring it along.
+        triton=['triton; platform_system == "Linux"'],
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
         # The page of tools/stream.py --serve.
@@ -93,6 +95,6 @@ setup(
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
         dev=['lmdb', 'pytest', 'pytest-xdist', 'ruff', 'scikit-learn',
-             'selenium', *SERVE],
+             'selenium', 'triton; platform_system == "Linux"', *SERVE],
     ),
 )

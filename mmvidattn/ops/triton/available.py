@@ -8,7 +8,7 @@ from torch import Tensor
 
 HAS_TRITON = find_spec('triton') is not None
 # Bytes of a thread.
-MOST_SPILLED = 32
+MOST_SPILLED = 64
 
 
 def why_no_kernel(x: Tensor) -> str | None:
