@@ -213,11 +213,16 @@ def _schedule(base: Config, lr: float, interval: int,
         "    type='WarmupCosineLR', curve='line', start_factor=0.05,\n"
         '    warmup=0.1 * max_epochs, end=max_epochs, '
         'convert_to_iter_based=True)]',
-        'train_cfg = dict(_delete_=True, by_epoch=True, '
-        f'max_epochs=max_epochs, val_interval={interval})',
-        'default_hooks = dict(\n'
-        f"    checkpoint=dict(type='SafeCheckpointHook', interval={interval}, "
-        f'save_best={best}, max_keep_ckpts=1))',
+        _call('train_cfg', [
+            '_delete_=True', 'by_epoch=True', 'max_epochs=max_epochs',
+            f'val_interval={interval}'], 0, ' = '),
+        _call('default_hooks', [_call('checkpoint', [
+            "type='SafeCheckpointHook'", f'interval={interval}',
+            f'save_best={best}', 'max_keep_ckpts=1'], 4)], 0, ' = '),
+        '# Of a whole epoch, for curves.png.',
+        'log_processor = dict(custom_cfg=[\n'
+        "    dict(data_src=name, method_name='mean', window_size='epoch')\n"
+        "    for name in ('loss', 'top1_acc')])",
         f'randomness = dict(seed={tuning.seed})',
         f'load_from = {str(tuning.weights.resolve())!r}' if tuning.weights
         else 'load_from = None',
