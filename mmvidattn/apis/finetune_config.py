@@ -134,19 +134,26 @@ def _model(base: Config, tuning: FineTuning) -> list[str]:
     if tuning.balance == 'weights':
         weights = [round(sum(tuning.counts) / len(tuning.counts) / number, 4)
                    for number in tuning.counts]
-        head.append("loss_cls=dict(_delete_=True, type='CrossEntropyLoss', "
-                    f'class_weight={weights})')
+        head.append(_call('loss_cls', [
+            *_anew(base.model.cls_head, 'loss_cls'),
+            "type='CrossEntropyLoss'", f'class_weight={weights}'], 8))
     elif tuning.balance == 'focal':
         # It takes hard labels only.
-        head += ["loss_cls=dict(_delete_=True, type='CBFocalLoss', "
-                 f'samples_per_cls={list(tuning.counts)})',
-                 'label_smooth_eps=0']
+        head += [_call('loss_cls', [
+            *_anew(base.model.cls_head, 'loss_cls'), "type='CBFocalLoss'",
+            f'samples_per_cls={list(tuning.counts)}'], 8),
+            'label_smooth_eps=0']
     lines.append(_call('cls_head', head, 4))
     if (base.model.get('data_preprocessor') or {}).get('blending'):
         notes.append('# Clips are not mixed, as the inherited config has it '
                      'for large sets.')
         lines.append('data_preprocessor=dict(blending=None)')
     return [*notes, _call('model', lines, 0, ' = ')]
+
+
+def _anew(options: dict, name: str) -> list[str]:
+    """What replaces an inherited dict; where there is none it would stay."""
+    return ['_delete_=True'] * bool(options.get(name))
 
 
 def _call(name: str, arguments: Sequence[str], indent: int,
@@ -203,8 +210,9 @@ def _schedule(base: Config, lr: float, interval: int,
     if tuning.layer_decay is not None:
         optimizer += [
             "constructor='LearningRateDecayOptimWrapperConstructor'",
-            'paramwise_cfg=dict(_delete_=True, '
-            f'decay_rate={tuning.layer_decay:g})']
+            _call('paramwise_cfg', [
+                *_anew(base.optim_wrapper, 'paramwise_cfg'),
+                f'decay_rate={tuning.layer_decay:g}'], 4)]
     validates = 'val' in tuning.splits
     best = "'acc/top1'" if validates else None
     lines = [
@@ -259,7 +267,8 @@ def _learning_rate(base: Config, batch: int, tuning: FineTuning) -> float:
 def _threshold(counts: Sequence[int]) -> float:
     """Of ``ClassBalancedDataset`` the one that makes classes most alike.
 
-    It repeats a class ``ceil(sqrt(threshold / share))`` times.
+    It repeats a class ``ceil(sqrt(threshold / share))`` times, so that about
+    the square root of the ratio of two classes remains.
     """
     total, rarest = sum(counts), min(counts)
     most = math.ceil(math.sqrt(max(counts) / rarest))

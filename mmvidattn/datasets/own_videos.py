@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,7 +130,9 @@ def _read_csv(path: Path) -> tuple[list[OwnVideo], list[str]]:
     if not videos:
         raise ValueError(f'{path} lists no videos')
     if repeated:
-        remarks.append(f'{repeated} lines repeat another one and are left out')
+        verb = 'repeats' if repeated == 1 else 'repeat'
+        remarks.append(
+            f'left out: {count(repeated, "line")} that {verb} another one')
     _check_names(videos, str(path))
     _check_splits(videos, str(path))
     remarks += _torn(videos)
@@ -259,7 +261,7 @@ def _choose(videos: Sequence[OwnVideo], share: float,
     return chosen
 
 
-def count(things: Sequence, noun: str) -> str:
+def count(things: Collection | int, noun: str) -> str:
     """As in ``1 video``, ``3 videos``; ``things`` may be a number."""
     number = things if isinstance(things, int) else len(things)
     plural = f'{noun}es' if noun.endswith('s') else f'{noun}s'
