@@ -19,7 +19,7 @@ from ..visualization.training_curves import draw_training_curves
 from .predict import top_predictions
 
 MAX_MISTAKES = 10
-FRAMES = 6
+FRAMES = 5
 MAX_CLASSES_WITH_VALUES = 30
 
 

@@ -57,24 +57,26 @@ def make_data(out: Path, seed: int, num_train: int, num_test: int) -> Path:
 def fine_tune(clips: Path, out: Path, way: str, seed: int,
               args: argparse.Namespace) -> dict:
     """Run the command, unless it is done; returns top-1 and seconds."""
-    done = out / 'result.json'
-    if done.is_file():
-        return json.loads(done.read_text())
+    file = out / 'result.json'
+    if file.is_file():
+        return json.loads(file.read_text())
     options = [] if WAYS[way] is None else [
         '--weights', args.checkpoint, *WAYS[way]]
     began = time.monotonic()
     out.parent.mkdir(parents=True, exist_ok=True)
     with open(out.parent / f'{out.name}.log', 'a') as log:
         # The last checkpoint counts, not the best one on these very clips.
-        subprocess.run(
+        done = subprocess.run(
             [sys.executable, '-m', 'mmvidattn', 'finetune', clips, '--model',
              MODEL, '--work-dir', out, '--epochs', str(args.epochs), '--seed',
              str(seed), '--val-share', '0', '--workers', '0', *options],
-            check=True, stdout=log, stderr=log)
+            stdout=log, stderr=log)
+    if done.returncode:
+        raise ValueError(f'{way}, seed {seed} failed: see {log.name}')
     metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
     result = dict(top1=100 * metrics['top1'],
                   seconds=time.monotonic() - began)
-    write_atomically(done, json.dumps(result).encode())
+    write_atomically(file, json.dumps(result).encode())
     return result
 
 

@@ -11,8 +11,8 @@ so a frame on its own, taken at any time, has the same distribution in every
 class, and a model that sees one frame cannot do better than chance.
 
 ``--motions double`` writes four other classes, each of two motions at once, of
-other shapes: something to fine-tune on. ``--distractors``, ``--noise``, ``--scale`` and ``--speed`` change how hard it
-is.
+other shapes: something to fine-tune on. ``--distractors``, ``--noise``,
+``--scale`` and ``--speed`` change how hard it is.
 """
 import argparse
 import json
