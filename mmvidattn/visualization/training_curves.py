@@ -24,8 +24,9 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
             ``acc/top1``.
         caption: Above all.
     """
-    figure = Figure(figsize=SIZE_INCHES, layout='constrained')
+    figure = Figure(figsize=SIZE_INCHES)
     axes = figure.subplots(1, 3)
+    figure.subplots_adjust(0.05, 0.14, 0.98, 0.85, wspace=0.3)
     for axis, name, label in zip(axes, ('loss', 'top1_acc', 'lr'),
                                  ('loss', 'top-1', 'learning rate')):
         epochs = defaultdict(list)

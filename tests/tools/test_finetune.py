@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import cv2
 import decord
@@ -27,10 +28,21 @@ CLASSES = ['go left é', 'go $up$']
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.fixture
+def tmp_path():
+    """With a shorter name: yapf, for mmengine, takes seconds for long ones."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(scope='module')
-def videos(motion_dir, tmp_path_factory):
+def videos(motion_dir):
     """Two classes of three videos, with blanks, accents and dollars."""
-    root = tmp_path_factory.mktemp('own') / 'mes vidéos'
+    with TemporaryDirectory() as folder:
+        yield make_videos(motion_dir, Path(folder, 'mes vidéos'))
+
+
+def make_videos(motion_dir, root):
     for name, first in zip(CLASSES, (0, 2)):
         (root / name).mkdir(parents=True)
         for i, path in enumerate((f'train/{first:06d}', f'val/{first:06d}',
@@ -98,7 +110,6 @@ def test_leaves_all_and_goes_on(begin, videos, capfd):
     assert [one['videos'] for one in metrics['classes']] == [1, 1]
 
     # Nothing is left to train; what the user changed in the config counts.
-    before = torch.load(out / 'run/epoch_1.pth')['state_dict']
     config = out / 'config.py'
     config.write_text(config.read_text('utf-8').replace(
         'max_epochs = 1', 'max_epochs = 2'), 'utf-8')
@@ -106,8 +117,8 @@ def test_leaves_all_and_goes_on(begin, videos, capfd):
     begin()
     assert f'{out}: goes on with its lists' in capfd.readouterr().out
     check_files(out)
-    assert epochs_of(out) == [1, 2]
-    assert (out / 'run/epoch_2.pth').is_file() and before
+    assert epochs_of(out) == [1] * 4 + [2] * 4
+    assert (out / 'run/epoch_2.pth').is_file()
     # Other options are not mixed into it.
     with pytest.raises(SystemExit, match='balance was none, and now is focal'):
         begin('--balance', 'focal')
