@@ -98,7 +98,9 @@ def write_config(tuning: FineTuning, command: str) -> str:
     interval = math.ceil(tuning.epochs / MAX_VALIDATIONS)
     path = find_config(tuning.model).resolve()
     parts = [
-        '# Written once by: ' + command.replace('\n', ' '),
+        # A carriage return in a name would end the comment.
+        '# Written once by: ' + ''.join(
+            c if c.isprintable() else '?' for c in command),
         '# Change what you like: the same command goes on with what is here.',
         f'_base_ = {str(path)!r}',
         '',

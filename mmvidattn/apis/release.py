@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Weights and what they are of, in a file, and nothing else."""
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -16,15 +17,14 @@ SUFFIXES = '.pth', '.safetensors'
 LEFT_OUT = 'work_dir', 'load_from', 'resume', 'launcher'
 
 
-def save_release(model: nn.Module, cfg: Config, path: Path,
-                 suffix: str) -> None:
+def save_release(model: nn.Module, cfg: Config,
+                 paths: Mapping[str, Path]) -> None:
     """Write the weights of a model, its config and the names of its classes.
 
     Args:
         model: Of :func:`mmvidattn.get_model`.
         cfg: Its config.
-        path: The file.
-        suffix: One of ``SUFFIXES``, which says how it is written.
+        paths: The file to write for each of ``SUFFIXES``.
     """
     # One each of weights that are shared, contiguous, as safetensors wants.
     weights = {name: value.detach().clone().contiguous()
@@ -36,9 +36,7 @@ def save_release(model: nn.Module, cfg: Config, path: Path,
         cfg=cfg.pretty_text,
         dataset_meta=to_plain(model.dataset_meta, 'dataset_meta'),
         mmvidattn_version=__version__)
-    if suffix == '.pth':
-        torch.save(dict(meta=meta, state_dict=weights), path)
-    else:
-        # Its header holds strings only.
-        save_file(weights, path, dict(
-            meta, format='pt', dataset_meta=json.dumps(meta['dataset_meta'])))
+    torch.save(dict(meta=meta, state_dict=weights), paths['.pth'])
+    # Its header holds strings only.
+    save_file(weights, paths['.safetensors'], dict(
+        meta, format='pt', dataset_meta=json.dumps(meta['dataset_meta'])))

@@ -20,6 +20,7 @@ import io
 import json
 import os
 import shlex
+import shutil
 import statistics
 import sys
 from collections import Counter
@@ -66,7 +67,7 @@ from .check_videos import check
 
 FEW = 10
 # What a second run may have another value of.
-FREE = 'workers', 'timeout', 'quick', 'dry_run', 'device', 'minutes'
+FREE = 'workers', 'timeout', 'quick', 'dry_run', 'minutes'
 NOTES = 'finetune.json'
 
 
@@ -358,8 +359,12 @@ def examine(args: argparse.Namespace) -> Examined:
         name, why = next(iter(bad.items()))
         raise ValueError(f'none of the {len(bad)} videos can be read, the '
                          f'first of them {name}: {why}')
+    classes = {video.label for video in videos}
     videos, cut = fit_segments(
         [video for video in videos if video.file in facts], facts)
+    if lost := sorted(classes - {video.label for video in videos}):
+        remarks.append(f'{count(lost, "class")} without a readable video, '
+                       f'left out: {some(lost)}')
     if not videos:
         raise ValueError(f'none of the {number} segments is within its video')
     say_found(root, videos, facts, bad)
@@ -370,13 +375,20 @@ def examine(args: argparse.Namespace) -> Examined:
     print('; '.join(f'{name}: {len(side)}' for name, side in splits.items()))
     for remark in remarks:
         print(f'note: {remark}')
-    classes = sorted({video.label for video in videos})
-    return Examined(root, number, splits, classes, facts)
+    return Examined(root, number, splits,
+                    sorted({video.label for video in videos}), facts)
 
 
-def prepare(args: argparse.Namespace, out: Path, command: str) -> None:
-    """Check the videos, and write the lists and the config."""
+def prepare(args: argparse.Namespace, out: Path, command: str) -> dict:
+    """Check the videos, and write the lists and the config.
+
+    Returns:
+        Notes for :func:`check_same`, to be written when the training begins.
+    """
     load_base(args.model)
+    if (out / 'run').exists():
+        raise ValueError(f'{out / "run"} is there, and {out / NOTES} is not: '
+                         'choose another --work-dir')
     if args.source.is_dir() and out.resolve().is_relative_to(
             args.source.resolve()):
         raise ValueError(f'--work-dir {out} lies in {args.source}, where it '
@@ -396,7 +408,7 @@ def prepare(args: argparse.Namespace, out: Path, command: str) -> None:
         if args.epochs == 'auto':
             print('note: --epochs auto is measured before the training')
         print(f'\n{text}', end='')
-        return
+        return {}
     for name, side in found.splits.items():
         write_atomically(
             out / 'data' / f'{name}.{tuning.suffix}',
@@ -410,9 +422,7 @@ def prepare(args: argparse.Namespace, out: Path, command: str) -> None:
         print(f'{count(epochs, "epoch")} of about {seconds:.1f} s')
         text = write_config(tuning._replace(epochs=epochs), command)
         write_atomically(out / 'config.py', text.encode())
-    notes = dict(options=describe_options(args), videos=found.number)
-    # Last: it tells that all is there.
-    write_atomically(out / NOTES, json.dumps(notes, indent=1).encode())
+    return dict(options=describe_options(args), videos=found.number)
 
 
 def build_training(config: Path, out: Path) -> Runner:
@@ -454,9 +464,9 @@ def finish(config: Path, out: Path) -> None:
     cfg = load_config(config)
     best = find_best(out)
     model = get_model(config, best)
-    for suffix in SUFFIXES:
-        part = out / f'best{suffix}.part'
-        save_release(model, cfg, part, suffix)
+    parts = {suffix: out / f'best{suffix}.part' for suffix in SUFFIXES}
+    save_release(model, cfg, parts)
+    for suffix, part in parts.items():
         os.replace(part, out / f'best{suffix}')
     write_curves(out, out / 'run')
     if cfg.get('test_dataloader') is None:
@@ -493,15 +503,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     config = out / 'config.py'
     command = shlex.join(['mmvidattn', 'finetune',
                           *(sys.argv[1:] if argv is None else argv)])
+    notes = None
     with one_line_errors():
         check_weights(args.weights)
         if args.dry_run or not (out / NOTES).is_file():
-            prepare(args, out, command)
+            notes = prepare(args, out, command)
         else:
             check_same(out, args)
         if args.dry_run:
             return
-        runner = build_training(config, out)
+        try:
+            runner = build_training(config, out)
+        except (ValueError, TypeError):
+            if notes is not None:
+                # So that a corrected command may begin here.
+                shutil.rmtree(out / 'run', ignore_errors=True)
+            raise
+        if notes is not None:
+            write_atomically(out / NOTES, json.dumps(notes, indent=1).encode())
     runner.train()
     with one_line_errors():
         finish(config, out)

@@ -30,9 +30,9 @@ def publish(config: str, checkpoint: str, out_dir: Path,
     out_dir.mkdir(parents=True, exist_ok=True)
     stem = f'{find_config(config).stem}_{day or date.today():%Y%m%d}'
     paths = []
-    for suffix in SUFFIXES:
-        part = out_dir / f'{stem}{suffix}.part'
-        save_release(model, cfg, part, suffix)
+    parts = {suffix: out_dir / f'{stem}{suffix}.part' for suffix in SUFFIXES}
+    save_release(model, cfg, parts)
+    for suffix, part in parts.items():
         path = out_dir / f'{stem}-{hash_file(part)[:8]}{suffix}'
         os.replace(part, path)
         paths.append(path)

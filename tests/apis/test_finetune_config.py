@@ -151,6 +151,16 @@ def test_refuses_other_models(model, error):
         load_base(model)
 
 
+def test_names_of_files_are_not_run(tmp_path):
+    root = tmp_path / "it's\r'\nimport none #"
+    tuning = FineTuning('linear_ff_tiny_motion', root, tmp_path / 'l', 'txt',
+                        (3, 4), ('train', ), 5)
+    path = tmp_path / 'config.py'
+    path.write_text(write_config(
+        tuning, 'finetune a\rimport none\nimport none\x0c'), newline='')
+    assert Config.fromfile(path).videos == str(root)
+
+
 def test_lines_are_short(tmp_path):
     tuning = FineTuning(
         'linear_ff_tiny_motion', Path('/v'), Path('/l'), 'txt', (3, 4),

@@ -220,6 +220,9 @@ def test_names_what_is_wrong(begin, videos, tmp_path, change, options, error):
     options = [option.replace('SOURCE', str(source)) for option in options]
     with pytest.raises(SystemExit, match=f'(?s)error: .*{error}'):
         begin('--quick', *options, source=source)
+    # A corrected command may begin in the same place.
+    assert not [*tmp_path.glob('öut/run')]
+    assert not [*tmp_path.glob('öut/finetune.json')]
 
 
 @pytest.mark.parametrize('options, error', [
