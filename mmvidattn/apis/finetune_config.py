@@ -11,8 +11,9 @@ from .models import find_config, load_config
 
 RECOGNIZERS = 'Recognizer3D', 'Recognizer2D'
 BALANCES = 'none', 'weights', 'focal', 'sampler'
-# Of the base's learning rate, for weights that have been trained already.
-TUNED_RATE = 0.1
+# Of the base's learning rate, where all of a trained network goes on learning:
+# see tools/studies/README.md.
+TUNED_RATE = 0.3
 # Steps of an epoch that a small set has at least.
 MIN_STEPS = 4
 MAX_VALIDATIONS = 10

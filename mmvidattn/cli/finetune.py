@@ -119,8 +119,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help="clips of a step (default: the config's, less for a small set)")
     add('--lr', type=float, metavar='F',
         help="learning rate (default: the config's in proportion to the "
-        'batch; a tenth of it from --weights unless with --freeze backbone '
-        'or --lora)')
+        'batch; 0.3 of it from --weights unless with --freeze backbone or '
+        '--lora)')
     add('--val-share', type=float, default=0.2, metavar='F',
         help='of the videos of a class, for validation, where the csv does '
         'not say (default: 0.2)')

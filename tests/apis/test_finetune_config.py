@@ -64,8 +64,8 @@ def test_rate_follows_batch_and_start(tmp_path):
     weights = tmp_path / 'w.pth'
     for rate, options in (
             (2e-3, {}), (4e-3, dict(counts=(200, 200))),
-            (2e-4, dict(weights=weights)),
-            (2e-4, dict(weights=weights, freeze=0)),
+            (6e-4, dict(weights=weights)),
+            (6e-4, dict(weights=weights, freeze=0)),
             (2e-3, dict(weights=weights, freeze='backbone')),
             (2e-3, dict(weights=weights, lora=4)),
             (7e-3, dict(weights=weights, lr=7e-3)),
