@@ -60,6 +60,40 @@ def test_lora_trains_its_updates_and_the_head():
     assert model.backbone.blocks[0].training
 
 
+@pytest.mark.parametrize('name', [
+    'vivit_tiny_motion', 'vivit_tiny_fact_encoder_motion', 'laps_tiny_motion',
+    'dualformer_tiny_motion'])
+@pytest.mark.parametrize('options', [
+    dict(freeze='backbone'), dict(freeze=1), dict(lora=dict(rank=2))], ids=str)
+def test_any_family_takes_a_step(name, options):
+    init_default_scope('mmaction')
+    cfg = mmvidattn.apis.load_config(name).model
+    model = MODELS.build(dict(
+        cfg, type='FineTunedRecognizer3D', **options)).train()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    features = model.extract_feat(torch.randn(2, 1, 3, 8, 64, 64))[0]
+    model.cls_head(features).square().sum().backward()
+    optimizer.step()
+    names = trained(model)
+    changed = {key for key, value in model.state_dict().items()
+               if not torch.equal(value, before[key])}
+    # Of the backbone: not even the statistics of what is frozen.
+    inside = {key for key in changed if key.startswith('backbone.')}
+    assert changed - inside
+    if options == dict(freeze='backbone'):
+        assert not inside
+    elif 'lora' in options:
+        assert all('.lora_' in key for key in inside)
+    else:
+        first = model.backbone.layer_groups()[:2]
+        frozen = tuple(f'backbone.{part}.' for group in first
+                       for part in group)
+        assert not [key for key in changed | names
+                    if f'{key}.'.startswith(frozen)]
+        assert names
+
+
 def test_checkpoints_load_into_each_other(tmp_path):
     plain, part = build(), build(lora=dict(rank=2))
     part.load_state_dict(plain.state_dict())

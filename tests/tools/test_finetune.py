@@ -164,7 +164,7 @@ def test_one_video_a_class_is_trained_without_figures(begin, videos, tmp_path,
     for name in CLASSES:
         (root / name).mkdir(parents=True)
         shutil.copy(videos / name / 'a 0.mp4', root / name)
-    out = begin(source=root, weights=False)
+    out = begin('--balance', 'focal', source=root, weights=False)
     said = capfd.readouterr().out
     for words in ('note: without --weights the model learns from nothing',
                   'note: 2 classes of one video, which is for training',
