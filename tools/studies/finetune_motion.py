@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument('--seeds', nargs='+', type=int, default=[1, 2, 3],
                         help='(default: 1 2 3)')
     for name, default, what in (
-            ('epochs', 30, 'of each run'), ('train', 60, 'training clips'),
+            ('epochs', 12, 'of each run'), ('train', 60, 'training clips'),
             ('test', 200, 'test clips')):
         parser.add_argument(f'--{name}', type=int, default=default,
                             help=f'{what} (default: {default})')
