@@ -13,6 +13,7 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from torch import nn
 
+from ..layers.lora import merge_lora
 from ..utils.checkpoint import is_url, load_checkpoint
 from ..utils.compiling import compile_in_place
 from .config_options import apply_options
@@ -144,7 +145,8 @@ def get_model(name: str | Path,
     ``model(clips, mode='tensor', stage='head')`` with clips
     [B, num_crops, C, T, H, W], normalized, returns the logits of each crop,
     [B * num_crops, num_classes]. ``model.cfg`` is its config and
-    ``model.dataset_meta`` what its checkpoint tells of the classes.
+    ``model.dataset_meta`` what its checkpoint tells of the classes. Updates
+    of LoRA are merged into the weights.
 
     Args:
         name: One of :func:`list_models`, or the path of a config file.
@@ -168,6 +170,7 @@ def get_model(name: str | Path,
     else:
         meta = load_checkpoint(
             model, checkpoint, published_hash(checkpoint))
+    merge_lora(model)
     model.cfg = cfg
     model.dataset_meta = meta.get('dataset_meta') or {}
     model = model.to(device).eval()

@@ -18,10 +18,8 @@ from rich.progress import track
 
 from ..apis import Prediction, get_model, predict_video, read_labels
 from ..apis.runner import one_line_errors, program_name
+from ..datasets.own_videos import VIDEO_SUFFIXES
 from ..visualization import OUTPUTS, annotate_video
-
-SUFFIXES = ('.avi', '.flv', '.m4v', '.mkv', '.mov', '.mp4', '.mpeg', '.mpg',
-            '.ts', '.webm', '.wmv')
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -58,10 +56,10 @@ def find_videos(inputs: list[Path]) -> dict[Path, Path]:
             videos[path] = Path(path.name)
             continue
         found = [p for p in sorted(path.rglob('*'))
-                 if p.suffix.lower() in SUFFIXES]
+                 if p.suffix.lower() in VIDEO_SUFFIXES]
         if not found:
             raise ValueError(f'no videos in the folder {path}; their names '
-                             f'end with one of {", ".join(SUFFIXES)}')
+                             f'end with one of {", ".join(VIDEO_SUFFIXES)}')
         videos.update((p, p.relative_to(path)) for p in found)
     return videos
 

@@ -10,53 +10,30 @@ of the config and the names of the classes. Nothing else goes with them: no
 optimizer, no paths of the work directory, no logs.
 """
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-import torch
-from safetensors.torch import save_file
-
 from ..apis import get_model
 from ..apis.models import find_config, load_config
+from ..apis.release import SUFFIXES, save_release
 from ..apis.runner import one_line_errors
 from ..utils.checkpoint import hash_file
-from ..utils.plain import to_plain
-from ..version import __version__
-
-# Of the run, not of the model.
-LEFT_OUT = 'work_dir', 'load_from', 'resume', 'launcher'
 
 
 def publish(config: str, checkpoint: str, out_dir: Path,
             day: date | None = None) -> list[Path]:
     """Write both files; returns where they are."""
     model = get_model(config, checkpoint)
-    # One each of weights that are shared, contiguous, as safetensors wants.
-    weights = {name: value.detach().clone().contiguous()
-               for name, value in model.state_dict().items()}
     cfg = load_config(config)
-    for name in LEFT_OUT:
-        cfg.pop(name, None)
-    meta = dict(
-        cfg=cfg.pretty_text,
-        dataset_meta=to_plain(model.dataset_meta, 'dataset_meta'),
-        mmvidattn_version=__version__)
     out_dir.mkdir(parents=True, exist_ok=True)
     stem = f'{find_config(config).stem}_{day or date.today():%Y%m%d}'
     paths = []
-    for suffix in 'pth', 'safetensors':
-        part = out_dir / f'{stem}.{suffix}.part'
-        if suffix == 'pth':
-            torch.save(dict(meta=meta, state_dict=weights), part)
-        else:
-            # Its header holds strings only.
-            save_file(weights, part, dict(
-                meta, format='pt', dataset_meta=json.dumps(
-                    meta['dataset_meta'])))
-        path = out_dir / f'{stem}-{hash_file(part)[:8]}.{suffix}'
+    parts = {suffix: out_dir / f'{stem}{suffix}.part' for suffix in SUFFIXES}
+    save_release(model, cfg, parts)
+    for suffix, part in parts.items():
+        path = out_dir / f'{stem}-{hash_file(part)[:8]}{suffix}'
         os.replace(part, path)
         paths.append(path)
     return paths

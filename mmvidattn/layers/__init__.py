@@ -12,6 +12,7 @@ from .lara_attention import LARAAttention
 from .linear_attention import LinearAttention
 from .linformer_attention import LinformerAttention
 from .local_window_attention import LocalWindowAttention
+from .lora import add_lora, merge_lora
 from .mlp import MLP
 from .neighbor_shift import NeighborShift, NeighbourShift
 from .orthoformer_attention import OrthoformerAttention
@@ -33,5 +34,6 @@ __all__ = [
     'NeighborShift', 'NeighbourShift', 'OrthoformerAttention',
     'PatchConv3d', 'PatchEmbed', 'PatchEmbed3d', 'PerformerAttention',
     'PositionEncodingGenerator', 'SoftmaxAttention', 'StochasticDepth',
-    'TubeletEmbed', 'VideoSelfAttention', 'VideoTransformerBlock'
+    'TubeletEmbed', 'VideoSelfAttention', 'VideoTransformerBlock',
+    'add_lora', 'merge_lora'
 ]

@@ -1,6 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Whole models: what a config's ``model`` names."""
+from .fine_tuned_recognizer3d import FineTunedRecognizer3D
 from .online_action_detector import OnlineActionDetector
 from .token_label_recognizer3d import TokenLabelRecognizer3D
 
-__all__ = ['OnlineActionDetector', 'TokenLabelRecognizer3D']
+__all__ = [
+    'FineTunedRecognizer3D', 'OnlineActionDetector', 'TokenLabelRecognizer3D'
+]

@@ -204,7 +204,19 @@ def require_overlap(model: nn.Module, path: str | Path) -> str:
         raise ValueError(
             f'{path} has nothing for the backbone of {_describe(model)}: it '
             f'has {_some(found)}; expected {_some(wanted)}')
-    return report(model, found, path)
+    return report(model, found, path) + _new_classifier(model, found)
+
+
+def _new_classifier(model: nn.Module,
+                    state_dict: Mapping[str, Tensor]) -> str:
+    """Say so if the last layer is of another number of classes."""
+    for name, own in model.state_dict().items():
+        found = state_dict.get(name)
+        if name.startswith('cls_head.') and found is not None and (
+                found.shape[1:] == own.shape[1:] and len(found) != len(own)):
+            return (f'. The classifier starts anew: {len(found)} classes '
+                    f'there, {len(own)} here')
+    return ''
 
 
 def report(model: nn.Module, state_dict: Mapping[str, Tensor],

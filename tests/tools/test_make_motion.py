@@ -16,6 +16,7 @@ TOOL = Path(__file__).parents[2] / 'tools/data/motion/make_motion.py'
 sys.path.insert(0, str(TOOL.parent))
 from make_motion import (  # noqa: E402
     CLASSES,
+    DOUBLE_MOTIONS,
     MOTIONS,
     Difficulty,
     draw_clip,
@@ -369,3 +370,31 @@ def test_rejects_a_difficulty_out_of_range(tmp_path, option, value):
         refused = run(tmp_path / 'set', f'--{option}', value)
         assert refused.returncode != 0 and option in refused.stderr
         assert not (tmp_path / 'set').exists()
+
+
+@pytest.mark.parametrize('index', range(4), ids=list(DOUBLE_MOTIONS))
+def test_double_motions_move_two_phases(index):
+    clip = draw_clip(3, 'train', index, 'double')
+    first, later = state_at(clip, 0), state_at(clip, 3)
+    moved = {name: (getattr(later, name) - getattr(first, name) + 0.5) % 1
+             - 0.5 for name in first._fields}
+    step = 3 * clip.speed / (clip.num_frames - 1)
+    wanted = dict(tuple(DOUBLE_MOTIONS.values())[index])
+    assert len(wanted) == 2
+    for name, change in moved.items():
+        assert change == pytest.approx(step * wanted.get(name, 0), abs=1e-9)
+
+
+def test_double_set_is_of_other_shapes_and_the_single_one_as_ever(tmp_path):
+    run(tmp_path / 'double', '--train', 5, '--val', 4, '--motions', 'double')
+    meta = json.loads((tmp_path / 'double/meta.json').read_text())
+    assert meta['motions'] == 'double'
+    lines = (tmp_path / 'double/train.txt').read_text().splitlines()
+    assert [line[-1] for line in lines] == list('01230')
+    names = (tmp_path / 'double/label_map.txt').read_text().splitlines()
+    assert names == list(DOUBLE_MOTIONS)
+    assert not {*names} & {*CLASSES}
+    # Pixels of first frames, as they were before there were two sets.
+    sums = [int(next(render(draw_clip(0, 'train', i))).sum())
+            for i in range(3)]
+    assert sums == pytest.approx([2002394, 1154853, 2227291], rel=1e-3)

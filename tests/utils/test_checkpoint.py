@@ -350,4 +350,6 @@ def test_report_says_what_fits_and_what_does_not(tmp_path):
         f'{tmp_path}/x.pth: 2 of the 5 tensors of Model(Linear, Linear) fit. '
         'missing 1: backbone.table. unexpected 1: neck.x. of another shape '
         '2: cls_head.weight (5, 4), here (2, 4); cls_head.bias (5,), here '
-        '(2,)')
+        '(2,). The classifier starts anew: 5 classes there, 2 here')
+    torch.save(Model().state_dict(), tmp_path / 'x.pth')
+    assert 'anew' not in require_overlap(Model(), tmp_path / 'x.pth')

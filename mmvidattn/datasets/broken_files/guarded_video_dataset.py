@@ -78,6 +78,11 @@ class GuardedVideoDataset(VideoDataset):
         """Load a sample; None if it is to be skipped."""
         return self.guard(self, idx, super().prepare_data)
 
+    def get_cat_ids(self, idx: int) -> list[int]:
+        """The classes of a video, for mmengine's ``ClassBalancedDataset``."""
+        label = self.get_data_info(idx)['label']
+        return list(label) if self.multi_class else [label]
+
     @classmethod
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
         # mmengine would take the path itself for the names.

@@ -10,8 +10,9 @@ nothing else depends on it. A uniform phase stays uniform when it is shifted,
 so a frame on its own, taken at any time, has the same distribution in every
 class, and a model that sees one frame cannot do better than chance.
 
-``--distractors``, ``--noise``, ``--scale`` and ``--speed`` change how hard it
-is.
+``--motions double`` writes four other classes, each of two motions at once, of
+other shapes: something to fine-tune on. ``--distractors``, ``--noise``,
+``--scale`` and ``--speed`` change how hard it is.
 """
 import argparse
 import json
@@ -38,6 +39,17 @@ MOTIONS = {
     'rotate counter-clockwise': ('angle', -1),
 }
 CLASSES = tuple(MOTIONS)
+# Classes, and shapes, that a model of those above has never seen.
+DOUBLE_MOTIONS = {
+    'move down right': (('x', 1), ('y', 1)),
+    'move up left': (('x', -1), ('y', -1)),
+    'grow clockwise': (('size', 1), ('angle', 1)),
+    'shrink counter-clockwise': (('size', -1), ('angle', -1)),
+}
+# Of each set the phases of a class.
+SETS = dict(
+    single={name: (moving, ) for name, moving in MOTIONS.items()},
+    double=DOUBLE_MOTIONS)
 
 # How much of its period the moving phase runs through in one clip. Eight
 # evenly spaced frames are then at most an eighth of a period apart, far below
@@ -68,6 +80,15 @@ OUTLINES = {
     'wedge': [(1, 0), (-.85, .5), (-.55, -.8)],
     'flag': [(-.5, -.85), (.85, -.5), (-.1, 0), (-.1, .85), (-.5, .85)],
 }
+DOUBLE_OUTLINES = {
+    'bolt': [(.3, -.9), (-.6, .15), (-.05, .15), (-.3, .9), (.65, -.2),
+             (.1, -.2)],
+    'hook': [(-.2, -.9), (.25, -.9), (.25, .85), (-.7, .85), (-.7, .2),
+             (-.3, .2), (-.3, .45), (-.2, .45)],
+    'sail': [(-.15, -.9), (.75, .45), (-.15, .45)],
+    'crown': [(-.8, .6), (-.8, -.7), (-.3, .05), (0, -.8), (.3, .05),
+              (.8, -.3), (.8, .6)],
+}
 
 
 class State(NamedTuple):
@@ -89,6 +110,8 @@ class Clip:
     num_frames: int
     fps: int
     texture_seed: int
+    # Of which of SETS the label is.
+    motions: str = 'single'
 
 
 @dataclass(frozen=True)
@@ -124,18 +147,21 @@ class Difficulty:
             raise ValueError(f'texture must be in [0, 1], got {self.texture}')
 
 
-def draw_clip(seed: int, split: str, index: int) -> Clip:
+def draw_clip(seed: int, split: str, index: int,
+              motions: str = 'single') -> Clip:
     """Draw the clip of a given place in a split; the others don't matter."""
     rng = np.random.default_rng([seed, SPLITS.index(split), index])
-    label = index % len(CLASSES)
+    classes = [*SETS[motions].values()]
+    label = index % len(classes)
     start = State(*rng.random(4).tolist())
     # Drawn as a share of its range, so that no draw depends on the class.
-    low, high = SPEEDS[MOTIONS[CLASSES[label]][0]]
+    ranges = [SPEEDS[phase] for phase, _ in classes[label]]
+    low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
     speed = low + (high - low) * float(rng.random())
     width, height = rng.choice(SIDES, 2).tolist()
     return Clip(label, start, speed, width, height,
                 int(rng.integers(*NUM_FRAMES, endpoint=True)),
-                int(rng.choice(FPS)), int(rng.integers(2**31)))
+                int(rng.choice(FPS)), int(rng.integers(2**31)), motions)
 
 
 def draw_distractors(clip: Clip, count: int) -> list[Clip]:
@@ -145,6 +171,7 @@ def draw_distractors(clip: Clip, count: int) -> list[Clip]:
         replace(
             clip,
             label=int(rng.integers(len(CLASSES))),
+            motions='single',
             start=State(*rng.random(4).tolist()),
             speed=float(rng.uniform(0.5, 0.8)),
             texture_seed=int(rng.integers(2**31))) for _ in range(count)
@@ -153,10 +180,11 @@ def draw_distractors(clip: Clip, count: int) -> list[Clip]:
 
 def state_at(clip: Clip, frame: int) -> State:
     """The state of the shape in a frame."""
-    name, sign = MOTIONS[CLASSES[clip.label]]
-    moved = sign * clip.speed * frame / (clip.num_frames - 1)
-    phase = (getattr(clip.start, name) + moved) % 1.0
-    return clip.start._replace(**{name: phase})
+    moved = clip.speed * frame / (clip.num_frames - 1)
+    return clip.start._replace(**{
+        name: (getattr(clip.start, name) + sign * moved) % 1.0
+        for name, sign in [*SETS[clip.motions].values()][clip.label]
+    })
 
 
 def _noise(rng: np.random.Generator, width: int, height: int,
@@ -178,7 +206,9 @@ def _pattern(rng: np.random.Generator, side: int) -> np.ndarray:
     return (wave > 0).astype(np.float32)
 
 
-def _outline(rng: np.random.Generator) -> np.ndarray:
+def _outline(rng: np.random.Generator, motions: str) -> np.ndarray:
+    if motions == 'double':
+        return np.array(DOUBLE_OUTLINES[rng.choice([*DOUBLE_OUTLINES])])
     kind = rng.choice([*OUTLINES, 'blob'])
     if kind != 'blob':
         return np.array(OUTLINES[kind])
@@ -203,14 +233,15 @@ def _paint(pattern: np.ndarray, colors: np.ndarray) -> np.ndarray:
     return weight * colors[0] + (1 - weight) * colors[1]
 
 
-def _sprite(rng: np.random.Generator, radius: float,
-            colors: np.ndarray) -> np.ndarray:
+def _sprite(rng: np.random.Generator, radius: float, colors: np.ndarray,
+            motions: str) -> np.ndarray:
     """A shape, ``(side, side, 4)``: BGR times alpha, and alpha."""
     center = int(np.ceil(radius)) + 2
     side = 2 * center + 1
     mask = np.zeros((side, side), np.uint8)
     # cv2 takes fixed-point coordinates: 4 bits after the point.
-    corners = np.rint(16 * (radius * _outline(rng) + center)).astype(np.int32)
+    corners = np.rint(
+        16 * (radius * _outline(rng, motions) + center)).astype(np.int32)
     cv2.fillPoly(mask, [corners], 255, cv2.LINE_AA, shift=4)
     alpha = mask[..., None].astype(np.float32) / 255
     paint = _paint(_pattern(rng, side), colors)
@@ -251,11 +282,11 @@ def render(clip: Clip,
     fore = _colors(rng, 175, 255, difficulty)
     background = _paint(
         _noise(rng, width, height, int(rng.integers(3, 9))), back)
-    shapes = [(clip, _sprite(rng, radius, fore))]
+    shapes = [(clip, _sprite(rng, radius, fore, clip.motions))]
     for other in others:
         rng = np.random.default_rng(other.texture_seed)
         dim = _colors(rng, 90, 125, difficulty)
-        shapes.insert(0, (other, _sprite(rng, radius, dim)))
+        shapes.insert(0, (other, _sprite(rng, radius, dim, other.motions)))
     noise = np.random.default_rng([clip.texture_seed, 2])
 
     for frame in range(clip.num_frames):
@@ -269,10 +300,10 @@ def render(clip: Clip,
 
 
 def write_clip(job: tuple[str, int], out: Path, seed: int,
-               difficulty: Difficulty) -> str:
+               difficulty: Difficulty, motions: str = 'single') -> str:
     """Write one video; returns its line of the annotation file."""
     split, index = job
-    clip = draw_clip(seed, split, index)
+    clip = draw_clip(seed, split, index, motions)
     name = f'{split}/{index:06d}.mp4'
     # OpenCV allows mp4v far more bits than these clips need, so that the error
     # of compression is the same whatever moves.
@@ -292,7 +323,8 @@ def make_motion(out: Path,
                 num_val: int,
                 seed: int,
                 overwrite: bool = False,
-                difficulty: Difficulty = Difficulty()) -> bool:
+                difficulty: Difficulty = Difficulty(),
+                motions: str = 'single') -> bool:
     """Write the set into a folder, unless it is there already.
 
     Returns:
@@ -306,6 +338,8 @@ def make_motion(out: Path,
                   train=num_train, val=num_val, complete=True)
     if difficulty != Difficulty():
         wanted['difficulty'] = asdict(difficulty)
+    if motions != 'single':
+        wanted['motions'] = motions
     meta = out / 'meta.json'
     if meta.is_file():
         found = json.loads(meta.read_text())
@@ -333,11 +367,11 @@ def make_motion(out: Path,
     with ProcessPoolExecutor(initializer=cv2.setNumThreads,
                              initargs=(1, )) as pool:
         lines = list(pool.map(partial(write_clip, out=out, seed=seed,
-                                      difficulty=difficulty), jobs,
-                              chunksize=16))
+                                      difficulty=difficulty, motions=motions),
+                              jobs, chunksize=16))
     (out / 'train.txt').write_text(''.join(lines[:num_train]))
     (out / 'val.txt').write_text(''.join(lines[num_train:]))
-    (out / 'label_map.txt').write_text('\n'.join(CLASSES) + '\n')
+    (out / 'label_map.txt').write_text('\n'.join(SETS[motions]) + '\n')
     meta.write_text(json.dumps(wanted))
     return True
 
@@ -362,6 +396,9 @@ def main() -> None:
                         help='factor of the speed of the shapes (default: 1)')
     parser.add_argument('--texture', type=float, default=1,
                         help='contrast of the patterns (default: 1)')
+    parser.add_argument('--motions', choices=SETS, default='single',
+                        help='eight classes of one motion, or four of two at '
+                        'once, of other shapes (default: single)')
     parser.add_argument('--overwrite', action='store_true',
                         help='replace another set of this tool in that folder')
     args = parser.parse_args()
@@ -369,7 +406,7 @@ def main() -> None:
         written = make_motion(
             args.out, args.train, args.val, args.seed, args.overwrite,
             Difficulty(args.distractors, args.noise, args.scale, args.speed,
-                       args.texture))
+                       args.texture), args.motions)
     except (ValueError, OSError) as error:
         raise SystemExit(f'make_motion.py: {error}') from None
     print(f'{args.out}: {args.train} training and {args.val} validation clips '

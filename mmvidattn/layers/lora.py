@@ -1,0 +1,97 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Low-rank adaptation of the projections of an attention."""
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..utils.checks import check_count, check_positive
+
+# How the projections of attentions are called, here and in timm.
+PROJECTIONS = 'qkv', 'q', 'k', 'v', 'kv', 'proj'
+
+
+def add_lora(model: nn.Module, rank: int, alpha: float | None = None
+             ) -> list[str]:
+    """Add a low-rank update to every linear projection of an attention.
+
+    `LoRA: Low-Rank Adaptation of Large Language Models
+    <https://arxiv.org/abs/2106.09685>`_, Sec. 4.1: ``W x + alpha / rank * B A
+    x``, with B = 0 at first, so that the model computes what it did. The
+    names of all other tensors stay, and an ordinary checkpoint still loads.
+    Nothing is frozen here.
+
+    Differs from the paper: also the keys' and the output's projections; no
+    dropout before A.
+
+    Args:
+        model: Its ``nn.Linear`` called ``qkv``, ``q``, ``k``, ``v``, ``kv``
+            or ``proj`` get tensors ``lora_down`` [rank, in] and ``lora_up``
+            [out, rank].
+        rank: Of the update.
+        alpha: See above. Defaults to the rank.
+
+    Returns:
+        The names of the modules.
+
+    Raises:
+        ValueError: If there is no such module, or one has an update already.
+    """
+    alpha = rank if alpha is None else alpha
+    check_count(rank=rank)
+    check_positive(alpha=alpha)
+    found = {name: module for name, module in model.named_modules()
+             if isinstance(module, nn.Linear)
+             and name.rpartition('.')[2] in PROJECTIONS}
+    if not found:
+        raise ValueError(
+            f'LoRA needs linear layers called {", ".join(PROJECTIONS)}, and '
+            f'{type(model).__name__} has none')
+    for name, module in found.items():
+        if hasattr(module, 'lora_down'):
+            raise ValueError(f'{name} has LoRA already')
+        like = dict(dtype=module.weight.dtype, device=module.weight.device)
+        module.lora_scale = alpha / rank
+        module.lora_down = nn.Parameter(
+            torch.empty(rank, module.in_features, **like))
+        module.lora_up = nn.Parameter(
+            torch.zeros(module.out_features, rank, **like))
+        nn.init.kaiming_uniform_(module.lora_down, a=5**0.5)
+        module.lora_hooks = (
+            module.register_forward_hook(_add_update),
+            module._register_load_state_dict_pre_hook(
+                _fill_in, with_module=True))
+    return list(found)
+
+
+def merge_lora(model: nn.Module) -> list[str]:
+    """Fold the updates of :func:`add_lora` into the weights, in place.
+
+    Returns:
+        The names of the modules that had one.
+    """
+    found = {name: module for name, module in model.named_modules()
+             if hasattr(module, 'lora_hooks')}
+    for module in found.values():
+        # In double precision: the sum is rounded once.
+        update = module.lora_up.double() @ module.lora_down.double()
+        weight = module.weight.double() + module.lora_scale * update
+        module.weight.data.copy_(weight)
+        for hook in module.lora_hooks:
+            hook.remove()
+        del (module.lora_up, module.lora_down, module.lora_scale,
+             module.lora_hooks)
+    return list(found)
+
+
+def _add_update(module: nn.Linear, args: tuple, output: Tensor) -> Tensor:
+    down = F.linear(args[0], module.lora_down)
+    return output + module.lora_scale * F.linear(down, module.lora_up)
+
+
+def _fill_in(module: nn.Linear, state_dict: dict, prefix: str,
+             *args) -> None:
+    """Let an ordinary checkpoint load: it has no update yet."""
+    up, down = f'{prefix}lora_up', f'{prefix}lora_down'
+    if f'{prefix}weight' in state_dict and not {up, down} & {*state_dict}:
+        state_dict[up] = torch.zeros_like(module.lora_up)
+        state_dict[down] = module.lora_down.detach()

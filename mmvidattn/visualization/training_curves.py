@@ -1,0 +1,51 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Losses and accuracies of a training."""
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from .attention_map import DPI
+
+SIZE_INCHES = 10., 3.6
+
+
+def draw_training_curves(path: str | Path, training: Sequence[dict],
+                         validation: Sequence[dict],
+                         caption: str = '') -> None:
+    """Write a picture: the loss, the accuracies, the learning rate.
+
+    Args:
+        path: The picture, a png.
+        training: What was logged in training: ``epoch``, ``loss``, ``lr`` and
+            ``top1_acc``; those of an epoch are averaged.
+        validation: What was logged in validation: ``step``, the epoch, and
+            ``acc/top1``.
+        caption: Above all.
+    """
+    figure = Figure(figsize=SIZE_INCHES)
+    axes = figure.subplots(1, 3)
+    figure.subplots_adjust(0.05, 0.14, 0.98, 0.85, wspace=0.3)
+    for axis, name, label in zip(axes, ('loss', 'top1_acc', 'lr'),
+                                 ('loss', 'top-1', 'learning rate')):
+        epochs = defaultdict(list)
+        for log in training:
+            if name in log:
+                epochs[log['epoch']].append(log[name])
+        at = sorted(epochs)
+        axis.plot(at, [sum(epochs[e]) / len(epochs[e]) for e in at],
+                  marker='.', label='training')
+        axis.set_title(label, fontsize=10)
+        axis.set_xlabel('epoch')
+        axis.grid(alpha=0.3)
+    axes[0].set_ylim(bottom=0)
+    axes[1].set_ylim(-0.03, 1.03)
+    if validation:
+        axes[1].plot([log['step'] for log in validation],
+                     [log['acc/top1'] for log in validation],
+                     marker='o', label='validation')
+        axes[1].legend(fontsize=8)
+    figure.suptitle(caption, fontsize=10, parse_math=False)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=DPI)

@@ -1,0 +1,120 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import copy
+
+import pytest
+import torch
+from mmaction.registry import MODELS
+from torch import nn
+
+from mmvidattn.layers import add_lora, merge_lora
+
+
+class Attention(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(5, 15)
+        self.proj = nn.Linear(5, 5, bias=False)
+        self.fc = nn.Linear(5, 5)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return self.fc(self.proj(q * k + v))
+
+
+@pytest.fixture
+def adapted():
+    """A network with updates that are not zero, in double precision."""
+    torch.manual_seed(0)
+    model = Attention().double()
+    assert add_lora(model, rank=2, alpha=6) == ['qkv', 'proj']
+    for layer in model.qkv, model.proj:
+        nn.init.normal_(layer.lora_up)
+    return model
+
+
+def test_starts_as_the_network_was():
+    model = Attention()
+    x = torch.randn(3, 4, 5)
+    before = model(x)
+    add_lora(model, rank=2)
+    assert torch.equal(model(x), before)
+
+
+def test_equals_the_product_of_the_paper(adapted):
+    x = torch.randn(3, 5, dtype=torch.double)
+    layer = adapted.qkv
+    # W0 x + alpha / r B A x, Sec. 4.1.
+    naive = torch.stack([
+        layer.weight @ row + layer.bias
+        + 6 / 2 * (layer.lora_up @ (layer.lora_down @ row)) for row in x])
+    torch.testing.assert_close(layer(x), naive)
+
+
+def test_merging_changes_nothing(adapted):
+    x = torch.randn(3, 5, dtype=torch.double)
+    with_update, plain = adapted(x), Attention().double()
+    assert merge_lora(adapted) == ['qkv', 'proj']
+    assert adapted.state_dict().keys() == plain.state_dict().keys()
+    torch.testing.assert_close(adapted(x), with_update)
+    assert merge_lora(adapted) == []
+    plain.load_state_dict(adapted.state_dict())
+    assert torch.equal(plain(x), adapted(x))
+
+
+def test_learns_the_update_alone_when_the_rest_is_frozen(adapted):
+    frozen = {name: p for name, p in adapted.named_parameters()
+              if 'lora' not in name}
+    for parameter in frozen.values():
+        parameter.requires_grad_(False)
+    adapted(torch.randn(3, 5, dtype=torch.double)).sum().backward()
+    for name, parameter in adapted.named_parameters():
+        assert (parameter.grad is None) == (name in frozen), name
+        if name not in frozen:
+            assert parameter.grad.abs().sum() > 0
+
+
+def test_an_ordinary_checkpoint_loads(adapted):
+    plain = Attention().double()
+    adapted.load_state_dict(plain.state_dict())
+    x = torch.randn(3, 5, dtype=torch.double)
+    assert torch.equal(adapted(x), plain(x))
+    # Its own with the updates as well.
+    other = copy.deepcopy(adapted)
+    nn.init.normal_(adapted.qkv.lora_up)
+    other.load_state_dict(adapted.state_dict())
+    assert torch.equal(adapted(x), other(x))
+
+
+@pytest.mark.parametrize('config', [
+    dict(type='LinearVideoTransformer', num_frames=2, img_size=32,
+         embed_dims=24, num_layers=1, num_heads=2),
+    dict(type='XViT', num_frames=2, img_size=32,
+         arch=dict(embed_dims=24, num_layers=1, num_heads=2)),
+    dict(type='DualFormer', num_frames=2, img_size=32, patch_size=(2, 4, 4),
+         arch=dict(embed_dims=8, num_layers=(1, 1, 1, 1),
+                   num_heads=(1, 2, 4, 8)),
+         window_size=(1, 2, 2),
+         pyramid_sizes=(((1, 2, 2), ), (), (), ())),
+], ids=lambda config: config['type'])
+def test_finds_the_projections_of_our_backbones(config):
+    model = MODELS.build(config)
+    clips = torch.randn(1, 3, 2, 32, 32)
+    model.eval()
+    before = model(clips)
+    names = add_lora(model, rank=2)
+    assert {name.rpartition('.')[2] for name in names} >= {'qkv', 'proj'}
+    assert torch.equal(model(clips), before)
+    model.get_submodule(names[-1]).lora_up.data.normal_()
+    assert not torch.equal(model(clips), before)
+
+
+def test_names_what_is_wrong():
+    with pytest.raises(ValueError, match='rank must be a positive integer'):
+        add_lora(Attention(), 0)
+    with pytest.raises(ValueError, match='Sequential has none'):
+        add_lora(nn.Sequential(nn.Linear(2, 2)), 1)
+    model = Attention()
+    add_lora(model, 1)
+    with pytest.raises(ValueError, match='qkv has LoRA already'):
+        add_lora(model, 1)

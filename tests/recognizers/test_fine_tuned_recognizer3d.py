@@ -1,0 +1,131 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+
+import mmvidattn
+
+BACKBONE = dict(
+    type='LinearVideoTransformer', num_frames=2, img_size=32, embed_dims=24,
+    num_layers=3, num_heads=2, drop_path_rate=0.5)
+HEAD = dict(type='LinearVideoTransformerHead', num_classes=3, in_channels=24,
+            hidden_dims=8)
+
+
+def build(**options):
+    init_default_scope('mmaction')
+    kind = 'FineTunedRecognizer3D' if options else 'Recognizer3D'
+    return MODELS.build(
+        dict(type=kind, backbone=BACKBONE, cls_head=HEAD, **options))
+
+
+def trained(model):
+    return {name for name, p in model.named_parameters() if p.requires_grad}
+
+
+def test_backbone_is_frozen_and_in_evaluation_mode():
+    model = build(freeze='backbone').train()
+    assert trained(model) == {
+        name for name, _ in build().named_parameters()
+        if name.startswith('cls_head.')}
+    assert not any(m.training for m in model.backbone.modules())
+    assert model.cls_head.training and model.cls_head.dropout.training
+    clips = torch.randn(1, 3, 2, 32, 32)
+    # Stochastic depth would tell two calls apart.
+    assert torch.equal(model.backbone(clips), model.backbone(clips))
+    assert not model.eval().cls_head.training
+
+
+@pytest.mark.parametrize('number', [0, 2, 3])
+def test_first_blocks_are_frozen(number):
+    model = build(freeze=number).train()
+    for name, parameter in model.named_parameters():
+        block = name.split('.')[2] if '.blocks.' in name else None
+        is_before = name.startswith('backbone.') and not name.startswith(
+            ('backbone.blocks.', 'backbone.norm.'))
+        frozen = is_before or block is not None and int(block) < number
+        assert parameter.requires_grad != frozen, name
+    assert [block.training for block in model.backbone.blocks] == [
+        i >= number for i in range(3)]
+    assert not model.backbone.patch_embed.training
+
+
+def test_lora_trains_its_updates_and_the_head():
+    model = build(lora=dict(rank=2)).train()
+    # Two attentions in each of three blocks have two projections each.
+    updates = {name for name in trained(model) if 'backbone.' in name}
+    assert len(updates) == 3 * 2 * 2 * 2
+    assert all('.lora_' in name for name in updates)
+    assert model.backbone.blocks[0].training
+
+
+@pytest.mark.parametrize('name', [
+    'vivit_tiny_motion', 'vivit_tiny_fact_encoder_motion', 'laps_tiny_motion',
+    'dualformer_tiny_motion'])
+@pytest.mark.parametrize(
+    'options', [dict(freeze=1), dict(lora=dict(rank=2))], ids=str)
+def test_any_family_takes_a_step(name, options):
+    init_default_scope('mmaction')
+    cfg = mmvidattn.apis.load_config(name).model
+    model = MODELS.build(dict(
+        cfg, type='FineTunedRecognizer3D', **options)).train()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    features = model.extract_feat(torch.randn(2, 1, 3, 8, 64, 64))[0]
+    model.cls_head(features).square().sum().backward()
+    optimizer.step()
+    names = trained(model)
+    changed = {key for key, value in model.state_dict().items()
+               if not torch.equal(value, before[key])}
+    # Of the backbone: not even the statistics of what is frozen.
+    inside = {key for key in changed if key.startswith('backbone.')}
+    assert changed - inside
+    if 'lora' in options:
+        assert all('.lora_' in key for key in inside)
+    else:
+        first = model.backbone.layer_groups()[:2]
+        frozen = tuple(f'backbone.{part}.' for group in first
+                       for part in group)
+        assert not [key for key in changed | names
+                    if f'{key}.'.startswith(frozen)]
+        assert names
+
+
+def test_checkpoints_load_into_each_other(tmp_path):
+    plain, part = build(), build(lora=dict(rank=2))
+    part.load_state_dict(plain.state_dict())
+    clips = torch.randn(1, 1, 3, 2, 32, 32)
+    wanted = plain.eval()(clips, mode='tensor', stage='head')
+    assert torch.equal(
+        part.eval()(clips, mode='tensor', stage='head'), wanted)
+    plain.load_state_dict(build(freeze=1).state_dict())
+
+
+def test_get_model_merges_lora(tmp_path):
+    model = build(lora=dict(rank=2)).eval()
+    for name, parameter in model.named_parameters():
+        if 'lora_up' in name:
+            parameter.data.normal_()
+    torch.save(dict(state_dict=model.state_dict()), tmp_path / 'lora.pth')
+    (tmp_path / 'lora.py').write_text(f'''
+model = dict(type='FineTunedRecognizer3D', lora=dict(rank=2),
+             backbone={BACKBONE}, cls_head={HEAD})
+''')
+    merged = mmvidattn.get_model(tmp_path / 'lora.py', tmp_path / 'lora.pth')
+    assert merged.state_dict().keys() == build().state_dict().keys()
+    clips = torch.randn(2, 1, 3, 2, 32, 32)
+    torch.testing.assert_close(
+        merged(clips, mode='tensor', stage='head'),
+        model(clips, mode='tensor', stage='head'), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize('options, error', [
+    (dict(freeze=4), 'a number from 0 to 3, the blocks of this LinearVideo'),
+    (dict(freeze=-1), 'got -1'), (dict(freeze='head'), "got 'head'"),
+    (dict(freeze=True), 'got True'),
+    (dict(freeze=1, lora=dict(rank=1)), 'got freeze=1 as well')],
+    ids=str)
+def test_names_what_is_wrong(options, error):
+    with pytest.raises(ValueError, match=error):
+        build(**options)

@@ -1,0 +1,296 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import csv
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import cv2
+import decord
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import mmvidattn
+from mmvidattn.apis.predict import predict_video
+from mmvidattn.cli.finetune import main
+
+# Runs that begin within a second have the same name.
+pytestmark = pytest.mark.filterwarnings('ignore:.*instance named of')
+FILES = {'best.pth', 'best.safetensors', 'config.py', 'confusion.png',
+         'curves.png', 'data', 'finetune.json', 'metrics.json',
+         'mistakes.png', 'run'}
+CLASSES = ['go left é', 'go $up$']
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tmp_path():
+    """With a shorter name: yapf, for mmengine, takes seconds for long ones."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope='module')
+def videos(motion_dir):
+    """Two classes of three videos, with blanks, accents and dollars."""
+    with TemporaryDirectory() as folder:
+        yield make_videos(motion_dir, Path(folder, 'mes vidéos'))
+
+
+def make_videos(motion_dir, root):
+    for name, first in zip(CLASSES, (0, 2)):
+        (root / name).mkdir(parents=True)
+        for i, path in enumerate((f'train/{first:06d}', f'val/{first:06d}',
+                                  f'train/{first + 8:06d}')):
+            shutil.copy(motion_dir / f'{path}.mp4', root / name / f'a {i}.mp4')
+    return root
+
+
+@pytest.fixture
+def begin(small_config, small_checkpoint, videos, tmp_path):
+    """Run the command in this process; returns the work directory."""
+
+    def run(*options, source=videos, weights=True, out='öut'):
+        main([str(option) for option in (
+            source, '--model', small_config, '--work-dir', tmp_path / out,
+            '--workers', 0, '--epochs', 1,
+            *(['--weights', small_checkpoint] if weights else []), *options)])
+        return tmp_path / out
+
+    return run
+
+
+def epochs_of(out):
+    logs = [path.read_text().splitlines()
+            for path in sorted((out / 'run').glob('*/vis_data/scalars.json'))]
+    return [json.loads(line)['epoch'] for log in logs for line in log
+            if 'loss' in line]
+
+
+def check_files(out):
+    assert {path.name for path in out.iterdir()} == FILES
+    for path in out.glob('*.png'):
+        assert cv2.imread(str(path)).std() > 1, path
+    weights = torch.load(out / 'best.pth', weights_only=True)
+    safe = load_file(out / 'best.safetensors')
+    assert weights['state_dict'].keys() == safe.keys()
+    assert all(torch.equal(value, safe[name])
+               for name, value in weights['state_dict'].items())
+    return weights
+
+
+def test_leaves_all_and_goes_on(begin, videos, capfd):
+    out = begin()
+    said = capfd.readouterr().out
+    weights = check_files(out)
+    assert weights['meta']['dataset_meta']['classes'] == sorted(CLASSES)
+    assert 'go left é: 3, ' in said and 'train: 4; val: 2' in said
+    assert 'The classifier starts anew: 8 classes there, 2 here' in said
+    assert f"mmvidattn predict VIDEO_OR_FOLDER '{out}/config.py'" in (
+        said.replace(f'{out}/config.py ', f"'{out}/config.py' "))
+    assert 'mmvidattn stream 0 testra_tiny_videos DETECTOR --rgb ' in said
+
+    metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
+    model = mmvidattn.get_model(out / 'config.py', out / 'best.pth')
+    lines = (out / 'data/val.txt').read_text('utf-8').splitlines()
+    names = (out / 'data/label_map.txt').read_text('utf-8').splitlines()
+    hits = []
+    for line in lines:
+        name, label = line.rsplit(' ', 1)
+        # With the views of the test.
+        best, *_ = predict_video(model, videos / name)
+        hits.append(best.label == names[int(label)])
+    assert metrics['top1'] == sum(hits) / len(hits)
+    assert len(metrics['mistakes']) == len(hits) - sum(hits)
+    assert [one['videos'] for one in metrics['classes']] == [1, 1]
+
+    # Nothing is left to train; what the user changed in the config counts.
+    config = out / 'config.py'
+    config.write_text(config.read_text('utf-8').replace(
+        'max_epochs = 1', 'max_epochs = 2'), 'utf-8')
+    (out / 'metrics.json').unlink()
+    begin()
+    assert f'{out}: goes on with its lists' in capfd.readouterr().out
+    check_files(out)
+    assert epochs_of(out) == [1] * 4 + [2] * 4
+    assert (out / 'run/epoch_2.pth').is_file()
+    # Other options are not mixed into it.
+    with pytest.raises(SystemExit, match='balance was none, and now is focal'):
+        begin('--balance', 'focal')
+
+
+def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
+    rows = []
+    for name in CLASSES:
+        for i in range(3):
+            path = videos / name / f'a {i}.mp4'
+            reader = decord.VideoReader(str(path), num_threads=1)
+            middle = len(reader) / reader.get_avg_fps() / 2
+            rows += [(path, name, 0, middle), (path, name, middle, 99)]
+    rows.append((rows[0][0], CLASSES[0], 50, 60))
+    source = tmp_path / 'own, list.csv'
+    with open(source, 'w', encoding='utf-8') as file:
+        csv.writer(file).writerows([('file', 'label', 'start', 'stop'), *rows])
+    before = {*videos.rglob('*')}
+    out = begin('--lora', 2, '--balance', 'sampler', '--layer-decay', 0.5,
+                source=source)
+    weights = check_files(out)
+    assert not any('lora' in name for name in weights['state_dict'])
+    assert any('lora' in name for name in torch.load(
+        out / 'run/epoch_1.pth')['state_dict'])
+    said = capfd.readouterr().out
+    assert ('6 segments cut at the end of their video, '
+            '1 segment behind the end of its video left out') in said or (
+                '1 segment behind the end of its video left out, '
+                '6 segments cut at the end of their video') in said
+    assert 'train: 8; val: 4' in said
+    lists = {name: [*csv.DictReader(open(out / f'data/{name}.csv'))]
+             for name in ('train', 'val')}
+    files = {name: {row['video'] for row in side}
+             for name, side in lists.items()}
+    assert not files['train'] & files['val']
+    assert before == {*videos.rglob('*')}
+    assert not [path for path in out.rglob('*.mp4')]
+
+
+def test_one_video_a_class_is_trained_without_figures(begin, videos, tmp_path,
+                                                      capfd):
+    root = tmp_path / 'few'
+    for name in CLASSES:
+        (root / name).mkdir(parents=True)
+        shutil.copy(videos / name / 'a 0.mp4', root / name)
+    out = begin('--balance', 'focal', source=root, weights=False)
+    said = capfd.readouterr().out
+    for words in ('note: without --weights the model learns from nothing',
+                  'note: 2 classes of one video, which is for training',
+                  'note: few videos: 2 classes with less than 10',
+                  'note: no validation: nothing chooses the best checkpoint, '
+                  'and the last one is taken; there will be no figures'):
+        assert words in said
+    assert {path.name for path in out.iterdir()} == FILES - {
+        'confusion.png', 'metrics.json', 'mistakes.png'}
+
+
+def test_dry_run_prints_the_config(begin, videos, tmp_path, capfd):
+    broken = tmp_path / 'mine'
+    shutil.copytree(videos, broken)
+    (broken / CLASSES[0] / 'b.mp4').write_text('no video')
+    for i in range(3):
+        shutil.copy(broken / CLASSES[1] / 'a 0.mp4',
+                    broken / CLASSES[1] / f'c {i}.mp4')
+    out = begin('--dry-run', '--epochs', 'auto', source=broken)
+    said = capfd.readouterr().out
+    assert not out.exists()
+    assert ('1 video cannot be read and left out:\n  go left é/b.mp4: '
+            in said)
+    assert 'note: figures are rough: of 2 videos one is 50 %' in said
+    assert f'videos = {str(broken)!r}' in said
+    compile(said[said.index('# Written once'):], 'config.py', 'exec')
+
+
+@pytest.mark.parametrize('change, options, error', [
+    ('one class', [], 'all videos are of one class, go left é: to tell'),
+    ('broken', [], 'none of the 6 videos can be read, the first of them'),
+    ('none', [], 'no folder or csv .*mine'),
+    ('empty', [], 'no videos in folders of .*put those of each class into'),
+    ('', ['--work-dir', 'SOURCE/out'], 'would be taken for a class'),
+    ('', ['--weights', 'none.pth'], 'no checkpoint file none.pth'),
+    ('', ['--weights', 'https://x.org/a.pth'], 'nothing is downloaded here'),
+    ('', ['--weights', 'SOURCE/notes.txt'], 'notes.txt is not a checkpoint'),
+    ('', ['--model', 'testra_thumos14'], 'cannot be fine-tuned here'),
+    ('', ['--freeze', '9'], 'a number from 0 to 1, the blocks of this')],
+    ids=str)
+def test_names_what_is_wrong(begin, videos, tmp_path, change, options, error):
+    source = tmp_path / 'mine'
+    if change != 'none':
+        shutil.copytree(videos, source)
+        (source / 'notes.txt').write_text('no weights')
+    if change == 'one class':
+        shutil.rmtree(source / CLASSES[1])
+    for path in source.rglob('*.mp4'):
+        if change == 'broken':
+            path.write_text('no video')
+        elif change == 'empty':
+            path.unlink()
+    options = [option.replace('SOURCE', str(source)) for option in options]
+    with pytest.raises(SystemExit, match=f'(?s)error: .*{error}'):
+        begin('--quick', *options, source=source)
+    # A corrected command may begin in the same place.
+    assert not [*tmp_path.glob('öut/run')]
+    assert not [*tmp_path.glob('öut/finetune.json')]
+
+
+@pytest.mark.parametrize('options, error', [
+    (['--epochs', '0'], 'must be a number from 1, or auto'),
+    (['--freeze', 'head'], 'must be backbone or a number of blocks'),
+    (['--lora', '2', '--weights', 'w', '--freeze', '1'], 'already'),
+    (['--lora', '2'], 'keep what --weights has learned'),
+    (['--val-share', '1'], 'at least 0 and below 1'),
+    (['--minutes', '0'], '--minutes must be positive'),
+    (['--layer-decay', '2'], 'above 0 and at most 1'),
+    (['--balance', 'smote'], 'invalid choice')], ids=str)
+def test_names_wrong_options(capsys, options, error):
+    with pytest.raises(SystemExit):
+        main(['videos', *options])
+    assert error in capsys.readouterr().err
+
+
+@pytest.fixture(scope='module')
+def cuts(shared_dir, tmp_path_factory):
+    """24 clips of three videos, a class each, and a csv of the same."""
+    root = tmp_path_factory.mktemp('cuts') / 'my clips'
+    rows = []
+    for name in 'arm_wrestling', 'structuralize', 'test':
+        path = shared_dir / f'videos/{name}.mp4'
+        reader = decord.VideoReader(str(path), num_threads=1)
+        fps = reader.get_avg_fps()
+        (root / name).mkdir(parents=True)
+        length = len(reader) // 8
+        for i in range(8):
+            frames = reader.get_batch(
+                range(i * length, (i + 1) * length)).asnumpy()
+            writer = cv2.VideoWriter(
+                str(root / name / f'{i}.mp4'),
+                cv2.VideoWriter_fourcc(*'mp4v'), fps, frames.shape[2:0:-1])
+            for frame in frames:
+                writer.write(frame[..., ::-1])
+            writer.release()
+            # Three files only: the csv has to say which side is which.
+            rows.append((path, name, i * length / fps, (i + 1) * length / fps,
+                         'val' if i % 4 == 3 else 'train'))
+    source = root.parent / 'segments.csv'
+    with open(source, 'w') as file:
+        csv.writer(file).writerows(
+            [('file', 'label', 'start', 'stop', 'split'), *rows])
+    return root, source
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('kind', ['folder', 'csv'])
+def test_fine_tunes_on_real_clips(cuts, small_checkpoint, tmp_path, kind):
+    source = cuts[kind == 'csv']
+    command = [sys.executable, ROOT / 'tools/finetune.py', source,
+               '--weights', small_checkpoint, '--work-dir', tmp_path / 'out',
+               '--minutes', '1']
+    began = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    while not [*tmp_path.glob('out/run/epoch_*.pth')]:
+        assert process.poll() is None and time.monotonic() - began < 300
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) in (0, 143)
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 300
+    check_files(tmp_path / 'out')
+    epochs = epochs_of(tmp_path / 'out')
+    assert epochs == sorted(epochs)
+    metrics = json.loads((tmp_path / 'out/metrics.json').read_text())
+    # Three scenes: that is easy.
+    assert metrics['top1'] > 0.8

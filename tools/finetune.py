@@ -1,0 +1,9 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Fine-tune a model on videos of your own.
+
+The same as ``mmvidattn finetune``.
+"""
+from mmvidattn.cli.finetune import main
+
+if __name__ == '__main__':
+    main()
