@@ -95,6 +95,6 @@ setup(
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
         dev=['lmdb', 'pytest', 'pytest-xdist', 'ruff', 'scikit-learn',
-             'selenium', 'triton; platform_system == "Linux"', *SERVE],
+             'selenium', *SERVE],
     ),
 )

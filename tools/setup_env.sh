@@ -93,6 +93,13 @@ fi
 install 'mmvidattn and what it needs' --no-build-isolation \
     -e '.[lite,dev]' || see_log
 
+# For tests: kernels run in Triton's interpreter where torch is a CPU build,
+# which brings no Triton; timm would bring a torchvision of its own choice.
+install timm --no-deps timm || see_log
+if [ "$(uname)" = Linux ] && ! "$python" -c 'import triton' 2>> "$log"; then
+    install Triton --no-deps triton==3.7.1 || see_log
+fi
+
 # OpenCV's usual build needs libGL, which servers and containers often lack.
 if ! "$python" -c 'import cv2' 2>> "$log"; then
     opencv=$(sed -n 's/^opencv-python==//p' "$constraints")
