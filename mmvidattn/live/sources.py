@@ -1,7 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Sources of frames: files, folders, cameras and network streams."""
-import contextlib
-import functools
 import re
 import threading
 import time
@@ -24,8 +22,6 @@ EXPECTED = ('a source is a video file, a folder of frames, the number of a '
 # Assumed of cameras that report no rate, or one out of range.
 DEFAULT_FPS = 25.
 MAX_FPS = 240.
-# Of a video file, for a frame that could not be read.
-REOPENINGS = 5
 # Seconds between attempts to reopen a lost source.
 FIRST_DELAY, MAX_DELAY = 0.25, 5.
 
@@ -110,9 +106,8 @@ class VideoFile(RecordedSource):
     def __init__(self, path: str | Path, realtime: bool = False) -> None:
         try:
             check_not_cut(path)
-            self._open = functools.partial(
-                decord.VideoReader, str(path), num_threads=1)
-            self._reader = self._open()
+            self._reader = decord.VideoReader(str(path), num_threads=1)
+            self._rest: cv2.VideoCapture | None = None
             self.num_frames = len(self._reader)
             fps = self._reader.get_avg_fps()
         except Exception as error:
@@ -121,17 +116,22 @@ class VideoFile(RecordedSource):
         super().__init__(str(path), fps, realtime)
 
     def _read(self, index: int) -> np.ndarray:
-        try:
-            return self._reader.next().asnumpy()
-        except decord.DECORDError as error:
-            # decord reads ahead: a fault further on, met before this frame
-            # was taken, hides it.
-            for _ in range(REOPENINGS):
-                self._reader = self._open()
-                with contextlib.suppress(decord.DECORDError):
-                    self._reader.seek_accurate(index)
-                    return self._reader.next().asnumpy()
-            raise error
+        if self._rest is None:
+            try:
+                return self._reader.next().asnumpy()
+            except decord.DECORDError as error:
+                # decord reads ahead, the further the busier the machine is: a
+                # fault that it has met hides the frames before it. OpenCV
+                # does not.
+                self._fault = error
+                self._rest = cv2.VideoCapture(self.name)
+                for _ in range(index):
+                    self._rest.grab()
+        is_read, image = self._rest.read()
+        if not is_read:
+            self._rest.release()
+            raise self._fault
+        return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
 
 
 class FrameFolder(RecordedSource):

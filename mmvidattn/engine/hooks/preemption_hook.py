@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Saves a run that its cluster wants to stop."""
 import logging
+import math
 import os
 import signal
 import sys
@@ -34,6 +35,11 @@ class _OutliveSignal:
             self.then(worker_id)
 
     def _end_later(self, *args: Any) -> None:
+        if hasattr(signal, 'SIGALRM'):
+            # A thread may not start in the fork of a process with threads; a
+            # signal is not seen in a call that does not return.
+            signal.signal(signal.SIGALRM, lambda *args: os._exit(0))
+            signal.alarm(math.ceil(self.seconds))
         timer = threading.Timer(self.seconds, os._exit, [0])
         timer.daemon = True
         timer.start()
