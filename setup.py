@@ -57,6 +57,7 @@ setup(
     package_data={
         'mmvidattn.live': ['page.html'],
         'mmvidattn.ops': ['README.md', 'gpu.md'],
+        'mmvidattn.ops.triton': ['resources.md'],
     },
     cmdclass=dict(build_py=BuildWithMim),
     zip_safe=False,

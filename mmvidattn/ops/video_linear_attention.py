@@ -160,8 +160,8 @@ def _why_not_triton(qkv: Tensor,
 
 register_backend(
     video_linear_attention,
-    'triton',
+    'Triton',
     _by_triton,
     _why_not_triton,
-    where='CUDA with Triton; heads of 16 to 128 channels',
+    where='CUDA; see below',
     gain='not measured')

@@ -42,8 +42,10 @@ import mmvidattn
 from mmvidattn.ops import linear_attention, neighbor_shift, softmax_attention
 from mmvidattn.ops.depthwise_conv import depthwise_conv
 from mmvidattn.ops.dispatch import use_backends
+from mmvidattn.ops.feature_fixation import Gate
 from mmvidattn.ops.patch_conv import patch_conv
-from mmvidattn.ops.shift import shift_plan
+from mmvidattn.ops.shift import Fold, shift_plan
+from mmvidattn.ops.video_linear_attention import video_linear_attention
 
 # Relative, of outputs in the dtype and their plain ones; gradients of whole
 # models pass through many roundings.
@@ -323,6 +325,24 @@ def ops(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
             yield from op_rows(f'softmax_attention, {pattern}',
                                softmax_attention, [q, k, v], size)
     channels = heads * dims
+    qkv = random(batch, frames, side, side, 3 * channels)
+    weight, bias = random(dims, 3 * dims) / dims**0.5, random(dims)
+    for pattern, folds in (('space', shift_plan('tsm', channels, divisor=4)),
+                           ('time', shift_plan('eight', channels)),
+                           ('joint', ())):
+
+        def attention(qkv: Tensor, weight: Tensor, bias: Tensor,
+                      pattern: str = pattern,
+                      folds: tuple[Fold, ...] = folds) -> Tensor:
+            return video_linear_attention(
+                qkv, num_heads=heads, pattern=pattern, folds=folds,
+                offset=dims**-0.5, gate=Gate(weight, bias))
+
+        # Q, K, V and the result; then their gradients, and Q, K, V again.
+        size = qkv.nbytes // 3
+        yield from op_rows(f'video_linear_attention, {pattern}', attention,
+                           [qkv, weight, bias], 4 * size,
+                           step_size=11 * size)
     x = random(batch, frames, side, side, channels)
     plan = shift_plan('cross', channels, divisor=8)
     yield from op_rows('neighbor_shift',
@@ -354,8 +374,12 @@ def libraries(args: argparse.Namespace) -> dict[str, Callable]:
 
 
 def op_rows(name: str, op: Callable, inputs: list[Tensor], size: int,
-            others: dict[str, Callable] | None = None) -> Iterator[Row]:
-    """Forward and, with gradients of all inputs, backward."""
+            others: dict[str, Callable] | None = None,
+            step_size: int = 0) -> Iterator[Row]:
+    """Forward and, with gradients of all inputs, backward.
+
+    ``size`` and ``step_size`` are the bytes that either must move.
+    """
     for task in TASKS:
         tensors = [x.detach().requires_grad_(task != 'forward')
                    for x in inputs]
@@ -376,7 +400,7 @@ def op_rows(name: str, op: Callable, inputs: list[Tensor], size: int,
                for other, function in (others or {}).items()}
         }
         yield Row(f'{name}, {task}', variants, 1, 'calls/s',
-                  size if task == 'forward' else 0)
+                  size if task == 'forward' else step_size)
 
 
 def streams(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
