@@ -11,6 +11,7 @@ from .linear_ff import linear_ff
 from .linear_ff_image import linear_ff_image, vit_hf, vit_timm
 from .start_weights import StartWeights
 from .testra import testra
+from .videomae import vivit_videomae
 from .vivit_hf import vivit_hf, vivit_image
 from .vivit_scenic import vivit_scenic
 from .xvit import xvit, xvit_image
@@ -31,6 +32,7 @@ SOURCES = dict(
     vivit_hf=vivit_hf,
     vivit_image=vivit_image,
     vivit_scenic=vivit_scenic,
+    vivit_videomae=vivit_videomae,
     xvit=xvit,
     xvit_image=xvit_image)
 
@@ -59,7 +61,8 @@ def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     if isinstance(out, StartWeights):
         # Beside what a program writes of its own.
         print(f'{source}: {out.report()}', file=sys.stderr)
-    return out
+    # A plain one can be saved for torch.load(weights_only=True).
+    return dict(out)
 
 
 __all__ = ['SOURCES', 'StartWeights', 'convert']

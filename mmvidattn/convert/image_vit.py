@@ -2,6 +2,7 @@
 """Image ViTs of many publishers under one set of names, timm's."""
 import math
 import re
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -203,7 +204,7 @@ def _with_biases(
     return tensors, added
 
 
-def named_by(state_dict: dict[str, Tensor],
+def named_by(names: Iterable[str],
              rules: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Timm's name of each tensor, and that of the source.
 
@@ -211,7 +212,7 @@ def named_by(state_dict: dict[str, Tensor],
         ValueError: If two have the same.
     """
     named = {}
-    for name in state_dict:
+    for name in names:
         new = rename(name, rules)
         if new in named:
             raise ValueError(f'{name} and {named[new]} are the same tensor')
@@ -240,7 +241,7 @@ def _open_clip_names(state_dict: dict[str, Tensor]) -> dict[str, str]:
     # Without the prefix the names of the model of texts are the same.
     texts = {name for name in state_dict if _OPEN_CLIP_TEXT.match(name)}
     return {
-        **named_by({n: v for n, v in state_dict.items() if n not in texts},
+        **named_by([name for name in state_dict if name not in texts],
                    ((r'^visual\.', ''), *_OPEN_CLIP)),
         **{f'text_model.{name}': name for name in texts}
     }
