@@ -86,6 +86,8 @@ setup(
         cam=['grad-cam'],
         # Networks to inflate.
         timm=['timm'],
+        # Weights by hf://OWNER/MODEL@REVISION.
+        hub=['huggingface_hub'],
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
         # The page of tools/stream.py --serve.

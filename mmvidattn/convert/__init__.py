@@ -6,7 +6,13 @@ from torch import Tensor
 
 from .dualformer import dualformer
 from .dualformer_2d import dualformer_2d
-from .laps import laps, laps_vit_timm, rest, visformer_timm
+from .laps import (
+    laps,
+    laps_vit_timm,
+    rest,
+    visformer_s_in10k,
+    visformer_timm,
+)
 from .linear_ff import linear_ff
 from .linear_ff_image import linear_ff_image, vit_hf, vit_timm
 from .start_weights import StartWeights
@@ -26,6 +32,7 @@ SOURCES = dict(
     lstr=testra,
     testra=testra,
     rest=rest,
+    visformer_s_in10k=visformer_s_in10k,
     visformer_timm=visformer_timm,
     vit_hf=vit_hf,
     vit_timm=vit_timm,
