@@ -61,8 +61,8 @@ def download(url: str, sha256: str | None = None) -> Path:
     Args:
         url: With http or https, or ``hf://``, see :func:`hub_file`, which
             has a cache of its own. If the name ends as in
-            ``-0123abcd.pth``, in at least 8 hexadecimal digits that are not a date, the file's
-            SHA-256 must start so.
+            ``-0123abcd.pth``, in at least 8 hexadecimal digits that are not a
+            date, the file's SHA-256 must start so.
         sha256: What it must start with in any case.
 
     Raises:
