@@ -9,7 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from helpers import relative
+from mmaction.registry import MODELS
 
+from mmvidattn.apis import load_config
 from mmvidattn.backbones import LinearVideoTransformer, ViViT, XViT
 from mmvidattn.convert import convert
 
@@ -305,6 +307,31 @@ def test_a_backbone_without_a_first_norm_refuses_clip(model, source):
             {name.removeprefix('backbone.'): value
              for name, value in convert(source, state).items()},
             strict=False)
+
+
+@pytest.mark.parametrize('name, width', [
+    ('linear_ff_vit_s16_ssv2', 384), ('linear_ff_vit_b16_ssv2', 768)])
+def test_configs_are_as_wide_as_the_published_networks(name, width):
+    shapes = {
+        'cls_token': (1, 1, width), 'pos_embed': (1, 197, width),
+        'patch_embed.proj.weight': (width, 3, 16, 16),
+        'norm.weight': (width, ), 'norm.bias': (width, )}
+    for i in range(12):
+        shapes.update({
+            f'blocks.{i}.attn.qkv.weight': (3 * width, width),
+            f'blocks.{i}.attn.proj.weight': (width, width),
+            f'blocks.{i}.mlp.fc1.weight': (4 * width, width),
+            f'blocks.{i}.mlp.fc2.weight': (width, 4 * width),
+            f'blocks.{i}.norm1.weight': (width, ),
+            f'blocks.{i}.norm2.weight': (width, )})
+    with torch.device('meta'):
+        options = dict(load_config(name).model.backbone)
+        own = MODELS.build(options).state_dict()
+        found = convert('linear_ff_image', {
+            key: torch.empty(shape) for key, shape in shapes.items()})
+    del found['backbone.pos_embed']
+    for key, value in found.items():
+        assert own[key.removeprefix('backbone.')].shape == value.shape, key
 
 
 # The packages themselves, where they are installed.
