@@ -89,6 +89,8 @@ setup(
         timm=['timm'],
         # Kernels for CUDA devices; torch's builds for them bring it along.
         triton=['triton; platform_system == "Linux"'],
+        # Weights by hf://OWNER/MODEL@REVISION.
+        hub=['huggingface_hub'],
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
         # The page of tools/stream.py --serve.

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / 'mmvidattn'
 MAY_IMPORT = {
     'ops': set(),
     'convert': set(),
-    'utils': {'ops'},
+    'utils': {'convert', 'ops'},
     'layers': {'ops', 'utils'},
     'backbones': {'ops', 'layers', 'utils'},
     'heads': {'ops', 'layers', 'utils'},

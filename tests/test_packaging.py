@@ -138,7 +138,8 @@ def test_imported_packages_are_required(wheel):
         re.findall('^Requires-Dist: (.*)$', metadata, re.M)))
     provides = dict(
         cv2='opencv-python', mmaction='mmaction2', mmcv='mmcv-lite',
-        PIL='pillow', pytorch_grad_cam='grad-cam', yaml='pyyaml')
+        PIL='pillow', huggingface_hub='huggingface-hub',
+        pytorch_grad_cam='grad-cam', yaml='pyyaml')
     # They come with mmaction2, or are only looked for.
     indirect = {
         'pillow', 'pyyaml', 'scipy', 'matplotlib', 'rich', 'torchvision'

@@ -184,7 +184,20 @@ class BaseBackbone(BaseModule):
         """Initialize the parameters that belong to no layer."""
 
     def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
-        """Resize the position tables of a checkpoint to this model's grids."""
+        """Resize the position tables of a checkpoint to this model's grids.
+
+        Raises:
+            ValueError: If the checkpoint has a norm before the blocks and
+                this model has none: others it would only be told of.
+        """
+        for name, module in self.named_modules():
+            if name.endswith('pre_norm') and isinstance(
+                    module, nn.Identity) and (
+                        f'{prefix}{name}.weight' in state_dict):
+                raise ValueError(
+                    f'the checkpoint has a norm before the blocks, {name}, as '
+                    f'CLIP has: build {type(self).__name__} with pre_norm='
+                    'True')
         for name, grid in self.position_grids.items():
             key = prefix + name
             if key in state_dict:

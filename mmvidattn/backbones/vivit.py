@@ -18,6 +18,7 @@ from ..layers import (
     VideoSelfAttention,
     VideoTransformerBlock,
 )
+from ..layers.mlp import APPROXIMATIONS
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.tubelet_embed import INFLATIONS, inflate_kernel
 from ..utils.checks import (
@@ -35,7 +36,7 @@ from .base import BaseBackbone, block_names, run_blocks
 # The paper's models 1 to 4.
 ENCODERS = ('joint', 'fact_encoder', 'fact_attention', 'fact_dot')
 ORDERS = ('time_space', 'space_time')
-POOLS = ('cls', 'mean')
+POOLS = ('cls', 'mean', 'mean_norm')
 PATCH_INITS = (*INFLATIONS, 'random')
 
 
@@ -56,12 +57,16 @@ class Encoder(nn.Module):
         num_heads: Heads of each attention.
         mlp_ratio: Hidden channels of the MLP, in embed_dims.
         attention: Config of the attention itself.
-        pool: The class token, 'cls', or the tokens' mean, 'mean'.
+        pool: The class token, 'cls', the normalized tokens' mean, 'mean', or
+            the normalized mean, 'mean_norm'.
         qkv_bias: Bias of the projection to Q, K and V.
         drop_rate: Dropout after the projections and in the MLP.
         drop_path_rate: Stochastic depth of the last block.
         drop_path_scale: See ``scale_by_keep`` of
             :class:`VideoTransformerBlock`.
+        norm_eps: Added to the variance in LayerNorm.
+        gelu_approximate: GELU's formula, see :class:`MLP`.
+        pre_norm: LayerNorm before the blocks as well.
     """
 
     def __init__(self,
@@ -78,7 +83,10 @@ class Encoder(nn.Module):
                  qkv_bias: bool,
                  drop_rate: float,
                  drop_path_rate: float,
-                 drop_path_scale: bool) -> None:
+                 drop_path_scale: bool,
+                 norm_eps: float,
+                 gelu_approximate: str,
+                 pre_norm: bool = False) -> None:
         super().__init__()
         options = dict(
             embed_dims=embed_dims,
@@ -98,6 +106,9 @@ class Encoder(nn.Module):
             grid_shape = (T, 1 + H * W, 1) if self.frame_wise else (
                 1, 1 + T * H * W, 1)
             pattern = 'space'
+        self.norm_of_mean = pool == 'mean_norm'
+        self.pre_norm = nn.LayerNorm(
+            embed_dims, eps=norm_eps) if pre_norm else nn.Identity()
         self.blocks = nn.ModuleList(
             VideoTransformerBlock(
                 _attentions(pattern, grid_shape, **options),
@@ -105,12 +116,13 @@ class Encoder(nn.Module):
                     embed_dims,
                     int(mlp_ratio * embed_dims),
                     dropout=drop_rate,
-                    approximate='tanh'),
+                    approximate=gelu_approximate),
                 embed_dims,
                 rate,
+                norm_eps,
                 scale_by_keep=drop_path_scale)
             for rate in stochastic_depth_rates(drop_path_rate, num_layers))
-        self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
+        self.norm = nn.LayerNorm(embed_dims, eps=norm_eps)
         self.temporal = None
         self.average_frames = num_temporal_layers == 0
         if num_temporal_layers:
@@ -122,6 +134,8 @@ class Encoder(nn.Module):
                 pool=pool,
                 drop_path_rate=drop_path_rate,
                 drop_path_scale=drop_path_scale,
+                norm_eps=norm_eps,
+                gelu_approximate=gelu_approximate,
                 **options)
 
     def forward(self, x: Tensor, with_cp: bool = False) -> Tensor:
@@ -137,14 +151,16 @@ class Encoder(nn.Module):
         """
         x = x + self.pos_embed
         if self.cls_token is None:
-            x = self.norm(run_blocks(self.blocks, x, with_cp))
-            x = x.mean(dim=(2, 3) if self.frame_wise else (1, 2, 3))
+            x = run_blocks(self.blocks, self.pre_norm(x), with_cp)
+            axes = (2, 3) if self.frame_wise else (1, 2, 3)
+            x = self.norm(x.mean(axes)) if self.norm_of_mean else self.norm(
+                x).mean(axes)
         else:
             x = x.flatten(2, 3) if self.frame_wise else x.flatten(
                 1, 3).unsqueeze(1)
             cls_token = self.cls_token[0].expand(*x.shape[:2], -1, -1)
             x = torch.cat([cls_token, x], dim=2).unsqueeze(3)
-            x = run_blocks(self.blocks, x, with_cp)
+            x = run_blocks(self.blocks, self.pre_norm(x), with_cp)
             x = self.norm(x[:, :, 0, 0])
             x = x if self.frame_wise else x.squeeze(1)
         if self.temporal is not None:
@@ -225,9 +241,10 @@ class ViViT(BaseBackbone):
             has softmax attention, of which it takes ``dropout``. With a class
             token the tokens are one column, (1 + N, 1), that token first.
         order: Of Model 3 only: 'time_space' (the default) or 'space_time'.
-        pool: What is classified: the class token, 'cls', or the tokens' mean,
-            'mean'. Defaults to 'cls' in models 1 and 2. The others have no
-            class token.
+        pool: What is classified: the class token, 'cls', the mean of the
+            normalized tokens, 'mean', or their normalized mean, 'mean_norm',
+            as in VideoMAE. Defaults to 'cls' in models 1 and 2. The others
+            have no class token, and 'mean'.
         zero_init_temporal: In Model 3 only, start as a model of separate
             frames: the output projection of temporal attention is zero.
             Defaults to True.
@@ -236,6 +253,11 @@ class ViViT(BaseBackbone):
             checkpoint tubelets start from random patches in the same way.
             'random' has tubelets start at random in every case.
         qkv_bias: Bias of the projection to Q, K and V.
+        norm_eps: Added to the variance in LayerNorm.
+        gelu_approximate: GELU's formula: 'tanh', as released, 'none', the
+            exact one of most image ViTs, or 'sigmoid', as in OpenAI's CLIP.
+        pre_norm: LayerNorm before the blocks as well, as in CLIP. Model 2
+            has it before those of the frames.
         drop_rate: Dropout after the projections and in the MLP.
         drop_path_rate: Stochastic depth of the last block of an encoder; the
             others' increases linearly.
@@ -282,7 +304,10 @@ class ViViT(BaseBackbone):
                  with_cp: bool = False,
                  init_std: float = 0.02,
                  embed_init_std: float = 0.02,
-                 init_cfg: dict | None = None) -> None:
+                 init_cfg: dict | None = None,
+                 norm_eps: float = 1e-6,
+                 gelu_approximate: str = 'tanh',
+                 pre_norm: bool = False) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
@@ -291,7 +316,8 @@ class ViViT(BaseBackbone):
         check_choice('pool', pool, (*POOLS, None))
         check_choice('patch_init', patch_init, PATCH_INITS)
         check_count(in_channels=in_channels, tubelet_frames=tubelet_frames)
-        check_positive(mlp_ratio=mlp_ratio)
+        check_positive(mlp_ratio=mlp_ratio, norm_eps=norm_eps)
+        check_choice('gelu_approximate', gelu_approximate, APPROXIMATIONS)
         check_fraction(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
         check_not_negative(embed_init_std=embed_init_std)
         sides = to_pair('img_size', img_size)
@@ -310,7 +336,7 @@ class ViViT(BaseBackbone):
         has_token = model in ('joint', 'fact_encoder')
         if pool == 'cls' and not has_token:
             raise ValueError(f'model={model!r} has no class token: pool must '
-                             "be 'mean' or None, got 'cls'")
+                             "be 'mean', 'mean_norm' or None, got 'cls'")
         if model == 'fact_dot' and (
                 attention.get('type') != 'SoftmaxAttention'
                 or set(attention) - {'type', 'dropout'}):
@@ -347,7 +373,10 @@ class ViViT(BaseBackbone):
             qkv_bias=qkv_bias,
             drop_rate=drop_rate,
             drop_path_rate=drop_path_rate,
-            drop_path_scale=drop_path_scale)
+            drop_path_scale=drop_path_scale,
+            norm_eps=norm_eps,
+            gelu_approximate=gelu_approximate,
+            pre_norm=pre_norm)
         for name, module in self.named_modules():
             if isinstance(module, Encoder):
                 self.position_grids[f'{name}.pos_embed'] = tuple(
@@ -367,7 +396,8 @@ class ViViT(BaseBackbone):
 
     def layer_groups(self) -> list[list[str]]:
         """See :class:`BaseBackbone`; two encoders are one after the other."""
-        groups = [['patch_embed', 'encoder.pos_embed', 'encoder.cls_token'],
+        groups = [['patch_embed', 'encoder.pos_embed', 'encoder.cls_token',
+                   'encoder.pre_norm'],
                   *block_names('encoder.blocks', self.encoder.blocks),
                   ['encoder.norm']]
         if self.encoder.temporal is not None:

@@ -16,6 +16,7 @@ from ..layers import (
     VideoSelfAttention,
     VideoTransformerBlock,
 )
+from ..layers.mlp import APPROXIMATIONS
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..ops.shift import TEMPORAL_MODES
 from ..utils.checks import (
@@ -74,6 +75,10 @@ class XViT(BaseBackbone):
         temporal_shift: Options of :class:`mmvidattn.layers.NeighborShift`
             (mode 'tsm' or 'window'); None for no space-time mixing.
         qkv_bias: Bias of the projection to Q, K and V.
+        norm_eps: Added to the variance in LayerNorm.
+        gelu_approximate: GELU's formula: 'none', the exact one, 'tanh', or
+            'sigmoid', as in OpenAI's CLIP.
+        pre_norm: LayerNorm before the blocks as well, as in CLIP.
         drop_rate: Dropout after the projections and in the MLP.
         drop_path_rate: Stochastic depth of the last block; the others'
             increases linearly.
@@ -107,13 +112,17 @@ class XViT(BaseBackbone):
                  init_std: float = 0.02,
                  embed_init_std: float = 0.02,
                  init_cfg: dict | None = None,
-                 arch: str | dict = 'base') -> None:
+                 arch: str | dict = 'base',
+                 norm_eps: float = 1e-6,
+                 gelu_approximate: str = 'none',
+                 pre_norm: bool = False) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
         embed_dims = arch['embed_dims']
         check_count(in_channels=in_channels)
-        check_positive(mlp_ratio=mlp_ratio)
+        check_positive(mlp_ratio=mlp_ratio, norm_eps=norm_eps)
+        check_choice('gelu_approximate', gelu_approximate, APPROXIMATIONS)
         check_fraction(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
         check_not_negative(embed_init_std=embed_init_std)
         sides = to_pair('img_size', img_size)
@@ -133,6 +142,8 @@ class XViT(BaseBackbone):
         self.pos_embed = nn.Parameter(
             torch.zeros(1, 1, rows, columns, embed_dims))
         self.cls_token = nn.Parameter(torch.zeros(1, 1, 1, 1, embed_dims))
+        self.pre_norm = nn.LayerNorm(
+            embed_dims, eps=norm_eps) if pre_norm else nn.Identity()
         self.blocks = nn.ModuleList()
         for rate in stochastic_depth_rates(drop_path_rate,
                                            arch['num_layers']):
@@ -147,10 +158,12 @@ class XViT(BaseBackbone):
                 qkv_bias=qkv_bias,
                 dropout=drop_rate)
             mlp = MLP(
-                embed_dims, int(mlp_ratio * embed_dims), dropout=drop_rate)
+                embed_dims, int(mlp_ratio * embed_dims), dropout=drop_rate,
+                approximate=gelu_approximate)
             self.blocks.append(
-                VideoTransformerBlock(dict(attn=attn), mlp, embed_dims, rate))
-        self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
+                VideoTransformerBlock(dict(attn=attn), mlp, embed_dims, rate,
+                                      norm_eps))
+        self.norm = nn.LayerNorm(embed_dims, eps=norm_eps)
 
     def forward(self, x: Tensor) -> Tensor:
         """Clips [B, C, T, H, W] to the frames' class tokens [B, D, T].
@@ -167,7 +180,7 @@ class XViT(BaseBackbone):
             len(x), -1, -1, -1, -1)
         # One column of tokens of each frame.
         x = torch.cat([cls_token, x.flatten(2, 3).unsqueeze(3)], dim=2)
-        x = run_blocks(self.blocks, x, self.with_cp)
+        x = run_blocks(self.blocks, self.pre_norm(x), self.with_cp)
         return self.norm(x[:, :, 0, 0]).transpose(1, 2)
 
     def _init_tables(self) -> None:

@@ -1,14 +1,23 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Published weights under our names: ``state_dict`` to ``state_dict``."""
+import sys
+
 from torch import Tensor
 
 from .dualformer import dualformer
 from .dualformer_2d import dualformer_2d
-from .laps import laps, laps_vit_timm, rest, visformer_timm
+from .laps import (
+    laps,
+    laps_vit_timm,
+    rest,
+    visformer_s_in10k,
+    visformer_timm,
+)
 from .linear_ff import linear_ff
+from .linear_ff_image import linear_ff_image, vit_hf, vit_timm
+from .start_weights import StartWeights
 from .testra import testra
-from .vit_hf import vit_hf
-from .vit_timm import vit_timm
+from .videomae import vivit_videomae
 from .vivit_hf import vivit_hf, vivit_image
 from .vivit_scenic import vivit_scenic
 from .xvit import xvit, xvit_image
@@ -19,21 +28,28 @@ SOURCES = dict(
     laps=laps,
     laps_vit_timm=laps_vit_timm,
     linear_ff=linear_ff,
+    linear_ff_image=linear_ff_image,
     lstr=testra,
     testra=testra,
     rest=rest,
+    visformer_s_in10k=visformer_s_in10k,
     visformer_timm=visformer_timm,
     vit_hf=vit_hf,
     vit_timm=vit_timm,
     vivit_hf=vivit_hf,
     vivit_image=vivit_image,
     vivit_scenic=vivit_scenic,
+    vivit_videomae=vivit_videomae,
     xvit=xvit,
     xvit_image=xvit_image)
 
 
 def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Rename and reshape the tensors of a published checkpoint.
+
+    Of weights to start from it prints, to stderr, which were used, folded and
+    dropped, and what was added; what a backbone has beyond them is printed
+    when it loads them.
 
     Args:
         source: Whose names they have: a key of ``SOURCES``.
@@ -48,7 +64,12 @@ def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     if source not in SOURCES:
         raise ValueError(f'source must be one of {", ".join(SOURCES)}, got '
                          f'{source!r}')
-    return SOURCES[source](state_dict)
+    out = SOURCES[source](state_dict)
+    if isinstance(out, StartWeights):
+        # Beside what a program writes of its own.
+        print(f'{source}: {out.report()}', file=sys.stderr)
+    # A plain one can be saved for torch.load(weights_only=True).
+    return dict(out)
 
 
-__all__ = ['SOURCES', 'convert']
+__all__ = ['SOURCES', 'StartWeights', 'convert']

@@ -105,6 +105,22 @@ def visformer_timm(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     return _convert('visformer', state_dict, with_head=False)
 
 
+def visformer_s_in10k(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Likewise from the authors' Visformer-S of ImageNet-10k, which LAPS
+    starts from.
+
+    https://github.com/danczs/Visformer. The file is ``visformer_s_in10k.pth``
+    to LAPS' code, whose names are those of this code.
+
+    Args:
+        state_dict: Tensors of that file.
+
+    Raises:
+        ValueError: If it is no such model.
+    """
+    return _convert('visformer', state_dict, with_head=False)
+
+
 def laps_vit_timm(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Likewise from timm's ``VisionTransformer`` to our
     ``VisionTransformerLAPS``.

@@ -2,19 +2,21 @@
 """Weights of transformers' ViViT, or of an image ViT to start ViViT from."""
 from torch import Tensor
 
+from .hf_names import timm_names
+from .image_vit import image_vit
 from .rename import rename
-from .vit_hf import is_hf, timm_names
+from .start_weights import StartWeights
 
 _RENAMES = (
     (r'^patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
     (r'^head\.', 'cls_head.fc_cls.'),
     (r'^norm\.', 'backbone.encoder.norm.'),
+    (r'^norm_pre\.', 'backbone.encoder.pre_norm.'),
     (r'\.norm1\.', '.attn_norm.'),
     (r'\.norm2\.', '.mlp_norm.'),
     (r'^blocks\.', 'backbone.encoder.blocks.'),
 )
 _TOKENS = 'cls_token', 'pos_embed'
-_IMAGE_HEAD = 'head.', 'head_dist.', 'pre_logits.', 'fc_norm.'
 
 
 def vivit_hf(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -37,40 +39,28 @@ def vivit_hf(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     return _rename(timm_names(state_dict))
 
 
-def vivit_image(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From an image ViT, in timm's or transformers' names, to ``ViViT``.
+def vivit_image(state_dict: dict[str, Tensor]) -> StartWeights:
+    """From an image ViT to ``ViViT``.
 
-    A start for training all four models, ``init_cfg=dict(type='Pretrained',
-    ...)``: all but the classifier is used. The backbone spreads patches and
-    positions over time when it loads them. Models 3 and 4 have no class
+    See :func:`image_vit` for whose. A start for training all four models,
+    ``init_cfg=dict(type='Pretrained', ...)``. The backbone spreads patches
+    and positions over time when it loads them. Models 3 and 4 have no class
     token, and leave it.
 
     Args:
-        state_dict: Tensors of a ViT, with a class token or without.
+        state_dict: Tensors of an image ViT.
 
     Raises:
-        ValueError: If it is no such model, or its positions form no square.
+        ValueError: See :func:`image_vit`.
     """
-    if is_hf(state_dict):
-        state_dict = timm_names(state_dict)
-    if 'patch_embed.proj.weight' not in state_dict:
-        raise ValueError('no ViT of timm or transformers: there is no '
-                         'patch_embed.proj.weight among '
-                         f'{", ".join(list(state_dict)[:3])}, ...')
-    out = _rename({
-        name: value
-        for name, value in state_dict.items()
-        if not name.startswith(_IMAGE_HEAD)
-    })
-    table = out.get('backbone.encoder.pos_embed')
-    if table is not None:
-        side = int(table.shape[1]**0.5)
-        if side**2 != table.shape[1]:
-            raise ValueError(
-                f'pos_embed has {table.shape[1]} positions of patches: no '
-                'square')
-        out['backbone.encoder.pos_embed'] = table.unflatten(1, (1, side, side))
-    return out
+    found = image_vit(state_dict)
+    out = {rename(name, _RENAMES): value for name, value in found.items()
+           if name not in _TOKENS}
+    if 'cls_token' in found:
+        out['backbone.encoder.cls_token'] = found['cls_token'][:, None, None]
+    if 'pos_embed' in found:
+        out['backbone.encoder.pos_embed'] = found['pos_embed'][:, None]
+    return StartWeights(out, found.account, found.notes)
 
 
 def _rename(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -5,7 +5,9 @@ https://github.com/OpenNLPLab/Linear_VideoTransformer
 """
 from torch import Tensor
 
+from .image_vit import image_vit
 from .rename import rename
+from .start_weights import StartWeights
 
 _RENAMES = (
     (r'\.norm1\.', '.attn_norm.'),
@@ -20,7 +22,7 @@ _RENAMES = (
     (r'^consensus\.mlp_head\.4\.', 'cls_head.fc_cls.'),
 )
 _TOKENS = 'base_model.cls_token', 'base_model.pos_embed'
-_IMAGE_HEAD = 'head.', 'pre_logits.'
+_IMAGE_RENAMES = ((r'\.norm_pre\.', '.pre_norm.'), *_RENAMES)
 
 
 def xvit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -55,24 +57,33 @@ def xvit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     return {**out, **_tokens(state_dict)}
 
 
-def xvit_image(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From timm's ``VisionTransformer`` to ``XViT``.
+def xvit_image(state_dict: dict[str, Tensor]) -> StartWeights:
+    """From an image ViT to ``XViT``.
 
-    XViT starts from a ViT-B/16 of ImageNet-21k. All but the classifier is
-    used; what XViT has beyond it, the temporal embeddings and the head,
-    starts afresh: ``init_cfg=dict(type='Pretrained', ...)``.
+    XViT starts from a ViT-B/16 of ImageNet-21k; see :func:`image_vit` for
+    what else it takes. What XViT has beyond it, the temporal embeddings and
+    the head, starts afresh: ``init_cfg=dict(type='Pretrained', ...)``.
 
     Args:
-        state_dict: Tensors of a timm ViT with a class token.
+        state_dict: Tensors of an image ViT with a class token.
 
     Raises:
-        ValueError: If it is no such model, or its positions form no square.
+        ValueError: If there is no class token; and see :func:`image_vit`.
     """
-    return xvit({
-        f'base_model.{name}': value
-        for name, value in state_dict.items()
-        if not name.startswith(_IMAGE_HEAD)
-    })
+    found = image_vit(state_dict)
+    missing = [name for name in ('cls_token', 'pos_embed')
+               if name not in found]
+    if missing:
+        raise ValueError(
+            'no ViT with a class token and positions: there is no '
+            f'{missing[0]} among {", ".join(list(state_dict)[:3])}, ...')
+    out = {
+        rename(f'base_model.{name}', _IMAGE_RENAMES): value
+        for name, value in found.items()
+    }
+    out['backbone.cls_token'] = found['cls_token'][:, None, None]
+    out['backbone.pos_embed'] = found['pos_embed'][:, None]
+    return StartWeights(out, found.account, found.notes)
 
 
 def _tokens(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -4,6 +4,8 @@ from torch import Tensor, nn
 
 from .linear import Linear
 
+APPROXIMATIONS = ('none', 'tanh', 'sigmoid')
+
 
 class MLP(nn.Module):
     """MLP of the video transformers, with or without a convolution inside.
@@ -17,7 +19,9 @@ class MLP(nn.Module):
         hidden_dims: Channels between.
         with_conv: Whether there is a depth-wise convolution.
         dropout: Dropout after GELU and after fc2.
-        approximate: GELU's formula: 'none', the exact one, or 'tanh'.
+        approximate: GELU's formula: 'none', the exact one, 'tanh', or
+            'sigmoid', ``x * sigmoid(1.702 x)`` (OpenAI's CLIP calls it
+            QuickGELU).
     """
 
     def __init__(self,
@@ -27,6 +31,9 @@ class MLP(nn.Module):
                  dropout: float = 0.,
                  approximate: str = 'none') -> None:
         super().__init__()
+        if approximate not in APPROXIMATIONS:
+            raise ValueError(f'approximate must be one of {APPROXIMATIONS}, '
+                             f'got {approximate!r}')
         self.approximate = approximate
         self.fc1 = Linear(embed_dims, hidden_dims)
         self.dwconv = nn.Conv2d(
@@ -44,5 +51,8 @@ class MLP(nn.Module):
             # lie in memory.
             x = self.dwconv(x.flatten(0, 1).permute(0, 3, 1, 2))
             x = x.permute(0, 2, 3, 1).unflatten(0, (B, T))
-        x = self.dropout(F.gelu(x, approximate=self.approximate))
-        return self.dropout(self.fc2(x))
+        if self.approximate == 'sigmoid':
+            x = x * (1.702 * x).sigmoid()
+        else:
+            x = F.gelu(x, approximate=self.approximate)
+        return self.dropout(self.fc2(self.dropout(x)))

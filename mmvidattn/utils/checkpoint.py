@@ -16,8 +16,11 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from .hub import SCHEME, hub_file
+
 # Where the tensors are in the files of the usual training programs.
-WRAPPERS = ('state_dict', 'model', 'model_state', 'model_state_dict')
+WRAPPERS = ('state_dict', 'model', 'model_state', 'model_state_dict',
+            'module')
 MAX_NAMES = 3
 # As mmengine and torch.hub name what they publish.
 HASH_IN_NAME = re.compile(r'-([0-9a-fA-F]{8,64})\.[a-z]+$')
@@ -38,9 +41,15 @@ def load_from_safetensors_url(filename: str, map_location: Any) -> dict:
     return load_from_safetensors(str(download(filename)), map_location)
 
 
+@CheckpointLoader.register_scheme(prefixes=SCHEME)
+def load_from_hub(filename: str, map_location: Any) -> dict:
+    """Lets them take ``hf://OWNER/MODEL@REVISION``."""
+    return load_from_safetensors(str(hub_file(filename)), map_location)
+
+
 def is_url(path: str | Path) -> bool:
     """Tell whether a checkpoint lies on the web."""
-    return str(path).startswith(('http://', 'https://'))
+    return str(path).startswith(('http://', 'https://', SCHEME))
 
 
 def download(url: str, sha256: str | None = None) -> Path:
@@ -50,15 +59,23 @@ def download(url: str, sha256: str | None = None) -> Path:
     that it is this one.
 
     Args:
-        url: With http or https. If the name ends as in ``-0123abcd.pth``, in
-            at least 8 hexadecimal digits that are not a date, the file's
-            SHA-256 must start so.
+        url: With http or https, or ``hf://``, see :func:`hub_file`, which
+            has a cache of its own. If the name ends as in
+            ``-0123abcd.pth``, in at least 8 hexadecimal digits that are not a
+            date, the file's SHA-256 must start so.
         sha256: What it must start with in any case.
 
     Raises:
-        ValueError: If the file has another hash; it is not kept.
+        ValueError: If the file has another hash; it is not kept, unless the
+            cache of the Hub has it.
         OSError: If it cannot be downloaded.
     """
+    if url.startswith(SCHEME):
+        path = hub_file(url)
+        if sha256 and not hash_file(path).startswith(sha256.lower()):
+            raise ValueError(f'{url} has the SHA-256 {hash_file(path)}, '
+                             f'expected {sha256}...; it is not used')
+        return path
     name = Path(urlparse(url).path).name
     named = HASH_IN_NAME.search(name)
     if named and DATE.fullmatch(named[1]):

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from torch import Tensor, nn
 
+from ..convert import convert
 from .checkpoint import load_state_dict_file
 
 
@@ -10,13 +11,16 @@ def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
     Args:
         model: With ``init_cfg=dict(type='Pretrained', checkpoint=FILE)``; the
             names of the tensors may have the prefix 'backbone.', or another
-            one as ``prefix``.
+            one as ``prefix``. With ``source``, a key of
+            ``mmvidattn.convert.SOURCES``, the file is a published one, which
+            is converted first.
 
     Returns:
         The tensors without that prefix, and the file.
 
     Raises:
-        ValueError: If ``init_cfg`` is of another type.
+        ValueError: If ``init_cfg`` is of another type, or the file not of
+            that source.
     """
     init_cfg = model.init_cfg
     if init_cfg.get('type') != 'Pretrained':
@@ -26,6 +30,8 @@ def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
     path = init_cfg['checkpoint']
     prefix = init_cfg.get('prefix', 'backbone.')
     state_dict = load_state_dict_file(path)
+    if 'source' in init_cfg:
+        state_dict = convert(init_cfg['source'], state_dict)
     return {
         name.removeprefix(prefix): value
         for name, value in state_dict.items()

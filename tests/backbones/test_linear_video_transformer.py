@@ -84,7 +84,7 @@ def test_starts_from_an_image_vit_and_reports_what_matched(
     assert torch.equal(own['pos_embed'].flatten(1, 3), vit['pos_embed'][:, 1:])
     assert own['blocks.0.temporal_attn.qkv.weight'].std() < 0.03
     report, = reports
-    assert '7 of 50 tensors' in report
+    assert '9 of 50 tensors' in report
     assert 'other shape: blocks.0.mlp.fc1.weight (64, 32)' in report
     assert 'not there: blocks.0.temporal_attn.qkv.weight' in report
 

@@ -179,7 +179,7 @@ def test_starts_from_an_image_vit_and_reports_what_matched(
     assert torch.equal(own['cls_token'].flatten(),
                        (vit['cls_token'] + vit['pos_embed'][:, :1]).flatten())
     report, = reports
-    assert report.startswith(f'XViT starts from {path}: 6 of 31 tensors')
+    assert report.startswith(f'XViT starts from {path}: 8 of 31 tensors')
     assert 'other shape: blocks.0.mlp.fc1.weight (64, 32)' in report
     assert 'not there: temporal_embed' in report
 

@@ -17,7 +17,8 @@ def test_keeps_what_a_video_transformer_has():
             'head.weight': torch.zeros(10, 4)
         })
     assert set(out) == {
-        'backbone.patch_embed.projection.weight', 'backbone.pos_embed',
+        'backbone.patch_embed.projection.weight',
+        'backbone.patch_embed.projection.bias', 'backbone.pos_embed',
         'backbone.blocks.0.mlp_norm.bias', 'backbone.norm.weight'
     }
     assert out['backbone.pos_embed'].shape == (1, 1, 4, 4, 4)

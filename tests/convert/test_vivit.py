@@ -212,6 +212,10 @@ def test_image_vit_gives_all_but_its_classifier():
     values = list(_hf(True).values())
     out = convert('vivit_image', _hf(True))
     block = 'backbone.encoder.blocks.1'
+    zeros = {'backbone.patch_embed.projection.bias',
+             *(f'{block}.{layer}.bias' for layer in (
+                 'attn.qkv', 'attn.proj', 'mlp.fc1', 'mlp.fc2'))}
+    assert not any(out.pop(name).any() for name in zeros)
     assert out.keys() == {
         'backbone.patch_embed.projection.weight', f'{block}.attn.qkv.weight',
         f'{block}.attn.proj.weight', f'{block}.attn_norm.weight',
@@ -239,8 +243,8 @@ def test_image_vit_gives_all_but_its_classifier():
                      'stem': torch.zeros(1)}, 'stem is no tensor of a ViT'),
     ('vivit_image', {'patch_embed.proj.weight': torch.zeros(1),
                      'cls_token': torch.zeros(1, 1, 2),
-                     'pos_embed': torch.zeros(1, 4, 2)},
-     'pos_embed has 3 positions of patches: no square')],
+                     'pos_embed': torch.zeros(1, 6, 2)},
+     'pos_embed has 6 positions: no square')],
     ids=['scenic', 'scenic-part', 'hf', 'hf-part', 'image', 'stranger',
          'positions'])
 def test_names_what_is_wrong(source, state_dict, message):

@@ -12,6 +12,7 @@ TOKENS = {
     'base_model.cls_token': torch.tensor([1., 2.]).view(1, 1, 2),
     'base_model.pos_embed': torch.arange(10.).view(1, 5, 2),
 }
+PATCH = {'patch_embed.proj.weight': torch.zeros(2, 3, 4, 4)}
 
 
 @pytest.mark.parametrize('name, num_classes', [('ssv2', 174), ('k400', 400)])
@@ -92,11 +93,13 @@ def test_image_vit_gives_all_but_its_classifier():
     }
     out = convert(
         'xvit_image', {
-            **image, 'blocks.0.norm1.bias': torch.zeros(2),
+            **image, **PATCH, 'blocks.0.norm1.bias': torch.zeros(2),
             'pre_logits.fc.weight': torch.zeros(2, 2),
             'head.weight': torch.zeros(10, 2)
         })
     assert out.keys() == {
+        *(f'backbone.patch_embed.projection.{kind}'
+          for kind in ('weight', 'bias')),
         'backbone.blocks.0.attn_norm.bias', 'backbone.cls_token',
         'backbone.pos_embed'
     }
@@ -117,4 +120,4 @@ def test_names_what_is_wrong(change, message):
 
 def test_names_the_missing_class_token():
     with pytest.raises(ValueError, match='there is no cls_token among'):
-        convert('xvit_image', {'pos_embed': torch.zeros(1, 5, 2)})
+        convert('xvit_image', {**PATCH, 'pos_embed': torch.zeros(1, 4, 2)})

@@ -10,9 +10,11 @@ from mmvidattn.utils.checkpoint import load_state_dict_file
 
 VIT = {
     'patch_embed.proj.weight': torch.ones(4, 3, 2, 2),
+    'patch_embed.proj.bias': torch.zeros(4),
     'blocks.0.norm2.bias': torch.zeros(4),
 }
 NAMES = {'backbone.patch_embed.projection.weight',
+         'backbone.patch_embed.projection.bias',
          'backbone.blocks.0.mlp_norm.bias'}
 
 
@@ -25,7 +27,7 @@ def test_converts_a_file(run_tool, tmp_path):
     dst = tmp_path / 'new/dst.pth'
     digest = {p: hashlib.sha256(p.read_bytes()).hexdigest()
               for p in (dst, tmp_path / 'src.pth')}
-    assert done.stdout == (f'new/dst.pth: 2 tensors, 52 parameters, sha256 '
+    assert done.stdout == (f'new/dst.pth: 3 tensors, 56 parameters, sha256 '
                            f'{digest[dst]}\n')
     written = torch.load(dst, weights_only=True)
     assert set(written['state_dict']) == NAMES

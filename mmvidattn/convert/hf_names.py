@@ -1,14 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of transformers' image ViT, to start training from."""
+"""Names of transformers' ViT, and of what is built like it."""
 from torch import Tensor
 
 from .rename import join_qkv, rename
-from .vit_timm import vit_timm
 
 # Both of the published files, and of transformers 5.
-_RENAMES = (
-    (r'^(?:vit|vivit)\.', ''),
-    (r'^embeddings\.cls_token$', 'cls_token'),
+RENAMES = (
+    (r'^(?:vit|vivit|dinov2|dinov2_with_registers|videomae)\.', ''),
+    (r'^embeddings\.(cls|mask)_token$', r'\1_token'),
+    (r'^embeddings\.register_tokens$', 'reg_token'),
     (r'^embeddings\.position_embeddings$', 'pos_embed'),
     (r'^embeddings\.patch_embeddings\.projection\.', 'patch_embed.proj.'),
     (r'^(?:encoder\.layer|layers)\.', 'blocks.'),
@@ -21,11 +21,12 @@ _RENAMES = (
     (r'\.layernorm_after\.', '.norm2.'),
     (r'\.intermediate\.dense\.', '.mlp.fc1.'),
     (r'\.output\.dense\.', '.mlp.fc2.'),
+    (r'\.layer_scale([12])\.lambda1$', r'.ls\1.gamma'),
     (r'^layernorm\.', 'norm.'),
     (r'^pooler\.(?:dense\.)?', 'pre_logits.'),
     (r'^classifier\.', 'head.'),
 )
-_QKV = '.attn.query.', '.attn.key.', '.attn.value.'
+QKV = '.attn.query.', '.attn.key.', '.attn.value.'
 
 
 def is_hf(state_dict: dict[str, Tensor]) -> bool:
@@ -47,18 +48,7 @@ def timm_names(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
             'embeddings.patch_embeddings.projection.weight among '
             f'{", ".join(list(state_dict)[:3])}, ...')
     renamed = {
-        rename(name, _RENAMES): value
+        rename(name, RENAMES): value
         for name, value in state_dict.items()
     }
-    return join_qkv(renamed, _QKV, '.attn.qkv.')
-
-
-def vit_hf(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From transformers' ``ViT`` to ``LinearVideoTransformer``.
-
-    See :func:`vit_timm` for what is used.
-
-    Raises:
-        ValueError: If it is no such model, or its positions form no square.
-    """
-    return vit_timm(timm_names(state_dict))
+    return join_qkv(renamed, QKV, '.attn.qkv.')

@@ -1,0 +1,415 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Image ViTs of each publisher, as our backbones compute them.
+
+The networks are computed here once more, in a few lines, from tensors that
+have the published names; and by the packages themselves where these are
+installed.
+"""
+import pytest
+import torch
+import torch.nn.functional as F
+from helpers import relative
+from mmaction.registry import MODELS
+
+from mmvidattn.apis import load_config
+from mmvidattn.backbones import LinearVideoTransformer, ViViT, XViT
+from mmvidattn.convert import convert
+
+D, HEADS, LAYERS, PATCH, SIDE = 12, 3, 2, 4, 12
+SIZES = dict(embed_dims=D, num_layers=LAYERS, num_heads=HEADS,
+             patch_size=PATCH, img_size=SIDE)
+# The published names; {} is the number of a block.
+TIMM = dict(
+    cls='cls_token', pos='pos_embed', patch='patch_embed.proj', last='norm',
+    norm1='blocks.{}.norm1', qkv='blocks.{}.attn.qkv',
+    proj='blocks.{}.attn.proj', norm2='blocks.{}.norm2',
+    fc1='blocks.{}.mlp.fc1', fc2='blocks.{}.mlp.fc2')
+SCALES = dict(scale1='blocks.{}.ls1.gamma', scale2='blocks.{}.ls2.gamma')
+_HF = 'encoder.layer.{}.'
+VIT_HF = dict(
+    cls='embeddings.cls_token', pos='embeddings.position_embeddings',
+    patch='embeddings.patch_embeddings.projection', last='layernorm',
+    norm1=f'{_HF}layernorm_before', q=f'{_HF}attention.attention.query',
+    k=f'{_HF}attention.attention.key', v=f'{_HF}attention.attention.value',
+    proj=f'{_HF}attention.output.dense', norm2=f'{_HF}layernorm_after',
+    fc1=f'{_HF}intermediate.dense', fc2=f'{_HF}output.dense')
+_CLIP = 'vision_model.encoder.layers.{}.'
+_OPEN = 'visual.transformer.resblocks.{}.'
+PUBLISHED = dict(
+    timm=TIMM,
+    timm_no_bias={**TIMM, **SCALES, 'no_bias': ('qkv', 'patch')},
+    timm_registers={**TIMM, **SCALES, 'apart': ('reg_token', )},
+    dinov2={**TIMM, **SCALES, 'aside': ('mask_token', )},
+    vit_hf={**VIT_HF, 'aside': ('pooler.dense.weight', )},
+    dinov2_hf={
+        **VIT_HF, 'norm1': f'{_HF}norm1', 'norm2': f'{_HF}norm2',
+        'fc1': f'{_HF}mlp.fc1', 'fc2': f'{_HF}mlp.fc2',
+        'scale1': f'{_HF}layer_scale1.lambda1',
+        'scale2': f'{_HF}layer_scale2.lambda1',
+        'aside': ('embeddings.mask_token', 'embeddings.register_tokens')},
+    clip_hf=dict(
+        cls='vision_model.embeddings.class_embedding',
+        pos='vision_model.embeddings.position_embedding.weight',
+        patch='vision_model.embeddings.patch_embedding',
+        pre='vision_model.pre_layrnorm', last='vision_model.post_layernorm',
+        norm1=f'{_CLIP}layer_norm1', q=f'{_CLIP}self_attn.q_proj',
+        k=f'{_CLIP}self_attn.k_proj', v=f'{_CLIP}self_attn.v_proj',
+        proj=f'{_CLIP}self_attn.out_proj', norm2=f'{_CLIP}layer_norm2',
+        fc1=f'{_CLIP}mlp.fc1', fc2=f'{_CLIP}mlp.fc2', no_bias=('patch', ),
+        aside=('text_model.encoder.layers.0.mlp.fc1.weight', 'logit_scale',
+               'visual_projection.weight', 'text_projection.weight')),
+    open_clip=dict(
+        cls='visual.class_embedding', pos='visual.positional_embedding',
+        patch='visual.conv1', pre='visual.ln_pre', last='visual.ln_post',
+        norm1=f'{_OPEN}ln_1', qkv=f'{_OPEN}attn.in_proj_',
+        proj=f'{_OPEN}attn.out_proj', norm2=f'{_OPEN}ln_2',
+        fc1=f'{_OPEN}mlp.c_fc', fc2=f'{_OPEN}mlp.c_proj', no_bias=('patch', ),
+        aside=('transformer.resblocks.0.ln_1.weight', 'logit_scale',
+               'visual.proj', 'positional_embedding', 'text_projection',
+               'token_embedding.weight', 'ln_final.bias')),
+)
+
+
+def _published(kind, with_cls=True):
+    """A state dict of the published names, and its values by what they do."""
+    names = PUBLISHED[kind]
+    torch.manual_seed(0)
+    shapes = dict(
+        patch=(D, 3, PATCH, PATCH), pre=(D, ), last=(D, ), norm1=(D, ),
+        norm2=(D, ), qkv=(3 * D, D), q=(D, D), k=(D, D), v=(D, D),
+        proj=(D, D), fc1=(4 * D, D), fc2=(D, 4 * D))
+    state, net = {}, {}
+
+    def put(name, key, value):
+        state[name], net[key] = value, value
+
+    flat = 'clip' in kind
+    if with_cls:
+        put(names['cls'], 'cls', torch.randn((D, ) if flat else (1, 1, D)))
+    table = torch.randn(with_cls + (SIDE // PATCH)**2, D)
+    put(names['pos'], 'pos', table if flat else table[None])
+    for part, shape in shapes.items():
+        if part not in names:
+            continue
+        for i in range(LAYERS) if '{}' in names[part] else [0]:
+            name = names[part].format(i)
+            dot = '' if name.endswith('_') else '.'
+            put(f'{name}{dot}weight', f'{part}{i}.weight',
+                torch.randn(shape) * (1 if len(shape) == 1 else 0.3))
+            if part not in names.get('no_bias', ()):
+                put(f'{name}{dot}bias', f'{part}{i}.bias',
+                    torch.randn(shape[0]))
+    for part in 'scale1', 'scale2':
+        for i in range(LAYERS) if part in names else ():
+            put(names[part].format(i), f'{part}{i}', torch.randn(D))
+    for name in (*names.get('aside', ()), *names.get('apart', ())):
+        state[name] = torch.randn(1, 4, D)
+    return state, net
+
+
+def _naive(net, images, gelu, eps, all_tokens=False):
+    """[N, 3, S, S] to the class token, or all tokens, [N, D] or [N, n, D]."""
+
+    def norm(x, name):
+        return F.layer_norm(x, (D, ), net[f'{name}.weight'],
+                            net[f'{name}.bias'], eps)
+
+    def linear(x, name):
+        return F.linear(x, net[f'{name}.weight'], net.get(f'{name}.bias'))
+
+    x = F.conv2d(images, net['patch0.weight'], net.get('patch0.bias'),
+                 stride=PATCH).flatten(2).mT
+    if 'cls' in net:
+        x = torch.cat([net['cls'].expand(len(x), 1, D), x], dim=1)
+    x = x + net['pos']
+    if 'pre0.weight' in net:
+        x = norm(x, 'pre0')
+    for i in range(LAYERS):
+        y = norm(x, f'norm1{i}')
+        q, k, v = (linear(y, f'qkv{i}').chunk(3, -1) if f'qkv{i}.weight' in net
+                   else (linear(y, f'{part}{i}') for part in 'qkv'))
+        q, k, v = (z.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+                   for z in (q, k, v))
+        y = (q @ k.mT / (D // HEADS)**0.5).softmax(-1) @ v
+        y = linear(y.transpose(1, 2).flatten(2), f'proj{i}')
+        x = x + y * net.get(f'scale1{i}', 1)
+        y = linear(gelu(linear(norm(x, f'norm2{i}'), f'fc1{i}')), f'fc2{i}')
+        x = x + y * net.get(f'scale2{i}', 1)
+    x = norm(x, 'last0')
+    return x if all_tokens else x[:, 0]
+
+
+GELUS = dict(
+    none=lambda x: x * 0.5 * (1 + torch.erf(x / 2**0.5)),
+    tanh=lambda x: 0.5 * x * (1 + torch.tanh(
+        (2 / torch.pi)**0.5 * (x + 0.044715 * x**3))),
+    sigmoid=lambda x: x * torch.sigmoid(1.702 * x))
+
+
+def _options(kind, gelu='none', eps=1e-6):
+    return dict(SIZES, gelu_approximate=gelu, norm_eps=eps,
+                pre_norm='clip' in kind)
+
+
+def _xvit(state, clips, **options):
+    # Without shifts a frame is an image of its own.
+    model = XViT(num_frames=clips.shape[2], temporal_shift=None, **options)
+    return _run(model, 'xvit_image', state, clips).transpose(1, 2)
+
+
+def _joint(state, clips, **options):
+    model = ViViT(num_frames=1, tubelet_frames=1, **options)
+    return torch.stack([_run(model, 'vivit_image', state, frame)
+                        for frame in clips.split(1, dim=2)], dim=1)
+
+
+def _factorized(state, clips, **options):
+    model = ViViT(num_frames=clips.shape[2], tubelet_frames=1,
+                  model='fact_encoder', num_temporal_layers=0, **options)
+    return _run(model, 'vivit_image', state, clips)
+
+
+def _run(model, source, state, clips):
+    """As init_cfg loads: resized if need be, and all of the model."""
+    model = model.to(clips).eval()
+    model.init_weights()
+    found = {name.removeprefix('backbone.'): value
+             for name, value in convert(source, state).items()}
+    missing, unexpected = model.load_state_dict(found, strict=False)
+    assert not unexpected and set(missing) <= {'temporal_embed'}
+    with torch.no_grad():
+        return model(clips)
+
+
+def _doubles(tensors):
+    return {name: value.double() for name, value in tensors.items()}
+
+
+@pytest.mark.parametrize('kind', PUBLISHED)
+def test_backbones_compute_the_published_network(kind):
+    state, net = (_doubles(x) for x in _published(kind))
+    gelu, eps = ('sigmoid', 1e-5) if kind == 'clip_hf' else ('none', 1e-6)
+    clips = torch.randn(2, 3, 2, SIDE, SIDE).double()
+    images = clips.transpose(1, 2).flatten(0, 1)
+    want = _naive(net, images, GELUS[gelu], eps).unflatten(0, (2, 2))
+    options = _options(kind, gelu, eps)
+    assert relative(_xvit(state, clips, **options), want) < 1e-10
+    assert relative(_joint(state, clips, **options), want) < 1e-10
+    got = _factorized(state, clips, **options)
+    assert relative(got, want.mean(1)) < 1e-10
+    # The options are felt.
+    other = dict(options, gelu_approximate='tanh')
+    assert relative(_xvit(state, clips, **other), want) > 1e-6
+
+
+def test_linear_video_transformer_starts_as_the_image_network():
+    state, net = (_doubles(x) for x in _published('dinov2', with_cls=False))
+    model = LinearVideoTransformer(
+        num_frames=2, patch_stride=PATCH, patch_padding=0,
+        with_patch_norm=False, with_dwconv=False, with_pos_embed=True,
+        attention=dict(type='SoftmaxAttention'), fixation=None,
+        temporal_shift=None, spatial_shift=None, **SIZES).double().eval()
+    model.init_weights()
+    found = {name.removeprefix('backbone.'): value for name, value in
+             convert('linear_ff_image', state).items()}
+    missing, unexpected = model.load_state_dict(found, strict=False)
+    assert not unexpected and all('temporal' in name for name in missing)
+    for block in model.blocks:
+        torch.nn.init.zeros_(block.temporal_attn.proj.weight)
+    clips = torch.randn(2, 3, 2, SIDE, SIDE).double()
+    want = _naive(net, clips.transpose(1, 2).flatten(0, 1), GELUS['none'],
+                  1e-6, all_tokens=True)
+    with torch.no_grad():
+        got = model(clips).permute(0, 2, 3, 4, 1).reshape(want.shape)
+    assert relative(got, want) < 1e-10
+
+
+def test_norm_before_the_blocks_becomes_that_of_the_patches():
+    state, _ = _published('clip_hf')
+    out = convert('linear_ff_image', state)
+    assert torch.equal(out['backbone.patch_embed.norm.weight'],
+                       state['vision_model.pre_layrnorm.weight'])
+
+
+def test_a_class_token_without_a_position_is_left_as_it_is():
+    state, _ = _published('timm')
+    # As of timm's networks with registers.
+    state['pos_embed'] = state['pos_embed'][:, 1:]
+    out = convert('xvit_image', state)
+    assert torch.equal(out['backbone.cls_token'].flatten(),
+                       state['cls_token'].flatten())
+    assert torch.equal(out['backbone.pos_embed'].flatten(1, 3),
+                       state['pos_embed'])
+
+
+def test_positions_are_resized_as_in_dinov2():
+    state, _ = _published('dinov2')
+    model = XViT(num_frames=1, **{**SIZES, 'img_size': 20})
+    model.load_state_dict(
+        {name.removeprefix('backbone.'): value
+         for name, value in convert('xvit_image', state).items()},
+        strict=False)
+    grid = state['pos_embed'][:, 1:].mT.unflatten(2, (3, 3))
+    want = F.interpolate(grid, size=(5, 5), mode='bicubic',
+                         align_corners=False)
+    assert torch.allclose(model.pos_embed[0].permute(0, 3, 1, 2), want)
+
+
+def test_account_names_what_became_of_each_tensor(capsys):
+    state, _ = _published('dinov2_hf')
+    state['embeddings.patch_embeddings.projection.weight'] = torch.zeros(
+        D, 3, PATCH, PATCH)
+    del state['encoder.layer.0.attention.output.dense.bias']
+    state['classifier.weight'] = torch.zeros(5, D)
+    convert('linear_ff_image', state)
+    assert capsys.readouterr().err == (
+        'linear_ff_image: used 36: embeddings.position_embeddings, '
+        'embeddings.patch_embeddings.projection.weight, '
+        'embeddings.patch_embeddings.projection.bias, layernorm.weight, '
+        'layernorm.bias, '
+        + ', '.join(f'encoder.layer.*.{name}.{kind}' for name in (
+            'norm1', 'norm2', 'attention.attention.query',
+            'attention.attention.key', 'attention.attention.value',
+            'attention.output.dense', 'mlp.fc1', 'mlp.fc2')
+            for kind in ('weight', 'bias'))
+        + '\nfolded 4: encoder.layer.*.layer_scale1.lambda1, '
+        'encoder.layer.*.layer_scale2.lambda1\n'
+        'dropped 4: embeddings.mask_token, embeddings.register_tokens, '
+        'classifier.weight, embeddings.cls_token\n'
+        'set to zero 1: blocks.*.attn.proj.bias\n'
+        f'backbone: embed_dims={D}, num_layers={LAYERS}, patch_size={PATCH}; '
+        'a table of positions is used with with_pos_embed=True only\n')
+
+
+@pytest.mark.parametrize('change, message', [
+    ({'blocks.0.adapter.weight': (D, D), 'stem.bias': (D, )},
+     r'^blocks.0.adapter.weight, stem.bias is no tensor of a ViT$'),
+    ({'blocks.1.attn.q_norm.weight': (D, )}, 'normalizes queries and keys'),
+    ({'blocks.0.mlp.w12.weight': (D, D)}, 'the network has a SwiGLU'),
+    ({'blocks.0.mlp.fc2.weight': (D, 2 * D)},
+     'has a SwiGLU, 48 channels before 24'),
+    ({'blocks.9.ls1.gamma': (D, )}, 'has no blocks.9.attn.proj.weight'),
+], ids=['unknown', 'qk-norm', 'swiglu', 'swiglu-packed', 'scale'])
+def test_refuses_what_does_not_fit(change, message):
+    state, _ = _published('timm')
+    state.update({name: torch.zeros(shape) for name, shape in change.items()})
+    with pytest.raises(ValueError, match=message):
+        convert('vivit_image', state)
+
+
+@pytest.mark.parametrize('model, source', [
+    (XViT, 'xvit_image'), (ViViT, 'vivit_image')])
+def test_a_backbone_without_a_first_norm_refuses_clip(model, source):
+    state, _ = _published('open_clip')
+    model = model(num_frames=2, **SIZES)
+    with pytest.raises(ValueError, match='build .* with pre_norm=True'):
+        model.load_state_dict(
+            {name.removeprefix('backbone.'): value
+             for name, value in convert(source, state).items()},
+            strict=False)
+
+
+@pytest.mark.parametrize('name, width', [
+    ('linear_ff_vit_s16_ssv2', 384), ('linear_ff_vit_b16_ssv2', 768)])
+def test_configs_are_as_wide_as_the_published_networks(name, width):
+    shapes = {
+        'cls_token': (1, 1, width), 'pos_embed': (1, 197, width),
+        'patch_embed.proj.weight': (width, 3, 16, 16),
+        'norm.weight': (width, ), 'norm.bias': (width, )}
+    for i in range(12):
+        shapes.update({
+            f'blocks.{i}.attn.qkv.weight': (3 * width, width),
+            f'blocks.{i}.attn.proj.weight': (width, width),
+            f'blocks.{i}.mlp.fc1.weight': (4 * width, width),
+            f'blocks.{i}.mlp.fc2.weight': (width, 4 * width),
+            f'blocks.{i}.norm1.weight': (width, ),
+            f'blocks.{i}.norm2.weight': (width, )})
+    with torch.device('meta'):
+        options = dict(load_config(name).model.backbone)
+        own = MODELS.build(options).state_dict()
+        found = convert('linear_ff_image', {
+            key: torch.empty(shape) for key, shape in shapes.items()})
+    del found['backbone.pos_embed']
+    for key, value in found.items():
+        assert own[key.removeprefix('backbone.')].shape == value.shape, key
+
+
+# The packages themselves, where they are installed.
+
+
+def _randomized(model):
+    """Weights large enough to be felt, LayerScales and biases as well."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.normal_(std=1 if p.dim() == 1 else 0.2)
+    return model.eval()
+
+
+def _against(source_model, features, kind, gelu='none', eps=1e-6):
+    clips = torch.randn(2, 3, 2, SIDE, SIDE)
+    with torch.no_grad():
+        want = torch.stack([features(frame) for frame in clips.unbind(2)], 1)
+    options = _options(kind, gelu, eps)
+    for run, expected in ((_xvit, want), (_joint, want),
+                          (_factorized, want.mean(1))):
+        got = run(source_model.state_dict(), clips, **options)
+        assert (got - expected).abs().max() < 1e-5 * expected.abs().max()
+
+
+HF_SIZES = dict(
+    hidden_size=D, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+    patch_size=PATCH, image_size=SIDE)
+
+
+@pytest.mark.parametrize('options', [
+    {}, dict(init_values=1e-5), dict(qkv_bias=False),
+    dict(pre_norm=True, act_layer='quick_gelu')],
+    ids=['plain', 'scale', 'no-bias', 'clip'])
+def test_timm(options):
+    timm = pytest.importorskip('timm')
+    model = _randomized(timm.models.VisionTransformer(
+        img_size=SIDE, patch_size=PATCH, embed_dim=D, depth=LAYERS,
+        num_heads=HEADS, num_classes=3, **options))
+    is_clip = 'pre_norm' in options
+    _against(model, lambda x: model.forward_features(x)[:, 0],
+             'clip' if is_clip else 'vit', 'sigmoid' if is_clip else 'none')
+
+
+@pytest.mark.parametrize('kind', ['ViT', 'Dinov2'])
+def test_transformers(kind):
+    transformers = pytest.importorskip('transformers')
+    config = getattr(transformers, f'{kind}Config')(**HF_SIZES, **(
+        dict(intermediate_size=4 * D) if kind == 'ViT' else {}))
+    model = _randomized(getattr(transformers, f'{kind}Model')(config))
+    _against(model, lambda x: model(x).last_hidden_state[:, 0], 'vit',
+             eps=config.layer_norm_eps)
+
+
+@pytest.mark.parametrize('gelu', ['quick_gelu', 'gelu'])
+def test_clip_of_transformers(gelu):
+    transformers = pytest.importorskip('transformers')
+    model = _randomized(transformers.CLIPVisionModel(
+        transformers.CLIPVisionConfig(
+            intermediate_size=4 * D, hidden_act=gelu, **HF_SIZES)))
+    _against(model, lambda x: model(x).pooler_output, 'clip',
+             'none' if gelu == 'gelu' else 'sigmoid', 1e-5)
+
+
+def test_open_clip():
+    open_clip = pytest.importorskip('open_clip')
+    model = _randomized(open_clip.model.CLIP(
+        D, dict(layers=LAYERS, width=D, head_width=D // HEADS,
+                patch_size=PATCH, image_size=SIDE, ls_init_value=0.1),
+        dict(context_length=5, vocab_size=7, width=D, heads=HEADS,
+             layers=1)))
+    model.visual.proj = None
+    _against(model, model.visual, 'clip', eps=1e-5)
+
+
+def test_authors_dinov2():
+    vit = pytest.importorskip('dinov2.models.vision_transformer')
+    model = _randomized(vit.DinoVisionTransformer(
+        img_size=SIDE, patch_size=PATCH, embed_dim=D, depth=LAYERS,
+        num_heads=HEADS, init_values=1e-5, block_chunks=0))
+    _against(model, model, 'vit')

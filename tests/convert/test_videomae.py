@@ -1,0 +1,218 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""VideoMAE as ViViT computes it: in a few lines here, and by transformers."""
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from helpers import relative
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+
+from mmvidattn.convert import convert
+
+# Frames of 224 and 16 of them, as all of them are trained on.
+D, HEADS, LAYERS, PATCH, FRAMES, SIDE, CLASSES = 12, 3, 2, 56, 16, 224, 5
+GRID = FRAMES // 2, SIDE // PATCH, SIDE // PATCH
+
+
+def _authors(fine_tuned, version=1):
+    """Tensors of the authors' names, of pre-training or fine-tuning."""
+    torch.manual_seed(0)
+    state = {'patch_embed.proj.weight': torch.randn(
+        D, 3, 2, PATCH, PATCH) * 0.01, 'patch_embed.proj.bias': torch.randn(D)}
+    for i in range(LAYERS):
+        shapes = {
+            'norm1.weight': (D, ), 'norm1.bias': (D, ), 'attn.q_bias': (D, ),
+            'attn.v_bias': (D, ), 'attn.qkv.weight': (3 * D, D),
+            'attn.proj.weight': (D, D), 'attn.proj.bias': (D, ),
+            'norm2.weight': (D, ), 'norm2.bias': (D, ),
+            'mlp.fc1.weight': (4 * D, D), 'mlp.fc1.bias': (4 * D, ),
+            'mlp.fc2.weight': (D, 4 * D), 'mlp.fc2.bias': (D, )}
+        if version == 2:
+            shapes.update(gamma_1=(D, ), gamma_2=(D, ))
+        for name, shape in shapes.items():
+            state[f'blocks.{i}.{name}'] = torch.randn(shape) * (
+                1 if len(shape) == 1 else 0.3)
+    norm = 'fc_norm' if fine_tuned else 'norm'
+    state.update({f'{norm}.weight': torch.randn(D),
+                  f'{norm}.bias': torch.randn(D)})
+    if fine_tuned:
+        return {**state, 'head.weight': torch.randn(CLASSES, D),
+                'head.bias': torch.randn(CLASSES)}
+    return {
+        **{f'encoder.{name}': value for name, value in state.items()},
+        'decoder.blocks.0.norm1.weight': torch.randn(D),
+        'encoder_to_decoder.weight': torch.randn(D, D),
+        'mask_token': torch.randn(1, 1, D)
+    }
+
+
+def _naive(state, clips):
+    """[N, 3, T, S, S] to the blocks' tokens [N, n, D]."""
+    state = {name.removeprefix('encoder.'): value
+             for name, value in state.items()}
+    x = F.conv3d(clips, state['patch_embed.proj.weight'],
+                 state['patch_embed.proj.bias'],
+                 stride=(2, PATCH, PATCH)).flatten(2).mT
+    table = torch.tensor([[
+        (math.cos if c % 2 else math.sin)(n / 10000**(2 * (c // 2) / D))
+        for c in range(D)] for n in range(x.shape[1])], dtype=x.dtype)
+    x = x + table
+    for i in range(LAYERS):
+        block = {name.removeprefix(f'blocks.{i}.'): value
+                 for name, value in state.items()
+                 if name.startswith(f'blocks.{i}.')}
+        y = F.layer_norm(x, (D, ), block['norm1.weight'],
+                         block['norm1.bias'], 1e-6)
+        bias = torch.cat([block['attn.q_bias'], torch.zeros(D).to(x),
+                          block['attn.v_bias']])
+        q, k, v = (z.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+                   for z in F.linear(y, block['attn.qkv.weight'],
+                                     bias).chunk(3, -1))
+        y = (q @ k.mT * (D // HEADS)**-0.5).softmax(-1) @ v
+        y = F.linear(y.transpose(1, 2).flatten(2), block['attn.proj.weight'],
+                     block['attn.proj.bias'])
+        x = x + y * block.get('gamma_1', 1)
+        y = F.layer_norm(x, (D, ), block['norm2.weight'],
+                         block['norm2.bias'], 1e-6)
+        y = F.gelu(F.linear(y, block['mlp.fc1.weight'],
+                            block['mlp.fc1.bias']))
+        y = F.linear(y, block['mlp.fc2.weight'], block['mlp.fc2.bias'])
+        x = x + y * block.get('gamma_2', 1)
+    return x
+
+
+def _model(pool, **options):
+    init_default_scope('mmaction')
+    return MODELS.build(dict(
+        type='Recognizer3D',
+        backbone=dict(
+            type='ViViT', num_frames=FRAMES, img_size=SIDE, patch_size=PATCH,
+            embed_dims=D, num_layers=LAYERS, num_heads=HEADS, pool=pool,
+            gelu_approximate='none', **options),
+        cls_head=dict(type='ViViTHead', num_classes=CLASSES, in_channels=D)
+    )).eval()
+
+
+def _clips():
+    torch.manual_seed(1)
+    return torch.randn(2, 3, FRAMES, SIDE, SIDE)
+
+
+@pytest.mark.parametrize('version', [1, 2])
+def test_a_fine_tuned_network_is_all_there(version):
+    state = _authors(True, version)
+    model = _model('mean_norm')
+    model.load_state_dict(convert('vivit_videomae', state))
+    state = {name: value.double() for name, value in state.items()}
+    clips = _clips().double()
+    want = F.linear(
+        F.layer_norm(_naive(state, clips).mean(1), (D, ),
+                     state['fc_norm.weight'], state['fc_norm.bias'], 1e-6),
+        state['head.weight'], state['head.bias'])
+    model = model.double()
+    with torch.no_grad():
+        got = model.cls_head(model.backbone(clips))
+    # The table of positions is stored in float32.
+    assert relative(got, want) < 1e-6
+
+
+def test_a_pre_trained_network_gives_its_tokens_mean():
+    state = _authors(False)
+    backbone = _model('mean').backbone
+    found = convert('vivit_videomae', state)
+    backbone.load_state_dict({name.removeprefix('backbone.'): value
+                              for name, value in found.items()})
+    state = {name: value.double() for name, value in state.items()}
+    clips = _clips().double()
+    want = F.layer_norm(_naive(state, clips), (D, ),
+                        state['encoder.norm.weight'],
+                        state['encoder.norm.bias'], 1e-6).mean(1)
+    with torch.no_grad():
+        assert relative(backbone.double()(clips), want) < 1e-6
+
+
+def test_account_names_the_decoder_and_the_table(capsys):
+    convert('vivit_videomae', _authors(False))
+    report = capsys.readouterr().err
+    assert ('dropped 3: decoder.blocks.*.norm1.weight, '
+            'encoder_to_decoder.weight, mask_token\n'
+            'set to zero 2: blocks.*.attn.key.bias\ncomputed 1: pos_embed\n'
+            "as in the source: model='joint', pool='mean'") in report
+
+
+def test_base_as_published_is_vivit_b_of_16_frames():
+    width, shapes = 768, {}
+    for i in range(12):
+        shapes.update({
+            f'blocks.{i}.attn.qkv.weight': (3 * width, width),
+            f'blocks.{i}.attn.proj.weight': (width, width),
+            f'blocks.{i}.attn.proj.bias': (width, ),
+            f'blocks.{i}.mlp.fc1.weight': (4 * width, width),
+            f'blocks.{i}.mlp.fc1.bias': (4 * width, ),
+            f'blocks.{i}.mlp.fc2.weight': (width, 4 * width),
+            f'blocks.{i}.mlp.fc2.bias': (width, ),
+            **{f'blocks.{i}.{name}': (width, ) for name in (
+                'attn.q_bias', 'attn.v_bias', 'norm1.weight', 'norm1.bias',
+                'norm2.weight', 'norm2.bias')}})
+    shapes.update({
+        'patch_embed.proj.weight': (width, 3, 2, 16, 16),
+        'patch_embed.proj.bias': (width, ), 'fc_norm.weight': (width, ),
+        'fc_norm.bias': (width, ), 'head.weight': (400, width),
+        'head.bias': (400, )})
+    init_default_scope('mmaction')
+    with torch.device('meta'):
+        model = MODELS.build(dict(
+            type='Recognizer3D',
+            backbone=dict(type='ViViT', num_frames=16, pool='mean_norm'),
+            cls_head=dict(type='ViViTHead', num_classes=400)))
+        found = convert('vivit_videomae', {
+            name: torch.empty(shape) for name, shape in shapes.items()})
+    model.load_state_dict(found, assign=True)
+
+
+@pytest.mark.parametrize('change, message', [
+    ({'blocks.0.cross.weight': (D, )},
+     '^blocks.0.cross.weight is no tensor of a VideoMAE'),
+    ({'patch_embed.proj.weight': (D, 3, PATCH, PATCH)}, '^no VideoMAE'),
+    ({'norm.weight': (D, )}, 'both norm.weight and fc_norm.weight'),
+], ids=['unknown', 'image', 'two-norms'])
+def test_names_what_is_wrong(change, message):
+    state = _authors(True)
+    state.update({name: torch.zeros(shape) for name, shape in change.items()})
+    with pytest.raises(ValueError, match=message):
+        convert('vivit_videomae', state)
+
+
+def _old_names(state):
+    """Those of the published files: biases of Q and V by themselves."""
+    return {
+        name.replace('query.bias', 'q_bias').replace('value.bias', 'v_bias'):
+        value for name, value in state.items()}
+
+
+@pytest.mark.parametrize('names', [dict, _old_names],
+                         ids=['version 5', 'files'])
+def test_transformers(names):
+    transformers = pytest.importorskip('transformers')
+    torch.manual_seed(0)
+    source = transformers.VideoMAEForVideoClassification(
+        transformers.VideoMAEConfig(
+            hidden_size=D, num_hidden_layers=LAYERS, intermediate_size=4 * D,
+            num_attention_heads=HEADS, patch_size=PATCH, image_size=SIDE,
+            num_frames=FRAMES, num_labels=CLASSES, use_mean_pooling=True,
+            layer_norm_eps=1e-6)).eval()
+    # As the authors have it.
+    source.fc_norm.eps = 1e-6
+    with torch.no_grad():
+        for name, p in source.named_parameters():
+            p.normal_(std=1 if p.dim() == 1 else 0.2 / (p.dim() - 1))
+    clips = _clips()
+    model = _model('mean_norm')
+    model.load_state_dict(
+        convert('vivit_videomae', names(source.state_dict())))
+    with torch.no_grad():
+        want = source(clips.transpose(1, 2)).logits
+        got = model.cls_head(model.backbone(clips))
+    assert (got - want).abs().max() < 1e-5 * want.abs().max()
