@@ -347,7 +347,9 @@ def test_every_model_of_ours_averages_views():
             heads.setdefault((head.type, head.get('average_clips', '-')), head)
     assert heads
     for (kind, _), head in heads.items():
-        assert MODELS.build(head).average_clips in ('prob', 'score'), kind
+        # Of Charades' views the largest score counts.
+        assert MODELS.build(head).average_clips in (
+            'prob', 'score', 'max'), kind
 
 
 @pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16], ids=str)

@@ -172,7 +172,9 @@ def test_requirements_are_pinned(wheel):
     lines = (ROOT / 'requirements/constraints.txt').read_text().splitlines()
     pins = [line for line in lines if line and not line.startswith('#')]
     assert all('==' in pin for pin in pins)
-    assert required <= requirement_names('\n'.join(pins))
+    # Each torch wants a Triton of its own; tools/setup_env.sh pins one for
+    # CPUs.
+    assert required - {'triton'} <= requirement_names('\n'.join(pins))
 
 
 def test_environment_script_refuses_an_old_python(tmp_path):

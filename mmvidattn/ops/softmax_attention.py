@@ -5,11 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .attention_inputs import check_attention_inputs
-from .bfloat16_attention import softmax_attention_by_blocks, why_not_by_blocks
-from .dispatch import dispatched, register_backend
 
 
-@dispatched
 def softmax_attention(q: Tensor,
                       k: Tensor,
                       v: Tensor,
@@ -98,12 +95,3 @@ def naive_softmax_attention(q: Tensor,
     if key_mask is not None:
         scores = scores.masked_fill(~key_mask[..., None, None, :], -torch.inf)
     return (scores.softmax(dim=-1) @ v).transpose(-3, -2)
-
-
-register_backend(
-    softmax_attention,
-    'oneDNN, by blocks',
-    softmax_attention_by_blocks,
-    why_not_by_blocks,
-    where='CPU with AVX512_BF16 but no AMX, bfloat16',
-    gain='1.3 to 1.6')
