@@ -320,7 +320,9 @@ def slow(self, data, path):
 LocalBackend.put = slow
 build(Path({str(tmp_path)!r}), checkpoint=dict(max_keep_ckpts=1)).train()
 '''
-    process = subprocess.Popen([sys.executable, '-c', code],
+    # Threads change the order of sums.
+    threads = dict(os.environ, OMP_NUM_THREADS=str(torch.get_num_threads()))
+    process = subprocess.Popen([sys.executable, '-c', code], env=threads,
                                stdout=subprocess.DEVNULL)
     part = tmp_path / 'epoch_3.pth.part'
     end = time.monotonic() + 60
