@@ -432,7 +432,9 @@ def short_backward(q_ptr, k_ptr, v_ptr, dy_ptr, dq_ptr, dk_ptr, dv_ptr,
 
     With ``ACCUMULATE`` the gate's weight and bias get theirs as a sum a
     program, [programs, INPUTS D + 1, D]; else the logits' are written.
+    Products that lead to it are in TF32 at least: its terms cancel.
     """
+    SUMS: tl.constexpr = 'tf32' if PRECISION == 'ieee' else PRECISION
     i = tl.arange(0, ROWS)
     d = tl.arange(0, BD)
     columns = d < D
@@ -466,8 +468,9 @@ def short_backward(q_ptr, k_ptr, v_ptr, dy_ptr, dq_ptr, dk_ptr, dv_ptr,
         of_scores -= tl.sum(scores * of_scores, 1)[:, None]
         of_scores = tl.where(same, of_scores, 0.)
         dv = _dot(tl.trans(scores), dy, DOT, PRECISION)
-        da = _dot(of_scores, _gated(k, of_k, GATE), DOT, PRECISION)
-        dc = _dot(tl.trans(of_scores), _gated(q, of_q, GATE), DOT, PRECISION)
+        da = _dot(of_scores, _gated(k, of_k, GATE), tl.float32, SUMS)
+        dc = _dot(tl.trans(of_scores), _gated(q, of_q, GATE), tl.float32,
+                  SUMS)
         q_logits, k_logits = _of_logits(q, k, of_q, of_k, da, dc, GATE)
         if ACCUMULATE:
             of_weight_q += _dot(tl.trans(q), q_logits, DOT, PRECISION)
@@ -499,9 +502,7 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
     """Gradients of :func:`long_forward`, from ``state`` [L, G, D + 1, D].
 
     Items, ``SUM`` and ``APPLY`` as there, with dS and dz in ``dstate``;
-    ``ACCUMULATE`` as in :func:`short_backward`. Products with S, dS and
-    reweighted queries are in TF32 at least: a gate's gradients are sums that
-    cancel.
+    ``ACCUMULATE`` and TF32 as in :func:`short_backward`.
     """
     SUMS: tl.constexpr = 'tf32' if PRECISION == 'ieee' else PRECISION
     i = tl.arange(0, ROWS)
