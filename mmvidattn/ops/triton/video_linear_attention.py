@@ -41,8 +41,6 @@ ARITHMETIC = {
 }
 
 
-
-
 class Blocks(NamedTuple):
     """How a kernel is launched: tokens of a tile, warps, pipeline stages and
     most registers. Without that ptxas may spill to make room for a second
@@ -136,19 +134,17 @@ def _segments(folds: tuple[int, ...], num_heads: int, head_dims: int,
     rows: list[tuple[int, ...]] = []
     heads = [0]
     for head in range(num_heads):
-        at, end = head * head_dims, (head + 1) * head_dims
+        first, at = head * head_dims, 0
         for i in range(0, len(folds), 6):
-            start, stop = max(at, folds[i]), min(end, folds[i + 1])
+            start = max(at, folds[i] - first)
+            stop = min(head_dims, folds[i + 1] - first)
             if start < stop:
                 if at < start:
                     rows.append((at, start, 0, 0, 0, 0))
                 rows.append((start, stop, *folds[i + 2:i + 6]))
                 at = stop
-        if at < end:
-            rows.append((at, end, 0, 0, 0, 0))
-        rows[heads[-1]:] = [(row[0] - head * head_dims,
-                             row[1] - head * head_dims, *row[2:])
-                            for row in rows[heads[-1]:]]
+        if at < head_dims:
+            rows.append((at, head_dims, 0, 0, 0, 0))
         heads.append(len(rows))
     aligned = all(n % 8 == 0 for row in rows for n in row[:2])
     segments, starts = (
