@@ -9,6 +9,7 @@ import harness
 import pytest
 import torch
 from benchmark_cases import FOLDER, run_case
+from helpers import relative
 
 TASKS = 'forward', 'training step'
 # Cases that compare backbones: their models, and options that are quick.
@@ -212,6 +213,22 @@ def test_models_are_not_measured_while_they_differ(case_of, monkeypatch,
                  '--repeats', 1)
 
 
+def test_models_are_measured_in_two_dtypes(tmp_path):
+    result = run_case(
+        'models', '--amp', '--models', 'linear_ff', '--scale', 7, '--modes',
+        'eager', '--tasks', 'forward', '--repeats', 1, out=tmp_path)
+    key = 'linear_ff, forward, eager'
+    assert result['seconds'][key].keys() == {'float32', 'bfloat16'}
+    # They are of two dtypes, and near each other.
+    assert 1e-4 < result['agreement'][key]['bfloat16'] < 2e-2
+    assert result['ratio'][key]['float32'] == 1
+
+
+def test_models_in_two_dtypes_have_one_checkout():
+    with pytest.raises(SystemExit, match='leave out --against elsewhere'):
+        run_case('models', '--amp', '--against', 'elsewhere')
+
+
 @pytest.mark.parametrize('former, name', [
     ('linear_ff_speed', 'linear_ff'), ('laps_speed', 'laps'),
     ('dualformer_speed', 'dualformer'), ('vivit_speed', 'vivit'),
@@ -284,6 +301,47 @@ def test_gpu_without_one_says_so(gpu, monkeypatch):
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
     with pytest.raises(SystemExit, match='no CUDA device here; --device cpu'):
         run_case('gpu', '--device', 'cuda')
+
+
+def test_gpu_leaves_out_a_rival_that_is_wrong(gpu, monkeypatch, tmp_path,
+                                              capsys):
+    def ones():
+        return lambda: torch.ones(3)
+
+    variants = dict(
+        plain=gpu.Variant(ones), ours=gpu.Variant(ones),
+        right=gpu.Variant(lambda: lambda: torch.full((3, ), 2.), alike=False,
+                          want=lambda: lambda: torch.full((3, ), 2.)),
+        wrong=gpu.Variant(lambda: lambda: torch.full((3, ), 3.), alike=False,
+                          want=lambda: lambda: torch.full((3, ), 2.)))
+    found, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants)
+    assert found['right']['rate'] > 0 and 'calls/s' in printed
+    assert found['wrong'] == 'differs by 5.0e-01'
+
+
+def test_gpu_compares_with_causal_linear_attention(gpu):
+    q, k, v = torch.randn(3, 2, 5, 3, 4, dtype=torch.float64)
+    want = torch.zeros_like(v)
+    for t in range(5):
+        for s in range(t + 1):
+            want[:, t] += (q[:, t] * k[:, s]).sum(-1, True) * v[:, s]
+    got = gpu.causal_linear_attention(q, k, v)
+    assert relative(got, want) < 1e-6
+
+
+@pytest.mark.parametrize('config, attention', [
+    ('linear_ff_ssv2', 'orthoformer'), ('linear_ff_ssv2', 'softmax'),
+    ('xvit_ssv2', 'ours')])
+def test_gpu_compares_clips_with_float64(gpu, monkeypatch, config, attention):
+    check = (attention, config, gpu.throughput.MODELS[attention], (2, 32),
+             argparse.Namespace(dtype='float32'), torch.device('cpu'))
+    gpu.check_in_float64(*check)
+    right = torch.nn.functional.linear
+    monkeypatch.setattr(
+        torch.nn.functional, 'linear', lambda x, *rest: right(x, *rest) * (
+            1.05 if x.dtype == torch.float32 else 1))
+    with pytest.raises(SystemExit, match=f"no timing.*'{attention}'"):
+        gpu.check_in_float64(*check)
 
 
 def _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants, *options):

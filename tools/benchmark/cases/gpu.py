@@ -10,11 +10,13 @@
 * models: as dispatched, plain, and compiled;
 * streams: steps of TeSTra, of 1 to 512 streams at once.
 
-A variant must have the outputs, and of a training step the gradients, of the
-plain code, in the same run and on the same inputs; of a table in which one has
-not, no figure is printed. What runs out of memory is marked so, and what the
-budget leaves no time for. The share of bandwidth is of a copy's, which is
-measured first.
+Ours must have the outputs, and of a training step the gradients, of the plain
+code, in the same run and on the same inputs; of a table in which it has not,
+no figure is printed. The networks of ``clips`` are compared with themselves in
+float64 on the CPU first, and another library's op with what it documents to
+compute: if that differs, its own figure is left out. What runs out of memory
+is marked so, and what the budget leaves no time for. The share of bandwidth is
+of a copy's, which is measured first.
 """
 import argparse
 import gc
@@ -33,6 +35,7 @@ from harness import (
     DTYPES,
     TASKS,
     relative,
+    require_agreement,
     settings_of,
     synchronize,
 )
@@ -68,10 +71,12 @@ class Variant(NamedTuple):
         build: Makes the function that is timed; it returns what is compared.
         plain: Run without backends.
         alike: It computes the same as the others that are.
+        want: Builds what its output must be, if it is not ours to mend.
     """
     build: Callable[[], Callable[[], Tensor]]
     plain: bool = False
     alike: bool = True
+    want: Callable[[], Callable[[], Tensor]] | None = None
 
 
 class Row(NamedTuple):
@@ -163,6 +168,14 @@ def measure_table(rows: Iterator[Row], args: argparse.Namespace,
                 continue
             cell, output = measure_cell(row, variant, args, device, copy)
             found[name] = cell
+            limit = TOLERANCES[args.dtype] * (
+                OF_GRADIENTS if row.name.endswith(TASKS[1]) else 1)
+            if output is not None and variant.want:
+                with use_backends(False):
+                    difference = relative(
+                        output, variant.want()().detach().float().cpu())
+                if not difference <= limit:
+                    found[name] = f'differs by {difference:.1e}'
             if output is None or not variant.alike:
                 continue
             if reference is None:
@@ -170,8 +183,6 @@ def measure_table(rows: Iterator[Row], args: argparse.Namespace,
                 continue
             difference = relative(output, reference)
             table['differences'][f'{row.name}, {name}'] = difference
-            limit = TOLERANCES[args.dtype] * (
-                OF_GRADIENTS if row.name.endswith(TASKS[1]) else 1)
             if not difference <= limit:
                 table['wrong'].append(f'{row.name}, {name}: {difference:.1e}')
         table['rows'][row.name] = found
@@ -222,7 +233,7 @@ def task_of(task: str, function: Callable[[], Tensor],
         nonlocal is_first
         with torch.set_grad_enabled(training):
             with torch.autocast(
-                    device.type, dtype, enabled=dtype != torch.float32):
+                    device.type, dtype, enabled=dtype.itemsize < 4):
                 y = function()
             if training:
                 y.float().square().mean().backward()
@@ -249,24 +260,46 @@ def clips(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
     configs = {name: (throughput.CONFIG, options)
                for name, options in throughput.MODELS.items()}
     configs['xvit'] = 'xvit_ssv2', {}
+    for name, (config, options) in configs.items():
+        check_in_float64(name, config, options, points[0], args, device)
     for frames, side in points:
         for task in TASKS:
             variants = {}
             for name, (config, options) in configs.items():
-                sizes = dict(num_frames=frames, img_size=side, **layers)
-                options = {**options, **{
-                    f'model.backbone.{key}': value
-                    for key, value in sizes.items()}}
-                build = builder(config, options, (frames, side, side), task,
-                                args, device)
+                build = builder(
+                    config, of_size(options, frames, side, **layers),
+                    (frames, side, side), task, DTYPES[args.dtype], device)
                 if name == 'ours':
                     variants['ours, plain'] = Variant(build, plain=True)
                 variants[name] = Variant(build, alike=name == 'ours')
             yield Row(f'{frames}x{side}, {task}', variants, 1, 'videos/s')
 
 
+def of_size(options: dict, frames: int, side: int, **more) -> dict:
+    """A config's options, for clips of this size."""
+    more.update(num_frames=frames, img_size=side)
+    return {**options, **{
+        f'model.backbone.{key}': value for key, value in more.items()}}
+
+
+def check_in_float64(name: str, config: str, options: dict,
+                     point: throughput.Point, args: argparse.Namespace,
+                     device: torch.device) -> None:
+    """End the program unless one layer is what it is in float64 on the CPU."""
+    frames, side = point
+    options = of_size(options, frames, side, num_layers=1)
+    got, want = (
+        builder(config, options, (frames, side, side), TASKS[0], dtype, where)
+        for dtype, where in ((DTYPES[args.dtype], device),
+                             (torch.float64, torch.device('cpu'))))
+    got = got()().double().cpu()
+    with use_backends(False):
+        require_agreement({name: relative(got, want()())},
+                          TOLERANCES[args.dtype])
+
+
 def builder(config: str, options: dict, shape: tuple[int, int, int],
-            task: str, args: argparse.Namespace, device: torch.device,
+            task: str, dtype: torch.dtype, device: torch.device,
             compiled: bool = False) -> Callable:
     """Builds the task of a recognizer, always of the same weights."""
 
@@ -279,11 +312,13 @@ def builder(config: str, options: dict, shape: tuple[int, int, int],
                 module.p = 0.
         torch.manual_seed(1)
         x = torch.randn(1, 1, 3, *shape).to(device)
+        if dtype == torch.float64:
+            model, x = model.double(), x.double()
         if compiled:
             model.backbone.compile()
         return task_of(
             task, lambda: model(x, mode='tensor', stage='head'),
-            list(model.parameters()), DTYPES[args.dtype], device)
+            list(model.parameters()), dtype, device)
 
     return build
 
@@ -292,7 +327,8 @@ def models(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
     for config, shape in (TINY_MODELS if args.tiny else MODELS).items():
         for task in TASKS:
             def build(compiled: bool = False) -> Callable:
-                return builder(config, {}, shape, task, args, device, compiled)
+                return builder(config, {}, shape, task, DTYPES[args.dtype],
+                               device, compiled)
 
             variants = {'plain': Variant(build(), plain=True),
                         'ours': Variant(build())}
@@ -355,30 +391,48 @@ def ops(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
                        x.nbytes * 5 // 4)
 
 
-def libraries(args: argparse.Namespace) -> dict[str, Callable]:
-    """Linear attention of other libraries that are installed."""
+def libraries(
+        args: argparse.Namespace) -> dict[str, tuple[Callable, Callable]]:
+    """Linear attention of other libraries, and what it is to compute.
+
+    Those that are installed.
+    """
     found = {}
     if importlib.util.find_spec('fla') and not args.tiny:
         from fla.ops.linear_attn import chunk_linear_attn
 
-        # Causal: more work, and another result.
-        found['fla, causal'] = lambda q, k, v: chunk_linear_attn(
-            q, k, v, scale=1., normalize=False)[0]
+        # Causal and without a denominator: more work, and another result.
+        found['fla, causal'] = (
+            lambda q, k, v: chunk_linear_attn(
+                q, k, v, scale=1., normalize=False)[0],
+            causal_linear_attention)
     if importlib.util.find_spec('flash_bla') and not args.tiny:
         from flash_bla.ops.linear_attn.fused import linear_attention as other
 
-        # It takes [B, G, N, D], and how it normalizes is not compared.
-        found['flash-bidirectional-linear-attention'] = \
-            lambda q, k, v: other(*(x.transpose(1, 2) for x in (q, k, v)))
+        # It takes [B, G, N, D], and means instead of sums.
+        found['flash-bidirectional-linear-attention'] = (
+            lambda q, k, v: other(*(
+                x.transpose(1, 2) for x in (q, k, v))).transpose(1, 2),
+            lambda q, k, v: linear_attention(
+                q, k, v, eps=1e-6 * k.shape[1]))
     return found
 
 
+def causal_linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """``tril(Q K^T) V`` of [B, N, G, D], a head at a time, in float32."""
+    return torch.stack([
+        (q_BND @ k_BND.transpose(1, 2)).tril() @ v_BND
+        for q_BND, k_BND, v_BND in zip(
+            *(x.float().unbind(2) for x in (q, k, v)))], dim=2)
+
+
 def op_rows(name: str, op: Callable, inputs: list[Tensor], size: int,
-            others: dict[str, Callable] | None = None,
+            others: dict[str, tuple[Callable, Callable]] | None = None,
             step_size: int = 0) -> Iterator[Row]:
     """Forward and, with gradients of all inputs, backward.
 
-    ``size`` and ``step_size`` are the bytes that either must move.
+    ``size`` and ``step_size`` are the bytes that either must move; ``others``
+    are other implementations, each with what it is to compute.
     """
     for task in TASKS:
         tensors = [x.detach().requires_grad_(task != 'forward')
@@ -396,8 +450,8 @@ def op_rows(name: str, op: Callable, inputs: list[Tensor], size: int,
             'plain': Variant(build(op), plain=True),
             'ours': Variant(build(op)),
             'plain, compiled': Variant(build(op, True), plain=True),
-            **{other: Variant(build(function), alike=False)
-               for other, function in (others or {}).items()}
+            **{other: Variant(build(function), alike=False, want=build(want))
+               for other, (function, want) in (others or {}).items()}
         }
         yield Row(f'{name}, {task}', variants, 1, 'calls/s',
                   size if task == 'forward' else step_size)
