@@ -13,6 +13,7 @@ import numpy as np
 
 from ..datasets.broken_files.container_size import check_not_cut
 from ..datasets.broken_files.guard import brief
+from ..utils.frame_times import MAX_FPS, ConstantRate
 from .steps import Frame
 
 IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
@@ -21,7 +22,6 @@ EXPECTED = ('a source is a video file, a folder of frames, the number of a '
             f'camera, or a URL ({", ".join(SCHEMES)})')
 # Assumed of cameras that report no rate, or one out of range.
 DEFAULT_FPS = 25.
-MAX_FPS = 240.
 # Seconds between attempts to reopen a lost source.
 FIRST_DELAY, MAX_DELAY = 0.25, 5.
 
@@ -97,7 +97,7 @@ class RecordedSource(Source):
 
 
 class VideoFile(RecordedSource):
-    """A video file.
+    """A video file, at a constant rate (:class:`ConstantRate`).
 
     Raises:
         ValueError: If it cannot be opened; while it is read, if it breaks off.
@@ -108,14 +108,22 @@ class VideoFile(RecordedSource):
             check_not_cut(path)
             self._reader = decord.VideoReader(str(path), num_threads=1)
             self._rest: cv2.VideoCapture | None = None
-            self.num_frames = len(self._reader)
-            fps = self._reader.get_avg_fps()
+            self._ticks = ConstantRate(self._reader)
+            self.num_frames = len(self._ticks)
         except Exception as error:
             raise ValueError(f'cannot open {path} as a video: {brief(error)}'
                              ) from error
-        super().__init__(str(path), fps, realtime)
+        # The number of the frame that is read next.
+        self._next = 0
+        super().__init__(str(path), self._ticks.fps, realtime)
 
     def _read(self, index: int) -> np.ndarray:
+        while self._next <= self._ticks.frames(index):
+            self._image = self._read_next()
+            self._next += 1
+        return self._image
+
+    def _read_next(self) -> np.ndarray:
         if self._rest is None:
             try:
                 return self._reader.next().asnumpy()
@@ -125,7 +133,7 @@ class VideoFile(RecordedSource):
                 # does not.
                 self._fault = error
                 self._rest = cv2.VideoCapture(self.name)
-                for _ in range(index):
+                for _ in range(self._next):
                     self._rest.grab()
         is_read, image = self._rest.read()
         if not is_read:

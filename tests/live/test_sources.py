@@ -6,6 +6,8 @@ import cv2
 import decord
 import numpy as np
 import pytest
+from helpers import slow_down
+from live_fixtures import write_clip
 
 from mmvidattn.live import open_source
 from mmvidattn.live.sources import LiveSource
@@ -20,6 +22,27 @@ def test_file_is_what_decord_reads(clip):
     wanted = reader.get_batch(range(len(reader))).asnumpy()
     np.testing.assert_array_equal([f.image for f in frames], wanted)
     assert source.status == 'ended'
+
+
+@pytest.fixture
+def uneven(tmp_path):
+    """2.5 seconds at 12 frames a second, then 10 at 3; frames begin then."""
+    path = write_clip(tmp_path / 'uneven.mp4', 60)
+    return path, slow_down(path, 30, 4)
+
+
+def test_a_varying_rate_is_timed_by_its_time_stamps(uneven):
+    path, begins = uneven
+    source = open_source(path)
+    assert source.fps == pytest.approx(12)
+    wanted = decord.VideoReader(str(path)).get_batch(range(60)).asnumpy()
+    frames = list(source)
+    assert [f.index for f in frames] == list(range(len(frames)))
+    assert len(frames) / source.fps == pytest.approx(12.5, abs=0.3)
+    for frame in frames:
+        shown = np.searchsorted(
+            begins, frame.index / source.fps + 0.04) - 1
+        np.testing.assert_array_equal(frame.image, wanted[shown])
 
 
 def test_folder_is_in_the_order_of_its_numbers(tmp_path):
