@@ -216,6 +216,16 @@ def test_faults_of_the_list_are_named(made, tmp_path, rows, said):
         build(tmp_path, [OPEN], num_classes=2)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_class(made, tmp_path):
+    shutil.copy(made, tmp_path / 'long.mp4')
+    (tmp_path / 'classes.txt').write_text('cut\nstir\n', 'utf-8-sig')
+    (tmp_path / 'segments.csv').write_text(
+        'video,start,end,label\nlong,1,2,cut\nlong,2,3,stir\n', 'utf-8-sig')
+    dataset = build(tmp_path, [OPEN], metainfo=dict(
+        classes=str(tmp_path / 'classes.txt')))
+    assert [dataset.get_data_info(i)['label'] for i in range(2)] == [0, 1]
+
+
 def test_faults_of_the_arguments_are_named(made, tmp_path):
     shutil.copy(made, tmp_path / 'long.mp4')
     (tmp_path / 'segments.csv').write_text(
