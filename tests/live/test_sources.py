@@ -144,6 +144,46 @@ def test_camera_that_stays_lost_is_given_up(camera):
     camera.switch_on()
 
 
+def test_a_file_on_the_web_is_read_once(web, clip):
+    web.files['/clip.mp4'] = clip.read_bytes()
+    source = open_source(f'{web.url}/clip.mp4?key=secret')
+    assert (source.fps, source.live, source.num_frames) == (12, False, 84)
+    frames = list(source)
+    assert source.status == 'ended' and 'secret' not in source.name
+    assert len(web.requests) == 1
+    assert [f.index for f in frames] == list(range(84))
+    wanted = decord.VideoReader(str(clip)).get_batch(range(84)).asnumpy()
+    np.testing.assert_allclose(
+        [f.image for f in frames], wanted, atol=3)
+    with pytest.raises(ValueError, match='has its own rate'):
+        open_source(f'{web.url}/clip.mp4', fps=10)
+
+
+def test_a_file_on_the_web_is_timed_by_its_time_stamps(web, uneven):
+    path, begins = uneven
+    web.files['/clip.mp4'] = path.read_bytes()
+    source = open_source(f'{web.url}/clip.mp4')
+    wanted = decord.VideoReader(str(path)).get_batch(range(60)).asnumpy()
+    shown = []
+    for frame in source:
+        shown.append(np.searchsorted(
+            begins, (frame.index + 0.5) / source.fps) - 1)
+        np.testing.assert_allclose(frame.image, wanted[shown[-1]], atol=3)
+    assert len(shown) == 60 and max(shown) == 59
+
+
+def test_a_file_on_the_web_that_breaks_off(web, tmp_path):
+    clip = write_clip(tmp_path / 'clip.avi', codec='MJPG')
+    web.files['/clip.avi'] = clip.read_bytes()
+    web.bytes_sent = len(clip.read_bytes()) // 2
+    source = open_source(f'{web.url}/clip.avi')
+    frames = []
+    with pytest.raises(ValueError, match='clip.avi breaks off: .* of 84 '
+                       'frames could be read'):
+        frames += source
+    assert source.status.startswith('failed: ')
+
+
 @pytest.mark.parametrize('name, error', [
     ('none.mp4', r'there is no .*none.mp4; a source is a video file, a folder '
      r'of frames, the number of a camera, or a URL \(rtsp'),
