@@ -4,6 +4,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -43,9 +44,9 @@ def make_images(num, side=64):
             for t in range(num)]
 
 
-def write_clip(path, num=84, fps=12):
+def write_clip(path, num=84, fps=12, codec='mp4v'):
     writer = cv2.VideoWriter(
-        str(path), cv2.VideoWriter_fourcc(*'mp4v'), fps, (64, 64))
+        str(path), cv2.VideoWriter_fourcc(*codec), fps, (64, 64))
     for image in make_images(num):
         writer.write(image)
     writer.release()
@@ -131,6 +132,34 @@ def camera():
     camera = Camera()
     yield camera
     camera.switch_off()
+
+
+@pytest.fixture
+def web(tmp_path):
+    """A web server of ``files``; notes the ``requests``."""
+    site = SimpleNamespace(files={}, requests=[], bytes_sent=10 ** 9)
+
+    class Handler(BaseHTTPRequestHandler):
+
+        def do_GET(self):
+            site.requests.append(self.path)
+            data = site.files[self.path.partition('?')[0]]
+            self.send_response(200)
+            self.send_header('Content-Length', str(len(data)))
+            self.end_headers()
+            self.wfile.write(data[:site.bytes_sent])
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.05, ),
+                     daemon=True).start()
+    site.url = f'http://user:secret@127.0.0.1:{server.server_port}'
+    yield site
+    server.shutdown()
+    server.server_close()
 
 
 def wait_until(true, seconds=20):

@@ -14,6 +14,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 from torch import Tensor
 
+from ..utils.frame_times import frame_times
 from ..visualization.clip_rows import draw_clip_rows
 from ..visualization.training_curves import draw_training_curves
 from .predict import top_predictions
@@ -149,8 +150,8 @@ def _frames(answer: Answer) -> np.ndarray:
     first, last = 0, len(reader) - 1
     if answer.segment:
         # Near enough for a picture.
-        first, last = np.clip(np.multiply(
-            answer.segment, reader.get_avg_fps()), 0, last)
+        first, last = np.searchsorted(
+            frame_times(reader), answer.segment).clip(0, last)
     at = np.linspace(first, last, min(FRAMES, len(reader))).astype(int)
     return reader.get_batch(at).asnumpy()
 

@@ -22,7 +22,8 @@ def read_labels(path: str | Path) -> list[str]:
     """The names of the classes in a file, one on each line."""
     if not Path(path).is_file():
         raise FileNotFoundError(f'no file of labels {path}')
-    return [line.strip() for line in list_from_file(path) if line.strip()]
+    return [line.strip() for line in list_from_file(
+        path, encoding='utf-8-sig') if line.strip()]
 
 
 def find_labels(model: nn.Module) -> list[str]:

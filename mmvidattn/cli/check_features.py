@@ -148,7 +148,8 @@ def read_videos(args: argparse.Namespace) -> list[str]:
         path = args.root / name
         if not path.is_file():
             raise ValueError(f'--list: there is no file {path}')
-        videos += [v for v in path.read_text('utf-8').splitlines() if v]
+        videos += [
+            v for v in path.read_text('utf-8-sig').splitlines() if v]
     if not videos:
         raise ValueError(f'--list {" ".join(args.list)} names no videos')
     return videos

@@ -35,6 +35,7 @@ from ..datasets.broken_files.guard import brief
 from ..live.feature_extractor import FeatureExtractor
 from ..live.optical_flow import FLOWS
 from ..live.steps import num_steps
+from ..utils.frame_times import ConstantRate
 from .predict import find_videos
 
 
@@ -63,8 +64,8 @@ class Extractor:
             ValueError: If the video has no whole step, or its features have
                 nan or infinity.
         """
-        reader = decord.VideoReader(str(video), num_threads=1)
-        fps = reader.get_avg_fps()
+        reader = ConstantRate(decord.VideoReader(str(video), num_threads=1))
+        fps = reader.fps
         steps = num_steps(len(reader), fps, self.rate)
         if not steps:
             raise ValueError(
@@ -81,7 +82,7 @@ class Extractor:
             raise ValueError('the features have nan or infinity')
         return rows
 
-    def clip(self, reader: decord.VideoReader, step: int,
+    def clip(self, reader: ConstantRate, step: int,
              fps: float) -> Sequence[np.ndarray]:
         """The clip of a step."""
         indices = self.recognizer.frame_indices(step, fps, self.rate)

@@ -114,7 +114,7 @@ def class_names(args: argparse.Namespace,
                 segments: Sequence[VideoSegment]) -> list[str]:
     """The background, and the classes told, released, or that occur."""
     if args.classes is not None:
-        names = args.classes.read_text('utf-8').splitlines()
+        names = args.classes.read_text('utf-8-sig').splitlines()
     elif args.format in RELEASED:
         names = RELEASED[args.format]
     else:

@@ -20,7 +20,8 @@ def read_video_list(ann_file: str,
     Each line is ``<path> <label>``; the path may contain the delimiter. With
     ``multi_class`` it is ``<path> <label> <label> ...`` and the path may not.
     Blank lines, a byte order mark and either kind of line ends are accepted.
-    Videos that are listed twice are kept, with a warning.
+    Videos that are listed twice are kept, with a warning. Names may lead out
+    of the folder of the data (``../``, or from the root).
 
     Args:
         ann_file: The file, in UTF-8.

@@ -235,7 +235,8 @@ class FeatureStreamDataset(BaseDataset):
         """Open all files, check them, and list the windows."""
         if not Path(self.ann_file).is_file():
             raise ValueError(f'ann_file: there is no file {self.ann_file}')
-        lines = Path(self.ann_file).read_text(encoding='utf-8').splitlines()
+        lines = Path(self.ann_file).read_text(
+            encoding='utf-8-sig').splitlines()
         videos = [line.strip() for line in lines if line.strip()]
         twice = {v for v in videos if videos.count(v) > 1}
         if not videos or twice:

@@ -55,7 +55,7 @@ class FrameListDataset(BaseActionDataset):
         return [self._sample(frames) for frames in videos.values()]
 
     def _lines(self) -> Iterator[tuple[str, str, list[int]]]:
-        with open(self.ann_file, encoding='utf-8') as lines:
+        with open(self.ann_file, encoding='utf-8-sig') as lines:
             if not lines.readline().startswith(HEADER):
                 raise ValueError(f'{self.ann_file} is no frame list: its '
                                  f'first line must begin with {HEADER}')

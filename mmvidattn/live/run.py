@@ -17,6 +17,9 @@ from .sources import Source, open_source
 from .step_queue import StepQueue
 from .steps import Step, StepMaker
 
+# Seconds that a source has to end after it was told to.
+STOP_SECONDS = 5.
+
 
 @dataclass(frozen=True)
 class Detection:
@@ -65,7 +68,7 @@ class Run:
 
     Raises:
         ValueError: If the source cannot be opened or does not fit the model;
-            while it runs, if the source breaks.
+            while it runs, if the source breaks or hangs.
 
     Attributes:
         classes: See :class:`LiveModel`, as for ``ignore``, ``rate``,
@@ -96,7 +99,8 @@ class Run:
         reach = max((e.num_frames - 1) * e.frame_interval
                     for e in self.extractors.values())
         self._steps = StepMaker(self.source.fps, self.rate, reach)
-        self._queue = StepQueue(queue_size, drop=self.source.live)
+        self._queue = StepQueue(queue_size, drop=self.source.live,
+                                check=self.source.check_alive)
         self._next_step = self._num_done = 0
         self._started = False
         self._failure = ''
@@ -153,7 +157,8 @@ class Run:
             raise
         finally:
             self.stop()
-            reader.join()
+            # One that hangs is left behind.
+            reader.join(STOP_SECONDS)
             self.events.write(self._end_actions())
             self.events.close()
 

@@ -22,6 +22,8 @@ try:
     import uvicorn
     from fastapi import FastAPI, WebSocket
     from fastapi.responses import FileResponse
+
+    from .lobby import Lobby
 except ImportError as error:
     raise ImportError('the page needs FastAPI, uvicorn and websockets: pip '
                       'install "mmvidattn[serve]"') from error
@@ -41,6 +43,11 @@ MAX_WAITING = 16
 # Bytes of a message from a client, which is the token.
 MAX_INCOMING = 1024
 TOKEN_SECONDS = 5
+# Connections of which none has sent the token yet, and seconds that they may
+# take, from the first byte on.
+MAX_STRANGERS, STRANGER_SECONDS = 32, 10
+# Connections that the system takes at a time.
+BACKLOG = 16
 WRONG_TOKEN, TOO_MANY, UNEXPECTED = 4401, 1013, 1008
 
 
@@ -56,7 +63,9 @@ class LivePage:
         host: Address to listen on. Addresses other than loopback need a token.
         port: Port; 0 for any.
         token: Token that clients must send. None lets in all that reach it.
-        max_clients: How many may be connected.
+        max_clients: How many may be connected. Those that have not sent the
+            token do not count; there are few of these as well
+            (:class:`Lobby`).
 
     Raises:
         ValueError: If it would be open to everybody.
@@ -82,12 +91,16 @@ class LivePage:
         self._pictures = [''] * len(runs)
         self._clients: set[asyncio.Queue[str]] = set()
         self._connected = 0
+        self._lobby = Lobby(MAX_STRANGERS, STRANGER_SECONDS)
         app = FastAPI(lifespan=self._lifespan, openapi_url=None)
         app.add_api_route('/', self._page, include_in_schema=False)
         app.add_api_websocket_route('/live', self._client)
         config = uvicorn.Config(
             app, host=host, port=port, ws_max_size=MAX_INCOMING,
-            ws_per_message_deflate=False, log_level='warning',
+            ws_per_message_deflate=False, http=self._lobby.protocol(),
+            backlog=BACKLOG, proxy_headers=False,
+            # Others could fill the log with warnings.
+            log_level='error',
             # Its own would close every log file of this process.
             log_config=None,
             server_header=False, timeout_graceful_shutdown=1)
@@ -123,8 +136,13 @@ class LivePage:
         picture = ''
         if self._connected:
             picture = _encode(detection.images[-1])
-        self._loop.call_soon_threadsafe(
-            self._send_step, message, picture, detection.events)
+        try:
+            self._loop.call_soon_threadsafe(
+                self._send_step, message, picture, detection.events)
+        except RuntimeError:
+            # The page was closed meanwhile.
+            if not self._loop.is_closed():
+                raise
 
     def _send_step(self, message: dict, picture: str,
                    events: Sequence[dict]) -> None:
@@ -146,7 +164,10 @@ class LivePage:
         It has the latest events as well: the last ones come after all steps.
         """
         run = self._runs[source]
-        return dict(run.report(), type='state', source=source,
+        report = run.report()
+        path, name = report['name'], _shown_name(report['name'])
+        return dict(report, type='state', source=source, name=name,
+                    status=report['status'].replace(path, name),
                     events=list(run.events.recent)[-MAX_WAITING:])
 
     def _hello(self) -> dict:
@@ -184,26 +205,39 @@ class LivePage:
     def _is_own_page(self, websocket: WebSocket) -> bool:
         """Check that no page of another site connects, under any name."""
         host = websocket.headers.get('host', '')
-        if is_loopback(self.host) and not is_loopback(
-                urlsplit(f'//{host}').hostname or ''):
-            return False
         origin = websocket.headers.get('origin')
-        return origin is None or urlsplit(origin).netloc == host
+        try:
+            name = urlsplit(f'//{host}').hostname or ''
+            site = host if origin is None else urlsplit(origin).netloc
+        except ValueError:
+            # Such as 'http://['.
+            return False
+        return site == host and (is_loopback(name)
+                                 or not is_loopback(self.host))
 
     async def _client(self, websocket: WebSocket) -> None:
         if not self._is_own_page(websocket):
             await websocket.close()
             return
         await websocket.accept()
-        if self._connected >= self.max_clients:
-            await websocket.close(TOO_MANY, 'too many clients')
+        if not await self._is_room(websocket) or not (
+                await self._check_token(websocket)):
+            return
+        # Others may have come meanwhile.
+        if not await self._is_room(websocket):
             return
         self._connected += 1
         try:
-            if await self._check_token(websocket):
-                await self._serve(websocket)
+            self._lobby.let_in(websocket.client)
+            await self._serve(websocket)
         finally:
             self._connected -= 1
+
+    async def _is_room(self, websocket: WebSocket) -> bool:
+        if self._connected < self.max_clients:
+            return True
+        await websocket.close(TOO_MANY, 'too many clients')
+        return False
 
     async def _check_token(self, websocket: WebSocket) -> bool:
         try:
@@ -262,6 +296,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _shown_name(name: str) -> str:
+    """A source's name without the folders that it is in."""
+    return name if '://' in name else Path(name).name or name
 
 
 def _encode(image: np.ndarray) -> str:

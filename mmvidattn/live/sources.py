@@ -13,6 +13,7 @@ import numpy as np
 
 from ..datasets.broken_files.container_size import check_not_cut
 from ..datasets.broken_files.guard import brief
+from ..utils.frame_times import MAX_FPS, ConstantRate
 from .steps import Frame
 
 IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
@@ -21,7 +22,8 @@ EXPECTED = ('a source is a video file, a folder of frames, the number of a '
             f'camera, or a URL ({", ".join(SCHEMES)})')
 # Assumed of cameras that report no rate, or one out of range.
 DEFAULT_FPS = 25.
-MAX_FPS = 240.
+# Seconds that opening or reading a URL may take.
+TIMEOUT = 5.
 # Seconds between attempts to reopen a lost source.
 FIRST_DELAY, MAX_DELAY = 0.25, 5.
 
@@ -36,7 +38,9 @@ class Source:
 
     Attributes:
         status: 'running', 'ended', or a line about what is wrong.
+        patience: Seconds that the next frame may take.
     """
+    patience = 60.
 
     def __init__(self, name: str, fps: float, live: bool) -> None:
         self.name = name
@@ -44,10 +48,14 @@ class Source:
         self.live = live
         self.status = 'running'
         self._stopped = threading.Event()
+        self._alive()
 
     def __iter__(self) -> Iterator[Frame]:
         try:
-            yield from self._frames()
+            self._alive()
+            for frame in self._frames():
+                yield frame
+                self._alive()
             self.status = 'ended'
         except Exception as error:
             self.status = f'failed: {error}'
@@ -56,6 +64,20 @@ class Source:
     def stop(self) -> None:
         """End the iteration soon; from any thread."""
         self._stopped.set()
+
+    def check_alive(self) -> None:
+        """Check that a read which is going on may still return.
+
+        Raises:
+            ValueError: If it has taken longer than ``patience``.
+        """
+        if time.monotonic() - self._last_sign > self.patience:
+            raise ValueError(f'{self.name} hangs: no frame came in '
+                             f'{self.patience:g} s')
+
+    def _alive(self, wait: float = 0.) -> None:
+        """Note that the source does not hang, nor will for some seconds."""
+        self._last_sign = time.monotonic() + max(0., wait)
 
     def _frames(self) -> Iterator[Frame]:
         raise NotImplementedError
@@ -86,7 +108,9 @@ class RecordedSource(Source):
                     f'frames could be read ({brief(error)})') from error
             end = time.monotonic()
             if self.live:
-                self._stopped.wait(first + index / self.fps - end)
+                wait = first + index / self.fps - end
+                self._alive(wait)
+                self._stopped.wait(wait)
             if self._stopped.is_set():
                 return
             yield Frame(image, index, end - start, time.monotonic())
@@ -97,7 +121,7 @@ class RecordedSource(Source):
 
 
 class VideoFile(RecordedSource):
-    """A video file.
+    """A video file, at a constant rate (:class:`ConstantRate`).
 
     Raises:
         ValueError: If it cannot be opened; while it is read, if it breaks off.
@@ -108,14 +132,22 @@ class VideoFile(RecordedSource):
             check_not_cut(path)
             self._reader = decord.VideoReader(str(path), num_threads=1)
             self._rest: cv2.VideoCapture | None = None
-            self.num_frames = len(self._reader)
-            fps = self._reader.get_avg_fps()
+            self._ticks = ConstantRate(self._reader)
+            self.num_frames = len(self._ticks)
         except Exception as error:
             raise ValueError(f'cannot open {path} as a video: {brief(error)}'
                              ) from error
-        super().__init__(str(path), fps, realtime)
+        # The number of the frame that is read next.
+        self._next = 0
+        super().__init__(str(path), self._ticks.fps, realtime)
 
     def _read(self, index: int) -> np.ndarray:
+        while self._next <= self._ticks.frames(index):
+            self._image = self._read_next()
+            self._next += 1
+        return self._image
+
+    def _read_next(self) -> np.ndarray:
         if self._rest is None:
             try:
                 return self._reader.next().asnumpy()
@@ -125,7 +157,7 @@ class VideoFile(RecordedSource):
                 # does not.
                 self._fault = error
                 self._rest = cv2.VideoCapture(self.name)
-                for _ in range(index):
+                for _ in range(self._next):
                     self._rest.grab()
         is_read, image = self._rest.read()
         if not is_read:
@@ -156,6 +188,58 @@ class FrameFolder(RecordedSource):
         return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
 
 
+class VideoUrl(RecordedSource):
+    """A video file on the web, at its average rate.
+
+    Args:
+        url: Where it is; for messages, without password and query.
+        capture: What has opened it.
+    """
+
+    def __init__(self, url: str, capture: cv2.VideoCapture,
+                 realtime: bool = False) -> None:
+        self._capture = capture
+        self.num_frames = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
+        super().__init__(_without_secrets(url),
+                         capture.get(cv2.CAP_PROP_FPS), realtime)
+        # The latest frame, and the one after it, which begins then.
+        self._image: np.ndarray | None = None
+        self._next: np.ndarray | None = None
+        self._next_begins = 0.
+
+    def _frames(self) -> Iterator[Frame]:
+        try:
+            self._read_next()
+            yield from super()._frames()
+        finally:
+            self._capture.release()
+
+    def _read(self, index: int) -> np.ndarray:
+        # A frame belongs to the tick that is nearest to it.
+        while self._next is not None and (
+                self._image is None
+                or self._next_begins < (index + 0.5) / self.fps):
+            self._image = self._next
+            self._read_next()
+        # Headers of some kinds of files give the length to a second.
+        if self._next is None and (
+                self._image is None
+                or index - self._next_begins * self.fps > self.fps):
+            raise ValueError('the connection ended')
+        return self._image
+
+    def _read_next(self) -> None:
+        is_read, image = self._capture.read()
+        self._next = None
+        if is_read and image is not None and image.size:
+            self._next = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+            begins = self._capture.get(cv2.CAP_PROP_POS_MSEC) / 1000
+            if self._image is not None and begins <= self._next_begins:
+                # A kind of file without time stamps.
+                begins = self._next_begins + 1 / self.fps
+            self._next_begins = begins
+
+
 class LiveSource(Source):
     """A camera or a network stream; when it is lost, it is reopened.
 
@@ -167,18 +251,21 @@ class LiveSource(Source):
         address: Number or device of a camera, or a URL.
         fps: Frames a second. Defaults to what the source reports.
         timeout: Seconds without a frame after which a URL is lost.
-        patience: Seconds after which a lost source is given up.
+        patience: Seconds after which a lost source, or one that hangs, is
+            given up.
+        capture: What has opened it already, if anything.
 
     Raises:
         ValueError: If it cannot be opened; while it is read, if it stays lost.
     """
 
     def __init__(self, address: int | str, fps: float | None = None,
-                 timeout: float = 5., patience: float = 60.) -> None:
+                 timeout: float = TIMEOUT, patience: float = 60.,
+                 capture: cv2.VideoCapture | None = None) -> None:
         self._address = address
         self._timeout = timeout
-        self._patience = patience
-        self._capture = self._open()
+        self.patience = patience
+        self._capture = capture or _open(address, timeout)
         name = f'camera {address}' if isinstance(
             address, int) else _without_secrets(address)
         if self._capture is None:
@@ -189,20 +276,6 @@ class LiveSource(Source):
             fps = reported if 1 <= reported <= MAX_FPS else DEFAULT_FPS
         super().__init__(name, fps, True)
 
-    def _open(self) -> cv2.VideoCapture | None:
-        if isinstance(self._address, str) and '://' in self._address:
-            limit = int(1000 * self._timeout)
-            capture = cv2.VideoCapture(
-                self._address, cv2.CAP_FFMPEG,
-                [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, limit,
-                 cv2.CAP_PROP_READ_TIMEOUT_MSEC, limit])
-        else:
-            capture = cv2.VideoCapture(self._address)
-        if capture.isOpened():
-            return capture
-        capture.release()
-        return None
-
     def _frames(self) -> Iterator[Frame]:
         first = time.monotonic()
         try:
@@ -212,7 +285,8 @@ class LiveSource(Source):
                     continue
                 at = time.monotonic()
                 ok, image = self._capture.retrieve()
-                if not ok:
+                self._alive()
+                if not ok or image is None or not image.size:
                     continue
                 image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
                 yield Frame(image, round((at - first) * self.fps),
@@ -226,13 +300,14 @@ class LiveSource(Source):
         self._capture.release()
         self.status = 'lost, looking for it'
         while not self._stopped.wait(delay):
-            capture = self._open()
+            self._alive()
+            capture = _open(self._address, self._timeout)
             if capture is not None:
                 self._capture, self.status = capture, 'running'
                 return
-            if time.monotonic() - lost > self._patience:
+            if time.monotonic() - lost > self.patience:
                 raise ValueError(f'{self.name} was lost, and did not come '
-                                 f'back in {self._patience:g} s')
+                                 f'back in {self.patience:g} s')
             delay = min(2 * delay, MAX_DELAY)
 
 
@@ -242,7 +317,8 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
 
     Args:
         source: A video file, a folder of frames, the number or device of a
-            camera, a URL, or a source.
+            camera, a URL, or a source. An http(s) URL of what has a length is
+            a video file.
         realtime: Play recordings at their own speed.
         fps: Frames a second of a folder (default: 25) or of a live source
             (default: what it reports).
@@ -265,9 +341,39 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
         return VideoFile(path, realtime)
     if text.isdecimal():
         return LiveSource(int(text), fps)
+    if urlsplit(text).scheme in ('http', 'https'):
+        return _open_web(text, realtime, fps)
     if urlsplit(text).scheme in SCHEMES or path.is_char_device():
         return LiveSource(text, fps)
     raise ValueError(f'there is no {text}; {EXPECTED}')
+
+
+def _open_web(url: str, realtime: bool, fps: float | None) -> Source:
+    """A file, which has a length, or a live stream."""
+    capture = _open(url, TIMEOUT)
+    if capture is None or capture.get(cv2.CAP_PROP_FRAME_COUNT) < 1:
+        return LiveSource(url, fps, capture=capture)
+    if fps is not None:
+        capture.release()
+        raise ValueError(f'{_without_secrets(url)} is a video file and has '
+                         'its own rate; fps is for folders and live sources')
+    return VideoUrl(url, capture, realtime)
+
+
+def _open(address: int | str, timeout: float) -> cv2.VideoCapture | None:
+    """Open a camera or a URL; None if that fails."""
+    if isinstance(address, str) and '://' in address:
+        limit = int(1000 * timeout)
+        capture = cv2.VideoCapture(
+            address, cv2.CAP_FFMPEG,
+            [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, limit,
+             cv2.CAP_PROP_READ_TIMEOUT_MSEC, limit])
+    else:
+        capture = cv2.VideoCapture(address)
+    if capture.isOpened():
+        return capture
+    capture.release()
+    return None
 
 
 def _numbers(path: Path) -> list[int | str]:

@@ -1,9 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .steps import Step
+
+CHECK_SECONDS = 0.5
 
 
 class StepQueue:
@@ -13,16 +15,20 @@ class StepQueue:
         size: Steps that may wait in it.
         drop: When it is full, drop the oldest step and count it; otherwise
             :meth:`put` waits.
+        check: Called now and then while there is no step; it raises if none
+            will come.
 
     Attributes:
         dropped: Steps that were dropped so far.
     """
 
-    def __init__(self, size: int, drop: bool) -> None:
+    def __init__(self, size: int, drop: bool,
+                 check: Callable[[], None] | None = None) -> None:
         if size < 1:
             raise ValueError(f'queue_size must be at least 1, got {size}')
         self.size = size
         self.drop = drop
+        self._check = check
         self.dropped = 0
         self._steps: deque[Step] = deque()
         self._changed = threading.Condition()
@@ -56,7 +62,8 @@ class StepQueue:
         while True:
             with self._changed:
                 while not self._steps and not self._closed:
-                    self._changed.wait()
+                    if not self._changed.wait(CHECK_SECONDS) and self._check:
+                        self._check()
                 if not self._steps:
                     if self._error is not None:
                         raise self._error

@@ -107,14 +107,14 @@ class StepMaker:
         self._num_new = 0
 
     def add(self, frame: Frame) -> list[Step]:
-        """Take a frame.
+        """Take a frame; an empty one is as one that is missing.
 
         Returns:
             The steps with frames that end with it or before it: none, one or
             two.
         """
         advance = frame.index - self._frames[-1].index if self._frames else 1
-        if advance < 1:
+        if advance < 1 or not np.size(frame.image):
             return []
         steps = []
         if frame.index > last_frame(self._step, self.fps, self.rate):

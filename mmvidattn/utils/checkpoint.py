@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .hub import SCHEME, hub_file
+from .safe_load import safe_load
 
 # Where the tensors are in the files of the usual training programs.
 WRAPPERS = ('state_dict', 'model', 'model_state', 'model_state_dict',
@@ -165,7 +166,7 @@ def _load_weights_only(path: str) -> Any:
         return CheckpointLoader.load_checkpoint(path, 'cpu', 'silent')
     if path.endswith('.safetensors'):
         return load_from_safetensors(path, 'cpu')
-    return torch.load(Path(path).expanduser(), 'cpu', weights_only=True)
+    return safe_load(Path(path).expanduser())
 
 
 def load_state_dict_file(path: str | Path) -> dict[str, Tensor]:
@@ -256,11 +257,14 @@ def report(model: nn.Module, state_dict: Mapping[str, Tensor],
                    for what, names in groups if names])
 
 
-def check_opens(source: str | Path | bytes) -> None:
+def check_opens(source: str | Path | bytes) -> Any:
     """Check that a checkpoint is whole and safe.
 
     Args:
         source: A file of ``torch.save``, or what is in it.
+
+    Returns:
+        What it holds; tensors of a file stay there until they are used.
 
     Raises:
         ValueError: If it cannot be opened with ``weights_only=True``, or its
@@ -269,14 +273,9 @@ def check_opens(source: str | Path | bytes) -> None:
     is_data = isinstance(source, bytes)
     name = 'the checkpoint' if is_data else str(source)
     try:
-        with zipfile.ZipFile(io.BytesIO(source) if is_data else source) as f:
-            bad = f.testzip()
-        if bad is not None:
-            raise ValueError(f'{bad} is damaged')
-        if is_data:
-            torch.load(io.BytesIO(source), 'cpu', weights_only=True)
-        else:
-            torch.load(str(source), 'cpu', weights_only=True, mmap=True)
+        if not zipfile.is_zipfile(io.BytesIO(source) if is_data else source):
+            raise ValueError('it is no archive, with checksums')
+        return safe_load(source, mmap=not is_data)
     except Exception as error:
         # A damaged file can fail in any way.
         raise ValueError(f'{name} does not open: {_brief(error)}') from error
@@ -311,8 +310,7 @@ def find_resumable(work_dir: str | Path
         if path.name.startswith('best_'):
             continue
         try:
-            check_opens(path)
-            keys = torch.load(str(path), 'cpu', weights_only=True, mmap=True)
+            keys = check_opens(path)
             if not isinstance(keys, Mapping) or not {
                     'meta', 'optimizer', 'message_hub'} <= keys.keys():
                 raise ValueError('it has weights only')

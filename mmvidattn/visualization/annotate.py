@@ -7,6 +7,8 @@ import cv2
 import decord
 import numpy as np
 
+from ..utils.frame_times import ConstantRate
+
 # At this width a caption is readable; smaller frames are enlarged.
 MIN_WIDTH = 480
 LINE_HEIGHT = 24
@@ -121,7 +123,8 @@ def annotate_video(video: str | Path, out: str | Path,
         frames = reader.get_batch(at.round().astype(int)).asnumpy()
         write_sheet(out, frames, lines)
         return
-    writer = VideoWriter(out, reader.get_avg_fps())
-    for i in range(len(reader)):
-        writer.write(reader[i].asnumpy(), lines)
+    ticks = ConstantRate(reader)
+    writer = VideoWriter(out, ticks.fps)
+    for i in range(len(ticks)):
+        writer.write(reader[int(ticks.frames(i))].asnumpy(), lines)
     writer.close()

@@ -74,6 +74,11 @@ def test_labels_are_one_a_line(tmp_path):
     assert read_labels(tmp_path / 'names.txt') == ['walk the dog', 'run']
 
 
+def test_labels_have_no_byte_order_mark(tmp_path):
+    (tmp_path / 'x.txt').write_text('jump\nrun\n', 'utf-8-sig')
+    assert read_labels(tmp_path / 'x.txt') == ['jump', 'run']
+
+
 def test_missing_video_is_named(model):
     with pytest.raises(FileNotFoundError, match='no video none.mp4'):
         predict_video(model, 'none.mp4')

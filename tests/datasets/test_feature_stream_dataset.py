@@ -316,6 +316,12 @@ def test_background_and_ambiguous_have_no_segments(root):
             for start, end, label in SEGMENTS[video] if label == 1]
 
 
+def test_a_byte_order_mark_is_no_part_of_a_video(tmp_path):
+    names = write_set(tmp_path) / 'videos.txt'
+    names.write_text(names.read_text(), 'utf-8-sig')
+    assert build(tmp_path).streams.videos == list(LENGTHS)
+
+
 def test_few_files_stay_open(root, monkeypatch):
     streams = build(root).streams
     monkeypatch.setattr(feature_streams, 'MAX_OPEN', 2)

@@ -23,8 +23,11 @@ def _dataset(folder, pipeline=(), **kwargs):
         **kwargs))
 
 
-def test_reads_videos_frames_and_when_a_class_is_seen(tmp_path):
+@pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig'])
+def test_reads_videos_frames_and_when_a_class_is_seen(tmp_path, encoding):
     _write(tmp_path)
+    path = tmp_path / 'train.csv'
+    path.write_text(path.read_text(), encoding)
     first, second = (_dataset(tmp_path).get_data_info(i) for i in range(2))
     path = first['frame_dir'] + '/' + first['filename_tmpl'].format(
         first['offset'])

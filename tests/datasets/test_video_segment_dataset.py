@@ -3,7 +3,6 @@
 import csv
 import json
 import shutil
-import struct
 from pathlib import Path
 
 import cv2
@@ -11,11 +10,12 @@ import decord
 import numpy as np
 import pytest
 import torch
+from helpers import slow_down
 from mmaction.registry import DATASETS, METRICS
 
 from mmvidattn.apis import load_config
 from mmvidattn.apis.runner import build_runner
-from mmvidattn.datasets.transforms.decord_segment_init import _frame_times
+from mmvidattn.utils.frame_times import frame_times
 
 # Start, end and class of each segment, and its frames, of clips of 28 and of
 # 25 frames a second.
@@ -154,18 +154,7 @@ default_hooks = dict(checkpoint=dict(save_best=None, save_optimizer=False))
 
 def test_frames_are_found_by_their_own_time_stamps(made, tmp_path):
     """Of a clip whose second half is at half the rate."""
-    data = bytearray(made.read_bytes())
-    table = data.index(b'stts')
-    entries, count, ticks = struct.unpack('>III', data[table + 8:table + 20])
-    assert (entries, count) == (1, 100)
-    data[table + 8:table + 20] = struct.pack(
-        '>IIIII', 2, 50, ticks, 50, 2 * ticks)
-    for box in b'stts', b'stbl', b'minf', b'mdia', b'trak', b'moov':
-        size = data.index(box) - 4
-        data[size:size + 4] = struct.pack(
-            '>I', struct.unpack('>I', data[size:size + 4])[0] + 8)
-    # Else it ends where it did.
-    (tmp_path / 'long.mp4').write_bytes(data.replace(b'edts', b'free'))
+    slow_down(shutil.copy(made, tmp_path / 'long.mp4'), 50, 2)
     (tmp_path / 'segments.csv').write_text(
         'video,start,end,label\nlong,1,1.2,0\nlong,1.96,2.16,0\n'
         'long,4,4.4,0\n')
@@ -191,7 +180,7 @@ class Unstamped:
 
 
 def test_without_time_stamps_all_frames_take_the_same_time():
-    times = _frame_times(Unstamped())
+    times = frame_times(Unstamped())
     assert times == pytest.approx(np.arange(101) / 25)
 
 
@@ -225,6 +214,16 @@ def test_faults_of_the_list_are_named(made, tmp_path, rows, said):
         '\n'.join(['video,start,end,label', *rows]))
     with pytest.raises(ValueError, match=said):
         build(tmp_path, [OPEN], num_classes=2)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_class(made, tmp_path):
+    shutil.copy(made, tmp_path / 'long.mp4')
+    (tmp_path / 'classes.txt').write_text('cut\nstir\n', 'utf-8-sig')
+    (tmp_path / 'segments.csv').write_text(
+        'video,start,end,label\nlong,1,2,cut\nlong,2,3,stir\n', 'utf-8-sig')
+    dataset = build(tmp_path, [OPEN], metainfo=dict(
+        classes=str(tmp_path / 'classes.txt')))
+    assert [dataset.get_data_info(i)['label'] for i in range(2)] == [0, 1]
 
 
 def test_faults_of_the_arguments_are_named(made, tmp_path):

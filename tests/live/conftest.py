@@ -4,4 +4,5 @@ from live_fixtures import (  # noqa: F401
     camera,
     clip,
     files,
+    web,
 )

@@ -1,7 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
+import threading
 import time
+from dataclasses import replace
 
+import cv2
 import decord
 import numpy as np
 import pytest
@@ -16,7 +19,9 @@ from mmvidattn.live import (
     LiveModel,
     OnlineDetector,
     Run,
+    open_source,
 )
+from mmvidattn.live import run as live_run
 from mmvidattn.live.sources import Source
 from mmvidattn.live.steps import Frame
 from mmvidattn.online.stream_step import StreamStep
@@ -206,6 +211,71 @@ def test_stop(model):
         assert detection.step < 12
     with pytest.raises(RuntimeError, match='runs once'):
         next(iter(run))
+
+
+class Hanging(Script):
+    """One that does not return after its frames, nor when it is stopped."""
+
+    def _frames(self):
+        yield from super()._frames()
+        self.released = threading.Event()
+        self.released.wait(60)
+
+
+def test_a_source_that_hangs_is_given_up(model, monkeypatch):
+    monkeypatch.setattr(live_run, 'STOP_SECONDS', 0.2)
+    source = Hanging(range(12))
+    source.patience = 0.7
+    run, found = Run(model, source), []
+    with pytest.raises(ValueError, match='script hangs: no frame came in 0.7'):
+        for detection in run:
+            found.append(detection.step)
+    assert found == [0, 1, 2, 3]
+    assert run.report()['status'].startswith('failed: script hangs')
+    source.released.set()
+
+
+def test_stop_leaves_a_source_that_hangs(model, monkeypatch):
+    monkeypatch.setattr(live_run, 'STOP_SECONDS', 0.2)
+    source = Hanging(range(12))
+    run = Run(model, source)
+    began = []
+    for detection in run:
+        if detection.step == 3:
+            threading.Timer(0.3, run.stop).start()
+            began.append(time.monotonic())
+    assert time.monotonic() - began[0] < 5
+    source.released.set()
+
+
+def test_a_source_that_waits_does_not_hang(model, tmp_path):
+    """Neither for us, nor for the time of its next frame."""
+    source = Script(range(30))
+    source.patience = 0.3
+    for detection in Run(model, source):
+        time.sleep(0.6 * (detection.step == 2))
+    assert detection.step == 9
+    for i in range(5):
+        cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3)))
+    source = open_source(tmp_path, realtime=True, fps=4)
+    source.patience = 0.1
+    assert len(list(Run(model, source))) == 5
+
+
+def test_empty_images_are_bad_frames(model):
+    """A frame before them stands in; a step of nothing else is missing."""
+
+    class Flickering(Script):
+
+        def _frames(self):
+            for frame in super()._frames():
+                if frame.index in (4, 12, 13, 14):
+                    frame = replace(frame, image=frame.image[:0])
+                yield frame
+
+    run = Run(model, Flickering(range(24)))
+    assert [d.step for d in run] == [0, 1, 2, 3, 5, 6, 7]
+    assert run.missing == run.session.num_bad_frames == 1
 
 
 def test_features_that_are_not_finite_are_survived(model, monkeypatch):

@@ -3,8 +3,10 @@ import asyncio
 import base64
 import json
 import logging
+import socket
 import threading
 import urllib.request
+from contextlib import ExitStack, suppress
 
 import cv2
 import numpy as np
@@ -33,10 +35,11 @@ class FakeRun:
 
     def __init__(self, name='clip'):
         self.name = name
+        self.status = 'running'
         self.events = type('Log', (), dict(recent=[]))
 
     def report(self):
-        return dict(name=self.name, status='running', rate=4., steps=1,
+        return dict(name=self.name, status=self.status, rate=4., steps=1,
                     dropped=0, missing=0, latency={})
 
 
@@ -159,6 +162,81 @@ def test_too_many_clients():
         wait_until(lambda: page._connected == 0)
         with client(page) as again:
             receive(again, 'hello')
+
+
+def test_strangers_keep_nobody_out(monkeypatch):
+    """Neither those that send no token, nor those that say nothing at all."""
+    monkeypatch.setattr(server, 'MAX_STRANGERS', 6)
+    monkeypatch.setattr(server, 'STRANGER_SECONDS', 0.6)
+    with LivePage([FakeRun()], port=0, token='sesam', max_clients=2) as page:
+        address = '127.0.0.1', page.port
+        with ExitStack() as stack:
+            one = stack.enter_context(client(page, 'sesam'))
+            receive(one, 'hello')
+            for _ in range(4):
+                stack.enter_context(
+                    connect(f'ws://127.0.0.1:{page.port}/live'))
+            silent = [stack.enter_context(socket.create_connection(address))
+                      for _ in range(60)]
+            for other in silent[:20]:
+                # Half a request.
+                with suppress(OSError):
+                    other.sendall(b'GET / HTTP/1.1\r\nHost: ')
+            wait_until(lambda: 0 < len(page._lobby) <= 6)
+            assert len(page._server.server_state.connections) <= 6 + 1
+            two = stack.enter_context(client(page, 'sesam'))
+            receive(two, 'hello')
+            with urllib.request.urlopen(page.url) as answer:
+                assert answer.status == 200
+            # All of them are gone in time, and the clients stay.
+            wait_until(lambda: all(is_closed(other) for other in silent))
+            page.publish(0, detection(0))
+            assert receive(one, 'step')['time'] == 0.25
+            assert receive(two, 'step')['time'] == 0.25
+
+
+def is_closed(connection):
+    connection.setblocking(False)
+    try:
+        return connection.recv(1) == b''
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize('headers', [
+    'Host: [\r\n', 'Host: 127.0.0.1\r\nOrigin: http://[\r\n',
+    'Origin: http://127.0.0.1\r\n',
+    'Host: 127.0.0.1\r\nHost: [\r\n', 'no header\r\n'])
+def test_malformed_requests_are_refused(page, caplog, headers):
+    request = (f'GET /live HTTP/1.1\r\n{headers}Connection: Upgrade\r\n'
+               'Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
+               'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n')
+    with socket.create_connection(('127.0.0.1', page.port), 10) as connection:
+        connection.sendall(request.encode())
+        answer = connection.recv(4096)
+    assert answer.split()[1] in (b'400', b'403')
+    assert not caplog.records
+
+
+def test_publishing_after_the_end_is_no_error():
+    with LivePage([FakeRun()], port=0) as page:
+        page.publish(0, detection(0))
+    page.publish(0, detection(1))
+
+
+def test_the_page_does_not_show_where_files_are():
+    run = FakeRun('/home/me/secret/clip.mp4')
+    run.status = f'failed: {run.name} breaks off'
+    with LivePage([run, FakeRun('http://host/x/y')], port=0) as page:
+        with client(page) as websocket:
+            text = websocket.recv(timeout=10)
+            one, other = json.loads(text)['sources']
+            text += websocket.recv(timeout=10)
+    assert (one['name'], other['name']) == ('clip.mp4', 'http://host/x/y')
+    assert one['status'] == 'failed: clip.mp4 breaks off'
+    assert 'secret' not in text
 
 
 def test_clients_do_not_speak(page):

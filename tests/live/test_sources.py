@@ -6,6 +6,8 @@ import cv2
 import decord
 import numpy as np
 import pytest
+from helpers import slow_down
+from live_fixtures import write_clip
 
 from mmvidattn.live import open_source
 from mmvidattn.live.sources import LiveSource
@@ -20,6 +22,27 @@ def test_file_is_what_decord_reads(clip):
     wanted = reader.get_batch(range(len(reader))).asnumpy()
     np.testing.assert_array_equal([f.image for f in frames], wanted)
     assert source.status == 'ended'
+
+
+@pytest.fixture
+def uneven(tmp_path):
+    """2.5 seconds at 12 frames a second, then 10 at 3; frames begin then."""
+    path = write_clip(tmp_path / 'uneven.mp4', 60)
+    return path, slow_down(path, 30, 4)
+
+
+def test_a_varying_rate_is_timed_by_its_time_stamps(uneven):
+    path, begins = uneven
+    source = open_source(path)
+    assert source.fps == pytest.approx(12)
+    wanted = decord.VideoReader(str(path)).get_batch(range(60)).asnumpy()
+    frames = list(source)
+    assert [f.index for f in frames] == list(range(len(frames)))
+    assert len(frames) / source.fps == pytest.approx(12.5, abs=0.3)
+    for frame in frames:
+        shown = np.searchsorted(
+            begins, frame.index / source.fps + 0.04) - 1
+        np.testing.assert_array_equal(frame.image, wanted[shown])
 
 
 def test_folder_is_in_the_order_of_its_numbers(tmp_path):
@@ -119,6 +142,46 @@ def test_camera_that_stays_lost_is_given_up(camera):
         list(frames)
     assert 'secret' not in source.status
     camera.switch_on()
+
+
+def test_a_file_on_the_web_is_read_once(web, clip):
+    web.files['/clip.mp4'] = clip.read_bytes()
+    source = open_source(f'{web.url}/clip.mp4?key=secret')
+    assert (source.fps, source.live, source.num_frames) == (12, False, 84)
+    frames = list(source)
+    assert source.status == 'ended' and 'secret' not in source.name
+    assert len(web.requests) == 1
+    assert [f.index for f in frames] == list(range(84))
+    wanted = decord.VideoReader(str(clip)).get_batch(range(84)).asnumpy()
+    np.testing.assert_allclose(
+        [f.image for f in frames], wanted, atol=3)
+    with pytest.raises(ValueError, match='has its own rate'):
+        open_source(f'{web.url}/clip.mp4', fps=10)
+
+
+def test_a_file_on_the_web_is_timed_by_its_time_stamps(web, uneven):
+    path, begins = uneven
+    web.files['/clip.mp4'] = path.read_bytes()
+    source = open_source(f'{web.url}/clip.mp4')
+    wanted = decord.VideoReader(str(path)).get_batch(range(60)).asnumpy()
+    shown = []
+    for frame in source:
+        shown.append(np.searchsorted(
+            begins, (frame.index + 0.5) / source.fps) - 1)
+        np.testing.assert_allclose(frame.image, wanted[shown[-1]], atol=3)
+    assert len(shown) == 60 and max(shown) == 59
+
+
+def test_a_file_on_the_web_that_breaks_off(web, tmp_path):
+    clip = write_clip(tmp_path / 'clip.avi', codec='MJPG')
+    web.files['/clip.avi'] = clip.read_bytes()
+    web.bytes_sent = len(clip.read_bytes()) // 2
+    source = open_source(f'{web.url}/clip.avi')
+    frames = []
+    with pytest.raises(ValueError, match='clip.avi breaks off: .* of 84 '
+                       'frames could be read'):
+        frames += source
+    assert source.status.startswith('failed: ')
 
 
 @pytest.mark.parametrize('name, error', [

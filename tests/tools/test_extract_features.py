@@ -5,7 +5,8 @@ import decord
 import numpy as np
 import pytest
 import torch
-from live_fixtures import write_tsn
+from helpers import slow_down
+from live_fixtures import write_clip, write_tsn
 
 import mmvidattn
 from mmvidattn.cli.extract_features import Extractor
@@ -99,6 +100,23 @@ def test_flow(tmp_path):
     inside = clips[1][0][8:-8, 8:-8] / (255 / 40) - 20
     assert np.median(inside[..., 0]) == pytest.approx(1.5, abs=0.25)
     assert extractor.recognizer.features(clips).shape == (2, 512)
+
+
+def test_a_varying_rate_is_cut_by_its_time_stamps(tmp_path):
+    video = write_clip(tmp_path / 'uneven.mp4', 60)
+    begins = slow_down(video, 30, 4)
+    extractor = Extractor(options(write_tsn(tmp_path / 'tsn.py', False)))
+    seen = []
+    clip = extractor.recognizer.clip
+    extractor.recognizer.clip = lambda images: seen.append(
+        images) or clip(images)
+    rows = extractor(video)
+    # decord takes the last frame for a short one.
+    assert len(rows) == len(seen) in (48, 49, 50)
+    frames = decord.VideoReader(str(video)).get_batch(range(60)).asnumpy()
+    for step, (image, ) in enumerate(seen):
+        shown = np.searchsorted(begins, (step + 0.5) / 4) - 1
+        np.testing.assert_array_equal(image, frames[shown])
 
 
 @pytest.fixture(scope='module')

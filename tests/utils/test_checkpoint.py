@@ -4,6 +4,7 @@ import functools
 import hashlib
 import http.server
 import os
+import struct
 import threading
 import zipfile
 from pathlib import Path
@@ -128,6 +129,45 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path, kind, zipped):
             r"torch.save\(checkpoint\['state_dict'\]")):
         load_state_dict_file(path)
     assert not made.exists()
+
+
+def test_a_flipped_bit_is_seen(tmp_path):
+    """Wherever it is in what the file holds."""
+    path = tmp_path / 'x.pth'
+    torch.save(dict(state_dict=dict(a=torch.arange(99.), b=torch.ones(7))),
+               path)
+    data, refused = path.read_bytes(), 0
+    with zipfile.ZipFile(path) as archive:
+        places = []
+        for item in archive.infolist():
+            # Behind the header, the name, and what aligns the contents.
+            lengths = data[item.header_offset + 26:item.header_offset + 30]
+            start = item.header_offset + 30 + sum(
+                struct.unpack('<HH', lengths))
+            places += range(start, start + item.file_size)
+    for place in places[::7]:
+        damaged = bytearray(data)
+        damaged[place] ^= 4
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match='is not a checkpoint|refused'):
+            read_checkpoint(path)
+        refused += 1
+    assert refused > 80
+
+
+def test_views_and_shared_tensors_are_read(tmp_path):
+    table = torch.arange(12.).view(3, 4)
+    weights = dict(
+        table=table, row=table[1], column=table[:, 2], flipped=table.t(),
+        wide=torch.ones(1).expand(6), empty=torch.zeros(0, 3),
+        half=torch.ones(5).bfloat16(), scalar=torch.tensor(2),
+        parameter=nn.Parameter(torch.ones(2)), sparse=torch.eye(3).to_sparse())
+    for zipped in True, False:
+        torch.save(weights, tmp_path / 'x.pth',
+                   _use_new_zipfile_serialization=zipped)
+        found = read_checkpoint(tmp_path / 'x.pth')
+        for name, value in weights.items():
+            assert torch.equal(found[name].to_dense(), value.to_dense())
 
 
 def test_loads_all_and_returns_meta(tmp_path):

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import tarfile
 import time
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -56,9 +57,9 @@ def chain(made):
             b'cos\nmkdir\n(V' + made.encode() + b'\ntR.')
 
 
-def with_pickle(data):
+def with_pickle(data, weights=WEIGHTS):
     """An archive of torch with another pickle."""
-    source, target = zipfile.ZipFile(io.BytesIO(zipped(WEIGHTS))), io.BytesIO()
+    source, target = zipfile.ZipFile(io.BytesIO(zipped(weights))), io.BytesIO()
     with zipfile.ZipFile(target, 'w') as archive:
         for item in source.infolist():
             is_pickle = item.filename.endswith('data.pkl')
@@ -76,6 +77,33 @@ def tar(data):
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
     return file.getvalue()
+
+
+def with_size(size, stride=(1, )):
+    """A tensor of another size than its storage."""
+    tensor = torch.ones(4)
+    obj = Call(torch._utils._rebuild_tensor_v2, tensor.storage(), 0,
+               size, stride, False, collections.OrderedDict())
+    return zipped(dict(a=obj))
+
+
+def with_long_storage():
+    """A tensor and its storage have 8 numbers, and the record has 4."""
+    data = zipped(dict(a=torch.ones(4)))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        code = archive.read('archive/data.pkl')
+    assert code.count(b'K\x04') == 2
+    return with_pickle(code.replace(b'K\x04', b'K\x08'), dict(
+        a=torch.ones(4)))
+
+
+def rezipped(data, compression=zipfile.ZIP_DEFLATED, twice=False):
+    source, target = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
+    with zipfile.ZipFile(target, 'w', compression) as archive:
+        for item in source.infolist():
+            for _ in range(1 + (twice and item.filename.endswith('.pkl'))):
+                archive.writestr(item.filename, source.read(item.filename))
+    return target.getvalue()
 
 
 def script():
@@ -152,6 +180,21 @@ CHECKPOINTS = {
     'bomb': lambda m: _bomb(),
     'own class': lambda m: zipped(dict(state_dict=WEIGHTS, args=Path(m))),
 }
+# They run nothing, and take memory or time or what is not theirs.
+GREEDY = {
+    'stride behind the storage': lambda m: with_size((2, ), (4, )),
+    'size behind the storage': lambda m: with_size((5, )),
+    'storage behind its record': lambda m: with_long_storage(),
+    'size beyond all memory': lambda m: with_size((2**36, )),
+    'bomb of tensors': lambda m: rezipped(zipped(
+        dict(a=torch.zeros(5 * 10**6)))),
+    'nested marks': lambda m: with_pickle(b'(' * 10**7),
+    'nested lists': lambda m: with_pickle(b']' * 2 * 10**6 + b'.'),
+    'nested lists, legacy': lambda m: b']' * 10**7,
+    'nested marks, legacy': lambda m: legacy(WEIGHTS)[:20] + b'(' * 10**7,
+    'two pickles': lambda m: rezipped(
+        zipped(WEIGHTS), zipfile.ZIP_STORED, twice=True),
+}
 SAFETENSORS = {
     'pickle as safetensors': lambda m: zipped([Call(os.mkdir, m)]),
     'endless header': lambda m: struct.pack('<Q', 2**62) + b'{}',
@@ -209,7 +252,7 @@ def _bomb():
 
 CASES = [
     *((f'{name} checkpoint', 'x.pth', make, read_checkpoint)
-      for name, make in CHECKPOINTS.items()),
+      for name, make in (CHECKPOINTS | GREEDY).items()),
     *((name, 'x.safetensors', make, read_checkpoint)
       for name, make in SAFETENSORS.items()),
     *((f'{name} features', 'x.npy', make, read_features)
@@ -266,6 +309,18 @@ def test_mmengine_itself_does_not_run_it(tmp_path, name):
     with pytest.raises(ValueError, match='does not open'):
         check_opens(path)
     assert not made.exists()
+
+
+@pytest.mark.parametrize('name', GREEDY)
+def test_a_greedy_file_takes_little_memory(tmp_path, name):
+    path = tmp_path / 'x.pth'
+    path.write_bytes(GREEDY[name](''))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match='does not open'):
+        check_opens(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * path.stat().st_size + 2 * 10**6
 
 
 def test_the_files_are_what_they_are_said_to_be(tmp_path):

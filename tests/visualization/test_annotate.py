@@ -3,6 +3,8 @@ import cv2
 import decord
 import numpy as np
 import pytest
+from helpers import slow_down
+from live_fixtures import write_clip
 
 from mmvidattn.visualization import VideoWriter, annotate_video, write_sheet
 
@@ -66,6 +68,15 @@ def test_video_keeps_its_frames(tmp_path, video, height, width):
     middle = found[:, -10, found.shape[2] // 2, 0].astype(int)
     assert np.abs(middle - frames[:, 0, 0, 0]).max() < 12
     assert found[0, :50].max() > 150
+
+
+def test_video_of_a_varying_rate_keeps_its_time(tmp_path):
+    video = write_clip(tmp_path / 'uneven.mp4', 24)
+    slow_down(video, 12, 4)
+    annotate_video(video, tmp_path / 'out.mp4', LINES)
+    reader = decord.VideoReader(str(tmp_path / 'out.mp4'), num_threads=1)
+    assert reader.get_avg_fps() == pytest.approx(12, rel=1e-3)
+    assert len(reader) / 12 == pytest.approx(5, abs=0.3)
 
 
 def test_video_keeps_its_size(tmp_path):

@@ -8,6 +8,8 @@ MP4_BOXES = {
     b'ftyp', b'styp', b'moov', b'mdat', b'free', b'skip', b'wide', b'moof',
     b'mfra', b'sidx', b'meta', b'uuid', b'pdin', b'udta'
 }
+# What a muxer writes that cannot come back to the start of an avi.
+UNKNOWN = 0xFFFFFFFF
 EBML, SEGMENT = b'\x1aE\xdf\xa3', b'\x18S\x80g'
 
 
@@ -33,7 +35,8 @@ def announced_size(file: BinaryIO, size: int) -> int:
     """Bytes that a file of ``size`` bytes should have, by its own headers."""
     start = file.read(12)
     if start[:4] == b'RIFF' and start[8:] == b'AVI ':
-        return struct.unpack('<I', start[4:8])[0] + 8
+        length, = struct.unpack('<I', start[4:8])
+        return 0 if length == UNKNOWN else length + 8
     if start[:4] == EBML:
         file.seek(4)
         file.seek(_vint(file), os.SEEK_CUR)

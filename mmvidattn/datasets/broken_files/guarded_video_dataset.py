@@ -8,7 +8,7 @@ from typing import Any
 
 from mmaction.datasets import VideoDataset
 from mmaction.registry import DATASETS
-from mmengine.fileio import exists
+from mmengine.fileio import exists, list_from_file
 from mmengine.logging import print_log
 
 from ..annotations import read_video_list
@@ -88,7 +88,11 @@ class GuardedVideoDataset(VideoDataset):
         # mmengine would take the path itself for the names.
         if isinstance(metainfo, Mapping):
             path = metainfo.get('classes')
-            if isinstance(path, str) and not exists(path):
+            if isinstance(path, str) and exists(path):
+                # A byte order mark would become part of the first name.
+                metainfo = dict(metainfo, classes=list_from_file(
+                    path, encoding='utf-8-sig'))
+            elif isinstance(path, str):
                 print_log(
                     f'No file of class names at {path}; classes are numbers',
                     logger='current',

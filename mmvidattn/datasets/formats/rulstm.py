@@ -31,8 +31,7 @@ def read_rulstm(path: str | Path, fps: float = FPS,
 def _read(path, fps):
     first = True
     for row, where in read_rows(path):
-        header = first and not any(
-            word.lstrip('-').isdecimal() for word in row[2:])
+        header = first and not any(map(str.isdecimal, ''.join(row[2:])))
         first = False
         if header:
             continue

@@ -75,6 +75,7 @@ def test_frames_that_are_gone_with_their_box_are_missed(tmp_path, name):
 
 
 OTHERS = {
+    'avi that does not say': b'RIFF' + b'\xff' * 4 + b'AVI ' + bytes(90),
     'mkv that does not say': mkv(8, unknown=True)[:50],
     'mdat to the end': box(b'ftyp', b'isom') + struct.pack(
         '>I4s', 0, b'mdat') + bytes(9),

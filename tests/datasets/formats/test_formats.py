@@ -157,6 +157,16 @@ def test_what_cannot_be_meant(tmp_path, line, error):
         assert len(found) == 4 and len(faults) == 1
 
 
+@pytest.mark.parametrize('first', [
+    '1,P01_01,4.5,101.5', '\ufeff1,P01_01,x1,101,3,3,2413',
+    'one,P01_01,4f,101f,3v,3n,2413a'])
+def test_a_first_line_with_a_fault_is_no_header(tmp_path, first):
+    path = tmp_path / 'training.csv'
+    path.write_text(f'{first}\n2,P01_01,4,101,3,3,2413\n', 'utf-8')
+    with pytest.raises(ValueError, match='line 1: expected id, video, start'):
+        read_segment_file(path)
+
+
 @pytest.mark.parametrize('length', [7, 8, 15, 4000, 111209])
 def test_steps_are_those_of_the_released_code(length):
     for start in range(1, 120000, 997):

@@ -1,0 +1,59 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+
+from mmvidattn.utils.frame_times import ConstantRate
+
+
+class Reader:
+    """Frames that begin at these times; the last one lasts as the one before.
+    """
+
+    def __init__(self, begins, fps):
+        self.times = np.append(begins, 2 * begins[-1] - begins[-2])
+        self.fps = fps
+
+    def __len__(self):
+        return len(self.times) - 1
+
+    def get_frame_timestamp(self, numbers):
+        return np.stack([self.times[:-1], self.times[1:]], 1)[numbers]
+
+    def get_avg_fps(self):
+        return self.fps
+
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize('begins, fps', [
+    (np.arange(90) / 30, 30),
+    (0.2 + np.arange(90) / 29.97, 29.97),
+    # As of containers that count in milliseconds.
+    (np.round(np.arange(90) / 30, 3), 30),
+    (np.arange(90) / 30 + RNG.uniform(-0.4, 0.4, 90) / 30, 30),
+], ids=['exact', 'late', 'rounded', 'jitter'])
+def test_a_constant_rate_stays(begins, fps):
+    video = ConstantRate(Reader(begins, fps))
+    assert (video.fps, len(video)) == (fps, 90)
+    assert (video.frames(np.arange(90)) == np.arange(90)).all()
+
+
+@pytest.mark.parametrize('intervals, fps', [
+    ([1 / 12] * 36 + [1 / 3] * 12, 12),
+    ([1 / 3] * 40 + [1 / 12] * 12, 12),
+    # Two frames at almost the same time do not make it a fast video.
+    ([1 / 30] * 20 + [0.5] + [0.001] + [1 / 30] * 20, 30),
+    ([1 / 24] * 30 + [7] + [1 / 24] * 30, 24),
+    ([1 / 500] * 30 + [1] * 3, 240),
+], ids=['slower', 'faster', 'twins', 'pause', 'much faster'])
+def test_each_frame_is_at_its_time(intervals, fps):
+    begins = 3 + np.append(0, np.cumsum(intervals))
+    video = ConstantRate(Reader(begins, len(begins) / sum(intervals)))
+    assert video.fps == pytest.approx(fps)
+    times = begins - begins[0]
+    assert len(video) == round((times[-1] + intervals[-1]) * fps)
+    for tick, frame in enumerate(video.frames(np.arange(len(video)))):
+        at = (tick + 0.5) / video.fps
+        assert times[frame] <= at
+        assert frame == len(times) - 1 or times[frame + 1] > at
