@@ -227,7 +227,7 @@ def test_names_what_is_wrong(begin, videos, tmp_path, change, options, error):
 
 @pytest.mark.parametrize('options, error', [
     (['--epochs', '0'], 'must be a number from 1, or auto'),
-    (['--freeze', 'head'], 'must be backbone or a number of blocks'),
+    (['--freeze', 'head'], 'must be backbone, spatial or a number of blocks'),
     (['--lora', '2', '--weights', 'w', '--freeze', '1'], 'already'),
     (['--lora', '2'], 'keep what --weights has learned'),
     (['--val-share', '1'], 'at least 0 and below 1'),
