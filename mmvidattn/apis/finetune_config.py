@@ -259,8 +259,9 @@ def _hooks(base: Config, tuning: FineTuning) -> list[str]:
         kept = [hook for hook in hooks if hook['type'] != CACHE]
     items = [repr(hook) for hook in kept]
     if tuning.cache_dir is not None:
+        folder = str(tuning.cache_dir.resolve())
         items.append(_call('', [
-            f'type={CACHE!r}', f'cache_dir={str(tuning.cache_dir.resolve())!r}',
+            f'type={CACHE!r}', f'cache_dir={folder!r}',
             f'num_variants={tuning.num_variants}'], 4, ''))
     if items == [repr(hook) for hook in hooks]:
         return []

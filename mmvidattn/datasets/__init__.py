@@ -33,9 +33,10 @@ from .video_segment_dataset import VideoSegmentDataset
 __all__ = [
     'AutoAugment', 'CenteredSampleFrames', 'CharadesSampleFrames',
     'ClipLabels', 'DecordSegmentInit', 'FeatureCacheDataset',
-    'FeatureStreamDataset', 'FixedViews', 'FrameListDataset', 'GuardedDataset', 'GuardedVideoDataset',
-    'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
-    'RandAugment', 'RandomOffsetSampler', 'ScaleJitter', 'ScenicColorJitter',
+    'FeatureStreamDataset', 'FixedViews', 'FrameListDataset',
+    'GuardedDataset', 'GuardedVideoDataset', 'LoadFeatureWindow',
+    'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs', 'RandAugment',
+    'RandomOffsetSampler', 'ScaleJitter', 'ScenicColorJitter',
     'ScenicRandAugment', 'ScenicSampleFrames', 'SegmentSampleFrames',
     'SlowFastSampleFrames', 'SpreadSampleFrames', 'UniformThreeCrop',
     'VideoSegmentDataset', 'read_video_list'
