@@ -129,6 +129,10 @@ def write_config(tuning: FineTuning, command: str) -> str:
 def _model(base: Config, tuning: FineTuning) -> list[str]:
     lines, notes = [], []
     partly = tuning.freeze is not None or tuning.lora is not None
+    if not tuning.weights and not base.model.backbone.get('init_cfg') and (
+            _keeps_features(base, tuning)):
+        raise ValueError(f'--model {tuning.model} freezes what --weights has '
+                         'learned: give these as well')
     if partly and base.model.type not in ('Recognizer3D', PARTLY):
         raise ValueError('--freeze and --lora need a model of type '
                          f'Recognizer3D, and {tuning.model} is a '

@@ -248,7 +248,7 @@ def describe_folders(root: str | Path) -> list[dict[str, Any]]:
 
 def megabytes(size: int) -> str:
     """A number of bytes in words."""
-    return f'{size / 1e6:,.1f} MB'
+    return f'{size / 1e6:,.2f} MB'
 
 
 def _checksum(features: Tensor) -> int:

@@ -100,6 +100,11 @@ def test_features_of_what_is_frozen_are_kept(tmp_path):
         assert cfg.custom_hooks == hooks, options
 
 
+def test_nothing_that_knows_nothing_is_frozen(tmp_path):
+    with pytest.raises(ValueError, match='freezes what --weights has learned'):
+        read(tmp_path, model='vivit_tiny_frozen_motion')
+
+
 def test_part_of_the_model_is_trained(tmp_path):
     init_default_scope('mmaction')
     weights = tmp_path / 'w.pth'

@@ -58,6 +58,7 @@ class FeatureCacheHook(SafeHook):
         self.num_variants = num_variants
         # Of a training, in which what is frozen stays.
         self._settings: dict | None = None
+        self._said: dict[str, tuple[int, int]] = {}
         self.writer = FeatureWriter(cache_dir, dtype, max_gb)
 
     def before_train(self, runner: Runner) -> None:
@@ -76,7 +77,7 @@ class FeatureCacheHook(SafeHook):
             dataset.set_epoch(runner.epoch)
 
     def after_train_epoch(self, runner: Runner) -> None:
-        self._say_counts(runner)
+        self._say_counts(runner, 'training')
 
     def before_val(self, runner: Runner) -> None:
         self._open(runner, runner.val_dataloader)
@@ -85,14 +86,14 @@ class FeatureCacheHook(SafeHook):
         self._settings = None
 
     def after_val(self, runner: Runner) -> None:
-        self._say_counts(runner)
+        self._say_counts(runner, 'validation')
 
     def before_test(self, runner: Runner) -> None:
         self._open(runner, runner.test_dataloader)
         self._say_size(runner)
 
     def after_test(self, runner: Runner) -> None:
-        self._say_counts(runner)
+        self._say_counts(runner, 'test')
 
     def _open(self, runner: Runner, loader: DataLoader) -> None:
         settings = self._settings or self._describe(runner)
@@ -122,10 +123,14 @@ class FeatureCacheHook(SafeHook):
             'pipelines or frozen networks (mmvidattn feature-cache '
             f'{self.writer.root} lists and clears them)')
 
-    def _say_counts(self, runner: Runner) -> None:
+    def _say_counts(self, runner: Runner, what: str) -> None:
         writer = self.writer
-        runner.logger.info(
-            f'cached features: {writer.num_read} clips from disk, '
-            f'{writer.num_computed} computed; {megabytes(writer.size)} in '
-            f'{writer.root}')
+        counts = writer.num_read, writer.num_computed
         writer.num_read = writer.num_computed = 0
+        # Most epochs are as the one before.
+        if counts != self._said.get(what):
+            self._said[what] = counts
+            runner.logger.info(
+                f'cached features: {what}, {counts[0]} clips from disk, '
+                f'{counts[1]} computed; {megabytes(writer.size)} in '
+                f'{writer.root}')
