@@ -162,7 +162,9 @@ def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
 def test_keeps_the_features_of_what_is_frozen(begin, capfd):
     out = begin('--freeze', 'backbone', '--cache-features', '--epochs', 2)
     assert {path.name for path in out.iterdir()} == {*FILES, 'features'}
-    log = ''.join(path.read_text() for path in (out / 'run').rglob('*.log'))
+    # Of the training, then of the test.
+    logs = [*(out / 'run').glob('2*/*.log'), *(out / 'run/test').glob('*/*.log')]
+    log = ''.join(path.read_text() for path in logs)
     # 4 videos to train on, 2 of validation; then those with six views.
     counts = re.findall(r'(\d+) clips from disk, (\d+) computed', log)
     assert counts == [('0', '4'), ('0', '2'), ('4', '0'), ('2', '0'),
