@@ -9,7 +9,11 @@ from mmengine.config import Config
 
 from .models import find_config, load_config
 
-RECOGNIZERS = 'Recognizer3D', 'Recognizer2D'
+PARTLY = 'FineTunedRecognizer3D'
+RECOGNIZERS = 'Recognizer3D', 'Recognizer2D', PARTLY
+CACHE = 'FeatureCacheHook'
+# What can be frozen so that its features can be kept.
+KEPT = 'backbone', 'spatial'
 BALANCES = 'none', 'weights', 'focal', 'sampler'
 # Of the base's learning rate, where all of a trained network goes on learning:
 # see tools/studies/README.md.
@@ -31,7 +35,7 @@ class FineTuning(NamedTuple):
         splits: Of train, val and test those that there are.
         epochs: How many.
         weights: Checkpoint to start from.
-        freeze: ``'backbone'``, a number of blocks, or None.
+        freeze: ``'backbone'``, ``'spatial'``, a number of blocks, or None.
         lora: Rank of LoRA.
         layer_decay: Factor of the learning rate from a layer to the one
             before it.
@@ -41,6 +45,8 @@ class FineTuning(NamedTuple):
         lr: Learning rate; by default made of that of the model's config.
         workers: Processes that read videos.
         seed: Of all that is random.
+        cache_dir: Folder of the features of what is frozen.
+        num_variants: Of each training video in that folder.
     """
     model: str
     root: Path
@@ -58,6 +64,8 @@ class FineTuning(NamedTuple):
     lr: float | None = None
     workers: int = 2
     seed: int = 0
+    cache_dir: Path | None = None
+    num_variants: int = 1
 
 
 def load_base(model: str) -> Config:
@@ -121,13 +129,17 @@ def write_config(tuning: FineTuning, command: str) -> str:
 def _model(base: Config, tuning: FineTuning) -> list[str]:
     lines, notes = [], []
     partly = tuning.freeze is not None or tuning.lora is not None
-    if partly and base.model.type != 'Recognizer3D':
+    if not tuning.weights and not base.model.backbone.get('init_cfg') and (
+            _keeps_features(base, tuning)):
+        raise ValueError(f'--model {tuning.model} freezes what --weights has '
+                         'learned: give these as well')
+    if partly and base.model.type not in ('Recognizer3D', PARTLY):
         raise ValueError('--freeze and --lora need a model of type '
                          f'Recognizer3D, and {tuning.model} is a '
                          f'{base.model.type}')
     if partly:
-        lines.append("type='FineTunedRecognizer3D'")
-    if tuning.freeze is not None:
+        lines.append(f'type={PARTLY!r}')
+    if partly and tuning.freeze != base.model.get('freeze'):
         lines.append(f'freeze={tuning.freeze!r}')
     if tuning.lora is not None:
         lines.append(f'lora=dict(rank={tuning.lora})')
@@ -238,9 +250,34 @@ def _schedule(base: Config, lr: float, interval: int,
         f'load_from = {str(tuning.weights.resolve())!r}' if tuning.weights
         else 'load_from = None',
     ]
+    lines += _hooks(base, tuning)
     if base.get('runner_type') is None:
         lines.append("runner_type = 'SafeRunner'")
     return lines
+
+
+def _hooks(base: Config, tuning: FineTuning) -> list[str]:
+    hooks = [dict(hook) for hook in base.get('custom_hooks') or ()]
+    kept = hooks
+    if tuning.cache_dir is not None or not _keeps_features(base, tuning):
+        kept = [hook for hook in hooks if hook['type'] != CACHE]
+    items = [repr(hook) for hook in kept]
+    if tuning.cache_dir is not None:
+        folder = str(tuning.cache_dir.resolve())
+        items.append(_call('', [
+            f'type={CACHE!r}', f'cache_dir={folder!r}',
+            f'num_variants={tuning.num_variants}'], 4, ''))
+    if items == [repr(hook) for hook in hooks]:
+        return []
+    return ['custom_hooks = [\n    ' + ',\n    '.join(items) + ']']
+
+
+def _keeps_features(base: Config, tuning: FineTuning) -> bool:
+    """Whether a part is frozen whose features can be kept."""
+    freeze = tuning.freeze
+    if freeze is None and tuning.lora is None:
+        freeze = base.model.get('freeze')
+    return freeze in KEPT
 
 
 def _pipeline(base: Config, split: str) -> tuple[str, Any]:
@@ -263,7 +300,8 @@ def _learning_rate(base: Config, batch: int, tuning: FineTuning) -> float:
     planned = base.get('auto_scale_lr') or {}
     planned = planned.get('base_batch_size', base.train_dataloader.batch_size)
     lr = base.optim_wrapper.optimizer.lr * batch / planned
-    whole = tuning.freeze != 'backbone' and tuning.lora is None
+    # Else it is new layers that learn, or updates.
+    whole = not _keeps_features(base, tuning) and tuning.lora is None
     return lr * TUNED_RATE if tuning.weights and whole else lr
 
 

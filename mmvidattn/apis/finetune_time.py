@@ -9,12 +9,15 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from .finetune_config import CACHE
 from .runner import build_runner
 
 MIN_STEPS, MIN_SECONDS = 8, 5.
 # Of the time; the rest is for validation, tests and what varies.
 SHARE = 0.7
 MAX_EPOCHS = 100
+# Of the time of an epoch, that of one whose features are on disk: at most.
+CACHED_SHARE = 1 / 20
 
 
 class _Stop(Exception):
@@ -50,7 +53,8 @@ def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
         minutes: For training, validation and test.
 
     Returns:
-        The epochs, 1 to ``MAX_EPOCHS``, and the seconds of an epoch.
+        The epochs, 1 to ``MAX_EPOCHS``, and the seconds of an epoch, or of
+        the first one where features are kept on disk.
     """
     timer = _StepTimerHook()
     cfg = cfg.copy()
@@ -74,5 +78,16 @@ def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
         if hasattr(workers, '_shutdown_workers'):
             workers._shutdown_workers()
     epoch = steps * timer.seconds / max(1, timer.steps)
-    fits = math.floor(SHARE * 60 * minutes / max(epoch, 1e-3))
-    return min(max(1, fits), MAX_EPOCHS), epoch
+    fits = SHARE * 60 * minutes / max(epoch, 1e-3)
+    slow = _epochs_without_cache(cfg)
+    if fits > slow:
+        fits = slow + (fits - slow) / CACHED_SHARE
+    return min(max(1, math.floor(fits)), MAX_EPOCHS), epoch
+
+
+def _epochs_without_cache(cfg: Config) -> float:
+    """The epochs in which features of what is frozen are computed."""
+    for hook in cfg.get('custom_hooks') or ():
+        if hook.type == CACHE:
+            return hook.get('num_variants') or 1
+    return math.inf

@@ -149,23 +149,34 @@ class Encoder(nn.Module):
             [B, D]; with the pattern 'space' and ``num_temporal_layers=None``
             [B, T, D].
         """
+        x = self.forward_space(x, with_cp)
+        if self.temporal is not None:
+            x = self.forward_time(x, with_cp)
+        return x.mean(dim=1) if self.average_frames else x
+
+    def forward_space(self, x: Tensor, with_cp: bool = False) -> Tensor:
+        """Encode as :meth:`forward` does, but for ``temporal``.
+
+        Returns:
+            [B, D]; with the pattern 'space' [B, T, D].
+        """
         x = x + self.pos_embed
         if self.cls_token is None:
             x = run_blocks(self.blocks, self.pre_norm(x), with_cp)
             axes = (2, 3) if self.frame_wise else (1, 2, 3)
-            x = self.norm(x.mean(axes)) if self.norm_of_mean else self.norm(
+            return self.norm(x.mean(axes)) if self.norm_of_mean else self.norm(
                 x).mean(axes)
-        else:
-            x = x.flatten(2, 3) if self.frame_wise else x.flatten(
-                1, 3).unsqueeze(1)
-            cls_token = self.cls_token[0].expand(*x.shape[:2], -1, -1)
-            x = torch.cat([cls_token, x], dim=2).unsqueeze(3)
-            x = run_blocks(self.blocks, self.pre_norm(x), with_cp)
-            x = self.norm(x[:, :, 0, 0])
-            x = x if self.frame_wise else x.squeeze(1)
-        if self.temporal is not None:
-            x = self.temporal(x[:, :, None, None], with_cp)
-        return x.mean(dim=1) if self.average_frames else x
+        x = x.flatten(2, 3) if self.frame_wise else x.flatten(
+            1, 3).unsqueeze(1)
+        cls_token = self.cls_token[0].expand(*x.shape[:2], -1, -1)
+        x = torch.cat([cls_token, x], dim=2).unsqueeze(3)
+        x = run_blocks(self.blocks, self.pre_norm(x), with_cp)
+        x = self.norm(x[:, :, 0, 0])
+        return x if self.frame_wise else x.squeeze(1)
+
+    def forward_time(self, x: Tensor, with_cp: bool = False) -> Tensor:
+        """Encode the results of the frames, [B, T, D], to [B, D]."""
+        return self.temporal(x[:, :, None, None], with_cp)
 
 
 def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
@@ -389,10 +400,29 @@ class ViViT(BaseBackbone):
             ValueError: If the clips have not ``num_frames`` frames, or the
                 grid of tubelets is not that of the position table.
         """
+        return self.encoder(self._embed(x), self.with_cp)
+
+    def _embed(self, x: Tensor) -> Tensor:
         self.check_clips(x)
         x = self.patch_embed(x)
         self.check_grid(x.shape[2:4], 'encoder.pos_embed')
-        return self.encoder(x, self.with_cp)
+        return x
+
+    @property
+    def temporal_encoder(self) -> nn.Module | None:
+        """The encoder of the frames' results, of Model 2 alone."""
+        return self.encoder.temporal
+
+    def forward_spatial(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to what the temporal encoder takes.
+
+        That is a feature of each frame of tubelets, [B, T, D].
+        """
+        return self.encoder.forward_space(self._embed(x), self.with_cp)
+
+    def forward_temporal(self, x: Tensor) -> Tensor:
+        """Results of :meth:`forward_spatial` to features [B, D]."""
+        return self.encoder.forward_time(x, self.with_cp)
 
     def layer_groups(self) -> list[list[str]]:
         """See :class:`BaseBackbone`; two encoders are one after the other."""

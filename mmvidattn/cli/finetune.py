@@ -33,6 +33,7 @@ from mmengine.utils import ProgressBar
 
 from ..apis.finetune_config import (
     BALANCES,
+    KEPT,
     FineTuning,
     load_base,
     write_config,
@@ -68,6 +69,8 @@ from .check_videos import check
 FEW = 10
 # What a second run may have another value of.
 FREE = 'workers', 'timeout', 'quick', 'dry_run', 'minutes'
+# What older work directories do not have, which are of these values.
+ADDED = dict(cache_features=None, variants=1)
 NOTES = 'finetune.json'
 
 
@@ -102,9 +105,18 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '(default: auto)')
     add('--minutes', type=float, default=10, metavar='M',
         help='time that --epochs auto may take, for all (default: 10)')
-    add('--freeze', type=_freeze, metavar='backbone|N',
-        help='train the head alone, or leave what comes before the blocks and '
-        'the first N blocks as they are')
+    add('--freeze', type=_freeze, metavar='backbone|spatial|N',
+        help='train the head alone; or that and the temporal encoder of a '
+        'ViViT with model=fact_encoder; or leave what comes before the blocks '
+        'and the first N blocks as they are')
+    add('--cache-features', nargs='?', const='', metavar='FOLDER',
+        help='with --freeze backbone or spatial: keep the features of what is '
+        'frozen on disk, so that later epochs neither read a video nor run '
+        'it (default of FOLDER: features in the work directory)')
+    add('--variants', type=int, default=1, metavar='K',
+        help='with --cache-features: each training video has K random '
+        'outcomes of the pipeline, which take turns from epoch to epoch '
+        '(default: 1, without augmentation)')
     add('--lora', type=int, metavar='RANK',
         help="of the backbone train low-rank updates of attention's "
         'projections alone; best.pth has them merged')
@@ -135,7 +147,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add('--workers', type=int, default=min(4, os.cpu_count() or 1),
         metavar='N', help='processes that read videos (default: %(default)s)')
     args = parser.parse_args(argv)
-    for name in ('minutes', 'timeout', 'lr', 'batch_size', 'lora'):
+    for name in ('minutes', 'timeout', 'lr', 'batch_size', 'lora', 'variants'):
         value = getattr(args, name)
         if value is not None and not value > 0:
             parser.error(f'--{name.replace("_", "-")} must be positive, got '
@@ -152,6 +164,11 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     if args.weights is None and (args.lora or args.freeze is not None):
         parser.error('--freeze and --lora keep what --weights has learned: '
                      'give these as well')
+    if args.cache_features is None and args.variants > 1:
+        parser.error('--variants is of --cache-features: give this as well')
+    if args.cache_features is not None and args.freeze not in KEPT:
+        parser.error('--cache-features keeps the features of what is frozen: '
+                     f'give --freeze {" or ".join(KEPT)} as well')
     if args.workers < 0:
         parser.error(f'--workers must be at least 0, got {args.workers}')
     return args
@@ -165,10 +182,10 @@ def _epochs(word: str) -> str | int:
 
 
 def _freeze(word: str) -> str | int:
-    if word != 'backbone' and not word.isdecimal():
+    if word not in KEPT and not word.isdecimal():
         raise argparse.ArgumentTypeError(
-            f'must be backbone or a number of blocks, got {word!r}')
-    return word if word == 'backbone' else int(word)
+            f'must be {", ".join(KEPT)} or a number of blocks, got {word!r}')
+    return word if word in KEPT else int(word)
 
 
 def find_readable(root: Path, videos: Sequence[OwnVideo],
@@ -305,9 +322,9 @@ def describe_options(args: argparse.Namespace) -> dict[str, Any]:
     """The options that a work directory depends on."""
     options = {name: value for name, value in vars(args).items()
                if name not in (*FREE, 'work_dir')}
-    for name in 'source', 'weights':
-        if options[name] is not None:
-            options[name] = str(options[name].resolve())
+    for name in 'source', 'weights', 'cache_features':
+        if options[name]:
+            options[name] = str(Path(options[name]).resolve())
     return options
 
 
@@ -319,7 +336,7 @@ def check_same(out: Path, args: argparse.Namespace) -> None:
     """
     try:
         notes = json.loads((out / NOTES).read_text('utf-8'))
-        found = notes['options']
+        found = {**ADDED, **notes['options']}
     except (ValueError, KeyError):
         raise ValueError(f'{out / NOTES} is none of this program: choose '
                          'another --work-dir') from None
@@ -403,6 +420,10 @@ def prepare(args: argparse.Namespace, out: Path, command: str) -> dict:
         1 if args.epochs == 'auto' else args.epochs, args.weights, args.freeze,
         args.lora, args.layer_decay, args.balance, args.batch_size, args.lr,
         args.workers, args.seed)
+    if args.cache_features is not None:
+        tuning = tuning._replace(
+            cache_dir=Path(args.cache_features or out / 'features'),
+            num_variants=args.variants)
     text = write_config(tuning, command)
     if args.dry_run:
         if args.epochs == 'auto':

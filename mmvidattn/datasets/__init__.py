@@ -3,6 +3,7 @@
 from .annotations import read_video_list
 from .broken_files.guarded_dataset import GuardedDataset
 from .broken_files.guarded_video_dataset import GuardedVideoDataset
+from .feature_cache_dataset import FeatureCacheDataset
 from .feature_stream_dataset import FeatureStreamDataset
 from .frame_list_dataset import FrameListDataset
 from .random_offset_sampler import RandomOffsetSampler
@@ -31,10 +32,11 @@ from .video_segment_dataset import VideoSegmentDataset
 
 __all__ = [
     'AutoAugment', 'CenteredSampleFrames', 'CharadesSampleFrames',
-    'ClipLabels', 'DecordSegmentInit', 'FeatureStreamDataset', 'FixedViews',
-    'FrameListDataset', 'GuardedDataset', 'GuardedVideoDataset',
-    'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
-    'RandAugment', 'RandomOffsetSampler', 'ScaleJitter', 'ScenicColorJitter',
+    'ClipLabels', 'DecordSegmentInit', 'FeatureCacheDataset',
+    'FeatureStreamDataset', 'FixedViews', 'FrameListDataset',
+    'GuardedDataset', 'GuardedVideoDataset', 'LoadFeatureWindow',
+    'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs', 'RandAugment',
+    'RandomOffsetSampler', 'ScaleJitter', 'ScenicColorJitter',
     'ScenicRandAugment', 'ScenicSampleFrames', 'SegmentSampleFrames',
     'SlowFastSampleFrames', 'SpreadSampleFrames', 'UniformThreeCrop',
     'VideoSegmentDataset', 'read_video_list'

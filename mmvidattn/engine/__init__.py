@@ -2,6 +2,7 @@
 """Runner, loops, optimizer wrappers and hooks."""
 from .hooks import (
     ExactResumeHook,
+    FeatureCacheHook,
     NanGuardHook,
     PreciseBNHook,
     PreemptionHook,
@@ -19,7 +20,8 @@ from .runner import SafeRunner
 from .warmup_cosine_lr import WarmupCosineLR
 
 __all__ = [
-    'ExactResumeHook', 'LearningRateDecayOptimWrapperConstructor',
+    'ExactResumeHook', 'FeatureCacheHook',
+    'LearningRateDecayOptimWrapperConstructor',
     'NanGuardHook', 'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook',
     'SafeEpochBasedTrainLoop', 'SafeIterBasedTrainLoop', 'SafeLoggerHook',
     'SafeRunner', 'SafeValLoop', 'SkippedVideosHook',

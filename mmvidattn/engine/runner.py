@@ -18,8 +18,14 @@ from torch.utils.data import DataLoader
 
 from ..datasets.broken_files.guarded_dataset import guarded, guards_of
 from ..datasets.broken_files.read_notes import ReadNotes
+from ..datasets.feature_cache_dataset import with_feature_cache
 from .crashed_videos import crashes_named, read_crashed_videos
-from .hooks import NanGuardHook, SkippedVideosHook, find_hook
+from .hooks import (
+    FeatureCacheHook,
+    NanGuardHook,
+    SkippedVideosHook,
+    find_hook,
+)
 from .loops import (
     SafeEpochBasedTrainLoop,
     SafeIterBasedTrainLoop,
@@ -43,7 +49,9 @@ class SafeRunner(Runner):
     place of mmengine's loops it builds ours (a loop of another type stays).
     With :class:`~mmvidattn.engine.SkippedVideosHook` it guards mmaction2's
     datasets and names a file that crashes its decoder; with
-    :class:`~mmvidattn.engine.NanGuardHook` it guards the optimizer wrapper.
+    :class:`~mmvidattn.engine.NanGuardHook` it guards the optimizer wrapper;
+    with :class:`~mmvidattn.engine.FeatureCacheHook` datasets give the features
+    of a frozen network.
 
     Args: those of ``Runner``.
     """
@@ -92,10 +100,12 @@ class SafeRunner(Runner):
         kind = LOOPS.get(kind) if isinstance(kind, str) else kind
         if kind in OURS:
             loop = dict(loop, type=OURS[kind])
+        name = f'_{split}_dataloader'
+        if find_hook(self, FeatureCacheHook) is not None:
+            setattr(self, name, _cached(getattr(self, name)))
         hook = find_hook(self, SkippedVideosHook)
         if hook is None:
             return build(loop)
-        name = f'_{split}_dataloader'
         setattr(self, name, _guarded(
             getattr(self, name), **hook.options,
             on_error='skip' if split == 'train' else hook.in_test))
@@ -123,6 +133,13 @@ class SafeRunner(Runner):
             if inspect.isclass(kind) and issubclass(kind, OptimWrapper):
                 optim_wrapper = dict(optim_wrapper, type=with_nan_guard(kind))
         return super().build_optim_wrapper(optim_wrapper)
+
+
+def _cached(loader: Any) -> Any:
+    if not isinstance(loader, dict):
+        raise ValueError('cached features need a data loader by its config, '
+                         f'got a {type(loader).__name__}')
+    return dict(loader, dataset=with_feature_cache(loader['dataset']))
 
 
 def _guarded(loader: Any, **options: Any) -> Any:

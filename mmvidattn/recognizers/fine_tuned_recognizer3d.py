@@ -1,12 +1,27 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from typing import Any
+import copy
+from contextlib import nullcontext
+from typing import Any, NamedTuple
 
+import torch
 from mmaction.models import Recognizer3D
 from mmaction.registry import MODELS
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from ..layers.lora import add_lora
+from ..utils.feature_cache import FeatureWriter, weights_digest
+
+# Options of a backbone that its frozen part does not feel: those of starting
+# and of training.
+NOT_FELT = {'init_cfg', 'init_std', 'embed_init_std', 'patch_init', 'with_cp',
+            'drop_rate', 'drop_path_rate', 'drop_path_scale'}
+NOT_FELT_IN_SPACE = {'num_temporal_layers'}
+
+
+class FrozenFeatures(NamedTuple):
+    """What the frozen part gives for each clip of each sample, [B, V, *]."""
+    values: Tensor
 
 
 @MODELS.register_module()
@@ -21,25 +36,43 @@ class FineTunedRecognizer3D(Recognizer3D):
     nothing, and its running statistics stay. With LoRA these statistics stay
     in all of the backbone.
 
+    With :class:`~mmvidattn.engine.FeatureCacheHook` the features that the
+    frozen part gives are kept on disk. With ``'spatial'`` that part takes
+    clips one by one in training, with the hook or without, so that both end at
+    the same weights.
+
     Args:
         freeze: ``'backbone'``, to train the head alone (where that is one
-            linear layer: a linear probe); or a number n, to freeze what comes
+            linear layer: a linear probe); ``'spatial'``, to train the temporal
+            encoder and the head of a factorized encoder, such as ``ViViT``
+            with ``model='fact_encoder'``; or a number n, to freeze what comes
             before the blocks and the first n blocks.
         lora: Arguments of :func:`mmvidattn.layers.add_lora`, such as
             ``dict(rank=8)``: of the backbone its updates alone are trained.
         **kwargs: Those of ``Recognizer3D``.
 
+    Attributes:
+        feature_writer: Of the hook; None without it.
+
     Raises:
-        ValueError: If both are given; or if ``freeze`` is neither, or more
-            blocks than there are, or the backbone does not tell its layers.
+        ValueError: If both are given; or if ``freeze`` is none of these, or
+            more blocks than there are, or the backbone does not tell its
+            layers or has no temporal encoder.
     """
 
-    def __init__(self, *args: Any, freeze: str | int | None = None,
-                 lora: dict | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, backbone: dict, *args: Any,
+                 freeze: str | int | None = None, lora: dict | None = None,
+                 data_preprocessor: dict | None = None,
+                 **kwargs: Any) -> None:
+        options = copy.deepcopy((backbone, data_preprocessor))
+        super().__init__(backbone, *args, data_preprocessor=data_preprocessor,
+                         **kwargs)
+        self._backbone, self._data_preprocessor = options
         if lora is not None and freeze is not None:
             raise ValueError('lora freezes the backbone but for its updates; '
                              f'got freeze={freeze!r} as well')
+        self.freeze = freeze
+        self.feature_writer: FeatureWriter | None = None
         self._frozen: list[nn.Module] = []
         if lora is not None:
             self.backbone.requires_grad_(False)
@@ -52,8 +85,22 @@ class FineTunedRecognizer3D(Recognizer3D):
         elif freeze == 'backbone':
             self.backbone.requires_grad_(False)
             self._frozen = [self.backbone]
+        elif freeze == 'spatial':
+            self._freeze_spatial()
         elif freeze is not None:
             self._freeze_blocks(freeze)
+
+    def _freeze_spatial(self) -> None:
+        trained = getattr(self.backbone, 'temporal_encoder', None)
+        if trained is None:
+            raise ValueError(
+                "freeze='spatial' needs a backbone of a spatial and a "
+                "temporal encoder, such as ViViT with model='fact_encoder' "
+                'and num_temporal_layers from 1, got a '
+                f'{type(self.backbone).__name__} without')
+        self.backbone.requires_grad_(False)
+        trained.requires_grad_(True)
+        self._frozen = _frozen_modules(self.backbone)
 
     def _freeze_blocks(self, number: int) -> None:
         backbone = self.backbone
@@ -69,15 +116,13 @@ class FineTunedRecognizer3D(Recognizer3D):
         if isinstance(number, bool) or not isinstance(
                 number, int) or not 0 <= number <= most:
             raise ValueError(
-                f"freeze must be 'backbone' or a number from 0 to {most}, the "
-                f'blocks of this {type(backbone).__name__}, got {number!r}')
+                "freeze must be 'backbone', 'spatial' or a number from 0 to "
+                f'{most}, the blocks of this {type(backbone).__name__}, got '
+                f'{number!r}')
         for name, parameter in backbone.named_parameters():
             if depths[name][0] <= number:
                 parameter.requires_grad_(False)
-        self._frozen = [
-            module for module in backbone.modules()
-            if (own := [*module.parameters()])
-            and not any(parameter.requires_grad for parameter in own)]
+        self._frozen = _frozen_modules(backbone)
 
     def train(self, mode: bool = True) -> nn.Module:
         """Set the mode, but for what is frozen."""
@@ -85,3 +130,101 @@ class FineTunedRecognizer3D(Recognizer3D):
         for module in self._frozen:
             module.eval()
         return self
+
+    def describe_frozen(self) -> dict[str, Any]:
+        """What the features of the frozen part depend on, beside the clips.
+
+        Returns:
+            It in plain types: the options of the backbone and the
+            preprocessor, and a hash of the weights.
+
+        Raises:
+            ValueError: If there is no frozen part whose features could be
+                kept, or clips are mixed before it.
+        """
+        if self.freeze not in ('backbone', 'spatial'):
+            raise ValueError("cached features need freeze='spatial' or "
+                             f"'backbone', got {self.freeze!r}")
+        if self.with_neck:
+            raise ValueError('cached features need a model without a neck, '
+                             f'got a {type(self.neck).__name__}')
+        if getattr(self.data_preprocessor, 'blending', None) is not None:
+            raise ValueError(
+                'data_preprocessor.blending mixes clips at random: cached '
+                'features need blending=None')
+        unfelt, weights = NOT_FELT, self.backbone.state_dict(keep_vars=True)
+        if self.freeze == 'spatial':
+            unfelt = NOT_FELT | NOT_FELT_IN_SPACE
+            trained = self.backbone.temporal_encoder.state_dict(keep_vars=True)
+            trained = {id(value) for value in trained.values()}
+            weights = {name: value for name, value in weights.items()
+                       if id(value) not in trained}
+        return dict(
+            freeze=self.freeze,
+            backbone={name: value for name, value in self._backbone.items()
+                      if name not in unfelt},
+            data_preprocessor=self._data_preprocessor,
+            weights=weights_digest(weights))
+
+    def forward(self, inputs: Tensor, data_samples: list | None = None,
+                mode: str = 'tensor', **kwargs: Any) -> Any:
+        """See ``Recognizer3D``; samples may come with their features."""
+        samples = data_samples or [{}] * len(inputs)
+        if self.training and self.freeze == 'spatial' or any(
+                'frozen_features' in sample or 'feature_file' in sample
+                for sample in samples):
+            inputs = FrozenFeatures(torch.stack([
+                self._features_of(clips, sample)
+                for clips, sample in zip(inputs, samples)]))
+        return super().forward(inputs, data_samples, mode, **kwargs)
+
+    def extract_feat(self, inputs: Tensor | FrozenFeatures,
+                     stage: str = 'neck', data_samples: list | None = None,
+                     test_mode: bool = False) -> tuple:
+        """See ``Recognizer3D``; it goes on from the frozen part's results."""
+        if not isinstance(inputs, FrozenFeatures):
+            return super().extract_feat(inputs, stage, data_samples, test_mode)
+        x = inputs.values.flatten(0, 1)
+        if self.freeze == 'spatial':
+            x = self.backbone.forward_temporal(x)
+        if stage == 'head' and self.with_cls_head:
+            x = self.cls_head(x)
+        return x, {}
+
+    def _features_of(self, clips: Tensor, sample: Any) -> Tensor:
+        """Clips [V, C, T, H, W] of a sample to features [V, *]."""
+        writer = self.feature_writer
+        if 'frozen_features' in sample:
+            writer.num_read += 1
+            # They are nothing that a metric or a file of results wants.
+            return sample.pop('frozen_features')
+        if 'feature_file' not in sample:
+            return self._encode(clips)
+        # A batch pads its clips to the largest one.
+        clips = clips[tuple(map(slice, sample.clips_shape))]
+        features = writer.round(self._encode(clips))
+        writer.num_computed += 1
+        writer.write(sample.feature_file, features)
+        return features
+
+    @torch.no_grad()
+    def _encode(self, clips: Tensor) -> Tensor:
+        encode = self.backbone
+        if self.freeze == 'spatial':
+            encode = self.backbone.forward_spatial
+        with nullcontext() if self.feature_writer is None else torch.autocast(
+                clips.device.type, enabled=False):
+            # One by one: other clips in a batch would change the rounding.
+            features = [encode(clip) for clip in clips.split(1)]
+        if not isinstance(features[0], Tensor):
+            raise ValueError(
+                'cached features need a backbone that gives a tensor, and '
+                f'{type(self.backbone).__name__} gives a '
+                f'{type(features[0]).__name__}')
+        return torch.cat(features)
+
+
+def _frozen_modules(module: nn.Module) -> list[nn.Module]:
+    """Those that have parameters, and none to be trained."""
+    return [one for one in module.modules() if (own := [*one.parameters()])
+            and not any(parameter.requires_grad for parameter in own)]

@@ -43,6 +43,14 @@ def set_random_state(state: dict[str, Any]) -> None:
         torch.cuda.set_rng_state_all([s.cpu() for s in state['cuda']])
 
 
+def random_place() -> tuple:
+    """How far the CPU's generators are: the same unless something is drawn.
+    """
+    name, keys, *rest = np.random.get_state()
+    return (random.getstate(), name, keys.tobytes(), *rest,
+            torch.get_rng_state().numpy().tobytes())
+
+
 @contextmanager
 def seeded(entropy: list[int]) -> Iterator[None]:
     """Draw from numbers that ``entropy`` alone determines, for a while.

@@ -76,6 +76,35 @@ def test_rate_follows_batch_and_start(tmp_path):
                                  else None)
 
 
+def test_features_of_what_is_frozen_are_kept(tmp_path):
+    weights, cache = tmp_path / 'w.pth', tmp_path / 'features'
+    hook = dict(type='FeatureCacheHook', cache_dir=str(cache), num_variants=3)
+    model = 'vivit_tiny_fact_encoder_motion'
+    cfg = read(tmp_path, model=model, weights=weights, freeze='spatial',
+               cache_dir=cache, num_variants=3)
+    assert cfg.custom_hooks == [hook]
+    assert cfg.model.type == 'FineTunedRecognizer3D'
+    assert cfg.model['freeze'] == 'spatial'
+    # Layers that are new learn at the whole rate, for half of the batch.
+    assert cfg.optim_wrapper.optimizer.lr == pytest.approx(5e-4)
+    frozen = 'vivit_tiny_frozen_motion'
+    own = load_config(frozen).custom_hooks
+    # What the inherited config has stays, as long as it fits.
+    for options, freeze, hooks in (
+            ({}, 'spatial', own), (dict(freeze='backbone'), 'backbone', own),
+            (dict(freeze='backbone', cache_dir=cache, num_variants=3),
+             'backbone', [hook]),
+            (dict(freeze=1), 1, []), (dict(lora=2), None, [])):
+        cfg = read(tmp_path, model=frozen, weights=weights, **options)
+        assert cfg.model['freeze'] == freeze, options
+        assert cfg.custom_hooks == hooks, options
+
+
+def test_nothing_that_knows_nothing_is_frozen(tmp_path):
+    with pytest.raises(ValueError, match='freezes what --weights has learned'):
+        read(tmp_path, model='vivit_tiny_frozen_motion')
+
+
 def test_part_of_the_model_is_trained(tmp_path):
     init_default_scope('mmaction')
     weights = tmp_path / 'w.pth'

@@ -29,8 +29,8 @@ def test_counts_the_epochs_that_fit(motion_dir, monkeypatch):
     assert {*Path().iterdir()} == files
 
 
-@pytest.mark.parametrize('minutes', [0.01, 1, 100])
-def test_leaves_room_in_the_time(monkeypatch, minutes):
+@pytest.fixture
+def ten_steps(monkeypatch):
     # 10 steps of half a second each.
     class Loader(list):
         pass
@@ -45,7 +45,22 @@ def test_leaves_room_in_the_time(monkeypatch, minutes):
             raise finetune_time._Stop
 
     monkeypatch.setattr(finetune_time, 'build_runner', lambda *args: Fake())
+
+
+@pytest.mark.parametrize('minutes', [0.01, 1, 100])
+def test_leaves_room_in_the_time(ten_steps, minutes):
     cfg = load_config('linear_ff_tiny_motion')
     epochs, seconds = finetune_time.fit_epochs(cfg, minutes)
     assert seconds == 5
     assert epochs == max(1, min(100, math.floor(0.7 * 60 * minutes / 5)))
+
+
+@pytest.mark.parametrize('minutes, variants, epochs', [
+    # An epoch takes 5 s, and 70 % of the time are for epochs.
+    (0.1, None, 1), (8 / 42, None, 1 + 12), (8 / 42, 2, 1),
+    (16 / 42, 2, 2 + 24), (100, None, 100)])
+def test_epochs_with_cached_features_take_less(ten_steps, minutes, variants,
+                                               epochs):
+    cfg = load_config('vivit_tiny_frozen_motion')
+    cfg.custom_hooks[0].num_variants = variants
+    assert finetune_time.fit_epochs(cfg, minutes)[0] == epochs

@@ -9,6 +9,10 @@ import mmvidattn
 BACKBONE = dict(
     type='LinearVideoTransformer', num_frames=2, img_size=32, embed_dims=24,
     num_layers=3, num_heads=2, drop_path_rate=0.5)
+FACTORIZED = dict(
+    type='ViViT', num_frames=4, img_size=32, embed_dims=24, num_layers=2,
+    num_heads=2, model='fact_encoder', num_temporal_layers=1,
+    drop_path_rate=0.5, drop_rate=0.5)
 HEAD = dict(type='LinearVideoTransformerHead', num_classes=3, in_channels=24,
             hidden_dims=8)
 
@@ -16,8 +20,8 @@ HEAD = dict(type='LinearVideoTransformerHead', num_classes=3, in_channels=24,
 def build(**options):
     init_default_scope('mmaction')
     kind = 'FineTunedRecognizer3D' if options else 'Recognizer3D'
-    return MODELS.build(
-        dict(type=kind, backbone=BACKBONE, cls_head=HEAD, **options))
+    return MODELS.build(dict(
+        dict(type=kind, backbone=BACKBONE, cls_head=HEAD), **options))
 
 
 def trained(model):
@@ -49,6 +53,58 @@ def test_first_blocks_are_frozen(number):
     assert [block.training for block in model.backbone.blocks] == [
         i >= number for i in range(3)]
     assert not model.backbone.patch_embed.training
+
+
+def test_spatial_encoder_is_frozen():
+    head = dict(type='ViViTHead', num_classes=3, in_channels=24)
+    model = build(freeze='spatial', backbone=FACTORIZED,
+                  cls_head=head).train()
+    names = {name for name, _ in model.named_parameters()}
+    assert trained(model) == {
+        name for name in names if name.startswith(
+            ('cls_head.', 'backbone.encoder.temporal.'))} < names
+    encoder = model.backbone.encoder
+    assert not any(m.training for block in encoder.blocks
+                   for m in block.modules())
+    assert all(m.training for m in encoder.temporal.modules())
+    clips = torch.randn(3, 1, 3, 4, 32, 32)
+    # One by one in training; in testing as any other model.
+    features = model.backbone.forward_spatial(clips[:, 0])
+    assert features.shape == (3, 2, 24)
+    found = []
+    encoder.temporal.register_forward_hook(
+        lambda module, args, y: found.append(args[0][:, :, 0, 0]))
+    model(clips, stage='head')
+    torch.testing.assert_close(found.pop(), features)
+    model.eval()
+    wanted = model.cls_head(model.backbone(clips[:, 0]))
+    assert torch.equal(model(clips, stage='head'), wanted)
+
+
+def test_frozen_part_is_described_by_what_it_feels():
+    def describe(weight=None, **options):
+        torch.manual_seed(0)
+        backbone = {**FACTORIZED, **options.pop('backbone', {})}
+        model = build(backbone=backbone, **{'freeze': 'spatial', **options})
+        model.load_state_dict(state, strict=False)
+        if weight is not None:
+            model.get_parameter(weight).data[-1] += 1e-6
+        return model.describe_frozen()
+
+    state = build(backbone=FACTORIZED).state_dict()
+    first = describe()
+    for options in (
+            dict(backbone=dict(num_temporal_layers=2, drop_rate=0.)),
+            dict(weight='backbone.encoder.temporal.norm.bias'),
+            dict(weight='cls_head.fc_cls.bias')):
+        assert describe(**options) == first, options
+    mean = dict(type='ActionDataPreprocessor', mean=[1., 2, 3], std=[1] * 3)
+    for options in (
+            dict(backbone=dict(norm_eps=1e-5)), dict(freeze='backbone'),
+            dict(data_preprocessor=mean),
+            dict(weight='backbone.encoder.norm.bias'),
+            dict(weight='backbone.patch_embed.projection.weight')):
+        assert describe(**options) != first, options
 
 
 def test_lora_trains_its_updates_and_the_head():
@@ -122,6 +178,12 @@ model = dict(type='FineTunedRecognizer3D', lora=dict(rank=2),
 
 @pytest.mark.parametrize('options, error', [
     (dict(freeze=4), 'a number from 0 to 3, the blocks of this LinearVideo'),
+    (dict(freeze='spatial'), 'a LinearVideoTransformer without'),
+    (dict(freeze='spatial', backbone=dict(FACTORIZED, model='joint',
+                                          num_temporal_layers=None)),
+     'a spatial and a temporal encoder'),
+    (dict(freeze='spatial', backbone=dict(FACTORIZED, num_temporal_layers=0)),
+     'num_temporal_layers from 1, got a ViViT'),
     (dict(freeze=-1), 'got -1'), (dict(freeze='head'), "got 'head'"),
     (dict(freeze=True), 'got True'),
     (dict(freeze=1, lora=dict(rank=1)), 'got freeze=1 as well')],

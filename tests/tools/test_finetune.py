@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import csv
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -158,6 +159,21 @@ def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
     assert not [path for path in out.rglob('*.mp4')]
 
 
+def test_keeps_the_features_of_what_is_frozen(begin, capfd):
+    out = begin('--freeze', 'backbone', '--cache-features', '--epochs', 2)
+    assert {path.name for path in out.iterdir()} == {*FILES, 'features'}
+    # Of the training, then of the test.
+    logs = [*(out / 'run').glob('2*/*.log'), *(out / 'run/test').glob('*/*.log')]
+    log = ''.join(path.read_text() for path in logs)
+    # 4 videos to train on, 2 of validation; then those with six views.
+    counts = re.findall(r'(\d+) clips from disk, (\d+) computed', log)
+    assert counts == [('0', '4'), ('0', '2'), ('4', '0'), ('2', '0'),
+                      ('0', '2')]
+    files = [*(out / 'features').glob('*/*/*.safetensors')]
+    assert sorted(len(load_file(path)['features']) for path in files) == [
+        1, 1, 1, 1, 1, 1, 6, 6]
+
+
 def test_one_video_a_class_is_trained_without_figures(begin, videos, tmp_path,
                                                       capfd):
     root = tmp_path / 'few'
@@ -227,9 +243,11 @@ def test_names_what_is_wrong(begin, videos, tmp_path, change, options, error):
 
 @pytest.mark.parametrize('options, error', [
     (['--epochs', '0'], 'must be a number from 1, or auto'),
-    (['--freeze', 'head'], 'must be backbone or a number of blocks'),
+    (['--freeze', 'head'], 'must be backbone, spatial or a number of blocks'),
     (['--lora', '2', '--weights', 'w', '--freeze', '1'], 'already'),
     (['--lora', '2'], 'keep what --weights has learned'),
+    (['--cache-features'], 'give --freeze backbone or spatial as well'),
+    (['--variants', '2'], '--variants is of --cache-features'),
     (['--val-share', '1'], 'at least 0 and below 1'),
     (['--minutes', '0'], '--minutes must be positive'),
     (['--layer-decay', '2'], 'above 0 and at most 1'),

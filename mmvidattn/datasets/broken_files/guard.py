@@ -103,12 +103,23 @@ class Guard:
             self._count(name, error)
             return None
         if data is not None:
-            skipped, self._failures = self._failures, []
-            _annotate(data, filename=name)
-            if skipped:
-                _annotate(data, skipped_videos=[name for name, _ in skipped],
-                          skipped_reasons=dict(skipped))
+            self.annotate(data, name)
         return data
+
+    def annotate(self, data: Any, name: str) -> None:
+        """Note in a sample its file, and those skipped before it.
+
+        Called for what is loaded here, and for samples that need no loading.
+
+        Args:
+            data: The sample.
+            name: Its file.
+        """
+        skipped, self._failures = self._failures, []
+        _annotate(data, filename=name)
+        if skipped:
+            _annotate(data, skipped_videos=[name for name, _ in skipped],
+                      skipped_reasons=dict(skipped))
 
     def _load(self, idx: int, name: str, prepare: Callable) -> Any:
         if name in self.given_up:

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Hooks of the loops."""
 from .exact_resume_hook import ExactResumeHook
+from .feature_cache_hook import FeatureCacheHook
 from .nan_guard_hook import NanGuardHook
 from .precise_bn_hook import PreciseBNHook
 from .preemption_hook import PreemptionHook
@@ -10,7 +11,7 @@ from .safe_logger_hook import SafeLoggerHook
 from .skipped_videos_hook import SkippedVideosHook
 
 __all__ = [
-    'ExactResumeHook', 'NanGuardHook', 'PreciseBNHook',
-    'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
+    'ExactResumeHook', 'FeatureCacheHook', 'NanGuardHook',
+    'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
     'SkippedVideosHook', 'find_hook'
 ]

@@ -1,0 +1,77 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# Model 2 with a frozen DINOv2-B/14 under it, of 16 frames, on UCF-101: the
+# temporal encoder and the head are trained, on features that are kept on disk
+# (at 49 kB a clip and variant, 1.9 GB of training clips). It is no network of
+# the paper, and nobody's recipe; we have not trained it. The weights are as
+# their publisher has them (see start_weights.md):
+# model.backbone.init_cfg = dict(
+#     type='Pretrained', checkpoint=FILE, source='vivit_image')
+_base_ = [
+    '_base_/models/vivit_b16x2.py', '_base_/datasets/ucf101.py',
+    '_base_/default_runtime.py'
+]
+
+model = dict(
+    type='FineTunedRecognizer3D',
+    freeze='spatial',
+    backbone=dict(
+        num_frames=16,
+        patch_size=14,
+        tubelet_frames=1,
+        model='fact_encoder',
+        num_temporal_layers=4,
+        gelu_approximate='none',
+        norm_eps=1e-6),
+    cls_head=dict(num_classes=101),
+    data_preprocessor=dict(
+        mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375]))
+# Four augmentations of each clip, which take turns: from the fifth epoch on
+# no video is read.
+custom_hooks = [dict(
+    type='FeatureCacheHook', cache_dir='work_dirs/features', num_variants=4)]
+
+train_pipeline = [
+    dict(type='DecordInit', io_backend='disk'),
+    dict(type='UniformSample', clip_len=16),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(-1, 256)),
+    dict(type='RandomResizedCrop', area_range=(0.5, 1.0)),
+    dict(type='Resize', scale=(224, 224), keep_ratio=False),
+    dict(type='Flip', flip_ratio=0.5),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]
+val_pipeline = [
+    dict(type='DecordInit', io_backend='disk'),
+    dict(type='UniformSample', clip_len=16, test_mode=True),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(-1, 224)),
+    dict(type='CenterCrop', crop_size=224),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]
+test_pipeline = [
+    dict(type='DecordInit', io_backend='disk'),
+    dict(type='UniformSample', clip_len=16, num_clips=2, test_mode=True),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(-1, 224)),
+    dict(type='ThreeCrop', crop_size=224),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]
+
+train_dataloader = dict(batch_size=32, dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(batch_size=32, dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(batch_size=8, dataset=dict(pipeline=test_pipeline))
+
+optim_wrapper = dict(
+    type='OptimWrapper',
+    optimizer=dict(type='AdamW', lr=3e-4, weight_decay=0.05),
+    clip_grad=dict(max_norm=1.0))
+param_scheduler = [dict(
+    type='WarmupCosineLR', curve='line', start_factor=0.01, warmup=2, end=20,
+    convert_to_iter_based=True)]
+train_cfg = dict(by_epoch=True, max_epochs=20, val_interval=2)
+val_cfg = dict(type='ValLoop')
+test_cfg = dict(type='TestLoop')
+auto_scale_lr = dict(enable=False, base_batch_size=32)

@@ -1,0 +1,222 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Videos whose features are on disk, and which are then not opened."""
+import inspect
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmaction.datasets import VideoDataset
+from mmaction.registry import DATASETS
+from mmengine.dataset import BaseDataset
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from ..utils.feature_cache import FeatureFolder, read_features
+from ..utils.random_state import random_place, seeded
+from .broken_files.checked_transform import CheckedTransform
+from .broken_files.guarded_dataset import guards_of
+
+PACKS = 'PackActionInputs'
+# What a sample has that does not change its frames.
+NO_PART = 'filename', 'label', 'sample_idx', 'segment_id'
+
+
+@DATASETS.register_module()
+class FeatureCacheDataset(Dataset):
+    """A dataset of videos that gives features in place of frames.
+
+    They are those of the frozen part of a
+    :class:`~mmvidattn.recognizers.FineTunedRecognizer3D`. A sample whose
+    features are on disk has these as ``frozen_features`` [V, *] of its V
+    clips, and ``inputs`` without content; no video is opened for it. Another
+    sample has its frames, and in ``feature_file`` where the recognizer is to
+    write their features.
+
+    :class:`~mmvidattn.engine.FeatureCacheHook` wraps the datasets of a run in
+    it, and tells it the frozen weights.
+
+    Args:
+        dataset: Config of a dataset of video files, or of a guard around one.
+
+    Raises:
+        ValueError: If it is no such config, or its pipeline does not end with
+            ``PackActionInputs``.
+    """
+
+    def __init__(self, dataset: dict) -> None:
+        pipeline = _pipeline_of(dataset)
+        self.pipeline_cfg = pipeline[:-1]
+        if not isinstance(pipeline[-1], dict) or pipeline[-1].get(
+                'type') != PACKS:
+            raise ValueError(f'cached features need a pipeline with {PACKS} '
+                             f'at its end, got {pipeline[-1]}')
+        self.dataset = DATASETS.build(dataset)
+        self._folder: FeatureFolder | None = None
+        self._num_variants: int | None = None
+        # Workers that go on from epoch to epoch see it.
+        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()
+
+    def open_cache(self, root: str | Path, settings: Mapping[str, Any],
+                   num_variants: int | None) -> None:
+        """Say where the features are, before workers start.
+
+        Args:
+            root: Folder of all features.
+            settings: What they depend on beside the pipeline.
+            num_variants: See :class:`~mmvidattn.engine.FeatureCacheHook`.
+
+        Raises:
+            ValueError: If the pipeline is not of plain options.
+        """
+        self._folder = FeatureFolder(
+            root, dict(settings, pipeline=self.pipeline_cfg))
+        self._num_variants = num_variants
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch comes, which the variant of a clip depends on."""
+        self._epoch.fill_(epoch)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == 'dataset':
+            # Not there yet while it is unpickled in a worker.
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    # Draws another number for a sample that is None.
+    __getitem__ = BaseDataset.__getitem__
+
+    def prepare_data(self, idx: int) -> Any:
+        """Load a sample; None if it is to be skipped."""
+        if self._folder is None:
+            raise ValueError(
+                'FeatureCacheDataset needs FeatureCacheHook in custom_hooks, '
+                'which says where the features are')
+        info = self.dataset.get_data_info(idx)
+        variant = 0 if self.test_mode else int(self._epoch) % (
+            self._num_variants or 1)
+        try:
+            path = self._folder.file_of(
+                info['filename'], variant=variant,
+                info={key: value for key, value in info.items()
+                      if key not in NO_PART})
+        except OSError as error:
+            # The guard, if there is one, says what becomes of it.
+            data = self.dataset.prepare_data(idx)
+            if data is not None and 'unreadable' not in data['data_samples']:
+                raise ValueError(
+                    'cached features need files on this machine, and '
+                    f'{info["filename"]} is none: {error}') from error
+            return data
+        features = read_features(path)
+        if features is not None:
+            return self._pack(info, features)
+        data = self._load(idx, info, path)
+        if data is None or 'unreadable' in data['data_samples']:
+            return data
+        self._check_label(info, data)
+        data['data_samples'].set_metainfo(dict(
+            feature_file=str(path), clips_shape=tuple(data['inputs'].shape)))
+        return data
+
+    def _pack(self, info: dict, features: Tensor) -> dict:
+        # Shaped like clips, [V, C, T, H, W]: in a batch with real ones
+        # mmengine pads all axes but the first.
+        inputs = torch.zeros(len(features), 1, 1, 1, 1, dtype=torch.uint8)
+        data = self.dataset.pipeline.transforms[-1](dict(info, imgs=inputs))
+        data['data_samples'].frozen_features = features
+        for guard in guards_of(self.dataset):
+            guard.annotate(data, info['filename'])
+        return data
+
+    def _load(self, idx: int, info: dict, path: Path) -> dict | None:
+        if self._num_variants is not None:
+            # The name of the file is made of the variant, among others.
+            with seeded([*path.stem.encode()]):
+                return self.dataset.prepare_data(idx)
+        before = random_place()
+        data = self.dataset.prepare_data(idx)
+        if random_place() != before:
+            raise ValueError(
+                f'{self._find_random(info)} of the pipeline draws at random: '
+                'cached features need a deterministic pipeline, or '
+                'num_variants of FeatureCacheHook, so many fixed outcomes')
+        return data
+
+    def _find_random(self, info: dict) -> str:
+        for step in self.dataset.pipeline.transforms:
+            before = random_place()
+            info = step(info)
+            if random_place() != before:
+                step = step.transform if isinstance(
+                    step, CheckedTransform) else step
+                return type(step).__name__
+        return 'a step'
+
+    def _check_label(self, info: dict, data: dict) -> None:
+        """Raise a ``ValueError`` if a step has changed the label."""
+        given = data['data_samples'].get('gt_label')
+        if given is None:
+            return
+        packed = self.dataset.pipeline.transforms[-1](
+            dict(info, imgs=data['inputs']))['data_samples']
+        if not torch.equal(given, packed.gt_label):
+            raise ValueError('a step of the pipeline changes the label of '
+                             f'{info["filename"]}: its features cannot be '
+                             'cached')
+
+
+def with_feature_cache(dataset: Any) -> Any:
+    """Wrap datasets of videos in :class:`FeatureCacheDataset`.
+
+    Args:
+        dataset: Config of a dataset, or of a wrapper of one or more.
+
+    Returns:
+        The config with the wrappers in it.
+
+    Raises:
+        ValueError: If there is a dataset of other things, or one that is
+            built already.
+    """
+    if isinstance(dataset, dict):
+        if 'datasets' in dataset:
+            return dict(dataset, datasets=[
+                with_feature_cache(one) for one in dataset['datasets']])
+        kind = dataset.get('type')
+        if kind == FeatureCacheDataset.__name__:
+            return dataset
+        if 'dataset' in dataset:
+            return dict(dataset,
+                        dataset=with_feature_cache(dataset['dataset']))
+        kind = kind if inspect.isclass(kind) else DATASETS.get(kind)
+        if kind is not None and issubclass(kind, VideoDataset):
+            return dict(type=FeatureCacheDataset.__name__, dataset=dataset)
+        dataset = dataset.get('type')
+    raise ValueError('cached features need the config of a dataset of video '
+                     f'files, such as VideoDataset, got {dataset}')
+
+
+def feature_caches_of(dataset: Any) -> Iterator[FeatureCacheDataset]:
+    """Find the wrappers in a dataset, or in a wrapper of one or more."""
+    if isinstance(dataset, FeatureCacheDataset):
+        yield dataset
+        return
+    inner = getattr(dataset, 'datasets', None)
+    if inner is None:
+        inner = [getattr(dataset, 'dataset', None)]
+    for one in inner:
+        if one is not None:
+            yield from feature_caches_of(one)
+
+
+def _pipeline_of(dataset: dict) -> list:
+    while isinstance(dataset, dict) and 'pipeline' not in dataset:
+        dataset = dataset.get('dataset')
+    if not isinstance(dataset, dict) or not dataset['pipeline']:
+        raise ValueError('FeatureCacheDataset needs the config of a dataset '
+                         f'with a pipeline, got {dataset}')
+    return dataset['pipeline']

@@ -1,0 +1,255 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Features of clips on disk, by the video and all that made them."""
+import hashlib
+import inspect
+import json
+import logging
+import math
+import os
+import time
+import uuid
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from mmengine.logging import print_log
+from safetensors import SafetensorError
+from torch import Tensor
+
+from .checkpoint import hash_file
+from .checks import check_choice, check_positive
+
+# Part of every key: to be raised when the same settings give other features.
+FORMAT = 1
+SETTINGS, VIDEOS = 'settings.json', 'videos'
+DTYPES = dict(float32=torch.float32, float16=torch.float16)
+
+
+def digest_of(value: Any) -> str:
+    """The SHA-256 of plain values, the same in each process and run."""
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def weights_digest(state_dict: Mapping[str, Tensor]) -> str:
+    """The SHA-256 of tensors and their names."""
+    digest = hashlib.sha256()
+    for name, value in sorted(state_dict.items()):
+        digest.update(f'{name} {value.dtype} {[*value.shape]}\n'.encode())
+        value = value.detach().cpu().contiguous().reshape(-1)
+        digest.update(value.view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def to_json(value: Any, name: str) -> Any:
+    """The same in the types of JSON.
+
+    Raises:
+        ValueError: If part of it has none, such as a transform that is built.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): to_json(one, f'{name}.{key}')
+                for key, one in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [to_json(one, f'{name}.{i}') for i, one in enumerate(value)]
+    if inspect.isclass(value):
+        return f'{value.__module__}.{value.__qualname__}'
+    if hasattr(value, 'tolist'):
+        return to_json(value.tolist(), name)
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise ValueError(f'cached features are found by plain options, and {name} '
+                     f'is a {type(value).__name__}')
+
+
+class FeatureFolder:
+    """Where the features of one pipeline and one frozen network lie.
+
+    ``<root>/<key>/`` with ``settings.json``, which says what the key is made
+    of, and a file for each clip; ``<root>/videos/`` remembers the hashes of
+    videos. Files are written beside their place and moved there, so that any
+    number of processes may share a root. Opening one notes the time of its
+    last use.
+
+    Args:
+        root: Of all features.
+        settings: What these depend on, in plain types, but the clip.
+
+    Raises:
+        ValueError: If the types are others.
+    """
+
+    def __init__(self, root: str | Path, settings: Mapping[str, Any]) -> None:
+        settings = to_json(dict(settings, format=FORMAT), 'settings')
+        self.root = Path(root)
+        self.path = self.root / digest_of(settings)[:16]
+        self._digests: dict[str, tuple[list, str]] = {}
+        if not (self.path / SETTINGS).is_file():
+            write_whole(self.path / SETTINGS,
+                        json.dumps(settings, indent=1).encode())
+        os.utime(self.path / SETTINGS)
+
+    def file_of(self, video: str, **what: Any) -> Path:
+        """Where the features of a clip are, or belong.
+
+        Args:
+            video: File of the clip.
+            **what: All else that tells it from other clips, in plain types.
+
+        Raises:
+            OSError: If the video cannot be read.
+            ValueError: If the types are others.
+        """
+        what = to_json(what, 'sample')
+        name = digest_of([self._video_digest(video), what])[:32]
+        return self.path / name[:2] / f'{name}.safetensors'
+
+    def _video_digest(self, video: str) -> str:
+        """The SHA-256 of a video.
+
+        The whole content counts, so that a copy is the same video, wherever
+        it is. A file is read again only if its size or its time of change is
+        another one.
+        """
+        stat = os.stat(video)
+        stamp = [os.path.realpath(video), stat.st_size, stat.st_mtime_ns]
+        known = self._digests.get(video)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        note = self.root / VIDEOS / f'{digest_of(stamp)[:32]}.txt'
+        try:
+            found = note.read_text('ascii')
+        except (OSError, ValueError):
+            found = ''
+        if len(found) != 64:
+            found = hash_file(video)
+            write_whole(note, found.encode())
+        self._digests[video] = stamp, found
+        return found
+
+
+class FeatureWriter:
+    """Writes features, and counts those that were read and written.
+
+    Args:
+        root: Of all features.
+        dtype: 'float32', or 'float16', which is half the size and rounds.
+        max_gb: Gigabytes (10^9 bytes) of all files under ``root`` that are
+            enough: no more are written then, and it is said once.
+
+    Attributes:
+        num_read: Clips whose features were there.
+        num_computed: Clips whose features had to be computed.
+        size: Bytes under ``root``, as far as this process knows.
+    """
+
+    def __init__(self, root: str | Path, dtype: str = 'float32',
+                 max_gb: float | None = None) -> None:
+        check_choice('dtype', dtype, DTYPES)
+        if max_gb is not None:
+            check_positive(max_gb=max_gb)
+        self.root = Path(root)
+        self.dtype = DTYPES[dtype]
+        self.max_size = math.inf if max_gb is None else max_gb * 1e9
+        self.size = self.num_read = self.num_computed = 0
+        self._is_full = False
+
+    def round(self, features: Tensor) -> Tensor:
+        """The features as they will be read.
+
+        Raises:
+            ValueError: If they are too large for float16.
+        """
+        rounded = features.to(self.dtype).to(features.dtype)
+        if self.dtype == torch.float16 and (
+                rounded.isinf() & features.isfinite()).any():
+            raise ValueError('the features are too large for float16: use '
+                             "dtype='float32'")
+        return rounded
+
+    def write(self, path: str | Path, features: Tensor) -> None:
+        """Write the features of a clip, unless there are enough."""
+        content = features.detach().to('cpu', self.dtype).contiguous()
+        check = torch.tensor(_checksum(content))
+        content = safetensors.torch.save(
+            dict(features=content, checksum=check))
+        if self.size + len(content) > self.max_size:
+            if not self._is_full:
+                self._is_full = True
+                print_log(
+                    f'{self.root} is full, {megabytes(self.size)}: other '
+                    'features are computed again in each epoch; raise max_gb',
+                    logger='current', level=logging.WARNING)
+            return
+        write_whole(Path(path), content)
+        self.size += len(content)
+
+
+def read_features(path: str | Path) -> Tensor | None:
+    """Read the features of a clip.
+
+    Returns:
+        Them as float32; None if there are none, or the file is damaged, which
+        is said and the file deleted.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        found = safetensors.torch.load(content)
+        if int(found['checksum']) != _checksum(found['features']):
+            raise ValueError('another checksum')
+        return found['features'].float()
+    except (SafetensorError, KeyError, ValueError) as error:
+        print_log(f'{path} is damaged ({error}), and computed again',
+                  logger='current', level=logging.WARNING)
+        path.unlink(missing_ok=True)
+        return None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, beside others who do the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f'.{uuid.uuid4().hex}.part')
+    try:
+        part.write_bytes(content)
+        os.replace(part, path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def describe_folders(root: str | Path) -> list[dict[str, Any]]:
+    """What is under a root, the last used first.
+
+    Returns:
+        For each folder of features its ``path``, ``files``, ``size`` in
+        bytes, ``unused_days`` and ``settings``. Other folders do not count.
+    """
+    found = []
+    for path in Path(root).glob(f'*/{SETTINGS}'):
+        try:
+            settings = json.loads(path.read_text('utf-8'))
+        except ValueError:
+            settings = {}
+        sizes = [file.stat().st_size
+                 for file in path.parent.glob('*/*.safetensors')]
+        days = (time.time() - path.stat().st_mtime) / 86400
+        found.append(dict(
+            path=path.parent, files=len(sizes), size=sum(sizes),
+            unused_days=days, settings=settings))
+    return sorted(found, key=lambda one: one['unused_days'])
+
+
+def megabytes(size: int) -> str:
+    """A number of bytes in words."""
+    return f'{size / 1e6:,.2f} MB'
+
+
+def _checksum(features: Tensor) -> int:
+    return zlib.crc32(features.reshape(-1).view(torch.uint8).numpy())
