@@ -42,8 +42,8 @@ TEACHER = 'teacher'
 # Config of each way, and what is changed in it.
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     'distilled': ('vivit_tiny_linear_distill_motion', {}),
-    "teacher's weights": ('vivit_tiny_linear_distill_motion',
-                          {'model.distill_epochs': 0}),
+    'from the teacher': ('vivit_tiny_linear_distill_motion',
+                         {'model.distill_epochs': 0}),
     'from nothing': ('vivit_tiny_linear_motion', {}),
 }
 SIDE, NUM_FRAMES = 64, 8
