@@ -12,10 +12,10 @@ from ..utils.checks import check_not_negative, check_positive
 class FeatureDistillationLoss(nn.Module):
     """Squared distance of normalized features, the mean of all tokens.
 
-    `Patient Knowledge Distillation <https://arxiv.org/abs/1908.09355>`_, Eq.
-    7: each token's features are divided by their norm, so that layers and
-    channels of any size count alike. The distance is twice one minus the
-    cosine, from 0 to 4.
+    The loss of hidden states of `Patient Knowledge Distillation
+    <https://arxiv.org/abs/1908.09355>`_: each token's features are divided by
+    their norm, so that layers of any scale count alike. The distance is twice
+    one minus the cosine, from 0 to 4.
 
     Differs from the paper: all tokens count, not the class token alone, and
     the mean is taken, not the sum.
