@@ -57,6 +57,8 @@ class Encoder(nn.Module):
         num_heads: Heads of each attention.
         mlp_ratio: Hidden channels of the MLP, in embed_dims.
         attention: Config of the attention itself.
+        fixation: Options of :class:`mmvidattn.layers.FeatureFixation`, or
+            None.
         pool: The class token, 'cls', the normalized tokens' mean, 'mean', or
             the normalized mean, 'mean_norm'.
         qkv_bias: Bias of the projection to Q, K and V.
@@ -79,6 +81,7 @@ class Encoder(nn.Module):
                  num_heads: int,
                  mlp_ratio: float,
                  attention: dict,
+                 fixation: dict | None,
                  pool: str,
                  qkv_bias: bool,
                  drop_rate: float,
@@ -92,6 +95,7 @@ class Encoder(nn.Module):
             embed_dims=embed_dims,
             num_heads=num_heads,
             attention=attention,
+            fixation=fixation,
             qkv_bias=qkv_bias,
             drop_rate=drop_rate)
         T, H, W = grid_shape
@@ -181,7 +185,8 @@ class Encoder(nn.Module):
 
 def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
                 embed_dims: int, num_heads: int, attention: dict,
-                qkv_bias: bool, drop_rate: float) -> dict[str, nn.Module]:
+                fixation: dict | None, qkv_bias: bool,
+                drop_rate: float) -> dict[str, nn.Module]:
     """Build the attentions of a block, by name and in the order of use."""
     if pattern == 'dot':
         return dict(
@@ -201,6 +206,7 @@ def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
             attention,
             grid_shape,
             pattern=which,
+            fixation=fixation,
             qkv_bias=qkv_bias,
             dropout=drop_rate)
         for name, which in patterns.items()
@@ -251,6 +257,8 @@ class ViViT(BaseBackbone):
             ``type='SoftmaxAttention'``, ``'LinearAttention'``, ... Model 4
             has softmax attention, of which it takes ``dropout``. With a class
             token the tokens are one column, (1 + N, 1), that token first.
+        fixation: Options of :class:`mmvidattn.layers.FeatureFixation`; None
+            for no fixation, as in the paper. Model 4 has none.
         order: Of Model 3 only: 'time_space' (the default) or 'space_time'.
         pool: What is classified: the class token, 'cls', the mean of the
             normalized tokens, 'mean', or their normalized mean, 'mean_norm',
@@ -318,7 +326,8 @@ class ViViT(BaseBackbone):
                  init_cfg: dict | None = None,
                  norm_eps: float = 1e-6,
                  gelu_approximate: str = 'tanh',
-                 pre_norm: bool = False) -> None:
+                 pre_norm: bool = False,
+                 fixation: dict | None = None) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
@@ -355,6 +364,9 @@ class ViViT(BaseBackbone):
                              'attention must have type='
                              "'SoftmaxAttention' and may have dropout, got "
                              f'{attention}')
+        if model == 'fact_dot' and fixation is not None:
+            raise ValueError("model='fact_dot' has no feature fixation: "
+                             f'fixation must be None, got {fixation}')
         embed_dims = arch['embed_dims']
         self.patch_init = patch_init
         self.embed_init_std = embed_init_std
@@ -380,6 +392,7 @@ class ViViT(BaseBackbone):
             num_heads=arch['num_heads'],
             mlp_ratio=mlp_ratio,
             attention=attention,
+            fixation=fixation,
             pool=pool or ('cls' if has_token else 'mean'),
             qkv_bias=qkv_bias,
             drop_rate=drop_rate,

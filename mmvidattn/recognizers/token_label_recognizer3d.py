@@ -1,19 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import copy
-import logging
 from functools import cached_property
 
 import torch
 import torch.nn.functional as F
 from mmaction.models.recognizers import Recognizer3D
 from mmaction.registry import MODELS
-from mmengine.logging import print_log
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..heads.token_label_head import classify_tokens
 from ..losses.token_label_loss import soft_token_labels
-from ..utils.checkpoint import load_checkpoint
 from ..utils.token_label_store import TokenLabelStore
+from .teacher import Teacher
 
 
 @MODELS.register_module()
@@ -72,13 +69,11 @@ class TokenLabelRecognizer3D(Recognizer3D):
                              f'label_store, got {label_store!r}')
         self.topk = topk
         self.as_released = as_released
-        self._teacher_cfg = teacher
-        self._teacher_checkpoint = teacher_checkpoint
-        # Nothing that torch would take for a part of this model.
-        self._hidden: list[nn.Module] = []
+        self._teacher = None if teacher is None else Teacher(
+            teacher, teacher_checkpoint)
         self._store_folder = label_store
         if as_released:
-            self.teacher = self._build_teacher()
+            self.teacher = self._teacher.build()
 
     def loss(self, inputs: Tensor, data_samples: list,
              **kwargs) -> dict[str, Tensor]:
@@ -104,13 +99,12 @@ class TokenLabelRecognizer3D(Recognizer3D):
         Returns:
             [B V, t, h, w, K].
         """
-        if self.as_released:
-            teacher = self.teacher
-        else:
-            if not self._hidden:
-                self._hidden.append(self._build_teacher().eval())
-            # A model may have been moved since.
-            teacher = self._hidden[0].to(inputs.device)
+        if self._teacher is None:
+            raise ValueError('the labels come from a label_store; there is '
+                             'no teacher')
+        # A model may have been moved since.
+        teacher = self.teacher if self.as_released else self._teacher.on(
+            inputs.device)
         feats, _ = teacher.extract_feat(inputs)
         logits = classify_tokens(teacher.cls_head, feats).movedim(-1, 1)
         if self.as_released and logits.shape[2] != shape[0]:
@@ -148,20 +142,3 @@ class TokenLabelRecognizer3D(Recognizer3D):
     @cached_property
     def _store(self) -> TokenLabelStore:
         return TokenLabelStore(self._store_folder)
-
-    def _build_teacher(self) -> nn.Module:
-        if self._teacher_cfg is None:
-            raise ValueError('the labels come from a label_store; there is '
-                             'no teacher')
-        teacher = MODELS.build(copy.deepcopy(self._teacher_cfg))
-        if self._teacher_checkpoint is None:
-            teacher._dump_init_info = lambda *args: None
-            teacher.init_weights()
-            print_log(
-                'the teacher has fresh weights, from which nothing is to be '
-                'learned: set teacher_checkpoint',
-                logger='current',
-                level=logging.WARNING)
-        else:
-            load_checkpoint(teacher, self._teacher_checkpoint)
-        return teacher.requires_grad_(False)

@@ -163,6 +163,10 @@ OPTIONS = {
         'joint-linear': dict(
             model='joint',
             attention=dict(type='LinearAttention', offset='auto')),
+        'time-space-fixation': dict(
+            model='fact_attention',
+            attention=dict(type='LinearAttention', offset='auto'),
+            fixation={}),
         'joint-cosformer': dict(
             model='joint', pool='mean',
             attention=dict(type='CosFormerAttention')),

@@ -369,6 +369,8 @@ def test_initialization_has_the_documented_spread():
      "'fact_dot' has softmax attention.*'LinearAttention'"),
     (dict(model='fact_dot', attention=dict(
         type='SoftmaxAttention', drop=.1)), "may have dropout, got.*'drop'"),
+    (dict(model='fact_dot', fixation={}),
+     "'fact_dot' has no feature fixation.*got {}"),
     (dict(model='fact_encoder', num_temporal_layers=-1),
      'num_temporal_layers must be a non-negative integer, got -1'),
     (dict(drop_path_rate=1.), 'drop_path_rate.*got 1.0'),

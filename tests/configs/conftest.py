@@ -22,27 +22,31 @@ FRAME_ARCHS = dict(
                            32))
 
 
+def _make_narrow(model, width):
+    backbone, head = model.backbone, model.cls_head
+    if backbone.type in FRAME_ARCHS:
+        backbone.arch, width = FRAME_ARCHS[backbone.type]
+    else:
+        backbone.update(embed_dims=width, num_layers=1, num_heads=2)
+    head.in_channels = width
+    if 'hidden_dims' in head:
+        head.hidden_dims = 16
+    if 'num_heads' in head:
+        head.num_heads = 2
+
+
 @pytest.fixture(scope='session')
 def narrow(motion_dir):
     """Reads a config with its own clips and options, but a narrow model."""
 
     def read(name, width=32):
         cfg = load_config(name)
-        backbone = cfg.model.backbone
-        if backbone.type in FRAME_ARCHS:
-            backbone.arch, width = FRAME_ARCHS[backbone.type]
-        else:
-            backbone.update(embed_dims=width, num_layers=1, num_heads=2)
-        cfg.model.cls_head.in_channels = width
-        if 'hidden_dims' in cfg.model.cls_head:
-            cfg.model.cls_head.hidden_dims = 16
-        if 'num_heads' in cfg.model.cls_head:
-            cfg.model.cls_head.num_heads = 2
+        _make_narrow(cfg.model, width)
         if 'teacher' in cfg.model:
-            teacher = cfg.model.teacher
-            teacher.backbone.arch, teacher.cls_head.in_channels = FRAME_ARCHS[
-                teacher.backbone.type]
-            cfg.model.update(teacher_checkpoint=None, label_store=None)
+            _make_narrow(cfg.model.teacher, width)
+            cfg.model.teacher_checkpoint = None
+        if 'label_store' in cfg.model:
+            cfg.model.label_store = None
         for split in ('train', 'val', 'test'):
             dataset = cfg[f'{split}_dataloader'].dataset
             dataset.update(

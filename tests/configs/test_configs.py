@@ -60,8 +60,12 @@ VIEWS = dict(
     vivit_tiny_fact_encoder_motion=(6, 8, 64),
     vivit_tiny_frozen_motion=(6, 8, 64),
     vivit_dinov2_b14_fact_encoder_ucf101=(6, 16, 224),
+    vivit_tiny_linear_motion=(6, 8, 64),
+    vivit_tiny_linear_distill_motion=(6, 8, 64),
     xvit_ssv2=(3, 16, 224),
     xvit_ssv2_released=(6, 16, 224),
+    xvit_linear_ssv2=(3, 16, 224),
+    xvit_linear_distill_ssv2=(3, 16, 224),
     xvit_k400_released=(3, 16, 224),
     xvit_k600_released=(3, 16, 224),
     xvit_k400=(6, 16, 224),
@@ -144,6 +148,26 @@ def test_papers_network_is_that_of_table_10(name, space, time, start):
     assert cfg.test_dataloader == other.test_dataloader
     assert cfg.model.cls_head == other.model.cls_head
     assert cfg.model.data_preprocessor == other.model.data_preprocessor
+
+
+@pytest.mark.parametrize('linear, softmax', [
+    ('xvit_linear{}_ssv2', 'xvit_ssv2'),
+    ('vivit_tiny_linear{}_motion', 'vivit_tiny_motion')])
+def test_distilled_student_and_teacher_are_those_of_other_configs(
+        linear, softmax):
+    plain, whole, teacher = map(load_config, (
+        linear.format(''), linear.format('_distill'), softmax))
+    student = {key: value for key, value in whole.model.items()
+               if key in plain.model}
+    assert dict(student, type='Recognizer3D') == plain.model
+    told = whole.model.teacher
+    assert told.backbone.pop('fixation') is None and told == teacher.model
+    # What a training of the teacher leaves in its default folder.
+    assert whole.model.teacher_checkpoint == \
+        f'work_dirs/{softmax}/epoch_{teacher.train_cfg.max_epochs}.pth'
+    assert 0 < whole.model.distill_epochs < whole.train_cfg.max_epochs
+    for key in ('optim_wrapper', 'param_scheduler', 'train_dataloader'):
+        assert whole[key] == plain[key] == teacher[key]
 
 
 @pytest.mark.parametrize('name, views', [

@@ -73,7 +73,7 @@ def test_teacher_is_no_part_of_the_model_and_stays_in_eval_mode(checkpoint):
     clips, samples = _batch()
     model.train().loss(clips, samples)['loss_token'].backward()
     model.train()
-    teacher, = model._hidden
+    teacher = model._teacher.model
     assert not any(module.training for module in teacher.modules())
     assert all(p.grad is None for p in teacher.parameters())
     assert set(model.state_dict()) == before
@@ -114,7 +114,7 @@ def test_tests_as_a_plain_recognizer():
     model = _build().eval()
     clips, samples = _batch()
     logits = model(clips, mode='tensor', stage='head')
-    assert logits.shape == (2, 9) and not model._hidden
+    assert logits.shape == (2, 9) and model._teacher.model is None
     result = model(clips, samples, mode='predict')
     assert torch.allclose(result[1].pred_score, logits[1].softmax(-1))
 

@@ -133,9 +133,9 @@ class Run(NamedTuple):
         return f'{self.row}_seed{self.seed}'
 
 
-def make_config(row: str, epochs: int, data: str) -> Config:
-    """The config of a row, to be trained on the frames in ``data``."""
-    changes = {**CHANGES, **ROWS[row].changes}
+def frame_loaders(data: str, num_frames: int) -> dict[str, Any]:
+    """Changes of a config, so that it reads the frames in ``data``."""
+    changes = {}
     for split in SPLITS:
         loader = f'{split}_dataloader'
         changes.update({
@@ -152,13 +152,23 @@ def make_config(row: str, epochs: int, data: str) -> Config:
                 pipeline=[
                     dict(
                         type='UniformSample',
-                        clip_len=NUM_FRAMES,
+                        clip_len=num_frames,
                         test_mode=split == 'val'),
                     dict(type='RawFrameDecode', io_backend='disk'),
                     dict(type='FormatShape', input_format='NCTHW'),
                     dict(type='PackActionInputs')
                 ])
         })
+    return changes
+
+
+def make_config(row: str, epochs: int, data: str) -> Config:
+    """The config of a row, to be trained on the frames in ``data``."""
+    changes = {
+        **CHANGES,
+        **ROWS[row].changes,
+        **frame_loaders(data, NUM_FRAMES)
+    }
     changes.update({
         'train_cfg.max_epochs': epochs,
         # The last epoch counts, and not the best one on these very clips.
@@ -214,7 +224,8 @@ def open_study(out: Path, options: dict[str, Any]) -> None:
     write_atomically(file, json.dumps(options, indent=2))
 
 
-def make_data(out: Path, options: dict[str, Any]) -> None:
+def make_data(out: Path, options: dict[str, Any], side: int = SIDE) -> None:
+    """Write the videos, and frames of them of ``side`` pixels."""
     motion = {**options['motion'], **{k: options[k] for k in ('train', 'val')}}
     flags = [word for k, v in motion.items() for word in (f'--{k}', str(v))]
     # The standard output is for the report alone.
@@ -228,10 +239,10 @@ def make_data(out: Path, options: dict[str, Any]) -> None:
         text=True)
     print(done.stdout, end='', file=sys.stderr)
     for split in SPLITS:
-        extract_frames(out, split)
+        extract_frames(out, split, side)
 
 
-def extract_frames(out: Path, split: str) -> None:
+def extract_frames(out: Path, split: str, side: int) -> None:
     """Write the frames of a split's videos, of the size that is trained on.
 
     Each clip is read many times, and a video would be decoded each time.
@@ -251,7 +262,7 @@ def extract_frames(out: Path, split: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         frames = decord.VideoReader(str(out / 'data' / video))[:].asnumpy()
         for i, frame in enumerate(frames, start=1):
-            small = cv2.resize(frame[..., ::-1], (SIDE, SIDE))
+            small = cv2.resize(frame[..., ::-1], (side, side))
             if not cv2.imwrite(str(folder / FRAME.format(i)), small):
                 raise OSError(f'cannot write {folder / FRAME.format(i)}')
         lines.append(f'{name} {len(frames)} {label}\n')

@@ -1,0 +1,79 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+
+from mmvidattn.losses import FeatureDistillationLoss, LogitDistillationLoss
+
+
+def naive_feature_loss(student, teacher):
+    """A token at a time: twice one minus the cosine."""
+    total = 0.
+    tokens = [*zip(student.double().flatten(0, -2).tolist(),
+                   teacher.double().flatten(0, -2).tolist())]
+    for a, b in tokens:
+        dot = sum(x * y for x, y in zip(a, b))
+        norms = math.hypot(*a) * math.hypot(*b)
+        total += 2 * (1 - dot / norms)
+    return total / len(tokens)
+
+
+def naive_logit_loss(student, teacher, temperature):
+    """A clip at a time: T^2 sum_k p_k log(p_k / q_k)."""
+    total = 0.
+    for a, b in zip(student.double().tolist(), teacher.double().tolist()):
+        q, p = ([math.exp(x / temperature) for x in row] for row in (a, b))
+        q, p = ([x / sum(row) for x in row] for row in (q, p))
+        total += sum(x * math.log(x / y) for x, y in zip(p, q))
+    return temperature**2 * total / len(student)
+
+
+@pytest.mark.parametrize('dtype, rel', [
+    (torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 1e-5)])
+def test_match_the_formulas(dtype, rel):
+    torch.manual_seed(0)
+    a, b = (3 * torch.randn(2, 3, 5, 7) for _ in range(2))
+    a, b = a.to(dtype), b.to(dtype)
+    assert FeatureDistillationLoss(0.5)(a, b).item() == pytest.approx(
+        naive_feature_loss(a, b) / 2, rel=rel)
+    a, b = a[:, 0, 0], b[:, 0, 0]
+    assert LogitDistillationLoss(2.5, 3.)(a, b).item() == pytest.approx(
+        3 * naive_logit_loss(a, b, 2.5), rel=rel)
+
+
+def test_are_zero_where_there_is_nothing_left_to_learn():
+    x = torch.randn(4, 6, requires_grad=True)
+    # A feature's size and a shift of all logits say nothing.
+    assert FeatureDistillationLoss()(2 * x, x.detach()) < 1e-12
+    assert LogitDistillationLoss()(x + 5, x.detach()).abs() < 1e-5
+    gradient, = torch.autograd.grad(
+        FeatureDistillationLoss()(x, x.detach()), x)
+    assert gradient.abs().max() < 1e-6
+
+
+def test_gradient_stays_as_large_with_the_temperature():
+    torch.manual_seed(0)
+    student = torch.randn(8, 5, dtype=torch.double, requires_grad=True)
+    teacher = torch.randn(8, 5, dtype=torch.double)
+    hot, hotter = (
+        torch.autograd.grad(
+            LogitDistillationLoss(t)(student, teacher), student)[0]
+        for t in (100., 200.))
+    assert torch.allclose(hot, hotter, rtol=0.05, atol=1e-4)
+
+
+@pytest.mark.parametrize('loss, options, error', [
+    (LogitDistillationLoss, dict(temperature=0), 'temperature must be a posi'),
+    (LogitDistillationLoss, dict(loss_weight=-1.), 'loss_weight.*got -1.0'),
+    (FeatureDistillationLoss, dict(loss_weight='x'), "loss_weight.*got 'x'")])
+def test_reject(loss, options, error):
+    with pytest.raises(ValueError, match=error):
+        loss(**options)
+
+
+@pytest.mark.parametrize('loss', [
+    LogitDistillationLoss, FeatureDistillationLoss])
+def test_reject_other_shapes(loss):
+    with pytest.raises(ValueError, match=r'got \(2, 8\) and \(2, 9\)'):
+        loss()(torch.zeros(2, 8), torch.zeros(2, 9))

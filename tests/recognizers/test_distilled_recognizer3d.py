@@ -1,0 +1,408 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import copy
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from mmaction.registry import DATASETS, MODELS
+from mmaction.structures import ActionDataSample
+from mmengine.dataset import pseudo_collate
+from mmengine.logging import MessageHub
+from mmengine.model import MMDistributedDataParallel
+from mmengine.optim import AmpOptimWrapper, OptimWrapper
+from mmengine.registry import init_default_scope
+from torch.utils.data import Dataset
+
+import mmvidattn
+from mmvidattn.apis import load_config
+from mmvidattn.engine import SafeRunner
+
+ARCH = dict(num_frames=4, img_size=32, embed_dims=16, num_layers=2,
+            num_heads=2, init_std=0.2)
+BACKBONES = dict(
+    xvit=dict(type='XViT', **ARCH),
+    joint=dict(type='ViViT', **ARCH),
+    fact_encoder=dict(type='ViViT', model='fact_encoder',
+                      num_temporal_layers=1, **ARCH),
+    fact_attention=dict(type='ViViT', model='fact_attention', **ARCH))
+XVIT_HEAD = dict(type='XViTHead', num_classes=5, in_channels=16, num_heads=2,
+                 hidden_dims=8, init_std=1.)
+VIVIT_HEAD = dict(type='ViViTHead', num_classes=5, in_channels=16,
+                  init_std=1.)
+LINEAR = dict(attention=dict(type='LinearAttention', offset='auto'),
+              fixation=dict(mode='cooperative', inputs='qkv', shared=True))
+
+
+def config(name='joint', backbone=None, head=None, **options):
+    """A student of linear attention, and its teacher of softmax attention."""
+    teacher = dict(type='Recognizer3D', backbone=BACKBONES[name],
+                   cls_head=XVIT_HEAD if name == 'xvit' else VIVIT_HEAD)
+    return dict(
+        type='DistilledRecognizer3D',
+        backbone=dict(teacher['backbone'], **LINEAR, **(backbone or {})),
+        cls_head=dict(teacher['cls_head'], **(head or {})),
+        data_preprocessor=dict(
+            type='ActionDataPreprocessor', mean=[127.5] * 3, std=[127.5] * 3,
+            format_shape='NCTHW'),
+        **{'teacher': teacher, **options})
+
+
+def plain_config():
+    """The student by itself."""
+    options = dict(copy.deepcopy(config()), type='Recognizer3D')
+    del options['teacher']
+    return options
+
+
+def build(*args, seed=0, **kwargs):
+    init_default_scope('mmaction')
+    torch.manual_seed(seed)
+    model = MODELS.build(copy.deepcopy(config(*args, **kwargs)))
+    model._dump_init_info = lambda *args: None
+    model.init_weights()
+    del model._dump_init_info
+    return model
+
+
+@pytest.fixture(autouse=True)
+def epoch(request):
+    """Sets the epoch that a runner would tell."""
+    MessageHub.get_instance(request.node.name)
+
+    def set_epoch(number):
+        MessageHub.get_current_instance().update_info('epoch', number)
+
+    return set_epoch
+
+
+@pytest.fixture(scope='module')
+def teachers(tmp_path_factory):
+    """A checkpoint of each teacher, and the teacher itself."""
+    init_default_scope('mmaction')
+    found = {}
+    for name in BACKBONES:
+        torch.manual_seed(7)
+        teacher = MODELS.build(copy.deepcopy(config(name)['teacher']))
+        teacher._dump_init_info = lambda *args: None
+        teacher.init_weights()
+        path = tmp_path_factory.mktemp('teacher') / f'{name}.pth'
+        torch.save(dict(state_dict=teacher.state_dict()), path)
+        found[name] = str(path), teacher.eval().requires_grad_(False)
+    return found
+
+
+def batch(size=2):
+    generator = torch.Generator().manual_seed(2)
+    clips = torch.randn(size, 1, 3, 4, 32, 32, generator=generator)
+    return clips, [ActionDataSample().set_gt_label(i % 5)
+                   for i in range(size)]
+
+
+def outputs(model, clips):
+    """Each block's output, in order, and the logits, by hand."""
+    backbone, found = model.backbone, []
+    blocks = [*getattr(backbone, 'blocks', ())] or [
+        *backbone.encoder.blocks, *getattr(
+            backbone.encoder.temporal, 'blocks', ())]
+    handles = [block.register_forward_hook(
+        lambda module, args, y: found.append(y)) for block in blocks]
+    logits = model.cls_head(backbone(clips[:, 0]))
+    for handle in handles:
+        handle.remove()
+    return found, logits
+
+
+@pytest.mark.parametrize('name', BACKBONES)
+def test_losses_are_those_of_blocks_and_logits(teachers, name):
+    path, teacher = teachers[name]
+    model = build(name, teacher_checkpoint=path, logit_loss=dict(
+        type='LogitDistillationLoss', temperature=3., loss_weight=0.5),
+        head=dict(dropout_ratio=0.), task_loss_weight=0.25)
+    clips, samples = batch()
+    losses = model.train().loss(clips, samples)
+    (own, logits), (wanted, targets) = (
+        outputs(m, clips) for m in (model, teacher))
+    assert len(own) == len(wanted) == (3 if name == 'fact_encoder' else 2)
+    cosines = [F.cosine_similarity(a.double(), b.double(), dim=-1).mean()
+               for a, b in zip(own, wanted)]
+    assert losses['loss_feature'].item() == pytest.approx(
+        2 - 2 * sum(cosines).item() / len(cosines), rel=1e-5)
+    q, p = ((x.double() / 3).softmax(-1) for x in (logits, targets))
+    assert losses['loss_logit'].item() == pytest.approx(
+        0.5 * 9 * (p * (p / q).log()).sum(-1).mean().item(), rel=1e-3)
+    labels = torch.tensor([0, 1])
+    assert losses['loss_cls'].item() == pytest.approx(
+        F.cross_entropy(logits, labels).item() / 4, rel=1e-5)
+    assert losses['loss_feature'] > 0.01 < losses['loss_logit']
+
+
+@pytest.mark.parametrize('name', ['xvit', 'joint'])
+def test_starts_from_what_fits_and_accounts_for_all(teachers, name, caplog):
+    path, teacher = teachers[name]
+    with mmvidattn_log(caplog):
+        model = build(name, teacher_checkpoint=path)
+    own, source = model.state_dict(), teacher.state_dict()
+    new = {key for key in own if '.fixation.gate.' in key}
+    assert len(new) == 4 and own.keys() - new == source.keys()
+    assert all(torch.equal(own[key], source[key]) for key in source)
+    lines = caplog.text.splitlines()
+    assert f'{len(source)} of {len(own)} tensors' in caplog.text
+    assert {line.split(': ')[1] for line in lines if 'not there' in line} \
+        == new
+    assert not any('not used' in line or 'other shape' in line
+                   for line in lines)
+    other = build(name, teacher_checkpoint=path, start_from_teacher=False)
+    assert not torch.equal(other.state_dict()['cls_head.fc_cls.weight'],
+                           source['cls_head.fc_cls.weight'])
+
+
+class mmvidattn_log:
+    """What is printed goes to the log of a test."""
+
+    def __init__(self, caplog):
+        self.caplog = caplog
+
+    def __enter__(self):
+        import logging
+
+        from mmengine.logging import MMLogger
+        self.logger = MMLogger.get_current_instance()
+        self.level = self.logger.level
+        self.logger.setLevel(logging.INFO)
+        self.logger.addHandler(self.caplog.handler)
+
+    def __exit__(self, *error):
+        self.logger.removeHandler(self.caplog.handler)
+        self.logger.setLevel(self.level)
+
+
+def test_says_what_is_left_of_the_teacher(teachers, caplog):
+    with mmvidattn_log(caplog):
+        build(teacher_checkpoint=teachers['joint'][0],
+              backbone=dict(num_layers=1), head=dict(num_classes=3))
+    assert 'not used: backbone.encoder.blocks.1.attn.qkv.weight' in caplog.text
+    assert 'other shape: cls_head.fc_cls.weight (5, 16), here (3, 16)' in \
+        caplog.text
+
+
+def test_teacher_is_frozen_and_no_part_of_the_student(teachers):
+    path, before = teachers['joint']
+    model = build(teacher_checkpoint=path)
+    plain = MODELS.build(plain_config())
+    assert model.state_dict().keys() == plain.state_dict().keys()
+    assert [name for name, _ in model.named_parameters()] == [
+        name for name, _ in plain.named_parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    start = copy.deepcopy(model.state_dict())
+    sum(x for name, x in model.train().loss(*batch()).items()
+        if 'loss' in name).backward()
+    optimizer.step()
+    teacher = model._teacher.model
+    assert not any(module.training for module in teacher.modules())
+    assert not any(p.requires_grad or p.grad is not None
+                   for p in teacher.parameters())
+    assert all(torch.equal(value, before.state_dict()[key])
+               for key, value in teacher.state_dict().items())
+    moved = {key for key, value in model.state_dict().items()
+             if not torch.equal(value, start[key])}
+    assert {key for key in start if '.gate.' in key} < moved
+    assert copy.deepcopy(model)._teacher.model is teacher
+
+
+def test_checkpoint_loads_into_the_plain_student_strictly(teachers, tmp_path):
+    model = build(teacher_checkpoint=teachers['joint'][0]).eval()
+    torch.save(dict(state_dict=model.state_dict()), tmp_path / 'student.pth')
+    for name, cfg in (('plain', plain_config()),
+                      ('whole', config(teacher_checkpoint='not/there.pth'))):
+        (tmp_path / f'{name}.py').write_text(f'model = {cfg}')
+        loaded = mmvidattn.get_model(tmp_path / f'{name}.py',
+                                     tmp_path / 'student.pth')
+        clips, _ = batch()
+        assert torch.equal(loaded(clips, mode='tensor', stage='head'),
+                           model(clips, mode='tensor', stage='head'))
+    # Testing has not asked for the teacher, whose file does not exist.
+    assert loaded._teacher.model is None
+
+
+def test_first_distills_and_then_learns_the_task(teachers, epoch):
+    model = build(teacher_checkpoint=teachers['joint'][0], distill_epochs=2)
+    model.train()
+    for number, distills in ((0, True), (1, True), (2, False), (3, False)):
+        epoch(number)
+        losses = model.loss(*batch())
+        assert ('loss_logit' in losses) == distills
+        assert ('loss_feature' in losses) == distills
+        assert (losses['loss_cls'] == 0) == distills
+    wanted = F.cross_entropy(outputs(model, batch()[0])[1],
+                             torch.tensor([0, 1]))
+    assert losses['loss_cls'].item() == pytest.approx(wanted.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize('name', ['xvit', 'fact_encoder'])
+def test_checkpoints_of_gradients_change_nothing(teachers, name):
+    gradients = []
+    for with_cp in (False, True):
+        model = build(name, teacher_checkpoint=teachers[name][0],
+                      head=dict(dropout_ratio=0.),
+                      backbone=dict(with_cp=with_cp)).double().train()
+        model._teacher.on('cpu').double()
+        clips, samples = batch()
+        losses = model.loss(clips.double(), samples)
+        sum(x for key, x in losses.items() if 'loss' in key).backward()
+        gradients.append({key: p.grad for key, p in model.named_parameters()})
+    for key, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][key], gradient)
+
+
+def test_amp_computes_the_losses_in_float32(teachers):
+    model = build('xvit', teacher_checkpoint=teachers['xvit'][0],
+                  head=dict(dropout_ratio=0.)).train()
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        low = model.loss(*batch())
+    high = model.loss(*batch())
+    for name in 'loss_feature', 'loss_logit':
+        assert low[name].dtype == torch.float32
+        assert low[name].item() == pytest.approx(high[name].item(), rel=0.1)
+    wrapper = AmpOptimWrapper(
+        dtype='bfloat16', optimizer=torch.optim.SGD(model.parameters(), 0.1))
+    clips, samples = batch()
+    data = dict(inputs=[x for x in clips], data_samples=samples)
+    assert model.train_step(data, wrapper)['loss'].isfinite()
+
+
+@pytest.mark.parametrize('options', [
+    {}, dict(logit_loss=None), dict(feature_loss=None)], ids=str)
+def test_no_parameter_is_left_out_in_distributed_training(
+        teachers, tmp_path, options):
+    """Else the second step of DistributedDataParallel raises."""
+    dist.init_process_group('gloo', init_method=f'file://{tmp_path}/store',
+                            rank=0, world_size=1)
+    try:
+        model = build(teacher_checkpoint=teachers['joint'][0], **options)
+        parallel = MMDistributedDataParallel(model.train())
+        wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), 0.1))
+        for _ in range(2):
+            clips, samples = batch()
+            parallel.train_step(
+                dict(inputs=[x for x in clips], data_samples=samples), wrapper)
+    finally:
+        dist.destroy_process_group()
+
+
+@DATASETS.register_module()
+class ClipsOfAMoment(Dataset):
+    METAINFO: dict = {}
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        clips, samples = batch(4)
+        return dict(inputs=clips[index], data_samples=samples[index])
+
+
+def run(work_dir, path, epochs, resume=False):
+    """Trains the student of ``path`` with one epoch of distillation."""
+    cfg = load_config('vivit_tiny_motion')
+    cfg.model = config(teacher_checkpoint=path, distill_epochs=1)
+    cfg.train_dataloader = dict(
+        dataset=dict(type='ClipsOfAMoment'), batch_size=2, num_workers=0,
+        sampler=dict(type='DefaultSampler', shuffle=True))
+    for split in ('val', 'test'):
+        cfg.update({f'{split}_{part}': None
+                    for part in ('cfg', 'dataloader', 'evaluator')})
+    cfg.train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=epochs)
+    cfg.param_scheduler = None
+    cfg.default_hooks.checkpoint = dict(type='SafeCheckpointHook', interval=1)
+    cfg.work_dir, cfg.resume = str(work_dir), resume
+    cfg.experiment_name = f'{work_dir.name}_{epochs}_{resume}'
+    cfg.log_level = 'WARNING'
+    runner = SafeRunner.from_cfg(cfg)
+    runner.train()
+    return runner
+
+
+def test_resumed_training_goes_on_where_it_was(teachers, tmp_path,
+                                               monkeypatch):
+    """The second epoch is of the task also then."""
+    # The looks of the config's text take most of the time.
+    monkeypatch.setattr('mmengine.config.config.FormatCode',
+                        lambda text, **kwargs: (text, True))
+    path = teachers['joint'][0]
+    whole = run(tmp_path / 'whole', path, 3)
+    run(tmp_path / 'parts', path, 2)
+    parts = run(tmp_path / 'parts', path, 3, resume=True)
+    wanted = whole.model.state_dict()
+    for key, value in parts.model.state_dict().items():
+        assert torch.equal(value, wanted[key]), key
+    saved = torch.load(tmp_path / 'parts/epoch_3.pth', weights_only=True)
+    assert saved['state_dict'].keys() == wanted.keys()
+    assert not any('teacher' in key for key in wanted)
+
+
+@pytest.mark.parametrize('options, error', [
+    (dict(task_loss_weight=-1), 'task_loss_weight.*got -1'),
+    (dict(distill_epochs=-1), 'distill_epochs.*got -1'),
+    (dict(distill_epochs=1.5), 'distill_epochs.*got 1.5'),
+    (dict(feature_loss=None, logit_loss=None), 'a feature_loss or a logit_lo'),
+    (dict(feature_loss=dict(type='FeatureDistillationLoss', loss_weight=-2)),
+     'loss_weight.*got -2'),
+    (dict(teacher_checkpoint='none.pth'), None)], ids=str)
+def test_names_what_is_wrong(options, error):
+    with pytest.raises(ValueError if error else FileNotFoundError,
+                       match=error or 'none.pth'):
+        build(**options)
+
+
+def test_backbone_without_blocks_has_no_features_to_compare():
+    init_default_scope('mmaction')
+    options = config()
+    options['backbone'] = dict(
+        type='Visformer', img_size=32, arch=dict(
+            stem_channels=8, embed_dims=16, depths=(1, 1, 1), num_heads=2))
+    with pytest.raises(ValueError, match='Visformer.* has no VideoTransf'):
+        MODELS.build(copy.deepcopy(options))
+
+
+@pytest.mark.parametrize('change, error', [
+    (dict(backbone=dict(num_layers=1)),
+     r'same blocks.*got 1 \(encoder.blocks.0\) and 2 \(encoder'),
+    (dict(backbone=dict(tubelet_frames=1)),
+     r'blocks.0 \(2, 1, 17, 1, 16\) and \(2, 1, 9, 1, 16\) \[B'),
+    (dict(backbone=dict(pool='mean')), r'\(2, 2, 2, 2, 16\) and'),
+    (dict(head=dict(num_classes=3), feature_loss=None),
+     r'logits .* got \(2, 3\) and \(2, 5\)')], ids=str)
+def test_other_layouts_are_refused(teachers, change, error):
+    model = build(teacher_checkpoint=teachers['joint'][0], **change)
+    with pytest.raises(ValueError, match=error):
+        model.train().loss(*batch())
+
+
+def test_of_another_depth_only_logits_are_learned(teachers):
+    model = build(teacher_checkpoint=teachers['joint'][0], feature_loss=None,
+                  backbone=dict(num_layers=1))
+    losses = model.train().loss(*batch())
+    assert 'loss_feature' not in losses and losses['loss_logit'] > 0
+
+
+def test_checkpoint_of_another_teacher_is_refused(teachers):
+    with pytest.raises(ValueError, match='is not of this model'):
+        build('fact_encoder', teacher_checkpoint=teachers['joint'][0])
+
+
+def test_learns_from_augmented_clips_of_a_pipeline(teachers):
+    """Through the data preprocessor both see what the student sees."""
+    model = build(teacher_checkpoint=teachers['joint'][0]).train()
+    seen = []
+    teacher = model._teacher.on('cpu')
+    for one in (model, teacher):
+        one.backbone.register_forward_pre_hook(
+            lambda module, args: seen.append(args[0]))
+    clips, samples = batch()
+    data = pseudo_collate([
+        dict(inputs=(x * 50 + 100).to(torch.uint8), data_samples=sample)
+        for x, sample in zip(clips, samples)])
+    model.train_step(data, OptimWrapper(
+        torch.optim.SGD(model.parameters(), 0.1)))
+    assert torch.equal(*seen) and seen[0].abs().max() < 2

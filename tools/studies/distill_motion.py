@@ -1,0 +1,234 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Softmax to linear attention: how much of a teacher remains, and when.
+
+    python tools/studies/distill_motion.py --out work_dirs/distill_study
+
+For each seed this trains a ViViT with softmax attention on the motion set,
+and then the same network with linear attention and feature fixation in three
+ways, with as many steps: distilled, started from the teacher's weights
+alone, and from nothing. It writes ``report.md`` and ``curves.png``: top-1
+after each of ``--steps``. The same command goes on after an interruption.
+"""
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# First, so that what is imported next is patched.
+import mmvidattn  # noqa: F401, I001  isort: skip
+
+import torch
+from linear_ff_motion import (
+    BATCH,
+    frame_loaders,
+    make_data,
+    open_study,
+    write_atomically,
+)
+from matplotlib.figure import Figure
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from mmvidattn.apis.models import load_config
+from mmvidattn.apis.runner import build_runner, one_line_errors
+
+TEACHER = 'teacher'
+# Config of each way, and what is changed in it.
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    'distilled': ('vivit_tiny_linear_distill_motion', {}),
+    'from the teacher': ('vivit_tiny_linear_distill_motion',
+                         {'model.distill_epochs': 0}),
+    'from nothing': ('vivit_tiny_linear_motion', {}),
+}
+SIDE, NUM_FRAMES = 64, 8
+
+
+class ScoreAtSteps(Hook):
+    """Validates before a training and after some of its steps.
+
+    Args:
+        steps: Numbers of steps; 0 is before the first one.
+
+    Attributes:
+        top1: Percent, by steps.
+    """
+    priority = 'LOWEST'
+
+    def __init__(self, steps: Sequence[int]) -> None:
+        self.steps = {*steps}
+        self.top1: dict[int, float] = {}
+
+    def before_train(self, runner: Runner) -> None:
+        self._score(runner, 0)
+
+    def after_train_iter(self, runner: Runner, batch_idx: int,
+                         data_batch: Any = None,
+                         outputs: dict | None = None) -> None:
+        self._score(runner, runner.iter + 1)
+
+    def _score(self, runner: Runner, step: int) -> None:
+        if step in self.steps:
+            self.top1[step] = 100 * runner.val_loop.run()['acc/top1']
+            runner.model.train()
+
+
+def make_config(way: str, seed: int, out: Path,
+                args: argparse.Namespace) -> Config:
+    """The config of a run, which reads the frames in ``out``."""
+    name, changes = WAYS.get(way, ('vivit_tiny_motion', {}))
+    changes = {
+        **frame_loaders(str(out / 'frames'), NUM_FRAMES),
+        'test_cfg': None,
+        'test_dataloader': None,
+        'test_evaluator': None,
+        'train_cfg.max_epochs': args.epochs,
+        # ScoreAtSteps validates.
+        'train_cfg.val_interval': args.epochs + 1,
+        'param_scheduler.1.T_max': args.epochs,
+        'param_scheduler.1.end': args.epochs,
+        'randomness.seed': seed,
+        'log_level': 'WARNING',
+        **changes
+    }
+    if way == TEACHER:
+        changes['default_hooks.checkpoint.interval'] = args.epochs
+        changes['default_hooks.checkpoint.save_best'] = None
+    else:
+        changes['default_hooks.checkpoint'] = None
+    if 'distill' in name:
+        changes['model.teacher_checkpoint'] = str(
+            run_folder(out, TEACHER, seed) / f'epoch_{args.epochs}.pth')
+        changes.setdefault('model.distill_epochs', args.distill_epochs)
+    cfg = load_config(name, changes)
+    cfg.work_dir = str(run_folder(out, way, seed))
+    cfg.experiment_name = f'{time.time_ns()}'
+    return cfg
+
+
+def run_folder(out: Path, way: str, seed: int) -> Path:
+    return out / 'runs' / f'{way.replace(" ", "_")}_seed{seed}'
+
+
+def train(way: str, seed: int, out: Path,
+          args: argparse.Namespace) -> dict[int, float]:
+    """Train, unless it is done; top-1 by steps."""
+    file = out / 'results' / f'{run_folder(out, way, seed).name}.json'
+    if not file.is_file():
+        runner = build_runner(make_config(way, seed, out, args), False)
+        hook = ScoreAtSteps(args.steps)
+        runner.register_hook(hook)
+        runner.train()
+        write_atomically(file, json.dumps(hook.top1))
+    top1 = {int(k): v for k, v in json.loads(file.read_text()).items()}
+    print(f'{way}, seed {seed}: top-1 {top1[max(top1)]:.1f} %',
+          file=sys.stderr, flush=True)
+    return top1
+
+
+def format_report(results: dict[str, list[dict[int, float]]],
+                  args: argparse.Namespace) -> str:
+    """The report in Markdown."""
+    final = [top1[max(top1)] for top1 in results[TEACHER]]
+    lines = [
+        f'Top-1 in percent on {args.val} clips, the mean over the seeds '
+        f'{", ".join(map(str, args.seeds))} and the lowest and highest, after '
+        f'so many steps of {BATCH} of {args.train} clips; chance is 12.5. The '
+        'distilled student learns from the teacher in the first '
+        f'{args.distill_epochs} of {args.epochs} epochs. The teachers end at '
+        f'{statistics.mean(final):.1f} '
+        f'({", ".join(f"{x:.1f}" for x in final)}).', '',
+        '| | ' + ' | '.join(map(str, args.steps)) + ' |',
+        '|---' * (len(args.steps) + 1) + '|'
+    ]
+    for way, found in results.items():
+        cells = []
+        for step in args.steps:
+            top1 = [one[step] for one in found]
+            cells.append(f'{statistics.mean(top1):.1f} ({min(top1):.1f}-'
+                         f'{max(top1):.1f})')
+        lines.append(f'| {way} | ' + ' | '.join(cells) + ' |')
+    return '\n'.join(lines) + '\n'
+
+
+def draw_curves(path: Path, results: dict[str, list[dict[int, float]]],
+                args: argparse.Namespace) -> None:
+    """Write a picture: the mean of each way, and a band of its seeds."""
+    figure = Figure(figsize=(7, 4.2), layout='constrained')
+    axis = figure.subplots()
+    for way, found in results.items():
+        curves = [[one[step] for step in args.steps] for one in found]
+        line, = axis.plot(
+            args.steps, [statistics.mean(x) for x in zip(*curves)],
+            marker='.', label=way,
+            linestyle='--' if way == TEACHER else '-')
+        axis.fill_between(
+            args.steps, *([f(x) for x in zip(*curves)] for f in (min, max)),
+            color=line.get_color(), alpha=0.15)
+    axis.set_xscale('symlog', linthresh=10)
+    axis.set_xticks(args.steps, list(map(str, args.steps)))
+    axis.minorticks_off()
+    axis.set_ylim(0, 102)
+    axis.set_xlabel(f'steps of {BATCH} clips')
+    axis.set_ylabel('top-1, %')
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=9)
+    figure.savefig(path, dpi=110)
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--out', type=Path, required=True,
+                        help='folder of the study')
+    parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2],
+                        help='of weights and order (default: 0 1 2)')
+    for name, default, what in (
+            ('epochs', 8, 'of each run'),
+            ('distill-epochs', 4, 'of them with the teacher'),
+            ('train', 2000, 'training clips'), ('val', 400, 'clips to test')):
+        parser.add_argument(f'--{name}', type=int, default=default,
+                            help=f'{what} (default: {default})')
+    parser.add_argument(
+        '--steps', nargs='+', type=int,
+        default=[0, 10, 25, 50, 100, 250, 500, 1000],
+        help='after how many to test (default: %(default)s)')
+    return parser.parse_args()
+
+
+def check_args(args: argparse.Namespace) -> None:
+    total = args.epochs * math.ceil(args.train / BATCH)
+    if min(args.steps) < 0 or max(args.steps) != total:
+        raise ValueError(f'--steps must be from 0 to {total}, all of those of '
+                         f'a run, and include that, got {args.steps}')
+    args.steps = sorted({*args.steps})
+
+
+def main() -> None:
+    args = parse_args()
+    out = args.out
+    options = dict(
+        vars(args), motion=dict(seed=0), torch=torch.__version__)
+    # More seeds add to a study.
+    del options['out'], options['seeds']
+    results: dict[str, list[dict[int, float]]] = {}
+    with one_line_errors():
+        check_args(args)
+        open_study(out, options)
+        make_data(out, options, SIDE)
+        for seed in args.seeds:
+            for way in (TEACHER, *WAYS):
+                results.setdefault(way, []).append(
+                    train(way, seed, out, args))
+    text = format_report(results, args)
+    write_atomically(out / 'report.md', text)
+    draw_curves(out / 'curves.png', results, args)
+    print(text, end='')
+
+
+if __name__ == '__main__':
+    main()
