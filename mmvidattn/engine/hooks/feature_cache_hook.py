@@ -110,7 +110,7 @@ class FeatureCacheHook(SafeHook):
                 f"freeze='spatial' or 'backbone', got {type(model).__name__}")
         settings = dict(model.describe_frozen(),
                         dtype=str(self.writer.dtype).removeprefix('torch.'))
-        model.feature_writer = self.writer
+        model.write_features(self.writer)
         return settings
 
     def _say_size(self, runner: Runner) -> None:
