@@ -127,7 +127,7 @@ class FeatureCacheDataset(Dataset):
         # mmengine pads all axes but the first.
         inputs = torch.zeros(len(features), 1, 1, 1, 1, dtype=torch.uint8)
         data = self.dataset.pipeline.transforms[-1](dict(info, imgs=inputs))
-        data['data_samples'].frozen_features = features
+        data['data_samples'].set_data(dict(frozen_features=features))
         for guard in guards_of(self.dataset):
             guard.annotate(data, info['filename'])
         return data

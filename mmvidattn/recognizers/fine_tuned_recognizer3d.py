@@ -166,6 +166,10 @@ class FineTunedRecognizer3D(Recognizer3D):
             data_preprocessor=self._data_preprocessor,
             weights=weights_digest(weights))
 
+    def write_features(self, writer: FeatureWriter) -> None:
+        """Write features of samples that say where, from now on."""
+        self.feature_writer = writer
+
     def forward(self, inputs: Tensor, data_samples: list | None = None,
                 mode: str = 'tensor', **kwargs: Any) -> Any:
         """See ``Recognizer3D``; samples may come with their features."""

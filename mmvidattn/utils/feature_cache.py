@@ -157,6 +157,18 @@ class FeatureWriter:
         self.size = self.num_read = self.num_computed = 0
         self._is_full = False
 
+    def measure(self) -> list[dict[str, Any]]:
+        """Find out ``size``; returns what :func:`describe_folders` does."""
+        found = describe_folders(self.root)
+        self.size = sum(one['size'] for one in found)
+        return found
+
+    def take_counts(self) -> tuple[int, int]:
+        """``num_read`` and ``num_computed``, which then are 0."""
+        counts = self.num_read, self.num_computed
+        self.num_read = self.num_computed = 0
+        return counts
+
     def round(self, features: Tensor) -> Tensor:
         """The features as they will be read.
 

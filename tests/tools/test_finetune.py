@@ -163,7 +163,8 @@ def test_keeps_the_features_of_what_is_frozen(begin, capfd):
     out = begin('--freeze', 'backbone', '--cache-features', '--epochs', 2)
     assert {path.name for path in out.iterdir()} == {*FILES, 'features'}
     # Of the training, then of the test.
-    logs = [*(out / 'run').glob('2*/*.log'), *(out / 'run/test').glob('*/*.log')]
+    logs = [*(out / 'run').glob('2*/*.log'),
+            *(out / 'run/test').glob('*/*.log')]
     log = ''.join(path.read_text() for path in logs)
     # 4 videos to train on, 2 of validation; then those with six views.
     counts = re.findall(r'(\d+) clips from disk, (\d+) computed', log)

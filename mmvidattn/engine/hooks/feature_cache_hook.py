@@ -7,11 +7,7 @@ from torch.utils.data import DataLoader
 
 from ...datasets.feature_cache_dataset import feature_caches_of
 from ...utils.checks import check_count
-from ...utils.feature_cache import (
-    FeatureWriter,
-    describe_folders,
-    megabytes,
-)
+from ...utils.feature_cache import FeatureWriter, megabytes
 from .safe_hook import SafeHook
 
 
@@ -110,12 +106,11 @@ class FeatureCacheHook(SafeHook):
                 f"freeze='spatial' or 'backbone', got {type(model).__name__}")
         settings = dict(model.describe_frozen(),
                         dtype=str(self.writer.dtype).removeprefix('torch.'))
-        model.feature_writer = self.writer
+        model.write_features(self.writer)
         return settings
 
     def _say_size(self, runner: Runner) -> None:
-        found = describe_folders(self.writer.root)
-        self.writer.size = sum(one['size'] for one in found)
+        found = self.writer.measure()
         runner.logger.info(
             f'cached features: {self.writer.root} has '
             f'{megabytes(self.writer.size)} of '
@@ -125,8 +120,7 @@ class FeatureCacheHook(SafeHook):
 
     def _say_counts(self, runner: Runner, what: str) -> None:
         writer = self.writer
-        counts = writer.num_read, writer.num_computed
-        writer.num_read = writer.num_computed = 0
+        counts = writer.take_counts()
         # Most epochs are as the one before.
         if counts != self._said.get(what):
             self._said[what] = counts

@@ -2,6 +2,7 @@
 import os
 import shutil
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -315,3 +316,8 @@ def test_names_what_is_wrong(run, options, error):
 def test_needs_the_parts_of_safe_runner():
     with pytest.raises(RuntimeError, match='FeatureCacheHook does nothing'):
         FeatureCacheHook('features').before_run(object())
+    runner = SimpleNamespace(train_loop=object(), model=torch.nn.Identity())
+    with pytest.raises(ValueError, match='epoch, and need train_cfg with by_'):
+        FeatureCacheHook('features', 2).before_train(runner)
+    with pytest.raises(ValueError, match='FineTunedRecognizer3D .* Identity'):
+        FeatureCacheHook('features').before_train(runner)

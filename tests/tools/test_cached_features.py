@@ -1,0 +1,27 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[2] / 'tools/studies/cached_features.py'
+sys.path.insert(0, str(TOOL.parent))
+import cached_features as tool  # noqa: E402
+
+
+@pytest.mark.parametrize('difference, words', [
+    (0., 'end bit-equal'), (2.5e-7, 'end at most 2.5e-07 apart')])
+def test_report_has_epochs_and_ratios(difference, words):
+    text = tool.format_report([10., 9.], [12., 0.25], difference)
+    assert '| 2 | 9.000 | 0.250 |' in text
+    assert 'is 48 times as fast as the first, and 36 times' in text
+    assert words in text
+
+
+@pytest.mark.slow
+def test_second_epoch_is_fast_and_weights_are_the_same(run_tool, tmp_path):
+    done = run_tool('studies/cached_features.py', '--out', 'out', '--clips', 8,
+                    '--epochs', 2, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (tmp_path / 'out/report.md').read_text()
+    assert 'end bit-equal' in done.stdout
