@@ -39,7 +39,8 @@ _INCEPTION = (
     (r'\.pool_proj\.', '.pool.proj.'),
 )
 _OUR_INCEPTION = re.compile(
-    r'(?:conv1|conv2|conv2_reduce|inception_\d[a-e]\.branches\.(?:1x1|'
+    r'(?:conv1|conv2|conv2_reduce|'
+    r'inception_(?:3[a-c]|4[a-e]|5[ab])\.branches\.(?:1x1|'
     r'3x3\.(?:reduce|conv)|double_3x3\.(?:reduce|conv1|conv2)|pool\.proj))'
     rf'\.(?:conv\.(?:weight|bias)|norm\.(?:{_PARAMETERS}))')
 

@@ -159,7 +159,8 @@ def test_early_files_and_those_of_tsn_and_ssn_load(prefix, capsys):
         state[f'{prefix}conv1_7x7_s2_bn.running_mean'][0])
     report = capsys.readouterr().err
     assert 'dropped 1: module.activity_fc.weight' in report
-    assert f'used {len(state) - 1}: ' in report
+    assert f'used {len(state) - 1}: {prefix}conv1_7x7_s2.*, ' in report
+    assert f', {prefix}inception_*_1x1_bn.*, ' in report
 
 
 def test_names_of_caffe_have_slashes():

@@ -76,7 +76,7 @@ def test_mits_tsn_becomes_mmaction2s():
     model.load_state_dict(found)
     x = torch.randn(2, 3, 64, 64)
     with torch.no_grad():
-        got = model.backbone.eval()(x)
+        got = model.eval().backbone(x)
     torch.testing.assert_close(got, _naive(state, x), rtol=1e-4, atol=1e-4)
     assert torch.equal(found['cls_head.fc_cls.bias'],
                        saved['module.new_fc.bias'])
