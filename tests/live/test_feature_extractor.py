@@ -15,10 +15,12 @@ from safetensors.torch import save_file
 from torch import nn
 
 import mmvidattn
+from mmvidattn.apis.models import load_config
 from mmvidattn.cli.extract_features import Extractor
 from mmvidattn.convert import convert
 from mmvidattn.live import FeatureExtractor, OnlineDetector
 from mmvidattn.live.image_input import ImageInput
+from mmvidattn.live.model import _merge
 from mmvidattn.live.named_networks import hub_input, timm_input
 from mmvidattn.live.steps import frame_indices, source_frames
 
@@ -385,6 +387,33 @@ def test_testras_flow_from_pixels_to_features(tmp_path):
         want = extractor.model.backbone(
             sample['inputs'].float() - 128).mean((0, 2, 3))
     torch.testing.assert_close(extractor.features([clip])[0], want)
+
+
+@pytest.mark.parametrize('name', [
+    'testra_thumos14', 'lstr_thumos14', 'lstr_tvseries'])
+def test_configs_say_what_their_features_are_made_of(name):
+    cfg = load_config(name)
+    extractors = cfg.online.extractors
+    assert extractors.flow.flow == 'tvl1' and extractors.flow.bound == 20
+    assert extractors.flow.flow_side == 180
+    for modality, width in cfg.model.backbone.in_channels.items():
+        extractor = extractors[modality]
+        # Chunks of 6 frames.
+        assert (extractor.sample_fps
+                / cfg.test_dataloader.dataset.feature_rate) == 6
+        recognizer = load_config(extractor.config).model
+        assert recognizer.cls_head.in_channels == width
+    assert recognizer.backbone == dict(type='BNInception', in_channels=10)
+
+
+def test_another_network_has_no_options_of_the_first():
+    default = dict(config='a', checkpoint='a.pth', cfg_options={'x': 1},
+                   layer='y', flow='tvl1', sample_fps=24.)
+    assert _merge(default, dict(config='b', checkpoint='b.pth')) == dict(
+        config='b', checkpoint='b.pth', flow='tvl1', sample_fps=24.)
+    assert _merge(default, dict(config='a', checkpoint='b.pth')) == dict(
+        default, checkpoint='b.pth')
+    assert _merge(default, dict(flow='dis')) == dict(default, flow='dis')
 
 
 def test_streaming_equals_extraction(clip, tmp_path):
