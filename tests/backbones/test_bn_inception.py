@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """BN-Inception as TSN's network files list it, computed layer by layer."""
+import functools
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -47,8 +49,8 @@ def _layers(channels):
     return layers
 
 
-def published(channels=3, classes=None, prefix='', early=False):
-    """A state dict of the published names; of norms [1, C] if early."""
+@functools.cache
+def _tensors(channels):
     torch.manual_seed(0)
     state = {}
     for name, inside, outside, kernel in _layers(channels):
@@ -56,16 +58,22 @@ def published(channels=3, classes=None, prefix='', early=False):
         state[f'{name}.weight'] = torch.randn(
             outside, inside, kernel, kernel) * (2 / fan)**0.5
         state[f'{name}.bias'] = torch.randn(outside) * 0.1
-        norm = dict(
-            weight=torch.rand(outside) + 0.5, bias=torch.randn(outside) * 0.1,
-            running_mean=torch.randn(outside) * 0.1,
-            running_var=torch.rand(outside) + 0.5)
-        for key, value in norm.items():
-            state[f'{name}_bn.{key}'] = value[None] if early else value
+        state.update({
+            f'{name}_bn.weight': torch.rand(outside) + 0.5,
+            f'{name}_bn.bias': torch.randn(outside) * 0.1,
+            f'{name}_bn.running_mean': torch.randn(outside) * 0.1,
+            f'{name}_bn.running_var': torch.rand(outside) + 0.5})
+    return state
+
+
+def published(channels=3, classes=None, prefix='', early=False):
+    """A state dict of the published names; of norms [1, C] if early."""
+    state = dict(_tensors(channels))
     if classes:
         state['fc_action.weight'] = torch.randn(classes, 1024)
         state['fc_action.bias'] = torch.randn(classes)
-    return {prefix + name: value for name, value in state.items()}
+    return {prefix + name: value[None] if early and '_bn.' in name else value
+            for name, value in state.items()}
 
 
 def naive(state, x):
