@@ -4,13 +4,13 @@
 * ``timm://NAME``: ``timm.create_model(NAME)``, without its classifier.
 * ``hf://OWNER/MODEL@REVISION``: a model of the Hugging Face Hub, of timm or
   transformers.
-* ``MODULE:CALLABLE``: what the callable returns, imported from the module.
+* ``MODULE:CALLABLE``: what the callable returns, or the network of that name,
+  imported from the module.
 """
 import importlib
 import json
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,8 +92,8 @@ def _call(name: str) -> nn.Module:
     except (ImportError, AttributeError) as error:
         raise ValueError(f'{name} must be MODULE:CALLABLE that can be '
                          f'imported: {error}') from error
-    model = found() if isinstance(found, Callable) and not isinstance(
-        found, nn.Module) else found
+    is_maker = callable(found) and not isinstance(found, nn.Module)
+    model = found() if is_maker else found
     if not isinstance(model, nn.Module):
         raise ValueError(f'{name} must return an nn.Module, got a '
                          f'{type(model).__name__}')

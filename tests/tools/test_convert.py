@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import argparse
 import hashlib
+import sys
 
 import pytest
 import torch
@@ -64,6 +65,15 @@ def test_reads_a_model_of_the_hub(run_main, tmp_path, monkeypatch):
 def test_a_branch_of_the_hub_is_refused(run_main, tmp_path):
     with pytest.raises(SystemExit, match='40 hexadecimal digits'):
         run_main('convert.py', 'vit_timm', 'hf://owner/model@main',
+                 tmp_path / 'dst.pth')
+
+
+def test_without_huggingface_hub_a_line_says_what_to_install(
+        run_main, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
+    with pytest.raises(SystemExit, match='error: hf://owner/model@0+ needs '
+                       'huggingface_hub: pip install huggingface_hub'):
+        run_main('convert.py', 'vit_timm', f'hf://owner/model@{"0" * 40}',
                  tmp_path / 'dst.pth')
 
 
