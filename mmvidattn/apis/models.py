@@ -35,6 +35,13 @@ def _configs() -> dict[str, Path]:
     }
 
 
+def _feature_configs() -> dict[str, Path]:
+    """Recognizers whose features others read, which are no models of ours."""
+    folder = next((path for path in CONFIG_FOLDERS if path.is_dir()), None)
+    found = folder.glob('_base_/features/*.py') if folder else ()
+    return {path.stem: path for path in found}
+
+
 def _is_ablation(config: Path) -> bool:
     return config.parent.name == 'ablations'
 
@@ -64,8 +71,9 @@ def find_config(name: str | Path) -> Path:
     (``table05_relu``) are deprecated.
 
     Args:
-        name: One of :func:`list_models`, an ablation included, or the path of
-            a config file.
+        name: One of :func:`list_models`, an ablation included, a recognizer
+            that others read features of (``configs/_base_/features``), or
+            the path of a config file.
 
     Raises:
         FileNotFoundError: If it is a path, and there is no such file.
@@ -82,8 +90,9 @@ def find_config(name: str | Path) -> Path:
             raise FileNotFoundError(f'no config file {name}')
     else:
         configs = _configs()
-        if path.name in configs:
-            return configs[path.name]
+        known = {**_feature_configs(), **configs}
+        if path.name in known:
+            return known[path.name]
         renamed = [config for new, config in configs.items()
                    if _is_ablation(config)
                    and new == _with_family(config.with_name(path.name))]
@@ -139,7 +148,8 @@ def get_model(name: str | Path,
               checkpoint: str | Path | None = None,
               device: str | torch.device = 'cpu',
               cfg_options: dict[str, Any] | None = None,
-              compile: bool = False) -> nn.Module:
+              compile: bool = False,
+              optional: str | None = None) -> nn.Module:
     """Build a whole recognizer, in eval mode.
 
     ``model(clips, mode='tensor', stage='head')`` with clips
@@ -157,6 +167,9 @@ def get_model(name: str | Path,
         compile: Compile the backbone with torch.compile. The first call takes
             a minute or more, later ones are faster. Without a compiler a line
             on stderr says so, and the model computes eagerly.
+        optional: Prefix of tensors that are not read from the checkpoint, and
+            may be missing there or of another shape: 'cls_head.fc_cls.' where
+            only features are wanted.
     """
     cfg = load_config(name, cfg_options)
     init_default_scope(cfg.get('default_scope', 'mmaction'))
@@ -169,7 +182,7 @@ def get_model(name: str | Path,
         del model._dump_init_info
     else:
         meta = load_checkpoint(
-            model, checkpoint, published_hash(checkpoint))
+            model, checkpoint, published_hash(checkpoint), optional)
     merge_lora(model)
     model.cfg = cfg
     model.dataset_meta = meta.get('dataset_meta') or {}

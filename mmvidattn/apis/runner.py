@@ -187,7 +187,8 @@ def one_line_errors(prog: str | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except (ValueError, TypeError, LookupError, OSError) as error:
+    except (ValueError, TypeError, LookupError, OSError,
+            ImportError) as error:
         message = error.args[0] if isinstance(error, KeyError) else error
         raise SystemExit(
             f'{prog or program_name()}: error: {message}') from error

@@ -4,6 +4,7 @@
 A network is the paper of its name. LAPS is a paper about three networks: what
 it adds to each is in ``laps.py``.
 """
+from .bn_inception import BNInception
 from .dualformer import DualFormer
 from .inflated import InflatedBackbone
 from .linear_video_transformer import LinearVideoTransformer
@@ -14,6 +15,6 @@ from .vivit import ViViT
 from .xvit import XViT
 
 __all__ = [
-    'DualFormer', 'InflatedBackbone', 'LinearVideoTransformer', 'ResT',
-    'ViViT', 'Visformer', 'VisionTransformerLAPS', 'XViT'
+    'BNInception', 'DualFormer', 'InflatedBackbone', 'LinearVideoTransformer',
+    'ResT', 'ViViT', 'Visformer', 'VisionTransformerLAPS', 'XViT'
 ]

@@ -2,6 +2,7 @@
 """Convert published weights into a checkpoint of ours.
 
     mmvidattn convert linear_ff RELEASED.pth CONVERTED.pth
+    mmvidattn convert vivit_videomae hf://OWNER/MODEL@REVISION CONVERTED.pth
 """
 import argparse
 import hashlib
@@ -15,6 +16,7 @@ from ..apis.runner import one_line_errors
 from ..convert import SOURCES, convert
 from ..utils.checkpoint import load_state_dict_file
 from ..utils.flax_checkpoint import load_flax_file
+from ..utils.hub import SCHEME, hub_file
 from ..version import __version__
 
 # What reads the sources that have a file format of their own.
@@ -25,16 +27,25 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def convert_file(source: str, src: Path, dst: Path, force: bool) -> dict:
-    """Convert one file; returns the tensors that were written."""
+def convert_file(source: str, src: str, dst: Path, force: bool) -> dict:
+    """Convert one file; returns the tensors that were written.
+
+    Args:
+        source: A key of ``mmvidattn.convert.SOURCES``.
+        src: The file, or ``hf://OWNER/MODEL@REVISION``.
+        dst: The file to write.
+        force: Replace it if it is there.
+    """
     if dst.exists() and not force:
         raise FileExistsError(f'{dst} exists; replace it with --force')
+    on_hub = src.startswith(SCHEME)
+    path = hub_file(src) if on_hub else Path(src)
     load = FILES_OF.get(source, load_state_dict_file)
-    state_dict = convert(source, load(src))
+    state_dict = convert(source, load(path))
     meta = dict(
         source=source,
-        source_file=src.name,
-        source_sha256=sha256(src),
+        source_file=src if on_hub else path.name,
+        source_sha256=sha256(path),
         mmvidattn_version=__version__)
     # Beside the place it goes to, so that it is there whole or not at all.
     dst.parent.mkdir(parents=True, exist_ok=True)
@@ -51,8 +62,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('source', help=f'one of {", ".join(SOURCES)}')
     parser.add_argument(
-        'src', type=Path, help='.pth, .pt or .safetensors; of vivit_scenic: '
-        'the file named checkpoint')
+        'src', help='.pth, .pt or .safetensors, or hf://OWNER/MODEL@REVISION '
+        '(its model.safetensors, or /FILE.safetensors behind it); of '
+        'vivit_scenic: the file named checkpoint')
     parser.add_argument('dst', type=Path, help='.pth to write')
     parser.add_argument(
         '--force', action='store_true', help='replace an existing file')

@@ -1,11 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Turn videos into feature streams with any recognizer of mmaction2.
+"""Turn videos into feature streams with any network.
 
     mmvidattn extract-features VIDEOS data/mine/rgb CONFIG \\
         --checkpoint CHECKPOINT --rate 4
 
-Writes `<video>.npy` `(steps, width)` for each video: a row for each 1 / rate
-seconds, of what the recognizer's classifier reads. A row is of nothing later
+CONFIG is a recognizer of mmaction2, or `timm://NAME`,
+`hf://OWNER/MODEL@REVISION` or `MODULE:CALLABLE`. Writes `<video>.npy`
+`(steps, width)` for each video: a row for each 1 / rate seconds, of what the
+recognizer's classifier reads, or the network gives. A row is of nothing later
 than its step. A second run goes on where the first one stopped.
 """
 import argparse
@@ -33,14 +35,17 @@ from ..apis import load_config
 from ..apis.runner import one_line_errors, program_name
 from ..datasets.broken_files.guard import brief
 from ..live.feature_extractor import FeatureExtractor
+from ..live.named_networks import is_network
 from ..live.optical_flow import FLOWS
+from ..live.recognizer_features import CLASSIFIER
 from ..live.steps import num_steps
 from ..utils.frame_times import ConstantRate
+from ..utils.hub import SCHEME
 from .predict import find_videos
 
 
 class Extractor:
-    """A recognizer, and what its classifier reads of each step of a video.
+    """A network, and its features of each step of a video.
 
     Args:
         options: The options of the command line.
@@ -54,6 +59,7 @@ class Extractor:
         cv2.setNumThreads(threads)
         torch.manual_seed(0)
         self.rate = options.pop('rate')
+        self.every = options.pop('every', None)
         self.batch_size = options.pop('batch_size')
         self.recognizer = FeatureExtractor(**options)
 
@@ -66,11 +72,12 @@ class Extractor:
         """
         reader = ConstantRate(decord.VideoReader(str(video), num_threads=1))
         fps = reader.fps
-        steps = num_steps(len(reader), fps, self.rate)
+        rate = self.rate_of(fps)
+        steps = num_steps(len(reader), fps, rate)
         if not steps:
             raise ValueError(
                 f'{len(reader)} frames at {fps:g} a second are less than one '
-                f'step of 1/{self.rate:g} s')
+                f'step of 1/{rate:g} s')
         rows, batch = [], []
         for step in range(steps):
             batch.append(self.clip(reader, step, fps))
@@ -82,10 +89,16 @@ class Extractor:
             raise ValueError('the features have nan or infinity')
         return rows
 
+    def rate_of(self, fps: float) -> float:
+        """Steps a second of a video with so many frames a second."""
+        if self.every is None:
+            return self.rate
+        return (self.recognizer.sample_fps or fps) / self.every
+
     def clip(self, reader: ConstantRate, step: int,
              fps: float) -> Sequence[np.ndarray]:
         """The clip of a step."""
-        indices = self.recognizer.frame_indices(step, fps, self.rate)
+        indices = self.recognizer.frame_indices(step, fps, self.rate_of(fps))
         images = reader.get_batch(indices.clip(max=len(reader) - 1))
         return self.recognizer.clip(list(images.asnumpy()))
 
@@ -94,7 +107,7 @@ _extractor: Extractor | None = None
 
 
 def start_worker(options: dict[str, Any]) -> None:
-    """Build the recognizer of a process, unless it was forked with one."""
+    """Build the network of a process, unless it was forked with one."""
     global _extractor
     if _extractor is None or _extractor.options != options:
         _extractor = Extractor(options)
@@ -180,10 +193,13 @@ def open_folder(out: Path, options: dict[str, Any]) -> None:
         key: value for key, value in options.items()
         if key not in ('device', 'threads', 'batch_size')
     }
-    kept['config'] = hashlib.sha256(
-        str(load_config(options['config'],
-                        options['cfg_options']).to_dict()).encode()
-    ).hexdigest()
+    # None is what folders of earlier versions have.
+    if not is_network(options['config']):
+        kept['layer'] = options['layer'] or CLASSIFIER
+        kept['config'] = hashlib.sha256(
+            str(load_config(options['config'],
+                            options['cfg_options']).to_dict()).encode()
+        ).hexdigest()
     if file.is_file():
         found = json.loads(file.read_text())
         differing = [
@@ -210,11 +226,27 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument('videos', nargs='+', type=Path, metavar='VIDEO',
                         help='video file, or a folder of them')
     parser.add_argument('out', type=Path, help='folder to write to')
-    parser.add_argument('config', help='recognizer: config file, or its name')
+    parser.add_argument('config', help='recognizer: config file, or its name; '
+                        'or timm://NAME, hf://OWNER/MODEL@REVISION or '
+                        'MODULE:CALLABLE')
     parser.add_argument('--checkpoint',
-                        help='its weights (default: random ones, to try)')
-    parser.add_argument('--rate', type=float, default=4.,
-                        help='steps a second (default: 4)')
+                        help='its weights (default: random ones, to try; '
+                        'those of hf://). With timm:// also "pretrained", '
+                        "which downloads timm's")
+    steps = parser.add_mutually_exclusive_group()
+    steps.add_argument('--rate', type=float, default=4.,
+                       help='steps a second (default: 4)')
+    steps.add_argument('--every', type=int, metavar='N',
+                       help='a step every N frames, instead of --rate')
+    parser.add_argument('--sample-fps', type=float, metavar='FPS',
+                        help='take frames as if videos had so many a second '
+                        '(default: their own)')
+    parser.add_argument('--input', nargs='+', action=DictAction,
+                        metavar='KEY=VALUE', help='what a network that is no '
+                        'recognizer takes: takes=frames or clips, mean, std, '
+                        'value_range=1 or 255, resize, crop, interpolation, '
+                        'color=RGB or BGR (default: what timm or the Hub '
+                        'says)')
     parser.add_argument('--flow', choices=FLOWS,
                         help='read optical flow, estimated so, instead of '
                         'frames; for recognizers of flow')
@@ -230,9 +262,10 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument('--frame-interval', type=int, default=1,
                         help='from one of these frames to the next (default: '
                         '1)')
-    parser.add_argument('--layer', default='cls_head.fc_cls',
+    parser.add_argument('--layer',
                         help='the layer whose input is the features (default: '
-                        '%(default)s)')
+                        f"a recognizer's {CLASSIFIER}, another network's "
+                        'output)')
     parser.add_argument('--processes', type=int, default=1)
     parser.add_argument('--threads', type=int, default=1,
                         help='of each process (default: 1)')
@@ -248,9 +281,10 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
     with one_line_errors():
-        for name in ('rate', 'flow_side', 'bound', 'frame_interval',
-                     'processes', 'threads', 'batch_size'):
-            if not getattr(args, name) > 0:
+        for name in ('rate', 'every', 'sample_fps', 'flow_side', 'bound',
+                     'frame_interval', 'processes', 'threads', 'batch_size'):
+            value = getattr(args, name)
+            if value is not None and not value > 0:
                 raise ValueError(f'--{name.replace("_", "-")} must be above '
                                  f'0, got {getattr(args, name)}')
         if args.clip_len is not None and args.clip_len < 1:
@@ -260,12 +294,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in 'videos', 'out', 'processes':
             del options[name]
         jobs = plan_features(args.videos, args.out)
-        if args.checkpoint is None:
+        if args.checkpoint is None and not args.config.startswith(SCHEME):
             print(f'{program_name()}: warning: without --checkpoint the '
                   'weights are random', file=sys.stderr)
-        # What is wrong with recognizer or options shows here, once.
+        # What is wrong with network or options shows here, once.
         init_default_scope('mmaction')
         start_worker(options)
+        print(f'{_extractor.recognizer.width} features a step')
         open_folder(args.out, options)
     left = {v: o for v, o in jobs.items() if not o.is_file()}
     failed = extract_all(left, options, args.processes)

@@ -23,6 +23,7 @@ from mmengine.device import get_device
 from rich.console import Console, Group
 from rich.live import Live
 
+from ..apis.models import load_config
 from ..apis.runner import one_line_errors, program_name
 from ..datasets.feature_streams import open_array
 from ..live import Detection, LiveModel, Run, open_source
@@ -41,12 +42,13 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument('checkpoint', help='its weights')
     parser.add_argument(
         '--rgb', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
-        help="recognizer that computes the features 'rgb' (default: the "
-        "config's online.extractors.rgb)")
+        help="network that computes the features 'rgb', as for "
+        "extract-features, and its weights, '-' for those it has (default: "
+        "the config's online.extractors.rgb)")
     parser.add_argument(
         '--flow', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
-        help="recognizer of optical flow that computes the features 'flow' "
-        "(default: the config's online.extractors.flow)")
+        help="likewise the network of optical flow that computes the features "
+        "'flow' (default: the config's online.extractors.flow)")
     parser.add_argument(
         '--flow-method', choices=FLOWS,
         help="how the flow is computed (default: the config's, else dis)")
@@ -129,11 +131,13 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
     for name in 'rgb', 'flow':
         given = getattr(args, name)
         if given:
-            extractors[name] = dict(zip(('config', 'checkpoint'), given))
-    if args.flow:
-        extractors['flow']['flow'] = 'dis'
-    if args.flow_method:
-        extractors.setdefault('flow', {})['flow'] = args.flow_method
+            config, checkpoint = given
+            extractors[name] = dict(
+                config=config,
+                checkpoint=None if checkpoint == '-' else checkpoint)
+    if args.flow or args.flow_method:
+        extractors.setdefault('flow', {})['flow'] = (
+            args.flow_method or flow_method_of(args))
     events = dict(on=args.on, off=args.off, min_duration=args.min_duration)
     # Before the model is built: sources are what is most often wrong.
     sources = [open_source(source, args.realtime or args.serve, args.fps)
@@ -146,6 +150,13 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
         Run(model, source, file_of_source(args.events, i, args),
             queue_size=args.queue) for i, source in enumerate(sources)
     ]
+
+
+def flow_method_of(args: argparse.Namespace) -> str:
+    """How the config has the flow computed, else 'dis'."""
+    online = load_config(args.config, args.cfg_options).get('online', {})
+    extractors = online.get('extractors', {})
+    return extractors.get('flow', {}).get('flow', 'dis')
 
 
 def make_sinks(args: argparse.Namespace, i: int, run: Run,

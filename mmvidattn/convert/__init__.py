@@ -17,12 +17,14 @@ from .linear_ff import linear_ff
 from .linear_ff_image import linear_ff_image, vit_hf, vit_timm
 from .start_weights import StartWeights
 from .testra import testra
+from .tsn import bn_inception, tsn_resnet
 from .videomae import vivit_videomae
 from .vivit_hf import vivit_hf, vivit_image
 from .vivit_scenic import vivit_scenic
 from .xvit import xvit, xvit_image
 
 SOURCES = dict(
+    bn_inception=bn_inception,
     dualformer=dualformer,
     dualformer_2d=dualformer_2d,
     laps=laps,
@@ -31,6 +33,7 @@ SOURCES = dict(
     linear_ff_image=linear_ff_image,
     lstr=testra,
     testra=testra,
+    tsn_resnet=tsn_resnet,
     rest=rest,
     visformer_s_in10k=visformer_s_in10k,
     visformer_timm=visformer_timm,

@@ -110,7 +110,9 @@ def visformer_s_in10k(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     starts from.
 
     https://github.com/danczs/Visformer. The file is ``visformer_s_in10k.pth``
-    to LAPS' code, whose names are those of this code.
+    to LAPS' code, and nowhere else that we know of. The names are those of the
+    authors' ``models.py``, ``visformer_small``: a module ``bn`` in each norm,
+    the stem's, the patches' and the last one among them.
 
     Args:
         state_dict: Tensors of that file.

@@ -5,6 +5,10 @@ from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 
+# The number of a block, of a transformer or an Inception.
+_BLOCK = re.compile(r'(?<=\.)\d+(?=\.)|(?<=inception_)\d\w(?=[_/])')
+_MANY = 40
+
 
 class StartWeights(dict[str, Tensor]):
     """Tensors by name, and what became of those of the source.
@@ -25,11 +29,16 @@ class StartWeights(dict[str, Tensor]):
         self.notes = list(notes)
 
     def report(self) -> str:
-        """The account in lines, with the numbers of blocks as ``*``."""
+        """The account in lines, with the numbers of blocks as ``*``.
+
+        Where many names are left, those of a layer are one.
+        """
         lines = []
         for what, names in self.account.items():
             if names:
-                kinds = dict.fromkeys(
-                    re.sub(r'\.\d+\.', '.*.', name) for name in names)
+                kinds = dict.fromkeys(_BLOCK.sub('*', n) for n in names)
+                if len(kinds) > _MANY:
+                    kinds = dict.fromkeys(
+                        re.sub(r'\.\w+$', '.*', kind) for kind in kinds)
                 lines.append(f'{what} {len(names)}: {", ".join(kinds)}')
         return '\n'.join([*lines, *self.notes])

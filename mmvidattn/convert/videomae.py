@@ -1,8 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Weights of VideoMAE and VideoMAE V2, to start ViViT's Model 1 from.
 
+Names as in ``modeling_finetune.py`` and ``modeling_pretrain.py`` of the
+authors' code, and in transformers:
+
 https://github.com/MCG-NJU/VideoMAE
 https://github.com/OpenGVLab/VideoMAEv2
+
+On the Hub, ``OpenGVLab/VideoMAEv2-Base`` has these names with 'model.' before
+them, and by its config a norm behind the mean, no classifier, and neither
+LayerScale nor cosine attention.
 """
 import re
 

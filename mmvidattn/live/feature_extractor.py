@@ -1,50 +1,67 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Features of the steps of a video, by a recognizer of mmaction2."""
+"""Features of the steps of a video, by any network."""
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from mmengine.dataset import Compose, pseudo_collate
 from torch import Tensor, nn
 
-from ..apis.models import get_model
+from ..utils.checks import check_count, check_positive
+from .image_input import ImageInput
+from .module_features import ModuleFeatures
+from .named_networks import find_network, is_network
 from .optical_flow import OpticalFlow
-from .steps import frame_indices
+from .recognizer_features import CLASSIFIER, RecognizerFeatures
+from .steps import frame_indices, source_frames
 
-# Transforms that choose and read the frames of a clip: the steps do that.
-READERS = ('Init', 'SampleFrames', 'UniformSample', 'UniformSampleFrames',
-           'DenseSampleFrames', 'UntrimmedSampleFrames', 'Decode')
+NEEDED = 'takes', 'mean', 'std'
 
 
 class FeatureExtractor:
-    """Computes the features of each step of a video with a recognizer.
+    """Computes the features of each step of a video with a network.
 
-    Features are the input of its classifier. A clip, which is images or the
-    flow between them, goes through the config's own test pipeline; crops are
-    averaged. Threads may share an extractor.
+    A recognizer of mmaction2 is given clips by its config's own test
+    pipeline; its features are the input of its classifier, averaged over
+    crops. Any other network takes images or clips as ``input`` says, and
+    gives [B, C]. Clips are of images, or of the flow between them. Threads
+    may share an extractor.
 
     Args:
-        config: The recognizer's config file, or its name.
-        checkpoint: Its weights. Defaults to fresh ones.
+        config: A recognizer's config file, or its name; or a network, as an
+            ``nn.Module`` or by name: ``timm://NAME``,
+            ``hf://OWNER/MODEL@REVISION`` or ``MODULE:CALLABLE``; see
+            :mod:`mmvidattn.live.named_networks`.
+        checkpoint: Its weights; see :func:`find_network` for those of
+            networks. Defaults to fresh ones. The classifier's are not
+            needed.
         device: Where to compute.
-        flow: Method of :class:`OpticalFlow`, for recognizers of flow. None
+        flow: Method of :class:`OpticalFlow`, for networks of flow. None
             for those of images.
         flow_side: Short side of the images that flow is computed from.
         bound: Pixels of flow that become 0 or 255.
         clip_len: Images, or flow fields, of a clip. Defaults to that of the
-            test pipeline.
+            test pipeline, or of the network; else to 1 for images.
         frame_interval: Frames from one image to the next.
-        layer: The layer whose input is the features.
-        cfg_options: Changes to the config, by dotted keys.
+        layer: The layer whose input is the features. Defaults to a
+            recognizer's classifier, and to the output of another network.
+        cfg_options: Changes to a recognizer's config, by dotted keys.
+        input: Arguments of :class:`ImageInput`, for networks that are no
+            recognizers. They update those that timm or the Hub has for the
+            network.
+        sample_fps: Take frames as if the video had so many a second,
+            repeating or leaving out some. Defaults to its own rate.
 
     Raises:
-        ValueError: If there is no such layer, or an argument is out of range.
+        ValueError: If there is no such network or layer, an argument is out
+            of range or missing, or not for such a network.
+        ImportError: If timm or transformers is needed and not installed.
     """
 
     def __init__(self,
-                 config: str,
+                 config: str | nn.Module,
                  checkpoint: str | None = None,
                  device: str | torch.device = 'cpu',
                  flow: str | None = None,
@@ -52,45 +69,65 @@ class FeatureExtractor:
                  bound: float = 20.,
                  clip_len: int | None = None,
                  frame_interval: int = 1,
-                 layer: str = 'cls_head.fc_cls',
-                 cfg_options: dict[str, Any] | None = None) -> None:
+                 layer: str | None = None,
+                 cfg_options: dict[str, Any] | None = None,
+                 input: Mapping[str, Any] | None = None,
+                 sample_fps: float | None = None) -> None:
         if clip_len is not None and clip_len < 1:
             raise ValueError(f'clip_len must be at least 1, got {clip_len}')
         if frame_interval < 1:
             raise ValueError('frame_interval must be at least 1, got '
                              f'{frame_interval}')
+        if sample_fps is not None:
+            check_positive(sample_fps=sample_fps)
         self.flow = flow and OpticalFlow(flow, flow_side, bound)
         self.frame_interval = frame_interval
-        self.layer = layer
-        self.model = get_model(config, checkpoint, device, cfg_options)
-        transforms = self.model.cfg.test_pipeline
-        self.clip_len = clip_len or _find_clip_len(transforms)
-        self.pipeline = Compose([
-            transform for transform in transforms
-            if not any(word in transform['type'] for word in READERS)
-        ])
-        module = dict(self.model.named_modules()).get(layer)
-        if module is None:
-            raise ValueError(
-                f'layer must be a module of the recognizer, got {layer!r}; '
-                'linear ones are '
-                + ', '.join(n for n, m in self.model.named_modules()
-                            if isinstance(m, nn.Linear)))
-        self._inputs: list[Tensor] = []
+        self.sample_fps = sample_fps
+        if is_network(config):
+            self._network = _build_module(
+                config, checkpoint, device, layer, clip_len, input,
+                cfg_options)
+            self.layer = layer
+        else:
+            if input:
+                raise ValueError(
+                    f'input is for other networks: {config} is a recognizer, '
+                    'whose config has a test_pipeline')
+            self.layer = layer or CLASSIFIER
+            self._network = RecognizerFeatures(
+                config, checkpoint, device, self.layer, bool(flow), clip_len,
+                frame_interval, cfg_options)
+        self.name = getattr(self._network, 'name', config)
+        self.model = self._network.model
+        self.clip_len = self._network.clip_len
         self._lock = threading.Lock()
-        module.register_forward_pre_hook(
-            lambda module, args: self._inputs.append(args[0].detach()))
 
     @property
     def num_frames(self) -> int:
         """Frames that a clip is made of: n flow fields need n + 1."""
         return self.clip_len + 1 if self.flow else self.clip_len
 
+    @cached_property
+    def width(self) -> int:
+        """C, as a clip of black images shows."""
+        black = [np.zeros((224, 224, 3), np.uint8)] * self.num_frames
+        return self.features([self.clip(black)]).shape[-1]
+
     def frame_indices(self, step: int, fps: float,
                       rate: float) -> np.ndarray:
         """Indices of the frames of a step's clip, oldest first."""
-        return frame_indices(step, fps, rate, self.num_frames,
-                             self.frame_interval)
+        indices = frame_indices(step, self.sample_fps or fps, rate,
+                                self.num_frames, self.frame_interval)
+        if self.sample_fps is None:
+            return indices
+        return source_frames(indices, self.sample_fps, fps, step, rate)
+
+    def reach(self, fps: float) -> int:
+        """Frames that a clip may go back from the last one of its step."""
+        frames = (self.num_frames - 1) * self.frame_interval
+        if self.sample_fps is None:
+            return frames
+        return int(np.ceil((frames + 1) * fps / self.sample_fps))
 
     def clip(self, images: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """Make a clip of RGB images ``(H, W, 3)``: them or their flow."""
@@ -104,36 +141,41 @@ class FeatureExtractor:
         """Compute the features of n clips, [n, C], float32, on the device.
 
         Raises:
+            ValueError: If the network gives anything else.
             RuntimeError: If the layer did not run.
         """
-        batch = pseudo_collate([self._prepare(clip) for clip in clips])
+        samples = [self._network.prepare(clip) for clip in clips]
         with self._lock:
-            data = self.model.data_preprocessor(batch, False)
-            self._inputs.clear()
-            self.model(**data, mode='tensor', stage='head')
-            if not self._inputs:
-                raise RuntimeError(f'layer {self.layer} did not run')
-            rows = self._inputs[0]
-        # Crops are averaged, as is anything else a clip has several rows of.
-        return rows.reshape(len(clips), -1, rows.shape[-1]).mean(dim=1).float()
-
-    def _prepare(self, clip: Sequence[np.ndarray]) -> dict:
-        shape = clip[0].shape[:2]
-        return self.pipeline(
-            dict(
-                imgs=list(clip),
-                modality='Flow' if self.flow else 'RGB',
-                original_shape=shape,
-                img_shape=shape,
-                clip_len=self.clip_len,
-                num_clips=1,
-                frame_interval=self.frame_interval,
-                start_index=0,
-                label=-1))
+            return self._network(samples).float()
 
 
-def _find_clip_len(transforms: Sequence[dict]) -> int:
-    for transform in transforms:
-        if 'clip_len' in transform:
-            return transform['clip_len']
-    raise ValueError('the config samples no frames; give clip_len')
+def _build_module(config: str | nn.Module, checkpoint: str | None,
+                  device: str | torch.device, layer: str | None,
+                  clip_len: int | None, given: Mapping[str, Any] | None,
+                  cfg_options: dict[str, Any] | None) -> ModuleFeatures:
+    network = find_network(config, checkpoint)
+    if cfg_options:
+        raise ValueError(f'cfg_options are for recognizers: {network.name} '
+                         f'has no config, got {cfg_options}')
+    if clip_len is not None:
+        check_count(clip_len=clip_len)
+    options = {**network.image_input, **(given or {})}
+    lacking = [key for key in NEEDED if key not in options]
+    if lacking:
+        raise ValueError(
+            f'input of {network.name} must say {", ".join(NEEDED)}, and '
+            f'lacks {", ".join(lacking)}: what the network takes is not known')
+    try:
+        image_input = ImageInput(**options)
+    except TypeError as error:
+        raise ValueError(f'input may have '
+                         f'{", ".join(ImageInput.__annotations__)}: '
+                         f'{error}') from None
+    clip_len = clip_len or network.clip_len
+    if clip_len is None:
+        if image_input.takes == 'clips':
+            raise ValueError(f'{network.name} takes clips: clip_len must say '
+                             'of how many images')
+        clip_len = 1
+    return ModuleFeatures(network.model, image_input, device, layer, clip_len,
+                          network.name)

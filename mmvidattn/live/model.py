@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from mmengine.config import Config
 from torch import nn
@@ -18,6 +17,8 @@ from .feature_extractor import FeatureExtractor
 
 RATES = 'feature_rate', 'long_rate', 'work_rate'
 ONLINE_KEYS = 'extractors', 'events'
+# Options of an extractor that belong to its network.
+OF_NETWORK = 'checkpoint', 'cfg_options', 'layer', 'input', 'clip_len'
 
 
 class LiveModel:
@@ -135,7 +136,7 @@ def _build_extractors(in_channels: Mapping[str, int],
                       device: str | torch.device
                       ) -> dict[str, FeatureExtractor]:
     """An extractor for each modality, tried on a clip."""
-    options = {name: {**defaults.get(name, {}), **changes.get(name, {})}
+    options = {name: _merge(defaults.get(name, {}), changes.get(name, {}))
                for name in {**defaults, **changes}}
     unknown = sorted(set(options) - set(in_channels))
     if unknown:
@@ -147,14 +148,21 @@ def _build_extractors(in_channels: Mapping[str, int],
         if 'config' not in options.get(name, {}):
             raise ValueError(
                 f'the model reads features {name!r}: extractors.{name} must '
-                'name the config and the checkpoint of the recognizer that '
+                'name the config and the checkpoint of the network that '
                 'computes them')
         extractor = FeatureExtractor(device=device, **options[name])
-        black = [np.zeros((64, 64, 3), np.uint8)] * extractor.num_frames
-        width = extractor.features([extractor.clip(black)]).shape[-1]
-        if width != channels:
+        if extractor.width != channels:
             raise ValueError(
                 f'the model reads {channels} features {name!r}, and the '
-                f'recognizer {options[name]["config"]} gives {width}')
+                f'network {extractor.name} gives {extractor.width}')
         extractors[name] = extractor
     return extractors
+
+
+def _merge(default: Mapping[str, Any], change: Mapping[str, Any]
+           ) -> dict[str, Any]:
+    """Options with changes. Another network has none of the first one's."""
+    if change.get('config', default.get('config')) != default.get('config'):
+        default = {key: value for key, value in default.items()
+                   if key not in OF_NETWORK}
+    return {**default, **change}

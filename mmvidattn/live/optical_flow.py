@@ -19,7 +19,9 @@ class OpticalFlow:
 
     Args:
         method: 'dis' (fast), 'tvl1' (that of published features; in
-            opencv-contrib) or 'farneback'.
+            opencv-contrib) or 'farneback'. OpenCV's TV-L1 of the CPU has the
+            settings of the one for CUDA, which denseflow takes, and a median
+            filter as well.
         side: Short side of the images, in pixels; they are resized to it.
         bound: Pixels of flow that become 0 or 255.
 

@@ -96,8 +96,8 @@ class Run:
         self.session = model.new_session()
         self.latency = Latency()
         self._event_detector = model.new_event_detector()
-        reach = max((e.num_frames - 1) * e.frame_interval
-                    for e in self.extractors.values())
+        reach = max(extractor.reach(self.source.fps)
+                    for extractor in self.extractors.values())
         self._steps = StepMaker(self.source.fps, self.rate, reach)
         self._queue = StepQueue(queue_size, drop=self.source.live,
                                 check=self.source.check_alive)

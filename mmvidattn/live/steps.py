@@ -31,6 +31,25 @@ def frame_indices(step: int, fps: float, rate: float, num_frames: int,
     return np.maximum(0, last - interval * np.arange(num_frames)[::-1])
 
 
+def source_frames(indices: np.ndarray, sample_fps: float, fps: float,
+                  step: int, rate: float) -> np.ndarray:
+    """Frames of a source that stand for those of another rate.
+
+    Frame n at ``sample_fps`` is the latest one that is nearer to it in time
+    than to the frame after it, as with ffmpeg's filter ``fps``; none is later
+    than the step.
+
+    Args:
+        indices: Frames at ``sample_fps``.
+        sample_fps: Frames a second that are wanted.
+        fps: Frames a second of the source.
+        step: The step they are for.
+        rate: Steps a second.
+    """
+    frames = np.ceil((indices + 0.5) / sample_fps * fps - 1e-6).astype(int) - 1
+    return frames.clip(0, last_frame(step, fps, rate))
+
+
 @dataclass(frozen=True)
 class Frame:
     """A frame of a source.

@@ -178,13 +178,16 @@ def load_state_dict_file(path: str | Path) -> dict[str, Tensor]:
 
 
 def load_checkpoint(model: nn.Module, path: str | Path,
-                    sha256: str | None = None) -> dict[str, Any]:
+                    sha256: str | None = None,
+                    optional: str | None = None) -> dict[str, Any]:
     """Load a checkpoint of exactly this model.
 
     Args:
         model: The model. After an error it may have part of the weights.
         path: See :func:`read_checkpoint`.
         sha256: See :func:`read_checkpoint`.
+        optional: Prefix of tensors that are not read from it, and may be
+            missing or of another shape.
 
     Returns:
         What the checkpoint tells of itself, its ``meta``.
@@ -194,6 +197,11 @@ def load_checkpoint(model: nn.Module, path: str | Path,
     """
     checkpoint = read_checkpoint(path, sha256)
     state_dict = _unwrap(checkpoint, path)
+    if optional:
+        kept = {name: value for name, value in model.state_dict().items()
+                if name.startswith(optional)}
+        state_dict = {name: value for name, value in state_dict.items()
+                      if not name.startswith(optional)} | kept
     try:
         model.load_state_dict(state_dict)
     except RuntimeError as error:

@@ -25,6 +25,42 @@ def hub_file(name: str) -> Path:
         OSError: If the Hub does not have it, or cannot be reached and the
             cache does not have it.
     """
+    match = _parse(name)
+    file = match['file'] or _DEFAULT_FILE
+    if not file.endswith('.safetensors'):
+        raise ValueError(f'{name!r} must be of a .safetensors file, got '
+                         f'{file!r}')
+    return _download(name, match, file)
+
+
+def hub_model(name: str) -> Path:
+    """Find a whole model in the cache of the Hub, or download it there.
+
+    Args:
+        name: ``hf://OWNER/MODEL@REVISION``.
+
+    Returns:
+        A folder with config.json, model.safetensors and, where the model has
+        it, preprocessor_config.json.
+
+    Raises:
+        ValueError, ImportError, OSError: See :func:`hub_file`.
+    """
+    match = _parse(name)
+    if match['file']:
+        raise ValueError(f'{name!r} must be a whole model, '
+                         f'hf://OWNER/MODEL@REVISION, got /{match["file"]}')
+    paths = [_download(name, match, file)
+             for file in ('config.json', _DEFAULT_FILE)]
+    try:
+        _download(name, match, 'preprocessor_config.json')
+    except OSError:
+        # Models of timm have none; what it would say has to be given then.
+        pass
+    return paths[0].parent
+
+
+def _parse(name: str) -> re.Match:
     match = _NAME.fullmatch(name)
     if match is None:
         raise ValueError(f'{name!r} must be hf://OWNER/MODEL@REVISION, or '
@@ -34,10 +70,10 @@ def hub_file(name: str) -> Path:
             f'{name!r} must name the revision that is meant, by the 40 '
             f"hexadecimal digits of a commit (the model's page has them under "
             f"'Files', 'History'), got {match['revision']!r}")
-    file = match['file'] or _DEFAULT_FILE
-    if not file.endswith('.safetensors'):
-        raise ValueError(f'{name!r} must be of a .safetensors file, got '
-                         f'{file!r}')
+    return match
+
+
+def _download(name: str, match: re.Match, file: str) -> Path:
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:

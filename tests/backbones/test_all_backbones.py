@@ -62,7 +62,8 @@ def _differ(a, b):
 
 
 def test_these_are_all():
-    names = set(mmvidattn.backbones.__all__)
+    # BNInception is no network of clips, but of the images of one.
+    names = set(mmvidattn.backbones.__all__) - {'BNInception'}
     assert names == {backbone.__name__ for backbone in TINY}
     assert all(issubclass(backbone, BaseBackbone) for backbone in TINY)
 

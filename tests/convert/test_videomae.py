@@ -118,6 +118,19 @@ def test_a_fine_tuned_network_is_all_there(version):
     assert relative(got, want) < 1e-6
 
 
+def test_v2_of_the_hub_has_no_classifier():
+    state = {name: value for name, value in _authors(True).items()
+             if not name.startswith('head.')}
+    want = convert('vivit_videomae', state)
+    found = convert('vivit_videomae', {
+        f'model.{name}': value for name, value in state.items()})
+    assert found.keys() == want.keys()
+    assert all(torch.equal(found[name], want[name]) for name in want)
+    backbone = _model('mean_norm').backbone
+    backbone.load_state_dict({name.removeprefix('backbone.'): value
+                              for name, value in found.items()})
+
+
 def test_a_pre_trained_network_gives_its_tokens_mean():
     state = _authors(False)
     backbone = _model('mean').backbone

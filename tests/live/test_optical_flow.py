@@ -28,6 +28,18 @@ def test_a_shift_is_found(method):
         assert np.median(inside[..., 1]) == pytest.approx(0, abs=0.25)
 
 
+@pytest.mark.skipif(not hasattr(cv2, 'optflow'),
+                    reason='this OpenCV is without contrib')
+def test_tvl1_has_the_settings_of_denseflow():
+    """Those that OpenCV has for CUDA, where denseflow names none."""
+    found = OpticalFlow('tvl1')._estimator
+    assert (found.getTau(), found.getLambda(), found.getTheta(),
+            found.getScalesNumber(), found.getWarpingsNumber(),
+            found.getEpsilon(), found.getScaleStep(), found.getGamma()
+            ) == (0.25, 0.15, 0.3, 5, 5, 0.01, 0.8, 0)
+    assert found.getOuterIterations() * found.getInnerIterations() == 300
+
+
 @pytest.mark.parametrize('kwargs, error', [
     (dict(method='raft'), "one of dis, tvl1, farneback, got 'raft'"),
     (dict(side=0), 'flow_side must be above 0, got 0'),

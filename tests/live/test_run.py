@@ -329,7 +329,7 @@ def options(**changes):
     (dict(extractors=dict(rgb=dict(checkpoint=None, cfg_options={
         'model.backbone.embed_dims': 48, 'model.cls_head.in_channels': 48},
         layer='cls_head.fc_hidden'))),
-     "reads 96 features 'rgb', and the recognizer .* gives 48"),
+     "reads 96 features 'rgb', and the network .* gives 48"),
     (dict(extractors=dict(rgb=dict(frame_interval=0))),
      'frame_interval must be at least 1'),
     (dict(events=dict(on=2.)), '0 < off <= on <= 1'),

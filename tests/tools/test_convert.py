@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import argparse
 import hashlib
+import sys
 
 import pytest
 import torch
@@ -44,6 +45,36 @@ def test_reads_safetensors(run_main, tmp_path):
     assert set(found) == NAMES
     assert torch.equal(found['backbone.patch_embed.projection.weight'],
                        VIT['patch_embed.proj.weight'])
+
+
+def test_reads_a_model_of_the_hub(run_main, tmp_path, monkeypatch):
+    save_file(VIT, tmp_path / 'src.safetensors')
+    asked = []
+    monkeypatch.setattr(
+        'mmvidattn.cli.convert.hub_file',
+        lambda name: asked.append(name) or tmp_path / 'src.safetensors')
+    name = f'hf://owner/model@{"0" * 40}'
+    run_main('convert.py', 'vit_timm', name, tmp_path / 'dst.pth')
+    assert asked == [name]
+    meta = torch.load(tmp_path / 'dst.pth', weights_only=True)['meta']
+    assert meta['source_file'] == name
+    assert meta['source_sha256'] == hashlib.sha256(
+        (tmp_path / 'src.safetensors').read_bytes()).hexdigest()
+
+
+def test_a_branch_of_the_hub_is_refused(run_main, tmp_path):
+    with pytest.raises(SystemExit, match='40 hexadecimal digits'):
+        run_main('convert.py', 'vit_timm', 'hf://owner/model@main',
+                 tmp_path / 'dst.pth')
+
+
+def test_without_huggingface_hub_a_line_says_what_to_install(
+        run_main, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
+    with pytest.raises(SystemExit, match='error: hf://owner/model@0+ needs '
+                       'huggingface_hub: pip install huggingface_hub'):
+        run_main('convert.py', 'vit_timm', f'hf://owner/model@{"0" * 40}',
+                 tmp_path / 'dst.pth')
 
 
 def test_replaces_a_file_only_when_told(run_main, tmp_path):

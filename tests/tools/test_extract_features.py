@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import sys
+import types
 
 import cv2
 import decord
@@ -186,3 +188,35 @@ def test_bad_folders(run_main, tmp_path, folder):
         with pytest.raises(SystemExit, match=error):
             run_main('data/online/extract_features.py', videos,
                      tmp_path / out, config)
+
+
+def make_edges():
+    """A network of images that is no recognizer."""
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 6, 3, bias=False), torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten())
+
+
+def test_a_network_that_is_no_recognizer(run_main, videos, tmp_path, capsys,
+                                         monkeypatch):
+    module = types.ModuleType('mine')
+    module.make_edges = make_edges
+    monkeypatch.setitem(sys.modules, 'mine', module)
+    torch.save(make_edges().state_dict(), tmp_path / 'edges.pth')
+    args = ('data/online/extract_features.py', videos[0], tmp_path / 'out',
+            'mine:make_edges', '--checkpoint', tmp_path / 'edges.pth',
+            '--device', 'cpu')
+    with pytest.raises(SystemExit, match='must say takes, mean, std'):
+        run_main(*args)
+    given = ('--input', 'takes=frames', 'mean=0.5,0.4,0.3', 'std=1',
+             'resize=32', '--sample-fps', 24, '--every', 6)
+    run_main(*args, *given)
+    assert '6 features a step' in capsys.readouterr().out
+    rows = np.load(tmp_path / 'out' / f'{videos[0].stem}.npy')
+    reader = decord.VideoReader(str(videos[0]))
+    assert rows.shape == (
+        int(len(reader) / reader.get_avg_fps() * 4 + 1e-6), 6)
+    # The same command goes on; another input is another set of features.
+    run_main(*args, *given)
+    with pytest.raises(SystemExit, match="input was .*'resize': 32.* now is"):
+        run_main(*args, *given[:3], 'std=1', 'resize=48', *given[5:])

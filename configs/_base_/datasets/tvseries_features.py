@@ -52,3 +52,19 @@ test_dataloader = dict(
 val_evaluator = dict(type='PerFrameMAP', metric='cAP')
 test_evaluator = dict(
     type='PerFrameMAP', metric='cAP', per_class=True, per_stage=True)
+
+# What the features are made of (tools/data/online/README.md): the 4th of each
+# 6 frames at 24 a second, and the flow between all 6.
+online = dict(
+    extractors=dict(
+        rgb=dict(
+            config='tsn_resnet50_rgb',
+            checkpoint='tsn_resnet50_rgb.pth',
+            sample_fps=24.),
+        flow=dict(
+            config='tsn_bninception_flow',
+            checkpoint='tsn_bninception_flow.pth',
+            flow='tvl1',
+            flow_side=180,
+            bound=20.,
+            sample_fps=24.)))

@@ -7,6 +7,7 @@ from .clip_labels import ClipLabels
 from .decord_segment_init import DecordSegmentInit
 from .feature_window import LoadFeatureWindow, PackFeatureInputs
 from .fixed_views import FixedViews
+from .flow_ten_crop import FlowTenCrop
 from .mix_clip import MixClip, MixClipPlusPlus
 from .photometric_jitter import PhotometricJitter
 from .scale_jitter import ScaleJitter
@@ -20,9 +21,9 @@ from .uniform_three_crop import UniformThreeCrop
 
 __all__ = [
     'AutoAugment', 'CenteredSampleFrames', 'CharadesSampleFrames',
-    'ClipLabels', 'DecordSegmentInit', 'FixedViews', 'LoadFeatureWindow',
-    'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs', 'PhotometricJitter',
-    'RandAugment', 'ScaleJitter', 'ScenicColorJitter', 'ScenicRandAugment',
-    'ScenicSampleFrames', 'SegmentSampleFrames', 'SlowFastSampleFrames',
-    'SpreadSampleFrames', 'UniformThreeCrop'
+    'ClipLabels', 'DecordSegmentInit', 'FixedViews', 'FlowTenCrop',
+    'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
+    'PhotometricJitter', 'RandAugment', 'ScaleJitter', 'ScenicColorJitter',
+    'ScenicRandAugment', 'ScenicSampleFrames', 'SegmentSampleFrames',
+    'SlowFastSampleFrames', 'SpreadSampleFrames', 'UniformThreeCrop'
 ]

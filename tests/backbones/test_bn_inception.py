@@ -1,0 +1,202 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""BN-Inception as TSN's network files list it, computed layer by layer."""
+import functools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+
+from mmvidattn.convert import convert
+
+# Block: channels of 1 x 1, of 3 x 3 and its reduction, of the two 3 x 3 and
+# theirs, and of the pool's projection. Typed from TSN's network file.
+TABLE = '''
+3a 64  64 64    64 96 96     32
+3b 64  64 96    64 96 96     64
+3c 0   128 160  64 96 96     0
+4a 224 64 96    96 128 128   128
+4b 192 96 128   96 128 128   128
+4c 160 128 160  128 160 160  128
+4d 96  128 192  160 192 192  128
+4e 0   128 192  192 256 256  0
+5a 352 192 320  160 224 224  128
+5b 352 192 320  192 224 224  128'''
+ROWS = [line.split() for line in TABLE.strip().splitlines()]
+
+
+def _layers(channels):
+    """Names, widths and kernels of all convolutions, in their order."""
+    layers = [('conv1_7x7_s2', channels, 64, 7),
+              ('conv2_3x3_reduce', 64, 64, 1), ('conv2_3x3', 64, 192, 3)]
+    width = 192
+    for name, *numbers in ROWS:
+        one, reduce, three, first, second, third, pool = map(int, numbers)
+        block = f'inception_{name}_'
+        if one:
+            layers.append((f'{block}1x1', width, one, 1))
+        layers += [
+            (f'{block}3x3_reduce', width, reduce, 1),
+            (f'{block}3x3', reduce, three, 3),
+            (f'{block}double_3x3_reduce', width, first, 1),
+            (f'{block}double_3x3_1', first, second, 3),
+            (f'{block}double_3x3_2', second, third, 3)]
+        if pool:
+            layers.append((f'{block}pool_proj', width, pool, 1))
+        width = one + three + third + (pool or width)
+    assert width == 1024
+    return layers
+
+
+@functools.cache
+def _tensors(channels):
+    torch.manual_seed(0)
+    state = {}
+    for name, inside, outside, kernel in _layers(channels):
+        fan = inside * kernel**2
+        state[f'{name}.weight'] = torch.randn(
+            outside, inside, kernel, kernel) * (2 / fan)**0.5
+        state[f'{name}.bias'] = torch.randn(outside) * 0.1
+        state.update({
+            f'{name}_bn.weight': torch.rand(outside) + 0.5,
+            f'{name}_bn.bias': torch.randn(outside) * 0.1,
+            f'{name}_bn.running_mean': torch.randn(outside) * 0.1,
+            f'{name}_bn.running_var': torch.rand(outside) + 0.5})
+    return state
+
+
+def published(channels=3, classes=None, prefix='', early=False):
+    """A state dict of the published names; of norms [1, C] if early."""
+    state = dict(_tensors(channels))
+    if classes:
+        state['fc_action.weight'] = torch.randn(classes, 1024)
+        state['fc_action.bias'] = torch.randn(classes)
+    return {prefix + name: value[None] if early and '_bn.' in name else value
+            for name, value in state.items()}
+
+
+def naive(state, x):
+    """[B, C, H, W] to the last block's output, by the published names."""
+
+    def conv(x, name, stride=1):
+        weight = state[f'{name}.weight']
+        x = F.conv2d(x, weight, state[f'{name}.bias'], stride,
+                     weight.shape[-1] // 2)
+        mean, var, scale, shift = (
+            state[f'{name}_bn.{key}'][:, None, None]
+            for key in ('running_mean', 'running_var', 'weight', 'bias'))
+        return ((x - mean) / (var + 1e-5).sqrt() * scale + shift).relu()
+
+    def halve(x):
+        # Behind the last row and column only, where a window reaches out.
+        return F.max_pool2d(
+            F.pad(x, (0, 1, 0, 1), value=float('-inf')), 3, 2)
+
+    x = halve(conv(x, 'conv1_7x7_s2', 2))
+    x = halve(conv(conv(x, 'conv2_3x3_reduce'), 'conv2_3x3'))
+    for name, one, *_, pool in ROWS:
+        block = f'inception_{name}_'
+        stride = 2 if one == '0' else 1
+        parts = [] if one == '0' else [conv(x, f'{block}1x1')]
+        parts.append(conv(conv(x, f'{block}3x3_reduce'), f'{block}3x3',
+                          stride))
+        y = conv(x, f'{block}double_3x3_reduce')
+        parts.append(conv(conv(y, f'{block}double_3x3_1'),
+                          f'{block}double_3x3_2', stride))
+        if one == '0':
+            parts.append(halve(x))
+        else:
+            y = (F.max_pool2d(x, 3, 1, 1) if name == '5b' else
+                 F.conv2d(x, x.new_full((x.shape[1], 1, 3, 3), 1 / 9),
+                          padding=1, groups=x.shape[1]))
+            parts.append(conv(y, f'{block}pool_proj'))
+        x = torch.cat(parts, 1)
+    return x
+
+
+def build(channels=3):
+    init_default_scope('mmaction')
+    return MODELS.build(
+        dict(type='BNInception', in_channels=channels)).eval()
+
+
+def load(model, state):
+    found = convert('bn_inception', state)
+    model.load_state_dict({
+        name.removeprefix('backbone.'): value
+        for name, value in found.items() if name.startswith('backbone.')})
+    return found
+
+
+@pytest.mark.parametrize('channels', [3, 10])
+def test_matches_naive(channels):
+    state = published(channels)
+    model = build(channels)
+    load(model, state)
+    x = torch.randn(2, channels, 64, 96)
+    with torch.no_grad():
+        got = model.double()(x.double())
+    want = naive({k: v.double() for k, v in state.items()}, x.double())
+    assert got.shape == (2, 1024, 2, 3)
+    torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-9)
+
+
+def test_has_as_many_parameters_as_are_published():
+    # With the classifier of ImageNet's 1,000 classes 11,295,240.
+    own = sum(p.numel() for p in build().parameters())
+    assert own + 1000 * 1024 + 1000 == 11_295_240
+
+
+@pytest.mark.parametrize('shape', [(1, 10, 64, 64), (1, 3, 64, 70), (3, 64)])
+def test_rejects_other_inputs(shape):
+    with pytest.raises(ValueError, match=r'takes \[B, 3, H, W\], H and W '
+                                         'multiples of 32'):
+        build()(torch.zeros(shape))
+
+
+@pytest.mark.parametrize('prefix', ['', 'base_model.', 'module.base_model.'])
+def test_early_files_and_those_of_tsn_and_ssn_load(prefix, capsys):
+    state = published(10, 4, prefix, early=True)
+    state['module.activity_fc.weight'] = torch.zeros(21, 1024)
+    model = build(10)
+    found = load(model, state)
+    assert found['cls_head.fc_cls.weight'].shape == (4, 1024)
+    assert torch.equal(
+        model.conv1.norm.running_mean,
+        state[f'{prefix}conv1_7x7_s2_bn.running_mean'][0])
+    report = capsys.readouterr().err
+    assert 'dropped 1: module.activity_fc.weight' in report
+    assert f'used {len(state) - 1}: {prefix}conv1_7x7_s2.*, ' in report
+    assert f', {prefix}inception_*_1x1_bn.*, ' in report
+
+
+def test_names_of_caffe_have_slashes():
+    state = {name.replace('inception_3a_', 'inception_3a/')
+             .replace('conv1_', 'conv1/').replace('conv2_', 'conv2/'): value
+             for name, value in published().items()}
+    load(build(), state)
+
+
+@pytest.mark.parametrize('change, error', [
+    (lambda s: s.update({'inception_6a_1x1.weight': torch.zeros(1)}),
+     'inception_6a_1x1.weight is no tensor of BN-Inception'),
+    (lambda s: s.pop('conv1_7x7_s2.weight'),
+     'not BN-Inception: there is no first convolution'),
+    (lambda s: s.update({'fc.bias': torch.zeros(4),
+                         'new_fc.bias': torch.zeros(4)}),
+     'new_fc.bias is there twice')])
+def test_other_files_are_refused(change, error):
+    state = published()
+    change(state)
+    with pytest.raises(ValueError, match=error):
+        convert('bn_inception', state)
+
+
+def test_every_parameter_learns():
+    model = build().train()
+    model(torch.randn(4, 3, 64, 64)).square().sum().backward()
+    for name, parameter in model.named_parameters():
+        # Normalization takes the biases before it out again.
+        if not name.endswith('conv.bias'):
+            assert parameter.grad.abs().sum() > 0, name

@@ -1,0 +1,462 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Extractors of any network: what they are given, and what they give."""
+import importlib.util
+import json
+import sys
+import types
+
+import numpy as np
+import pytest
+import torch
+from backbones.test_bn_inception import published
+from live_fixtures import CLASSES, make_images, write_config, write_tsn
+from PIL import Image
+from safetensors.torch import save_file
+from torch import nn
+
+import mmvidattn
+from mmvidattn.apis.models import load_config
+from mmvidattn.cli.extract_features import Extractor
+from mmvidattn.convert import convert
+from mmvidattn.live import FeatureExtractor, OnlineDetector
+from mmvidattn.live.image_input import ImageInput
+from mmvidattn.live.model import _merge
+from mmvidattn.live.named_networks import hub_input, timm_input
+from mmvidattn.live.steps import frame_indices, source_frames
+
+COMMIT = '0123456789abcdef0123456789abcdef01234567'
+FRAMES = dict(takes='frames', mean=0.5, std=0.25, resize=32)
+CLIPS = dict(FRAMES, takes='clips')
+
+
+class Pooled(nn.Module):
+    """The mean of each channel, and a classifier of that."""
+
+    def __init__(self, channels=3):
+        super().__init__()
+        self.fc = nn.Linear(channels, 2)
+
+    def forward(self, x):
+        return self.fc(x.flatten(2).mean(-1))
+
+
+def make_pooled():
+    return Pooled()
+
+
+def make_means():
+    model = Pooled()
+    model.fc = nn.Identity()
+    return model
+
+
+def _image(height=48, width=64):
+    return np.random.default_rng(0).integers(
+        0, 256, (height, width, 3)).astype(np.uint8)
+
+
+@pytest.mark.parametrize('interpolation, resample', [
+    ('bilinear', Image.BILINEAR), ('bicubic', Image.BICUBIC)])
+def test_images_are_resized_as_pillow_does(interpolation, resample):
+    image = _image()
+    resized = Image.fromarray(image).resize((32, 24), resample)
+    want = np.asarray(resized)[2:22, 6:26].astype(np.float32)
+    make = ImageInput('frames', [104, 117, 128], 1., 255., 24, 20,
+                      interpolation, 'BGR')
+    got = make([image])
+    assert got.shape == (1, 3, 20, 20)
+    want = want[..., ::-1] - np.float32([104, 117, 128])
+    # Pillow's weights are of fixed precision.
+    assert np.abs(got[0].permute(1, 2, 0).numpy() - want).max() <= 1
+
+
+def test_values_and_layouts():
+    images = [_image() for _ in range(4)]
+    x = ImageInput('clips', (0.1, 0.2, 0.3), (1, 2, 4))(images)
+    assert x.shape == (1, 3, 4, 48, 64)
+    assert x[0, 2, 1, 5, 7] == pytest.approx(
+        (images[1][5, 7, 2] / 255 - 0.3) / 4, abs=1e-6)
+    assert ImageInput('frames', 0, 1)(images).shape == (4, 3, 48, 64)
+    flow = [_image()[..., :2] + np.uint8(i) for i in range(5)]
+    x = ImageInput('frames', 128, 1, 255)(flow)
+    assert x.shape == (1, 10, 48, 64)
+    assert x[0, 7, 3, 4] == float(flow[3][3, 4, 1]) - 128
+
+
+@pytest.mark.parametrize('change, error', [
+    (dict(takes='video'), "takes must be one of .* got 'video'"),
+    (dict(color='GBR'), 'color must be one of'),
+    (dict(interpolation='lanczos'), 'interpolation must be one of'),
+    (dict(resize=(3, )), 'resize must be a side or'),
+    (dict(crop=0), 'crop must be a positive integer'),
+    (dict(crop=64), r'crop must fit into the images.* 32 x 42, got 64'),
+    (dict(mean=[1, 2]), 'mean must be a number, or one for each of 3'),
+    (dict(value=1), 'input may have takes, mean, std, .*value'),
+])
+def test_bad_inputs(change, error):
+    with pytest.raises(ValueError, match=error):
+        FeatureExtractor(make_pooled(), input={**FRAMES, **change}
+                         ).features([[_image()]])
+
+
+def test_a_module_gives_its_output_or_what_a_layer_reads():
+    image = np.full((40, 60, 3), (255, 0, 51), np.uint8)
+    model = Pooled()
+    means = torch.tensor([[2., -2., -1.2]])
+    layer = FeatureExtractor(model, input=FRAMES, layer='fc')
+    torch.testing.assert_close(layer.features([[image]]), means)
+    output = FeatureExtractor(model, input=FRAMES)
+    torch.testing.assert_close(output.features([[image], [image]]),
+                               model.fc(means).detach().repeat(2, 1))
+    assert (layer.width, output.width, output.clip_len) == (3, 2, 1)
+
+
+def test_clips_are_given_whole_and_frames_are_averaged():
+    images = [np.full((32, 32, 3), v, np.uint8) for v in (0, 51, 102, 255)]
+    want = torch.full((1, 3), (0.4 - 0.5) / 0.25)
+    for options in FRAMES, CLIPS:
+        extractor = FeatureExtractor(make_means(), input=options, clip_len=4)
+        torch.testing.assert_close(extractor.features([images]), want)
+
+
+@pytest.mark.parametrize('kwargs, error', [
+    (dict(config=Pooled()), 'input of Pooled must say takes, mean, std, and '
+                            'lacks takes, mean, std'),
+    (dict(config=Pooled(), input=CLIPS), 'clip_len must say'),
+    (dict(config=Pooled(), input=FRAMES, layer='head'),
+     "of the network, got 'head'; linear ones are fc"),
+    (dict(config=Pooled(), input=FRAMES, cfg_options={'a': 1}),
+     'cfg_options are for recognizers'),
+    (dict(config=Pooled(), input=FRAMES, sample_fps=0),
+     'sample_fps must be a positive number'),
+    (dict(config='os:getcwd', input=FRAMES),
+     'os:getcwd must return an nn.Module, got a str'),
+    (dict(config='no.such:thing', input=FRAMES),
+     'must be MODULE:CALLABLE that can be imported: No module named'),
+    (dict(config='os:such', input=FRAMES), 'that can be imported'),
+    (dict(config='linear_ff_tiny_motion', input=FRAMES),
+     'input is for other networks'),
+    (dict(config=f'hf://owner/model@{COMMIT}', checkpoint='x.pth'),
+     'has its own weights'),
+    (dict(config='hf://owner/model@main'), '40 hexadecimal digits'),
+    (dict(config=f'hf://owner/model@{COMMIT}/x.safetensors'),
+     'must be a whole model'),
+])
+def test_bad_networks(kwargs, error):
+    with pytest.raises(ValueError, match=error):
+        FeatureExtractor(**kwargs)
+
+
+def test_an_output_that_is_no_features_is_an_error():
+    extractor = FeatureExtractor(nn.Conv2d(3, 4, 3), input=FRAMES)
+    with pytest.raises(ValueError, match=(
+            r'Conv2d gives a tensor of shape \[1, 4, 30, 30\] .* must be '
+            r'\[1, C\]: wrap the network')):
+        assert extractor.width
+
+
+def test_a_callable_is_built_and_loads_its_weights(tmp_path):
+    model = Pooled()
+    torch.save(model.state_dict(), tmp_path / 'pooled.pth')
+    # Tests' modules have no fixed name of their own.
+    module = types.ModuleType('mine')
+    module.nets = types.SimpleNamespace(make=make_pooled)
+    sys.modules['mine'] = module
+    try:
+        extractor = FeatureExtractor(
+            'mine:nets.make', str(tmp_path / 'pooled.pth'), input=FRAMES)
+    finally:
+        del sys.modules['mine']
+    assert torch.equal(extractor.model.fc.weight, model.fc.weight)
+    with pytest.raises(FileNotFoundError, match='none.pth'):
+        FeatureExtractor(make_pooled(), 'none.pth', input=FRAMES)
+
+
+def test_timms_own_data_config():
+    cfg = dict(mean=(.5, .4, .3), std=(.1, .2, .3), input_size=(3, 224, 224),
+               crop_pct=0.875, interpolation='bicubic')
+    assert timm_input(cfg, 'x') == dict(
+        takes='frames', value_range=1., mean=(.5, .4, .3), std=(.1, .2, .3),
+        interpolation='bicubic', resize=256, crop=(224, 224))
+    squashed = timm_input(dict(cfg, crop_mode='squash'), 'x')
+    assert squashed['resize'] == (256, 256)
+    with pytest.raises(ValueError, match="crop_mode='border'"):
+        timm_input(dict(cfg, crop_mode='border'), 'x')
+
+
+def test_the_hubs_own_data_config():
+    found = hub_input(dict(
+        size=dict(shortest_edge=256), crop_size=dict(height=224, width=224),
+        do_center_crop=True, resample=3, image_mean=[.1, .2, .3],
+        image_std=[1, 1, 1], offset=True, rescale_factor=1 / 127.5))
+    image = np.full((300, 400, 3), 255, np.uint8)
+    x = ImageInput(**found, takes='frames')([image])
+    # From -1 to 1, and then less the mean.
+    torch.testing.assert_close(x[0, :, 0, 0], torch.tensor([.9, .8, .7]))
+    assert x.shape == (1, 3, 224, 224) and found['resize'] == 256
+    with pytest.raises(ValueError, match='size must have shortest_edge'):
+        hub_input(dict(size=dict(longest_edge=3)))
+
+
+class TinyTimm(Pooled):
+    """A network of the kind that timm creates without a classifier."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+        self.fc = nn.Identity()
+        self.pretrained_cfg = dict(
+            mean=(.5, .5, .5), std=(.5, .5, .5), input_size=(3, 32, 32),
+            crop_pct=1., interpolation='bilinear', classifier='fc')
+
+    def forward(self, x):
+        return super().forward(x) * self.scale
+
+
+@pytest.fixture
+def timm(monkeypatch):
+    """Stands for timm; asked says what was created."""
+    asked = []
+
+    def create_model(name, **kwargs):
+        asked.append((name, kwargs))
+        return TinyTimm()
+
+    monkeypatch.setitem(sys.modules, 'timm', types.SimpleNamespace(
+        create_model=create_model, is_model=lambda name: name == 'tiny',
+        list_models=list))
+    return asked
+
+
+WHITE = [np.full((32, 32, 3), 255, np.uint8)]
+
+
+def test_timm_by_name_with_weights_of_a_file(timm, tmp_path):
+    weights = {'scale': torch.tensor([1., 2., 3.]),
+               'fc.weight': torch.zeros(7, 3), 'fc.bias': torch.zeros(7)}
+    torch.save(weights, tmp_path / 'tiny.pth')
+    extractor = FeatureExtractor('timm://tiny.a1_in1k',
+                                 str(tmp_path / 'tiny.pth'))
+    # Nothing is downloaded, and the classifier is left out.
+    assert timm == [('tiny.a1_in1k',
+                     dict(pretrained=False, num_classes=0))]
+    assert extractor.features([WHITE]).tolist() == [[1, 2, 3]]
+    FeatureExtractor('timm://tiny', 'pretrained')
+    assert timm[-1][1]['pretrained'] is True
+    torch.save({'other': torch.zeros(1)}, tmp_path / 'other.pth')
+    with pytest.raises(ValueError, match='other.pth is not of this model'):
+        FeatureExtractor('timm://tiny', str(tmp_path / 'other.pth'))
+    with pytest.raises(ValueError, match='timm has no model of this name'):
+        FeatureExtractor('timm://none')
+
+
+def test_without_timm_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'timm', None)
+    with pytest.raises(ImportError, match='needs timm: pip install timm'):
+        FeatureExtractor('timm://tiny')
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A Hub that is a folder."""
+
+    def hf_hub_download(repo_id, filename, *, revision):
+        assert (repo_id, revision) == ('owner/model', COMMIT)
+        if not (tmp_path / filename).is_file():
+            raise FileNotFoundError('404')
+        return str(tmp_path / filename)
+
+    if importlib.util.find_spec('huggingface_hub'):
+        # transformers takes more of it.
+        monkeypatch.setattr('huggingface_hub.hf_hub_download',
+                            hf_hub_download)
+    else:
+        monkeypatch.setitem(
+            sys.modules, 'huggingface_hub',
+            types.SimpleNamespace(hf_hub_download=hf_hub_download))
+    return tmp_path
+
+
+NAME = f'hf://owner/model@{COMMIT}'
+
+
+def test_a_model_of_timm_on_the_hub(hub, timm):
+    (hub / 'config.json').write_text(json.dumps(dict(
+        architecture='tiny', pretrained_cfg=TinyTimm().pretrained_cfg)))
+    save_file({'scale': torch.tensor([1., 2., 3.]),
+               'fc.bias': torch.zeros(7)}, hub / 'model.safetensors')
+    extractor = FeatureExtractor(NAME)
+    assert extractor.features([WHITE]).tolist() == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize('pooler', [True, False])
+def test_a_model_of_transformers_on_the_hub(hub, pooler):
+    transformers = pytest.importorskip('transformers')
+    torch.manual_seed(0)
+    config = transformers.ViTConfig(
+        hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, image_size=32, patch_size=16)
+    model = transformers.ViTForImageClassification(config).eval()
+    if pooler:
+        model = transformers.ViTModel(config).eval()
+    model.save_pretrained(hub)
+    (hub / 'preprocessor_config.json').write_text(json.dumps(dict(
+        size=dict(height=32, width=32), resample=2, image_mean=[.5] * 3,
+        image_std=[.5] * 3)))
+    got = FeatureExtractor(NAME).features([WHITE])
+    vit = model if pooler else model.vit
+    with torch.no_grad():
+        out = vit(torch.ones(1, 3, 32, 32))
+    torch.testing.assert_close(
+        got, out.pooler_output if pooler else out.last_hidden_state.mean(1))
+
+
+def test_clips_of_transformers_have_frames_first(hub):
+    transformers = pytest.importorskip('transformers')
+    config = transformers.VideoMAEConfig(
+        hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, image_size=32, patch_size=16, num_frames=4)
+    model = transformers.VideoMAEModel(config).eval()
+    model.save_pretrained(hub)
+    extractor = FeatureExtractor(NAME, input=dict(mean=0., std=1.))
+    assert extractor.clip_len == 4
+    images = [np.full((32, 32, 3), 51 * t, np.uint8) for t in range(4)]
+    x = torch.arange(4.)[:, None, None, None].expand(4, 3, 32, 32) / 5
+    with torch.no_grad():
+        want = model(x[None]).last_hidden_state.mean(1)
+    torch.testing.assert_close(extractor.features([images]), want)
+
+
+def test_frames_of_another_rate():
+    # At 24 frames a second a chunk is 6 of them, of which a single frame is
+    # the 4th; at 12 each stands for two, at 48 every other one is taken.
+    chunk = frame_indices(3, 24, 4, 6, 1)
+    assert chunk.tolist() == [*range(18, 24)]
+    assert frame_indices(3, 24, 4, 1, 1).tolist() == [21]
+    for fps, want in ((24, [*range(18, 24)]), (12, [9, 9, 10, 10, 11, 11]),
+                      (48, [36, 38, 40, 42, 44, 46])):
+        assert source_frames(chunk, 24, fps, 3, 4).tolist() == want
+    # Nothing later than the step, whose last frame of 30 a second is the 8th.
+    late = source_frames(np.arange(8), 24, 30, 0, 4)
+    assert late.max() == 7
+
+
+def test_recognizers_need_no_classifier(tmp_path):
+    """Features of a network of other classes, or of none."""
+    config = write_tsn(tmp_path / 'tsn.py', False)
+    model = mmvidattn.get_model(config)
+    state = model.state_dict()
+    want = state['backbone.conv1.conv.weight']
+    for change in (
+            {'cls_head.fc_cls.weight': torch.zeros(9, 512),
+             'cls_head.fc_cls.bias': torch.zeros(9)}, None):
+        kept = {k: v for k, v in state.items() if 'fc_cls' not in k}
+        torch.save(dict(state_dict={**kept, **(change or {})}),
+                   tmp_path / 'other.pth')
+        extractor = FeatureExtractor(str(config), str(tmp_path / 'other.pth'))
+        assert torch.equal(extractor.model.backbone.conv1.conv.weight, want)
+    del kept['backbone.conv1.conv.weight']
+    torch.save(dict(state_dict=kept), tmp_path / 'other.pth')
+    with pytest.raises(ValueError, match='missing 1: backbone.conv1.conv'):
+        FeatureExtractor(str(config), str(tmp_path / 'other.pth'))
+
+
+def test_testras_flow_from_pixels_to_features(tmp_path):
+    """Published names, converted, in the config that names all the rest."""
+    state = published(10, prefix='module.base_model.')
+    found = convert('bn_inception', state)
+    torch.save(dict(state_dict=dict(found)), tmp_path / 'flow.pth')
+    extractor = FeatureExtractor(
+        'tsn_bninception_flow', str(tmp_path / 'flow.pth'), flow='farneback',
+        sample_fps=24)
+    assert extractor.num_frames == 6
+    assert extractor.frame_indices(1, 24, 4).tolist() == [*range(6, 12)]
+    clip = extractor.clip(make_images(6))
+    sample = extractor._network.prepare(clip)
+    assert sample['inputs'].shape == (10, 10, 224, 224)
+    # A mirrored field of flow points the other way.
+    x, mirrored = sample['inputs'][:2].float()
+    assert torch.equal(mirrored[0::2].flip(-1), 255 - x[0::2])
+    assert torch.equal(mirrored[1::2].flip(-1), x[1::2])
+    assert torch.equal(
+        extractor.model.backbone.conv2.conv.weight,
+        state['module.base_model.conv2_3x3.weight'])
+    # As wide as the backbone, which has its own tests, and quicker.
+    extractor.model.backbone = nn.Conv2d(10, 1024, 32, 32)
+    with torch.no_grad():
+        want = extractor.model.backbone(
+            sample['inputs'].float() - 128).mean((0, 2, 3))
+    torch.testing.assert_close(extractor.features([clip])[0], want)
+
+
+@pytest.mark.parametrize('name', [
+    'testra_thumos14', 'lstr_thumos14', 'lstr_tvseries'])
+def test_configs_say_what_their_features_are_made_of(name):
+    cfg = load_config(name)
+    extractors = cfg.online.extractors
+    assert extractors.flow.flow == 'tvl1' and extractors.flow.bound == 20
+    assert extractors.flow.flow_side == 180
+    for modality, width in cfg.model.backbone.in_channels.items():
+        extractor = extractors[modality]
+        # Chunks of 6 frames.
+        assert (extractor.sample_fps
+                / cfg.test_dataloader.dataset.feature_rate) == 6
+        recognizer = load_config(extractor.config).model
+        assert recognizer.cls_head.in_channels == width
+    assert recognizer.backbone == dict(type='BNInception', in_channels=10)
+
+
+def test_another_network_has_no_options_of_the_first():
+    default = dict(config='a', checkpoint='a.pth', cfg_options={'x': 1},
+                   layer='y', flow='tvl1', sample_fps=24.)
+    assert _merge(default, dict(config='b', checkpoint='b.pth')) == dict(
+        config='b', checkpoint='b.pth', flow='tvl1', sample_fps=24.)
+    assert _merge(default, dict(config='a', checkpoint='b.pth')) == dict(
+        default, checkpoint='b.pth')
+    assert _merge(default, dict(flow='dis')) == dict(default, flow='dis')
+
+
+def test_streaming_equals_extraction(clip, tmp_path):
+    """A network by name, at another rate than the source's."""
+    config = write_config(tmp_path)
+    torch.manual_seed(0)
+    features = dict(
+        config=Pooled(), input=dict(CLIPS, crop=24), clip_len=3,
+        sample_fps=24., layer='fc')
+    options = {'model.backbone.in_channels': dict(rgb=3)}
+    model = mmvidattn.get_model(config, cfg_options=options)
+    torch.save(dict(state_dict=model.state_dict()), tmp_path / 'model.pth')
+    detector = OnlineDetector(
+        config, tmp_path / 'model.pth', clip, dict(rgb=features),
+        cfg_options=options)
+    rows = []
+    push = detector.session.push
+    detector.session.push = lambda f: rows.append(f['rgb']) or push(f)
+    scores = [detection.scores for detection in detector]
+    extractor = Extractor(dict(
+        features, checkpoint=None, device='cpu', flow=None, flow_side=48,
+        bound=20., frame_interval=1, cfg_options=None, threads=1,
+        rate=detector.rate, batch_size=5))
+    want = extractor(clip)
+    assert len(scores) == len(want) > 10 and scores[0].shape == (
+        len(CLASSES), )
+    np.testing.assert_allclose(torch.stack(rows), want, atol=1e-5, rtol=0)
+
+
+def test_every_so_many_frames(clip):
+    extractor = Extractor(dict(
+        config=make_means(), checkpoint=None, device='cpu', flow=None,
+        input=FRAMES, cfg_options=None, threads=1, rate=4., every=6,
+        batch_size=5))
+    # 84 frames at 12 a second.
+    assert extractor(clip).shape == (14, 3)
+    extractor.recognizer.sample_fps = 24.
+    assert extractor(clip).shape == (28, 3)
+
+
+@pytest.mark.skipif(importlib.util.find_spec('torchvision') is None,
+                    reason='timm imports torchvision')
+def test_timm_itself():
+    pytest.importorskip('timm')
+    extractor = FeatureExtractor('timm://resnet10t')
+    assert extractor.width == 512
