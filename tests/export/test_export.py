@@ -13,6 +13,7 @@ from online.detectors import VARIANTS, detector_of
 from torch import nn
 
 from mmvidattn import get_model
+from mmvidattn.backbones import VisionTransformerLAPS, XViT
 from mmvidattn.export import (
     FORMATS,
     ClipProgram,
@@ -56,7 +57,11 @@ class Small(Program):
         return self.inner(x),
 
 
-@pytest.mark.parametrize('backbone', TINY, ids=lambda x: x.__name__)
+# Of each cause of a fixed batch that there was one; the others are slow.
+@pytest.mark.parametrize('backbone', [
+    backbone if backbone in (XViT, VisionTransformerLAPS) else pytest.param(
+        backbone, marks=pytest.mark.slow) for backbone in TINY],
+    ids=lambda x: x.__name__)
 def test_any_batch_fits_each_family(backbone):
     model = build(backbone).eval()
     batch = torch.export.Dim('batch')

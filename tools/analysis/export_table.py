@@ -66,12 +66,13 @@ MODELS = {
     'LAPS on ResT':
     Small('laps_rest_s_k400', {
         'model.backbone.arch': dict(
-            embed_dims=16, num_layers=(1, 2, 2, 1), num_heads=(1, 2, 4, 8)),
+            _delete_=True, embed_dims=16, num_layers=(1, 2, 2, 1),
+            num_heads=(1, 2, 4, 8)),
         'model.cls_head.in_channels': 128}),
     'LAPS on ViT':
     Small('laps_vit_k400', {
         'model.backbone.arch': dict(
-            embed_dims=96, num_layers=3, num_heads=4),
+            _delete_=True, embed_dims=96, num_layers=3, num_heads=4),
         'model.backbone.img_size': 64, 'model.cls_head.in_channels': 96}),
     'DualFormer':
     Small('dualformer_tiny_motion'),
