@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent
 MIM_FOLDERS = 'configs', 'tools'
 MIM_FILE = 'model-index.yml'
 SERVE = ['fastapi', 'uvicorn', 'websockets']
+ONNX = ['onnx', 'onnxruntime', 'onnxscript']
 
 
 class BuildWithMim(build_py):
@@ -82,7 +83,8 @@ setup(
         lite=['mmcv-lite==2.1.0'],
         # moviepy 2 has no moviepy.editor, which mmaction2 imports.
         vis=['moviepy>=1.0.3,<2', 'seaborn', 'tensorboard'],
-        onnx=['onnx', 'onnxruntime', 'onnxscript'],
+        # mmvidattn export to ONNX; onnxruntime checks what was exported.
+        onnx=ONNX,
         # It imports torchvision: take that of your torch.
         cam=['grad-cam'],
         # Networks to inflate.
@@ -98,6 +100,6 @@ setup(
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
         dev=['lmdb', 'pytest', 'pytest-xdist', 'ruff', 'scikit-learn',
-             'selenium', *SERVE],
+             'selenium', *ONNX, *SERVE],
     ),
 )

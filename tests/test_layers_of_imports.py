@@ -25,6 +25,7 @@ MAY_IMPORT = {
     'recognizers': {
         'ops', 'layers', 'backbones', 'heads', 'losses', 'online', 'utils'
     },
+    'export': {'apis', 'online', 'ops', 'recognizers', 'utils'},
     'live': {'apis', 'datasets', 'online', 'utils', 'visualization'},
 }
 ONLY_TORCH = 'ops', 'convert'

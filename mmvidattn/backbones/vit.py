@@ -143,7 +143,7 @@ class VisionTransformerLAPS(LAPSBackbone):
         x = self.to_frames(x)
         x = self.patch_embed(x.unsqueeze(2)).squeeze(1)
         self.check_grid(x.shape[1:3], 'pos_embed')
-        x = torch.cat(
-            [self.cls_token.expand(len(x), -1, -1), x.flatten(1, 2)], dim=1)
+        cls_token = self.cls_token.expand(x.shape[0], -1, -1)
+        x = torch.cat([cls_token, x.flatten(1, 2)], dim=1)
         x = run_blocks(self.blocks, x + self.pos_embed, self.with_cp)
         return self.to_clips(self.norm(x[:, 0]))

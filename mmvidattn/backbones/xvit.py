@@ -177,7 +177,7 @@ class XViT(BaseBackbone):
         self.check_grid(x.shape[2:4], 'pos_embed')
         x = x + self.temporal_embed + self.pos_embed
         cls_token = (self.cls_token + self.temporal_embed).expand(
-            len(x), -1, -1, -1, -1)
+            x.shape[0], -1, -1, -1, -1)
         # One column of tokens of each frame.
         x = torch.cat([cls_token, x.flatten(2, 3).unsqueeze(3)], dim=2)
         x = run_blocks(self.blocks, self.pre_norm(x), self.with_cp)

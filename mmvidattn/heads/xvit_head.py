@@ -69,7 +69,7 @@ class XViTHead(VideoHead):
     def forward(self, x: Tensor, **kwargs) -> Tensor:
         """Frame features [B, C, T] to logits [B, num_classes]."""
         x = self.dropout(x.transpose(1, 2))
-        x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+        x = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), x], dim=1)
         x = self.block(x[:, :, None, None])[:, 0, 0, 0]
         x = self.dropout(F.gelu(self.fc_hidden(self.norm(x))))
         return self.fc_cls(x)

@@ -55,7 +55,7 @@ class LocalWindowAttention(nn.Module):
         window_size = fit_window(self.window_size, grid_shape)
         windows, mask = window_partition(x, window_size)
         if mask is not None:
-            mask = mask.expand(len(x), -1, -1)
+            mask = mask.expand(x.shape[0], -1, -1)
         qkv = self.qkv(windows).unflatten(-1, (3, self.num_heads, -1))
         q, k, v = qkv.unbind(-3)
         y = softmax_attention(

@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import torch
 from mmaction.registry import MODELS
 from torch import Tensor
 
@@ -41,8 +40,9 @@ class OrthoformerAttention(BaseAttention):
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         chosen = orthogonal_landmarks(
             q, self.num_landmarks, None if self.training else 0)
-        landmarks = torch.take_along_dim(
-            q.detach(), chosen.unsqueeze(-1), dim=-3)
+        # take_along_dim would fix the batch of an exported program.
+        landmarks = q.detach().gather(
+            -3, chosen.unsqueeze(-1).expand(*chosen.shape, q.shape[-1]))
         return orthoformer_attention(q, k, v, landmarks)
 
     def extra_repr(self) -> str:

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from ..layers.linear import Linear
 from ..ops import softmax_attention, temporal_smoothing_attention
+from ..ops.dispatch import is_known
 
 
 class ProjectedAttention(nn.Module):
@@ -69,7 +70,8 @@ class ProjectedAttention(nn.Module):
         Returns:
             [B, N, C], not projected yet.
         """
-        batch = max(len(q), len(kv))
+        # One that is 1 in an exported program is so by its shape.
+        batch = (kv if is_known(q.shape[0] == 1) else q).shape[0]
         q, k, v = (
             self.heads(x.expand(batch, -1, -1))
             for x in (q, *kv.chunk(2, dim=-1)))

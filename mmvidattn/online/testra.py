@@ -196,7 +196,8 @@ class TeSTra(BaseModule):
         memory = None
         if self.encoder is not None:
             if prefix is None:
-                prefix = self.encoder.prefix(len(work) if self.training else 1)
+                prefix = self.encoder.prefix(
+                    work.shape[0] if self.training else 1)
             memory = self.encoder(read_long, prefix)
         return self.decoder(work, memory, **kwargs)
 
@@ -239,7 +240,7 @@ class TeSTra(BaseModule):
             x = self.pos_drop(x + here)
         if self.anticipation_tokens is None:
             return x
-        tokens = (self.anticipation_tokens + ahead).expand(len(x), -1, -1)
+        tokens = (self.anticipation_tokens + ahead).expand(x.shape[0], -1, -1)
         return torch.cat([x, self.pos_drop(tokens)], dim=1)
 
     def _check(

@@ -205,8 +205,8 @@ def _log_kernel(omega: Tensor, x: Tensor) -> Tensor:
 
 
 def _check_landmarks(q: Tensor, *landmarks: Tensor) -> None:
-    rest = {x.shape[:-3] + x.shape[-2:] for x in (q, *landmarks)}
-    if len(rest) > 1 or len({x.shape[-3] for x in landmarks}) > 1:
+    if any(x.shape[:-3] != q.shape[:-3] or x.shape[-2:] != q.shape[-2:]
+           or x.shape[-3] != landmarks[0].shape[-3] for x in landmarks):
         raise ValueError(
             'lara_attention takes query_landmarks, key_landmarks and omega '
             f'[*, C, G, D] for q {tuple(q.shape)}, got '

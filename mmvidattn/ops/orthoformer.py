@@ -62,7 +62,8 @@ def orthogonal_landmarks(q: Tensor,
         for _ in range(num_landmarks - 1):
             chosen.append(last)
             index = last.unsqueeze(-1)
-            direction = torch.take_along_dim(x, index.unsqueeze(-2), dim=-1)
+            direction = x.gather(
+                -1, index.unsqueeze(-2).expand(*x.shape[:-1], 1))
             cosines = (direction.mT @ x).squeeze(-2)
             largest = torch.maximum(largest, cosines.abs())
             largest.scatter_(-1, index, torch.inf)

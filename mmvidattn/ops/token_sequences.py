@@ -37,4 +37,4 @@ def from_sequences(x: Tensor, pattern: str,
     if pattern == 'time':
         x = x.transpose(1, 2)
     lead = 2 if pattern == 'joint' else 3
-    return x.reshape(len(x), *grid, *x.shape[lead:])
+    return x.reshape(x.shape[0], *grid, *x.shape[lead:])

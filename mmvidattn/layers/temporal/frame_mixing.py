@@ -110,8 +110,8 @@ class FrameMixing(nn.Module):
 
     def _clips(self, x: Tensor) -> Tensor:
         """[B T, *] to [B, T, *]."""
-        if len(x) % self.num_frames:
+        if x.shape[0] % self.num_frames:
             raise ValueError(
-                f'{len(x)} frames are no whole number of clips of '
+                f'{x.shape[0]} frames are no whole number of clips of '
                 f'num_frames={self.num_frames}')
         return x.unflatten(0, (-1, self.num_frames))

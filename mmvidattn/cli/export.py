@@ -1,0 +1,81 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Export a model to torch.export, ONNX or AOTInductor.
+
+    mmvidattn export CONFIG CHECKPOINT OUT.onnx
+
+The suffix of OUT is the format: .pt2 (a program of torch.export), .onnx, or
+.aoti.pt2 (a package that AOTInductor compiled for this kind of machine). The
+file is run beside the model, with batches of 1 and of 5, and is written only
+if both agree. configs/export.md has examples and what can be exported.
+"""
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmengine.config import DictAction
+
+from ..apis import get_model
+from ..apis.models import find_config
+from ..apis.runner import one_line_errors
+from ..export import FORMATS, choose_format, export_program, program_of
+from ..export.programs import AXES, DTYPES, OUTPUTS
+from ..online.stream_step import KERNELS
+from .complexity import shape_of
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('config', help='config file, or its name')
+    parser.add_argument('checkpoint', help='checkpoint file')
+    parser.add_argument('out', type=Path, help='file to write: .pt2, .onnx or '
+                        '.aoti.pt2')
+    parser.add_argument('--format', choices=FORMATS,
+                        help="format (default: that of the file's suffix)")
+    parser.add_argument(
+        '--output', choices=OUTPUTS, default='logits',
+        help='what to compute (default: logits)')
+    parser.add_argument(
+        '--normalize', choices=DTYPES, nargs='?', const='uint8',
+        help='normalize inside: clips are RGB or BGR as the config reads '
+        'them, 0 to 255, of this type (default with no type: uint8)')
+    parser.add_argument(
+        '--dynamic', choices=AXES, nargs='+', default=(),
+        help='take clips of other lengths (frames), other heights and widths '
+        '(size), or both; the batch is of any size anyway')
+    parser.add_argument(
+        '--shape', nargs=3, type=int, metavar=('T', 'H', 'W'),
+        help="frames, height and width of a clip (default: the test "
+        "pipeline's)")
+    parser.add_argument(
+        '--kernel', choices=KERNELS,
+        help='of the long memory of a stream (default: window)')
+    parser.add_argument('--device', default='cpu',
+                        help='where to run .pt2 files (default: cpu)')
+    parser.add_argument('--force', action='store_true',
+                        help='replace an existing file')
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    args = parse_args(argv)
+    with one_line_errors():
+        choose_format(args.out, args.format)
+        if args.out.exists() and not args.force:
+            raise FileExistsError(f'{args.out} exists; replace it with '
+                                  '--force')
+        model = get_model(args.config, args.checkpoint, args.device,
+                          args.cfg_options)
+        program = program_of(
+            model, args.shape or shape_of(model.cfg)[0], args.output,
+            args.normalize, args.dynamic, args.kernel)
+        report = export_program(
+            program, args.out, args.format,
+            dict(config=find_config(args.config).stem))
+    for name, value in report.differences.items():
+        if not name.startswith('new_state'):
+            print(f'{name}: differs by {value:.1e} of its largest value')
+    print(f'largest difference: {max(report.differences.values()):.1e}')
+    print(f'{args.out}: {report.format}, {report.num_bytes / 1e6:.1f} MB, '
+          f'{", ".join(program.input_names)} -> '
+          f'{", ".join(program.output_names)}')

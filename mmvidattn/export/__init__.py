@@ -1,0 +1,11 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Models as files that run without this package."""
+from .export import TOLERANCE, Report, export_program
+from .formats import FORMATS, choose_format, load_program, read_metadata
+from .programs import ClipProgram, StreamProgram, program_of
+
+__all__ = [
+    'FORMATS', 'TOLERANCE', 'ClipProgram', 'Report', 'StreamProgram',
+    'choose_format', 'export_program', 'load_program', 'program_of',
+    'read_metadata'
+]

@@ -1,0 +1,78 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""torch.export, and what it cannot do, in words."""
+import re
+
+import torch
+from torch import nn
+from torch.export import Dim, ExportedProgram
+from torch.fx import Node
+
+from ..ops.dispatch import use_backends
+from .programs import Program
+
+# Neither 0 nor 1, which are never dynamic, nor a number of heads or so.
+BATCH_SIZE = 3
+
+
+def capture(program: Program) -> ExportedProgram:
+    """The graph of a program, of torch's own operators.
+
+    Raises:
+        ValueError: If torch.export cannot take it; it says what and where.
+    """
+    batch = Dim('batch')
+    shapes = tuple(
+        {i: batch if name == 'batch' else Dim.DYNAMIC
+         for i, name in axes.items()} for axes in program.axes)
+    inputs = program.examples(BATCH_SIZE)
+    if len(inputs) > 1:
+        # Those of *args.
+        shapes = shapes,
+    try:
+        # Our own operators would be needed to load the file.
+        with torch.no_grad(), use_backends(False):
+            return torch.export.export(
+                program.eval(), inputs, dynamic_shapes=shapes)
+    except Exception as error:
+        raise ValueError(_in_words(error, program)) from error
+
+
+def _in_words(error: Exception, program: nn.Module) -> str:
+    """What torch.export said, in one line."""
+    text = str(error).strip() or type(error).__name__
+    fixed = re.findall(r'You marked (\S+) as dynamic but your code '
+                       r'specialized it to be a constant \((\d+)\)', text)
+    if fixed:
+        axes = ' and '.join(f'{name} (always {n})' for name, n in fixed)
+        return (f'torch.export cannot keep {axes} dynamic: some code of the '
+                'model takes the size for a constant')
+    if 'Constraints violated' in text:
+        needed = ' '.join(text.partition('Suggested fixes:')[2].split())
+        return ('the network does not take clips of any such length or size'
+                + (f'; torch.export allows: {needed[:200]}' if needed else ''))
+    return (f'torch.export cannot take {_where(error, program)}: '
+            f'{text.splitlines()[0][:200]}')
+
+
+def _where(error: Exception, program: nn.Module) -> str:
+    """The innermost module that ran, by its type and name."""
+    names = {id(module): name for name, module in program.named_modules()}
+    found, trace = program, error.__traceback__
+    while trace is not None:
+        module = trace.tb_frame.f_locals.get('self')
+        if id(module) in names:
+            found = module
+        trace = trace.tb_next
+    return _called(type(found).__name__, names[id(found)])
+
+
+def _called(kind: str, name: str) -> str:
+    return f'{kind} {name}'.strip()
+
+
+def module_of(node: Node) -> str:
+    """The module that a node comes from, by its type and name."""
+    stack = node.meta.get('nn_module_stack') or {}
+    name, kind = next(reversed(stack.values()), ('', 'the program'))
+    kind = kind if isinstance(kind, str) else kind.__name__
+    return _called(kind.rpartition('.')[2], name)

@@ -1,0 +1,315 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import runpy
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from backbones.families import TINY, build, clips_for
+from helpers import relative
+from online.detectors import VARIANTS, detector_of
+from torch import nn
+
+from mmvidattn import get_model
+from mmvidattn.backbones import VisionTransformerLAPS, XViT
+from mmvidattn.export import (
+    FORMATS,
+    ClipProgram,
+    StreamProgram,
+    choose_format,
+    export_program,
+    formats,
+    load_program,
+    program_of,
+    read_metadata,
+)
+from mmvidattn.export.export import difference
+from mmvidattn.export.programs import Program
+from mmvidattn.online import StreamSession
+from mmvidattn.online.stream_step import StreamStep
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = runpy.run_path(str(ROOT / 'tools/analysis/export_table.py'))['MODELS']
+QUICK = 'ViViT 1, joint'
+CLIPS = [name for name in MODELS if 'step' not in name]
+
+
+@pytest.fixture
+def onnx():
+    for name in 'onnx', 'onnxscript', 'onnxruntime':
+        pytest.importorskip(name, reason=f'needs {name}')
+
+
+class Small(Program):
+    """A program without a model."""
+    input_names, output_names, axes = ('x', ), ('y', ), ({0: 'batch'}, )
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def examples(self, batch_size, larger=False):
+        return torch.linspace(1, 2, 4 * batch_size).view(batch_size, 4),
+
+    def forward(self, x):
+        return self.inner(x),
+
+
+# Of each cause of a fixed batch that there was one; the others are slow.
+@pytest.mark.parametrize('backbone', [
+    backbone if backbone in (XViT, VisionTransformerLAPS) else pytest.param(
+        backbone, marks=pytest.mark.slow) for backbone in TINY],
+    ids=lambda x: x.__name__)
+def test_any_batch_fits_each_family(backbone):
+    model = build(backbone).eval()
+    batch = torch.export.Dim('batch')
+    with torch.no_grad():
+        program = torch.export.export(
+            model, (clips_for(model, 3), ),
+            dynamic_shapes=({0: batch}, )).module()
+        for size in 1, 5:
+            clips = clips_for(model, size)
+            assert relative(program(clips), model(clips)) < 1e-4
+
+
+def check_model(name, path):
+    """An exported file against the model, without our own comparison."""
+    program = MODELS[name].program()
+    report = export_program(program, path)
+    assert path.stat().st_size == report.num_bytes
+    assert [*path.parent.iterdir()] == [path]
+    function = load_program(path)
+    if isinstance(program, StreamProgram):
+        # The largest of all that is compared, the state included.
+        assert max(report.differences.values()) < 1e-4
+        return
+    frames = program.model.backbone.num_frames
+    for size in 1, 5:
+        clips = torch.randn(size, 3, frames, 64, 64)
+        with torch.no_grad():
+            want = program.model(clips[:, None], stage='head')
+            assert relative(function(clips)[0], want) < 1e-4
+
+
+@pytest.mark.parametrize('suffix', ['pt2', 'onnx'])
+def test_quick_model_runs_outside(tmp_path, suffix, onnx):
+    check_model(QUICK, tmp_path / f'model.{suffix}')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('suffix', ['pt2', 'onnx'])
+@pytest.mark.parametrize('name', [name for name in MODELS if name != QUICK])
+def test_each_family_runs_outside(tmp_path, name, suffix, onnx):
+    check_model(name, tmp_path / f'model.{suffix}')
+
+
+@pytest.mark.slow
+def test_compiled_package_equals_the_model(tmp_path):
+    reason = formats.why_not_compile('cpu')
+    if reason:
+        pytest.skip(f'needs a C++ compiler: {reason}')
+    path = tmp_path / 'model.aoti.pt2'
+    check_model(QUICK, path)
+    assert json.loads(read_metadata(path)['outputs']) == ['logits']
+
+
+@pytest.mark.parametrize('suffix, kernel', [
+    ('pt2', 'window'),
+    pytest.param('pt2', 'smoothing', marks=pytest.mark.slow),
+    pytest.param('onnx', 'window', marks=pytest.mark.slow),
+    pytest.param('onnx', 'smoothing', marks=pytest.mark.slow)])
+def test_steps_with_state_fed_back_are_a_session(tmp_path, suffix, kernel,
+                                                 request):
+    """Two streams, the second of which lacks a frame."""
+    if suffix == 'onnx':
+        request.getfixturevalue('onnx')
+    torch.manual_seed(0)
+    model = detector_of(VARIANTS['laplace']).eval()
+    model.dataset_meta, model.cfg = {}, {}
+    program = StreamProgram(StreamStep(model, kernel=kernel))
+    path = tmp_path / f'step.{suffix}'
+    export_program(program, path)
+    function = load_program(path)
+    videos = {name: torch.randn(2, 50, channels)
+              for name, channels in model.backbone.in_channels.items()}
+    videos['rgb'][1, 20] = torch.nan
+    sessions = [StreamSession(model, kernel=kernel)]
+    sessions.append(sessions[0].spawn())
+    told = json.loads(read_metadata(path)['state'])
+    state = [torch.full((2, *x['shape']), float(x['value']),
+                        dtype=getattr(torch, x['dtype']))
+             for x in told.values()]
+    for t in range(50):
+        frame = {name: x[:, t] for name, x in videos.items()}
+        action, bad, *state = function(*frame.values(), *state)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            want = StreamSession.push_many(sessions, [
+                {name: x[i] for name, x in frame.items()} for i in range(2)])
+        assert bad.tolist() == [x['bad_frame'].item() for x in want]
+        for got, x in zip(action, want):
+            assert relative(got, x['action']) < 1e-4
+    assert sessions[1].num_bad_frames == 1
+    assert state[0].tolist() == [50, 50]
+
+
+def test_labels_and_normalization_go_with_the_file(tmp_path):
+    """uint8 clips, BGR, as the data preprocessor would have them."""
+    model = get_model(MODELS[QUICK].config)
+    model.dataset_meta = dict(classes=[f'class {i}' for i in range(8)])
+    mean, std = torch.tensor([100., 120., 130.]), torch.tensor([50., 60., 70.])
+    model.data_preprocessor.mean = mean.view(3, 1, 1, 1)
+    model.data_preprocessor.std = std.view(3, 1, 1, 1)
+    model.data_preprocessor.to_rgb = True
+    nn.init.normal_(model.cls_head.fc_cls.weight)
+    program = program_of(model, (8, 64, 64), 'probabilities', 'uint8')
+    path = tmp_path / 'model.pt2'
+    export_program(program, path, metadata=dict(config='mine'))
+    told = read_metadata(path)
+    assert json.loads(told['classes'])[3] == 'class 3'
+    assert told['config'] == 'mine'
+    assert json.loads(told['inputs']) == [
+        dict(name='clips', dtype='uint8', shape=['batch', 3, 8, 64, 64])]
+    assert json.loads(told['normalization']) == dict(
+        inside=True, to_rgb=True, mean=mean.tolist(), std=std.tolist())
+    clips = torch.randint(256, (2, 3, 8, 64, 64), dtype=torch.uint8)
+    with torch.no_grad():
+        inputs = model.data_preprocessor(dict(
+            inputs=list(clips[:, None]), data_samples=None))['inputs']
+        want = model(inputs, stage='head').softmax(-1)
+    assert relative(load_program(path)(clips)[0], want) < 1e-4
+
+
+def test_onnx_has_names_and_metadata(tmp_path, onnx):
+    import onnx as package
+
+    path = tmp_path / 'small.onnx'
+    export_program(Small(nn.Linear(4, 2)), path,
+                   metadata=dict(classes='["a"]'))
+    model = package.load(path)
+    x, = model.graph.input
+    assert x.name == 'x' and model.graph.output[0].name == 'y'
+    assert x.type.tensor_type.shape.dim[0].dim_param == 'batch'
+    told = {x.key: x.value for x in model.metadata_props}
+    assert told['classes'] == '["a"]' and 'torch_version' in told
+
+
+class Airy(nn.Module):
+
+    def forward(self, x):
+        return torch.special.airy_ai(x)
+
+
+def test_names_the_operator_that_onnx_lacks(tmp_path, onnx):
+    with pytest.raises(ValueError, match=(
+            'ONNX has no operator for aten::special_airy_ai.*Airy inner')):
+        export_program(Small(Airy()), tmp_path / 'x.onnx')
+    assert not [*tmp_path.iterdir()]
+
+
+class Branch(nn.Module):
+
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+
+
+def test_names_the_module_that_cannot_be_captured(tmp_path):
+    with pytest.raises(ValueError, match='cannot take Branch inner: '):
+        export_program(Small(Branch()), tmp_path / 'x.pt2')
+
+
+class Counted(nn.Module):
+
+    def forward(self, x):
+        return x * len(x)
+
+
+def test_tells_of_a_batch_that_is_fixed(tmp_path):
+    with pytest.raises(ValueError, match=r'cannot keep batch \(always 3\)'):
+        export_program(Small(Counted()), tmp_path / 'x.pt2')
+
+
+class Unlike(nn.Module):
+    """Another function when it is exported."""
+
+    def forward(self, x):
+        return x * (1.01 if torch.compiler.is_exporting() else 1)
+
+
+def test_leaves_no_file_that_computes_something_else(tmp_path):
+    path = tmp_path / 'x.pt2'
+    path.write_text('before')
+    with pytest.raises(ValueError, match='differs from the model: y of batch'):
+        export_program(Small(Unlike()), path)
+    assert [*tmp_path.iterdir()] == [path] and path.read_text() == 'before'
+
+
+def test_differences_are_relative_to_the_largest_value():
+    inf = torch.inf
+    want = torch.tensor([-4., 2., inf])
+    assert difference(torch.tensor([-4., 2.5, inf]), want) == 1 / 8
+    assert difference(torch.tensor([-4., torch.nan, inf]), want) == inf
+    assert difference(torch.tensor([-4., 2., -inf]), want) == inf
+    assert difference(torch.zeros(2), torch.zeros(2)) == 0
+    assert difference(torch.ones(2), torch.zeros(2)) == inf
+    assert difference(torch.ones(1), torch.ones(2)) == inf
+
+
+@pytest.mark.parametrize('options, message', [
+    (dict(dynamic=['frames']), 'num_frames=8 only'),
+    (dict(dynamic=['size']), 'table of positions'),
+    (dict(dynamic=['depth']), "dynamic must be of .* got 'depth'"),
+    (dict(normalize='int4'), "normalize must be one of .* got 'int4'"),
+    (dict(output='votes'), "output must be one of .* got 'votes'"),
+    (dict(kernel='window'), "kernel='window' is of streams")])
+def test_rejects_options_of_clips(options, message):
+    model = get_model(MODELS[QUICK].config)
+    with pytest.raises(ValueError, match=message):
+        program_of(model, (8, 64, 64), **options)
+
+
+def test_rejects_options_of_streams():
+    with pytest.raises(ValueError, match="normalize='uint8' is of clips"):
+        MODELS['TeSTra, step, window'].program(normalize='uint8')
+    with pytest.raises(ValueError, match='must be a Recognizer3D'):
+        ClipProgram(nn.Linear(2, 2), (8, 64, 64))
+
+
+@pytest.mark.parametrize('path, name, found', [
+    ('a.onnx', None, 'onnx'), ('a.pt2', None, 'pt2'),
+    ('a.aoti.pt2', None, 'aoti'), ('a.pt2', 'aoti', 'aoti')])
+def test_suffix_is_the_format(path, name, found):
+    assert choose_format(Path(path), name) == found
+
+
+@pytest.mark.parametrize('path, name, message', [
+    ('a.pth', None, r'must end with one of .aoti.pt2, .pt2, .onnx'),
+    ('a.pt2', 'onnx', r'format onnx must end with .onnx'),
+    ('a.pt2', 'trt', "format must be one of aoti, pt2, onnx, got 'trt'")])
+def test_rejects_other_suffixes(path, name, message):
+    with pytest.raises(ValueError, match=message):
+        choose_format(Path(path), name)
+
+
+def test_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'onnxscript', None)
+    monkeypatch.setitem(sys.modules, 'onnx', sys)
+    with pytest.raises(ValueError, match=r'pip install "mmvidattn\[onnx\]"'):
+        export_program(Small(nn.Linear(4, 2)), tmp_path / 'x.onnx')
+
+
+def test_says_that_nothing_can_be_compiled(tmp_path, monkeypatch):
+    monkeypatch.setattr(formats, 'why_not_compile', lambda device: 'no g++')
+    with pytest.raises(ValueError, match='nothing can be compiled.*no g++'):
+        export_program(Small(nn.Linear(4, 2)), tmp_path / 'x.aoti.pt2')
+
+
+def test_rows_of_the_page_are_of_these_models():
+    text = (ROOT / 'configs/export.md').read_text()
+    rows = text.partition('| --- | --- | --- | --- | --- |\n')[2].split('\n')
+    assert rows.pop() == ''
+    for row in rows:
+        name, config, format = (x.strip() for x in row.split('|')[1:4])
+        assert config == f'`{MODELS[name].config}`' and format in FORMATS

@@ -1,0 +1,48 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+
+import pytest
+import torch
+
+import mmvidattn
+from mmvidattn.export import load_program, read_metadata
+
+CONFIG = 'vivit_tiny_motion'
+OPTIONS = '--cfg-options', 'model.backbone.num_layers=1'
+
+
+@pytest.fixture(scope='module')
+def checkpoint(tmp_path_factory):
+    model = mmvidattn.get_model(
+        CONFIG, cfg_options={'model.backbone.num_layers': 1})
+    path = tmp_path_factory.mktemp('checkpoint') / 'model.pth'
+    classes = [f'motion {i}' for i in range(8)]
+    torch.save(dict(state_dict=model.state_dict(),
+                    meta=dict(dataset_meta=dict(classes=classes))), path)
+    return path
+
+
+def test_exports_a_checkpoint(run_main, capsys, checkpoint, tmp_path):
+    out = tmp_path / 'new/model.pt2'
+    run_main('export.py', CONFIG, checkpoint, out, '--normalize', *OPTIONS)
+    said = capsys.readouterr().out
+    assert 'logits of batch 5: differs by ' in said
+    assert 'largest difference: ' in said and f'{out}: pt2, ' in said
+    told = read_metadata(out)
+    assert json.loads(told['classes'])[7] == 'motion 7'
+    assert told['config'] == CONFIG
+    clips = torch.zeros(2, 3, 8, 64, 64, dtype=torch.uint8)
+    assert load_program(out)(clips)[0].shape == (2, 8)
+    with pytest.raises(SystemExit, match='exists; replace it with --force'):
+        run_main('export.py', CONFIG, checkpoint, out, *OPTIONS)
+
+
+@pytest.mark.parametrize('name, more, message', [
+    ('model.pth', (), 'must end with one of'),
+    ('model.pt2', ('--dynamic', 'size'), 'table of positions')])
+def test_errors_are_one_line(run_main, checkpoint, tmp_path, name, more,
+                             message):
+    with pytest.raises(SystemExit, match=f'export.py: error: .*{message}'):
+        run_main('export.py', CONFIG, checkpoint, tmp_path / name, *more,
+                 *OPTIONS)
+    assert not [*tmp_path.iterdir()]

@@ -1,0 +1,135 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Export a small model of each family, and write the table of export.md.
+
+    python tools/analysis/export_table.py --formats pt2 onnx
+
+Each is exported with any number of clips or streams in a batch, and compared
+with the model itself. Rows that a run leaves out stay as they are.
+"""
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from mmvidattn import get_model
+from mmvidattn.export import FORMATS, export_program, program_of
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / 'configs/export.md'
+HEADER = [
+    '| model | config | format | largest difference | size, MB |',
+    '| --- | --- | --- | --- | --- |'
+]
+
+
+class Small(NamedTuple):
+    """A small model.
+
+    Attributes:
+        config: Its name.
+        options: Changes to the config.
+        kernel: Of the long memory of a stream.
+    """
+    config: str
+    options: dict[str, Any] = {}
+    kernel: str | None = None
+
+    def program(self, **kwargs: Any) -> torch.nn.Module:
+        """The program of fresh weights; arguments of ``program_of``."""
+        torch.manual_seed(0)
+        model = get_model(self.config, cfg_options=self.options)
+        frames = getattr(model.backbone, 'num_frames', None)
+        shape = frames and (frames, 64, 64)
+        return program_of(model, shape, kernel=self.kernel, **kwargs)
+
+
+MODELS = {
+    'linear video transformer':
+    Small('linear_ff_tiny_motion'),
+    'XViT':
+    Small('xvit_ssv2', {
+        'model.backbone': dict(num_frames=8, img_size=64, embed_dims=96,
+                               num_layers=2, num_heads=4),
+        'model.cls_head': dict(in_channels=96, num_heads=4, hidden_dims=96)}),
+    'ViViT 1, joint':
+    Small('vivit_tiny_motion'),
+    'ViViT 2, factorized encoder':
+    Small('vivit_tiny_fact_encoder_motion'),
+    'ViViT 3, factorized attention':
+    Small('vivit_tiny_motion', {'model.backbone.model': 'fact_attention'}),
+    'ViViT 4, factorized dot product':
+    Small('vivit_tiny_motion', {'model.backbone.model': 'fact_dot'}),
+    'LAPS on Visformer':
+    Small('laps_tiny_motion'),
+    'LAPS on ResT':
+    Small('laps_rest_s_k400', {
+        'model.backbone.arch': dict(
+            _delete_=True, embed_dims=16, num_layers=(1, 2, 2, 1),
+            num_heads=(1, 2, 4, 8)),
+        'model.cls_head.in_channels': 128}),
+    'LAPS on ViT':
+    Small('laps_vit_k400', {
+        'model.backbone.arch': dict(
+            _delete_=True, embed_dims=96, num_layers=3, num_heads=4),
+        'model.backbone.img_size': 64, 'model.cls_head.in_channels': 96}),
+    'DualFormer':
+    Small('dualformer_tiny_motion'),
+    'DualFormer, token labels':
+    Small('dualformer_tiny_tl_motion'),
+    'LoRA, merged':
+    Small('linear_ff_tiny_motion', {
+        'model.type': 'FineTunedRecognizer3D', 'model.lora': dict(rank=4)}),
+    'TeSTra, step, window':
+    Small('testra_tiny_synthetic'),
+    'TeSTra, step, smoothing':
+    Small('testra_tiny_synthetic', kernel='smoothing'),
+    'LSTR, step':
+    Small('testra_tiny_synthetic', {
+        'model.backbone': dict(decay=1., fusion='none',
+                               long_memory_pos_embed=True)}),
+}
+
+
+def row_of(name: str, format: str) -> str:
+    """Export a model, and compare."""
+    start = f'| {name} | `{MODELS[name].config}` | {format}'
+    suffix = FORMATS[format].suffix
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            report = export_program(MODELS[name].program(),
+                                    Path(folder, f'model{suffix}'))
+        except ValueError as error:
+            return f'{start} | not exported: {error} | |'
+    return (f'{start} | {max(report.differences.values()):.1e} | '
+            f'{report.num_bytes / 1e6:.1f} |')
+
+
+def key_of(row: str) -> tuple[str, str]:
+    name, _, format = (cell.strip() for cell in row.split('|')[1:4])
+    return name, format
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--formats', nargs='+', choices=FORMATS,
+                        default=[*FORMATS])
+    parser.add_argument('--models', nargs='+', choices=MODELS,
+                        default=[*MODELS])
+    args = parser.parse_args()
+    # The table ends the page.
+    text, _, table = PAGE.read_text().partition('\n'.join(HEADER))
+    rows = {key_of(line): line for line in table.split('\n') if line}
+    for name in args.models:
+        for format in args.formats:
+            rows[name, format] = row_of(name, format)
+            print(rows[name, format], flush=True)
+            order = sorted(
+                rows, key=lambda key: ([*MODELS].index(key[0]), key[1]))
+            table = '\n'.join([*HEADER, *(rows[key] for key in order)])
+            PAGE.write_text(f'{text}{table}\n')
+
+
+if __name__ == '__main__':
+    main()

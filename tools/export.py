@@ -1,0 +1,9 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Export a model to torch.export, ONNX or AOTInductor.
+
+The same as ``mmvidattn export``.
+"""
+from mmvidattn.cli.export import main
+
+if __name__ == '__main__':
+    main()
