@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +121,12 @@ def train(way: str, seed: int, out: Path,
     """Train, unless it is done; top-1 by steps."""
     file = out / 'results' / f'{run_folder(out, way, seed).name}.json'
     if not file.is_file():
-        runner = build_runner(make_config(way, seed, out, args), False)
         hook = ScoreAtSteps(args.steps)
-        runner.register_hook(hook)
-        runner.train()
+        # The standard output is for the report alone.
+        with redirect_stdout(sys.stderr):
+            runner = build_runner(make_config(way, seed, out, args), False)
+            runner.register_hook(hook)
+            runner.train()
         write_atomically(file, json.dumps(hook.top1))
     top1 = {int(k): v for k, v in json.loads(file.read_text()).items()}
     print(f'{way}, seed {seed}: top-1 {top1[max(top1)]:.1f} %',
