@@ -37,13 +37,14 @@ def capture(program: Program) -> ExportedProgram:
         raise ValueError(_in_words(error, program)) from error
 
 
-def _in_words(error: Exception, program: nn.Module) -> str:
+def _in_words(error: Exception, program: Program) -> str:
     """What torch.export said, in one line."""
     text = str(error).strip() or type(error).__name__
     fixed = re.findall(r'You marked (\S+) as dynamic but your code '
                        r'specialized it to be a constant \((\d+)\)', text)
     if fixed:
-        axes = ' and '.join(f'{name} (always {n})' for name, n in fixed)
+        axes = ' and '.join(
+            f'{_axis(name, program)} (always {n})' for name, n in fixed)
         return (f'torch.export cannot keep {axes} dynamic: some code of the '
                 'model takes the size for a constant')
     if 'Constraints violated' in text:
@@ -52,6 +53,12 @@ def _in_words(error: Exception, program: nn.Module) -> str:
                 + (f'; torch.export allows: {needed[:200]}' if needed else ''))
     return (f'torch.export cannot take {_where(error, program)}: '
             f'{text.splitlines()[0][:200]}')
+
+
+def _axis(name: str, program: Program) -> str:
+    """Our name of what torch may call ``L['clips'].size()[2]``."""
+    place = re.search(r'size\(\)\[(\d+)\]', name)
+    return program.axes[0].get(int(place[1]), name) if place else name
 
 
 def _where(error: Exception, program: nn.Module) -> str:

@@ -231,6 +231,21 @@ def test_tells_of_a_batch_that_is_fixed(tmp_path):
         export_program(Small(Counted()), tmp_path / 'x.pt2')
 
 
+class Wide(Small):
+    axes = {0: 'batch', 1: 'frames'},
+
+
+class Sized(nn.Module):
+
+    def forward(self, x):
+        return x * int(x.shape[1])
+
+
+def test_tells_of_frames_that_are_fixed(tmp_path):
+    with pytest.raises(ValueError, match=r'cannot keep frames \(always 4\)'):
+        export_program(Wide(Sized()), tmp_path / 'x.pt2')
+
+
 class Unlike(nn.Module):
     """Another function when it is exported."""
 
