@@ -21,7 +21,8 @@ python_of_checkout() {
 PYTHON=$(python_of_checkout)
 
 # run_processes NUM_PROCESSES PROGRAM [ARGS...]: on this machine or, with
-# NNODES, NODE_RANK, MASTER_ADDR and PORT, as its part of several.
+# NNODES, NODE_RANK, MASTER_ADDR and PORT, as its part of several. More options
+# of torchrun are in TORCHRUN_ARGS.
 run_processes() {
     local num=$1 port threads
     shift
@@ -36,10 +37,12 @@ with socket.socket() as s:
     threads=$("$PYTHON" -c "import os; print(max(1, os.cpu_count() // $num))")
     export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$threads}
     export MKL_NUM_THREADS=${MKL_NUM_THREADS:-$OMP_NUM_THREADS}
+    # TORCHRUN_ARGS holds several words.
+    # shellcheck disable=SC2086
     exec "$PYTHON" -m torch.distributed.run \
         --nnodes="${NNODES:-1}" --node_rank="${NODE_RANK:-0}" \
         --master_addr="${MASTER_ADDR:-127.0.0.1}" --master_port="$port" \
-        --nproc_per_node="$num" "$@" --launcher pytorch
+        --nproc_per_node="$num" ${TORCHRUN_ARGS:-} "$@" --launcher pytorch
 }
 
 # run_slurm PARTITION JOB_NAME PROGRAM [ARGS...]

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
 import torch.distributed as dist
-from mmaction.registry import RUNNERS
+from mmaction.registry import OPTIMIZERS, RUNNERS
 from mmengine.config import Config, DictAction
 from mmengine.dist import broadcast_object_list
 from mmengine.model import is_model_wrapper
@@ -18,6 +19,7 @@ from mmengine.runner import Runner
 
 from ..datasets.annotations import read_video_list
 from ..engine import SafeRunner
+from ..engine.hooks import SafeCheckpointHook, find_hook
 from ..utils.checkpoint import (
     download,
     find_resumable,
@@ -26,6 +28,7 @@ from ..utils.checkpoint import (
     require_overlap,
 )
 from ..utils.compiling import compile_in_place
+from ..utils.safe_load import safe_load
 from .models import CONFIG_FOLDERS, find_config, load_config
 
 
@@ -136,6 +139,8 @@ def build_runner(cfg: Config, strict: bool,
         strict = True
     if checkpoint and strict:
         load_checkpoint(model, checkpoint)
+        if cfg.get('resume'):
+            _check_optimizer(cfg, checkpoint)
     elif checkpoint:
         runner.logger.info(require_overlap(model, checkpoint))
     return runner
@@ -160,6 +165,34 @@ def check_video_lists(cfg: Config, names: Sequence[str]) -> None:
             delimiter=dataset.get('delimiter', ' '),
             multi_class=multi_class,
             num_classes=dataset.get('num_classes', head.get('num_classes')))
+
+
+def _check_optimizer(cfg: Config, checkpoint: str) -> None:
+    """Check that the optimizer can go on from a checkpoint.
+
+    Raises:
+        ValueError: If it lacks an option that this optimizer needs.
+    """
+    optimizer = cfg.optim_wrapper.get('optimizer')
+    if not isinstance(optimizer, dict) or checkpoint.endswith('.safetensors'):
+        return
+    groups = safe_load(checkpoint, mmap=True).get('optimizer', {}).get(
+        'param_groups')
+    if not groups:
+        return
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    parameter.grad = torch.zeros(1)
+    trial = OPTIMIZERS.build(dict(optimizer, params=[parameter]))
+    trial.load_state_dict(dict(
+        state={}, param_groups=[dict(groups[0], params=[0])]))
+    try:
+        trial.step()
+    except KeyError as error:
+        raise ValueError(
+            f'{checkpoint} was trained with another optimizer: it has no '
+            f'{error} for {optimizer["type"]}. Resume with the one of then, '
+            'or start from its weights: load_from=..., without --resume'
+        ) from error
 
 
 def _find_resumable(runner: Runner) -> str | None:
@@ -194,16 +227,31 @@ def one_line_errors(prog: str | None = None) -> Iterator[None]:
             f'{prog or program_name()}: error: {message}') from error
 
 
-def leave() -> None:
+def unsaved(runner: Runner) -> str:
+    """What a run has lost, as its last checkpoint could not be written."""
+    hook = find_hook(runner, SafeCheckpointHook)
+    return '' if hook is None else hook.unsaved
+
+
+def leave(error: str = '') -> None:
     """End a program that has done its work, when it is one of several.
+
+    With an error it ends, with 1 and this as its last line, in any case.
 
     gloo's threads now and then abort a process while Python shuts down
     (``terminate called without an active exception``), and the launcher then
     takes the whole run for failed. So leave without that.
     """
+    if error:
+        error = f'{program_name()}: error: {error}'
     if dist.is_available() and dist.is_initialized():
+        is_first = dist.get_rank() == 0
         dist.destroy_process_group()
         logging.shutdown()
+        if error and is_first:
+            print(error, file=sys.stderr)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)
+        os._exit(1 if error else 0)
+    if error:
+        raise SystemExit(error)

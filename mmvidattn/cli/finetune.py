@@ -48,7 +48,7 @@ from ..apis.finetune_time import MAX_EPOCHS, fit_epochs
 from ..apis.models import get_model, load_config
 from ..apis.predict import read_labels
 from ..apis.release import SUFFIXES, save_release
-from ..apis.runner import build_runner, leave, one_line_errors
+from ..apis.runner import build_runner, leave, one_line_errors, unsaved
 from ..datasets.formats.video_segment import (
     VideoSegment,
     describe,
@@ -546,4 +546,4 @@ def main(argv: Sequence[str] | None = None) -> None:
     with one_line_errors():
         finish(config, out)
     say_next(out)
-    leave()
+    leave(unsaved(runner))

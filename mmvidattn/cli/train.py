@@ -14,6 +14,7 @@ from ..apis.runner import (
     leave,
     load_runner_config,
     one_line_errors,
+    unsaved,
 )
 
 
@@ -85,4 +86,4 @@ def main(argv: Sequence[str] | None = None) -> None:
         # Builds the training set, and so checks it.
         runner.train_loop  # noqa: B018
     runner.train()
-    leave()
+    leave(unsaved(runner))

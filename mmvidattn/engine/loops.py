@@ -41,7 +41,8 @@ class SafeLoop(BaseLoop):
         """Let workers go on for a while when the run is told to stop."""
         init = self.dataloader.worker_init_fn
         if self.preemption is not None:
-            init = self.preemption.worker_init_fn(init)
+            init = self.preemption.worker_init_fn(
+                init, self.dataloader.num_workers)
         self.dataloader = loader_like(self.dataloader, worker_init_fn=init)
 
 

@@ -306,7 +306,7 @@ def find_resumable(work_dir: str | Path
     if pointer.is_file():
         target = Path(pointer.read_text('utf-8', 'replace').strip())
         # A crash of the system may have left something else in it.
-        if target.suffix:
+        if target.suffix and _may_be_there(target):
             paths.add(target)
             folders.append(target.parent)
     for folder in folders:
@@ -327,6 +327,17 @@ def find_resumable(work_dir: str | Path
             continue
         return path, passed
     return None, passed
+
+
+def _may_be_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        # No file has a name as long as that, or with a zero.
+        return False
+    return True
 
 
 def flush(path: str | Path) -> None:

@@ -41,6 +41,20 @@ def test_counts_accumulated_gradients_once():
     assert len(reports) == 1 and weight.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize('counts', [2, 3])
+def test_accumulated_gradients_are_those_of_the_whole_batch(counts):
+    inputs = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
+    plain, weight, _ = build()
+    for _ in range(2):
+        plain.update_params((inputs @ weight).square().mean())
+    parts, accumulated, _ = build(accumulative_counts=counts)
+    parts.initialize_count_status(torch.nn.Module(), 0, 2 * counts)
+    for _ in range(2):
+        for part in inputs.chunk(counts):
+            parts.update_params((part @ accumulated).square().mean())
+    torch.testing.assert_close(accumulated, weight)
+
+
 @pytest.mark.parametrize('scale, steps', [(1024., 1), (0.5, 0)])
 def test_scaler_may_overflow_while_its_scale_is_large(scale, steps):
 

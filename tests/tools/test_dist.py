@@ -3,7 +3,10 @@
 import json
 import os
 import pickle
+import socket
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -52,6 +55,83 @@ def test_two_processes_train(run_tool, small_config, tmp_path):
     assert top1 * 7 == pytest.approx(round(top1 * 7))
     meta = torch.load(tmp_path / 'work/epoch_1.pth')['meta']
     assert meta['iter'] == 2
+
+
+@pytest.mark.slow
+def test_two_nodes_train_as_one_with_two_processes(run_tool, small_config,
+                                                   tmp_path):
+    options = ('--cfg-options', 'train_cfg.max_epochs=1')
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = str(free.getsockname()[1])
+    with ThreadPoolExecutor() as pool:
+        nodes = [pool.submit(
+            run_tool, 'dist_train.sh', small_config, 1, '--work-dir', 'two',
+            *options, cwd=tmp_path, NNODES='2', NODE_RANK=str(rank),
+            PORT=port) for rank in range(2)]
+    for node in nodes:
+        assert node.result().returncode == 0, node.result().stderr
+    done = run_tool('dist_train.sh', small_config, 2, '--work-dir', 'one',
+                    *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    one, two = (torch.load(tmp_path / name / 'epoch_1.pth')['state_dict']
+                for name in ('one', 'two'))
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=1e-5, atol=1e-6)
+
+
+# In the second epoch a process dies, once.
+DIES = '''
+import os
+from pathlib import Path
+
+from mmaction.registry import HOOKS
+from mmengine.hooks import Hook
+
+
+@HOOKS.register_module()
+class DieHook(Hook):
+    priority = 'LOWEST'
+
+    def after_train_iter(self, runner, batch_idx, **kwargs):
+        died = Path(runner.work_dir, 'died')
+        if runner.iter == 2 and runner.rank == 1 and not died.exists():
+            died.touch()
+            os.kill(os.getpid(), 9)
+'''
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('restarts', [0, 1])
+def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
+    """All end with it, or go on from the last checkpoint."""
+    (tmp_path / 'dies.py').write_text(DIES)
+    config = tmp_path / 'config.py'
+    config.write_text(
+        f"_base_ = ['{small_config}']\n"
+        "custom_imports = dict(imports=['mmvidattn', 'dies'], "
+        "allow_failed_imports=False)\n"
+        "custom_hooks = [dict(type='DieHook')]\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get('PYTHONPATH', '')])
+    done = run_tool(
+        'dist_train.sh', config, 2, '--resume', '--work-dir', 'work',
+        cwd=tmp_path, PYTHONPATH=path,
+        TORCHRUN_ARGS=f'--max-restarts={restarts} --rdzv-backend=c10d '
+        '--rdzv-endpoint=127.0.0.1:0')
+    seconds = time.time() - (tmp_path / 'work/died').stat().st_mtime
+    if not restarts:
+        assert done.returncode != 0 and seconds < 60
+        assert not (tmp_path / 'work/epoch_2.pth').exists()
+        return
+    assert done.returncode == 0, done.stderr
+    meta = torch.load(tmp_path / 'work/epoch_2.pth')['meta']
+    assert meta['iter'] == 4
+    logs = [json.loads(line)
+            for path in sorted(tmp_path.glob('work/*/vis_data/scalars.json'))
+            for line in path.read_text().splitlines()]
+    steps = [log['step'] for log in logs if 'loss' in log]
+    # The third was lost with its process, or was not logged yet.
+    assert steps in ([1, 2, 3, 4], [1, 2, 3, 3, 4])
 
 
 # Starts as many tasks as asked, in turn, as srun does.

@@ -5,6 +5,8 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from mmvidattn.engine import SafeCheckpointHook
+
 # Runs that begin within a second have the same name.
 pytestmark = [
     pytest.mark.filterwarnings('ignore:.*instance named of small_'),
@@ -86,6 +88,26 @@ def test_options_of_training(trained, run_tool, small_config, tmp_path):
     # The same first batch and weights, rounded to eight bits.
     assert amp['loss'] == pytest.approx(full['loss'], rel=0.02)
     assert amp['loss'] != full['loss']
+
+
+def test_another_optimizer_does_not_go_on(trained, run_main, small_config,
+                                          tmp_path):
+    with pytest.raises(SystemExit, match=(
+            "epoch_1.pth was trained with another optimizer: it has no "
+            "'momentum' for SGD")):
+        run_main('train.py', small_config, '--resume', trained / 'epoch_1.pth',
+                 '--work-dir', tmp_path, '--cfg-options',
+                 'optim_wrapper.optimizer.type=SGD')
+
+
+def test_what_could_not_be_saved_is_the_last_word(
+        run_main, small_config, tmp_path, monkeypatch):
+    monkeypatch.setattr(SafeCheckpointHook, '_write', lambda *_, **__: False)
+    with pytest.raises(SystemExit, match=(
+            'train.py: error: .*epoch_1.pth could not be saved; the last '
+            'whole checkpoint is none')):
+        run_main('train.py', small_config, '--work-dir', tmp_path,
+                 '--no-validate', '--cfg-options', 'train_cfg.max_epochs=1')
 
 
 def test_error_is_one_line(run_tool, tmp_path):

@@ -2,11 +2,13 @@
 """Saves a run that its cluster wants to stop."""
 import logging
 import math
+import multiprocessing
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -26,15 +28,32 @@ class _OutliveSignal:
     """
     seconds = 10
 
-    def __init__(self, number: int, then: Callable | None) -> None:
+    def __init__(self, number: int, then: Callable | None,
+                 num_workers: int = 1) -> None:
         self.number, self.then = number, then
+        # Whether the main process is leaving, and who the workers are.
+        self.shared = torch.zeros(
+            1 + num_workers, dtype=torch.int64).share_memory_()
+
+    def end_workers(self) -> None:
+        """End the workers now, without what they are at."""
+        self.shared[0] = 1
+        pids = set(self.shared[1:].tolist())
+        for child in multiprocessing.active_children():
+            if child.pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(child.pid, self.number)
 
     def __call__(self, worker_id: int) -> None:
+        self.shared[1 + worker_id] = os.getpid()
         signal.signal(self.number, self._end_later)
         if self.then is not None:
             self.then(worker_id)
 
     def _end_later(self, *args: Any) -> None:
+        if self.shared[0]:
+            # With 0, or torch takes it for a crash.
+            os._exit(0)
         if hasattr(signal, 'SIGALRM'):
             # A thread may not start in the fork of a process with threads; a
             # signal is not seen in a call that does not return.
@@ -76,6 +95,7 @@ class PreemptionHook(SafeHook):
         self._group = None
         self._handler_before: Any = None
         self._may_stop_in_val = True
+        self._of_workers: list[_OutliveSignal] = []
 
     def before_train(self, runner: Runner) -> None:
         loop = runner.train_loop
@@ -111,9 +131,12 @@ class PreemptionHook(SafeHook):
 
     # For the loops
 
-    def worker_init_fn(self, then: Callable | None) -> Callable:
+    def worker_init_fn(self, then: Callable | None,
+                       num_workers: int) -> Callable:
         """Return a worker's first step, after which it takes ``then``."""
-        return _OutliveSignal(self.signal, then)
+        first_step = _OutliveSignal(self.signal, then, num_workers)
+        self._of_workers.append(first_step)
+        return first_step
 
     def is_requested(self, in_val: bool = False) -> bool:
         """Tell if the run is to stop here; all processes must call it."""
@@ -135,6 +158,8 @@ class PreemptionHook(SafeHook):
             f'iteration {runner.iter}; '
             + ('--resume goes on from there' if saved else
                'this could not be saved'))
+        for one in self._of_workers:
+            one.end_workers()
         code = 128 + self.signal
         if self._group is not None:
             # gloo may abort a process that shuts down in good order.

@@ -36,7 +36,7 @@ class SafeCheckpointHook(CheckpointHook):
 
     If it cannot be written (a full disk, a folder without permission), the
     error is logged with the name of the last checkpoint that is whole, and
-    training goes on.
+    training goes on; ``unsaved`` says so until a later one is written.
 
     Just before it saves it calls ``before_save_on_all_ranks(runner)`` of all
     hooks that have it, in every process (``before_save_checkpoint`` runs in
@@ -55,6 +55,7 @@ class SafeCheckpointHook(CheckpointHook):
         super().before_train(runner)
         # The iteration of the last checkpoint.
         self._saved: int | None = None
+        self.unsaved = ''
         # A kill may have come between a pointer and the file to go last.
         self._remove(runner.message_hub.get_info('outdated_ckpt'))
 
@@ -111,12 +112,16 @@ class SafeCheckpointHook(CheckpointHook):
         note('last_ckpt', path)
         note('outdated_ckpt', outdated)
         if not self._write(runner, name, meta=meta):
+            kept = self.last_ckpt or 'none'
+            self.unsaved = (f'{path} could not be saved; the last whole '
+                            f'checkpoint is {kept}')
             for key, value in before.items():
                 hub.update_info(key, value)
                 if value is None:
                     hub.pop_info(key)
             return
         self.last_ckpt, self._saved = path, meta['iter']
+        self.unsaved = ''
         if kept is not None:
             self.keep_ckpt_ids = deque(kept, self.max_keep_ckpts)
         if is_main_process():

@@ -140,6 +140,33 @@ def test_stuck_worker_ends_all_the_same(monkeypatch):
     assert worker.exitcode == 0
 
 
+def _working_worker(first_step, ready):
+    first_step(0)
+    ready.set()
+    while True:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize('signaled', [False, True])
+def test_workers_end_with_the_main_process(signaled):
+    """And not ten seconds later, when it has saved all."""
+    hook = PreemptionHook()
+    context = multiprocessing.get_context('fork')
+    ready = context.Event()
+    worker = context.Process(target=_working_worker, args=(
+        hook.worker_init_fn(None, 1), ready))
+    worker.start()
+    ready.wait()
+    if signaled:
+        worker.terminate()
+        worker.join(0.3)
+    assert worker.is_alive()
+    for one in hook._of_workers:
+        one.end_workers()
+    worker.join(5)
+    assert worker.exitcode == 0
+
+
 def test_workers_do_not_die_of_it(tmp_path):
     with pytest.raises(SystemExit) as end:
         run(tmp_path, SignalWorkersHook(), workers=2).train()

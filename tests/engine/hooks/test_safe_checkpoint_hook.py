@@ -14,6 +14,7 @@ from mmengine.hooks import Hook
 from mmengine.logging import HistoryBuffer
 from toy_runs import Stop, build, log_of
 
+from mmvidattn.apis.runner import unsaved
 from mmvidattn.engine import SafeCheckpointHook
 from mmvidattn.engine.hooks import safe_checkpoint_hook
 from mmvidattn.utils.checkpoint import (
@@ -211,6 +212,8 @@ def test_failed_save_is_told_and_training_goes_on(tmp_path, monkeypatch,
     assert f'cannot save epoch_3.pth in {tmp_path}: ' in log and said in log
     assert f'last whole checkpoint is {tmp_path}/epoch_2.pth' in log
     assert ' MiB free there; the weights alone are ' in log
+    # A later one was saved.
+    assert unsaved(runner) == ''
     assert runner.epoch == 4
     assert names(tmp_path) == ['epoch_2.pth', 'epoch_4.pth']
     assert all(opens(path) for path in tmp_path.glob('*.pth'))
@@ -222,6 +225,9 @@ def test_failed_save_is_not_taken_for_the_last(tmp_path, monkeypatch):
                         lambda *args, **kwargs: backend())
     runner = build(tmp_path, checkpoint=dict(save_best=None))
     runner.train()
+    assert unsaved(runner) == (
+        f'{tmp_path}/epoch_4.pth could not be saved; the last whole '
+        f'checkpoint is {tmp_path}/epoch_3.pth')
     hub = runner.message_hub
     assert hub.get_info('last_ckpt') == f'{tmp_path}/epoch_3.pth'
     assert hub.get_info('keep_ckpt_ids') == [2, 3]
@@ -367,8 +373,10 @@ def test_newest_that_opens_is_found(tmp_path):
     assert 'weights only' in passed[0][1] and 'not open' in passed[2][1]
 
 
-@pytest.mark.parametrize('pointer', [b'', b'\0' * 40, b'\xff\xfe', b'.'],
-                         ids=['empty', 'zeros', 'noise', 'folder'])
+@pytest.mark.parametrize('pointer', [
+    b'', b'\0' * 40, b'\xff\xfe', b'.', b'a' * 300 + b'.pth',
+    b'/' + b'a/' * 3000 + b'b.pth', b'a\0b.pth'],
+    ids=['empty', 'zeros', 'noise', 'folder', 'long', 'deep', 'zero'])
 def test_pointer_that_a_crash_left_leads_nowhere(tmp_path, monkeypatch,
                                                  pointer):
     here, run = tmp_path / 'here', tmp_path / 'run'
