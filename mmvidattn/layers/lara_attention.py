@@ -10,6 +10,7 @@ from ..ops import (
     softmax_attention,
 )
 from ..ops.lara import WEIGHTINGS
+from ..ops.precision import at_least_float32
 from .base_attention import BaseAttention
 
 
@@ -89,8 +90,12 @@ class LARAAttention(BaseAttention):
         if self.mix_keys:
             key_landmarks = softmax_attention(key_landmarks, key_landmarks,
                                               key_landmarks)
-        omega = query_landmarks + key_landmarks
+        omega = None
         if self.training:
+            # In half precision the sum would lose most of what is added.
+            query_landmarks, key_landmarks = at_least_float32(
+                query_landmarks, key_landmarks)
+            omega = query_landmarks + key_landmarks
             omega = omega + torch.randn_like(omega)
         return lara_attention(
             q,
