@@ -11,10 +11,12 @@ from ..ops import (
 )
 from ..ops.lara import WEIGHTINGS
 from ..ops.precision import at_least_float32
+from ..utils.arguments import check_arguments
 from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
+@check_arguments
 class LARAAttention(BaseAttention):
     """`Linear randomized attention <https://arxiv.org/abs/2204.04667>`_.
 

@@ -4,10 +4,12 @@ from mmaction.registry import MODELS
 from torch import Tensor
 
 from ..ops import orthoformer_attention, orthogonal_landmarks
+from ..utils.arguments import check_arguments
 from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
+@check_arguments
 class OrthoformerAttention(BaseAttention):
     """`Orthoformer <https://arxiv.org/abs/2106.05392>`_, no parameters.
 
