@@ -19,7 +19,10 @@ class OrthoformerAttention(BaseAttention):
     video gives the same result.
 
     Differs from the released code: that begins with a random query in
-    evaluation also.
+    evaluation also. In the network of its authors, Motionformer, each query
+    of a clip attends to every frame by itself, with landmarks of the whole
+    clip; here queries attend to the keys of their own sequence, as in the
+    code of the linear video transformer.
 
     Args:
         head_dims: Width D of a head.

@@ -24,8 +24,9 @@ from .checks import (
 # fits counts. An argument that has another meaning somewhere is given its
 # range there: ``@check_arguments(eps=check_not_negative)``.
 RANGES = (
-    (r'long_memory_length|num_anticipation_tokens|anticipation_steps|smooth|'
-     r'long_steps|patch_padding|max_failures|max_skips|(\w+_)?seed|\w+_index',
+    (r'long_memory_length|num_anticipation_tokens|num_temporal_layers|'
+     r'anticipation_steps|smooth|long_steps|patch_padding|max_failures|'
+     r'max_skips|(\w+_)?seed|\w+_index',
      check_natural),
     (r'num_\w+|\w+_dims|in_channels|clip_len|frame_interval|\w+_frames|'
      r'(img|patch|crop|window|dense_batch)_size|patch_stride|'

@@ -14,6 +14,7 @@ import pytest
 import torch
 from mmengine.registry import Registry
 
+from mmvidattn.layers import FeatureFixation, NeighborShift
 from mmvidattn.utils.arguments import check_arguments
 from mmvidattn.utils.checks import check_fraction
 
@@ -21,7 +22,8 @@ from mmvidattn.utils.checks import check_fraction
 REQUIRED = dict(
     head_dims=8, num_heads=2, seq_shape=(4, 4), num_classes=5,
     in_channels=16, ann_file='no_such_file.txt', pipeline=[], clip_len=8,
-    crop_size=224, transforms=[], out_file='scores.json',
+    channels=8, mode='tsm', crop_size=224, transforms=[],
+    out_file='scores.json',
     class_counts=[1, 2, 3], model='timm.no_such_model', dataset=dict(type='x'),
     optim_wrapper_cfg=dict(optimizer=dict(type='SGD', lr=0.1)),
     backbone=dict(type='x'), cls_head=dict(type='x'), teacher=dict(type='x'))
@@ -33,13 +35,15 @@ COUNTS = {
     'clip_len', 'num_clips', 'frame_interval', 'num_views', 'num_ops',
     'num_verbs', 'num_nouns', 'num_actions', 'work_memory_length', 'topk', 'k',
     'long_rate', 'work_rate', 'work_steps', 'dense_batch_size',
-    'num_temporal_layers', 'tubelet_frames', 'sampled_frames', 'crop_size',
-    'patch_frames', 'window_frames', 'num_batches', 'img_size'}
+    'tubelet_frames', 'sampled_frames', 'crop_size',
+    'patch_frames', 'window_frames', 'size', 'divisor', 'segment_frames',
+    'num_batches', 'img_size'}
 NOT_NEGATIVE = {
     'drop_rate', 'drop_path_rate', 'dropout_ratio', 'dropout', 'prob',
     'feature_drop_rate', 'token_dropout_ratio', 'gray_prob', 'loss_weight',
     'init_std', 'embed_init_std', 'long_memory_length', 'magnitude',
-    'num_anticipation_tokens', 'shift_fraction', 'anticipation_steps',
+    'num_anticipation_tokens', 'num_temporal_layers', 'shift_fraction',
+    'anticipation_steps',
     'patch_padding', 'max_failures', 'max_skips', 'magnitude_std', 'smooth'}
 POSITIVE = {'eps', 'norm_eps', 'mlp_ratio', 'fps', 'video_fps', 'decay',
             'feature_rate', 'timeout', 'target_fps'}
@@ -56,6 +60,8 @@ def classes():
                 found.update((cls.__name__, cls)
                              for cls in registry.module_dict.values()
                              if cls.__module__.startswith('mmvidattn.'))
+    # Those that options in dicts of a config are handed to.
+    found |= {cls.__name__: cls for cls in (FeatureFixation, NeighborShift)}
     # A stand-in of a class that is missing, and what is handed its runner.
     return {name: cls for name, cls in sorted(found.items())
             if '__init__' in vars(cls) and name not in ('DRN', 'SafeRunner')}
