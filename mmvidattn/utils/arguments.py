@@ -31,11 +31,11 @@ RANGES = (
     (r'num_\w+|\w+_dims|in_channels|clip_len|frame_interval|\w+_frames|'
      r'(img|patch|crop|window|dense_batch)_size|patch_stride|'
      r'work_memory_length|(long|work|anticipation)_rate|work_steps|pyramid|'
-     r'pyramid_sizes|temporal_pooling|seq_shape|topk|k|interval',
+     r'pyramid_sizes|seq_shape|topk|k|interval',
      check_count),
     (r'drop(out)?|(\w+_)?(drop_rate|drop_path_rate|dropout_ratio|prob)|'
      r'shift_fraction|tail_below', check_fraction),
-    (r'eps|norm_eps|(\w+_)?fps|mlp_ratio|feature_rate|timeout|scale_range',
+    (r'eps|norm_eps|(\w+_)?fps|mlp_ratio|feature_rate|timeout',
      check_positive),
     (r'loss_weight|(\w+_)?init_std|magnitude(_std)?|brightness|contrast|'
      r'saturation|gamma|weight', check_not_negative),

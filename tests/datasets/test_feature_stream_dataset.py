@@ -361,8 +361,8 @@ def test_no_long_memory(root):
 @pytest.mark.parametrize('kwargs, error', [
     (dict(long_steps=10), 'long_steps must be a multiple .* got 10'),
     (dict(work_steps=0), 'work_steps must be .* got 0'),
-    (dict(work_rate=0), 'work_rate must be at least 1, got 0'),
-    (dict(feature_rate=0), 'feature_rate must be above 0'),
+    (dict(work_rate=0), 'work_rate must be a positive integer, got 0'),
+    (dict(feature_rate=0), 'feature_rate must be a positive number'),
     (dict(windows='all'), "windows must be one of .* got 'all'"),
     (dict(protocol='x'), "protocol must be one of .* got 'x'"),
     (dict(windows='segments'), 'needs segment_file'),
