@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from ..layers.lora import add_lora
+from ..utils.arguments import check_arguments
 from ..utils.feature_cache import FeatureWriter, weights_digest
 
 # Options of a backbone that its frozen part does not feel: those of starting
@@ -25,6 +26,7 @@ class FrozenFeatures(NamedTuple):
 
 
 @MODELS.register_module()
+@check_arguments
 class FineTunedRecognizer3D(Recognizer3D):
     """A ``Recognizer3D`` of which only a part is trained.
 
