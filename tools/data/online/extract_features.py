@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Turn videos into feature streams with any recognizer of mmaction2.
+"""Turn videos into feature streams with any network.
 
 The same as ``mmvidattn extract-features``.
 """
