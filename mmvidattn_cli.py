@@ -7,6 +7,7 @@ and the answer to a misspelled one come at once.
 import ast
 import difflib
 import importlib
+import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +50,10 @@ def main(argv: Sequence[str] | None = None) -> None:
                          'mmvidattn --help lists all')
     # What usage and error messages begin with.
     sys.argv = [f'mmvidattn {name}', *rest]
+    if name == 'doctor':
+        # It is for where the package cannot be imported.
+        runpy.run_path(str(commands[name]))['main'](rest)
+        return
     importlib.import_module(f'mmvidattn.cli.{commands[name].stem}').main(rest)
 
 

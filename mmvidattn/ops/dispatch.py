@@ -98,6 +98,24 @@ def use_backends(enabled: bool) -> Iterator[None]:
         _enabled = before
 
 
+def explain(op: Callable, *args, **kwargs
+            ) -> tuple[str | None, dict[str, str]]:
+    """Name what would run an op with these arguments, without running it.
+
+    Returns:
+        The backend's name, or None for the plain code; and, by the names of
+        the backends that come before it, why they do not run.
+    """
+    reasons = {}
+    for backend in _backends[op.__name__]:
+        reason = (backend.why_not(*args, **kwargs) if _enabled else
+                  'backends are turned off')
+        if reason is None:
+            return backend.name, reasons
+        reasons[backend.name] = reason
+    return None, reasons
+
+
 def table() -> str:
     """Ops with backends, their backends and where these run, in Markdown."""
     lines = [
