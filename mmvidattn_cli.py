@@ -54,7 +54,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         # It is for where the package cannot be imported.
         runpy.run_path(str(commands[name]))['main'](rest)
         return
-    importlib.import_module(f'mmvidattn.cli.{commands[name].stem}').main(rest)
+    try:
+        module = importlib.import_module(
+            f'mmvidattn.cli.{commands[name].stem}')
+    except ImportError:
+        print('`mmvidattn doctor` tells what is wrong with the installation',
+              file=sys.stderr)
+        raise
+    module.main(rest)
 
 
 if __name__ == '__main__':

@@ -4,8 +4,7 @@
 Everything is compared with something that is known: backends with the plain
 code in float64, a small model of each family with outputs that were written
 down, decoded frames with those that were encoded. It is all run in a process
-of its own, as a fault may end it: see ``mmvidattn/cli/doctor.py``, also for
-what a finding is.
+of its own, as a fault may end it: see ``mmvidattn/cli/doctor.py``.
 """
 import math
 import statistics
@@ -29,6 +28,14 @@ from .models import load_config
 # Relative, of float32 and float64. On a device, products may be of TF32.
 CPU_TOLERANCE, DEVICE_TOLERANCE = 1e-3, 2e-2
 EXACT_TOLERANCE = 1e-4
+
+
+class Finding(NamedTuple):
+    """Arguments of ``finding`` of ``mmvidattn/cli/doctor.py``."""
+    level: str
+    topic: str
+    text: str
+    remedy: str = ''
 
 
 class Family(NamedTuple):
@@ -63,10 +70,6 @@ FAMILIES = dict(
     laps=Family('laps_tiny_motion', (8, 64, 64), (0, )),
     dualformer=Family('dualformer_tiny_motion', (8, 64, 64), (0, )),
     testra=Family('testra_tiny_synthetic', (160, ), (0, )))
-
-
-def finding(level: str, topic: str, text: str, remedy: str = '') -> dict:
-    return dict(level=level, topic=topic, text=text, remedy=remedy)
 
 
 def spread(shape: torch.Size, number: int = 0) -> Tensor:
@@ -139,7 +142,7 @@ def moved(inputs: Tensor | dict[str, Tensor],
     return inputs.to(*args)
 
 
-def check_family(name: str, devices: list[str]) -> Iterator[dict]:
+def check_family(name: str, devices: list[str]) -> Iterator[Finding]:
     """Findings about a model of a family: right numbers, and their speed."""
     family = FAMILIES[name]
     model = build(family).double()
@@ -149,7 +152,7 @@ def check_family(name: str, devices: list[str]) -> Iterator[dict]:
     known = torch.tensor(family.logits, dtype=torch.float64)
     error = relative_difference(logits.flatten()[:len(known)], known)
     if not error < EXACT_TOLERANCE:
-        yield finding(
+        yield Finding(
             'problem', f'{name} on cpu',
             f'the plain code in float64 is {error:.1e} off the numbers that '
             'were written down', report(name))
@@ -164,9 +167,9 @@ def check_family(name: str, devices: list[str]) -> Iterator[dict]:
         limit = CPU_TOLERANCE if device == 'cpu' else DEVICE_TOLERANCE
         # Not a number is a problem too.
         if all(error < limit for error in errors):
-            yield finding('ok', topic, speed_of(model, here, errors))
+            yield Finding('ok', topic, speed_of(model, here, errors))
         else:
-            yield finding(
+            yield Finding(
                 'problem', topic,
                 'logits and gradients are {:.1e} and {:.1e} off float64'
                 .format(*errors), report(name))
@@ -204,7 +207,7 @@ def median_seconds(function: Callable, budget: float = 0.5) -> float:
     return statistics.median(times)
 
 
-def check_backends(device: str, run: bool) -> Iterator[dict]:
+def check_backends(device: str, run: bool) -> Iterator[Finding]:
     """Findings about each op with backends: what runs, and why others don't.
 
     Args:
@@ -233,17 +236,17 @@ def check_backends(device: str, run: bool) -> Iterator[dict]:
             said.append(f'{mode} by {chosen or "the plain code"}'
                         + (f' (not {why})' if why else ''))
             if not error < limit:
-                yield finding(
+                yield Finding(
                     'problem', topic,
                     f'{mode} by {chosen or "the plain code"} is {error:.1e} '
                     'off the plain code in float64',
                     'set MMVIDATTN_DISPATCH=0 to do without backends, and '
                     + report(example.op.__name__))
         if worst < limit:
-            yield finding('ok', topic, ', '.join(said))
+            yield Finding('ok', topic, ', '.join(said))
 
 
-def check_decoding() -> Iterator[dict]:
+def check_decoding() -> Iterator[Finding]:
     """Write a video of known grays with OpenCV, and read it with decord."""
     import cv2
     import decord
@@ -261,21 +264,21 @@ def check_decoding() -> Iterator[dict]:
             range(len(grays))).asnumpy()
     off = np.abs(frames.mean((1, 2, 3)) - grays).max()
     if off < 8:
-        yield finding('ok', 'decoding', 'decord reads what OpenCV wrote')
+        yield Finding('ok', 'decoding', 'decord reads what OpenCV wrote')
     else:
-        yield finding(
+        yield Finding(
             'problem', 'decoding',
             f'frames that decord reads are up to {off:.0f} of 255 off those '
             'that OpenCV wrote',
             'pip install --force-reinstall decord==0.6.0')
 
 
-def check_compiling(device: str) -> Iterator[dict]:
+def check_compiling(device: str) -> Iterator[Finding]:
     reason = why_not_compile(device)
     if reason is None:
-        yield finding('ok', f'torch.compile on {device}', 'it works')
+        yield Finding('ok', f'torch.compile on {device}', 'it works')
     else:
-        yield finding(
+        yield Finding(
             'note', f'torch.compile on {device}',
             f'it fails, --compile falls back to eager: {reason}',
             'install a C++ compiler (apt-get install g++), and triton for a '
@@ -292,7 +295,7 @@ def find_devices() -> list[str]:
 
 
 def list_checks(quick: bool = False
-                ) -> dict[str, Callable[[], Iterator[dict]]]:
+                ) -> dict[str, Callable[[], Iterator[Finding]]]:
     """All of them, by what they are about.
 
     Args:

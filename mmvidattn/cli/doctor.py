@@ -97,8 +97,11 @@ def finding(level: str, topic: str, text: str, remedy: str = '') -> dict:
 
 
 def one_line(text: str, width: int = 400) -> str:
-    """It without line breaks, and without the name of the home folder."""
-    text = ' '.join(text.split()).replace(str(Path.home()), '~')
+    """It without line breaks, and without the path of the home folder."""
+    text = ' '.join(text.split())
+    home = str(Path.home())
+    if home != os.sep:
+        text = text.replace(home, '~')
     return text if len(text) <= width else text[:width - 3] + '...'
 
 
@@ -429,7 +432,9 @@ def probe(arguments: Sequence[str]) -> None:
     # An earlier process may have imported it, and crashed later on.
     if ours in sys.modules or ours in done[:-1]:
         from mmvidattn.apis import self_test
-        do(self_test.list_checks(quick=level == 'quick'))
+        checks = self_test.list_checks(quick=level == 'quick')
+        do({name: lambda c=check: (finding(*found) for found in c())
+            for name, check in checks.items()})
 
 
 def probe_in_process(level: str, limit: int) -> Iterator[dict]:

@@ -16,8 +16,8 @@ def no_waiting(monkeypatch):
 @pytest.mark.parametrize('name', self_test.FAMILIES)
 def test_family_agrees_with_its_numbers(name):
     item, = self_test.check_family(name, ['cpu'])
-    assert item['level'] == 'ok', item
-    assert item['topic'] == f'{name} on cpu' and '/s of the' in item['text']
+    assert item.level == 'ok', item
+    assert item.topic == f'{name} on cpu' and '/s of the' in item.text
 
 
 def test_every_family_has_one():
@@ -31,8 +31,8 @@ def test_wrong_plain_code_is_found(monkeypatch):
         torch.nn.functional, 'scaled_dot_product_attention',
         lambda *args, **kwargs: 1.01 * softmax(*args, **kwargs))
     items = [*self_test.check_family('vivit', ['cpu'])]
-    assert items[0]['level'] == 'problem'
-    assert 'written down' in items[0]['text'] and items[0]['remedy']
+    assert items[0].level == 'problem'
+    assert 'written down' in items[0].text and items[0].remedy
 
 
 @pytest.mark.parametrize('factor', [1.01, torch.nan])
@@ -43,22 +43,22 @@ def test_wrong_backend_is_found(monkeypatch, factor):
         lambda *args: None, '', '')
     monkeypatch.setitem(dispatch._backends, 'linear', [wrong])
     items = [item for item in self_test.check_backends('cpu', run=True)
-             if item['topic'] == 'linear on cpu']
-    assert [item['level'] for item in items] == ['problem', 'problem']
-    assert 'MMVIDATTN_DISPATCH=0' in items[0]['remedy']
+             if item.topic == 'linear on cpu']
+    assert [item.level for item in items] == ['problem', 'problem']
+    assert 'MMVIDATTN_DISPATCH=0' in items[0].remedy
     item, = self_test.check_family('linear_ff', ['cpu'])
-    assert item['level'] == 'problem'
+    assert item.level == 'problem'
 
 
 def test_decoding_is_checked(monkeypatch):
     import decord
     item, = self_test.check_decoding()
-    assert item['level'] == 'ok'
+    assert item.level == 'ok'
     read = decord.VideoReader.get_batch
     monkeypatch.setattr(decord.VideoReader, 'get_batch',
                         lambda self, which: read(self, [*which][::-1]))
     item, = self_test.check_decoding()
-    assert item['level'] == 'problem' and 'decord' in item['remedy']
+    assert item.level == 'problem' and 'decord' in item.remedy
 
 
 def test_values_are_spread_evenly():
