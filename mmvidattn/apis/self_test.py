@@ -55,8 +55,10 @@ class Family(NamedTuple):
 
 
 FAMILIES = dict(
-    linear_ff=Family('linear_ff_tiny_motion', (8, 64, 64), (0, )),
-    xvit=Family('xvit_ssv2', (4, 64, 64), (0, ), {
+    linear_ff=Family('linear_ff_tiny_motion', (8, 64, 64), (
+        -0.454706, -0.160421, -0.535954, 2.05993)),
+    xvit=Family('xvit_ssv2', (4, 64, 64), (
+        -1.01795, 0.595078, 0.634001, 0.25443), {
         'model.backbone.num_frames': 4,
         'model.backbone.img_size': 64,
         'model.backbone.embed_dims': 96,
@@ -66,10 +68,14 @@ FAMILIES = dict(
         'model.cls_head.hidden_dims': 96,
         'model.cls_head.num_heads': 4,
         'model.cls_head.num_classes': 8}),
-    vivit=Family('vivit_tiny_motion', (8, 64, 64), (0, )),
-    laps=Family('laps_tiny_motion', (8, 64, 64), (0, )),
-    dualformer=Family('dualformer_tiny_motion', (8, 64, 64), (0, )),
-    testra=Family('testra_tiny_synthetic', (160, ), (0, )))
+    vivit=Family('vivit_tiny_motion', (8, 64, 64), (
+        0.40605, 0.283836, 0.42359, -1.25006)),
+    laps=Family('laps_tiny_motion', (8, 64, 64), (
+        -2.16988, -15.6499, 3.3867, 33.2325)),
+    dualformer=Family('dualformer_tiny_motion', (8, 64, 64), (
+        -1.76769, -0.973877, -0.39018, 0.481913)),
+    testra=Family('testra_tiny_synthetic', (160, ), (
+        -0.581203, -0.210292, 1.03057, 0.192743)))
 
 
 def spread(shape: torch.Size, number: int = 0) -> Tensor:

@@ -8,7 +8,8 @@ eager mode as well as under ``torch.compile`` and in an export. So verifiers
 look at shapes, dtypes, devices and modes only, and reject what the op rejects.
 
 The environment variable ``MMVIDATTN_DISPATCH=0`` and :func:`use_backends`
-leave only the plain code; ``python -m mmvidattn.ops`` prints what runs when.
+leave only the plain code; ``python -m mmvidattn.ops`` prints what runs when,
+and ``mmvidattn doctor`` what runs on a machine.
 """
 import functools
 import logging

@@ -126,8 +126,8 @@ FAULTS = {
     **{f'{name}-{version}.dist-info/METADATA':
        f'Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n'
        for name, version in (
-           ('mmcv', '2.1.0'), ('onedl-mmengine', '0.10.12'),
-           ('opencv-python-headless', '4.8.0.74'), ('setuptools', '82.0.0'),
+           ('mmcv', '2.1.0'), ('onedl_mmengine', '0.10.12'),
+           ('opencv_python_headless', '4.8.0.74'), ('setuptools', '82.0.0'),
            ('transformers', '5.0.0'), ('moviepy', '2.1.2'))}}
 
 
