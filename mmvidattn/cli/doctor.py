@@ -42,6 +42,9 @@ NAMES = (
     'timm', 'moviepy', 'onnx', 'onnxruntime', 'onnxscript', 'grad-cam',
     'onedl-mmengine', 'onedl-mmcv', 'onedl-mmaction2', 'mmpretrain', 'mmdet',
     'mmpose', 'openmim')
+# Variables that change what runs, by what they begin with.
+VARIABLES = ('MMVIDATTN_', 'TRITON_', 'CUDA_', 'OMP_', 'MKL_',
+             'TORCH_FORCE_', 'TORCHINDUCTOR_', 'LD_LIBRARY_PATH')
 OPENCV = [name for name in NAMES if name.startswith('opencv-')]
 # Distributions that any other of the group stands in for.
 INTERCHANGEABLE = {*OPENCV, 'decord', 'eva-decord'}
@@ -325,8 +328,22 @@ def check_module(name: str) -> Iterator[dict]:
     version = getattr(module, '__version__', '')
     yield finding('ok', name, ' '.join(filter(None, (
         version, f'in {Path(module.__file__).parent}'))))
-    if name == 'torch':
-        yield from check_devices()
+    yield from FURTHER.get(name, tuple)()
+
+
+def check_patches() -> Iterator[dict]:
+    """What the import of ours has patched."""
+    from mmvidattn import compat
+
+    left_out = [patch.name for patch in compat.PATCHES
+                if patch.skipped and compat.SKIP in patch.skipped]
+    applied = sum(not patch.skipped for patch in compat.PATCHES)
+    yield finding('ok', 'patches', f'{applied} of {len(compat.PATCHES)} '
+                  'patches of the OpenMMLab stack are needed and applied; '
+                  'mmvidattn compat lists them')
+    if left_out:
+        yield finding('note', 'patches', f'{", ".join(left_out)} left out',
+                      f'unset {compat.SKIP}')
 
 
 def remedy_of(errors: Sequence[str]) -> str:
@@ -344,7 +361,7 @@ def check_devices() -> Iterator[dict]:
     """What torch can compute on."""
     import torch
 
-    yield finding('ok', 'cpu', f'{torch.get_num_threads()} threads, '
+    yield finding('ok', 'cpu', f'threads: {torch.get_num_threads()}, '
                   f'{torch.backends.cpu.get_cpu_capability()}')
     for i in range(torch.cuda.device_count()):
         facts = torch.cuda.get_device_properties(i)
@@ -383,6 +400,10 @@ def check_devices() -> Iterator[dict]:
                 f'{torch.__version__} cannot use it: {reason}',
                 'update the driver, or install a torch for an older CUDA; in '
                 'a container: docker run --gpus all')
+
+
+# What is looked at once a module is imported.
+FURTHER = dict(torch=check_devices, mmvidattn=check_patches)
 
 
 def environment() -> dict[str, str]:
@@ -477,11 +498,12 @@ def probe_in_process(level: str, limit: int) -> Iterator[dict]:
         why = (f'it took more than {limit} s' if timed_out else
                f'the process crashed with status {code}')
         last = tail.splitlines()[-1] if tail else ''
+        package = 'decord' if step == 'decoding' else step
         yield dict(finding=finding(
             'problem', step or 'python', f'{why}: {last}' if last else why,
-            f'pip install --force-reinstall {step}' if step in OPTIONAL else
-            f'pip install --force-reinstall {REQUIRED[step]}'
-            if step in REQUIRED else remedy_of([tail])))
+            'pip install --force-reinstall '
+            f'{REQUIRED.get(package, package)}'
+            if package in (*REQUIRED, *OPTIONAL) else remedy_of([tail])))
         if step is None or timed_out:
             return
 
@@ -489,7 +511,9 @@ def probe_in_process(level: str, limit: int) -> Iterator[dict]:
 def collect(quick: bool, limit: int) -> Iterator[dict]:
     """All findings, and what else a report tells, as it is found."""
     found = versions()
-    yield dict(packages=found)
+    yield dict(packages=found, variables={
+        name: one_line(value) for name, value in os.environ.items()
+        if name.startswith(VARIABLES)})
     for part in check_machine(), check_packages(found):
         for item in part:
             yield dict(finding=item)

@@ -75,7 +75,9 @@ def compare(example: Example, training: bool
         with use_backends(False):
             wanted = _run(
                 example, _copies(example, torch.float64, training), training)
-    return chosen, reasons, max(map(relative_difference, got, wanted))
+    differences = map(relative_difference, got, wanted)
+    # Unlike Python's, this maximum does not lose what is not a number.
+    return chosen, reasons, torch.tensor([*differences]).max().item()
 
 
 def relative_difference(got: Tensor, wanted: Tensor) -> float:
