@@ -7,6 +7,7 @@ and the answer to a misspelled one come at once.
 import ast
 import difflib
 import importlib
+import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,7 +50,18 @@ def main(argv: Sequence[str] | None = None) -> None:
                          'mmvidattn --help lists all')
     # What usage and error messages begin with.
     sys.argv = [f'mmvidattn {name}', *rest]
-    importlib.import_module(f'mmvidattn.cli.{commands[name].stem}').main(rest)
+    if name == 'doctor':
+        # It is for where the package cannot be imported.
+        runpy.run_path(str(commands[name]))['main'](rest)
+        return
+    try:
+        module = importlib.import_module(
+            f'mmvidattn.cli.{commands[name].stem}')
+    except ImportError:
+        print('`mmvidattn doctor` tells what is wrong with the installation',
+              file=sys.stderr)
+        raise
+    module.main(rest)
 
 
 if __name__ == '__main__':

@@ -1,12 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """What tests of several folders compute alike."""
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from mmvidattn.ops import dispatch
 
 
 def relative(a: Tensor, b: Tensor) -> float:
@@ -45,3 +48,15 @@ def slow_down(path: Path, first: int, factor: int) -> np.ndarray:
     path.write_bytes(data.replace(b'edts', b'free'))
     lasts = np.where(np.arange(count) < first, 1, factor) * ticks / scale
     return np.cumsum(lasts) - lasts
+
+
+@contextmanager
+def only_backends(op: str, *backends: dispatch.Backend) -> Iterator[None]:
+    """A context in which an op has these backends and no others."""
+    found = dispatch._backends[op]
+    before = [*found]
+    found[:] = backends
+    try:
+        yield
+    finally:
+        found[:] = before

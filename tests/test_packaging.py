@@ -142,7 +142,8 @@ def test_imported_packages_are_required(wheel):
         pytorch_grad_cam='grad-cam', yaml='pyyaml')
     # They come with mmaction2, or are only looked for.
     indirect = {
-        'pillow', 'pyyaml', 'scipy', 'matplotlib', 'rich', 'torchvision'
+        'packaging', 'pillow', 'pyyaml', 'scipy', 'matplotlib', 'rich',
+        'torchvision'
     }
     for path in PACKAGE.rglob('*.py'):
         if '.mim' in path.parts:

@@ -8,7 +8,8 @@ eager mode as well as under ``torch.compile`` and in an export. So verifiers
 look at shapes, dtypes, devices and modes only, and reject what the op rejects.
 
 The environment variable ``MMVIDATTN_DISPATCH=0`` and :func:`use_backends`
-leave only the plain code; ``python -m mmvidattn.ops`` prints what runs when.
+leave only the plain code; ``python -m mmvidattn.ops`` prints what runs when,
+and ``mmvidattn doctor`` what runs on a machine.
 """
 import functools
 import logging
@@ -96,6 +97,24 @@ def use_backends(enabled: bool) -> Iterator[None]:
         yield
     finally:
         _enabled = before
+
+
+def explain(op: Callable, *args, **kwargs
+            ) -> tuple[str | None, dict[str, str]]:
+    """Name what would run an op with these arguments, without running it.
+
+    Returns:
+        The backend's name, or None for the plain code; and, by the names of
+        the backends that come before it, why they do not run.
+    """
+    reasons = {}
+    for backend in _backends[op.__name__]:
+        reason = (backend.why_not(*args, **kwargs) if _enabled else
+                  'backends are turned off')
+        if reason is None:
+            return backend.name, reasons
+        reasons[backend.name] = reason
+    return None, reasons
 
 
 def table() -> str:

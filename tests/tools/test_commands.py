@@ -12,8 +12,8 @@ import mmvidattn_cli
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = mmvidattn_cli.find_commands()
-# There was no program for it before there was the command.
-WITHOUT_DOOR = {'compat'}
+# There were no programs for them before there was the command.
+WITHOUT_DOOR = {'compat', 'doctor'}
 
 
 @pytest.fixture

@@ -1,0 +1,321 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The part of ``mmvidattn doctor`` that runs models.
+
+Everything is compared with something that is known: backends with the plain
+code in float64, a small model of each family with outputs that were written
+down, decoded frames with those that were encoded. It is all run in a process
+of its own, as a fault may end it: see ``mmvidattn/cli/doctor.py``.
+"""
+import math
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+from torch import Tensor, nn
+
+from ..online import StreamSession
+from ..ops import dispatch
+from ..ops.examples import compare, make_examples, relative_difference
+from ..utils.compiling import why_not_compile
+from .models import load_config
+
+# Relative, of float32 and float64. On a device, products may be of TF32.
+CPU_TOLERANCE, DEVICE_TOLERANCE = 1e-3, 2e-2
+EXACT_TOLERANCE = 1e-4
+
+
+class Finding(NamedTuple):
+    """Arguments of ``finding`` of ``mmvidattn/cli/doctor.py``."""
+    level: str
+    topic: str
+    text: str
+    remedy: str = ''
+
+
+class Family(NamedTuple):
+    """A small model of a family.
+
+    Attributes:
+        config: Name of its config.
+        shape: Of a clip, (T, H, W); of a window of features, (T, ).
+        logits: The first outputs with :func:`fill_model` and
+            :func:`make_inputs`, computed by the plain code in float64.
+        options: What makes the config's model small.
+    """
+    config: str
+    shape: tuple[int, ...]
+    logits: tuple[float, ...]
+    options: dict[str, Any] = {}
+
+
+FAMILIES = dict(
+    linear_ff=Family('linear_ff_tiny_motion', (8, 64, 64), (
+        -0.454706, -0.160421, -0.535954, 2.05993)),
+    xvit=Family('xvit_ssv2', (4, 64, 64), (
+        -1.01795, 0.595078, 0.634001, 0.25443), {
+        'model.backbone.num_frames': 4,
+        'model.backbone.img_size': 64,
+        'model.backbone.embed_dims': 96,
+        'model.backbone.num_layers': 2,
+        'model.backbone.num_heads': 4,
+        'model.cls_head.in_channels': 96,
+        'model.cls_head.hidden_dims': 96,
+        'model.cls_head.num_heads': 4,
+        'model.cls_head.num_classes': 8}),
+    vivit=Family('vivit_tiny_motion', (8, 64, 64), (
+        0.40605, 0.283836, 0.42359, -1.25006)),
+    laps=Family('laps_tiny_motion', (8, 64, 64), (
+        -2.16988, -15.6499, 3.3867, 33.2325)),
+    dualformer=Family('dualformer_tiny_motion', (8, 64, 64), (
+        -1.76769, -0.973877, -0.39018, 0.481913)),
+    testra=Family('testra_tiny_synthetic', (160, ), (
+        -0.581203, -0.210292, 1.03057, 0.192743)))
+
+
+def spread(shape: torch.Size, number: int = 0) -> Tensor:
+    """Values between -1 and 1 that no generator of numbers can change.
+
+    They are the same on every machine and with every version of torch.
+    """
+    i = torch.arange(shape.numel())
+    # Fractions of sqrt(2) times 0, 1, 3, 6, ... are spread evenly.
+    values = (i * (i + 1) // 2).double() * math.sqrt(2)
+    return (2 * (values + number * math.sqrt(3)).frac() - 1).view(shape)
+
+
+@torch.no_grad()
+def fill_model(model: nn.Module) -> None:
+    """Overwrite all weights and statistics."""
+    for number, (name, x) in enumerate(model.state_dict().items()):
+        if not x.is_floating_point():
+            continue
+        if name.endswith('running_var'):
+            x.fill_(1)
+            continue
+        std = x[0].numel()**-0.5 if x.dim() > 1 else 0.3
+        x.copy_(math.sqrt(3) * std * spread(x.shape, number))
+        # Norms keep what they see.
+        x += x.dim() == 1 and name.endswith('weight')
+
+
+def build(family: Family) -> nn.Module:
+    """Its model, filled, in eval mode and float32."""
+    cfg = load_config(family.config, family.options)
+    init_default_scope('mmaction')
+    model = MODELS.build(cfg.model).eval()
+    fill_model(model)
+    return model
+
+
+def make_inputs(family: Family,
+                model: nn.Module) -> Tensor | dict[str, Tensor]:
+    """A clip [1, 1, 3, T, H, W], or features [1, T, C] by their names."""
+    if len(family.shape) == 1:
+        return {
+            name: spread(torch.Size((1, *family.shape, channels)), number)
+            for number, (name, channels) in enumerate(
+                model.backbone.in_channels.items())
+        }
+    return spread(torch.Size((1, 1, 3, *family.shape)))
+
+
+def logits_of(model: nn.Module, inputs: Tensor | dict[str, Tensor]) -> Tensor:
+    if isinstance(inputs, dict):
+        return model.cls_head(model.backbone(inputs))['action']
+    return model(inputs, mode='tensor', stage='head')
+
+
+def outputs_of(model: nn.Module,
+               inputs: Tensor | dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """Logits, and the gradients that their squares give the parameters."""
+    logits = logits_of(model, inputs)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    gradients = torch.autograd.grad(
+        logits.square().sum(), parameters, materialize_grads=True)
+    return logits.detach(), torch.cat([x.flatten() for x in gradients])
+
+
+def moved(inputs: Tensor | dict[str, Tensor],
+          *args) -> Tensor | dict[str, Tensor]:
+    if isinstance(inputs, dict):
+        return {name: x.to(*args) for name, x in inputs.items()}
+    return inputs.to(*args)
+
+
+def check_family(name: str, devices: list[str]) -> Iterator[Finding]:
+    """Findings about a model of a family: right numbers, and their speed."""
+    family = FAMILIES[name]
+    model = build(family).double()
+    inputs = make_inputs(family, model)
+    with dispatch.use_backends(False):
+        logits, gradients = outputs_of(model, inputs)
+    known = torch.tensor(family.logits, dtype=torch.float64)
+    error = relative_difference(logits.flatten()[:len(known)], known)
+    if not error < EXACT_TOLERANCE:
+        yield Finding(
+            'problem', f'{name} on cpu',
+            f'the plain code in float64 is {error:.1e} off the numbers that '
+            'were written down', report(name))
+    model.float()
+    for device in devices:
+        topic = f'{name} on {device}'
+        model.to(device)
+        here = moved(inputs, device, torch.float32)
+        got = outputs_of(model, here)
+        errors = [relative_difference(x.cpu(), y)
+                  for x, y in zip(got, (logits, gradients))]
+        limit = CPU_TOLERANCE if device == 'cpu' else DEVICE_TOLERANCE
+        # Not a number is a problem too.
+        if all(error < limit for error in errors):
+            yield Finding('ok', topic, speed_of(model, here, errors))
+        else:
+            yield Finding(
+                'problem', topic,
+                'logits and gradients are {:.1e} and {:.1e} off float64'
+                .format(*errors), report(name))
+
+
+def speed_of(model: nn.Module, inputs: Tensor | dict[str, Tensor],
+             errors: list[float]) -> str:
+    what, number = 'clips', 1
+    with torch.inference_mode():
+        if isinstance(inputs, dict):
+            session = StreamSession(model, long_memory_sample_rate=1)
+            frames = {key: x[0, :16] for key, x in inputs.items()}
+            what, number = 'frames of a stream', 16
+            seconds = median_seconds(lambda: session.push(frames))
+        else:
+            seconds = median_seconds(lambda: logits_of(model, inputs))
+    return (f'{number / seconds:.1f} {what}/s of the tiny model; logits and '
+            'gradients within {:.0e} and {:.0e}'.format(*errors))
+
+
+def median_seconds(function: Callable, budget: float = 0.5) -> float:
+    """Seconds of a call, after a warm one."""
+
+    def call() -> float:
+        start = time.perf_counter()
+        function()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    call()
+    times = [call()]
+    while sum(times) < budget and len(times) < 20:
+        times.append(call())
+    return statistics.median(times)
+
+
+def check_backends(device: str, run: bool) -> Iterator[Finding]:
+    """Findings about each op with backends: what runs, and why others don't.
+
+    Args:
+        device: Where.
+        run: Whether what runs is compared with the plain code.
+    """
+    limit = CPU_TOLERANCE if device == 'cpu' else DEVICE_TOLERANCE
+    for example in make_examples(device):
+        said, is_right = [], True
+        topic = f'{example.op.__name__} on {device}'
+        for mode in ('inference', 'training')[:1 + example.is_trained]:
+            training = mode == 'training'
+            if run:
+                chosen, reasons, error = compare(example, training)
+            else:
+                tensors = [x.clone().requires_grad_(
+                    training and x.is_floating_point())
+                    for x in example.tensors]
+                with torch.set_grad_enabled(training):
+                    chosen, reasons = dispatch.explain(
+                        example.op, *tensors, **example.options)
+                error = 0.
+            why = '; '.join(f'{name}: {reason}'
+                            for name, reason in reasons.items())
+            said.append(f'{mode} by {chosen or "the plain code"}'
+                        + (f' (not {why})' if why else ''))
+            if not error < limit:
+                is_right = False
+                yield Finding(
+                    'problem', topic,
+                    f'{mode} by {chosen or "the plain code"} is {error:.1e} '
+                    'off the plain code in float64',
+                    'set MMVIDATTN_DISPATCH=0 to do without backends, and '
+                    + report(example.op.__name__))
+        if is_right:
+            yield Finding('ok', topic, ', '.join(said))
+
+
+def check_decoding() -> Iterator[Finding]:
+    """Write a video of known grays with OpenCV, and read it with decord."""
+    import cv2
+    import decord
+    import numpy as np
+
+    grays = [40, 80, 120, 160, 200]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, 'gray.mp4')
+        writer = cv2.VideoWriter(
+            str(path), cv2.VideoWriter_fourcc(*'mp4v'), 5, (64, 48))
+        for gray in grays:
+            writer.write(np.full((48, 64, 3), gray, np.uint8))
+        writer.release()
+        frames = decord.VideoReader(str(path)).get_batch(
+            range(len(grays))).asnumpy()
+    off = np.abs(frames.mean((1, 2, 3)) - grays).max()
+    if off < 8:
+        yield Finding('ok', 'decoding', 'decord reads what OpenCV wrote')
+    else:
+        yield Finding(
+            'problem', 'decoding',
+            f'frames that decord reads are up to {off:.0f} of 255 off those '
+            'that OpenCV wrote',
+            'pip install --force-reinstall decord==0.6.0')
+
+
+def check_compiling(device: str) -> Iterator[Finding]:
+    reason = why_not_compile(device)
+    if reason is None:
+        yield Finding('ok', f'torch.compile on {device}', 'it works')
+    else:
+        yield Finding(
+            'note', f'torch.compile on {device}',
+            f'it fails, --compile falls back to eager: {reason}',
+            'install a C++ compiler (apt-get install g++), and triton for a '
+            'GPU')
+
+
+def report(what: str) -> str:
+    return (f'report it, with the output of mmvidattn doctor --json ({what})')
+
+
+def find_devices() -> list[str]:
+    """The CPU, and every CUDA device."""
+    return ['cpu', *(f'cuda:{i}' for i in range(torch.cuda.device_count()))]
+
+
+def list_checks(quick: bool = False
+                ) -> dict[str, Callable[[], Iterator[Finding]]]:
+    """All of them, by what they are about.
+
+    Args:
+        quick: Leave out what runs models.
+    """
+    devices = find_devices()
+    checks = {f'ops on {device}': lambda d=device: check_backends(d, not quick)
+              for device in devices}
+    if quick:
+        return checks
+    checks['decoding'] = check_decoding
+    for name in FAMILIES:
+        checks[name] = lambda n=name: check_family(n, devices)
+    for device in {d.partition(':')[0] for d in devices}:
+        checks[f'torch.compile on {device}'] = (
+            lambda d=device: check_compiling(d))
+    return checks

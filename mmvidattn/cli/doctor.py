@@ -1,0 +1,557 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Check the installation: packages, devices, backends, and a self-test.
+
+    mmvidattn doctor
+    mmvidattn doctor --json > report.json
+
+A line a finding, with its remedy. A problem stops something of ours, and
+makes the exit status 1; a note is of what works in another way or is not
+there. The self-test takes about a minute.
+
+The console command runs this file without importing the package, whose import
+may be what fails: only the standard library is imported here. What others do
+when they are imported happens in a process of its own, which may crash.
+"""
+import argparse
+import glob
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+# Packages whose versions a report tells, beside all that we require.
+NAMES = (
+    'mmvidattn', 'mmaction2', 'mmengine', 'mmcv', 'mmcv-lite', 'torch',
+    'torchvision', 'triton', 'numpy', 'opencv-python',
+    'opencv-python-headless', 'opencv-contrib-python',
+    'opencv-contrib-python-headless', 'decord', 'eva-decord', 'torchcodec',
+    'av', 'safetensors', 'setuptools', 'importlib_metadata', 'transformers',
+    'timm', 'moviepy', 'onnx', 'onnxruntime', 'onnxscript', 'grad-cam',
+    'onedl-mmengine', 'onedl-mmcv', 'onedl-mmaction2', 'mmpretrain', 'mmdet',
+    'mmpose', 'openmim')
+# Variables that change what runs, by what they begin with.
+VARIABLES = ('MMVIDATTN_', 'TRITON_', 'CUDA_', 'OMP_', 'MKL_',
+             'TORCH_FORCE_', 'TORCHINDUCTOR_', 'LD_LIBRARY_PATH')
+OPENCV = [name for name in NAMES if name.startswith('opencv-')]
+# Distributions that any other of the group stands in for.
+INTERCHANGEABLE = {*OPENCV, 'decord', 'eva-decord'}
+# Modules in the order in which they are imported, and the distribution to
+# install; ours, which imports the others, comes last.
+REQUIRED = dict(
+    numpy='"numpy>=1.24"', torch='torch', cv2='opencv-python', decord='decord',
+    pkg_resources='"setuptools<81"', mmengine='"mmengine>=0.10.5,<0.11"',
+    mmcv='mmcv-lite==2.1.0', mmvidattn='"mmvidattn[lite]"')
+OPTIONAL = 'torchvision', 'triton'
+ONE_MMCV = ('pip uninstall -y mmcv mmcv-lite onedl-mmcv && '
+            'pip install mmcv-lite==2.1.0')
+# What an error of an import contains, and its remedy.
+REMEDIES = (
+    (r'lib(GL|EGL|gthread|glib|SM|Xext|xcb)[\w.-]*\.so',
+     'apt-get install libgl1 libglib2.0-0; or, without a display: pip '
+     f'uninstall -y {" ".join(OPENCV)} && pip install opencv-python-headless'),
+    (r"No module named '?pkg_resources", 'pip install "setuptools<81"'),
+    (r'torchvision(::|.*undefined symbol)|cuda version.*torchvision',
+     'pip install --force-reinstall --no-deps the torchvision that '
+     'https://pytorch.org lists for your torch, from the same index; or pip '
+     'uninstall torchvision, which only Grad-CAM needs'),
+    (r'compiled using NumPy 1|numpy\.core\.multiarray failed|_ARRAY_API|'
+     r'numpy\.dtype size changed|Numpy is not available',
+     'it was built for numpy 1: upgrade it (pip install -U), or pip install '
+     '"numpy<2"'),
+    (r'MMCV==\S+ is used but incompatible', ONE_MMCV),
+    (r'MMEngine==\S+ is used but incompatible',
+     'pip install "mmengine>=0.10.5,<0.11"'),
+    (r"module 'cv2' has no attribute|cv2.*circular import",
+     f'pip uninstall -y {" ".join(OPENCV)} && rm -rf what is left of cv2 in '
+     'site-packages && pip install opencv-python'),
+    (r'lib(cu|nv|nccl)\w*[\w.-]*\.so',
+     'the CUDA libraries of torch are missing or of another version: unset '
+     'LD_LIBRARY_PATH, or pip install --force-reinstall torch'),
+    (r'GLIBC(XX)?_[\d.]+',
+     'the wheel is made for a newer system: install an older version of it, '
+     'or use a newer system or conda'),
+    (r"No module named '([\w.]+)'", r'pip install \1'),
+)
+
+
+def finding(level: str, topic: str, text: str, remedy: str = '') -> dict:
+    """What was found about a topic.
+
+    Args:
+        level: 'ok', 'note' or 'problem'.
+        topic: The package, device or part.
+        text: What there is, or what is wrong; one line.
+        remedy: What to do about it.
+    """
+    return dict(level=level, topic=topic, text=one_line(text), remedy=remedy)
+
+
+def one_line(text: str, width: int = 400) -> str:
+    """It without line breaks, and without the path of the home folder."""
+    text = ' '.join(text.split())
+    home = str(Path.home())
+    if home != os.sep:
+        text = text.replace(home, '~')
+    return text if len(text) <= width else text[:width - 3] + '...'
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that matter and are installed."""
+    found = {}
+    for name in NAMES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r'\d+', version.partition('+')[0])[:3]))
+
+
+def check_packages(found: dict[str, str]) -> Iterator[dict]:
+    """Known conflicts, and requirements that are not met."""
+    conflicts = [*find_conflicts(found)]
+    yield from conflicts
+    told = {item['topic'] for item in conflicts}
+    yield from (item for item in check_requirements(found)
+                if item['topic'] not in told)
+
+
+def find_conflicts(found: dict[str, str]) -> Iterator[dict]:
+    """Known ones, from the names and versions that are installed."""
+    if numbers(platform.python_version()) < (3, 10):
+        yield finding('problem', 'python', 'mmvidattn needs Python 3.10 or '
+                      f'newer, and this is {platform.python_version()}',
+                      'make an environment with a newer Python')
+    both = [name for name in ('mmcv', 'mmcv-lite', 'onedl-mmcv')
+            if name in found]
+    if len(both) > 1:
+        yield finding(
+            'problem', 'mmcv',
+            f'{" and ".join(both)} are both installed, and write to the same '
+            'folder mmcv', ONE_MMCV)
+    for name in both:
+        if not (2, 0, 0) <= numbers(found[name]) < (2, 2, 0):
+            yield finding(
+                'problem', 'mmcv', f'mmaction2 refuses {name} {found[name]}; '
+                'it takes 2.0.0 to 2.1.0', ONE_MMCV)
+    for name in 'onedl-mmengine', 'onedl-mmaction2':
+        if name in found:
+            original = name.removeprefix('onedl-')
+            beside = f' beside {original}' if original in found else ''
+            yield finding(
+                'problem' if beside else 'note', original,
+                f'{name} {found[name]} is installed{beside}: a fork that '
+                f'provides the same module as {original}, and is not tested '
+                'here', f'pip uninstall -y {name} {original} && pip install '
+                + ('mmaction2==1.2.0' if original == 'mmaction2' else
+                   '"mmengine>=0.10.5,<0.11"'))
+    opencv = {name: found[name] for name in OPENCV if name in found}
+    if len({*opencv.values()}) > 1:
+        listed = ', '.join(f'{k} {v}' for k, v in opencv.items())
+        yield finding(
+            'problem', 'opencv',
+            f'{listed} are of several versions, and write to the same folder '
+            'cv2', f'pip uninstall -y {" ".join(opencv)} && pip install '
+            + ' '.join(f'{name}=={max(opencv.values(), key=numbers)}'
+                       for name in opencv))
+    old = [f'{k} {v}' for k, v in opencv.items() if numbers(v) < (4, 10)]
+    if old and numbers(found.get('numpy', '0')) >= (2, ):
+        yield finding(
+            'problem', 'numpy', f'{old[0]} is built for numpy 1, and numpy is '
+            f'{found["numpy"]}', 'pip install -U '
+            f'{" ".join(opencv)}; or pip install "numpy<2"')
+    if numbers(found.get('setuptools', '0')) >= (82, ):
+        yield finding(
+            'problem', 'setuptools', f'setuptools {found["setuptools"]} has '
+            'no pkg_resources, which mmengine imports',
+            'pip install "setuptools<81"')
+    if numbers(found.get('moviepy', '0')) >= (2, ):
+        yield finding(
+            'note', 'moviepy', f'moviepy {found["moviepy"]} has no '
+            "moviepy.editor: mmaction2's gifs and mp4 output fail",
+            'pip install "moviepy<2"')
+    if numbers(found.get('transformers', '0')) >= (4, 56):
+        yield finding(
+            'note', 'transformers', f'transformers {found["transformers"]} '
+            "breaks mmaction2's multimodal models, which mmvidattn leaves out "
+            'so that the others import',
+            'pip install "transformers<4.56" if you want VindLU')
+
+
+def check_requirements(found: dict[str, str]) -> Iterator[dict]:
+    """What the packages' own metadata ask for."""
+    try:
+        from packaging.requirements import Requirement
+    except ImportError:
+        yield finding('note', 'packaging', 'it is not installed, so that '
+                      'requirements were not checked', 'pip install packaging')
+        return
+    if 'mmvidattn' not in found:
+        yield finding('note', 'mmvidattn', 'it is not installed but found in '
+                      f'{PACKAGE.parent}, so that its requirements were not '
+                      'checked', 'pip install -e ".[lite]" in the checkout')
+    for owner in 'mmvidattn', 'mmaction2', 'mmengine', 'torch', 'torchvision':
+        if owner not in found:
+            continue
+        for line in importlib.metadata.requires(owner) or ():
+            wanted = Requirement(line)
+            if wanted.marker and not wanted.marker.evaluate({'extra': ''}):
+                continue
+            try:
+                version = importlib.metadata.version(wanted.name)
+            except importlib.metadata.PackageNotFoundError:
+                if wanted.name in INTERCHANGEABLE:
+                    # Whether the module is there is asked later.
+                    continue
+                version = None
+            # Builds of a version, such as +cpu, are all right.
+            if version and wanted.specifier.contains(
+                    version.partition('+')[0], prereleases=True):
+                continue
+            wanted.marker = None
+            yield finding(
+                'problem', wanted.name, f'{owner} {found[owner]} needs '
+                f'{wanted}, and ' + (f'{version} is installed' if version else
+                                     'it is not installed'),
+                f'pip install "{wanted}"' if owner != 'torchvision' else
+                'pip install the torchvision of your torch, or pip uninstall '
+                'torchvision')
+
+
+def check_machine() -> Iterator[dict]:
+    """The system, and programs beside Python."""
+    yield finding('ok', 'python', f'{platform.python_version()} in '
+                  f'{sys.prefix}')
+    yield finding('ok', 'system', f'{platform.platform()}, '
+                  f'{os.cpu_count()} processors')
+    path = shutil.which('ffmpeg')
+    said = path and run([path, '-version'])
+    if said:
+        yield finding('ok', 'ffmpeg', said.splitlines()[0])
+    else:
+        yield finding(
+            'note', 'ffmpeg', 'there is no such program: nothing of ours '
+            'needs it, other tools convert and cut videos with it',
+            'apt-get install ffmpeg')
+    shared = Path('/dev/shm')
+    if hasattr(os, 'statvfs') and shared.is_dir():
+        stat = os.statvfs(shared)
+        size = stat.f_blocks * stat.f_frsize / 2**30
+        if size < 1:
+            yield finding(
+                'note', 'shared memory', f'/dev/shm has {size:.2f} GiB, too '
+                'little for workers that load clips ("bus error")',
+                'docker run --shm-size=8g, or num_workers=0')
+
+
+def run(command: list[str]) -> str | None:
+    """The output of a program; None if it fails."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=60,
+            check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+# Below is what runs in the process of its own.
+
+
+def try_numpy() -> None:
+    import numpy
+    numpy.linalg.inv(numpy.eye(2))
+
+
+def try_torch() -> None:
+    import numpy
+    import torch
+    torch.from_numpy(numpy.ones(2)).numpy()
+
+
+def try_cv2() -> None:
+    import cv2
+    import numpy
+    cv2.resize(numpy.zeros((4, 4, 3), numpy.uint8), (2, 2))
+
+
+def try_torchvision() -> None:
+    import torch
+    import torchvision
+    torchvision.ops.nms(torch.ones(1, 4), torch.ones(1), 0.5)
+
+
+TRIALS = dict(numpy=try_numpy, torch=try_torch, cv2=try_cv2,
+              torchvision=try_torchvision)
+
+
+def check_module(name: str) -> Iterator[dict]:
+    """Import a module, and use it."""
+    if importlib.util.find_spec(name) is None:
+        if name in REQUIRED:
+            yield finding('problem', name, f'there is no module {name}',
+                          f'pip install {REQUIRED[name]}')
+        return
+    try:
+        module = importlib.import_module(name)
+        TRIALS.get(name, lambda: None)()
+    except BaseException as error:
+        # Of a chain, the first is the cause; patches explain the last.
+        chain = [error]
+        while chain[-1].__cause__ or chain[-1].__context__:
+            chain.append(chain[-1].__cause__ or chain[-1].__context__)
+        texts = [f'{type(e).__name__}: {e}' for e in chain]
+        yield finding('problem', name, 'it cannot be imported: '
+                      + ', from '.join(texts[:2]), remedy_of(texts))
+        return
+    if module.__file__ is None:
+        yield finding(
+            'problem', name, 'only an empty folder is left of it in '
+            f'{[*module.__path__][0]}', 'remove that folder, and pip install '
+            f'--force-reinstall {REQUIRED.get(name, name)}')
+        return
+    version = getattr(module, '__version__', '')
+    yield finding('ok', name, ' '.join(filter(None, (
+        version, f'in {Path(module.__file__).parent}'))))
+    yield from FURTHER.get(name, tuple)()
+
+
+def check_patches() -> Iterator[dict]:
+    """What the import of ours has patched."""
+    from mmvidattn import compat
+
+    left_out = [patch.name for patch in compat.PATCHES
+                if patch.skipped and compat.SKIP in patch.skipped]
+    applied = sum(not patch.skipped for patch in compat.PATCHES)
+    yield finding('ok', 'patches', f'{applied} of {len(compat.PATCHES)} '
+                  'patches of the OpenMMLab stack are needed and applied; '
+                  'mmvidattn compat lists them')
+    if left_out:
+        yield finding('note', 'patches', f'{", ".join(left_out)} left out',
+                      f'unset {compat.SKIP}')
+
+
+def remedy_of(errors: Sequence[str]) -> str:
+    """Of the errors of an import."""
+    for pattern, remedy in REMEDIES:
+        for error in errors:
+            match = re.search(pattern, error, re.DOTALL)
+            if match:
+                return match.expand(remedy)
+    return ('see the problems above; if there are none, report it with the '
+            'output of mmvidattn doctor --json')
+
+
+def check_devices() -> Iterator[dict]:
+    """What torch can compute on."""
+    import torch
+
+    yield finding('ok', 'cpu', f'threads: {torch.get_num_threads()}, '
+                  f'{torch.backends.cpu.get_cpu_capability()}')
+    for i in range(torch.cuda.device_count()):
+        facts = torch.cuda.get_device_properties(i)
+        yield finding(
+            'ok', f'cuda:{i}', f'{facts.name}, '
+            f'{facts.total_memory / 2**30:.0f} GiB, compute capability '
+            f'{facts.major}.{facts.minor}, CUDA {torch.version.cuda}')
+        capability = f'{facts.major}{facts.minor}'
+        made_for = torch.cuda.get_arch_list()
+        if made_for and torch.version.hip is None and not any(
+                name.startswith('compute_') or name[3:-1] == capability[:-1]
+                for name in made_for):
+            yield finding(
+                'problem', f'cuda:{i}', f'torch {torch.__version__} is made '
+                f'for {", ".join(made_for)}, and not for this device',
+                'pip install a torch whose CUDA knows it')
+    if torch.backends.mps.is_available():
+        yield finding('ok', 'mps', 'torch computes on it; not tested here')
+    cards = run(['nvidia-smi', '-L'])
+    if not torch.cuda.is_available() and (
+            cards or glob.glob('/dev/nvidia[0-9]*')):
+        if torch.version.cuda is None:
+            yield finding(
+                'note', 'cuda', 'there is a GPU, and torch '
+                f'{torch.__version__} is a build without CUDA',
+                'pip install the torch for CUDA that https://pytorch.org '
+                'lists')
+        else:
+            try:
+                torch.cuda.init()
+                reason = 'torch.cuda.is_available() is false'
+            except Exception as error:
+                reason = str(error)
+            yield finding(
+                'problem', 'cuda', f'there is a GPU, and torch '
+                f'{torch.__version__} cannot use it: {reason}',
+                'update the driver, or install a torch for an older CUDA; in '
+                'a container: docker run --gpus all')
+
+
+# What is looked at once a module is imported.
+FURTHER = dict(torch=check_devices, mmvidattn=check_patches)
+
+
+def environment() -> dict[str, str]:
+    """As mmengine's runner logs it."""
+    from mmengine.utils.dl_utils import collect_env
+    return {key: str(value) for key, value in collect_env().items()}
+
+
+def probe(arguments: Sequence[str]) -> None:
+    """Do steps, and print a line of JSON when one begins and of each finding.
+
+    Args:
+        arguments: 'quick' or 'full', and the names of steps to leave out.
+    """
+    warnings.simplefilter('ignore')
+    level, *done = arguments
+    out = os.fdopen(os.dup(1), 'w', buffering=1, encoding='utf-8')
+    # What others print is theirs.
+    os.dup2(2, 1)
+
+    def say(**kwargs) -> None:
+        print(json.dumps(kwargs), file=out)
+
+    def do(steps: dict[str, Callable]) -> None:
+        for name, step in steps.items():
+            if name in done:
+                continue
+            say(begin=name)
+            try:
+                for found in step():
+                    say(finding=found)
+            except Exception as error:
+                say(finding=finding(
+                    'problem', name, f'{type(error).__name__}: {error}',
+                    remedy_of([str(error)])))
+
+    *others, ours = REQUIRED
+    do({name: lambda n=name: check_module(n)
+        for name in (*others, *OPTIONAL, ours)})
+    if 'environment' not in done and 'mmengine' in sys.modules:
+        say(begin='environment')
+        try:
+            say(environment=environment())
+        except Exception as error:
+            # It is but for a report.
+            say(environment=dict(error=repr(error)))
+    # An earlier process may have imported it, and crashed later on.
+    if ours in sys.modules or ours in done[:-1]:
+        from mmvidattn.apis import self_test
+        checks = self_test.list_checks(quick=level == 'quick')
+        do({name: lambda c=check: (finding(*found) for found in c())
+            for name, check in checks.items()})
+
+
+def probe_in_process(level: str, limit: int) -> Iterator[dict]:
+    """What :func:`probe` prints, in as many processes as crash.
+
+    Args:
+        level: See there.
+        limit: Seconds that a process may take.
+    """
+    start = ('import runpy, sys; sys.path[:] = filter(None, sys.path); '
+             'runpy.run_path(sys.argv[1])["probe"](sys.argv[2:])')
+    # The console command may have been started with another search path.
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(
+        [*filter(None, sys.path), str(PACKAGE.parent)]),
+        PYTHONIOENCODING='utf-8')
+    done: list[str] = []
+    while True:
+        step = None
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                [sys.executable, '-c', start, __file__, level, *done],
+                stdout=subprocess.PIPE, stderr=errors, env=env,
+                encoding='utf-8')
+            timer = threading.Timer(limit, process.kill)
+            timer.start()
+            for line in process.stdout:
+                said = json.loads(line)
+                if 'begin' in said:
+                    step = said['begin']
+                    done.append(step)
+                else:
+                    yield said
+            code = process.wait()
+            timed_out = not timer.is_alive()
+            timer.cancel()
+            errors.seek(0)
+            tail = errors.read().decode(errors='replace').strip()
+        if code == 0:
+            return
+        why = (f'it took more than {limit} s' if timed_out else
+               f'the process crashed with status {code}')
+        last = tail.splitlines()[-1] if tail else ''
+        package = 'decord' if step == 'decoding' else step
+        yield dict(finding=finding(
+            'problem', step or 'python', f'{why}: {last}' if last else why,
+            'pip install --force-reinstall '
+            f'{REQUIRED.get(package, package)}'
+            if package in (*REQUIRED, *OPTIONAL) else remedy_of([tail])))
+        if step is None or timed_out:
+            return
+
+
+def collect(quick: bool, limit: int) -> Iterator[dict]:
+    """All findings, and what else a report tells, as it is found."""
+    found = versions()
+    yield dict(packages=found, variables={
+        name: one_line(value) for name, value in os.environ.items()
+        if name.startswith(VARIABLES)})
+    for part in check_machine(), check_packages(found):
+        for item in part:
+            yield dict(finding=item)
+    yield from probe_in_process('quick' if quick else 'full', limit)
+
+
+def describe(item: dict) -> str:
+    line = f'{item["level"]:8} {item["topic"]}: {item["text"]}'
+    return line + (f' -> {item["remedy"]}' if item['remedy'] else '')
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        '--quick', action='store_true', help='leave out the self-test')
+    parser.add_argument(
+        '--json', action='store_true',
+        help='print everything as JSON, for a bug report')
+    parser.add_argument(
+        '--time-limit', type=int, default=600, metavar='SECONDS',
+        help='end what takes longer (default: 600)')
+    args = parser.parse_args(argv)
+    report = dict(
+        mmvidattn=runpy.run_path(str(PACKAGE / 'version.py'))['__version__'],
+        python=sys.version, platform=platform.platform(), findings=[])
+    for said in collect(args.quick, args.time_limit):
+        if 'finding' in said:
+            report['findings'].append(said['finding'])
+            if not args.json:
+                print(describe(said['finding']), flush=True)
+        else:
+            report.update(said)
+    problems, notes = (
+        sum(item['level'] == level for item in report['findings'])
+        for level in ('problem', 'note'))
+    if args.json:
+        print(json.dumps(dict(report, ok=not problems), indent=2))
+    else:
+        print(f'{problems or "no"} problem{"s" * (problems != 1)}, '
+              f'{notes or "no"} note{"s" * (notes != 1)}')
+    raise SystemExit(bool(problems))

@@ -1,0 +1,104 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Small arguments of every op with backends, to try those on a device.
+
+They are of the size and kind that the backends are made for, so that what
+does not run on them does not run on this machine.
+"""
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .depthwise_conv import depthwise_conv
+from .dispatch import explain, use_backends
+from .linear import linear
+from .patch_conv import patch_conv
+from .temporal_smoothing.rings import push_row, read_rows
+from .video_linear_attention import video_linear_attention
+
+
+class Example(NamedTuple):
+    """Arguments of an op.
+
+    Attributes:
+        op: A dispatched op.
+        tensors: Its tensors, in the order of its arguments.
+        options: Its other arguments.
+        is_trained: Whether it has gradients.
+        writes: Whether its result is what it makes of its first tensor.
+    """
+    op: Callable
+    tensors: tuple[Tensor, ...]
+    options: dict[str, Any] = {}
+    is_trained: bool = True
+    writes: bool = False
+
+
+def make_examples(device: torch.device | str) -> Iterator[Example]:
+    """One example of each op, in float32."""
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator).to(device)
+
+    def integers(*values: Any) -> Tensor:
+        return torch.tensor(values, device=device)
+
+    yield Example(depthwise_conv, (
+        random(1, 4, 8, 8, 16), random(16, 1, 3, 3, 3), random(16)))
+    yield Example(linear, (random(64, 512), random(256, 512), random(256)))
+    yield Example(patch_conv, (
+        random(1, 4, 16, 16, 3), random(32, 3, 2, 4, 4), random(32)))
+    yield Example(
+        push_row, (random(2, 8, 16), integers(3, 11), random(2, 16),
+                   integers(True, False)), is_trained=False, writes=True)
+    yield Example(
+        read_rows, (random(2, 8, 16), integers([1, 2, 3], [9, 10, 11])),
+        is_trained=False)
+    yield Example(video_linear_attention, (random(1, 4, 6, 6, 3 * 32), ),
+                  dict(num_heads=2))
+
+
+def compare(example: Example, training: bool
+            ) -> tuple[str | None, dict[str, str], float]:
+    """Run what the dispatch chooses, and the plain code in float64.
+
+    Returns:
+        What :func:`mmvidattn.ops.dispatch.explain` does, and the largest
+        relative difference, root mean square, of results and gradients.
+    """
+    tensors = _copies(example, torch.float32, training)
+    with torch.set_grad_enabled(training):
+        chosen, reasons = explain(example.op, *tensors, **example.options)
+        got = _run(example, tensors, training)
+        with use_backends(False):
+            wanted = _run(
+                example, _copies(example, torch.float64, training), training)
+    differences = map(relative_difference, got, wanted)
+    # Unlike Python's, this maximum does not lose what is not a number.
+    return chosen, reasons, torch.tensor([*differences]).max().item()
+
+
+def relative_difference(got: Tensor, wanted: Tensor) -> float:
+    """Root mean square of ``got - wanted``, relative to that of ``wanted``."""
+    got, wanted = got.detach().double(), wanted.detach().double()
+    return ((got - wanted).norm() / wanted.norm()).item()
+
+
+def _copies(example: Example, dtype: torch.dtype,
+            training: bool) -> list[Tensor]:
+    return [x.to(dtype, copy=True).requires_grad_(training)
+            if x.is_floating_point() else x for x in example.tensors]
+
+
+def _run(example: Example, tensors: list[Tensor],
+         training: bool) -> list[Tensor]:
+    result = example.op(*tensors, **example.options)
+    if example.writes:
+        result = tensors[0]
+    if not training:
+        return [result]
+    return [result, *torch.autograd.grad(
+        result.square().sum(),
+        [x for x in tensors if x.requires_grad])]
