@@ -15,7 +15,7 @@ from mmaction.registry import DATASETS, METRICS
 
 from mmvidattn.apis import load_config
 from mmvidattn.apis.runner import build_runner
-from mmvidattn.datasets.transforms.decord_segment_init import _frame_times
+from mmvidattn.datasets.transforms.decord_segment_init import frame_times
 
 # Start, end and class of each segment, and its frames, of clips of 28 and of
 # 25 frames a second.
@@ -191,7 +191,7 @@ class Unstamped:
 
 
 def test_without_time_stamps_all_frames_take_the_same_time():
-    times = _frame_times(Unstamped())
+    times = frame_times(Unstamped())
     assert times == pytest.approx(np.arange(101) / 25)
 
 

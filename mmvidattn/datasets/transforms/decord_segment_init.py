@@ -57,7 +57,7 @@ class DecordSegmentInit(DecordInit):
         if unit == 'frames':
             end, first, last = length, start, min(stop, length)
         else:
-            times = _frame_times(reader)
+            times = frame_times(reader)
             end = times[-1]
             first, last = np.searchsorted(
                 times[:-1], np.subtract([start, stop], MILLISECOND)).tolist()
@@ -88,8 +88,11 @@ class DecordSegmentInit(DecordInit):
         return decord.VideoReader(filename, num_threads=self.num_threads)
 
 
-def _frame_times(reader: decord.VideoReader) -> np.ndarray:
-    """Seconds at which each frame begins, and at which the last one ends."""
+def frame_times(reader: decord.VideoReader) -> np.ndarray:
+    """Seconds at which each frame begins, and at which the last one ends.
+
+    The first frame begins at 0. Returns float64 or float32 [T + 1].
+    """
     numbers = np.arange(len(reader))
     begins, ends = reader.get_frame_timestamp(numbers).T
     times = np.append(begins, ends[-1]) - begins[0]
