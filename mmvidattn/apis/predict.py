@@ -10,7 +10,6 @@ from typing import IO, Any
 
 import torch
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import init_default_scope
 from torch import Tensor, nn
 
 from ..utils.checks import check_count, check_positive
@@ -108,7 +107,6 @@ class VideoClassifier:
         if not isinstance(model, nn.Module):
             model = get_model(model, checkpoint, device, **kwargs)
         self.model = model
-        init_default_scope(model.cfg.get('default_scope', 'mmaction'))
         self._pipeline = ClipPipeline(model.cfg)
         self.labels = find_labels(model) if labels is None else list(labels)
 

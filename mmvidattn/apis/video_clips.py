@@ -14,6 +14,7 @@ import numpy as np
 from mmaction.utils import get_str_type
 from mmengine.config import Config
 from mmengine.dataset import Compose
+from mmengine.registry import init_default_scope
 from torch import Tensor
 
 from ..datasets.broken_files.container_size import check_not_cut
@@ -54,6 +55,7 @@ class ClipPipeline:
     """
 
     def __init__(self, cfg: Config) -> None:
+        init_default_scope(cfg.get('default_scope', 'mmaction'))
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
         steps = [
             dict(step, type=get_str_type(step['type'])) for step in
