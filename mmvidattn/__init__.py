@@ -21,11 +21,11 @@ from . import (  # noqa: E402
     online,
     recognizers,
 )
-from .apis import get_model, list_models  # noqa: E402
+from .apis import VideoClassifier, get_model, list_models  # noqa: E402
 from .version import __version__  # noqa: E402
 
 __all__ = [
-    '__version__', 'backbones', 'compat', 'datasets', 'engine', 'evaluation',
-    'get_model', 'heads', 'layers', 'list_models', 'losses', 'online',
-    'recognizers'
+    'VideoClassifier', '__version__', 'backbones', 'compat', 'datasets',
+    'engine', 'evaluation', 'get_model', 'heads', 'layers', 'list_models',
+    'losses', 'online', 'recognizers'
 ]

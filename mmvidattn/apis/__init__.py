@@ -2,12 +2,14 @@
 """Models by name, predictions, and what the command line tools share."""
 from typing import Any
 
+from .labels import Prediction, read_labels
 from .models import find_config, get_model, list_models, load_config
-from .predict import Prediction, predict_video, read_labels
+from .predict import VideoClassifier, VideoPrediction, predict_video
 
 __all__ = [
-    'OnlineDetector', 'Prediction', 'find_config', 'get_model', 'list_models',
-    'load_config', 'predict_video', 'read_labels'
+    'OnlineDetector', 'Prediction', 'VideoClassifier', 'VideoPrediction',
+    'find_config', 'get_model', 'list_models', 'load_config', 'predict_video',
+    'read_labels'
 ]
 
 

@@ -1,73 +1,274 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Predictions of what happens in a video."""
-from collections.abc import Sequence
+"""Predictions of what happens in videos, whatever they come as."""
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any
 
 import torch
-from mmengine.dataset import Compose, pseudo_collate
-from mmengine.fileio import list_from_file
-from mmengine.registry import init_default_scope
+from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
+from ..utils.checks import check_count, check_positive
+from .labels import (
+    Prediction,
+    find_labels,
+    probabilities,
+    top_predictions,
+)
+from .models import get_model
+from .video_clips import (
+    ClipPipeline,
+    VideoSource,
+    find_videos,
+    is_folder_of_videos,
+    local_source,
+    source_name,
+    whole_clip,
+    window_clips,
+)
 
-class Prediction(NamedTuple):
-    """A class and how probable it is."""
-    index: int
-    label: str
-    score: float
+
+@dataclass(frozen=True)
+class VideoPrediction:
+    """What happens in a video, or in a window of it.
+
+    Attributes:
+        video: Its name.
+        start: Seconds at which what was looked at begins.
+        end: Seconds at which it ends; None of frames of unknown rate.
+        predictions: The most probable classes, best first.
+        probabilities: Of all classes, float32 [K], on the CPU; None if there
+            is an error.
+        error: Why the video could not be read, or None.
+    """
+    video: str
+    start: float = 0.
+    end: float | None = None
+    predictions: tuple[Prediction, ...] = ()
+    probabilities: Tensor | None = None
+    error: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """What goes into a JSON file: all but ``probabilities``."""
+        found = dict(video=self.video)
+        if self.error is not None:
+            return dict(found, error=self.error)
+        end = None if self.end is None else round(self.end, 3)
+        return dict(
+            found, start=round(self.start, 3), end=end,
+            predictions=[p._asdict() for p in self.predictions])
 
 
-def read_labels(path: str | Path) -> list[str]:
-    """The names of the classes in a file, one on each line."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f'no file of labels {path}')
-    return [line.strip() for line in list_from_file(
-        path, encoding='utf-8-sig') if line.strip()]
+def write_json_line(file: IO[str], prediction: VideoPrediction) -> None:
+    """Write a prediction as a line of JSON, at once."""
+    file.write(json.dumps(prediction.as_dict()) + '\n')
+    file.flush()
 
 
-def find_labels(model: nn.Module) -> list[str]:
-    """Names of a model's classes: its checkpoint's, else its config's.
+class VideoClassifier:
+    """A model that says what happens in videos of any kind.
+
+    Views, crops and sizes are those of the config's test pipeline, so that
+    the probabilities of a file are those of ``tools/test.py``.
+
+    A source is one of
+
+    - the path of a video file, or its URL (http or https, with the suffix of
+      a video; it is downloaded to a temporary file);
+    - a folder of frames, as images in the order of the numbers in their names;
+    - frames in memory, a numpy array or tensor, **uint8 [T, H, W, 3], RGB**;
+    - for :meth:`windows`, also the number of a camera, the URL of a stream,
+      or a :class:`mmvidattn.live.sources.Source`.
 
     Args:
-        model: Of :func:`mmvidattn.get_model`.
+        model: A name of :func:`mmvidattn.list_models`, the path of a config,
+            or a model of :func:`mmvidattn.get_model`.
+        checkpoint: Weights of exactly this model. Defaults to fresh ones.
+        device: Where to compute.
+        labels: Names of the classes. Defaults to those that the checkpoint,
+            else the config has; a class without one is called e.g.
+            ``class 3``.
+        **kwargs: Other arguments of :func:`mmvidattn.get_model`.
 
-    Returns:
-        The names; empty if neither has them.
+    Raises:
+        ValueError: If the config is not one of videos.
     """
-    sources = [model.dataset_meta]
-    for split in 'test_dataloader', 'train_dataloader':
-        dataset = (model.cfg.get(split) or {}).get('dataset', {})
-        sources.append(dataset.get('metainfo') or {})
-    for source in sources:
-        classes = source.get('classes', '')
-        if not isinstance(classes, str):
-            return list(classes)
-        if Path(classes).is_file():
-            return read_labels(classes)
-    return []
 
+    def __init__(self,
+                 model: str | Path | nn.Module,
+                 checkpoint: str | Path | None = None,
+                 device: str | torch.device = 'cpu',
+                 labels: Sequence[str] | None = None,
+                 **kwargs: Any) -> None:
+        if not isinstance(model, nn.Module):
+            model = get_model(model, checkpoint, device, **kwargs)
+        self.model = model
+        self._pipeline = ClipPipeline(model.cfg)
+        self.labels = find_labels(model) if labels is None else list(labels)
 
-def top_predictions(model: nn.Module, scores: Tensor, labels: Sequence[str],
-                    topk: int) -> list[Prediction]:
-    """The best classes of the ``pred_score`` [K] that a model gave.
+    def __call__(self,
+                 source: VideoSource | Sequence[VideoSource],
+                 *,
+                 topk: int = 5,
+                 batch_size: int = 1,
+                 fps: float | None = None
+                 ) -> VideoPrediction | list[VideoPrediction]:
+        """Say what happens in a video, or in each of several.
 
-    See :func:`predict_video`.
-    """
-    if getattr(model.cls_head, 'average_clips', None) == 'score':
-        scores = scores.softmax(-1)
-    best = scores.topk(min(topk, len(scores)))
-    return [
-        Prediction(i, labels[i] if i < len(labels) else f'class {i}', score)
-        for score, i in zip(best.values.tolist(), best.indices.tolist())
-    ]
+        Args:
+            source: A source, see above; or a list of them, or a folder of
+                videos, in subfolders as well.
+            topk: How many classes to name, at most.
+            batch_size: Videos to compute at a time.
+            fps: Frames a second of frames in memory and of folders of frames.
+                Sampling at a fixed rate takes frames of unknown rate to have
+                it.
+
+        Returns:
+            A prediction; or a list of them, see :meth:`each`.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If the one video can't be read, or has no end.
+        """
+        if isinstance(source, (list, tuple)) or is_folder_of_videos(source):
+            return list(self.each(source, topk=topk, batch_size=batch_size,
+                                  fps=fps))
+        check_count(topk=topk, batch_size=batch_size)
+        return next(self._predict([self._read(source, fps)], topk))
+
+    def each(self,
+             sources: VideoSource | Iterable[VideoSource],
+             *,
+             topk: int = 5,
+             batch_size: int = 1,
+             fps: float | None = None) -> Iterator[VideoPrediction]:
+        """Say what happens in each of several videos, as they are read.
+
+        A video that can't be read has an ``error``, and the others go on.
+
+        Args: see :meth:`__call__`.
+        """
+        check_count(topk=topk, batch_size=batch_size)
+        return self._batches(
+            self._read_each(sources, fps), topk, batch_size)
+
+    def windows(self,
+                source: VideoSource,
+                seconds: float,
+                stride: float | None = None,
+                *,
+                topk: int = 5,
+                batch_size: int = 1,
+                fps: float | None = None) -> Iterator[VideoPrediction]:
+        """Say what happens in each window of a long video, as it is read.
+
+        Window ``k`` has the frames that begin from ``k * stride`` to before
+        ``k * stride + seconds``, by their time stamps, to a millisecond: its
+        predictions are those of a file that was cut there. The last one ends
+        with the video, and may be shorter. One in which no frame begins is
+        left out.
+
+        Memory does not grow with the video. Of a file, only the frames that
+        the pipeline samples are decoded and kept; of a camera, a stream or a
+        folder of frames, all those of a window are. What a camera shows while
+        the model computes may be lost: ``mmvidattn stream`` is for models
+        that keep up.
+
+        Args:
+            source: A source, see above.
+            seconds: Length of a window.
+            stride: Seconds from the start of a window to that of the next.
+                Defaults to ``seconds``.
+            topk: How many classes to name, at most.
+            batch_size: Windows to compute at a time.
+            fps: Frames a second of frames in memory and of folders of frames,
+                where it is needed, or of a live source (default: what it
+                reports).
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If it can't be opened; while it is read, if it breaks
+                off.
+        """
+        check_count(topk=topk, batch_size=batch_size)
+        stride = seconds if stride is None else stride
+        check_positive(seconds=seconds, stride=stride)
+        return self._batches(
+            self._read_windows(source, seconds, stride, fps), topk,
+            batch_size)
+
+    def _read(self, source: VideoSource, fps: float | None
+              ) -> tuple[VideoPrediction, dict]:
+        name = source_name(source)
+        with _named(name), local_source(source) as local:
+            clip = whole_clip(local, self._pipeline, fps)
+            return VideoPrediction(
+                name, clip.start, clip.end), self._pipeline(clip.sample)
+
+    def _read_each(self, sources: VideoSource | Iterable[VideoSource],
+                   fps: float | None
+                   ) -> Iterator[tuple[VideoPrediction, dict | None]]:
+        for source in expand_folders(sources):
+            try:
+                read = self._read(source, fps)
+            except (ValueError, OSError) as error:
+                yield VideoPrediction(
+                    source_name(source), error=str(error)), None
+            else:
+                yield read
+
+    def _read_windows(self, source: VideoSource, seconds: float,
+                      stride: float, fps: float | None
+                      ) -> Iterator[tuple[VideoPrediction, dict]]:
+        name = source_name(source)
+        with _named(name), local_source(source) as local:
+            for clip in window_clips(
+                    local, self._pipeline, seconds, stride, fps):
+                yield VideoPrediction(
+                    name, clip.start, clip.end), self._pipeline(clip.sample)
+
+    def _batches(self, read: Iterator[tuple[VideoPrediction, dict | None]],
+                 topk: int, batch_size: int) -> Iterator[VideoPrediction]:
+        batch, fault = [None], None
+        while batch and fault is None:
+            batch = []
+            try:
+                # One by one: what was read before a fault is predicted.
+                for one in islice(read, batch_size):
+                    batch.append(one)
+            except (ValueError, OSError) as error:
+                fault = error
+            yield from self._predict(batch, topk)
+        if fault is not None:
+            raise fault
+
+    def _predict(self, batch: Sequence[tuple[VideoPrediction, dict | None]],
+                 topk: int) -> Iterator[VideoPrediction]:
+        data = [data for _, data in batch if data is not None]
+        samples = iter(())
+        if data:
+            with torch.no_grad():
+                samples = iter(self.model.test_step(pseudo_collate(data)))
+        for prediction, data in batch:
+            if data is None:
+                yield prediction
+                continue
+            found = probabilities(self.model, next(samples).pred_score)
+            yield VideoPrediction(
+                prediction.video, prediction.start, prediction.end,
+                tuple(top_predictions(found, self.labels, topk)), found)
 
 
 def predict_video(model: nn.Module,
                   video: str | Path,
                   topk: int = 5,
                   labels: Sequence[str] | None = None) -> list[Prediction]:
-    """Recognise what happens in a video, with the config's test pipeline.
+    """Recognize what happens in a video, with the config's test pipeline.
 
     Args:
         model: Of :func:`mmvidattn.get_model`.
@@ -83,20 +284,31 @@ def predict_video(model: nn.Module,
         FileNotFoundError: If there is no such file.
         ValueError: If it can't be read.
     """
-    if not Path(video).is_file():
-        raise FileNotFoundError(f'no video {video}')
-    init_default_scope(model.cfg.get('default_scope', 'mmaction'))
-    pipeline = Compose(model.cfg.test_pipeline)
+    found = VideoClassifier(model, labels=labels)(video, topk=topk)
+    return list(found.predictions)
+
+
+def expand_folders(sources: VideoSource | Iterable[VideoSource]
+                   ) -> list[VideoSource]:
+    """Sources, with the videos in folders in place of these."""
+    if isinstance(sources, (str, Path, int, Tensor)) or hasattr(
+            sources, 'dtype'):
+        sources = [sources]
+    found = []
+    for source in sources:
+        found += find_videos(source) if is_folder_of_videos(
+            source) else [source]
+    return found
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Errors name the source."""
     try:
-        data = pipeline(
-            dict(filename=str(video), label=-1, start_index=0,
-                 modality='RGB'))
+        yield
+    except FileNotFoundError:
+        raise
     except Exception as error:
         # The lines after the first are decord's stack trace.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f'cannot read {video}: {reason}') from error
-    with torch.no_grad():
-        scores = model.test_step(pseudo_collate([data]))[0].pred_score
-    if labels is None:
-        labels = find_labels(model)
-    return top_predictions(model, scores, labels, topk)
+        raise ValueError(f'cannot read {name}: {reason}') from error

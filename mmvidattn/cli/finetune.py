@@ -45,8 +45,8 @@ from ..apis.finetune_report import (
     write_report,
 )
 from ..apis.finetune_time import MAX_EPOCHS, fit_epochs
+from ..apis.labels import read_labels
 from ..apis.models import get_model, load_config
-from ..apis.predict import read_labels
 from ..apis.release import SUFFIXES, save_release
 from ..apis.runner import build_runner, leave, one_line_errors, unsaved
 from ..datasets.formats.video_segment import (

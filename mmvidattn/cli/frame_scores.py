@@ -27,7 +27,7 @@ from mmengine.registry import init_default_scope
 from torch import nn
 
 from ..apis import get_model
-from ..apis.predict import find_labels
+from ..apis.labels import find_labels
 from ..apis.runner import one_line_errors
 from ..visualization.frame_scores import draw_frame_scores
 

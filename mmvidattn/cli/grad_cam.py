@@ -22,7 +22,7 @@ from mmengine.device import get_device
 from torch import Tensor, nn
 
 from ..apis import find_config, get_model
-from ..apis.predict import find_labels
+from ..apis.labels import find_labels
 from ..apis.runner import one_line_errors
 from ..layers import VideoTransformerBlock
 from ..visualization.annotate import write_sheet

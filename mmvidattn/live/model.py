@@ -8,8 +8,8 @@ import torch
 from mmengine.config import Config
 from torch import nn
 
+from ..apis.labels import find_labels
 from ..apis.models import get_model, load_config
-from ..apis.predict import find_labels
 from ..online import StreamSession
 from ..utils.compiling import compile_in_place
 from .events import EventDetector

@@ -14,6 +14,7 @@ import numpy as np
 from ..datasets.broken_files.container_size import check_not_cut
 from ..datasets.broken_files.guard import brief
 from ..utils.frame_times import MAX_FPS, ConstantRate
+from ..utils.urls import without_secrets
 from .steps import Frame
 
 IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
@@ -200,7 +201,7 @@ class VideoUrl(RecordedSource):
                  realtime: bool = False) -> None:
         self._capture = capture
         self.num_frames = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
-        super().__init__(_without_secrets(url),
+        super().__init__(without_secrets(url),
                          capture.get(cv2.CAP_PROP_FPS), realtime)
         # The latest frame, and the one after it, which begins then.
         self._image: np.ndarray | None = None
@@ -267,7 +268,7 @@ class LiveSource(Source):
         self.patience = patience
         self._capture = capture or _open(address, timeout)
         name = f'camera {address}' if isinstance(
-            address, int) else _without_secrets(address)
+            address, int) else without_secrets(address)
         if self._capture is None:
             raise ValueError(f'cannot open {name}: nothing is there, or it is '
                              f'in use, or it needs a password; {EXPECTED}')
@@ -355,7 +356,7 @@ def _open_web(url: str, realtime: bool, fps: float | None) -> Source:
         return LiveSource(url, fps, capture=capture)
     if fps is not None:
         capture.release()
-        raise ValueError(f'{_without_secrets(url)} is a video file and has '
+        raise ValueError(f'{without_secrets(url)} is a video file and has '
                          'its own rate; fps is for folders and live sources')
     return VideoUrl(url, capture, realtime)
 
@@ -380,11 +381,3 @@ def _numbers(path: Path) -> list[int | str]:
     """A key that sorts frame 10 after frame 9."""
     return [int(part) if part.isdecimal() else part
             for part in re.split(r'(\d+)', path.name)]
-
-
-def _without_secrets(url: str) -> str:
-    """A URL without user, password and query."""
-    parts = urlsplit(url)
-    if not parts.netloc:
-        return url
-    return f'{parts.scheme}://{parts.netloc.rpartition("@")[2]}{parts.path}'

@@ -5,7 +5,7 @@ from mmaction.apis import inference_recognizer
 
 import mmvidattn
 from mmvidattn.apis import predict_video, read_labels
-from mmvidattn.apis.predict import find_labels
+from mmvidattn.apis.labels import find_labels
 
 NAME = 'linear_ff_tiny_motion'
 

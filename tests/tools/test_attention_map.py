@@ -28,7 +28,7 @@ def _read(folder):
 
 def _input_of(model, module, video):
     """What a module of the model is given for the first view of a video."""
-    model.cfg.test_pipeline = model.cfg.val_pipeline
+    model.cfg.test_dataloader.dataset.pipeline = model.cfg.val_pipeline
     seen = []
     module.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
     predict_video(model, video)

@@ -70,7 +70,7 @@ def test_scores_are_those_of_the_clip_s_prediction(run_main, config,
     run_main(TOOL, video, '--model', f'{config}:{checkpoint}', '--device',
              'cpu', '--out', out)
     model = mmvidattn.get_model(config, checkpoint)
-    model.cfg.test_pipeline = model.cfg.val_pipeline
+    model.cfg.test_dataloader.dataset.pipeline = model.cfg.val_pipeline
     best = predict_video(model, video, topk=1)[0]
     result = json.loads(out.with_suffix('.json').read_text())
     found, = result['models'].values()

@@ -147,3 +147,35 @@ def test_compile_goes_on_without_a_compiler(run_tool, clips, small_config,
     result, = json.loads((tmp_path / 'out.json').read_text())
     assert [p['score'] for p in result['predictions']] == pytest.approx(
         [p.score for p in wanted], abs=1e-5)
+
+
+def test_windows_go_to_lines_of_json(run_main, clips, small_config,
+                                     small_checkpoint, tmp_path, capsys):
+    (tmp_path / 'broken.mp4').write_text('no video')
+    with pytest.raises(SystemExit, match='1 of 2 videos failed: .*broken.mp4'):
+        run_main('predict.py', tmp_path / 'broken.mp4', clips / 'a.mp4',
+                 small_config, small_checkpoint, '--windows', '.4', '--stride',
+                 '.3', '--batch-size', '2', '--json-lines',
+                 tmp_path / 'new/out.jsonl')
+    text = (tmp_path / 'new/out.jsonl').read_text()
+    broken, *found = map(json.loads, text.splitlines())
+    assert broken['error'].startswith('cannot read ')
+    wanted = list(mmvidattn.VideoClassifier(
+        small_config, small_checkpoint).windows(clips / 'a.mp4', .4, .3))
+    assert len(wanted) > 2
+    for one, other in zip(found, wanted, strict=True):
+        assert (one['video'], one['start']) == (
+            str(clips / 'a.mp4'), other.start)
+        assert one['end'] == pytest.approx(other.end, abs=1e-3)
+        assert [p['score'] for p in one['predictions']] == pytest.approx(
+            [p.score for p in other.predictions], abs=1e-5)
+    assert f'{clips}/a.mp4, 0.30 to 0.70 s\n' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('options, error', [
+    (['--stride', '2'], '--stride is for --windows'),
+    (['--windows', '2', '--out', 'out'], 'not with --out or --json')])
+def test_options_of_windows(run_main, tmp_path, capsys, options, error):
+    with pytest.raises(SystemExit):
+        run_main('predict.py', 'a.mp4', 'config', 'checkpoint', *options)
+    assert error in capsys.readouterr().err

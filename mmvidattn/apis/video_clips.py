@@ -1,0 +1,357 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Videos of any kind, and windows of them, as samples for a test pipeline."""
+import shutil
+import tempfile
+import urllib.request
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+
+import numpy as np
+from mmaction.utils import get_str_type
+from mmengine.config import Config
+from mmengine.dataset import Compose
+from mmengine.registry import init_default_scope
+from torch import Tensor
+
+from ..datasets.broken_files.container_size import check_not_cut
+from ..datasets.own_videos import VIDEO_SUFFIXES
+from ..datasets.transforms.decord_segment_init import MILLISECOND
+from ..utils.checks import check_positive
+from ..utils.frame_times import frame_times
+from ..utils.urls import without_secrets
+
+VideoSource: TypeAlias = str | Path | int | np.ndarray | Tensor
+
+
+class Clip(NamedTuple):
+    """What a pipeline takes of a video.
+
+    Attributes:
+        start: Seconds at which it begins.
+        end: Seconds at which it ends; None if nobody knows the frame rate.
+        sample: The keys that the first steps of a pipeline add.
+    """
+    start: float
+    end: float | None
+    sample: dict[str, Any]
+
+
+class ClipPipeline:
+    """The test pipeline of a config, for files and for frames in memory.
+
+    Steps are the config's. ``DecordInit`` gives way to
+    :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which reads the
+    same frames without loading the file as a whole; a pipeline for images of
+    frames decodes files with decord.
+
+    Args:
+        cfg: A config, of which the pipeline of ``test_dataloader`` is taken,
+            as by ``tools/test.py``; else its ``test_pipeline``.
+
+    Raises:
+        ValueError: If its pipeline does not decode videos.
+    """
+
+    def __init__(self, cfg: Config) -> None:
+        init_default_scope(cfg.get('default_scope', 'mmaction'))
+        dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
+        steps = [
+            dict(step, type=get_str_type(step['type'])) for step in
+            dataset.get('pipeline') or cfg.get('test_pipeline') or ()]
+        decode = next((step for step in steps if 'Decode' in step['type']),
+                      None)
+        if decode is None:
+            raise ValueError(
+                'the test pipeline of the config decodes no video, its steps '
+                f'are {", ".join(step["type"] for step in steps)}; '
+                'mmvidattn.apis.OnlineDetector is for models of feature '
+                'streams')
+        init = next((step for step in steps if step['type'].endswith('Init')),
+                    dict(type='DecordInit'))
+        if init['type'] == 'DecordInit':
+            init['type'] = 'DecordSegmentInit'
+        if decode['type'] == 'RawFrameDecode':
+            decode = dict(type='DecordDecode')
+        self._open = Compose([init])
+        decode_file = Compose([decode])
+
+        def take(sample: dict) -> dict:
+            if 'frames' not in sample:
+                return decode_file(sample)
+            images = sample['frames'].take(np.ravel(sample['frame_inds']))
+            shape = images[0].shape[:2]
+            return dict(sample, imgs=images, original_shape=shape,
+                        img_shape=shape)
+
+        self._rest = Compose([
+            take if 'Decode' in step['type'] else step for step in steps
+            if not step['type'].endswith('Init')])
+
+    def open(self, path: Path) -> dict:
+        """Open a video file; returns the sample of all of it."""
+        check_not_cut(str(path))
+        return self._open(dict(_sample(str(path)), filename=str(path)))
+
+    def __call__(self, sample: dict) -> dict:
+        """Sample, decode and transform the frames of a clip."""
+        return self._rest(dict(sample))
+
+
+class ArrayFrames:
+    """Frames in memory, uint8 [T, H, W, 3], RGB."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def take(self, indices: np.ndarray) -> list[np.ndarray]:
+        return [self._array[i] for i in indices]
+
+
+class PassingFrames:
+    """Frames of a source, which is read once, as far as they are wanted."""
+
+    def __init__(self, source: Iterable) -> None:
+        self._source = source
+
+    def take(self, indices: np.ndarray) -> list[np.ndarray]:
+        wanted, found = set(indices.tolist()), {}
+        for frame in self._source:
+            if frame.index in wanted:
+                found[frame.index] = frame.image
+                if len(found) == len(wanted):
+                    break
+        return [found[i] for i in indices.tolist()]
+
+
+class KeptFrames:
+    """Frames of a window of a source, by number from ``first`` on.
+
+    A live source leaves out what it did not get in time: the frame before is
+    seen until then.
+    """
+
+    def __init__(self, frames: Iterable, first: int) -> None:
+        frames = list(frames)
+        self._numbers = np.array([frame.index for frame in frames]) - first
+        self._images = [frame.image for frame in frames]
+
+    def take(self, indices: np.ndarray) -> list[np.ndarray]:
+        at = np.searchsorted(self._numbers, indices, 'right') - 1
+        return [self._images[i] for i in at.clip(0)]
+
+
+def whole_clip(source: VideoSource, pipeline: ClipPipeline,
+               fps: float | None) -> Clip:
+    """All of a video that has an end.
+
+    Args: see :meth:`~mmvidattn.apis.VideoClassifier.__call__`.
+    """
+    if isinstance(source, (np.ndarray, Tensor)):
+        array = _checked(source)
+        return _frames_clip('frames', ArrayFrames(array), len(array), fps)
+    path = _existing(source)
+    if path is None:
+        raise ValueError(f'{source_name(source)} has no end: give windows() '
+                         'the seconds to look at')
+    if path.is_dir():
+        folder = _open_source(path, fps)
+        return _frames_clip(
+            str(path), PassingFrames(folder), folder.num_frames, fps)
+    _check_own_rate(path, fps)
+    sample = pipeline.open(path)
+    return Clip(0., sample['total_frames'] / sample['avg_fps'], sample)
+
+
+def window_clips(source: VideoSource, pipeline: ClipPipeline, seconds: float,
+                 stride: float, fps: float | None) -> Iterator[Clip]:
+    """Windows of a video, in order, as they are read.
+
+    Args: see :meth:`~mmvidattn.apis.VideoClassifier.windows`.
+    """
+    if isinstance(source, (np.ndarray, Tensor)):
+        array = _checked(source)
+        if fps is None:
+            raise ValueError('windows of frames in memory need their fps')
+        sample = dict(_sample('frames'), frames=ArrayFrames(array),
+                      avg_fps=fps)
+        times = np.arange(len(array) + 1) / fps
+        yield from _windows(sample, times, seconds, stride)
+        return
+    path = _existing(source)
+    if path is not None and path.is_file():
+        _check_own_rate(path, fps)
+        sample = pipeline.open(path)
+        times = frame_times(sample['video_reader'])
+        yield from _windows(sample, times, seconds, stride)
+        return
+    if path is not None and fps is None:
+        raise ValueError('windows of a folder of frames need their fps')
+    stream = _open_source(source, fps)
+    try:
+        yield from _passing_windows(stream, seconds, stride)
+    finally:
+        stream.stop()
+
+
+def _windows(sample: dict, times: np.ndarray, seconds: float, stride: float
+             ) -> Iterator[Clip]:
+    """Windows of frames that begin, and the last one ends, at ``times``."""
+    begins, number, stop = times[:-1], 0, 0
+    while stop < len(begins):
+        start = number * stride
+        first, stop = np.searchsorted(
+            begins, np.subtract([start, start + seconds], MILLISECOND)
+        ).tolist()
+        if first < stop:
+            yield Clip(
+                start, min(start + seconds, float(times[-1])),
+                dict(sample, start_index=first, total_frames=stop - first))
+        number += 1
+
+
+def _passing_windows(source: Any, seconds: float, stride: float
+                     ) -> Iterator[Clip]:
+    """Windows of a source, of which only one is kept at a time."""
+    fps = source.fps
+    sample = dict(_sample(source.name), avg_fps=fps)
+    kept: deque = deque()
+    number = 0
+
+    def bound(time: float) -> int:
+        return int(np.ceil((time - MILLISECOND) * fps))
+
+    def window(last: int) -> Iterator[Clip]:
+        start = number * stride
+        stop = min(bound(start + seconds), last + 1)
+        if kept and kept[0].index < stop:
+            first = max(bound(start), 0)
+            frames = KeptFrames(
+                (frame for frame in kept if frame.index < stop), first)
+            yield Clip(
+                start, min(start + seconds, (last + 1) / fps),
+                dict(sample, frames=frames, total_frames=stop - first))
+
+    last = -1
+    for frame in source:
+        while frame.index >= bound(number * stride + seconds):
+            yield from window(frame.index)
+            number += 1
+            while kept and kept[0].index < bound(number * stride):
+                kept.popleft()
+        if frame.index >= bound(number * stride):
+            kept.append(frame)
+        last = frame.index
+    yield from window(last)
+
+
+@contextmanager
+def local_source(source: VideoSource) -> Iterator[VideoSource]:
+    """A source that needs no network to be opened, where it is a file."""
+    if not _is_file_url(source):
+        yield source
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, Path(urlsplit(source).path).name)
+        try:
+            with urllib.request.urlopen(source) as response, \
+                    path.open('wb') as file:
+                shutil.copyfileobj(response, file)
+        except OSError as error:
+            raise ValueError(f'cannot download it: {error}') from error
+        yield path
+
+
+def source_name(source: VideoSource) -> str:
+    """What to call a source: without the password of a URL."""
+    if isinstance(source, (np.ndarray, Tensor)):
+        return 'frames'
+    if not isinstance(source, (str, Path, int)):
+        return source.name
+    text = str(source)
+    if text.isdecimal() and not Path(text).exists():
+        return f'camera {text}'
+    return without_secrets(text)
+
+
+def is_folder_of_videos(source: Any) -> bool:
+    """Tell a folder from a source, such as a folder of frames."""
+    if not isinstance(source, (str, Path)) or not Path(source).is_dir():
+        return False
+    # The room above this one, which imports it: only once it is wanted.
+    from ..live.sources import IMAGE_SUFFIXES
+    return not any(path.suffix.lower() in IMAGE_SUFFIXES
+                   for path in Path(source).iterdir())
+
+
+def find_videos(folder: str | Path) -> list[Path]:
+    """The video files in a folder and below, sorted.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    found = [path for path in sorted(Path(folder).rglob('*'))
+             if path.suffix.lower() in VIDEO_SUFFIXES]
+    if not found:
+        raise ValueError(f'no videos in the folder {folder}; their names end '
+                         f'with one of {", ".join(VIDEO_SUFFIXES)}')
+    return found
+
+
+def _sample(name: str) -> dict[str, Any]:
+    return dict(filename=name, label=-1, start_index=0, modality='RGB')
+
+
+def _frames_clip(name: str, frames: ArrayFrames | PassingFrames, count: int,
+                 fps: float | None) -> Clip:
+    sample = dict(_sample(name), frames=frames, total_frames=count)
+    if fps is None:
+        return Clip(0., None, sample)
+    check_positive(fps=fps)
+    return Clip(0., count / fps, dict(sample, avg_fps=fps))
+
+
+def _checked(frames: np.ndarray | Tensor) -> np.ndarray:
+    """Frames in memory, [T, H, W, 3], as an array."""
+    array = frames.cpu().numpy() if isinstance(frames, Tensor) else frames
+    if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] != 3 \
+            or array.size == 0:
+        raise ValueError('frames must be RGB, uint8 [T, H, W, 3], got '
+                         f'{array.dtype} {list(array.shape)}')
+    return array
+
+
+def _existing(source: str | Path | int) -> Path | None:
+    """The file or folder of a source; None of a camera or a stream."""
+    if not isinstance(source, (str, Path)):
+        return None
+    path = Path(source)
+    if path.is_file() or path.is_dir():
+        return path
+    text = str(source)
+    if text.isdecimal() or urlsplit(text).scheme or path.is_char_device():
+        return None
+    raise FileNotFoundError(f'no video {source}')
+
+
+def _check_own_rate(path: Path, fps: float | None) -> None:
+    if fps is not None:
+        raise ValueError(f'{path} has its own rate; fps is for frames in '
+                         'memory, folders of frames and live sources')
+
+
+def _is_file_url(source: VideoSource) -> bool:
+    if not isinstance(source, str):
+        return False
+    parts = urlsplit(source)
+    return parts.scheme in ('http', 'https') and \
+        Path(parts.path).suffix.lower() in VIDEO_SUFFIXES
+
+
+def _open_source(source: str | Path | int, fps: float | None) -> Any:
+    # As above.
+    from ..live.sources import open_source
+    return open_source(source, fps=fps)

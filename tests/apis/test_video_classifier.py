@@ -1,0 +1,348 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import functools
+import gc
+import io
+import json
+import os
+import shutil
+import threading
+import weakref
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import cv2
+import decord
+import numpy as np
+import pytest
+import torch
+from live_fixtures import camera  # noqa: F401
+from mmaction.registry import DATASETS
+from mmengine.dataset import pseudo_collate
+
+import mmvidattn
+from mmvidattn.apis import predict_video
+from mmvidattn.apis.predict import write_json_line
+from mmvidattn.live.sources import Source
+from mmvidattn.live.steps import Frame
+
+NAME = 'linear_ff_tiny_motion'
+FPS = 10
+STATM = Path('/proc/self/statm')
+MIB = 2**20
+
+
+def write_video(path, seconds, fps=FPS, size=(64, 32)):
+    """A video whose frames all differ."""
+    writer = cv2.VideoWriter(
+        str(path), cv2.VideoWriter_fourcc(*'mp4v'), fps, size)
+    x = np.arange(size[0])[None, :, None]
+    channels = np.array([3, 5, 7])
+    for i in range(round(seconds * fps)):
+        row = (x * channels + i * channels[::-1]) % 256
+        image = np.broadcast_to(row, (size[1], size[0], 3))
+        writer.write(np.ascontiguousarray(image, np.uint8))
+    writer.release()
+    return path
+
+
+def frames_of(path):
+    reader = decord.VideoReader(str(path), num_threads=1)
+    return reader.get_batch(range(len(reader))).asnumpy()
+
+
+def resident():
+    """Bytes of memory that this process holds."""
+    return int(STATM.read_text().split()[1]) * os.sysconf('SC_PAGE_SIZE')
+
+
+@pytest.fixture(scope='module')
+def classifier():
+    torch.manual_seed(0)
+    model = mmvidattn.get_model(
+        NAME, cfg_options={'model.backbone.num_layers': 1})
+    # Scores of a fresh model hardly depend on the video.
+    torch.nn.init.normal_(model.cls_head.fc_cls.weight, std=.05)
+    torch.nn.init.normal_(model.cls_head.fc_hidden.weight, std=.3)
+    return mmvidattn.VideoClassifier(model)
+
+
+@pytest.fixture(scope='module')
+def video(motion_dir):
+    return motion_dir / 'val/000001.mp4'
+
+
+@pytest.fixture(scope='module')
+def long_video(tmp_path_factory):
+    return write_video(tmp_path_factory.mktemp('long') / 'long.mp4', 61.5)
+
+
+def check_same(found, wanted):
+    torch.testing.assert_close(
+        found.probabilities, wanted.probabilities, atol=1e-6, rtol=0)
+    assert found.predictions[0].index == wanted.predictions[0].index
+
+
+def test_video_is_that_of_the_test_set(classifier, motion_dir):
+    cfg = classifier.model.cfg.test_dataloader.dataset
+    dataset = DATASETS.build(dict(
+        cfg, data_root=str(motion_dir),
+        metainfo=dict(classes=str(motion_dir / 'label_map.txt'))))
+    for index in range(2):
+        with torch.no_grad():
+            sample = classifier.model.test_step(
+                pseudo_collate([dataset[index]]))[0]
+        found = classifier(dataset.get_data_info(index)['filename'])
+        assert torch.equal(found.probabilities, sample.pred_score.softmax(-1))
+
+
+def test_frames_in_memory_are_as_the_file(classifier, video):
+    wanted, frames = classifier(video), frames_of(video)
+    assert wanted.probabilities.sum() == pytest.approx(1)
+    check_same(classifier(str(video)), wanted)
+    check_same(classifier(frames), wanted)
+    found = classifier(torch.from_numpy(frames), fps=20)
+    check_same(found, wanted)
+    assert (found.start, found.end) == (0, len(frames) / 20)
+    assert classifier(frames).end is None
+    # They do depend on the frames.
+    other = classifier(frames[::-1].copy())
+    assert (other.probabilities - wanted.probabilities).abs().max() > 1e-3
+
+
+def test_folder_of_frames_is_as_the_frames(classifier, video, tmp_path):
+    frames = frames_of(video)
+    for i, frame in enumerate(frames):
+        cv2.imwrite(str(tmp_path / f'{i}.png'), frame[..., ::-1])
+    check_same(classifier(tmp_path), classifier(frames))
+    # Beyond the 9th, whose name sorts behind that of the 10th.
+    for found, wanted in zip(
+            classifier.windows(tmp_path, .5, .3, fps=20),
+            classifier.windows(frames, .5, .3, fps=20), strict=True):
+        check_same(found, wanted)
+        assert (found.start, found.end) == (wanted.start, wanted.end)
+
+
+def test_url_is_as_the_file(classifier, video):
+    class Quiet(SimpleHTTPRequestHandler):
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(('127.0.0.1', 0), functools.partial(
+        Quiet, directory=video.parent))
+    threading.Thread(target=server.serve_forever, args=(.05, ),
+                     daemon=True).start()
+    url = f'http://127.0.0.1:{server.server_port}/{video.name}'
+    found = classifier(f'{url}?token=secret')
+    check_same(found, classifier(video))
+    assert found.video == url
+    with pytest.raises(ValueError, match='/none.mp4: cannot download it: .*40'
+                       '4'):
+        classifier(url.replace(video.name, 'none.mp4'))
+    server.shutdown()
+    server.server_close()
+
+
+def test_camera_gives_windows(classifier, camera):  # noqa: F811
+    windows = classifier.windows(camera.url, .3, fps=20)
+    for number in range(2):
+        found = next(windows)
+        assert found.start == pytest.approx(number * .3)
+        assert found.end == pytest.approx((number + 1) * .3)
+        assert found.probabilities.sum() == pytest.approx(1)
+        assert 'secret' not in found.video
+    windows.close()
+    with pytest.raises(ValueError, match='has no end: give windows'):
+        classifier(camera.url)
+
+
+def test_batches_are_as_singles(classifier, motion_dir, long_video):
+    videos = sorted((motion_dir / 'val').glob('*.mp4'))[:5]
+    wanted = [classifier(video) for video in videos]
+    for found, one in zip(
+            classifier(videos, batch_size=3), wanted, strict=True):
+        check_same(found, one)
+        assert found.video == one.video
+    for found, one in zip(
+            classifier.windows(long_video, 20, batch_size=3),
+            classifier.windows(long_video, 20), strict=True):
+        check_same(found, one)
+        assert (found.start, found.end) == (one.start, one.end)
+
+
+def test_folder_of_videos_with_broken_ones(classifier, video, tmp_path):
+    (tmp_path / 'sub').mkdir()
+    shutil.copy(video, tmp_path / 'a.mp4')
+    (tmp_path / 'b.mp4').write_bytes(b'no video' * 100)
+    (tmp_path / 'c.mp4').write_bytes(video.read_bytes()[:-1000])
+    shutil.copy(video, tmp_path / 'sub/d.mp4')
+    found = classifier(tmp_path, batch_size=3)
+    assert [Path(one.video).name for one in found] == [
+        'a.mp4', 'b.mp4', 'c.mp4', 'd.mp4']
+    assert [one.error is None for one in found] == [True, False, False, True]
+    assert found[1].error.startswith(f'cannot read {tmp_path}/b.mp4: ')
+    assert 'c.mp4: it is cut off' in found[2].error
+    for one in found[0], found[3]:
+        check_same(one, classifier(video))
+    # What the classifier raises for one of them.
+    with pytest.raises(ValueError, match='c.mp4: it is cut off'):
+        classifier(tmp_path / 'c.mp4')
+
+
+@pytest.mark.parametrize('seconds, stride', [
+    (17.3, 11.1), (9, 20.25), (100, None)])
+def test_windows_are_as_clips_cut_by_hand(classifier, long_video, seconds,
+                                          stride):
+    frames, step = frames_of(long_video), stride or seconds
+    times = np.arange(len(frames)) / FPS
+    number = 0
+    for number, found in enumerate(
+            classifier.windows(long_video, seconds, stride)):
+        start = number * step
+        inside = (times >= start - 1e-6) & (times < start + seconds - 1e-6)
+        check_same(found, classifier(frames[inside], fps=FPS))
+        assert found.start == pytest.approx(start)
+        assert found.end == pytest.approx(min(start + seconds, 61.5), abs=1e-3)
+    # None is missing: the last one reaches the end, or the next is behind it.
+    assert found.end > 61.49 or (number + 1) * step > 61.49
+
+
+def test_windows_come_as_the_source_is_read(classifier):
+    images, read = [], []
+
+    class Endless(Source):
+
+        def _frames(self):
+            index = 0
+            while not self._stopped.is_set():
+                image = np.full((32, 48, 3), index % 256, np.uint8)
+                images.append(weakref.ref(image))
+                read.append(index)
+                # What a camera loses: the frame before is seen until then.
+                if index % 7:
+                    yield Frame(image, index, 0., 0.)
+                index += 1
+
+    source = Endless('endless', FPS, True)
+    windows = classifier.windows(source, 2, 1)
+    for number in range(4):
+        wanted = np.arange(20) + 10 * number
+        lost = (wanted % 7 == 0) & (wanted > wanted[0])
+        values = np.where(lost, wanted - 1, wanted)
+        values[0] += wanted[0] % 7 == 0
+        frames = np.broadcast_to(
+            values[:, None, None, None], (20, 32, 48, 3)).astype(np.uint8)
+        check_same(next(windows), classifier(frames))
+        assert len(read) <= 10 * number + 23
+        assert sum(image() is not None for image in images) <= 25
+    windows.close()
+    gc.collect()
+    assert source._stopped.is_set()
+
+
+def check_memory(classifier, path, seconds, limit):
+    """Memory stays as it was after the first windows; returns all of them."""
+    held, found = [], []
+    for prediction in classifier.windows(path, seconds):
+        found.append(prediction)
+        if len(found) % 5 == 0:
+            held.append(resident())
+    grown = (max(held) - held[0]) / MIB
+    print(f'{path.name}: {len(found)} windows, {held[0] / MIB:.0f} MiB after '
+          f'5, grown by {grown:.1f} MiB at most')
+    assert grown < limit
+    return found
+
+
+@pytest.mark.skipif(not STATM.exists(), reason='needs /proc')
+def test_memory_is_flat(classifier, long_video):
+    assert len(check_memory(classifier, long_video, 4, 20)) == 16
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not STATM.exists(), reason='needs /proc')
+def test_memory_is_flat_over_three_hours(classifier, tmp_path):
+    path = write_video(tmp_path / 'hours.mp4', 3 * 3600, 5, (160, 120))
+    # All frames together.
+    assert 54000 * 160 * 120 * 3 > 2 * 2**30
+    found = check_memory(classifier, path, 10, 50)
+    assert len(found) == 1080
+    assert found[-1].end == pytest.approx(3 * 3600, abs=1e-2)
+    reader = decord.VideoReader(str(path), num_threads=1)
+    for number in *range(0, 1080, 120), 1079:
+        frames = reader.get_batch(
+            range(50 * number, 50 * number + 50)).asnumpy()
+        check_same(found[number], classifier(frames, fps=5))
+
+
+def test_windows_before_a_fault_come(classifier):
+
+    class Breaking(Source):
+
+        def _frames(self):
+            for index in range(35):
+                yield Frame(np.zeros((32, 48, 3), np.uint8), index, 0., 0.)
+            raise ValueError('torn cable')
+
+    windows = classifier.windows(Breaking('tape', FPS, False), 1, batch_size=2)
+    assert [next(windows).start for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match='cannot read tape: torn cable'):
+        next(windows)
+
+
+def test_windows_without_a_frame_are_left_out(classifier):
+    frames = np.zeros((4, 32, 48, 3), np.uint8)
+    found = list(classifier.windows(frames, .5, fps=1))
+    assert [one.start for one in found] == [0, 1, 2, 3]
+
+
+def test_lines_of_json(classifier, video):
+    file = io.StringIO()
+    for found in classifier.windows(video, .5, topk=2):
+        write_json_line(file, found)
+    lines = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert [line['start'] for line in lines] == [
+        .5 * number for number in range(len(lines))]
+    assert all(len(line['predictions']) == 2 for line in lines)
+    assert lines[0]['video'] == str(video)
+
+
+def test_predictions_are_those_of_predict_video(classifier, video):
+    assert predict_video(classifier.model, video) == list(
+        classifier(video).predictions)
+
+
+@pytest.mark.parametrize('frames, got', [
+    (np.zeros((2, 8, 8, 3), np.float32), r'float32 \[2, 8, 8, 3\]'),
+    (np.zeros((2, 3, 8, 8), np.uint8), r'uint8 \[2, 3, 8, 8\]'),
+    (torch.zeros(8, 8, 3, dtype=torch.uint8), r'uint8 \[8, 8, 3\]'),
+    (np.zeros((0, 8, 8, 3), np.uint8), r'uint8 \[0, 8, 8, 3\]'),
+])
+def test_frames_in_another_layout(classifier, frames, got):
+    with pytest.raises(ValueError, match=r'uint8 \[T, H, W, 3\], got ' + got):
+        classifier(frames)
+
+
+def test_errors_in_words(classifier, video, tmp_path):
+    frames = np.zeros((4, 8, 8, 3), np.uint8)
+    with pytest.raises(ValueError, match='need their fps'):
+        next(classifier.windows(frames, 1))
+    with pytest.raises(ValueError, match='has its own rate'):
+        classifier(video, fps=10)
+    with pytest.raises(ValueError, match='seconds must be a positive number'):
+        classifier.windows(video, 0)
+    with pytest.raises(ValueError, match='stride must be a positive number'):
+        classifier.windows(video, 1, -1)
+    with pytest.raises(ValueError, match='batch_size must be a positive'):
+        classifier(video, batch_size=0)
+    with pytest.raises(FileNotFoundError, match='no video none.mp4'):
+        next(classifier.windows('none.mp4', 1))
+    with pytest.raises(ValueError, match='no videos in the folder'):
+        classifier(tmp_path)
+    with pytest.raises(ValueError, match='camera 97: .*nothing is there'):
+        next(classifier.windows(97, 1))
+
+
+def test_model_of_feature_streams_is_refused():
+    with pytest.raises(ValueError, match='decodes no video.*OnlineDetector'):
+        mmvidattn.VideoClassifier('testra_tiny_synthetic')
