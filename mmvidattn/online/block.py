@@ -113,16 +113,14 @@ class OnlineTransformer(nn.Module):
         return torch.cat(
             [block.memory_attn.kv(memory) for block in self.blocks], dim=-1)
 
-    def found(self, rows: Tensor) -> Tensor:
-        """What attending to each row alone would find, [*, num_layers * C].
+    def attended(self, rows: Tensor) -> list[tuple[Tensor, nn.Module]]:
+        """The values [*, C] of each block in rows of :meth:`project`.
 
-        Args:
-            rows: Of :meth:`project`.
+        Each with the projection of their means.
         """
         pairs = rows.chunk(len(self.blocks), dim=-1)
-        return torch.cat([
-            block.memory_attn.proj(pair.chunk(2, dim=-1)[1])
-            for block, pair in zip(self.blocks, pairs)], dim=-1)
+        return [(pair.chunk(2, dim=-1)[1], block.memory_attn.proj)
+                for block, pair in zip(self.blocks, pairs)]
 
     def reader(self, rows: Tensor, **kwargs) -> Reader:
         """Attention to rows of :meth:`project`, [B, M, num_layers * 2C].

@@ -86,6 +86,11 @@ class StreamStep(nn.Module):
             scores, values = self._score(self.rows.long_positions)
             self.register_buffer('position_scores', scores)
             self.register_buffer('position_values', values)
+        zero = {name: self.example.new_zeros(1, channels)
+                for name, channels in backbone.in_channels.items()}
+        self.register_buffer('gains', torch.stack([
+            _gain(proj) for _, proj in self._attended(
+                *backbone.project(zero))]))
 
     @property
     def example(self) -> Tensor:
@@ -198,12 +203,22 @@ class StreamStep(nn.Module):
         """
         backbone = self.model.backbone
         long, work = backbone.project(features)
-        rows, parts = dict(work=work), [work, backbone.decoder.found(work)]
+        rows, parts = dict(work=work), [work]
         if long is not None:
             scores, values = self._score(long)
             rows['scores'], rows['values'] = at_least_float32(scores, values)
-            parts += [long, backbone.encoder.stages[0].found(long)]
-        return rows, _fits(parts, rows.get('scores'))
+            parts.append(long)
+        values = [values for values, _ in self._attended(long, work)]
+        return rows, _fits(parts, values, self.gains, rows.get('scores'))
+
+    def _attended(self, long: Tensor | None,
+                  work: Tensor) -> list[tuple[Tensor, nn.Module]]:
+        """Values [*, C] in rows, each with the projection of their means."""
+        backbone = self.model.backbone
+        found = backbone.decoder.attended(work)
+        if long is not None:
+            found += backbone.encoder.stages[0].attended(long)
+        return found
 
     def _smooth(self, state: dict[str, Tensor], step: Tensor) -> None:
         """Take the sample that leaves the work memory in this step."""
@@ -348,25 +363,41 @@ class StreamStep(nn.Module):
             state[name].copy_(x)
 
 
-def _fits(parts: Sequence[Tensor], scores: Tensor | None) -> Tensor:
+def _gain(proj: nn.Module) -> Tensor:
+    """What an output may be of inputs of norm 1, and its bias, [2]."""
+    weight, bias = at_least_float32(proj.weight, proj.bias)
+    return torch.stack([weight.norm(dim=1).max(), bias.abs().max()])
+
+
+def _fits(parts: Sequence[Tensor], values: Sequence[Tensor], gains: Tensor,
+          scores: Tensor | None) -> Tensor:
     """Whether sums and products of what is made of frames cannot overflow.
 
     Args:
-        parts: Tokens, queries, keys and values, and what attention finds,
-            [B, *], whose sums are in their dtype, and whose squares and
-            products are in float32 or wider.
+        parts: Tokens, queries, keys and values, [B, *], whose sums are in
+            their dtype, and whose squares and products are in float32 or
+            wider.
+        values: Of each attention, [B, C]; what a projection makes of their
+            means is bounded by their norm, for a hundredth of its cost.
+        gains: Of the projections, [number of values, 2].
         scores: Of the long memory, [B, *], in float32 or wider.
 
     Returns:
         Bool, [B].
     """
     x = torch.cat(list(parts), dim=-1)
-    # Of sums of two, with what positions add.
-    fits = x.abs().amax(dim=-1) <= torch.finfo(x.dtype).max / 4
-    x, = at_least_float32(x)
+    largest = torch.finfo(x.dtype).max
+    x, *values = at_least_float32(x, *values)
+    norms = torch.stack(values, dim=1).norm(dim=-1)
+    factor, bias = gains.to(norms).unbind(dim=1)
+    added = (norms * factor + bias).amax(dim=-1)
+    # Sums are of two, with what positions add.
+    fits = torch.maximum(x.abs().amax(dim=-1), added) <= largest / 4
     if scores is not None:
         x = torch.cat([x, scores.flatten(1)], dim=-1)
-    return fits & (x.square().sum(dim=-1) <= torch.finfo(x.dtype).max / 16)
+    return fits & (
+        x.square().sum(dim=-1) + added.square() * x.shape[-1]
+        <= torch.finfo(x.dtype).max / 16)
 
 
 def _choose_kernel(backbone: nn.Module, kernel: str | None, long_rate: int,
