@@ -87,8 +87,13 @@ def compare(program: Program, function) -> dict[str, float]:
         trials.append((1, True))
     for batch_size, larger in trials:
         want = program.try_out(program, batch_size, larger)
-        got = program.try_out(function, batch_size, larger)
         size = ', larger clips' if larger else ''
+        try:
+            got = program.try_out(function, batch_size, larger)
+        except Exception as error:
+            raise ValueError(
+                'what was exported refuses inputs of the model, batch '
+                f'{batch_size}{size}: {str(error)[:200]}') from error
         for name, x in want.items():
             found[f'{name} of batch {batch_size}{size}'] = difference(
                 got[name], x)
