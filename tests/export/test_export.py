@@ -20,7 +20,6 @@ from mmvidattn.export import (
     StreamProgram,
     choose_format,
     export_program,
-    formats,
     load_program,
     program_of,
     read_metadata,
@@ -103,16 +102,6 @@ def test_quick_model_runs_outside(tmp_path, suffix, onnx):
 @pytest.mark.parametrize('name', [name for name in MODELS if name != QUICK])
 def test_each_family_runs_outside(tmp_path, name, suffix, onnx):
     check_model(name, tmp_path / f'model.{suffix}')
-
-
-@pytest.mark.slow
-def test_compiled_package_equals_the_model(tmp_path):
-    reason = formats.why_not_compile('cpu')
-    if reason:
-        pytest.skip(f'needs a C++ compiler: {reason}')
-    path = tmp_path / 'model.aoti.pt2'
-    check_model(QUICK, path)
-    assert json.loads(read_metadata(path)['outputs']) == ['logits']
 
 
 @pytest.mark.parametrize('suffix, kernel', [
@@ -292,20 +281,11 @@ def test_rejects_options_of_streams():
         ClipProgram(nn.Linear(2, 2), (8, 64, 64))
 
 
-@pytest.mark.parametrize('path, name, found', [
-    ('a.onnx', None, 'onnx'), ('a.pt2', None, 'pt2'),
-    ('a.aoti.pt2', None, 'aoti'), ('a.pt2', 'aoti', 'aoti')])
-def test_suffix_is_the_format(path, name, found):
-    assert choose_format(Path(path), name) == found
-
-
-@pytest.mark.parametrize('path, name, message', [
-    ('a.pth', None, r'must end with one of .aoti.pt2, .pt2, .onnx'),
-    ('a.pt2', 'onnx', r'format onnx must end with .onnx'),
-    ('a.pt2', 'trt', "format must be one of aoti, pt2, onnx, got 'trt'")])
-def test_rejects_other_suffixes(path, name, message):
-    with pytest.raises(ValueError, match=message):
-        choose_format(Path(path), name)
+def test_suffix_is_the_format():
+    assert choose_format(Path('a.onnx')) == 'onnx'
+    assert choose_format(Path('a.b.pt2')) == 'pt2'
+    with pytest.raises(ValueError, match='must end with .pt2 or .onnx'):
+        choose_format(Path('a.pth'))
 
 
 def test_says_what_to_install(tmp_path, monkeypatch):
@@ -313,12 +293,6 @@ def test_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'onnx', sys)
     with pytest.raises(ValueError, match=r'pip install "mmvidattn\[onnx\]"'):
         export_program(Small(nn.Linear(4, 2)), tmp_path / 'x.onnx')
-
-
-def test_says_that_nothing_can_be_compiled(tmp_path, monkeypatch):
-    monkeypatch.setattr(formats, 'why_not_compile', lambda device: 'no g++')
-    with pytest.raises(ValueError, match='nothing can be compiled.*no g++'):
-        export_program(Small(nn.Linear(4, 2)), tmp_path / 'x.aoti.pt2')
 
 
 def test_the_page_has_a_row_of_every_model():
