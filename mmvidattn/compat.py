@@ -293,6 +293,36 @@ def leave_out_multimodal() -> str | None:
     return None
 
 
+@patch('`TypeError: NoneType takes no arguments` on `import mmpretrain`, with '
+       'transformers 4.56 or later',
+       until="mmpretrain's multimodal models run on transformers 4.56")
+def leave_out_multimodal_of_mmpretrain() -> str | None:
+    """Treat mmpretrain's multimodal models as absent.
+
+    Importing the package imports them, so the module that tells whether they
+    can be used is loaded beforehand, by itself.
+    """
+    from mmaction.utils.dependency import satisfy_requirement
+    package = importlib.util.find_spec('mmpretrain')
+    if package is None:
+        return 'mmpretrain is not installed'
+    if not satisfy_requirement('transformers>=4.56.0'):
+        return 'transformers is not installed, or old enough'
+    name = 'mmpretrain.utils.dependency'
+    path = Path(package.submodule_search_locations[0], 'utils',
+                'dependency.py')
+    if not path.is_file():
+        return 'this mmpretrain has no multimodal models'
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+        _changes.append(f"sys.modules['{name}']")
+    _set(sys.modules[name], 'WITH_MULTIMODAL', False)
+    return None
+
+
 @patch('`Unsupported global: GLOBAL mmengine.logging...HistoryBuffer` on '
        'resume',
        until="mmengine's checkpoints are plain types",

@@ -156,6 +156,32 @@ def transformers_4_56_breaks_the_import_of_models():
     models_import_with_transformers('4.56.1')
 
 
+@symptom_of('leave_out_multimodal_of_mmpretrain',
+            'NoneType', at_import=True)
+def transformers_4_56_breaks_the_import_of_mmpretrain():
+    """A stand-in with the modules that matter, imported as in release 1.2."""
+    fake_package('transformers', '4.56.1', '')
+    fake_package('mmpretrain', '1.2.0', 'from .apis import get_model\n')
+    root = Path(sys.path[0], 'mmpretrain')
+    for name, text in {
+            'apis': 'import mmpretrain.models\nget_model = 1\n',
+            'models': 'from mmpretrain.utils.dependency import '
+            'WITH_MULTIMODAL\nif WITH_MULTIMODAL:\n    try:\n        from '
+            'transformers.modeling_utils import apply_chunking_to_forward\n'
+            '    except ImportError:\n        Base = None\n    class Bert('
+            'Base):\n        pass\nVIT = 1\n',
+            'utils': 'from .dependency import require\n'}.items():
+        (root / name).mkdir()
+        (root / name / '__init__.py').write_text(text)
+    (root / 'utils' / 'dependency.py').write_text(
+        'WITH_MULTIMODAL = True\n\ndef require(*args):\n    pass\n')
+    COMPAT.apply()
+    import mmpretrain.models
+    from mmpretrain.utils import dependency, require
+    assert mmpretrain.models.VIT == 1 and callable(require)
+    assert not dependency.WITH_MULTIMODAL
+
+
 def models_import_with_transformers(version: str) -> None:
     fake_package('transformers', version, '')
     COMPAT.apply()

@@ -6,6 +6,7 @@ Recognition*, https://arxiv.org/abs/2112.04674. Authors' code:
 https://github.com/sail-sg/dualformer.
 """
 import math
+import warnings
 from collections.abc import Sequence
 
 import torch
@@ -22,6 +23,7 @@ from ..layers import (
 )
 from ..layers.global_pyramid_attention import POOLINGS
 from ..layers.stochastic_depth import stochastic_depth_rates
+from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_choice,
     check_count,
@@ -40,6 +42,7 @@ Size = tuple[int, int, int]
 
 
 @MODELS.register_module()
+@check_arguments
 class DualFormer(BaseBackbone):
     """A pyramid of four stages of local and global attention in turns.
 
@@ -238,15 +241,27 @@ class DualFormer(BaseBackbone):
     def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
         """Fit the kernels of a checkpoint to those of this model.
 
-        An image model's are repeated over the frames.
+        An image model's are repeated over the frames. If those of clips are
+        resized it warns: on moving pictures they are another model.
         """
+        resized = []
         for name, own in self.named_parameters():
             kernel = state_dict.get(prefix + name)
             if kernel is None or own.dim() != 5 or kernel.dim() not in (4, 5):
                 continue
             if kernel.dim() == 4:
                 kernel = kernel.unsqueeze(2)
+            elif kernel.shape[2:] != own.shape[2:]:
+                resized.append(f'{prefix}{name} {tuple(kernel.shape[2:])} to '
+                               f'{tuple(own.shape[2:])}')
             state_dict[prefix + name] = _resize(kernel, own.shape[2:])
+        if resized:
+            warnings.warn(
+                'the checkpoint is of a DualFormer of other clips, and '
+                f'{len(resized)} of its kernels are resized: {resized[0]}'
+                f'{", ..." if len(resized) > 1 else ""}. With its own '
+                'num_frames and img_size this model gives the scores that it '
+                'was trained for', stacklevel=2)
 
 
 def _resize(kernel: Tensor, size: Size) -> Tensor:

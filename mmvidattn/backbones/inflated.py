@@ -8,11 +8,13 @@ from mmengine.model import BaseModule
 from torch import Tensor
 
 from ..layers.temporal import inflate, inflated_modules
+from ..utils.arguments import check_arguments
 from ..utils.pretrained import load_matching, read_pretrained
 from .base import BaseBackbone
 
 
 @MODELS.register_module()
+@check_arguments
 class InflatedBackbone(BaseBackbone):
     """A transformer of images with leap attention and periodic shift.
 

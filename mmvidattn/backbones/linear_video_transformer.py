@@ -17,6 +17,7 @@ from ..layers import (
     VideoTransformerBlock,
 )
 from ..layers.stochastic_depth import stochastic_depth_rates
+from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_choice,
     check_count,
@@ -34,6 +35,7 @@ PLACEMENTS = ('complementary', 'both')
 
 
 @MODELS.register_module()
+@check_arguments
 class LinearVideoTransformer(BaseBackbone):
     """Linear video transformer with feature fixation.
 

@@ -19,6 +19,7 @@ from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing
 from ..ops import softmax_attention
 from ..ops.precision import at_least_float32
+from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_count,
     check_divides,
@@ -131,6 +132,7 @@ class _EMSA(nn.Module):
 
 
 @MODELS.register_module()
+@check_arguments
 class ResT(LAPSBackbone):
     """ResT of each frame, with leap attention and periodic shift.
 

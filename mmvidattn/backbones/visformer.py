@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing, LAPSAttention
+from ..utils.arguments import check_arguments
 from ..utils.checks import check_count, check_fraction, to_pair
 from .base import block_names, run_blocks
 from .laps import LAPSBackbone
@@ -81,6 +82,7 @@ class _Block(nn.Module):
 
 
 @MODELS.register_module()
+@check_arguments
 class Visformer(LAPSBackbone):
     """Visformer of each frame, with leap attention and periodic shift.
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..layers import MLP, PatchEmbed, VideoTransformerBlock
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import LAPSAttention
+from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_count,
     check_divides,
@@ -39,6 +40,7 @@ class _Block(VideoTransformerBlock):
 
 
 @MODELS.register_module()
+@check_arguments
 class VisionTransformerLAPS(LAPSBackbone):
     """ViT of each frame, with leap attention and periodic or token shift.
 

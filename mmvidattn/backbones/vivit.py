@@ -21,6 +21,7 @@ from ..layers import (
 from ..layers.mlp import APPROXIMATIONS
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.tubelet_embed import INFLATIONS, inflate_kernel
+from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_choice,
     check_count,
@@ -199,6 +200,7 @@ def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
 
 
 @MODELS.register_module()
+@check_arguments
 class ViViT(BaseBackbone):
     """A transformer of tubelets, with attention factorized in four ways.
 

@@ -19,6 +19,7 @@ from ..layers import (
 from ..layers.mlp import APPROXIMATIONS
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..ops.shift import TEMPORAL_MODES
+from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_choice,
     check_count,
@@ -33,6 +34,7 @@ from .base import BaseBackbone, run_blocks
 
 
 @MODELS.register_module()
+@check_arguments
 class XViT(BaseBackbone):
     """A ViT of each frame that borrows keys and values from nearby frames.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from ..apis.runner import one_line_errors
-from ..convert import SOURCES, convert
+from ..convert import SOURCES, UNTOLD, convert
 from ..utils.checkpoint import load_state_dict_file
 from ..utils.flax_checkpoint import load_flax_file
 from ..version import __version__
@@ -62,3 +62,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     numel = sum(value.numel() for value in tensors.values())
     print(f'{args.dst}: {len(tensors)} tensors, {numel} parameters, sha256 '
           f'{sha256(args.dst)}')
+    if args.source in UNTOLD:
+        print('The tensors do not tell: '
+              f'{UNTOLD[args.source]}. Take the config of what the file is.')

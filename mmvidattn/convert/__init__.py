@@ -43,6 +43,17 @@ SOURCES = dict(
     xvit=xvit,
     xvit_image=xvit_image)
 
+# What some files do not tell: models that differ in it have the same tensors.
+UNTOLD = dict(
+    laps='attention, shift, shift_fraction, shift_first and pyramid: LAPS, '
+    'its baselines and both versions of it fit any of our configs of that '
+    'backbone and resolution, and are right in their own',
+    lstr='decay, fusion and the positions of the memories',
+    testra='decay (box or Laplace kernel), fusion and the positions of the '
+    'memories',
+    linear_ff='shifts, order and kernel of the attention',
+    xvit='divisor and segments of the shift')
+
 
 def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Rename and reshape the tensors of a published checkpoint.
@@ -72,4 +83,4 @@ def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     return dict(out)
 
 
-__all__ = ['SOURCES', 'StartWeights', 'convert']
+__all__ = ['SOURCES', 'UNTOLD', 'StartWeights', 'convert']

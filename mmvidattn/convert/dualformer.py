@@ -4,6 +4,7 @@
 https://github.com/sail-sg/dualformer
 """
 import re
+import warnings
 
 from torch import Tensor
 
@@ -27,6 +28,11 @@ _OURS = re.compile(
     r'pyramid\.(norm|levels\.(0|1\.(conv1|conv2|norm)))))))'
     r'\.(weight|bias|running_mean|running_var|num_batches_tracked)')
 
+# Frames of a patch, and of the finest level of a pyramid: those of the clips
+# that a kernel is made for are its own frames times these.
+_FRAMES_OF_KERNEL = 2 * 8
+_FINEST = 'backbone.blocks.0.1.attn.pyramid.levels.0.weight'
+
 
 def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """From the authors' names to those of our recognizer.
@@ -41,6 +47,10 @@ def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         ``I3DHead``, or ``TokenLabelHead``. The backbone fits the kernels if
         it is made for other clips.
 
+    Warns:
+        UserWarning: If the kernels are not those of clips of 32 frames, which
+            our configs have.
+
     Raises:
         ValueError: If a tensor is not one of that model.
     """
@@ -52,4 +62,14 @@ def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         if not _OURS.fullmatch(new):
             raise ValueError(f'{name} is no tensor of the released DualFormer')
         out[new] = value
+    finest = out.get(_FINEST)
+    if finest is not None and finest.dim() == 5:
+        frames = _FRAMES_OF_KERNEL * finest.shape[2]
+        if frames != 32:
+            warnings.warn(
+                f'this DualFormer has kernels of clips of {frames} frames. It '
+                f'gives its own scores with num_frames={frames} (--cfg-options'
+                f' model.backbone.num_frames={frames}); a model of other '
+                'kernels, such as those of the configs, resizes them when it '
+                'loads them, and gives other scores', stacklevel=3)
     return out

@@ -7,13 +7,21 @@ from torch import Tensor
 
 from .rename import rename
 
+# Of joint attention, which has no attention in time beside it.
+_JOINT = (
+    (r'\.norm1\.', '.attn_norm.'),
+    (r'\.attn\.pgate\.', '.attn.fixation.gate.'),
+    (r'\.attn\.([qk]_gate)\.', r'.attn.fixation.\1.'),
+)
+_FACTORIZED = (
+    (r'\.norm1\.', '.spatial_attn_norm.'),
+    (r'\.attn\.', '.spatial_attn.'),
+)
 _RENAMES = (
     (r'^base_model\.temp_embed$', 'backbone.cyclic_temporal_embed'),
     (r'^base_model\.patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
     (r'\.temporal_norm1\.', '.temporal_attn_norm.'),
-    (r'\.norm1\.', '.spatial_attn_norm.'),
     (r'\.norm2\.', '.mlp_norm.'),
-    (r'\.attn\.', '.spatial_attn.'),
     (r'_attn\.pgate\.', '_attn.fixation.gate.'),
     (r'_attn\.([qk]_gate)\.', r'_attn.fixation.\1.'),
     (r'\.mlp\.dwconv\.dwconv\.', '.mlp.dwconv.'),
@@ -31,6 +39,11 @@ def linear_ff(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     of 8 temporal embeddings is read cyclically; it goes under a name of its
     own, and the backbone repeats it over as many frames as it has.
 
+    Blocks without attention in time are of joint attention, for
+    ``pattern='joint'``. The tensors do not tell them from those of the
+    released option to use the same weights in time and in space, which we do
+    not have and no released configuration uses.
+
     Args:
         state_dict: Tensors of a released or newly trained checkpoint.
 
@@ -41,11 +54,13 @@ def linear_ff(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     Raises:
         ValueError: If a tensor is not one of that model.
     """
+    is_joint = not any('.temporal_attn.' in name for name in state_dict)
+    rules = (*(_JOINT if is_joint else _FACTORIZED), *_RENAMES)
     out = {}
     for name, value in state_dict.items():
         if name.startswith('new_fc.'):
             continue
-        new = rename(name, _RENAMES)
+        new = rename(name, rules)
         if not new.startswith(('backbone.', 'cls_head.')):
             raise ValueError(f'{name} is no tensor of the released linear '
                              'video transformer')

@@ -8,6 +8,7 @@ import numpy as np
 from mmaction.registry import DATASETS
 from mmengine.dataset import BaseDataset
 
+from ..utils.arguments import check_arguments
 from .feature_streams import (
     TARGETS,
     FeatureStreams,
@@ -26,6 +27,7 @@ PROTOCOLS = ('testra', 'strict')
 
 
 @DATASETS.register_module()
+@check_arguments
 class FeatureStreamDataset(BaseDataset):
     """Untrimmed videos as streams of features, cut into windows.
 

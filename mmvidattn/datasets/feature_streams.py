@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Feature files of untrimmed videos, opened as they are needed."""
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -171,7 +171,8 @@ class FeatureStreams:
             ``(R, D)`` float32.
 
         Raises:
-            ValueError: If a number is not finite.
+            ValueError: If a number is not finite, or one of a target is
+                neither 0 nor 1.
         """
         videos = np.broadcast_to(videos, steps.shape)
         rows = np.empty((len(steps), self.widths[key]), np.float32)
@@ -183,6 +184,8 @@ class FeatureStreams:
             raise ValueError(
                 f'{self.path(videos[bad[0]], key)} must be finite, got nan '
                 f'or infinity in step {steps[bad[0]]}')
+        if key in self.targets:
+            _check_targets(rows, lambda i: self.path(videos[i], key), steps)
         return rows
 
     def segments_of_targets(self, background: int | None,
@@ -192,6 +195,7 @@ class FeatureStreams:
         for video in range(len(self.videos)):
             targets = open_array(
                 self.path(video, 'gt_action'))[:self.lengths[video]]
+            _check_targets(targets, lambda _: self.path(video, 'gt_action'))
             for label in range(targets.shape[1]):
                 if label in (background, ignored):
                     continue
@@ -201,6 +205,18 @@ class FeatureStreams:
                             str(len(segments)), video, start, end, end - start,
                             dict(action=label)))
         return SegmentTable(segments)
+
+
+def _check_targets(rows: np.ndarray, path_of: Callable[[int], Path],
+                   steps: np.ndarray | None = None) -> None:
+    bad = np.flatnonzero(((rows != 0) & (rows != 1)).any(axis=1))
+    if len(bad):
+        first = bad[0]
+        step = first if steps is None else steps[first]
+        values = rows[first]
+        value = values[(values != 0) & (values != 1)][0]
+        raise ValueError(f'{path_of(first)} must have targets of 0 or 1, got '
+                         f'{value} in step {step}')
 
 
 def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,

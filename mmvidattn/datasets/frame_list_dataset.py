@@ -8,10 +8,13 @@ from typing import Any
 from mmaction.datasets.base import BaseActionDataset
 from mmaction.registry import DATASETS
 
+from ..utils.arguments import check_arguments
+
 HEADER = 'original_vido_id'
 
 
 @DATASETS.register_module()
+@check_arguments
 class FrameListDataset(BaseActionDataset):
     """Videos of several labels each, by the frame lists of Charades.
 

@@ -7,10 +7,12 @@ from mmaction.registry import DATA_SAMPLERS
 from mmengine.dist import get_dist_info, sync_random_seed
 from torch.utils.data import Sampler
 
+from ..utils.arguments import check_arguments
 from .feature_stream_dataset import FeatureStreamDataset
 
 
 @DATA_SAMPLERS.register_module()
+@check_arguments
 class RandomOffsetSampler(Sampler):
     """Shuffled windows of each video, cut from a random offset on.
 

@@ -12,6 +12,7 @@ from mmaction.registry import DATASETS
 from mmengine.fileio import exists
 from mmengine.logging import print_log
 
+from ..utils.arguments import check_arguments
 from .broken_files.guarded_video_dataset import GuardedVideoDataset
 from .formats import VideoSegment, read_segment_file
 from .transforms.decord_segment_init import UNITS
@@ -24,6 +25,7 @@ META_KEYS = inspect.signature(
 
 
 @DATASETS.register_module()
+@check_arguments
 class VideoSegmentDataset(GuardedVideoDataset):
     """Segments of long videos, each of which is a sample.
 

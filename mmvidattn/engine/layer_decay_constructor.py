@@ -4,8 +4,11 @@ from mmengine.model import is_model_wrapper
 from mmengine.optim import DefaultOptimWrapperConstructor
 from torch import nn
 
+from ..utils.arguments import check_arguments
+
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()
+@check_arguments
 class LearningRateDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     """Lower learning rates for the layers nearer to the input.
 

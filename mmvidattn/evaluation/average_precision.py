@@ -20,7 +20,10 @@ def average_precision(positive: np.ndarray, score: np.ndarray) -> float:
         return float('nan')
     order = np.argsort(-score, kind='stable')
     # The last of each run of equal scores.
-    ends = np.append(np.flatnonzero(np.diff(score[order])), len(score) - 1)
+    ordered = score[order]
+    # Not their differences: that of infinities is no number.
+    ends = np.append(
+        np.flatnonzero(ordered[1:] != ordered[:-1]), len(score) - 1)
     hits = np.cumsum(positive[order])[ends]
     precision = hits / (ends + 1)
     recall = hits / hits[-1]

@@ -13,6 +13,7 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 from mmengine.logging import print_log
 
+from ..utils.arguments import check_arguments
 from .segment_scores import read_actions, read_segment_scores, stack_scores
 from .verb_noun_accuracy import check_score, log_probabilities, top_actions
 
@@ -21,6 +22,7 @@ LEVELS = 'pt', 'tl', 'td'
 
 
 @METRICS.register_module()
+@check_arguments
 class EpicSubmission(BaseMetric):
     """Writes the scores of all segments; it has no results of its own.
 

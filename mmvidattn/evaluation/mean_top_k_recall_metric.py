@@ -8,6 +8,7 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 from mmengine.logging import print_log
 
+from ..utils.arguments import check_arguments
 from .segment_scores import (
     SegmentScores,
     read_actions,
@@ -20,6 +21,7 @@ from .top_k_recall import mean_top_k_recall
 
 
 @METRICS.register_module()
+@check_arguments
 class MeanTopKRecall(BaseMetric):
     """Mean top-5 recall of actions, verbs and nouns, a segment at a time.
 

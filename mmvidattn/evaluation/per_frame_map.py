@@ -7,6 +7,7 @@ import numpy as np
 from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 
+from ..utils.arguments import check_arguments
 from .average_precision import AVERAGE_PRECISIONS, stage_masks
 from .stream_cost import stream_cost
 
@@ -20,6 +21,7 @@ def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:
 
 
 @METRICS.register_module()
+@check_arguments
 class PerFrameMAP(BaseMetric):
     """Per-frame mean average precision of online detection and anticipation.
 

@@ -7,6 +7,7 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
+from ..utils.arguments import check_arguments
 from .segment_scores import PARTS
 from .segment_subset import build_subsets
 
@@ -57,6 +58,7 @@ def check_score(score: str) -> None:
 
 
 @METRICS.register_module()
+@check_arguments
 class VerbNounAccuracy(BaseMetric):
     """Accuracy of actions, verbs and nouns, as of EPIC-Kitchens-100.
 

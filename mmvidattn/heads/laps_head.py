@@ -2,10 +2,12 @@
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..utils.arguments import check_arguments
 from .base import VideoHead
 
 
 @MODELS.register_module()
+@check_arguments
 class LAPSHead(VideoHead):
     """Head of LAPS: a prediction of each frame, averaged over the clip.
 

@@ -3,10 +3,12 @@ import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..utils.arguments import check_arguments
 from .base import VideoHead
 
 
 @MODELS.register_module()
+@check_arguments
 class LinearVideoTransformerHead(VideoHead):
     """Head of the linear video transformer: pool all tokens, then an MLP.
 

@@ -9,6 +9,7 @@ from mmengine.structures import BaseDataElement
 from torch import Tensor, nn
 
 from ..layers.linear import Linear
+from ..utils.arguments import check_arguments
 
 
 class CosineLinear(nn.Linear):
@@ -27,6 +28,7 @@ class CosineLinear(nn.Linear):
 
 
 @MODELS.register_module()
+@check_arguments
 class OnlineActionHead(BaseModule):
     """Scores each step of a stream; also its verb and noun, if it has them.
 

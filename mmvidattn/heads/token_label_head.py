@@ -4,10 +4,12 @@ from mmaction.models.heads import I3DHead
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..utils.arguments import check_arguments
 from ..utils.checks import check_count, check_fraction
 
 
 @MODELS.register_module()
+@check_arguments
 class TokenLabelHead(I3DHead):
     """An ``I3DHead`` with a second branch that classifies every token.
 

@@ -3,10 +3,12 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..utils.arguments import check_arguments
 from .base import VideoHead
 
 
 @MODELS.register_module()
+@check_arguments
 class ViViTHead(VideoHead):
     """Head of ViViT: a linear classifier, which starts at zero.
 
@@ -44,6 +46,7 @@ class ViViTHead(VideoHead):
 
 
 @MODELS.register_module()
+@check_arguments
 class VerbNounHead(ViViTHead):
     """Head for EPIC-Kitchens: nouns and verbs from one linear layer.
 

@@ -5,10 +5,12 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..layers import MLP, VideoSelfAttention, VideoTransformerBlock
+from ..utils.arguments import check_arguments
 from .base import VideoHead
 
 
 @MODELS.register_module()
+@check_arguments
 class XViTHead(VideoHead):
     """Head of XViT: the frames' class tokens attend over time, then an MLP.
 

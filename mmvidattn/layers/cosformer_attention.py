@@ -4,10 +4,12 @@ from torch import Tensor
 
 from ..ops import cosformer_attention, feature_map
 from ..ops.linear_attention import ORDERS
+from ..utils.arguments import check_arguments
 from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
+@check_arguments
 class CosFormerAttention(BaseAttention):
     """Attention of `cosFormer <https://arxiv.org/abs/2202.08791>`_.
 

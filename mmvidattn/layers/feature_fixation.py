@@ -3,8 +3,10 @@ from torch import Tensor, nn
 
 from ..ops import AGGREGATES
 from ..ops.feature_fixation import Gate, fixate
+from ..utils.arguments import check_arguments
 
 
+@check_arguments
 class FeatureFixation(nn.Module):
     """Reweights the channels of queries and keys before attention.
 

@@ -10,10 +10,13 @@ from ..ops import (
     softmax_attention,
 )
 from ..ops.lara import WEIGHTINGS
+from ..ops.precision import at_least_float32
+from ..utils.arguments import check_arguments
 from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
+@check_arguments
 class LARAAttention(BaseAttention):
     """`Linear randomized attention <https://arxiv.org/abs/2204.04667>`_.
 
@@ -89,8 +92,12 @@ class LARAAttention(BaseAttention):
         if self.mix_keys:
             key_landmarks = softmax_attention(key_landmarks, key_landmarks,
                                               key_landmarks)
-        omega = query_landmarks + key_landmarks
+        omega = None
         if self.training:
+            # In half precision the sum would lose most of what is added.
+            query_landmarks, key_landmarks = at_least_float32(
+                query_landmarks, key_landmarks)
+            omega = query_landmarks + key_landmarks
             omega = omega + torch.randn_like(omega)
         return lara_attention(
             q,

@@ -4,10 +4,12 @@ from torch import Tensor, nn
 
 from ..ops import FEATURE_MAPS, feature_map, linear_attention
 from ..ops.linear_attention import ORDERS
+from ..utils.arguments import check_arguments
 from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
+@check_arguments
 class LinearAttention(BaseAttention):
     """Kernelized attention for :class:`VideoSelfAttention`, no parameters.
 

@@ -6,10 +6,12 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..ops import linformer_attention
+from ..utils.arguments import check_arguments
 from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
+@check_arguments
 class LinformerAttention(BaseAttention):
     """Attention of `Linformer <https://arxiv.org/abs/2006.04768>`_.
 

@@ -2,8 +2,11 @@
 from torch import Tensor, nn
 
 from ..ops import neighbor_shift, shift_plan
+from ..utils.arguments import check_arguments
+from ..utils.checks import check_count
 
 
+@check_arguments(size=check_count, divisor=check_count)
 class NeighborShift(nn.Module):
     """Neighborhood association: channels taken from nearby tokens.
 

@@ -3,10 +3,12 @@ from mmaction.registry import MODELS
 from torch import Tensor
 
 from ..ops import orthoformer_attention, orthogonal_landmarks
+from ..utils.arguments import check_arguments
 from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
+@check_arguments
 class OrthoformerAttention(BaseAttention):
     """`Orthoformer <https://arxiv.org/abs/2106.05392>`_, no parameters.
 
@@ -16,7 +18,10 @@ class OrthoformerAttention(BaseAttention):
     video gives the same result.
 
     Differs from the released code: that begins with a random query in
-    evaluation also.
+    evaluation also. In the network of its authors, Motionformer, each query
+    of a clip attends to every frame by itself, with landmarks of the whole
+    clip; here queries attend to the keys of their own sequence, as in the
+    code of the linear video transformer.
 
     Args:
         head_dims: Width D of a head.

@@ -6,10 +6,12 @@ from torch import Tensor
 from ..ops import performer_attention, random_projection
 from ..ops.linear_attention import ORDERS
 from ..ops.performer import KINDS
+from ..utils.arguments import check_arguments
 from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
+@check_arguments
 class PerformerAttention(BaseAttention):
     """Attention of `Performer <https://arxiv.org/abs/2009.14794>`_.
 

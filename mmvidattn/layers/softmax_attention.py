@@ -3,10 +3,12 @@ from mmaction.registry import MODELS
 from torch import Tensor
 
 from ..ops import softmax_attention
+from ..utils.arguments import check_arguments
 from .base_attention import BaseAttention
 
 
 @MODELS.register_module()
+@check_arguments
 class SoftmaxAttention(BaseAttention):
     """Softmax attention for :class:`VideoSelfAttention`: the baseline.
 

@@ -8,6 +8,7 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor
 
+from ..utils.arguments import check_arguments
 from ..utils.checks import check_fraction, check_positive
 from .multi_class_cross_entropy_loss import MultiClassCrossEntropyLoss
 
@@ -29,6 +30,7 @@ def equalization_weights(targets: Tensor, tail: Tensor, gamma: float,
 
 
 @MODELS.register_module()
+@check_arguments
 class EqualizationLoss(MultiClassCrossEntropyLoss):
     """Softmax equalization loss for long tails of actions.
 

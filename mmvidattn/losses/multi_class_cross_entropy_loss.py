@@ -4,6 +4,7 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..utils.arguments import check_arguments
 from ..utils.checks import check_not_negative
 
 
@@ -32,6 +33,7 @@ def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
 
 
 @MODELS.register_module()
+@check_arguments
 class MultiClassCrossEntropyLoss(nn.Module):
     """Cross-entropy of scores and multi-hot targets, without one class.
 

@@ -5,6 +5,7 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..ops.precision import at_least_float32
+from ..utils.arguments import check_arguments
 from ..utils.checks import check_count, check_not_negative
 
 
@@ -33,6 +34,7 @@ def soft_token_labels(logits: Tensor, topk: int = 5) -> Tensor:
 
 
 @MODELS.register_module()
+@check_arguments
 class TokenLabelLoss(nn.Module):
     """Cross-entropy of token scores and soft labels, the mean of all tokens.
 

@@ -113,6 +113,17 @@ class OnlineTransformer(nn.Module):
         return torch.cat(
             [block.memory_attn.kv(memory) for block in self.blocks], dim=-1)
 
+    def found(self, rows: Tensor) -> Tensor:
+        """What attending to each row alone would find, [*, num_layers * C].
+
+        Args:
+            rows: Of :meth:`project`.
+        """
+        pairs = rows.chunk(len(self.blocks), dim=-1)
+        return torch.cat([
+            block.memory_attn.proj(pair.chunk(2, dim=-1)[1])
+            for block, pair in zip(self.blocks, pairs)], dim=-1)
+
     def reader(self, rows: Tensor, **kwargs) -> Reader:
         """Attention to rows of :meth:`project`, [B, M, num_layers * 2C].
 

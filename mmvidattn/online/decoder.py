@@ -46,6 +46,22 @@ class OnlineDecoder(nn.Module):
             rows.append(self.transformer.project(x))
         return torch.cat(rows, dim=-1)
 
+    def found(self, rows: Tensor) -> Tensor:
+        """What attending to each token alone would add to another.
+
+        Args:
+            rows: Of :meth:`project`, [*, R].
+
+        Returns:
+            Of all attentions to tokens as they came in, side by side,
+            [*, at least C]. What they add is within these.
+        """
+        C, blocks = self.embed_dims, self.transformer.blocks
+        out = [blocks[0].self_attn.proj(rows[..., 3 * C:4 * C])]
+        if self.with_work_memory:
+            out.append(self.transformer.found(rows[..., 4 * C:]))
+        return torch.cat(out, dim=-1)
+
     def forward(self,
                 rows: Tensor,
                 memory: Tensor | None = None,

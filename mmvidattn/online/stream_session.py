@@ -254,13 +254,17 @@ class StreamSession:
         # An option there was, by which streams were not right.
         if not options.get('released'):
             options.pop('released', None)
+        state = dict(state_dict['state'])
+        # The sums there were in float32.
+        for name in {'weight', 'total'} & self._state.keys() & state.keys():
+            state[name] = state[name].double()
         for name, got, wanted in (
             ('options', options, self._options()),
-            ('state', _shapes(state_dict['state']), _shapes(self._state))):
+            ('state', _shapes(state), _shapes(self._state))):
             if got != wanted:
                 raise ValueError(f'the {name} of state_dict must be {wanted}, '
                                  f'got {got}')
-        self._write(state_dict['state'])
+        self._write(state)
 
     def _options(self) -> dict[str, Any]:
         step = self.step

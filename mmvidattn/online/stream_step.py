@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """One step of streams: their newest frames in, scores and states out."""
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -173,13 +173,12 @@ class StreamStep(nn.Module):
         finite = torch.stack(
             [x.isfinite().all(dim=-1) for x in features.values()]).all(dim=0)
         # Where nothing has come yet, a frame of zeros stands in.
-        rows = self._project({
+        rows, fits = self._project({
             name: x.where(finite[:, None], 0) for name, x in features.items()
         })
         keep = ~finite & (step == 0)
-        # Rows that overflow in half precision are not kept either.
-        for x in rows.values():
-            finite = finite & x.flatten(1).isfinite().all(dim=-1)
+        # Nor are frames kept that would overflow further on.
+        finite = finite & fits
         keep = keep | finite
         for name, x in rows.items():
             push_row(state[name], step, x, keep)
@@ -189,13 +188,22 @@ class StreamStep(nn.Module):
         state['num_bad'].add_(~finite)
         return ~finite
 
-    def _project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Frames [B, channels] to their rows in the rings of a state."""
-        long, work = self.model.backbone.project(features)
-        if long is None:
-            return dict(work=work)
-        scores, values = at_least_float32(*self._score(long))
-        return dict(work=work, scores=scores, values=values)
+    def _project(
+        self, features: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Frames [B, channels] to their rows in the rings of a state.
+
+        And whether all that is made of them, up to the next LayerNorm, is
+        finite; bool, [B].
+        """
+        backbone = self.model.backbone
+        long, work = backbone.project(features)
+        rows, parts = dict(work=work), [work, backbone.decoder.found(work)]
+        if long is not None:
+            scores, values = self._score(long)
+            rows['scores'], rows['values'] = at_least_float32(scores, values)
+            parts += [long, backbone.encoder.stages[0].found(long)]
+        return rows, _fits(parts, rows.get('scores'))
 
     def _smooth(self, state: dict[str, Tensor], step: Tensor) -> None:
         """Take the sample that leaves the work memory in this step."""
@@ -338,6 +346,27 @@ class StreamStep(nn.Module):
             times=times.clamp(min=0))
         for name, x in after._asdict().items():
             state[name].copy_(x)
+
+
+def _fits(parts: Sequence[Tensor], scores: Tensor | None) -> Tensor:
+    """Whether sums and products of what is made of frames cannot overflow.
+
+    Args:
+        parts: Tokens, queries, keys and values, and what attention finds,
+            [B, *], whose sums are in their dtype, and whose squares and
+            products are in float32 or wider.
+        scores: Of the long memory, [B, *], in float32 or wider.
+
+    Returns:
+        Bool, [B].
+    """
+    x = torch.cat(list(parts), dim=-1)
+    # Of sums of two, with what positions add.
+    fits = x.abs().amax(dim=-1) <= torch.finfo(x.dtype).max / 4
+    x, = at_least_float32(x)
+    if scores is not None:
+        x = torch.cat([x, scores.flatten(1)], dim=-1)
+    return fits & (x.square().sum(dim=-1) <= torch.finfo(x.dtype).max / 16)
 
 
 def _choose_kernel(backbone: nn.Module, kernel: str | None, long_rate: int,

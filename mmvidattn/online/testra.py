@@ -6,6 +6,7 @@ from mmaction.registry import MODELS
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from ..utils.arguments import check_arguments
 from .block import Reader
 from .decoder import OnlineDecoder
 from .encoder import MemoryEncoder
@@ -19,6 +20,7 @@ FUSIONS = dict(
 
 
 @MODELS.register_module()
+@check_arguments
 class TeSTra(BaseModule):
     """Temporal smoothing transformer: features of a stream to features.
 

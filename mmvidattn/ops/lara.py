@@ -166,14 +166,15 @@ def lara_attention(q: Tensor,
     if weighting not in WEIGHTINGS:
         raise ValueError(
             f'weighting must be one of {WEIGHTINGS}, got {weighting!r}')
-    if omega is None:
-        omega = query_landmarks + key_landmarks
     check_attention_inputs('lara_attention', q, k, v)
-    _check_landmarks(q, query_landmarks, key_landmarks, omega)
+    _check_landmarks(q, query_landmarks, key_landmarks,
+                     key_landmarks if omega is None else omega)
     dtype = v.dtype
-    q, k, v, query_landmarks, key_landmarks, omega = (
+    q, k, v, query_landmarks, key_landmarks = (
         x.transpose(-3, -2) for x in at_least_float32(
-            q, k, v, query_landmarks, key_landmarks, omega))
+            q, k, v, query_landmarks, key_landmarks))
+    omega = query_landmarks + key_landmarks if omega is None else (
+        omega.to(q.dtype).transpose(-3, -2))
     scale = q.shape[-1]**-0.5
     with without_autocast(q.device.type):
         of_keys = _log_kernel(omega, k)

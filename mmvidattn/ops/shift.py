@@ -45,7 +45,8 @@ def shift_plan(mode: str,
     cross   divisor       below, above, right, left, exactly ``size`` away
     cross   alpha         left, right, above, below, at each of 1 .. ``size``
     square  alpha         the (2 ``size`` + 1)^2 - 1 tokens around
-    eight   divisor       the four of cross, then the four diagonals
+    eight   divisor       the four of cross, then the four diagonals; of size 2
+                          the 16 that are nearer follow
     ======  ============  =====================================================
 
     Args:
@@ -57,8 +58,8 @@ def shift_plan(mode: str,
         alpha: Share of channels that stay, in [0, 1].
         boundary: What a fold reads beyond the clip: 'zero', 'replicate' (the
             nearest token inside) or 'self' (the token's own channels). By
-            default zeros; the diagonals of 'eight' then read the token
-            itself, as in the released code.
+            default zeros; all but the first four of 'eight' then read the
+            token itself, as in the released code.
 
     Raises:
         ValueError: If an option is unknown or does not belong to the mode.
@@ -95,17 +96,27 @@ def shift_plan(mode: str,
         fold = shared // len(offsets)
         start = channels - shared
     folds = []
-    for offset in offsets:
-        diagonal = mode == 'eight' and 0 not in offset[1:]
+    for i, offset in enumerate(offsets):
+        keeps = mode == 'eight' and i >= 4
         folds.append(
             Fold(start, start + fold, offset, boundary
-                 or ('self' if diagonal else 'zero')))
+                 or ('self' if keeps else 'zero')))
         start += fold
     return tuple(folds) if fold else ()
 
 
-def _cross_and_diagonals(s: int) -> list[tuple[int, int, int]]:
-    return _cross_at(s) + [(0, -s, -s), (0, s, s), (0, -s, s), (0, s, -s)]
+def _eight(size: int) -> list[tuple[int, int, int]]:
+    offsets = _cross_at(size) + _diagonals_at(size)
+    # The released code has these for no other size.
+    if size == 2:
+        offsets += [(0, -2, -1), (0, -2, 1), (0, -1, -2), (0, 1, -2),
+                    (0, 2, -1), (0, 2, 1), (0, -1, 2), (0, 1, 2)]
+        offsets += _cross_at(1) + _diagonals_at(1)
+    return offsets
+
+
+def _diagonals_at(s: int) -> list[tuple[int, int, int]]:
+    return [(0, -s, -s), (0, s, s), (0, -s, s), (0, s, -s)]
 
 
 def _cross_at(s: int) -> list[tuple[int, int, int]]:
@@ -131,7 +142,7 @@ _OFFSETS = {
     ('cross', 'divisor'): _cross_at,
     ('cross', 'alpha'): _cross_up_to,
     ('square', 'alpha'): _square,
-    ('eight', 'divisor'): _cross_and_diagonals,
+    ('eight', 'divisor'): _eight,
 }
 
 

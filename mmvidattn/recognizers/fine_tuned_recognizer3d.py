@@ -7,9 +7,11 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from ..layers.lora import add_lora
+from ..utils.arguments import check_arguments
 
 
 @MODELS.register_module()
+@check_arguments
 class FineTunedRecognizer3D(Recognizer3D):
     """A ``Recognizer3D`` of which only a part is trained.
 

@@ -9,9 +9,11 @@ from torch import Tensor
 
 from ..online import StreamSession, dense_features, stream_videos
 from ..online.stream_step import KERNELS
+from ..utils.arguments import check_arguments
 
 
 @MODELS.register_module()
+@check_arguments
 class OnlineActionDetector(BaseModel):
     """Says of each step of a feature stream what happens, or will soon.
 

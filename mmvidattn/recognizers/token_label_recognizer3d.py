@@ -12,11 +12,13 @@ from torch import Tensor, nn
 
 from ..heads.token_label_head import classify_tokens
 from ..losses.token_label_loss import soft_token_labels
+from ..utils.arguments import check_arguments
 from ..utils.checkpoint import load_checkpoint
 from ..utils.token_label_store import TokenLabelStore
 
 
 @MODELS.register_module()
+@check_arguments
 class TokenLabelRecognizer3D(Recognizer3D):
     """A recognizer that learns every token's label from a teacher.
 

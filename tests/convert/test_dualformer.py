@@ -50,6 +50,34 @@ def test_teacher_of_a_released_checkpoint_is_left_out():
     assert convert('dualformer', state).keys() == {'backbone.norm.weight'}
 
 
+@pytest.mark.parametrize('frames', [16, 32])
+def test_says_which_clips_the_kernels_are_made_for(frames, recwarn):
+    """Of other ones they fit, and give other scores."""
+    init_default_scope('mmaction')
+    arch = dict(embed_dims=32, num_layers=[2, 2, 2, 2],
+                num_heads=[1, 2, 4, 8])
+    with torch.device('meta'):
+        state = MODELS.build(dict(
+            type='DualFormer', arch=arch, num_frames=frames)).state_dict()
+    theirs = {}
+    for name, value in state.items():
+        for ours, released in (
+                ('projection.', 'proj.'), ('pegs.', 'pos_block.'),
+                ('dwconv.', 'proj.0.'), ('attn_norm.', 'norm1.'),
+                ('mlp_norm.', 'norm2.'), ('pyramid.levels.0.', 'sr.'),
+                ('pyramid.levels.1.conv1.', 'lr.0.'),
+                ('pyramid.levels.1.norm.', 'lr.1.'),
+                ('pyramid.levels.1.conv2.', 'lr.3.'),
+                ('pyramid.norm.', 'norm.')):
+            name = name.replace(ours, released)
+        theirs[f'backbone.{name}'] = value
+    assert convert('dualformer', theirs).keys() == {
+        f'backbone.{name}' for name in state}
+    said = [str(warning.message) for warning in recwarn]
+    assert ('model.backbone.num_frames=16' in ''.join(said)) == (frames == 16)
+    assert len(said) == (frames == 16)
+
+
 @pytest.mark.parametrize('source, name', [
     ('dualformer', 'backbone.layers.0.weight'),
     ('dualformer', 'backbone.blocks.0.1.attn.lr.2.weight'),

@@ -361,8 +361,8 @@ def test_no_long_memory(root):
 @pytest.mark.parametrize('kwargs, error', [
     (dict(long_steps=10), 'long_steps must be a multiple .* got 10'),
     (dict(work_steps=0), 'work_steps must be .* got 0'),
-    (dict(work_rate=0), 'work_rate must be at least 1, got 0'),
-    (dict(feature_rate=0), 'feature_rate must be above 0'),
+    (dict(work_rate=0), 'work_rate must be a positive integer, got 0'),
+    (dict(feature_rate=0), 'feature_rate must be a positive number'),
     (dict(windows='all'), "windows must be one of .* got 'all'"),
     (dict(protocol='x'), "protocol must be one of .* got 'x'"),
     (dict(windows='segments'), 'needs segment_file'),
@@ -403,13 +403,17 @@ def test_names_what_is_wrong(root, segment_file, kwargs, error):
      'flow/b.npy must be a'),
     (lambda r: np.save(r / 'rgb/a.npy', np.full((70, 3), np.nan)),
      'rgb/a.npy must be finite, got nan or infinity in step'),
+    (lambda r: np.save(r / 'target_perframe/a.npy', np.full((70, 3), 0.5)),
+     'target_perframe/a.npy must have targets of 0 or 1, got 0.5 in step'),
+    (lambda r: np.save(r / 'target_perframe/a.npy', -np.ones((70, 3), int)),
+     'target_perframe/a.npy must have targets of 0 or 1, got -1.* in step'),
     (lambda r: (r / 'videos.txt').write_text('a\na\n'), 'a twice'),
     (lambda r: (r / 'videos.txt').write_text('\n'), 'got none'),
     (lambda r: [np.save(r / f / 'short.npy', np.zeros((0, w)))
                 for f, w in (('rgb', 3), ('flow', 2), ('target_perframe', 3))],
      'short: there are no steps'),
 ], ids=['missing', 'length', 'width', 'shape', 'pickled', 'no bytes',
-        'cut archive', 'nan', 'twice',
+        'cut archive', 'nan', 'fraction', 'negative', 'twice',
         'empty list', 'empty'])
 def test_names_the_file_that_is_wrong(tmp_path, write, error):
     write(write_set(tmp_path))

@@ -36,6 +36,15 @@ def test_matches_naive(case):
     assert average_precision(*case) == pytest.approx(total, abs=1e-12)
 
 
+@pytest.mark.parametrize('score, want', [
+    ([-np.inf] * 3, 1 / 3), ([np.inf] * 3, 1 / 3),
+    ([np.inf, np.inf, -np.inf], 1 / 2), ([-np.inf, 0, 1], 1 / 3)])
+def test_equal_infinities_are_one_threshold(score, want):
+    assert average_precision([1, 0, 0], score) == pytest.approx(want)
+    finite = np.nan_to_num(np.array(score), posinf=9, neginf=-9)
+    assert average_precision([1, 0, 0], finite) == pytest.approx(want)
+
+
 def test_calibrated_matches_naive():
     rng = np.random.default_rng(1)
     score, positive = rng.normal(size=301), rng.random(301) < 0.1

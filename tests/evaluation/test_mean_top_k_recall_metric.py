@@ -138,7 +138,7 @@ def test_reads_actions(samples, tmp_path):
 
 
 @pytest.mark.parametrize('kwargs, error', [
-    (dict(k=0), 'k must be at least 1'),
+    (dict(k=0), 'k must be a positive integer'),
     (dict(actions='none.csv'), 'no file none.csv'),
     (dict(actions='ACTIONS'), 'line 2: expected action 0 with its verb'),
     (dict(subsets=dict(unseen='none.csv')), 'no file none.csv'),

@@ -212,8 +212,8 @@ def test_linformer_rejects_longer_sequences():
     (CosFormerAttention, dict(order='up'), "order must be one of.*'up'"),
     (PerformerAttention, dict(order='up'), "order must be one of.*'up'"),
     (PerformerAttention, dict(kind='exp'), "kind must be one of.*'exp'"),
-    (PerformerAttention, dict(num_features=0), 'positive, got 0'),
-    (LinformerAttention, dict(num_projections=0), 'positive, got 0'),
+    (PerformerAttention, dict(num_features=0), 'positive integer, got 0'),
+    (LinformerAttention, dict(num_projections=0), 'positive integer, got 0'),
 ])
 def test_rejects(new, kwargs, message):
     with pytest.raises(ValueError, match=message):

@@ -185,10 +185,10 @@ def test_causal_bias_hides_the_future_and_padding():
     (dict(act='silu'), "act must be one of relu, gelu, got 'silu'"),
     (dict(num_heads=5), 'num_heads must divide embed_dims, got 5 and 16'),
     (dict(embed_dims=15, num_heads=3), 'embed_dims must be even, got 15'),
-    (dict(long_memory_length=-1), 'long_memory_length must be at least 0'),
-    (dict(work_memory_length=0), 'work_memory_length must be at least 1'),
+    (dict(long_memory_length=-1), 'long_memory_length must be a non-negative'),
+    (dict(work_memory_length=0), 'work_memory_length must be a positive'),
     (dict(num_anticipation_tokens=-2), 'num_anticipation_tokens must be'),
-    (dict(num_layers=0), 'num_layers must be at least 1, got 0'),
+    (dict(num_layers=0), 'num_layers must be a positive integer, got 0'),
     (dict(encoder=[]), 'encoder must be a list of dict'),
     (dict(encoder=[dict(num_queries=2)]), 'encoder must be a list of dict'),
 ])

@@ -144,6 +144,20 @@ def test_rejects(change, message):
         lara_attention(**{**kwargs, **change})
 
 
+@pytest.mark.parametrize('dtype, scale, tolerance', [
+    pytest.param(torch.bfloat16, 10, 5e-3, id='bf16'),
+    pytest.param(torch.float16, 40000, 5e-3, id='fp16-sum-overflows')])
+def test_landmarks_are_added_in_float32(dtype, scale, tolerance):
+    q, k, v, *landmarks = _tensors((2, ), 63, 63, 2, 16, 16, 9, dtype)
+    if dtype == torch.float16:
+        # Of one sign, so that their sum is beyond the largest number.
+        landmarks = [x.abs().clamp(1) / x.abs().clamp(1) for x in landmarks]
+    tensors = [q, k, v, *(scale * x for x in landmarks[:2])]
+    want = lara_attention(*(x.double() for x in tensors))
+    got = lara_attention(*tensors)
+    assert got.isfinite().all() and relative(got, want) < tolerance
+
+
 @pytest.mark.parametrize('shape, num_landmarks, grid', [
     ((17, 17), 49, (7, 7)),
     ((14, 28), 49, (7, 7)),

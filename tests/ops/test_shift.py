@@ -15,14 +15,18 @@ PLANS = {
     'cross-beyond-grid': dict(mode='cross', divisor=8, size=9),
     'square-1': dict(mode='square', alpha=0.5),
     'eight': dict(mode='eight'),
+    'eight-size2': dict(mode='eight', size=2),
 }
 
 
 @pytest.mark.parametrize('options', PLANS.values(), ids=PLANS)
 @pytest.mark.parametrize('boundary', [None, 'zero', 'replicate', 'self'])
 def test_matches_naive(options, boundary):
-    x = torch.randn(2, 5, 4, 3, 32, dtype=torch.float64, requires_grad=True)
-    plan = shift_plan(channels=32, boundary=boundary, **options)
+    # As many as all neighbors of 'eight' take a share of.
+    C = 48
+    x = torch.randn(2, 5, 4, 3, C, dtype=torch.float64, requires_grad=True)
+    plan = shift_plan(channels=C, boundary=boundary, **options)
+    assert plan
     weight = torch.randn_like(x)
     y, y_ref = neighbor_shift(x, plan), naive_neighbor_shift(x, plan)
     assert torch.equal(y, y_ref)
@@ -50,12 +54,44 @@ def test_keys_and_values_side_by_side_shift_alike():
     ('square', dict(alpha=.5, size=1), [32] * 8),
     ('square', dict(alpha=.5, size=2), [10] * 24),
     ('eight', dict(), [32] * 8),
+    ('eight', dict(size=2), [10] * 24),
+    ('eight', dict(size=4), [3] * 8),
 ])
 def test_folds_of_the_paper_at_512_channels(mode, kwargs, folds):
     plan = shift_plan(mode, 512, **kwargs)
     assert [f.stop - f.start for f in plan] == folds
     released = 'alpha' not in kwargs
     assert plan[0].start == (0 if released else 256)
+
+
+# Rows and columns from a token to the one that a fold is read from.
+EIGHT_OF_SIZE_2 = [
+    (2, 0), (-2, 0), (0, 2), (0, -2), (-2, -2), (2, 2), (-2, 2), (2, -2),
+    (-2, -1), (-2, 1), (-1, -2), (1, -2), (2, -1), (2, 1), (-1, 2), (1, 2),
+    (1, 0), (-1, 0), (0, 1), (0, -1), (-1, -1), (1, 1), (-1, 1), (1, -1)]
+
+
+@pytest.mark.parametrize('size, offsets', [
+    (1, [(y / 2, x / 2) for y, x in EIGHT_OF_SIZE_2[:8]]),
+    (2, EIGHT_OF_SIZE_2)])
+def test_released_neighbors_at_512_channels(size, offsets):
+    """Written out for linear_ff's width; what is left over stays."""
+    x = torch.randn(1, 2, 5, 5, 512)
+    want, fold = x.clone(), 512 // (2 * ((2 * size + 1)**2 - 1))
+    for i, (dy, dx) in enumerate(offsets):
+        channels = slice(i * fold, (i + 1) * fold)
+        for y in range(5):
+            for z in range(5):
+                there = int(y + dy), int(z + dx)
+                if all(0 <= n < 5 for n in there):
+                    want[:, :, y, z, channels] = x[
+                        :, :, there[0], there[1], channels]
+                elif i < 4:
+                    want[:, :, y, z, channels] = 0
+    got = neighbor_shift(x, shift_plan('eight', 512, size=size))
+    assert torch.equal(got, want)
+    moved = (got != x).any(dim=3).any(dim=2).any(dim=1)[0]
+    assert moved.sum() == len(offsets) * fold
 
 
 @pytest.mark.parametrize('mode, kwargs, message', [
@@ -89,6 +125,8 @@ def test_golden_released_shifts(golden):
                 g[key].unflatten(0, (-1, 5, 5)).permute(0, 4, 1, 2, 3, 5)
                 .flatten(4) for key in ('x', 'out'))
             plan = shift_plan(mode, 32, size=size, **kwargs)
+            # 32 channels are too few for a share of each of 24 neighbors.
+            assert bool(plan) == ((size, mode) != (2, 'eight'))
             assert torch.equal(neighbor_shift(x, plan), out)
 
 

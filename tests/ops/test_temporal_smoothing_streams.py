@@ -83,8 +83,8 @@ def test_smoothing_matches_naive(decay, lead, dtype, tolerance):
     q, k, v = _stream(lead, dtype=dtype)
     got, state = _smooth(q, k, v, decay=decay)
     want = _naive(q, k, v, decay=decay)
-    assert got.dtype == dtype and all(
-        x.dtype in (torch.float32, torch.float64) for x in state)
+    assert got.dtype == dtype
+    assert all(x.dtype == torch.float64 for x in state)
     assert got.shape == want.shape
     assert relative(got, want) < tolerance
 
@@ -197,6 +197,33 @@ def test_a_spike_fades_when_it_should():
             scores, torch.zeros(1, 1), state, decay=decay)
         want = 1 / (1 + math.exp((half - t) * math.log(decay)))
         assert abs(float(y) - want) < 1e-4, t
+
+
+@pytest.mark.parametrize('decay', [1., 0.999])
+def test_a_constant_stream_does_not_drift(decay):
+    """Of millions of samples, the latest thousands one by one."""
+    gen = torch.Generator().manual_seed(0)
+    scores = torch.randn(2, N, G, generator=gen)
+    v = torch.randn(2, G, E, generator=gen)
+    state = smoothing_state(scores, E)
+    for times in [2**24] + 2000 * [1]:
+        y, state = exponential_smoothing(
+            scores, v, state, decay=decay, times=torch.tensor([times] * 2))
+    mean = state.total / state.weight[..., None]
+    assert relative(mean, v[:, None].expand_as(mean)) < 1e-12
+    if decay == 1:
+        assert torch.equal(state.weight, torch.full_like(scores, 2**24 + 2000))
+    assert y.dtype == torch.float32
+
+
+def test_a_young_sample_counts_beside_millions():
+    """In float32 nothing can be added to 2^24."""
+    zero, one = torch.zeros(1, 1), torch.ones(1, 1)
+    _, state = exponential_smoothing(
+        zero, 0 * one, smoothing_state(zero, 1), times=torch.tensor(2**24))
+    for _ in range(1000):
+        y, state = exponential_smoothing(zero, one, state)
+    assert float(y) == pytest.approx(1000 / (2**24 + 1000), rel=1e-6)
 
 
 def test_state_is_explicit_and_left_alone():

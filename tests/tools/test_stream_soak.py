@@ -28,6 +28,17 @@ def test_short_soak(soak, kernel, dtype, steps):
 
 
 @pytest.mark.filterwarnings('ignore:frame .* of a stream')
+@pytest.mark.parametrize('decay, silence', [(1., 1.), (0.999, 0.3)])
+def test_short_soak_of_constant_streams(soak, monkeypatch, decay, silence):
+    # Silence begins with a block.
+    monkeypatch.setattr(soak, 'BLOCK', 100)
+    results = list(soak.soak('smoothing', 300, checks=3, decay=decay,
+                             silence=silence))
+    assert soak.failures_of(results, 'smoothing', 'float32') == []
+    assert max(r['own_error'] for r in results) < 1e-6
+
+
+@pytest.mark.filterwarnings('ignore:frame .* of a stream')
 def test_tells_what_goes_wrong(soak):
     good = dict(steps=10, error=1e-7, own_error=1e-7, not_finite=0,
                 bad_frames=0, resident=2**30)
@@ -52,6 +63,11 @@ def test_has_all_that_is_hard(soak):
     again = soak.block_of(7, 60_000, 'window', 0)
     assert torch.equal(again.nan_to_num(), x[7000:8000].nan_to_num())
     assert 20 < (~x.isfinite().all(dim=1)).sum() < 120
+    loud = (x == soak.LOUD).all(dim=1)
+    assert 0 < loud.sum() < 30
+    assert soak.block_of(40, 60_000, 'window', 0, 0.5).eq(0).all()
+    assert soak.block_of(20, 60_000, 'window', 0, 0.5).ne(0).any()
+    x = x[~loud]
     assert (x == 0).all(dim=1).sum() > 50
     score = x[:, 0].nan_to_num()
     assert score.max() > 300

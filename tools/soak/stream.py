@@ -3,12 +3,16 @@
 
     python tools/soak/stream.py --kernel window --steps 1000000
     python tools/soak/stream.py --kernel smoothing --steps 1000000
+    python tools/soak/stream.py --kernel smoothing --decay 1
+    python tools/soak/stream.py --kernel smoothing --decay 0.999 --silence 0.1
     python tools/soak/stream.py --dtype bfloat16 --steps 100000
 
 A small TeSTra with random weights and biases, box kernel with 'window' and
-Laplace kernel with 'smoothing', follows a stream. The scores of its long
-memory drift by 120 from the first step to the last; some frames are silence,
-some raise a score by up to 1e4, some are not finite. From time to time the
+Laplace kernel with 'smoothing' if ``--decay`` is not given, follows a stream.
+The scores of its long memory drift by 120 from the first step to the last;
+some frames are silence, some raise a score by up to 1e4, some are not finite
+and some too large for float32. With ``--silence 0.1`` nothing but zeros comes
+after a tenth of the stream. From time to time the
 attention to the long memory is computed anew in float64: from its definition
 and the whole history ("error"), and from the scores and values that the stream
 itself has made of its frames, which in half precision are rounded ("of its
@@ -39,15 +43,20 @@ from mmvidattn.ops.temporal_smoothing import (
 
 CHANNELS, LENGTH, WORK, RATE = 8, 32, 4, 4
 DRIFT, SPIKE = 120., 1e4
+# Finite, and its square is not.
+LOUD = 1e22
 # Frames that are made at once.
 BLOCK = 1000
 GROWTH = 16 * 2**20
 TOLERANCES = dict(window=1e-3, smoothing=1e-4)
 
 
-def build(kernel: str, seed: int = 0) -> nn.Module:
+def build(kernel: str, seed: int = 0,
+          decay: float | None = None) -> nn.Module:
     """A detector whose feature 0 is added to all scores of the long memory,
     and reaches nothing else."""
+    if decay is None:
+        decay = 1. if kernel == 'window' else 0.97
     torch.manual_seed(seed)
     init_default_scope('mmaction')
     model = MODELS.build(dict(
@@ -56,7 +65,7 @@ def build(kernel: str, seed: int = 0) -> nn.Module:
             type='TeSTra', in_channels=dict(rgb=CHANNELS), embed_dims=16,
             num_heads=2, ffn_dims=16, long_memory_length=LENGTH,
             work_memory_length=WORK, num_layers=1,
-            decay=1. if kernel == 'window' else 0.97,
+            decay=decay,
             encoder=[dict(num_queries=4, num_layers=1)]),
         cls_head=dict(type='OnlineActionHead', num_classes=5, in_channels=16)))
     model.eval()
@@ -80,14 +89,18 @@ def build(kernel: str, seed: int = 0) -> nn.Module:
     return model
 
 
-def block_of(number: int, steps: int, kernel: str, seed: int) -> Tensor:
+def block_of(number: int, steps: int, kernel: str, seed: int,
+             silence_from: float = 1.) -> Tensor:
     """Frames [BLOCK, CHANNELS] of a part of the stream, again at any time."""
+    if number * BLOCK >= silence_from * steps:
+        return torch.zeros(BLOCK, CHANNELS)
     gen = torch.Generator().manual_seed(seed * 1_000_003 + number)
     x = torch.randn(BLOCK, CHANNELS, generator=gen)
     now = number * BLOCK + torch.arange(BLOCK)
     x[:, 0] = x[:, 0].abs() + DRIFT * now / steps
     kind = torch.rand(BLOCK, generator=gen)
     x[kind < 0.001] = torch.nan
+    x[kind > 0.9999] = LOUD
     silence = torch.rand(3, generator=gen)
     if silence[0] < 0.05:
         first = int(silence[1] * BLOCK)
@@ -102,9 +115,11 @@ def block_of(number: int, steps: int, kernel: str, seed: int) -> Tensor:
 class Reference:
     """Attend to the long memory, by its definition."""
 
-    def __init__(self, kernel: str, steps: int, seed: int) -> None:
+    def __init__(self, kernel: str, steps: int, seed: int,
+                 decay: float | None = None, silence: float = 1.) -> None:
         self.kernel, self.steps, self.seed = kernel, steps, seed
-        self.backbone = build(kernel, seed).double().backbone
+        self.silence = silence
+        self.backbone = build(kernel, seed, decay).double().backbone
 
     @torch.no_grad()
     def __call__(self, step: int) -> Tensor:
@@ -120,8 +135,9 @@ class Reference:
         total, weight, largest = 0., 0., torch.tensor(-torch.inf)
         last = torch.zeros(CHANNELS)
         for number in range(max(0, oldest // BLOCK - 1), newest // BLOCK + 1):
-            x = block_of(number, self.steps, self.kernel, self.seed)
-            good = x.isfinite().all(dim=-1)
+            x = block_of(number, self.steps, self.kernel, self.seed,
+                         self.silence)
+            good = (x.abs() < LOUD / 2).all(dim=-1)
             before = torch.where(good, torch.arange(BLOCK), -1).cummax(0)[0]
             x = x[before.clamp(min=0)].where((before >= 0)[:, None], last)
             last = x[-1]
@@ -202,7 +218,8 @@ def resident() -> int:
 
 def soak(kernel: str, steps: int, dtype: torch.dtype = torch.float32,
          checks: int = 20, seed: int = 0,
-         compiled: bool = False) -> Iterator[dict[str, Any]]:
+         compiled: bool = False, decay: float | None = None,
+         silence: float = 1.) -> Iterator[dict[str, Any]]:
     """Follow a stream.
 
     Yields:
@@ -211,15 +228,15 @@ def soak(kernel: str, steps: int, dtype: torch.dtype = torch.float32,
         own samples, how many scores were ``not_finite``, how many
         ``bad_frames`` there were, and what is ``resident`` in memory.
     """
-    model = build(kernel, seed).to(dtype)
+    model = build(kernel, seed, decay).to(dtype)
     session = StreamSession(model, RATE, kernel=kernel)
     if compiled:
         session.step.compile()
-    reference, wrong = Reference(kernel, steps, seed), 0
+    reference, wrong = Reference(kernel, steps, seed, decay, silence), 0
     own_samples = OwnSamples(session)
     marks = {(i + 1) * steps // checks for i in range(checks)}
     for number in range(-(-steps // BLOCK)):
-        frames = block_of(number, steps, kernel, seed)
+        frames = block_of(number, steps, kernel, seed, silence)
         for t in range(number * BLOCK, min(steps, (number + 1) * BLOCK)):
             out = session.push(dict(rgb=frames[t % BLOCK]))
             wrong += not out['action'].isfinite().all()
@@ -259,6 +276,12 @@ def main() -> None:
     parser.add_argument(
         '--dtype', choices=['float32', 'float16', 'bfloat16'],
         default='float32')
+    parser.add_argument(
+        '--decay', type=float, help='of the long memory (default: 1 with '
+        'window, 0.97 with smoothing)')
+    parser.add_argument(
+        '--silence', type=float, default=1., help='part of the stream after '
+        'which there is silence (default: %(default)s)')
     parser.add_argument('--checks', type=int, default=20)
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument(
@@ -270,7 +293,8 @@ def main() -> None:
     warnings.filterwarnings('ignore', 'frame .* of a stream')
     began, results = time.monotonic(), []
     for result in soak(args.kernel, args.steps, getattr(torch, args.dtype),
-                       args.checks, args.seed, args.compile):
+                       args.checks, args.seed, args.compile, args.decay,
+                       args.silence):
         results.append(result)
         print(f'{result["steps"]:9,d} steps: error {result["error"]:.1e} '
               f'(of its own {result["own_error"]:.1e}), '

@@ -9,12 +9,14 @@ from mmaction.registry import DATASETS
 from mmengine.dataset import BaseDataset
 from torch.utils.data import Dataset
 
+from ...utils.arguments import check_arguments
 from .checked_transform import CheckedTransform
 from .guard import Guard
 from .guarded_video_dataset import GuardedVideoDataset
 
 
 @DATASETS.register_module()
+@check_arguments
 class GuardedDataset(Dataset):
     """A dataset whose unreadable files do not end the training.
 

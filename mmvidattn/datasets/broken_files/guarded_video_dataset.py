@@ -11,6 +11,7 @@ from mmaction.registry import DATASETS
 from mmengine.fileio import exists
 from mmengine.logging import print_log
 
+from ...utils.arguments import check_arguments
 from ..annotations import read_video_list
 from .checked_transform import CheckedTransform
 from .find_fault import find_fault
@@ -18,6 +19,7 @@ from .guard import Guard, brief
 
 
 @DATASETS.register_module()
+@check_arguments
 class GuardedVideoDataset(VideoDataset):
     """mmaction2's ``VideoDataset``, which checks its annotations and videos.
 

@@ -9,6 +9,8 @@ from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 from PIL import Image, ImageEnhance, ImageOps
 
+from ...utils.arguments import check_arguments
+
 INTERPOLATIONS = {
     'nearest': Image.Resampling.NEAREST,
     'bilinear': Image.Resampling.BILINEAR,
@@ -250,6 +252,7 @@ class _ClipAugment(BaseTransform):
 
 
 @TRANSFORMS.register_module()
+@check_arguments
 class AutoAugment(_ClipAugment):
     """The ImageNet policies of `AutoAugment
     <https://arxiv.org/abs/1805.09501>`_ for clips.
@@ -319,6 +322,7 @@ class AutoAugment(_ClipAugment):
 
 
 @TRANSFORMS.register_module()
+@check_arguments
 class RandAugment(_ClipAugment):
     """`RandAugment <https://arxiv.org/abs/1909.13719>`_ for clips.
 

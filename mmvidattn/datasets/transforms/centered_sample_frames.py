@@ -3,9 +3,12 @@ import numpy as np
 from mmaction.datasets import SampleFrames
 from mmaction.registry import TRANSFORMS
 
+from ...utils.arguments import check_arguments
+
 
 @TRANSFORMS.register_module(
     name=['CenteredSampleFrames', 'CentredSampleFrames'])
+@check_arguments
 class CenteredSampleFrames(SampleFrames):
     """``SampleFrames`` with the test clips of mmaction 0.x.
 

@@ -3,8 +3,11 @@ import numpy as np
 from mmaction.datasets import SampleFrames
 from mmaction.registry import TRANSFORMS
 
+from ...utils.arguments import check_arguments
+
 
 @TRANSFORMS.register_module()
+@check_arguments
 class CharadesSampleFrames(SampleFrames):
     """``SampleFrames`` with the clips that SlowFast takes from Charades.
 

@@ -6,10 +6,12 @@ from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 from mmengine.dataset import Compose
 
+from ...utils.arguments import check_arguments
 from ...utils.random_state import seeded
 
 
 @TRANSFORMS.register_module()
+@check_arguments
 class FixedViews(BaseTransform):
     """Random transforms that have few outcomes, the same each time.
 

@@ -4,12 +4,14 @@ import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
+from ...utils.arguments import check_arguments
 from ..feature_streams import Segment
 
 MODES = ('crop', 'single')
 
 
 @TRANSFORMS.register_module()
+@check_arguments
 class MixClip(BaseTransform):
     """Replace actions in the long memory by the same ones of other videos.
 
@@ -103,6 +105,7 @@ class MixClip(BaseTransform):
 
 
 @TRANSFORMS.register_module()
+@check_arguments
 class MixClipPlusPlus(MixClip):
     """MixClip, with foreign actions blended into the work memory as well.
 

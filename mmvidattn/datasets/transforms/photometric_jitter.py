@@ -7,6 +7,8 @@ import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
+from ...utils.arguments import check_arguments
+
 Frame = np.ndarray
 Range = tuple[float, float]
 
@@ -41,6 +43,7 @@ def _to_uint8(frame: np.ndarray) -> Frame:
 
 
 @TRANSFORMS.register_module()
+@check_arguments
 class PhotometricJitter(BaseTransform):
     """Change brightness, saturation, gamma and hue, each now and then.
 

@@ -4,8 +4,11 @@ import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
+from ...utils.arguments import check_arguments
+
 
 @TRANSFORMS.register_module()
+@check_arguments
 class ScaleJitter(BaseTransform):
     """Resize height and width, each by a factor of its own.
 

@@ -7,6 +7,8 @@ import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
+from ...utils.arguments import check_arguments
+
 MAX_MAGNITUDE = 20
 # Ops take a clip of shape (T, H, W, 3), uint8, and a magnitude.
 Clip = np.ndarray
@@ -134,6 +136,7 @@ OPS: dict[str, Callable[[Clip, float], Clip]] = {
 
 
 @TRANSFORMS.register_module()
+@check_arguments
 class ScenicRandAugment(BaseTransform):
     """RandAugment as scenic trains ViViT on Something-Something and EPIC.
 

@@ -3,8 +3,11 @@ import numpy as np
 from mmaction.datasets import UniformSample
 from mmaction.registry import TRANSFORMS
 
+from ...utils.arguments import check_arguments
+
 
 @TRANSFORMS.register_module()
+@check_arguments
 class SegmentSampleFrames(UniformSample):
     """Sample a frame of each of ``clip_len`` equal segments of a video.
 

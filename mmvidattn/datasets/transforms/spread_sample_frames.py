@@ -4,8 +4,11 @@ import torch
 from mmaction.datasets import SampleFrames
 from mmaction.registry import TRANSFORMS
 
+from ...utils.arguments import check_arguments
+
 
 @TRANSFORMS.register_module()
+@check_arguments
 class SpreadSampleFrames(SampleFrames):
     """``SampleFrames`` with the clips of LAPS' released code.
 

@@ -2,8 +2,11 @@
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
+from ...utils.arguments import check_arguments
+
 
 @TRANSFORMS.register_module()
+@check_arguments
 class UniformThreeCrop(BaseTransform):
     """Crop squares at the start, the middle and the end of the longer side.
 

@@ -13,6 +13,7 @@ from mmengine.dist import all_gather_object, get_rank, get_world_size
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
+from ...utils.arguments import check_arguments
 from ...utils.random_state import get_random_state, set_random_state
 from ...version import __version__
 from .safe_hook import SafeHook
@@ -25,6 +26,7 @@ MAX_LINES = 12
 
 
 @HOOKS.register_module()
+@check_arguments
 class ExactResumeHook(SafeHook):
     """Save and restore what mmengine's checkpoints leave out.
 

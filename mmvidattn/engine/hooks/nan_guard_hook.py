@@ -9,6 +9,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 from torch.nn.modules.batchnorm import _NormBase
 
+from ...utils.arguments import check_arguments
 from ...utils.random_state import get_random_state, set_random_state
 from ..first_fault import name_bad_gradients, name_files, watch_outputs
 from ..nan_guard import NanGuard
@@ -17,6 +18,7 @@ from .safe_hook import SafeHook, find_hook
 
 
 @HOOKS.register_module()
+@check_arguments
 class NanGuardHook(SafeHook):
     """Skip steps whose gradients are not finite, and say what made them so.
 

@@ -11,8 +11,11 @@ from mmengine.runner import Runner
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from ...utils.arguments import check_arguments
+
 
 @HOOKS.register_module()
+@check_arguments
 class PreciseBNHook(Hook):
     """After each epoch, measure the statistics of BatchNorm anew.
 

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from mmaction.registry import HOOKS
 from mmengine.runner import Runner
 
+from ...utils.arguments import check_arguments
 from .safe_checkpoint_hook import SafeCheckpointHook
 from .safe_hook import SafeHook, find_hook
 
@@ -46,6 +47,7 @@ class _OutliveSignal:
 
 
 @HOOKS.register_module()
+@check_arguments
 class PreemptionHook(SafeHook):
     """Save at once on SIGTERM, and leave as a process that it ended.
 

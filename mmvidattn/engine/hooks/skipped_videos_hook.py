@@ -8,6 +8,7 @@ from mmaction.registry import HOOKS
 from mmengine.dist import all_gather_object, is_main_process
 from mmengine.runner import Runner
 
+from ...utils.arguments import check_arguments
 from ...utils.checkpoint import write_text
 from .safe_hook import SafeHook
 
@@ -16,6 +17,7 @@ KEY = 'skipped_videos'
 
 
 @HOOKS.register_module()
+@check_arguments
 class SkippedVideosHook(SafeHook):
     """Keep training when a video cannot be read, and tell which these are.
 

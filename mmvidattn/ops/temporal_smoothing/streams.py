@@ -83,12 +83,13 @@ def window_smoothing(scores: Tensor,
 
 
 class SmoothingState(NamedTuple):
-    """State of exponential smoothing of a stream, in float32 or wider.
+    """State of exponential smoothing of a stream, in float64.
+
+    It ages and grows at each step: in float32 the errors of millions of steps
+    add up, and beyond 2^24 samples of one weight another one counts nothing.
 
     Attributes:
         maximum: The largest decayed score so far, [*, N, G]; -inf of nothing.
-            float64: it ages at each step, and the errors of that would add
-            up over millions.
         weight: Sum of the decayed weights relative to it, [*, N, G].
         total: The sum of the values with these weights, [*, N, G, E].
     """
@@ -104,9 +105,9 @@ def smoothing_state(scores: Tensor, value_dims: int) -> SmoothingState:
         scores: Of a sample, [*, N, G], for shape, dtype and device.
         value_dims: Channels E of a head's values.
     """
-    zeros, = at_least_float32(scores.new_zeros(scores.shape))
+    zeros = scores.new_zeros(scores.shape, dtype=torch.float64)
     return SmoothingState(
-        torch.full_like(zeros, -torch.inf, dtype=torch.float64), zeros,
+        torch.full_like(zeros, -torch.inf), zeros,
         zeros.new_zeros(*zeros.shape, value_dims))
 
 
@@ -145,7 +146,7 @@ def exponential_smoothing(
     _check_samples('exponential_smoothing', scores, v, decay)
     dtype = v.dtype
     with without_autocast(v.device.type):
-        scores, v = at_least_float32(scores, v)
+        scores, v = scores.double(), v.double()
         repeats, log_decay = 1., math.log(decay)
         if times is not None:
             times = times[..., None, None].double()
@@ -154,9 +155,9 @@ def exponential_smoothing(
                 (1 - decay**times) / (1 - decay))
             log_decay = log_decay * times
         aged = state.maximum + log_decay
-        maximum = torch.maximum(aged, scores.double())
-        old = (aged - maximum).exp().to(v.dtype)
-        new = (repeats * (scores - maximum).exp()).to(v.dtype)
+        maximum = torch.maximum(aged, scores)
+        old = (aged - maximum).exp()
+        new = repeats * (scores - maximum).exp()
         after = SmoothingState(
             maximum, old * state.weight + new,
             old[..., None] * state.total +

@@ -181,7 +181,7 @@ def test_seed_decides_and_frames_stay_apart(clips):
 @pytest.mark.parametrize('kwargs, message', [
     (dict(magnitude=21), 'magnitude must be 0 to 20, got 21'),
     (dict(magnitude=-1), 'magnitude must be'),
-    (dict(num_ops=0), 'num_ops must be at least 1')])
+    (dict(num_ops=0), 'num_ops must be a positive integer')])
 def test_rejects_option(kwargs, message):
     with pytest.raises(ValueError, match=message):
         ScenicRandAugment(**kwargs)

@@ -133,5 +133,5 @@ def test_runs_after_the_epochs_of_a_training(tmp_path):
 
 @pytest.mark.parametrize('name', ['num_batches', 'interval'])
 def test_rejects(name):
-    with pytest.raises(ValueError, match=f'{name}.*1 at least, got 0'):
+    with pytest.raises(ValueError, match=f'{name} must be .*, got 0'):
         PreciseBNHook(**{name: 0})
