@@ -132,6 +132,8 @@ def test_steps_with_state_fed_back_are_a_session(tmp_path, suffix, kernel,
     state = [torch.full((2, *x['shape']), float(x['value']),
                         dtype=getattr(torch, x['dtype']))
              for x in told.values()]
+    assert [x.dtype for x in state] == [
+        x.dtype for x in program.step.initial_state().values()]
     for t in range(50):
         frame = {name: x[:, t] for name, x in videos.items()}
         action, bad, *state = function(*frame.values(), *state)
