@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Export a model to torch.export, ONNX or AOTInductor.
+"""Export a model to torch.export or ONNX.
 
 The same as ``mmvidattn export``.
 """

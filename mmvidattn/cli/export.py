@@ -1,10 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Export a model to torch.export, ONNX or AOTInductor.
+"""Export a model to torch.export or ONNX.
 
     mmvidattn export CONFIG CHECKPOINT OUT.onnx
 
-The suffix of OUT is the format: .pt2 (a program of torch.export), .onnx, or
-.aoti.pt2 (a package that AOTInductor compiled for this kind of machine). The
+The suffix of OUT is the format: .pt2 (a program of torch.export) or .onnx. The
 file is run beside the model, with batches of 1 and of 5, and is written only
 if both agree. configs/export.md has examples and what can be exported.
 """
@@ -17,7 +16,7 @@ from mmengine.config import DictAction
 from ..apis import get_model
 from ..apis.models import find_config
 from ..apis.runner import one_line_errors
-from ..export import FORMATS, choose_format, export_program, program_of
+from ..export import choose_format, export_program, program_of
 from ..export.programs import AXES, DTYPES, OUTPUTS
 from ..online.stream_step import KERNELS
 from .complexity import shape_of
@@ -27,10 +26,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('config', help='config file, or its name')
     parser.add_argument('checkpoint', help='checkpoint file')
-    parser.add_argument('out', type=Path, help='file to write: .pt2, .onnx or '
-                        '.aoti.pt2')
-    parser.add_argument('--format', choices=FORMATS,
-                        help="format (default: that of the file's suffix)")
+    parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
     parser.add_argument(
         '--output', choices=OUTPUTS, default='logits',
         help='what to compute (default: logits)')
@@ -60,7 +56,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
     with one_line_errors():
-        choose_format(args.out, args.format)
+        choose_format(args.out)
         if args.out.exists() and not args.force:
             raise FileExistsError(f'{args.out} exists; replace it with '
                                   '--force')
@@ -70,8 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             model, args.shape or shape_of(model.cfg)[0], args.output,
             args.normalize, args.dynamic, args.kernel)
         report = export_program(
-            program, args.out, args.format,
-            dict(config=find_config(args.config).stem))
+            program, args.out, dict(config=find_config(args.config).stem))
     for name, value in report.differences.items():
         if not name.startswith('new_state'):
             print(f'{name}: differs by {value:.1e} of its largest value')

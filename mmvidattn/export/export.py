@@ -34,7 +34,6 @@ class Report(NamedTuple):
 
 def export_program(program: Program,
                    out: str | Path,
-                   format: str | None = None,
                    metadata: Mapping[str, str] | None = None,
                    tolerance: float = TOLERANCE) -> Report:
     """Write a file, and run it beside the model.
@@ -44,8 +43,7 @@ def export_program(program: Program,
 
     Args:
         program: Of :func:`mmvidattn.export.program_of`.
-        out: The file.
-        format: One of ``FORMATS``. Defaults to that of the file's suffix.
+        out: The file; its suffix is the format.
         metadata: To be added to the program's.
         tolerance: The largest difference allowed.
 
@@ -54,10 +52,9 @@ def export_program(program: Program,
             exported computes something else.
     """
     out = Path(out)
-    name = choose_format(out, format)
+    name = choose_format(out)
     kind = FORMATS[name]
-    example = program.examples(1)[0]
-    kind.check(example.device.type)
+    kind.check()
     exported = capture(program)
     metadata = {**program.metadata(), **(metadata or {}),
                 'outputs': json.dumps(program.output_names)}
@@ -87,8 +84,13 @@ def compare(program: Program, function) -> dict[str, float]:
         trials.append((1, True))
     for batch_size, larger in trials:
         want = program.try_out(program, batch_size, larger)
-        got = program.try_out(function, batch_size, larger)
         size = ', larger clips' if larger else ''
+        try:
+            got = program.try_out(function, batch_size, larger)
+        except Exception as error:
+            raise ValueError(
+                'what was exported refuses inputs of the model, batch '
+                f'{batch_size}{size}: {str(error)[:200]}') from error
         for name, x in want.items():
             found[f'{name} of batch {batch_size}{size}'] = difference(
                 got[name], x)

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 
-from ..utils.compiling import why_not_compile
 from .capture import module_of
 from .programs import Function, Program
 
@@ -39,10 +38,10 @@ class Format(NamedTuple):
     write: Callable[[ExportedProgram, Program, dict[str, str], Path], None]
     load: Callable[[Path], Function]
     metadata: Callable[[Path], dict[str, str]]
-    check: Callable[[str], None]
+    check: Callable[[], None]
 
 
-def _check_nothing(device: str) -> None:
+def _check_nothing() -> None:
     """Torch alone is enough."""
 
 
@@ -64,7 +63,7 @@ def _metadata_of_pt2(path: Path) -> dict[str, str]:
             for key, x in found.items() if x}
 
 
-def _check_onnx(device: str) -> None:
+def _check_onnx() -> None:
     for name in 'onnx', 'onnxscript', 'onnxruntime':
         try:
             __import__(name)
@@ -161,82 +160,37 @@ def _metadata_of_onnx(path: Path) -> dict[str, str]:
     return {x.key: x.value for x in model.metadata_props if x.key in KEYS}
 
 
-def _check_aoti(device: str) -> None:
-    reason = why_not_compile(device)
-    if reason is not None:
-        raise ValueError('format aoti compiles the program, and nothing can '
-                         f'be compiled here: {reason}')
-
-
-def _write_aoti(exported: ExportedProgram, program: Program,
-                metadata: dict[str, str], path: Path) -> None:
-    from torch._inductor import aoti_compile_and_package
-
-    aoti_compile_and_package(
-        exported, package_path=str(path),
-        inductor_configs={'aot_inductor.metadata': metadata})
-
-
-def _load_aoti(path: Path) -> Function:
-    from torch._inductor import aoti_load_package
-
-    return aoti_load_package(str(path))
-
-
-def _metadata_of_aoti(path: Path) -> dict[str, str]:
-    found = _load_aoti(path).get_metadata()
-    return {key: x for key, x in found.items() if key in KEYS}
-
-
 FORMATS = dict(
-    # The longest suffix first.
-    aoti=Format('.aoti.pt2', _write_aoti, _load_aoti, _metadata_of_aoti,
-                _check_aoti),
     pt2=Format('.pt2', _write_pt2, _load_pt2, _metadata_of_pt2,
                _check_nothing),
     onnx=Format('.onnx', _write_onnx, _load_onnx, _metadata_of_onnx,
                 _check_onnx))
 
 
-def choose_format(path: Path, name: str | None = None) -> str:
-    """The name of a file's format.
-
-    Args:
-        path: Of the file.
-        name: One of ``FORMATS``. Defaults to that of the path's suffix.
+def choose_format(path: Path) -> str:
+    """The name of a file's format, by its suffix.
 
     Raises:
-        ValueError: If there is no such format, or the path has another
-            suffix.
+        ValueError: If there is no such format.
     """
-    suffixes = ', '.join(x.suffix for x in FORMATS.values())
-    if name is None:
-        name = next((key for key, x in FORMATS.items()
-                     if path.name.endswith(x.suffix)), None)
-        if name is None:
-            raise ValueError(f'{path} must end with one of {suffixes}')
-    elif name not in FORMATS:
-        raise ValueError(f'format must be one of {", ".join(FORMATS)}, got '
-                         f'{name!r}')
-    suffix = '.onnx' if name == 'onnx' else '.pt2'
-    if path.suffix != suffix:
-        raise ValueError(f'a file of format {name} must end with {suffix}, '
-                         f'got {path}')
-    return name
+    for name, format in FORMATS.items():
+        if path.suffix == format.suffix:
+            return name
+    suffixes = ' or '.join(x.suffix for x in FORMATS.values())
+    raise ValueError(f'{path} must end with {suffixes}')
 
 
-def load_program(path: str | Path, format: str | None = None) -> Function:
+def load_program(path: str | Path) -> Function:
     """The function in a file: tensors in, a tuple of tensors out.
 
     ONNX runs on the CPU, by onnxruntime.
     """
     path = Path(path)
-    return FORMATS[choose_format(path, format)].load(path)
+    return FORMATS[choose_format(path)].load(path)
 
 
-def read_metadata(path: str | Path, format: str | None = None
-                  ) -> dict[str, str]:
+def read_metadata(path: str | Path) -> dict[str, str]:
     """What :func:`mmvidattn.export.export_program` wrote beside a program:
     ``classes`` and others, texts and JSON."""
     path = Path(path)
-    return FORMATS[choose_format(path, format)].metadata(path)
+    return FORMATS[choose_format(path)].metadata(path)

@@ -38,7 +38,7 @@ def test_exports_a_checkpoint(run_main, capsys, checkpoint, tmp_path):
 
 
 @pytest.mark.parametrize('name, more, message', [
-    ('model.pth', (), 'must end with one of'),
+    ('model.pth', (), 'must end with .pt2 or .onnx'),
     ('model.pt2', ('--dynamic', 'size'), 'table of positions')])
 def test_errors_are_one_line(run_main, checkpoint, tmp_path, name, more,
                              message):
