@@ -17,7 +17,7 @@ from torch import Tensor
 from ..utils.frame_times import frame_times
 from ..visualization.clip_rows import draw_clip_rows
 from ..visualization.training_curves import draw_training_curves
-from .predict import top_predictions
+from .labels import probabilities, top_predictions
 
 MAX_MISTAKES = 10
 FRAMES = 5
@@ -54,7 +54,8 @@ class CollectAnswersHook(Hook):
         for sample in outputs:
             # The sampler of a test set is in order.
             info = dataset.get_data_info(len(self.answers))
-            best, = top_predictions(model, sample.pred_score, (), topk=1)
+            best, = top_predictions(
+                probabilities(model, sample.pred_score), (), topk=1)
             segment = info.get('segment')
             self.answers.append(Answer(
                 info['filename'], segment and tuple(segment[:2]),

@@ -10,7 +10,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
 from ..visualization import write_sheet
-from .predict import top_predictions
+from .labels import probabilities, top_predictions
 
 
 class ShowPredictionsHook(Hook):
@@ -50,7 +50,7 @@ class ShowPredictionsHook(Hook):
             name = Path(
                 loader.dataset.get_data_info(index).get('filename', '')).stem
             lines = [f'{p.label}: {p.score:.3f}' for p in top_predictions(
-                model, sample.pred_score, classes, topk=1)]
+                probabilities(model, sample.pred_score), classes, topk=1)]
             if sample.gt_label.numel() == 1 and sample.gt_label >= 0:
                 label = sample.gt_label.item()
                 truth = classes[label] if label < len(classes) else label

@@ -33,6 +33,7 @@ from rich.progress import Progress
 
 from ..apis import load_config
 from ..apis.runner import one_line_errors, program_name
+from ..apis.video_clips import find_videos
 from ..datasets.broken_files.guard import brief
 from ..live.feature_extractor import FeatureExtractor
 from ..live.named_networks import is_network
@@ -41,7 +42,6 @@ from ..live.recognizer_features import CLASSIFIER
 from ..live.steps import num_steps
 from ..utils.frame_times import ConstantRate
 from ..utils.hub import SCHEME
-from .predict import find_videos
 
 
 class Extractor:
@@ -176,8 +176,11 @@ def plan_features(inputs: list[Path], out: Path) -> dict[Path, Path]:
             raise ValueError(f'there is no {path}')
     # Folders become part of the name.
     videos = {
-        video: out / f'{"_".join(name.with_suffix("").parts)}.npy'
-        for video, name in find_videos(inputs).items()
+        video: out / ('_'.join(video.relative_to(
+            path if path.is_dir() else path.parent).with_suffix(
+                '').parts) + '.npy')
+        for path in inputs
+        for video in (find_videos(path) if path.is_dir() else [path])
     }
     twice = {o for o in videos.values() if [*videos.values()].count(o) > 1}
     if twice:

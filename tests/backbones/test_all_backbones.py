@@ -387,7 +387,7 @@ def test_arch_is_a_name_or_all_of_its_numbers(backbone):
     numbers = next(iter(zoo.values()))
     for arch, message in (
         ('huge', rf"arch must be one of \({wanted}\), got 'huge'"),
-        (5, 'arch must be one of .*got 5'),
+        (5, 'arch must be text or a dict, got 5'),
         (dict(embed_dims=8), 'arch must be a name or have .*num_layers.*got'),
         (dict(numbers, width=8), "arch must be a name or have .*'width'"),
         *((dict(numbers, **{name: value}), f'{name} of arch must be .*got')

@@ -192,6 +192,7 @@ def test_dense_prints_no_speed_while_the_scores_differ(case_of, monkeypatch,
     assert not capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_models_are_measured_beside_another_checkout(tmp_path):
     result = run_case(
         'models', '--models', 'linear_ff', '--scale', 7, '--modes', 'eager',
@@ -230,10 +231,13 @@ def test_models_in_two_dtypes_have_one_checkout():
 
 
 @pytest.mark.parametrize('former, name', [
-    ('linear_ff_speed', 'linear_ff'), ('laps_speed', 'laps'),
-    ('dualformer_speed', 'dualformer'), ('vivit_speed', 'vivit'),
-    ('throughput', 'throughput'), ('online_dense', 'dense'),
-    ('stream_speed', 'stream'), ('stream_cost', 'stream_cost')])
+    ('linear_ff_speed', 'linear_ff'), *(
+        pytest.param(former, name, marks=pytest.mark.slow)
+        for former, name in (
+            ('laps_speed', 'laps'), ('dualformer_speed', 'dualformer'),
+            ('vivit_speed', 'vivit'), ('throughput', 'throughput'),
+            ('online_dense', 'dense'), ('stream_speed', 'stream'),
+            ('stream_cost', 'stream_cost')))])
 def test_former_commands_work(former, name, run_tool, tmp_path):
     done = run_tool(f'benchmark/{former}.py', '--help', cwd=tmp_path)
     assert done.returncode == 0, done.stderr
