@@ -89,7 +89,7 @@ class StreamStep(nn.Module):
         zero = {name: self.example.new_zeros(1, channels)
                 for name, channels in backbone.in_channels.items()}
         self.register_buffer('gains', torch.stack([
-            _gain(proj) for _, proj in self._attended(
+            _gain(*pair) for pair in self._attended(
                 *backbone.project(zero))]))
 
     @property
@@ -363,10 +363,16 @@ class StreamStep(nn.Module):
             state[name].copy_(x)
 
 
-def _gain(proj: nn.Module) -> Tensor:
-    """What an output may be of inputs of norm 1, and its bias, [2]."""
-    weight, bias = at_least_float32(proj.weight, proj.bias)
-    return torch.stack([weight.norm(dim=1).max(), bias.abs().max()])
+@torch.no_grad()
+def _gain(values: Tensor, proj: nn.Module) -> Tensor:
+    """What an output may be of values of norm 1, and of none, [2].
+
+    Asked of the layer, which may have quantized weights.
+    """
+    none = proj(torch.zeros_like(values[:1]))
+    weight, none = at_least_float32(
+        proj(torch.eye(values.shape[-1]).to(values)) - none, none)
+    return torch.stack([weight.norm(dim=0).max(), none.abs().max()])
 
 
 def _fits(parts: Sequence[Tensor], values: Sequence[Tensor], gains: Tensor,
