@@ -6,6 +6,7 @@ from mmaction.registry import MODELS
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from ..utils.arguments import check_arguments
 from ..utils.checks import check_count
 
 # The channels of each block's branches: 1 x 1; 3 x 3 after its reduction; two
@@ -82,6 +83,7 @@ class InceptionBlock(nn.Module):
 
 
 @MODELS.register_module()
+@check_arguments
 class BNInception(BaseModule):
     """Inception with batch normalization, as TSN has it.
 

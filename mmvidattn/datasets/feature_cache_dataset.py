@@ -12,6 +12,7 @@ from mmengine.dataset import BaseDataset
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from ..utils.arguments import check_arguments
 from ..utils.feature_cache import FeatureFolder, read_features
 from ..utils.random_state import random_place, seeded
 from .broken_files.checked_transform import CheckedTransform
@@ -23,6 +24,7 @@ NO_PART = 'filename', 'label', 'sample_idx', 'segment_id'
 
 
 @DATASETS.register_module()
+@check_arguments
 class FeatureCacheDataset(Dataset):
     """A dataset of videos that gives features in place of frames.
 

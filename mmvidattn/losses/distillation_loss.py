@@ -5,10 +5,12 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..ops.precision import at_least_float32
+from ..utils.arguments import check_arguments
 from ..utils.checks import check_not_negative, check_positive
 
 
 @MODELS.register_module()
+@check_arguments
 class FeatureDistillationLoss(nn.Module):
     """Squared distance of normalized features, the mean of all tokens.
 
@@ -43,6 +45,7 @@ class FeatureDistillationLoss(nn.Module):
 
 
 @MODELS.register_module()
+@check_arguments
 class LogitDistillationLoss(nn.Module):
     """Kullback-Leibler divergence of softened classes, the mean of all clips.
 

@@ -10,12 +10,14 @@ from mmengine.logging import MessageHub, print_log
 from torch import Tensor, nn
 
 from ..layers import VideoTransformerBlock
+from ..utils.arguments import check_arguments
 from ..utils.checks import check_natural, check_not_negative
 from ..utils.pretrained import load_matching
 from .teacher import Teacher
 
 
 @MODELS.register_module()
+@check_arguments
 class DistilledRecognizer3D(Recognizer3D):
     """A recognizer that takes over what a trained one has learned.
 

@@ -2,8 +2,11 @@
 from mmaction.datasets.transforms import TenCrop
 from mmaction.registry import TRANSFORMS
 
+from ...utils.arguments import check_arguments
+
 
 @TRANSFORMS.register_module()
+@check_arguments
 class FlowTenCrop(TenCrop):
     """Crop fields of flow at the corners and in the middle, and mirror each.
 

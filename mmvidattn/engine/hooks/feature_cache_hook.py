@@ -6,12 +6,14 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch.utils.data import DataLoader
 
 from ...datasets.feature_cache_dataset import feature_caches_of
+from ...utils.arguments import check_arguments
 from ...utils.checks import check_count
 from ...utils.feature_cache import FeatureWriter, megabytes
 from .safe_hook import SafeHook
 
 
 @HOOKS.register_module()
+@check_arguments
 class FeatureCacheHook(SafeHook):
     """Run the frozen part of a network once for each clip, and keep it.
 
