@@ -17,6 +17,7 @@ from ..utils.feature_cache import FeatureFolder, read_features
 from ..utils.random_state import random_place, seeded
 from .broken_files.checked_transform import CheckedTransform
 from .broken_files.guarded_dataset import guards_of
+from .wrappers import find_within
 
 PACKS = 'PackActionInputs'
 # What a sample has that does not change its frames.
@@ -204,15 +205,8 @@ def with_feature_cache(dataset: Any) -> Any:
 
 def feature_caches_of(dataset: Any) -> Iterator[FeatureCacheDataset]:
     """Find the wrappers in a dataset, or in a wrapper of one or more."""
-    if isinstance(dataset, FeatureCacheDataset):
-        yield dataset
-        return
-    inner = getattr(dataset, 'datasets', None)
-    if inner is None:
-        inner = [getattr(dataset, 'dataset', None)]
-    for one in inner:
-        if one is not None:
-            yield from feature_caches_of(one)
+    return find_within(dataset, lambda one: one if isinstance(
+        one, FeatureCacheDataset) else None)
 
 
 def _pipeline_of(dataset: dict) -> list:

@@ -10,6 +10,7 @@ from mmengine.dataset import BaseDataset
 from torch.utils.data import Dataset
 
 from ...utils.arguments import check_arguments
+from ..wrappers import find_within
 from .checked_transform import CheckedTransform
 from .guard import Guard
 from .guarded_video_dataset import GuardedVideoDataset
@@ -94,13 +95,8 @@ def guarded(dataset: Any, **options: Any) -> Any:
 
 def guards_of(dataset: Any) -> Iterator[Guard]:
     """Find the guards in a dataset, or in a wrapper of one or more."""
-    guard = getattr(dataset, 'guard', None)
-    if isinstance(guard, Guard):
-        yield guard
-        return
-    inner = getattr(dataset, 'datasets', None)
-    if inner is None:
-        inner = [getattr(dataset, 'dataset', None)]
-    for one in inner:
-        if one is not None:
-            yield from guards_of(one)
+    def pick(one: Any) -> Guard | None:
+        guard = getattr(one, 'guard', None)
+        return guard if isinstance(guard, Guard) else None
+
+    return find_within(dataset, pick)
