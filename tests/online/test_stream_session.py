@@ -423,6 +423,23 @@ def test_what_overflows_behind_the_projections_is_a_bad_frame(
         assert session.num_bad_frames == len(values)
 
 
+@pytest.mark.parametrize('name', [
+    'decoder.transformer.blocks.0.self_attn.proj',
+    'decoder.transformer.blocks.1.memory_attn.proj',
+    'encoder.stages.0.blocks.0.memory_attn.proj'])
+def test_what_a_projection_makes_too_large_is_a_bad_frame(detector, name):
+    """Its values do no harm, but what is made of them does."""
+    model = detector('laplace').eval()
+    video = _video(model, 12, torch.float32)
+    video['rgb'][5] *= 1e10
+    assert StreamSession(model).push(video)['bad_frame'].sum() == 0
+    model.backbone.get_submodule(name).weight.data *= 1e12
+    with pytest.warns(UserWarning, match='frame 5 of a stream'):
+        out = StreamSession(model).push(video)
+    assert out['bad_frame'].nonzero().tolist() == [[5]]
+    assert out['action'].isfinite().all()
+
+
 def test_loud_frames_that_do_no_harm_are_taken(detector):
     for dtype, value in ((torch.float32, 1e15), (torch.bfloat16, 1e15),
                          (torch.float16, 1e3)):
