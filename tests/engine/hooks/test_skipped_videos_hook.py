@@ -60,7 +60,8 @@ def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', steps=(),
             default_hooks=dict(
                 skipped_videos=dict(type='SkippedVideosHook'), **options),
             randomness=dict(seed=0), default_scope='mmaction',
-            experiment_name=f'{work_dir.name}_{epochs}_{resume}',
+            experiment_name='_'.join((
+                *work_dir.parts[-2:], str(epochs), str(resume))),
             resume=resume)
         model = runner.train()
     log = max(work_dir.rglob('*.log'), key=lambda path: path.stat().st_mtime)
