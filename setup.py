@@ -97,9 +97,11 @@ setup(
         lmdb=['lmdb'],
         # The page of tools/stream.py --serve.
         serve=SERVE,
+        # Breaks the code on purpose, for tools/soak/mutants.py.
+        mutation=['cosmic-ray', 'coverage'],
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
-        dev=['lmdb', 'pytest', 'pytest-xdist', 'ruff', 'scikit-learn',
+        dev=['hypothesis', 'lmdb', 'pytest', 'pytest-xdist', 'ruff', 'scikit-learn',
              'selenium', *ONNX, *SERVE],
     ),
 )

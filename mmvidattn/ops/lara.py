@@ -59,8 +59,6 @@ def landmark_pool(x: Tensor,
         x: Tokens, [*, N, G, D].
         shape: The axes that N is made of, in row-major order.
         grid: Cells C along each of them.
-        mask: Bool, [*, N], True where a token counts. The mean of none is
-            zero.
 
     Returns:
         [*, C, G, D], of the dtype of ``x``.

@@ -1,0 +1,508 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Every op against its definition, for arguments that hypothesis draws.
+
+Shapes, dtypes, strides, masks and options; the definition computes in float64
+what the op is given. What fails is made as small as it can be and printed.
+"""
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from helpers import relative
+
+from mmvidattn.ops import (
+    cosformer_attention,
+    feature_map,
+    fixation_ratio,
+    landmark_grid,
+    landmark_pool,
+    lara_attention,
+    leap_attention,
+    linear,
+    linear_attention,
+    linformer_attention,
+    neighbor_shift,
+    orthoformer_attention,
+    orthogonal_landmarks,
+    performer_attention,
+    periodic_shift,
+    plain_shift,
+    random_projection,
+    shift_plan,
+    softmax_attention,
+    temporal_smoothing_attention,
+    token_shift,
+)
+from mmvidattn.ops.cosformer import naive_cosformer_attention
+from mmvidattn.ops.depthwise_conv import depthwise_conv
+from mmvidattn.ops.feature_fixation import naive_fixation_ratio
+from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
+from mmvidattn.ops.leap import naive_leap_attention
+from mmvidattn.ops.linear_attention import naive_linear_attention
+from mmvidattn.ops.linformer import naive_linformer_attention
+from mmvidattn.ops.orthoformer import (
+    naive_orthoformer_attention,
+    naive_orthogonal_landmarks,
+)
+from mmvidattn.ops.patch_conv import patch_conv
+from mmvidattn.ops.performer import naive_performer_attention
+from mmvidattn.ops.periodic_shift import naive_periodic_shift
+from mmvidattn.ops.shift import naive_neighbor_shift
+from mmvidattn.ops.softmax_attention import naive_softmax_attention
+from mmvidattn.ops.temporal_smoothing.rings import (
+    fill_rows,
+    push_row,
+    read_rows,
+    write_row,
+)
+from mmvidattn.ops.temporal_smoothing.streams import (
+    exponential_smoothing,
+    naive_exponential_smoothing,
+    sample_scores,
+    smoothing_state,
+    window_smoothing,
+)
+from mmvidattn.ops.temporal_smoothing.temporal_smoothing import (
+    naive_temporal_smoothing_attention,
+)
+from mmvidattn.ops.token_sequences import from_sequences, to_sequences
+from mmvidattn.ops.video_linear_attention import video_linear_attention
+from mmvidattn.ops.window import (
+    naive_window_merge,
+    naive_window_partition,
+    window_merge,
+    window_partition,
+)
+
+hypothesis = pytest.importorskip('hypothesis')
+st = hypothesis.strategies
+
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 2e-5,
+              torch.bfloat16: 2e-2, torch.float16: 3e-3}
+FULL = [torch.float64, torch.float32]
+LAYOUTS = ['contiguous', 'transposed', 'every second', 'offset', 'expanded']
+
+
+class Draw:
+    """What a test draws of hypothesis' data."""
+
+    def __init__(self, data, dtypes=tuple(TOLERANCES)):
+        self._data = data
+        self.dtype = self.of(dtypes)
+        self.generator = torch.Generator().manual_seed(
+            self.size(0, 2**16))
+
+    def of(self, values):
+        return self._data.draw(st.sampled_from(list(values)))
+
+    def size(self, low=1, high=9):
+        return self._data.draw(st.integers(low, high))
+
+    def sizes(self, number, low=1, high=5):
+        return tuple(self.size(low, high) for _ in range(number))
+
+    def lead(self):
+        return self.sizes(self.size(0, 2), high=3)
+
+    def tensor(self, *shape, scale=1., dtype=None):
+        dtype = dtype or self.dtype
+        layout = self.of(LAYOUTS)
+
+        def random(*shape):
+            return (torch.randn(
+                *shape, generator=self.generator) * scale).to(dtype)
+
+        if layout == 'transposed' and len(shape) > 1:
+            return random(*shape[::-1]).permute(*range(len(shape))[::-1])
+        if layout == 'every second':
+            return random(*shape[:-1], 2 * shape[-1])[..., ::2]
+        if layout == 'offset':
+            return random(shape[0] + 1, *shape[1:])[1:]
+        if layout == 'expanded':
+            return random(1, *shape[1:]).expand(shape)
+        return random(*shape)
+
+    def mask(self, *shape):
+        mask = torch.rand(*shape, generator=self.generator) > .4
+        mask[..., self.size(0, shape[-1] - 1)] = True
+        return mask
+
+    def qkv(self, lead=None, scale=1.):
+        lead = self.lead() if lead is None else lead
+        N, M, G, D, E = *self.sizes(2, high=12), self.size(1, 3), \
+            *self.sizes(2, high=9)
+        return (self.tensor(*lead, N, G, D, scale=scale),
+                self.tensor(*lead, M, G, D, scale=scale),
+                self.tensor(*lead, M, G, E))
+
+    def same(self, got, wanted, tolerance=None):
+        """``got`` is ``wanted`` to a rounding."""
+        assert got.shape == wanted.shape
+        assert torch.isfinite(got).all()
+        if wanted.norm() < 1e-6:
+            assert got.double().norm() < 1e-3
+            return
+        assert relative(got, wanted) < (
+            tolerance or TOLERANCES[self.dtype])
+
+
+def _double(*tensors):
+    return tuple(x.double() for x in tensors)
+
+
+def check_softmax(data):
+    d = Draw(data)
+    q, k, v = d.qkv()
+    options = {}
+    if d.of([0, 1]):
+        options['key_mask'] = d.mask(*k.shape[:-2])
+    if d.of([0, 1]):
+        options['scale'] = .7
+    got = softmax_attention(q, k, v, **options)
+    assert got.dtype == d.dtype
+    d.same(got, naive_softmax_attention(*_double(q, k, v), **options))
+
+
+def check_linear(data):
+    d = Draw(data)
+    q, k, v = d.qkv()
+    q, k = q.relu(), k.relu()
+    clamp = d.of([False, True])
+    got = linear_attention(q, k, v, order=d.of(['auto', 'left', 'right']),
+                           clamp_eps=clamp)
+    assert got.dtype == d.dtype
+    d.same(got, naive_linear_attention(*_double(q, k, v), clamp_eps=clamp))
+
+
+def check_cosformer(data):
+    d = Draw(data)
+    q, k, v = d.qkv()
+    q, k = q.relu(), k.relu()
+    got = cosformer_attention(q, k, v, order=d.of(['auto', 'left', 'right']))
+    d.same(got, naive_cosformer_attention(*_double(q, k, v)))
+
+
+def check_performer(data):
+    d = Draw(data)
+    q, k, v = d.qkv(scale=.5)
+    kind = d.of(['favor', 'relu'])
+    W = random_projection(d.size(1, 20), q.shape[-1], d.generator)
+    got = performer_attention(q, k, v, W.to(
+        torch.promote_types(d.dtype, torch.float32)), kind=kind)
+    d.same(got, naive_performer_attention(
+        *_double(q, k, v, W), kind=kind))
+
+
+def check_linformer(data):
+    d = Draw(data)
+    q, k, v = d.qkv()
+    wide = torch.promote_types(d.dtype, torch.float32)
+    P = d.size()
+    E, F_ = (d.tensor(k.shape[-3], P, dtype=wide) for _ in range(2))
+    got = linformer_attention(q, k, v, E, F_)
+    d.same(got, naive_linformer_attention(*_double(q, k, v, E, F_)))
+
+
+def check_leap(data):
+    d = Draw(data)
+    level = d.size(1, 3)
+    T = 2**level * d.size(1, 2)
+    q, k, v = d.qkv(lead=(d.size(1, 2), T))
+    d.same(leap_attention(q, k, v, level=level),
+           naive_leap_attention(*_double(q, k, v), level=level))
+
+
+def check_orthoformer(data):
+    d = Draw(data, FULL)
+    q, k, v = d.qkv()
+    # Queries that are equal, or of width 1, leave the choice to rounding.
+    q, k = (torch.randn(*x.shape[:-1], 5, generator=d.generator).to(d.dtype)
+            for x in (q, k))
+    number = d.size(1, 6)
+    first = torch.randint(q.shape[-3], (*q.shape[:-3], q.shape[-2]),
+                          generator=d.generator)
+    chosen = orthogonal_landmarks(q, number, first)
+    for head, index, found in zip(
+            q.double().transpose(-3, -2).reshape(-1, q.shape[-3], 5),
+            first.flatten(),
+            chosen.transpose(-2, -1).reshape(-1, chosen.shape[-2])):
+        assert torch.equal(found, naive_orthogonal_landmarks(
+            head, number, index))
+    landmarks = q.gather(-3, chosen[..., None].expand(*chosen.shape, 5))
+    d.same(orthoformer_attention(q, k, v, landmarks),
+           naive_orthoformer_attention(*_double(q, k, v, landmarks)))
+
+
+def check_lara(data):
+    d = Draw(data, FULL)
+    q, k, v = d.qkv(scale=.5)
+    C = d.size(1, 5)
+    shape = *q.shape[:-3], C, *q.shape[-2:]
+    landmarks = d.tensor(*shape), d.tensor(*shape)
+    omega = d.tensor(*shape) if d.of([0, 1]) else None
+    weighting = d.of(['mis-opt', 'mis-bh', 'mis-biased'])
+    got = lara_attention(q, k, v, *landmarks, omega, weighting=weighting)
+    d.same(got, naive_lara_attention(
+        *_double(q, k, v, *landmarks),
+        None if omega is None else omega.double(), weighting=weighting),
+        tolerance=1e-4)
+
+
+def check_landmark_pool(data):
+    d = Draw(data)
+    shape = d.sizes(d.of([1, 3]), high=6)
+    grid = landmark_grid(shape, d.size(1, 9))
+    x = d.tensor(*d.lead(), torch.Size(shape).numel(), 2, 3)
+    got = landmark_pool(x, shape, grid)
+    for pooled, tokens in zip(got.reshape(-1, *got.shape[-3:]),
+                              x.double().reshape(-1, *x.shape[-3:])):
+        d.same(pooled, naive_landmark_pool(tokens, shape, grid))
+
+
+def check_feature_map(data):
+    d = Draw(data)
+    x = d.tensor(*d.lead(), 4)
+    wanted = {
+        'relu': lambda x: x.clamp(min=0),
+        'elu+1': lambda x: torch.where(x > 0, x + 1, x.exp()),
+        'sigmoid': lambda x: 1 / (1 + (-x).exp()), 'identity': lambda x: x}
+    kind = d.of(wanted)
+    d.same(feature_map(x, kind, .25), wanted[kind](x.double()) + .25)
+
+
+def check_fixation(data):
+    d = Draw(data)
+    lead, D = (*d.lead(), d.size()), d.size()
+    aggregate = d.of(['concat', 'add', 'mul'])
+    inputs = tuple(d.tensor(*lead, D) for _ in range(d.size(1, 3)))
+    weight = d.tensor(
+        D, D * (len(inputs) if aggregate == 'concat' else 1), scale=.3)
+    bias = d.tensor(D)
+    d.same(fixation_ratio(inputs, weight, bias, aggregate),
+           naive_fixation_ratio(_double(*inputs), *_double(weight, bias),
+                                aggregate))
+
+
+def check_shift(data):
+    d = Draw(data)
+    mode, options = d.of([
+        ('tsm', dict(divisor=d.size(2, 5))),
+        ('window', dict(alpha=d.of([0., .5, .75]))),
+        ('cross', dict(divisor=d.size(4, 6))),
+        ('cross', dict(alpha=d.of([.25, .5]))),
+        ('square', dict(alpha=d.of([0., .5]))), ('eight', {})])
+    plan = shift_plan(mode, d.size(8, 110), size=d.size(1, 2), boundary=d.of(
+        [None, 'zero', 'replicate', 'self']), **options)
+    channels = max([8, *(fold.stop for fold in plan)])
+    x = d.tensor(d.size(1, 2), *d.sizes(3, high=4), channels)
+    assert torch.equal(neighbor_shift(x, plan), naive_neighbor_shift(x, plan))
+
+
+def check_periodic_shift(data):
+    d = Draw(data)
+    x = d.tensor(*d.sizes(4, high=5), d.of([4, 8, 12]))
+    fraction = d.of([1 / 8, 1 / 4, 1 / 2])
+    first = d.of(['next', 'previous'])
+    assert torch.equal(periodic_shift(x, fraction, first),
+                       naive_periodic_shift(x, fraction, first))
+    # All heads as one, and the class token as the only one.
+    flat = x.flatten(3)
+    assert torch.equal(
+        plain_shift(x, fraction, first).flatten(3),
+        naive_periodic_shift(flat[:, :, :, None], fraction, first)[:, :, :, 0])
+    wanted = flat.clone()
+    wanted[:, :, :1] = naive_periodic_shift(
+        flat[:, :, :1, None], fraction, first)[:, :, :, 0]
+    assert torch.equal(token_shift(flat, fraction, first), wanted)
+
+
+def check_depthwise(data):
+    d = Draw(data, FULL)
+    kernel = tuple(d.of([1, 3, 5]) for _ in range(3))
+    C = d.size(1, 6)
+    x = d.tensor(d.size(1, 2), *d.sizes(3, high=6), C)
+    weight = d.tensor(C, 1, *kernel)
+    bias = d.of([None, d.tensor(C)])
+    wanted = F.conv3d(
+        x.double().movedim(-1, 1), weight.double(),
+        None if bias is None else bias.double(), groups=C,
+        padding=[size // 2 for size in kernel]).movedim(1, -1)
+    d.same(depthwise_conv(x, weight, bias), wanted)
+
+
+def check_patches(data):
+    d = Draw(data, FULL)
+    kernel = d.sizes(3, high=3)
+    C = d.size(1, 4)
+    x = d.tensor(d.size(1, 2), *(
+        size * d.size(1, 2) + d.size(0, size - 1) for size in kernel), C)
+    groups = d.of([1, C])
+    K = C if groups == C else d.size(1, 5)
+    weight = d.tensor(K, C // groups, *kernel)
+    if weight.shape[1] != C and weight.shape[1] != 1:
+        return
+    bias = d.of([None, d.tensor(K)])
+    wanted = F.conv3d(
+        x.double().movedim(-1, 1), weight.double(),
+        None if bias is None else bias.double(), stride=kernel,
+        groups=groups).movedim(1, -1)
+    d.same(patch_conv(x, weight, bias), wanted)
+
+
+def check_projection(data):
+    d = Draw(data)
+    C, K = d.sizes(2, high=40)
+    x, weight = d.tensor(*d.lead(), C), d.tensor(K, C)
+    bias = d.of([None, d.tensor(K)])
+    wanted = x.double() @ weight.double().T
+    if bias is not None:
+        wanted = wanted + bias.double()
+    d.same(linear(x, weight, bias), wanted)
+
+
+def check_windows(data):
+    d = Draw(data)
+    size = d.sizes(3, high=4)
+    x = d.tensor(d.size(1, 2), *d.sizes(3, high=7), d.size(1, 3))
+    windows, mask = window_partition(x, size)
+    wanted, wanted_mask = naive_window_partition(x, size)
+    assert torch.equal(windows, wanted)
+    assert (mask is None) == (wanted_mask is None)
+    assert mask is None or torch.equal(mask, wanted_mask)
+    grid = tuple(x.shape[1:4])
+    assert torch.equal(window_merge(windows, size, grid), x)
+    assert torch.equal(naive_window_merge(windows, size, grid), x)
+
+
+def check_sequences(data):
+    d = Draw(data)
+    x = d.tensor(*d.sizes(4, high=3), *d.lead(), 3)
+    B, T, H, W = x.shape[:4]
+    pattern = d.of(['space', 'time', 'joint'])
+    got = to_sequences(x, pattern)
+    for b, t, y, z in itertools.product(*map(range, (B, T, H, W))):
+        place = dict(space=(b, t, y * W + z), time=(b, y * W + z, t),
+                     joint=(b, (t * H + y) * W + z))[pattern]
+        assert torch.equal(got[place], x[b, t, y, z])
+    assert torch.equal(from_sequences(got, pattern, (T, H, W)), x)
+
+
+def check_video_attention(data):
+    d = Draw(data, FULL)
+    G, D = d.size(1, 2), d.size(1, 6)
+    grid = d.size(1, 2), *d.sizes(3, high=4)
+    qkv = d.tensor(*grid, 3 * G * D)
+    pattern = d.of(['space', 'time', 'joint'])
+    offset = d.of([0., .3])
+    q, k, v = qkv.double().unflatten(-1, (3, G, D)).unbind(-3)
+    q, k = q.relu() + offset, k.relu() + offset
+    B, T, H, W = grid
+    # Which tokens see one another.
+    t, y, z = torch.cartesian_prod(*map(torch.arange, (T, H, W))).view(
+        -1, 3).unbind(-1)
+    place = y * W + z
+    seen = dict(
+        joint=torch.ones(len(t), len(t), dtype=torch.bool),
+        space=t[:, None] == t, time=place[:, None] == place)[pattern]
+    scores = torch.einsum(
+        'bngd,bmgd->bgnm', q.flatten(1, 3), k.flatten(1, 3)) * seen
+    wanted = torch.einsum('bgnm,bmge->bnge', scores, v.flatten(1, 3)) / (
+        scores.sum(-1).transpose(1, 2)[..., None] + 1e-6)
+    d.same(video_linear_attention(
+        qkv, num_heads=G, pattern=pattern, offset=offset),
+        wanted.reshape(*grid, -1))
+
+
+def check_temporal_smoothing(data):
+    d = Draw(data)
+    q, k, v = d.qkv()
+    options = dict(decay=d.of([1., .9, .5]))
+    if d.of([0, 1]):
+        options['key_mask'] = d.mask(*k.shape[:-2])
+    d.same(temporal_smoothing_attention(q, k, v, **options),
+           naive_temporal_smoothing_attention(*_double(q, k, v), **options))
+
+
+def check_window_smoothing(data):
+    d = Draw(data, FULL)
+    K, N, G, D, E = *d.sizes(3, high=6), *d.sizes(2)
+    lead = d.lead()
+    q, k = d.tensor(N, G, D), d.tensor(*lead, K, G, D)
+    v, decay = d.tensor(*lead, K, G, E), d.of([1., .8])
+    mask = d.mask(*lead, K) if d.of([0, 1]) else None
+    got = window_smoothing(sample_scores(q, k), v, mask=mask, decay=decay)
+    d.same(got, naive_temporal_smoothing_attention(
+        q.double().expand(*lead, *q.shape), *_double(k, v), decay=decay,
+        key_mask=mask), tolerance=1e-5)
+
+
+def check_exponential_smoothing(data):
+    d = Draw(data, FULL)
+    T, N, G, D, E = *d.sizes(3, high=7), *d.sizes(2)
+    q, k = d.tensor(N, G, D), d.tensor(T, G, D, scale=d.of([1., 30.]))
+    v, decay = d.tensor(T, G, E), d.of([1., .9])
+    wanted = naive_exponential_smoothing(*_double(q, k, v), decay=decay)
+    state = None
+    for t in range(T):
+        scores = sample_scores(q, k[t])
+        if state is None:
+            state = smoothing_state(scores, E)
+        got, state = exponential_smoothing(scores, v[t], state, decay=decay)
+        d.same(got, wanted[t], tolerance=1e-4)
+
+
+def check_rings(data):
+    d = Draw(data)
+    lead, M = d.lead(), d.size(2, 6)
+    ring = torch.zeros(*lead, M, 3, dtype=d.dtype)
+    streams = [list() for _ in range(max(1, torch.Size(lead).numel()))]
+    for step in range(d.size(1, 12)):
+        row = d.tensor(*lead, 3) if lead else d.tensor(3)
+        t = torch.full(lead, step)
+        keep = torch.rand(lead, generator=d.generator) > .5
+        if step and d.of([0, 1]):
+            push_row(ring, t, row, keep)
+        else:
+            keep = torch.ones(lead, dtype=torch.bool)
+            write_row(ring, t, row)
+        for stream, x, new in zip(
+                streams, row.reshape(-1, 3), keep.reshape(-1)):
+            stream.append(x if new else stream[-1])
+    last = len(streams[0]) - 1
+    steps = torch.arange(max(0, last - M + 1), last + 1)
+    got = read_rows(ring, steps.expand(*lead, -1))
+    for rows, stream in zip(got.reshape(-1, len(steps), 3), streams):
+        assert torch.equal(rows, torch.stack(stream[-M:]))
+    number = d.size(0, M)
+    fill_rows(ring, torch.full(lead, last + 1), number, row)
+    for rows, stream, x in zip(
+            ring.reshape(-1, M, 3), streams, row.reshape(-1, 3)):
+        for t in range(last + 1, last + 1 + number):
+            assert torch.equal(rows[t % M], x)
+        for t in range(max(0, last + 1 + number - M), last + 1):
+            assert torch.equal(rows[t % M], stream[t])
+
+
+CHECKS = {name.removeprefix('check_'): check
+          for name, check in list(globals().items())
+          if name.startswith('check_')}
+
+
+def _run(name, examples, **options):
+    check = CHECKS[name]
+    hypothesis.settings(
+        max_examples=examples, deadline=None, database=None,
+        suppress_health_check=list(hypothesis.HealthCheck), **options)(
+            hypothesis.given(st.data())(lambda data: check(data)))()
+
+
+@pytest.mark.parametrize('name', CHECKS)
+def test_op_is_its_definition(name):
+    _run(name, 50, derandomize=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', CHECKS)
+def test_op_is_its_definition_for_long(name):
+    _run(name, 1000)

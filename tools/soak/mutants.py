@@ -1,0 +1,367 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Break the code on purpose, many times, and see whether a test notices.
+
+    python tools/soak/mutants.py mmvidattn/ops mmvidattn/online --sample 200 \
+        --coverage .coverage --durations junit.xml --out mutants.json
+
+The breaks are those of cosmic-ray (``pip install ".[mutation]"``): another
+operator, comparison, number or truth value, a loop that never runs, a
+decorator or a ``not`` that is gone. Of each place one is drawn, then
+``--sample`` places of all. For each, in a copy of the checkout, the tests run
+that reach its line (by ``--coverage``, a file of coverage.py with contexts);
+those of the same name and the quick ones first, until one fails or runs into
+the limit of time. What ``--quick-seconds`` of tests do not notice, all that
+reach it must (up to ``--seconds``).
+
+Not counted are breaks that change nothing that runs (annotations, docstrings).
+Ends with 1 if fewer than ``--goal`` percent are noticed.
+"""
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTICED = 1
+# Without a value to put in; and those that make any program another one.
+UNUSED = ('core/VariableReplacer', 'core/VariableInserter')
+
+
+@dataclass
+class Mutant:
+    """A break: where it is, what the line was and is, what came of it."""
+
+    path: str
+    line: int
+    operator: str
+    occurrence: int
+    before: str = ''
+    after: str = ''
+    outcome: str = ''
+    tests: int = 0
+    seconds: float = 0.
+
+
+def main() -> None:
+    args = parse_args()
+    mutants = draw(args.paths, args.sample, args.seed)
+    suite = Suite(args.coverage, args.durations)
+    _warm_up()
+    start = time.monotonic()
+    for done, mutant in enumerate(
+            run_all(mutants, suite, args), start=1):
+        print(f'[{done}/{len(mutants)}, {time.monotonic() - start:.0f} s] '
+              f'{mutant.outcome}: {mutant.path}:{mutant.line} '
+              f'{mutant.before} -> {mutant.after} '
+              f'({mutant.tests} tests, {mutant.seconds:.0f} s)', flush=True)
+        if args.out:
+            args.out.write_text(json.dumps(
+                [asdict(x) for x in mutants if x.outcome], indent=1))
+    if summarize(mutants) < args.goal:
+        sys.exit(1)
+
+
+def summarize(mutants: list[Mutant]) -> float:
+    """Print a row a folder, and what was not noticed. Returns percent."""
+    rooms = defaultdict(list)
+    for mutant in mutants:
+        rooms[str(Path(mutant.path).parent)].append(mutant)
+    rooms['all'] = mutants
+    print('\n| code | breaks | noticed | by a limit of time | percent |\n'
+          '|---|---|---|---|---|')
+    for name, those in rooms.items():
+        noticed = sum(x.outcome != 'survived' for x in those)
+        late = sum(x.outcome == 'timeout' for x in those)
+        percent = 100 * noticed / max(1, len(those))
+        print(f'| `{name}` | {len(those)} | {noticed} | {late} | '
+              f'{percent:.1f} |')
+    for mutant in mutants:
+        if mutant.outcome == 'survived':
+            print(f'survived: {mutant.path}:{mutant.line} [{mutant.operator}] '
+                  f'{mutant.before} -> {mutant.after}')
+    return percent
+
+
+# Breaks
+
+def draw(paths: list[str], sample: int, seed: int) -> list[Mutant]:
+    """One of the breaks of each place, and ``sample`` places of all."""
+    from cosmic_ray import plugins
+    from cosmic_ray.ast import ast_nodes, get_ast
+
+    names = [x for x in plugins.operator_names() if x not in UNUSED]
+    operators = {x: plugins.get_operator(x)() for x in names}
+    generator = random.Random(seed)
+    places = defaultdict(list)
+    for path in _modules(paths):
+        tree = get_ast((ROOT / path).read_text())
+        for name, operator in operators.items():
+            for i, (start, _) in enumerate(
+                    x for node in ast_nodes(tree)
+                    for x in operator.mutation_positions(node)):
+                places[path, start].append((name, i))
+    places = list(places.items())
+    generator.shuffle(places)
+    mutants = []
+    for (path, start), those in places:
+        if len(mutants) == sample:
+            break
+        name, occurrence = generator.choice(those)
+        mutant = Mutant(path, start[0], name, occurrence)
+        if mutate(mutant) is not None:
+            mutants.append(mutant)
+    return mutants
+
+
+def mutate(mutant: Mutant) -> str | None:
+    """The broken file, or None if it runs as the unbroken one."""
+    from cosmic_ray import plugins
+    from cosmic_ray.mutating import mutate_code
+
+    source = (ROOT / mutant.path).read_text()
+    broken = mutate_code(
+        source, plugins.get_operator(mutant.operator)(), mutant.occurrence)
+    if broken is None or _what_runs(broken) == _what_runs(source):
+        return None
+    for before, after in zip(source.splitlines(), broken.splitlines()):
+        if before != after:
+            mutant.before, mutant.after = before.strip(), after.strip()
+            break
+    return broken
+
+
+def _modules(paths: list[str]) -> list[str]:
+    found = []
+    for path in paths:
+        path = (ROOT / path).resolve()
+        files = sorted(path.rglob('*.py')) if path.is_dir() else [path]
+        found += [str(x.relative_to(ROOT)) for x in files]
+    return found
+
+
+def _what_runs(source: str) -> str | None:
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        for name in 'annotation', 'returns':
+            if getattr(node, name, None) is not None:
+                setattr(node, name, ast.Constant(None))
+    return ast.dump(tree)
+
+
+# Tests
+
+class Suite:
+    """Which tests reach a line, in the order in which to run them."""
+
+    def __init__(self, coverage: Path, durations: Path) -> None:
+        from coverage import CoverageData
+
+        self._data = CoverageData(str(coverage))
+        self._data.read()
+        self._files = {
+            str(Path(x)).split('/mmvidattn/', 1)[-1]: x
+            for x in self._data.measured_files()}
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._nodes: dict[str, str] = {}
+        for case in ElementTree.parse(durations).iter('testcase'):
+            # In a class, its name comes last.
+            function = case.get('name').split('[')[0]
+            context = f'{case.get("classname")}.{function}'
+            path = case.get('file')
+            module = path.removesuffix('.py').replace('/', '.')
+            inner = case.get('classname').removeprefix(module).strip('.')
+            self._nodes[context] = '::'.join(
+                x for x in (path, inner, function) if x)
+            self._seconds[context] += float(case.get('time'))
+        # Contexts say less of the folder than pytest does.
+        self._by_tail = {'.'.join(x.split('.')[-2:]): x for x in self._nodes}
+
+    def of(self, mutant: Mutant) -> list[tuple[str, float]]:
+        """Tests and their seconds."""
+        name = self._files.get(mutant.path.split('mmvidattn/', 1)[-1])
+        if name is None:
+            return []
+        lines = self._data.contexts_by_lineno(name)
+        found = self._known(lines.get(mutant.line, ()))
+        if not found:
+            # Run on import, or a later line of a statement.
+            found = self._known(x for those in lines.values() for x in those)
+        stem = Path(mutant.path).stem
+        return sorted(
+            ((self._nodes[x], self._seconds[x]) for x in found),
+            key=lambda x: (stem not in x[0], x[1]))
+
+    def _known(self, contexts) -> set[str]:
+        found = set()
+        for context in contexts:
+            if context in self._nodes:
+                found.add(context)
+            else:
+                tail = '.'.join(context.split('.')[-2:])
+                if tail in self._by_tail:
+                    found.add(self._by_tail[tail])
+        return found
+
+
+def batches(tests: list[tuple[str, float]], *seconds: float
+            ) -> list[list[tuple[str, float]]]:
+    """What runs within the first of ``seconds``, then what is added within the
+    next; at least one test in the first."""
+    out, done, total = [], 0, 0.
+    for limit in seconds:
+        batch = []
+        for test in tests[done:]:
+            if total + test[1] > limit and (out or batch):
+                break
+            batch.append(test)
+            total += test[1]
+        done += len(batch)
+        out.append(batch)
+    return [x for x in out if x]
+
+
+# Running
+
+def _warm_up() -> None:
+    """Import what every child needs, and nothing that may be broken."""
+    for name in ('torch', 'numpy', 'cv2', 'mmcv', 'mmengine.runner', 'pytest',
+                 'scipy', 'pandas'):
+        try:
+            __import__(name)
+        except ImportError:
+            pass
+
+
+def run_all(mutants: list[Mutant], suite: Suite, args):
+    """Yield each break when it is known what came of it."""
+    waiting = list(reversed(mutants))
+    with tempfile.TemporaryDirectory() as scratch:
+        free = [_copy(Path(scratch) / str(i)) for i in range(args.jobs)]
+        running: dict[int, _Run] = {}
+        while waiting or running:
+            while waiting and free:
+                run = _Run(waiting.pop(), free.pop(), suite, args)
+                running[run.start()] = run
+            time.sleep(.05)
+            for pid, run in list(running.items()):
+                code = run.poll(pid)
+                if code is None:
+                    continue
+                del running[pid]
+                if code == 0 and run.batches:
+                    running[run.start()] = run
+                    continue
+                run.end(code)
+                free.append(run.folder)
+                yield run.mutant
+
+
+def _copy(folder: Path) -> Path:
+    shutil.copytree(
+        ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(
+            '.git', '.venv', '__pycache__', 'work_dirs', 'data', '.mim'))
+    return folder
+
+
+class _Run:
+    """A break in a copy of the checkout, and the process that tests it."""
+
+    def __init__(self, mutant: Mutant, folder: Path, suite: Suite,
+                 args) -> None:
+        self.mutant, self.folder = mutant, folder
+        self.batches = batches(
+            suite.of(mutant), args.quick_seconds, args.seconds)
+        self._began = time.monotonic()
+        (folder / mutant.path).write_text(mutate(mutant))
+
+    def start(self) -> int:
+        """Test it with the next batch. Returns the process."""
+        tests = self.batches.pop(0) if self.batches else []
+        self.mutant.tests += len(tests)
+        self._limit = time.monotonic() + 30 + 5 * sum(x[1] for x in tests)
+        pid = os.fork()
+        if pid == 0:
+            self._child([x[0] for x in tests])
+        return pid
+
+    def _child(self, names: list[str]) -> None:
+        os.setsid()
+        os.chdir(self.folder)
+        out = os.open('/dev/null', os.O_RDWR)
+        for descriptor in range(3):
+            os.dup2(out, descriptor)
+        os.environ['PYTHONPATH'] = str(self.folder)
+        sys.path[:0] = [str(self.folder)]
+        sys.argv = ['pytest']
+        code = 2
+        try:
+            import pytest
+            code = 0 if not names else int(pytest.main(
+                ['-x', '-q', '-p', 'no:cacheprovider', '-p', 'no:xdist',
+                 f'--basetemp={self.folder}/.pytest_tmp', *names]))
+        except BaseException:  # noqa: B036
+            pass
+        # Without the clean-up of what a broken program left behind.
+        os._exit(code)
+
+    def poll(self, pid: int) -> int | str | None:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            _kill(pid)
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() < self._limit:
+            return None
+        _kill(pid)
+        os.waitpid(pid, 0)
+        return 'timeout'
+
+    def end(self, code: int | str) -> None:
+        shutil.copy(ROOT / self.mutant.path, self.folder / self.mutant.path)
+        self.mutant.seconds = time.monotonic() - self._began
+        if code == 'timeout':
+            self.mutant.outcome = 'timeout'
+        else:
+            self.mutant.outcome = 'noticed' if code else 'survived'
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('paths', nargs='+', help='files and folders to break')
+    parser.add_argument('--coverage', type=Path, required=True,
+                        help="coverage.py's file, with contexts")
+    parser.add_argument('--durations', type=Path, required=True,
+                        help="pytest's --junitxml of the same run, xunit1")
+    parser.add_argument('--sample', type=int, default=200)
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--jobs', type=int, default=os.cpu_count())
+    parser.add_argument('--quick-seconds', type=float, default=10.)
+    parser.add_argument('--seconds', type=float, default=120.)
+    parser.add_argument('--goal', type=float, default=90.)
+    parser.add_argument('--out', type=Path, help='JSON of all breaks')
+    return parser.parse_args(argv)
+
+
+if __name__ == '__main__':
+    main()
