@@ -101,7 +101,7 @@ setup(
         mutation=['cosmic-ray', 'coverage'],
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
-        dev=['hypothesis', 'lmdb', 'pytest', 'pytest-xdist', 'ruff', 'scikit-learn',
-             'selenium', *ONNX, *SERVE],
+        dev=['hypothesis', 'lmdb', 'pytest', 'pytest-xdist', 'ruff',
+             'scikit-learn', 'selenium', *ONNX, *SERVE],
     ),
 )

@@ -61,9 +61,9 @@ from ..datasets.own_videos import (
     some,
     split_videos,
 )
-from ..datasets.prepare.output import write_atomically
 from ..datasets.video_facts import VideoFacts, read_facts
 from ..utils.checkpoint import find_resumable, is_url, read_checkpoint
+from ..utils.files import write_atomically
 from .check_videos import check
 
 FEW = 10

@@ -340,25 +340,6 @@ def _may_be_there(path: Path) -> bool:
     return True
 
 
-def flush(path: str | Path) -> None:
-    """Have a file or folder written to the disk before going on."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write a file so that at any moment all of the old or new one is there.
-    """
-    path = Path(path)
-    part = path.with_name(f'{path.name}.part')
-    part.write_text(text, 'utf-8')
-    flush(part)
-    os.replace(part, path)
-
-
 def _unwrap(checkpoint: Mapping, path: str | Path) -> dict[str, Tensor]:
     wrapped = [checkpoint[key] for key in WRAPPERS
                if isinstance(checkpoint.get(key), Mapping)]

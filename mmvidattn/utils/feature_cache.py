@@ -7,7 +7,6 @@ import logging
 import math
 import os
 import time
-import uuid
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from .checkpoint import hash_file
 from .checks import check_choice, check_positive
+from .files import write_atomically
 
 # Part of every key: to be raised when the same settings give other features.
 FORMAT = 1
@@ -88,8 +88,9 @@ class FeatureFolder:
         self.path = self.root / digest_of(settings)[:16]
         self._digests: dict[str, tuple[list, str]] = {}
         if not (self.path / SETTINGS).is_file():
-            write_whole(self.path / SETTINGS,
-                        json.dumps(settings, indent=1).encode())
+            write_atomically(
+                self.path / SETTINGS, json.dumps(settings, indent=1),
+                shared=True)
         os.utime(self.path / SETTINGS)
 
     def file_of(self, video: str, **what: Any) -> Path:
@@ -126,7 +127,7 @@ class FeatureFolder:
             found = ''
         if len(found) != 64:
             found = hash_file(video)
-            write_whole(note, found.encode())
+            write_atomically(note, found, to_disk=False, shared=True)
         self._digests[video] = stamp, found
         return found
 
@@ -196,7 +197,7 @@ class FeatureWriter:
                     'features are computed again in each epoch; raise max_gb',
                     logger='current', level=logging.WARNING)
             return
-        write_whole(Path(path), content)
+        write_atomically(path, content, to_disk=False, shared=True)
         self.size += len(content)
 
 
@@ -222,18 +223,6 @@ def read_features(path: str | Path) -> Tensor | None:
                   logger='current', level=logging.WARNING)
         path.unlink(missing_ok=True)
         return None
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, beside others who do the same."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f'.{uuid.uuid4().hex}.part')
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def describe_folders(root: str | Path) -> list[dict[str, Any]]:

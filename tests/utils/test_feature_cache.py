@@ -14,7 +14,6 @@ from mmvidattn.utils.feature_cache import (
     read_features,
     to_json,
     weights_digest,
-    write_whole,
 )
 
 CONTEXT = multiprocessing.get_context('fork')
@@ -107,13 +106,6 @@ def test_float16_is_refused_where_it_overflows():
     with pytest.raises(ValueError, match="use dtype='float32'"):
         writer.round(torch.tensor([1e5]))
     writer.round(torch.tensor([float('inf')]))
-
-
-def test_nothing_is_left_of_a_file_that_cannot_be_written(tmp_path):
-    (tmp_path / 'taken').mkdir()
-    with pytest.raises(OSError):
-        write_whole(tmp_path / 'taken', b'abc')
-    assert [*tmp_path.iterdir()] == [tmp_path / 'taken']
 
 
 def test_weights_are_told_apart():

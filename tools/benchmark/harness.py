@@ -2,7 +2,6 @@
 """Check first, then measure: the part of a benchmark that all cases share."""
 import argparse
 import json
-import os
 import platform
 import random
 import re
@@ -20,6 +19,8 @@ import mmvidattn  # noqa: I001  isort: skip
 
 import torch
 from torch import Tensor, nn
+
+from mmvidattn.utils.files import write_atomically
 
 RUN = Path(__file__).with_name('run.py')
 TOLERANCE = 1e-4
@@ -151,13 +152,8 @@ def agreement_line(agreement: Mapping[str, float]) -> str:
 
 
 def write_json(path: Path | None, result: dict) -> None:
-    """Write the file whole or not at all."""
-    if path is None:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f'{path.name}.new')
-    new.write_text(json.dumps(result, indent=2) + '\n')
-    os.replace(new, path)
+    if path is not None:
+        write_atomically(path, json.dumps(result, indent=2) + '\n')
 
 
 def task_of(name: str, model: nn.Module, x: Tensor,

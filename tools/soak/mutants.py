@@ -13,7 +13,9 @@ those of the same name and the quick ones first, until one fails or runs into
 the limit of time. What ``--quick-seconds`` of tests do not notice, all that
 reach it must (up to ``--seconds``).
 
-Not counted are breaks that change nothing that runs (annotations, docstrings).
+Breaks that change nothing that runs (annotations, docstrings) are not drawn.
+In the end every test that has failed runs once more, on the code as it is; one
+that fails there as well has noticed nothing.
 Ends with 1 if fewer than ``--goal`` percent are noticed.
 """
 import argparse
@@ -32,7 +34,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTICED = 1
+FAILURES = '.failures'
 # Without a value to put in; and those that make any program another one.
 UNUSED = ('core/VariableReplacer', 'core/VariableInserter')
 
@@ -48,6 +50,7 @@ class Mutant:
     before: str = ''
     after: str = ''
     outcome: str = ''
+    noticed_by: str = ''
     tests: int = 0
     seconds: float = 0.
 
@@ -64,11 +67,18 @@ def main() -> None:
               f'{mutant.outcome}: {mutant.path}:{mutant.line} '
               f'{mutant.before} -> {mutant.after} '
               f'({mutant.tests} tests, {mutant.seconds:.0f} s)', flush=True)
-        if args.out:
-            args.out.write_text(json.dumps(
-                [asdict(x) for x in mutants if x.outcome], indent=1))
+        write(mutants, args.out)
+    control(mutants)
+    write(mutants, args.out)
     if summarize(mutants) < args.goal:
         sys.exit(1)
+
+
+def write(mutants: list[Mutant], path: Path | None) -> None:
+    """What is known so far, as a killed run leaves it as well."""
+    if path is not None:
+        path.write_text(json.dumps(
+            [asdict(x) for x in mutants if x.outcome], indent=1))
 
 
 def summarize(mutants: list[Mutant]) -> float:
@@ -80,15 +90,15 @@ def summarize(mutants: list[Mutant]) -> float:
     print('\n| code | breaks | noticed | by a limit of time | percent |\n'
           '|---|---|---|---|---|')
     for name, those in rooms.items():
-        noticed = sum(x.outcome != 'survived' for x in those)
+        noticed = sum(x.outcome in ('noticed', 'timeout') for x in those)
         late = sum(x.outcome == 'timeout' for x in those)
         percent = 100 * noticed / max(1, len(those))
         print(f'| `{name}` | {len(those)} | {noticed} | {late} | '
               f'{percent:.1f} |')
     for mutant in mutants:
-        if mutant.outcome == 'survived':
-            print(f'survived: {mutant.path}:{mutant.line} [{mutant.operator}] '
-                  f'{mutant.before} -> {mutant.after}')
+        if mutant.outcome not in ('noticed', 'timeout'):
+            print(f'{mutant.outcome}: {mutant.path}:{mutant.line} '
+                  f'[{mutant.operator}] {mutant.before} -> {mutant.after}')
     return percent
 
 
@@ -269,6 +279,23 @@ def run_all(mutants: list[Mutant], suite: Suite, args):
                 yield run.mutant
 
 
+def control(mutants: list[Mutant]) -> None:
+    """What fails without a break has noticed none."""
+    names = sorted({x.noticed_by for x in mutants if x.noticed_by})
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = _copy(Path(scratch) / 'unbroken')
+        pid = os.fork()
+        if pid == 0:
+            _run_pytest(folder, names, stop=False)
+        os.waitpid(pid, 0)
+        failed = set(_failures(folder))
+    for name in sorted(failed):
+        print(f'fails by itself: {name}')
+    for mutant in mutants:
+        if mutant.noticed_by in failed:
+            mutant.outcome = 'survived'
+
+
 def _copy(folder: Path) -> Path:
     shutil.copytree(
         ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(
@@ -294,28 +321,8 @@ class _Run:
         self._limit = time.monotonic() + 30 + 5 * sum(x[1] for x in tests)
         pid = os.fork()
         if pid == 0:
-            self._child([x[0] for x in tests])
+            _run_pytest(self.folder, [x[0] for x in tests])
         return pid
-
-    def _child(self, names: list[str]) -> None:
-        os.setsid()
-        os.chdir(self.folder)
-        out = os.open('/dev/null', os.O_RDWR)
-        for descriptor in range(3):
-            os.dup2(out, descriptor)
-        os.environ['PYTHONPATH'] = str(self.folder)
-        sys.path[:0] = [str(self.folder)]
-        sys.argv = ['pytest']
-        code = 2
-        try:
-            import pytest
-            code = 0 if not names else int(pytest.main(
-                ['-x', '-q', '-p', 'no:cacheprovider', '-p', 'no:xdist',
-                 f'--basetemp={self.folder}/.pytest_tmp', *names]))
-        except BaseException:  # noqa: B036
-            pass
-        # Without the clean-up of what a broken program left behind.
-        os._exit(code)
 
     def poll(self, pid: int) -> int | str | None:
         found, status = os.waitpid(pid, os.WNOHANG)
@@ -335,6 +342,48 @@ class _Run:
             self.mutant.outcome = 'timeout'
         else:
             self.mutant.outcome = 'noticed' if code else 'survived'
+            self.mutant.noticed_by = next(iter(_failures(self.folder)), '')
+        (self.folder / FAILURES).unlink(missing_ok=True)
+
+
+class _Failures:
+    """A plugin of pytest that notes what fails, before the process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def pytest_runtest_logreport(self, report) -> None:
+        if report.failed:
+            with open(self._path, 'a') as file:
+                file.write(report.nodeid + '\n')
+
+
+def _failures(folder: Path) -> list[str]:
+    path = folder / FAILURES
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _run_pytest(folder: Path, names: list[str], stop: bool = True) -> None:
+    """In a process of its own, which it ends."""
+    os.setsid()
+    os.chdir(folder)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nowhere, descriptor)
+    os.environ['PYTHONPATH'] = str(folder)
+    sys.path[:0] = [str(folder)]
+    sys.argv = ['pytest']
+    code = 2
+    try:
+        import pytest
+        code = 0 if not names else int(pytest.main(
+            ['-q', *(['-x'] if stop else []), '-p', 'no:cacheprovider',
+             f'--basetemp={folder}/.pytest_tmp', *names],
+            plugins=[_Failures(folder / FAILURES)]))
+    except BaseException:  # noqa: B036
+        pass
+    # Without the clean-up of what a broken program left behind.
+    os._exit(code)
 
 
 def _kill(pid: int) -> None:

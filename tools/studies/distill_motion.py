@@ -29,7 +29,6 @@ from linear_ff_motion import (
     frame_loaders,
     make_data,
     open_study,
-    write_atomically,
 )
 from matplotlib.figure import Figure
 from mmengine.config import Config
@@ -38,6 +37,7 @@ from mmengine.runner import Runner
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.apis.runner import build_runner, one_line_errors
+from mmvidattn.utils.files import write_atomically
 
 TEACHER = 'teacher'
 # Config of each way, and what is changed in it.

@@ -21,7 +21,7 @@ from pathlib import Path
 import mmvidattn  # noqa: F401, I001  isort: skip
 
 from mmvidattn.apis.runner import one_line_errors
-from mmvidattn.datasets.prepare.output import write_atomically
+from mmvidattn.utils.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = 'linear_ff_tiny_motion'

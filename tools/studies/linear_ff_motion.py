@@ -46,6 +46,7 @@ from scipy import stats
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.apis.runner import one_line_errors
+from mmvidattn.utils.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = 'linear_ff_tiny_motion'
@@ -193,12 +194,6 @@ def describe(args: argparse.Namespace) -> dict[str, Any]:
         motion=MOTION,
         torch=torch.__version__,
         configs=hashlib.sha256(text.encode()).hexdigest())
-
-
-def write_atomically(path: Path, content: str) -> None:
-    part = path.with_name(path.name + '.part')
-    part.write_text(content)
-    os.replace(part, path)
 
 
 def open_study(out: Path, options: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...utils.files import write_atomically
 from ...version import __version__
 
 try:
@@ -19,32 +20,6 @@ except ImportError:
 
 PROVENANCE = 'provenance.json'
 BLOCK = 1 << 16
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, whenever the program ends.
-
-    Raises:
-        OSError: If it cannot be written, as on a full disk. What was there
-            stays.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f'.{path.name}.part')
-    try:
-        with open(part, 'wb') as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-    if os.name == 'posix':
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def lock(folder: Path) -> int | None:

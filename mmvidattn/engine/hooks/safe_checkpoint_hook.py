@@ -14,7 +14,8 @@ from mmengine.hooks import CheckpointHook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
 
-from ...utils.checkpoint import check_opens, flush, write_text
+from ...utils.checkpoint import check_opens
+from ...utils.files import flush, write_atomically
 from ...utils.plain import restore_histories, to_plain
 
 # The name of what is written when a run is stopped between two checkpoints.
@@ -185,7 +186,8 @@ class SafeCheckpointHook(CheckpointHook):
 
     def _point(self, runner: Runner, path: str) -> None:
         try:
-            write_text(Path(runner.work_dir, 'last_checkpoint'), path)
+            write_atomically(
+                Path(runner.work_dir, 'last_checkpoint'), path)
         except OSError as error:
             # To resume takes the newest file that opens in any case.
             runner.logger.error(f'cannot write last_checkpoint: {error}')

@@ -9,7 +9,7 @@ from mmengine.dist import all_gather_object, is_main_process
 from mmengine.runner import Runner
 
 from ...utils.arguments import check_arguments
-from ...utils.checkpoint import write_text
+from ...utils.files import write_atomically
 from .safe_hook import SafeHook
 
 MAX_NAMES = 20
@@ -92,7 +92,8 @@ class SkippedVideosHook(SafeHook):
         text = ''.join(f'{count}\t{name}\t{reason}\n'
                        for name, count, reason in rows)
         try:
-            write_text(Path(runner.work_dir, 'skipped_videos.txt'), text)
+            write_atomically(
+                Path(runner.work_dir, 'skipped_videos.txt'), text)
         except OSError as error:
             runner.logger.error(f'cannot write skipped_videos.txt: {error}')
 

@@ -13,7 +13,7 @@ import pytest
 
 from mmvidattn.cli.targets import main
 from mmvidattn.datasets.prepare import describe_root
-from mmvidattn.datasets.prepare.output import Output, write_atomically
+from mmvidattn.datasets.prepare.output import Output
 
 SPLITS = dict(train='abcdefgh', val='ijklmn')
 STEPS = 400
@@ -216,17 +216,3 @@ def test_one_run_at_a_time(tmp_path):
             Output(tmp_path, 'test', 'other', {}, [])
     with Output(tmp_path, 'test', 'other', {}, []):
         pass
-
-
-def test_a_file_is_whole_or_as_it_was(tmp_path, monkeypatch):
-    path = tmp_path / 'a'
-    write_atomically(path, b'old')
-
-    def fail(*_):
-        raise OSError(28, 'No space left on device')
-
-    monkeypatch.setattr(os, 'fsync', fail)
-    with pytest.raises(OSError, match='No space'):
-        write_atomically(path, b'new')
-    assert path.read_bytes() == b'old'
-    assert [*tmp_path.iterdir()] == [path]

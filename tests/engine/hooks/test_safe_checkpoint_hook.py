@@ -20,7 +20,6 @@ from mmvidattn.engine.hooks import safe_checkpoint_hook
 from mmvidattn.utils.checkpoint import (
     check_opens,
     find_resumable,
-    write_text,
 )
 from mmvidattn.utils.plain import restore_histories, to_plain
 
@@ -387,19 +386,6 @@ def test_pointer_that_a_crash_left_leads_nowhere(tmp_path, monkeypatch,
     os.utime(here / 'epoch_4.pth', (2e9, 2e9))
     torch.save(torch.tensor(1.), run / 'number.pth')
     assert find_resumable(run)[0] == run / 'epoch_4.pth'
-
-
-def test_pointer_is_replaced_as_a_whole(tmp_path, monkeypatch):
-    path = tmp_path / 'last_checkpoint'
-    write_text(path, 'old')
-
-    def fail(path):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr('mmvidattn.utils.checkpoint.flush', fail)
-    with pytest.raises(OSError):
-        write_text(path, 'new')
-    assert path.read_text() == 'old'
 
 
 def test_nothing_to_resume_from(tmp_path):

@@ -1,0 +1,78 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import os
+
+import pytest
+
+from mmvidattn.utils import files
+from mmvidattn.utils.files import write_atomically
+
+
+@pytest.mark.parametrize('fails', ['fsync', 'replace'])
+def test_a_file_is_whole_or_as_it_was(tmp_path, monkeypatch, fails):
+    path = tmp_path / 'a'
+    write_atomically(path, b'old')
+
+    def fail(*_):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(os, fails, fail)
+    with pytest.raises(OSError, match='No space'):
+        write_atomically(path, b'new')
+    assert path.read_bytes() == b'old'
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_text_is_utf_8_and_folders_are_made(tmp_path):
+    write_atomically(tmp_path / 'a/b/c', 'Zürich')
+    assert (tmp_path / 'a/b/c').read_bytes() == b'Z\xc3\xbcrich'
+
+
+def test_content_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
+    path, calls = tmp_path / 'a', []
+    flush, replace = files.flush, os.replace
+
+    def note_flush(flushed):
+        calls.append('folder' if flushed == tmp_path else 'content')
+        flush(flushed)
+
+    def note_replace(*args):
+        calls.append('name')
+        replace(*args)
+
+    monkeypatch.setattr(files, 'flush', note_flush)
+    monkeypatch.setattr(os, 'replace', note_replace)
+    write_atomically(path, b'new')
+    assert calls == ['content', 'name', 'folder'][:2 + (os.name == 'posix')]
+    calls.clear()
+    write_atomically(path, b'newer', to_disk=False)
+    assert calls == ['name'] and path.read_bytes() == b'newer'
+
+
+def test_what_a_killed_writer_left_goes(tmp_path):
+    (tmp_path / '.a.part').write_bytes(b'half')
+    write_atomically(tmp_path / 'a', b'whole')
+    assert [*tmp_path.iterdir()] == [tmp_path / 'a']
+
+
+def test_writers_of_one_file_do_not_meet(tmp_path, monkeypatch):
+    replace, parts = os.replace, []
+
+    def note(part, path):
+        parts.append(part)
+        if len(parts) == 1:
+            # Another one writes between the content and the name.
+            write_atomically(path, b'other', shared=True)
+        replace(part, path)
+
+    monkeypatch.setattr(os, 'replace', note)
+    write_atomically(tmp_path / 'a', b'mine', shared=True)
+    assert len({*parts}) == 2
+    assert (tmp_path / 'a').read_bytes() == b'mine'
+    assert [*tmp_path.iterdir()] == [tmp_path / 'a']
+
+
+def test_nothing_is_left_of_a_file_that_cannot_be_written(tmp_path):
+    (tmp_path / 'taken').mkdir()
+    with pytest.raises(OSError):
+        write_atomically(tmp_path / 'taken', b'abc')
+    assert [*tmp_path.iterdir()] == [tmp_path / 'taken']
