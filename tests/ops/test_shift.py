@@ -140,3 +140,10 @@ def test_golden_windows_of_the_paper(golden):
                 mode, 32, size=size, alpha=.5, boundary=boundary)
             assert torch.equal(
                 neighbor_shift(G['x'], plan), G[f'{name}_{boundary}'])
+
+
+def test_least_divisor_reads_every_neighbor_once():
+    plan = shift_plan('tsm', 6, divisor=2)
+    assert [(fold.start, fold.stop) for fold in plan] == [(0, 3), (3, 6)]
+    with pytest.raises(ValueError, match='at least that, got 1'):
+        shift_plan('tsm', 6, divisor=1)

@@ -372,15 +372,22 @@ def test_newest_that_opens_is_found(tmp_path):
     assert 'weights only' in passed[0][1] and 'not open' in passed[2][1]
 
 
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('trained')
+    build(folder, checkpoint=dict(save_best=None)).train()
+    return folder
+
+
 @pytest.mark.parametrize('pointer', [
     b'', b'\0' * 40, b'\xff\xfe', b'.', b'a' * 300 + b'.pth',
     b'/' + b'a/' * 3000 + b'b.pth', b'a\0b.pth'],
     ids=['empty', 'zeros', 'noise', 'folder', 'long', 'deep', 'zero'])
-def test_pointer_that_a_crash_left_leads_nowhere(tmp_path, monkeypatch,
-                                                 pointer):
+def test_pointer_that_a_crash_left_leads_nowhere(trained, tmp_path,
+                                                 monkeypatch, pointer):
     here, run = tmp_path / 'here', tmp_path / 'run'
     for folder in here, run:
-        build(folder, checkpoint=dict(save_best=None)).train()
+        shutil.copytree(trained, folder)
     monkeypatch.chdir(here)
     (run / 'last_checkpoint').write_bytes(pointer)
     os.utime(here / 'epoch_4.pth', (2e9, 2e9))
