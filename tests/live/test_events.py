@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
+import os
 
 import numpy as np
 import pytest
@@ -106,6 +107,21 @@ def test_lines_are_there_as_they_happen(tmp_path):
     lines = path.read_text('utf-8').splitlines()
     assert json.loads(lines[1])['class'] == 'tänzen'
     assert len(log.recent) == 2
+
+
+def test_events_are_on_the_disk(tmp_path, monkeypatch):
+    path = tmp_path / 'events.jsonl'
+    log, lengths, fsync = EventLog(path), [], os.fsync
+
+    def note(descriptor):
+        lengths.append(os.fstat(descriptor).st_size)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, 'fsync', note)
+    log.write([dict(event='start'), dict(event='end')])
+    log.write([])
+    log.close()
+    assert lengths == [path.stat().st_size]
 
 
 @pytest.mark.parametrize('options, error', [

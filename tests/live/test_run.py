@@ -163,6 +163,15 @@ def test_the_session_skips_a_gap(model):
     assert run.session.num_steps == 14
 
 
+@pytest.mark.parametrize('memory_steps, num_steps', [(7, 14), (6, 4)])
+def test_a_gap_as_long_as_the_memory_leaves_nothing(model, monkeypatch,
+                                                    memory_steps, num_steps):
+    monkeypatch.setattr(model, 'memory_steps', memory_steps)
+    run = Run(model, Script([*range(12), *range(30, 42)]))
+    assert len([*run]) == 8
+    assert run.session.num_steps == num_steps
+
+
 def test_a_gap_costs_one_call(model, monkeypatch):
     """Even one as long as the longest of THUMOS'14 that does not reset."""
     monkeypatch.setattr(model, 'memory_steps', 2080)

@@ -124,18 +124,20 @@ class Slow:
     """A decoder that hangs on one file."""
 
     def __init__(self, seconds):
-        self.seconds = seconds
+        self.seconds, self.num_calls = seconds, 0
 
     def __call__(self, results):
         if 'slow' in results['filename']:
+            self.num_calls += 1
             time.sleep(self.seconds)
         return results
 
 
 def test_timeout_holds_and_the_file_is_not_tried_again(folder):
     (folder / 'slow.mp4').write_bytes((folder / 'good.mp4').read_bytes())
+    slow = Slow(30)
     dataset = build(folder, ['slow.mp4', 'good.mp4'],
-                    steps=[Slow(30), *pipeline()], guard=dict(timeout=0.5))
+                    steps=[slow, *pipeline()], guard=dict(timeout=0.5))
     np.random.seed(0)
     start = time.monotonic()
     first, second = dataset[0], dataset[0]
@@ -143,6 +145,7 @@ def test_timeout_holds_and_the_file_is_not_tried_again(folder):
     for sample in first, second:
         assert 'took more than 0.5 s' in meta(sample)['skipped_reasons'][
             str(folder / 'slow.mp4')]
+    assert slow.num_calls == 1
 
 
 def test_worker_that_hangs_does_not_stop_the_others(folder):

@@ -2,9 +2,11 @@
 import errno
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -393,6 +395,30 @@ def test_pointer_that_a_crash_left_leads_nowhere(trained, tmp_path,
     os.utime(here / 'epoch_4.pth', (2e9, 2e9))
     torch.save(torch.tensor(1.), run / 'number.pth')
     assert find_resumable(run)[0] == run / 'epoch_4.pth'
+
+
+def test_checkpoint_is_on_the_disk_before_it_has_its_name(
+        tmp_path, monkeypatch):
+    calls, flush, replace = [], safe_checkpoint_hook.flush, os.replace
+
+    def note_flush(path):
+        calls.append(f'flush {Path(path).name}')
+        flush(path)
+
+    def note_replace(part, path):
+        if str(path).endswith('.pth'):
+            calls.append(f'name {Path(path).name}')
+        replace(part, path)
+
+    monkeypatch.setattr(safe_checkpoint_hook, 'flush', note_flush)
+    monkeypatch.setattr(os, 'replace', note_replace)
+    build(tmp_path, checkpoint=dict(save_best=None)).train()
+    names = [i for i, call in enumerate(calls) if call.startswith('name')]
+    assert names
+    for i in names:
+        name = calls[i].removeprefix('name ')
+        assert calls[i - 1].startswith(f'flush {name}.')
+        assert calls[i + 1] == f'flush {tmp_path.name}'
 
 
 def test_nothing_to_resume_from(tmp_path):
