@@ -385,9 +385,10 @@ def test_gpu_prints_no_table_that_is_wrong(gpu, monkeypatch, tmp_path,
 
 def test_sliding_windows(tmp_path, capsys, monkeypatch):
     options = ('--size', 32, '--layers', 1, '--frames', 8, '--repeats', 1)
-    result = run_case('sliding', *options, out=tmp_path)
+    result = run_case('sliding', *options, '--models', 'vivit, fact_encoder',
+                      'linear_ff', out=tmp_path)
     models = result['speedup']
-    assert len(models) == 5
+    assert len(models) == 2
     assert max(result['agreement'].values()) < 1e-5
     assert result['stride'] == {
         name: 2 if 'vivit' in name else 1 for name in models}
