@@ -21,11 +21,16 @@ from . import (  # noqa: E402
     online,
     recognizers,
 )
-from .apis import VideoClassifier, get_model, list_models  # noqa: E402
+from .apis import (  # noqa: E402
+    SlidingClassifier,
+    VideoClassifier,
+    get_model,
+    list_models,
+)
 from .version import __version__  # noqa: E402
 
 __all__ = [
-    'VideoClassifier', '__version__', 'backbones', 'compat', 'datasets',
-    'engine', 'evaluation', 'get_model', 'heads', 'layers', 'list_models',
-    'losses', 'online', 'recognizers'
+    'SlidingClassifier', 'VideoClassifier', '__version__', 'backbones',
+    'compat', 'datasets', 'engine', 'evaluation', 'get_model', 'heads',
+    'layers', 'list_models', 'losses', 'online', 'recognizers'
 ]

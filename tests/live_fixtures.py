@@ -12,6 +12,8 @@ import pytest
 import torch
 
 import mmvidattn
+from mmvidattn.live.sources import Source
+from mmvidattn.live.steps import Frame
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = 'background', 'jump', 'run', 'swim'
@@ -70,6 +72,23 @@ def broken_clip(clip):
     path = clip.with_name('broken.mp4')
     path.write_bytes(data)
     return path
+
+
+class Script(Source):
+    """Frames with these indices, with a wait before each."""
+
+    def __init__(self, indices, live=False, wait=0., error=None):
+        super().__init__('script', 12, live)
+        self.indices, self.wait, self.error = indices, wait, error
+
+    def _frames(self):
+        for i in self.indices:
+            time.sleep(self.wait)
+            image = np.random.default_rng(i).integers(
+                0, 256, (64, 64, 3)).astype(np.uint8)
+            yield Frame(image, i, 0., time.monotonic())
+        if self.error:
+            raise self.error
 
 
 class Camera:
@@ -219,3 +238,35 @@ def files(tmp_path_factory):
         torch.nn.init.normal_(weight, std=0.3)
     torch.save(dict(state_dict=model.state_dict()), folder / 'detector.pth')
     return config, folder / 'detector.pth'
+
+
+@pytest.fixture(scope='session')
+def clip_files(tmp_path_factory):
+    """Config and checkpoint of a recognizer on windows of 2 seconds."""
+    folder = tmp_path_factory.mktemp('recognizer')
+    classes = 'up', 'down', 'left', 'right', 'in', 'out', 'round', 'still'
+    config = folder / 'recognizer.py'
+    config.write_text(f'''
+_base_ = '{ROOT}/configs/vivit_tiny_fact_encoder_motion.py'
+model = dict(
+    backbone=dict(embed_dims=24, num_layers=1), cls_head=dict(in_channels=24))
+test_dataloader = dict(dataset=dict(
+    metainfo=dict(classes={classes}),
+    pipeline=[
+        dict(type='DecordInit'),
+        dict(type='SampleFrames', clip_len=8, frame_interval=3,
+             num_clips=1, test_mode=True),
+        dict(type='DecordDecode'),
+        dict(type='Resize', scale=(64, 64), keep_ratio=False),
+        dict(type='FormatShape', input_format='NCTHW'),
+        dict(type='PackActionInputs')]))
+online = dict(
+    seconds=2, stride=.5, events=dict(on=.3, off=.2, min_duration=.25))
+''')
+    torch.manual_seed(0)
+    model = mmvidattn.get_model(config)
+    for p in model.parameters():
+        torch.nn.init.normal_(p, p.mean().item(), .1)
+    torch.nn.init.normal_(model.cls_head.fc_cls.weight, std=.5)
+    torch.save(dict(state_dict=model.state_dict()), folder / 'model.pth')
+    return config, folder / 'model.pth'

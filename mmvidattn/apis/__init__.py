@@ -5,11 +5,12 @@ from typing import Any
 from .labels import Prediction, read_labels
 from .models import find_config, get_model, list_models, load_config
 from .predict import VideoClassifier, VideoPrediction, predict_video
+from .sliding import SlidingClassifier
 
 __all__ = [
-    'OnlineDetector', 'Prediction', 'VideoClassifier', 'VideoPrediction',
-    'find_config', 'get_model', 'list_models', 'load_config', 'predict_video',
-    'read_labels'
+    'OnlineDetector', 'Prediction', 'SlidingClassifier', 'VideoClassifier',
+    'VideoPrediction', 'find_config', 'get_model', 'list_models',
+    'load_config', 'predict_video', 'read_labels'
 ]
 
 

@@ -40,6 +40,32 @@ class Clip(NamedTuple):
     sample: dict[str, Any]
 
 
+def test_steps(cfg: Config) -> tuple[list[dict], int]:
+    """Steps of the test pipeline of a config, by name.
+
+    Args:
+        cfg: See :class:`ClipPipeline`.
+
+    Returns:
+        The steps, and the number of the one that decodes frames.
+
+    Raises:
+        ValueError: If none does.
+    """
+    init_default_scope(cfg.get('default_scope', 'mmaction'))
+    dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
+    steps = [
+        dict(step, type=get_str_type(step['type'])) for step in
+        dataset.get('pipeline') or cfg.get('test_pipeline') or ()]
+    for number, step in enumerate(steps):
+        if 'Decode' in step['type']:
+            return steps, number
+    raise ValueError(
+        'the test pipeline of the config decodes no video, its steps are '
+        f'{", ".join(step["type"] for step in steps)}; '
+        'mmvidattn.apis.OnlineDetector is for models of feature streams')
+
+
 class ClipPipeline:
     """The test pipeline of a config, for files and for frames in memory.
 
@@ -57,19 +83,8 @@ class ClipPipeline:
     """
 
     def __init__(self, cfg: Config) -> None:
-        init_default_scope(cfg.get('default_scope', 'mmaction'))
-        dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
-        steps = [
-            dict(step, type=get_str_type(step['type'])) for step in
-            dataset.get('pipeline') or cfg.get('test_pipeline') or ()]
-        decode = next((step for step in steps if 'Decode' in step['type']),
-                      None)
-        if decode is None:
-            raise ValueError(
-                'the test pipeline of the config decodes no video, its steps '
-                f'are {", ".join(step["type"] for step in steps)}; '
-                'mmvidattn.apis.OnlineDetector is for models of feature '
-                'streams')
+        steps, at = test_steps(cfg)
+        decode = steps[at]
         init = next((step for step in steps if step['type'].endswith('Init')),
                     dict(type='DecordInit'))
         if init['type'] == 'DecordInit':

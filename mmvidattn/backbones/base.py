@@ -25,6 +25,10 @@ class BaseBackbone(BaseModule):
     * ``forward``: clips [B, C, T, H, W] to features; clips of another length
       or frame size are refused in words, see :meth:`check_clips` and
       :meth:`check_grid`.
+    * :meth:`encode_frames` and :meth:`forward_encoded`: the two parts of
+      ``forward``, before and after the first mixing across time;
+      :meth:`frame_groups` says what the first one encodes by itself, which
+      windows of a stream may share.
     * ``arch_zoo``: the sizes of the paper by name; see :meth:`choose_arch`.
     * ``with_cp``: recompute each block in the backward pass.
     * :meth:`get_layer_depth`: for learning rates by layer.
@@ -33,8 +37,8 @@ class BaseBackbone(BaseModule):
       resolution.
 
     A subclass fills ``position_grids`` with the names of its tables of
-    positions and their grids (T, H, W), and defines ``forward`` and
-    :meth:`layer_groups`.
+    positions and their grids (T, H, W), and defines :meth:`layer_groups` and
+    either the two parts of ``forward`` or ``forward`` itself.
 
     Args:
         num_frames: Frames T of a clip.
@@ -101,16 +105,62 @@ class BaseBackbone(BaseModule):
 
         Those are clips of ``num_frames`` frames.
         """
-        name = type(self).__name__
         if x.dim() != 5:
-            raise ValueError(f'{name} takes clips [B, C, T, H, W], got a '
-                             f'tensor of shape {tuple(x.shape)}')
-        if x.shape[2] != self.num_frames and not self.any_length:
             raise ValueError(
-                f'{name} was built for num_frames={self.num_frames}, got '
-                f'clips of {x.shape[2]} frames {tuple(x.shape)}; set clip_len '
-                'in the pipeline or num_frames in the config (a checkpoint is '
-                'resized on load)')
+                f'{type(self).__name__} takes clips [B, C, T, H, W], got a '
+                f'tensor of shape {tuple(x.shape)}')
+        self.check_length(x.shape[2], f' {tuple(x.shape)}')
+
+    def check_length(self, num_frames: int, shown: str = '') -> None:
+        """Raise a ``ValueError`` unless clips of that length fit."""
+        if num_frames != self.num_frames and not self.any_length:
+            raise ValueError(
+                f'{type(self).__name__} was built for num_frames='
+                f'{self.num_frames}, got clips of {num_frames} frames{shown}; '
+                'set clip_len in the pipeline or num_frames in the config (a '
+                'checkpoint is resized on load)')
+
+    def frame_groups(self, num_frames: int) -> list[tuple[int, ...]] | None:
+        """Say which frames of a clip are encoded by themselves.
+
+        A group is encoded without what depends on other frames or on its
+        place in the clip, so that it has the same encoding in every clip.
+
+        Args:
+            num_frames: Frames T of the clip.
+
+        Returns:
+            The frames of each group, by their places in the clip, in order;
+            None if there is nothing to encode before frames are mixed.
+        """
+        return None
+
+    def encode_frames(self, x: Tensor) -> Tensor:
+        """Compute what depends on each group of frames alone.
+
+        Args:
+            x: Frames of any number of groups, [B, C, T, H, W], normalized.
+
+        Returns:
+            [B, T', *], an encoding of each group.
+        """
+        raise NotImplementedError(
+            f'{type(self).__name__} mixes frames from the start')
+
+    def forward_encoded(self, x: Tensor) -> Tensor:
+        """Encodings [B, T', *] of all groups of clips to features."""
+        raise NotImplementedError(
+            f'{type(self).__name__} mixes frames from the start')
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to features, see :meth:`forward_encoded`.
+
+        Raises:
+            ValueError: If the clips have not ``num_frames`` frames, or the
+                frames not the size that the tables of positions are for.
+        """
+        self.check_clips(x)
+        return self.forward_encoded(self.encode_frames(x))
 
     def check_grid(self, shape: Sequence[int], table: str) -> None:
         """Raise a ``ValueError`` unless (H, W) is the grid of that table."""

@@ -202,14 +202,22 @@ class DualFormer(BaseBackbone):
         ]
         return kernels if kernels and math.prod(kernels[0]) > 1 else []
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to token features [B, D, T', H', W']."""
-        self.check_clips(x)
+    def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
+        """Frames of a patch; the last ones of a clip may be fewer."""
+        t = self.patch_embeds[0].projection.kernel_size[0]
+        return [tuple(range(i, min(i + t, num_frames)))
+                for i in range(0, num_frames, t)]
+
+    def encode_frames(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to patches [B, T', H', W', D]."""
         # Channels last from here on.
-        x = x.movedim(1, -1)
+        return self.patch_embeds[0](x.movedim(1, -1))
+
+    def forward_encoded(self, x: Tensor) -> Tensor:
+        """Patches of clips to token features [B, D, T', H', W']."""
         for i, (embed, blocks) in enumerate(
                 zip(self.patch_embeds, self.blocks)):
-            x = run_blocks(blocks[:1], embed(x), self.with_cp)
+            x = run_blocks(blocks[:1], embed(x) if i else x, self.with_cp)
             if len(self.pegs):
                 x = self.pegs[i](x)
             x = run_blocks(blocks[1:], x, self.with_cp)

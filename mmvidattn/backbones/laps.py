@@ -9,7 +9,7 @@ networks of timm and mmpretrain.
 """
 from collections.abc import Sequence
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..layers.temporal import FrameMixing
 from ..utils.checks import check_choice, check_count, check_fraction
@@ -53,6 +53,30 @@ class LAPSBackbone(BaseBackbone):
         self.pyramid = tuple(pyramid)
         self.shift_fraction = shift_fraction
         self.shift_first = shift_first
+
+    @property
+    def mixes_frames(self) -> bool:
+        """Whether anything of a frame reaches another one."""
+        return self.attention != '2d' or self.shift != 'none'
+
+    def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
+        """Single frames."""
+        self.check_length(num_frames)
+        return [(i, ) for i in range(num_frames)]
+
+    def encode_frames(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to maps or tokens of frames, [B, T, *].
+
+        They are what comes before the first attention that reaches other
+        frames, or all of the network if there is none; it has no positions
+        in time.
+        """
+        frames = self.encode_images(x.transpose(1, 2).flatten(0, 1))
+        return frames.unflatten(0, (x.shape[0], -1))
+
+    def encode_images(self, x: Tensor) -> Tensor:
+        """Frames [B T, C, H, W] to their encodings, [B T, *]."""
+        raise NotImplementedError
 
     def mixing(self, index: int) -> FrameMixing:
         """Make the mixing of the attention number ``index``."""

@@ -212,15 +212,24 @@ class LinearVideoTransformer(BaseBackbone):
                 VideoTransformerBlock(attentions, mlp, embed_dims, rate))
         self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to token features [B, D, T, H', W'].
+    def frame_groups(self, num_frames: int) -> list[tuple[int, ...]] | None:
+        """Single frames; None if patches overlap in time."""
+        self.check_length(num_frames)
+        if isinstance(self.patch_embed.projection, nn.Conv3d):
+            return None
+        return [(i, ) for i in range(num_frames)]
 
-        Raises:
-            ValueError: If the clips have not ``num_frames`` frames, or the
-                grid of patches is not that of the position table.
+    def encode_frames(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to patches [B, T, H', W', D].
+
+        No more than that: the first block attends over time or shifts
+        channels between frames.
         """
-        self.check_clips(x)
-        x = self.patch_embed(x) + self.temporal_embed
+        return self.patch_embed(x)
+
+    def forward_encoded(self, x: Tensor) -> Tensor:
+        """Patches of clips to token features [B, D, T, H', W']."""
+        x = x + self.temporal_embed
         if self.pos_embed is not None:
             self.check_grid(x.shape[2:4], 'pos_embed')
             x = x + self.pos_embed

@@ -226,13 +226,20 @@ class ResT(LAPSBackbone):
             self.add_module(f'stage{stage}', blocks)
         self.norm = nn.LayerNorm(width, eps=1e-5)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to features [B, D, T, H / 32, W / 32].
+    def encode_images(self, x: Tensor) -> Tensor:
+        """The stem; see :class:`LAPSBackbone`."""
+        x = self.stem(x)
+        return x if self.mixes_frames else self._run_stages(x)
 
-        Raises:
-            ValueError: If the clips have not ``num_frames`` frames.
-        """
-        x = self.stem(self.to_frames(x))
+    def forward_encoded(self, x: Tensor) -> Tensor:
+        """Maps of frames to features [B, D, T, H / 32, W / 32]."""
+        x = x.flatten(0, 1)
+        if self.mixes_frames:
+            x = self._run_stages(x)
+        return self.to_clips(self.norm(x).permute(0, 3, 1, 2))
+
+    def _run_stages(self, x: Tensor) -> Tensor:
+        """Maps [B T, C, H, W] to tokens [B T, H / 8, W / 8, D]."""
         for stage in (1, 2, 3, 4):
             if stage > 1:
                 x = getattr(self, f'patch_embed_{stage}')(
@@ -240,7 +247,7 @@ class ResT(LAPSBackbone):
             x = run_blocks(
                 getattr(self, f'stage{stage}'), x.permute(0, 2, 3, 1),
                 self.with_cp)
-        return self.to_clips(self.norm(x).permute(0, 3, 1, 2))
+        return x
 
     def layer_groups(self) -> list[list[str]]:
         """See :class:`BaseBackbone`; patches join the block before them."""

@@ -196,21 +196,28 @@ class Visformer(LAPSBackbone):
             channels = out
         self.norm = nn.BatchNorm2d(channels)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to features [B, D, T, H / 32, W / 32].
+    def encode_images(self, x: Tensor) -> Tensor:
+        """The stage of convolutions; see :class:`LAPSBackbone`."""
+        x = self.stem(x.contiguous(memory_format=torch.channels_last))
+        return self._run_stages(x, *self._stages()[0])
 
-        Raises:
-            ValueError: If the clips have not ``num_frames`` frames, or the
-                frames not the size of the position tables.
-        """
-        x = self.to_frames(x).contiguous(memory_format=torch.channels_last)
-        x = self.stem(x)
-        for stage in (1, 2, 3):
+    def forward_encoded(self, x: Tensor) -> Tensor:
+        """Maps of frames to features [B, D, T, H / 32, W / 32]."""
+        x = x.flatten(0, 1).contiguous(memory_format=torch.channels_last)
+        x = self._run_stages(x, *self._stages()[1])
+        return self.to_clips(self.norm(x))
+
+    def _stages(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The stages that see each frame alone, and the others."""
+        return ((1, ), (2, 3)) if self.mixes_frames else ((1, 2, 3), ())
+
+    def _run_stages(self, x: Tensor, *stages: int) -> Tensor:
+        for stage in stages:
             x = getattr(self, f'patch_embed{stage}')(x)
             self.check_grid(x.shape[2:], f'pos_embed{stage}')
             x = x + getattr(self, f'pos_embed{stage}')
             x = run_blocks(getattr(self, f'stage{stage}'), x, self.with_cp)
-        return self.to_clips(self.norm(x))
+        return x
 
     def layer_groups(self) -> list[list[str]]:
         """See :class:`BaseBackbone`; patches join the block before them."""

@@ -135,17 +135,18 @@ class VisionTransformerLAPS(LAPSBackbone):
                                        arch['num_layers'])))
         self.norm = nn.LayerNorm(width, eps=1e-6)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to the frames' class tokens [B, D, T].
-
-        Raises:
-            ValueError: If the clips have not ``num_frames`` frames, or the
-                frames not the size of the position table.
-        """
-        x = self.to_frames(x)
+    def encode_images(self, x: Tensor) -> Tensor:
+        """Patches, with their positions; see :class:`LAPSBackbone`."""
         x = self.patch_embed(x.unsqueeze(2)).squeeze(1)
         self.check_grid(x.shape[1:3], 'pos_embed')
         cls_token = self.cls_token.expand(x.shape[0], -1, -1)
-        x = torch.cat([cls_token, x.flatten(1, 2)], dim=1)
-        x = run_blocks(self.blocks, x + self.pos_embed, self.with_cp)
+        x = torch.cat([cls_token, x.flatten(1, 2)], dim=1) + self.pos_embed
+        return x if self.mixes_frames else run_blocks(
+            self.blocks, x, self.with_cp)
+
+    def forward_encoded(self, x: Tensor) -> Tensor:
+        """Tokens [B, T, 1 + N, D] to the class tokens [B, D, T]."""
+        x = x.flatten(0, 1)
+        if self.mixes_frames:
+            x = run_blocks(self.blocks, x, self.with_cp)
         return self.to_clips(self.norm(x[:, 0]))

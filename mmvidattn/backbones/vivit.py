@@ -154,7 +154,10 @@ class Encoder(nn.Module):
             [B, D]; with the pattern 'space' and ``num_temporal_layers=None``
             [B, T, D].
         """
-        x = self.forward_space(x, with_cp)
+        return self.forward_frames(self.forward_space(x, with_cp), with_cp)
+
+    def forward_frames(self, x: Tensor, with_cp: bool = False) -> Tensor:
+        """Go on from the result of :meth:`forward_space`; see `forward`."""
         if self.temporal is not None:
             x = self.forward_time(x, with_cp)
         return x.mean(dim=1) if self.average_frames else x
@@ -408,20 +411,28 @@ class ViViT(BaseBackbone):
                 self.position_grids[f'{name}.pos_embed'] = tuple(
                     module.pos_embed.shape[1:4])
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to features [B, D].
+    def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
+        """Tubelets, or single frames with ``sampled_frames``."""
+        self.check_length(num_frames)
+        return self.patch_embed.frame_groups(num_frames)
 
-        Raises:
-            ValueError: If the clips have not ``num_frames`` frames, or the
-                grid of tubelets is not that of the position table.
+    def encode_frames(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to embedded tubelets, [B, T', H', W', D].
+
+        In Model 2, whose spatial encoder sees the tubelets of one time only
+        and has no positions in time, to its results, [B, T', D].
         """
-        return self.encoder(self._embed(x), self.with_cp)
-
-    def _embed(self, x: Tensor) -> Tensor:
-        self.check_clips(x)
         x = self.patch_embed(x)
         self.check_grid(x.shape[2:4], 'encoder.pos_embed')
+        if self.encoder.frame_wise:
+            x = self.encoder.forward_space(x, self.with_cp)
         return x
+
+    def forward_encoded(self, x: Tensor) -> Tensor:
+        """Results of :meth:`encode_frames` to features [B, D]."""
+        forward = self.encoder.forward_frames if self.encoder.frame_wise \
+            else self.encoder
+        return forward(x, self.with_cp)
 
     @property
     def temporal_encoder(self) -> nn.Module | None:
@@ -433,7 +444,8 @@ class ViViT(BaseBackbone):
 
         That is a feature of each frame of tubelets, [B, T, D].
         """
-        return self.encoder.forward_space(self._embed(x), self.with_cp)
+        self.check_clips(x)
+        return self.encode_frames(x)
 
     def forward_temporal(self, x: Tensor) -> Tensor:
         """Results of :meth:`forward_spatial` to features [B, D]."""

@@ -167,16 +167,24 @@ class XViT(BaseBackbone):
                                       norm_eps))
         self.norm = nn.LayerNorm(embed_dims, eps=norm_eps)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to the frames' class tokens [B, D, T].
+    def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
+        """Single frames."""
+        self.check_length(num_frames)
+        return [(i, ) for i in range(num_frames)]
 
-        Raises:
-            ValueError: If the clips have not ``num_frames`` frames, or the
-                grid of patches is not that of the position table.
+    def encode_frames(self, x: Tensor) -> Tensor:
+        """Clips [B, C, T, H, W] to patches [B, T, H', W', D].
+
+        No more than that: the temporal embedding differs with a frame's
+        place in the clip, and every block after it sees that. So it is even
+        without space-time mixing.
         """
-        self.check_clips(x)
         x = self.patch_embed(x)
         self.check_grid(x.shape[2:4], 'pos_embed')
+        return x
+
+    def forward_encoded(self, x: Tensor) -> Tensor:
+        """Patches of clips to the frames' class tokens [B, D, T]."""
         x = x + self.temporal_embed + self.pos_embed
         cls_token = (self.cls_token + self.temporal_embed).expand(
             x.shape[0], -1, -1, -1, -1)

@@ -3,6 +3,10 @@
 
     mmvidattn stream SOURCE [SOURCE ...] CONFIG CHECKPOINT \\
         --rgb RECOGNIZER WEIGHTS
+    mmvidattn stream SOURCE [SOURCE ...] RECOGNIZER CHECKPOINT --seconds 2
+
+The model is an online detector, which reads features of an extractor, or a
+recognizer of clips, whose window slides over the source.
 
 A source is a video file, a folder of frames, the number of a camera, or a URL
 such as rtsp://... . Ctrl-C ends it and keeps what was written.
@@ -25,8 +29,9 @@ from rich.live import Live
 
 from ..apis.models import load_config
 from ..apis.runner import one_line_errors, program_name
+from ..apis.sliding import SlidingClassifier
 from ..datasets.feature_streams import open_array
-from ..live import Detection, LiveModel, Run, open_source
+from ..live import Detection, Run, load_live_model, open_source
 from ..live.optical_flow import FLOWS
 from ..live.sinks import PLOTTED, PlotSink, VideoSink
 from ..live.terminal import describe_event, describe_report, view
@@ -37,8 +42,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         'sources', nargs='+', metavar='SOURCE',
         help='video file, folder of frames, number of a camera, or URL')
-    parser.add_argument('config', help='online detector: config file, or its '
-                        'name')
+    parser.add_argument(
+        'config', help='online detector or recognizer of clips: config file, '
+        'or its name')
     parser.add_argument('checkpoint', help='its weights')
     parser.add_argument(
         '--rgb', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
@@ -49,6 +55,16 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--flow', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
         help="likewise the network of optical flow that computes the features "
         "'flow' (default: the config's online.extractors.flow)")
+    parser.add_argument(
+        '--seconds', type=float,
+        help='of a recognizer of clips the length of the window (default: '
+        "the config's online.seconds, else what a clip of its test pipeline "
+        'spans)')
+    parser.add_argument(
+        '--stride', type=float,
+        help="likewise the seconds from a window to the next (default: the "
+        "config's online.stride, else the distance of two frames, or "
+        'tubelets, that it encodes by themselves)')
     parser.add_argument(
         '--flow-method', choices=FLOWS,
         help="how the flow is computed (default: the config's, else dis)")
@@ -84,8 +100,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         'the oldest is dropped (default: %(default)s)')
     parser.add_argument(
         '--compile', action='store_true',
-        help="compile the model's step first, which takes a minute and makes "
-        'it faster')
+        help="compile the online detector's step first, which takes a minute "
+        'and makes it faster')
     parser.add_argument(
         '--serve', action='store_true',
         help='show it on a web page, until Ctrl-C; files play at their own '
@@ -142,10 +158,10 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
     # Before the model is built: sources are what is most often wrong.
     sources = [open_source(source, args.realtime or args.serve, args.fps)
                for source in args.sources]
-    model = LiveModel(
+    model = load_live_model(
         args.config, args.checkpoint, extractors,
         {k: v for k, v in events.items() if v is not None}, args.device,
-        args.compile, args.cfg_options)
+        args.compile, args.cfg_options, args.seconds, args.stride)
     return [
         Run(model, source, file_of_source(args.events, i, args),
             queue_size=args.queue) for i, source in enumerate(sources)
@@ -252,6 +268,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with one_line_errors(), ExitStack() as stack:
         truth = check_args(args)
         runs = make_runs(args)
+        for run in runs:
+            if isinstance(run.session, SlidingClassifier):
+                log(f'{run.source.name}: {run.session.describe()}')
         sinks = [make_sinks(args, i, run, truth) for i, run in enumerate(runs)]
         outputs = [[sink.write for sink in group] for group in sinks]
         if args.serve:

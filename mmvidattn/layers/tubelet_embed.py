@@ -79,10 +79,18 @@ class TubeletEmbed(nn.Module):
         return (sampled or num_frames // frames,
                 *(side // patch[0] for side in sides))
 
+    def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
+        """Frames of each tubelet in a clip of ``num_frames``."""
+        n, T = self.sampled_frames, num_frames
+        if n is None or n >= T:
+            t = self.projection.kernel_size[0]
+            return [tuple(range(i, i + t)) for i in range(0, T - t + 1, t)]
+        # Halves are rounded to even, as the released code rounds them.
+        return [(round(i * T / (n + 1)), ) for i in range(1, n + 1)]
+
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, T, H, W] to [B, T', H', W', D]."""
         n, T = self.sampled_frames, x.shape[2]
         if n is not None and n < T:
-            # Halves are rounded to even, as the released code rounds them.
-            x = x[:, :, [round(i * T / (n + 1)) for i in range(1, n + 1)]]
+            x = x[:, :, [i for i, in self.frame_groups(T)]]
         return self.projection(x.movedim(1, -1)).contiguous()

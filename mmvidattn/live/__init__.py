@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Live detection: from videos, cameras and network streams to events."""
-from .detector import OnlineDetector
+from .clip_model import LiveClipModel
+from .detector import OnlineDetector, load_live_model
 from .events import EventDetector
 from .feature_extractor import FeatureExtractor
 from .model import LiveModel
@@ -8,6 +9,7 @@ from .run import Detection, Run
 from .sources import Source, open_source
 
 __all__ = [
-    'Detection', 'EventDetector', 'FeatureExtractor', 'LiveModel',
-    'OnlineDetector', 'Run', 'Source', 'open_source'
+    'Detection', 'EventDetector', 'FeatureExtractor', 'LiveClipModel',
+    'LiveModel', 'OnlineDetector', 'Run', 'Source', 'load_live_model',
+    'open_source'
 ]

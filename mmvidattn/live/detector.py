@@ -5,9 +5,48 @@ from typing import Any
 
 import torch
 
-from .model import LiveModel
+from ..apis.models import load_config
+from .clip_model import LiveClipModel
+from .model import ONLINE, LiveModel
 from .run import Run
 from .sources import Source, open_source
+
+
+def load_live_model(config: str | Path,
+                    checkpoint: str | Path | None,
+                    extractors: Mapping[str, dict] | None = None,
+                    events: dict | None = None,
+                    device: str | torch.device = 'cpu',
+                    compile_step: bool = False,
+                    cfg_options: dict[str, Any] | None = None,
+                    seconds: float | None = None,
+                    stride: float | None = None
+                    ) -> LiveModel | LiveClipModel:
+    """Load a model of feature streams or of clips, by its config.
+
+    Args: see :class:`LiveModel`, and, for ``seconds`` and ``stride``,
+        :class:`LiveClipModel`.
+
+    Raises:
+        ValueError: If an option belongs to the other kind of model, or
+            something does not fit together.
+    """
+    kind = load_config(config, cfg_options).get('model', {}).get('type')
+    of_streams = dict(extractors=extractors, compile_step=compile_step)
+    of_clips = dict(seconds=seconds, stride=stride)
+    alien = of_clips if kind == ONLINE else of_streams
+    for name, value in alien.items():
+        # Left out is None, no compilation, no extractors.
+        if value or value == 0 and value is not False:
+            raise ValueError(
+                f'{name} is for models of '
+                f'{"clips" if kind == ONLINE else "feature streams"}, and '
+                f'{config} is a {kind}; got {value!r}')
+    if kind == ONLINE:
+        return LiveModel(config, checkpoint, extractors, events, device,
+                         compile_step, cfg_options)
+    return LiveClipModel(config, checkpoint, seconds, stride, events, device,
+                         cfg_options)
 
 
 class OnlineDetector(Run):
@@ -17,10 +56,12 @@ class OnlineDetector(Run):
         for detection in detector:
             print(detection.time, detection.scores)
 
-    :meth:`with_source` runs the same model on another source.
+    The model is one of feature streams or a recognizer of clips, whose window
+    slides over the source. :meth:`with_source` runs it on another source.
 
     Args:
-        config: See :class:`LiveModel`, as for all that is not listed here.
+        config: See :class:`LiveModel` or :class:`LiveClipModel`, as for all
+            that is not listed here.
         checkpoint: Its weights.
         source: See :func:`open_source`.
         events_file: See :class:`Run`, as for ``queue_size``.
@@ -44,9 +85,12 @@ class OnlineDetector(Run):
                  fps: float | None = None,
                  queue_size: int = 4,
                  compile_step: bool = False,
-                 cfg_options: dict[str, Any] | None = None) -> None:
+                 cfg_options: dict[str, Any] | None = None,
+                 seconds: float | None = None,
+                 stride: float | None = None) -> None:
         # Before the model is built: the source is what is most often wrong.
         source = open_source(source, realtime, fps)
-        model = LiveModel(config, checkpoint, extractors, events, device,
-                          compile_step, cfg_options)
+        model = load_live_model(
+            config, checkpoint, extractors, events, device, compile_step,
+            cfg_options, seconds, stride)
         super().__init__(model, source, events_file, queue_size=queue_size)

@@ -1,12 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The part of live detection that all sources share."""
-from collections.abc import Mapping
+"""Models of feature streams, for live detection."""
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from mmengine.config import Config
-from torch import nn
+from torch import Tensor, nn
 
 from ..apis.labels import find_labels
 from ..apis.models import get_model, load_config
@@ -14,7 +16,9 @@ from ..online import StreamSession
 from ..utils.compiling import compile_in_place
 from .events import EventDetector
 from .feature_extractor import FeatureExtractor
+from .steps import Step
 
+ONLINE = 'OnlineActionDetector'
 RATES = 'feature_rate', 'long_rate', 'work_rate'
 ONLINE_KEYS = 'extractors', 'events'
 # Options of an extractor that belong to its network.
@@ -70,7 +74,7 @@ class LiveModel:
         self.ignore = {0, dataset.get('ignore_index')} - {None}
         self.rate = float(dataset['feature_rate'])
         self.model = get_model(config, checkpoint, device, cfg_options)
-        self.classes = _class_names(self.model)
+        self.classes = class_names(self.model, background=True)
         backbone = self.model.backbone
         self.memory_steps = (
             backbone.long_memory_length * dataset['long_rate'] +
@@ -93,23 +97,84 @@ class LiveModel:
         """A session for a stream of its own."""
         return self._session.spawn()
 
+    def new_scorer(self, fps: float) -> 'FeatureScorer':
+        """What scores the steps of a source of ``fps`` frames a second."""
+        return FeatureScorer(self, fps)
+
     def new_event_detector(self) -> EventDetector:
         """An event detector for a stream of its own."""
         return EventDetector(self.classes, self.ignore, **self._event_options)
 
 
+class FeatureScorer:
+    """Scores the steps of one source, by their features.
+
+    The extractors turn each step into features, and a
+    :class:`mmvidattn.online.StreamSession` turns those into scores.
+
+    Args:
+        model: The model, its extractors, and how long it remembers.
+        fps: Frames a second of the source.
+
+    Attributes:
+        session: The stream's session.
+        rate: Steps a second.
+        reach: Frames that a clip reaches back from its step's last one.
+    """
+
+    def __init__(self, model: LiveModel, fps: float) -> None:
+        self._model = model
+        self._fps = fps
+        self.session = model.new_session()
+        self.rate = model.rate
+        self.reach = max(extractor.reach(fps)
+                         for extractor in model.extractors.values())
+
+    def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:
+        """Score a step.
+
+        Returns:
+            Probabilities of the classes now, then of the steps to come,
+            [1 + A, K], and the seconds of each stage.
+        """
+        features, seconds = self._extract(step)
+        start = time.perf_counter()
+        logits = self.session.push(features)
+        scores = self._model.model.cls_head.probabilities(
+            dict(action=logits['action']))['action'].cpu().numpy()
+        return scores, dict(seconds, head=time.perf_counter() - start)
+
+    def skip(self, num_steps: int) -> bool:
+        """Pass over steps; False if that leaves nothing in the memories."""
+        if num_steps >= self._model.memory_steps:
+            self.session.reset()
+            return False
+        self.session.skip(num_steps)
+        return True
+
+    def _extract(self, step: Step
+                 ) -> tuple[dict[str, Tensor], dict[str, float]]:
+        """The features of a step, and the seconds they took, by stage."""
+        features, seconds = {}, dict(flow=0., features=0.)
+        for name, extractor in self._model.extractors.items():
+            indices = extractor.frame_indices(
+                step.number, self._fps, self.rate)
+            start = time.perf_counter()
+            clip = extractor.clip(step.images_at(indices))
+            middle = time.perf_counter()
+            features[name] = extractor.features([clip])[0]
+            seconds['flow'] += middle - start
+            seconds['features'] += time.perf_counter() - middle
+        return features, seconds
+
+
 def _check_config(cfg: Config, name: str | Path) -> dict:
     """Check the config of an online detector; returns that of its dataset."""
     kind = cfg.get('model', {}).get('type')
-    if kind != 'OnlineActionDetector':
+    if kind != ONLINE:
         raise ValueError(f'{name} is no config of an online detector: '
-                         f"model.type must be 'OnlineActionDetector', got "
-                         f'{kind!r}')
-    unknown = sorted(set(cfg.get('online', {})) - set(ONLINE_KEYS))
-    if unknown:
-        raise ValueError(f'online of {name} may have '
-                         f'{" and ".join(ONLINE_KEYS)}, got '
-                         f'{", ".join(unknown)}')
+                         f'model.type must be {ONLINE!r}, got {kind!r}')
+    check_online_keys(cfg, name, ONLINE_KEYS)
     dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
     lacking = [key for key in RATES if dataset.get(key) is None]
     if lacking:
@@ -120,14 +185,32 @@ def _check_config(cfg: Config, name: str | Path) -> dict:
     return dataset
 
 
-def _class_names(model: nn.Module) -> list[str]:
-    """A name for each class of the model."""
+def check_online_keys(cfg: Config, name: str | Path,
+                      allowed: Sequence[str]) -> None:
+    """Raise a ``ValueError`` for other keys in ``online`` of a config."""
+    unknown = sorted(set(cfg.get('online', {})) - set(allowed))
+    if unknown:
+        raise ValueError(f'online of {name} may have '
+                         f'{" and ".join(allowed)}, got '
+                         f'{", ".join(unknown)}')
+
+
+def class_names(model: nn.Module, background: bool) -> list[str]:
+    """A name for each class of a model.
+
+    Args:
+        model: The model.
+        background: Whether the first class is none, if it has no name.
+    """
     number = model.cls_head.num_classes
     names = find_labels(model)
     if names and len(names) != number:
         raise ValueError(f'there are {len(names)} names of classes, and the '
                          f'model has {number}')
-    return names or ['background'] + [f'class {i}' for i in range(1, number)]
+    if not names:
+        names = [f'class {i}' for i in range(number)]
+        names[:1] = ['background'] if background else names[:1]
+    return names
 
 
 def _build_extractors(in_channels: Mapping[str, int],

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
+from .clip_model import LiveClipModel
 from .events import EventLog
 from .latency import Latency
 from .model import LiveModel
@@ -31,7 +31,8 @@ class Detection:
         time: Its end, in seconds of the source.
         scores: Probabilities of the classes now, [K]; 0 of the class that
             training ignored.
-        anticipated: Those of the steps to come, nearest first, [A, K].
+        anticipated: Those of the steps to come, nearest first, [A, K]; none,
+            A = 0, of a model of clips.
         events: Actions that started or ended (:class:`EventDetector`).
         images: The frames of the step itself, RGB ``(H, W, 3)``, oldest
             first.
@@ -50,8 +51,8 @@ class Run:
     """One pass of a model over one source; iterate over it once.
 
     A thread of its own reads frames and cuts them into steps at the rate of
-    the model; the extractors turn each step into features, and a
-    :class:`mmvidattn.online.StreamSession` turns those into scores.
+    the model, which gives each step its scores: see :class:`LiveModel` and
+    :class:`LiveClipModel`.
 
     Between the two threads is a queue of ``queue_size`` steps. When the
     machine is too slow for a live source, the oldest steps are dropped and
@@ -59,7 +60,7 @@ class Run:
     after a gap as long as its memory it starts again.
 
     Args:
-        model: Shared by all its runs.
+        model: Of feature streams or of clips; shared by all its runs.
         source: See :func:`open_source`, as for ``realtime`` and ``fps``.
         events_file: File to write events to, as JSON Lines, as they happen.
         realtime: Play a recording at its own speed, as if it were live.
@@ -71,16 +72,18 @@ class Run:
             while it runs, if the source breaks or hangs.
 
     Attributes:
-        classes: See :class:`LiveModel`, as for ``ignore``, ``rate``,
-            ``model`` and ``extractors``.
+        classes: See :class:`LiveModel`, as for ``ignore``, ``model`` and
+            ``extractors``, of which a model of clips has none.
+        rate: Steps a second.
         source: See :func:`open_source`.
-        session: The stream's :class:`mmvidattn.online.StreamSession`.
+        session: The stream's :class:`mmvidattn.online.StreamSession`, or its
+            :class:`mmvidattn.SlidingClassifier`.
         latency: See :class:`Latency`.
         events: The latest ones (:class:`EventLog`).
     """
 
     def __init__(self,
-                 model: LiveModel,
+                 model: LiveModel | LiveClipModel,
                  source: int | str | Path | Source,
                  events_file: str | Path | None = None,
                  realtime: bool = False,
@@ -91,14 +94,14 @@ class Run:
         self.extractors = model.extractors
         self.classes = model.classes
         self.ignore = model.ignore
-        self.rate = model.rate
         self.source = open_source(source, realtime, fps)
-        self.session = model.new_session()
+        self._scorer = model.new_scorer(self.source.fps)
+        self.session = self._scorer.session
+        self.rate = self._scorer.rate
         self.latency = Latency()
         self._event_detector = model.new_event_detector()
-        reach = max(extractor.reach(self.source.fps)
-                    for extractor in self.extractors.values())
-        self._steps = StepMaker(self.source.fps, self.rate, reach)
+        self._steps = StepMaker(
+            self.source.fps, self.rate, self._scorer.reach)
         self._queue = StepQueue(queue_size, drop=self.source.live,
                                 check=self.source.check_alive)
         self._next_step = self._num_done = 0
@@ -181,12 +184,9 @@ class Run:
 
     def _detect(self, step: Step) -> Detection:
         events = self._skip(step.number - self._next_step)
-        features, seconds = self._extract(step)
-        start = time.perf_counter()
-        logits = self.session.push(features)
-        scores = self.model.cls_head.probabilities(
-            dict(action=logits['action']))['action'].cpu().numpy()
-        seconds['head'] = time.perf_counter() - start
+        scores, seconds = self._scorer.scores(step)
+        decode = sum(frame.decode_time for frame in step.new_frames)
+        seconds = dict(decode=decode, **seconds)
         seconds['total'] = sum(seconds.values())
         seconds['lag'] = time.monotonic() - step.frames[-1].at
         self.latency.add(seconds)
@@ -199,31 +199,10 @@ class Run:
         return Detection(step.number, end, scores[0], scores[1:], events,
                          [frame.image for frame in step.new_frames], seconds)
 
-    def _extract(self, step: Step
-                 ) -> tuple[dict[str, Tensor], dict[str, float]]:
-        """The features of a step, and the seconds they took, by stage."""
-        features = {}
-        seconds = dict(
-            decode=sum(frame.decode_time for frame in step.new_frames),
-            flow=0., features=0.)
-        for name, extractor in self.extractors.items():
-            indices = extractor.frame_indices(
-                step.number, self.source.fps, self.rate)
-            start = time.perf_counter()
-            clip = extractor.clip(step.images_at(indices))
-            middle = time.perf_counter()
-            features[name] = extractor.features([clip])[0]
-            seconds['flow'] += middle - start
-            seconds['features'] += time.perf_counter() - middle
-        return features, seconds
-
     def _skip(self, num_steps: int) -> list[dict]:
         """Skip steps that were dropped or missing; returns ended actions."""
-        if num_steps >= self._live_model.memory_steps:
-            self.session.reset()
+        if num_steps and not self._scorer.skip(num_steps):
             return self._end_actions()
-        if num_steps:
-            self.session.skip(num_steps)
         return []
 
     def _end_actions(self) -> list[dict]:

@@ -108,6 +108,35 @@ def test_checkpointing_changes_memory_only(backbone, options):
         assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
+# Variants that mix frames from the start.
+NOTHING_ENCODED = {(InflatedBackbone, 'default'),
+                   (LinearVideoTransformer, 'patches-of-3-frames')}
+
+
+@pytest.mark.parametrize('backbone, name', [
+    (backbone, name) for backbone, variants in OPTIONS.items()
+    for name in variants if not name.startswith(('drop', 'no-qkv'))],
+    ids=lambda x: getattr(x, '__name__', x))
+def test_groups_of_frames_are_encoded_by_themselves(backbone, name):
+    """In any order and company; so windows of a stream may share them."""
+    options = OPTIONS[backbone][name]
+    model = build(backbone, **options).eval().double()
+    size = options.get('img_size')
+    clips = clips_for(
+        model, 1, img_size=size if isinstance(size, tuple) else None).double()
+    groups = model.frame_groups(model.num_frames)
+    if (backbone, name) in NOTHING_ENCODED:
+        assert groups is None
+        return
+    apart = {}
+    with torch.no_grad():
+        for group in reversed(groups):
+            apart[group] = model.encode_frames(clips[:, :, list(group)])
+            assert apart[group].shape[:2] == (1, 1)
+        encoded = torch.cat([apart[group] for group in groups], dim=1)
+        assert _differ(model.forward_encoded(encoded), model(clips)) < 1e-10
+
+
 @pytest.mark.parametrize('backbone, options', [
     (LinearVideoTransformer, {}), (XViT, {}),
     (ViViT, dict(model='joint', num_layers=1)),

@@ -3,6 +3,7 @@ from live_fixtures import (  # noqa: F401
     broken_clip,
     camera,
     clip,
+    clip_files,
     files,
     web,
 )

@@ -9,7 +9,7 @@ import decord
 import numpy as np
 import pytest
 import torch
-from live_fixtures import write_tsn
+from live_fixtures import Script, write_tsn
 from torch import nn
 
 import mmvidattn
@@ -22,8 +22,6 @@ from mmvidattn.live import (
     open_source,
 )
 from mmvidattn.live import run as live_run
-from mmvidattn.live.sources import Source
-from mmvidattn.live.steps import Frame
 from mmvidattn.online.stream_step import StreamStep
 
 CLASSES = ['background', 'jump', 'run', 'swim']
@@ -41,23 +39,6 @@ def found(model, clip, tmp_path_factory):
     path = tmp_path_factory.mktemp('events') / 'events.jsonl'
     run = Run(model, clip, path)
     return run, list(run), path
-
-
-class Script(Source):
-    """Frames with these indices, with a wait before each."""
-
-    def __init__(self, indices, live=False, wait=0., error=None):
-        super().__init__('script', 12, live)
-        self.indices, self.wait, self.error = indices, wait, error
-
-    def _frames(self):
-        for i in self.indices:
-            time.sleep(self.wait)
-            image = np.random.default_rng(i).integers(
-                0, 256, (64, 64, 3)).astype(np.uint8)
-            yield Frame(image, i, 0., time.monotonic())
-        if self.error:
-            raise self.error
 
 
 def test_matches_the_windows_of_extracted_features(found, files, clip):
@@ -319,9 +300,11 @@ def options(**changes):
 
 
 @pytest.mark.parametrize('kwargs, error', [
-    (dict(config='linear_ff_tiny_motion'),
-     "no config of an online detector: model.type must be "
-     "'OnlineActionDetector', got 'Recognizer3D'"),
+    (dict(config='linear_ff_tiny_motion', extractors=dict(rgb={})),
+     'extractors is for models of feature streams, and linear_ff_tiny_motion '
+     'is a Recognizer3D'),
+    (dict(stride=0), 'stride is for models of clips, and .*detector.py is a '
+     'OnlineActionDetector; got 0'),
     (options(**{'test_dataloader.dataset.feature_rate': None,
                 'test_dataloader.dataset.work_rate': None}),
      'has no rates: .*lacks feature_rate, work_rate'),
@@ -344,8 +327,8 @@ def options(**changes):
     (dict(events=dict(on=2.)), '0 < off <= on <= 1'),
     (dict(queue_size=0), 'queue_size must be at least 1'),
     (dict(source='none.mp4'), 'there is no none.mp4'),
-], ids=['model', 'rates', 'online', 'checkpoint', 'classes', 'modality',
-        'layer', 'width', 'interval', 'events', 'queue', 'source'])
+], ids=['model', 'window', 'rates', 'online', 'checkpoint', 'classes',
+        'modality', 'layer', 'width', 'interval', 'events', 'queue', 'source'])
 def test_bad_input(files, clip, tmp_path, kwargs, error):
     config, checkpoint = files
     arguments = dict(config=config, checkpoint=checkpoint, source=clip,
@@ -353,6 +336,13 @@ def test_bad_input(files, clip, tmp_path, kwargs, error):
     with pytest.raises(ValueError, match=error):
         OnlineDetector(**{**arguments, **kwargs})
     assert not (tmp_path / 'events.jsonl').exists()
+
+
+def test_model_of_clips_is_none_of_streams():
+    with pytest.raises(ValueError, match='no config of an online detector: '
+                       "model.type must be 'OnlineActionDetector', got "
+                       "'Recognizer3D'"):
+        LiveModel('linear_ff_tiny_motion', None)
 
 
 def test_config_without_extractors(clip):

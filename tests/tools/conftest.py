@@ -11,6 +11,7 @@ from live_fixtures import (  # noqa: F401
     broken_clip,
     camera,
     clip,
+    clip_files,
     files,
 )
 

@@ -43,6 +43,29 @@ def test_video_plot_and_events(run_main, files, clip, tmp_path, monkeypatch,
                for e in events if e['event'] == 'start')
 
 
+def test_recognizer_of_clips(run_main, clip_files, clip, tmp_path,
+                             monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_main('stream.py', clip, *clip_files, '--out', 'out.mp4', '--plot',
+             'plot.png', '--events', 'events.jsonl', '--stride', 1, '--on',
+             '0.2', '--off', '0.1')
+    out = capsys.readouterr().out
+    assert 'the last 24 frames (2.00 s), every 12 (1.00 s); 2 of the 4 ' in out
+    assert '7 steps, 0 dropped, 0 missing' in out
+    assert 'features ' in out and 'head ' in out and 'flow' not in out
+    video = cv2.VideoCapture(str(tmp_path / 'out.mp4'))
+    assert video.get(cv2.CAP_PROP_FRAME_COUNT) == 84
+    assert cv2.imread(str(tmp_path / 'plot.png')).shape[1] == 1440
+    events = [json.loads(line) for line in (
+        tmp_path / 'events.jsonl').read_text().splitlines()]
+    assert events
+    assert all(f'{e["class"]} started at {e["start"]:.2f} s' in out
+               for e in events if e['event'] == 'start')
+    with pytest.raises(SystemExit, match='extractors is for models of feature '
+                       'streams'):
+        run_main('stream.py', clip, *clip_files, '--rgb', 'x', 'y')
+
+
 def test_a_video_that_breaks_keeps_what_was_written(
         run_main, files, broken_clip, clip, tmp_path, capsys):
     with pytest.raises(SystemExit, match='broken.mp4 breaks off: .* of 84'):

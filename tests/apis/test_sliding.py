@@ -1,0 +1,254 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+import torch
+from live_fixtures import make_images
+from torch import nn
+
+import mmvidattn
+from mmvidattn.apis import find_config
+
+FPS = 12
+WINDOW = 16
+# Frames 0, 2, ... 14 of a window.
+PIPELINE = [
+    dict(type='DecordInit'),
+    dict(type='SampleFrames', clip_len=8, frame_interval=2, num_clips=1,
+         test_mode=True),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(-1, 64)),
+    dict(type='CenterCrop', crop_size=64),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')]
+XVIT = f'''
+_base_ = '{find_config('linear_ff_tiny_motion')}'
+model = dict(
+    backbone=dict(
+        _delete_=True, type='XViT', num_frames=8, img_size=64, embed_dims=32,
+        num_layers=2, num_heads=2),
+    cls_head=dict(
+        _delete_=True, type='XViTHead', num_classes=8, in_channels=32,
+        num_heads=2, hidden_dims=32))
+'''
+NAMES = ('vivit_tiny_fact_encoder_motion', 'vivit_tiny_motion', 'xvit',
+         'linear_ff_tiny_motion', 'laps_tiny_motion', 'dualformer_tiny_motion')
+
+
+@pytest.fixture(scope='module')
+def model_of(tmp_path_factory):
+    """A model by its name, which tells videos apart, with that pipeline."""
+    path = tmp_path_factory.mktemp('config') / 'xvit.py'
+    path.write_text(XVIT)
+    models = {}
+
+    def get(name):
+        if name not in models:
+            torch.manual_seed(0)
+            model = mmvidattn.get_model(path if name == 'xvit' else name)
+            # Also what starts at zero, such as positions in time.
+            for p in model.parameters():
+                nn.init.normal_(p, p.mean().item(), .1)
+            model.cfg.test_dataloader.dataset.pipeline = PIPELINE
+            models[name] = model
+        return models[name]
+
+    return get
+
+
+@pytest.fixture(scope='module')
+def frames():
+    return np.array(make_images(34))
+
+
+def push(session, frames):
+    """Scores of each step."""
+    found = [session.step(frame) for frame in frames]
+    ends = range(session.stride_frames, len(frames) + 1,
+                 session.stride_frames)
+    assert [i + 1 for i, x in enumerate(found) if x is not None] == list(ends)
+    return [x for x in found if x is not None]
+
+
+def anew(model, frames, stride):
+    """The same by a classifier of clips that are cut by hand."""
+    classifier = mmvidattn.VideoClassifier(model)
+    return [classifier(frames[max(0, stop - WINDOW):stop], fps=FPS
+                       ).probabilities
+            for stop in range(stride, len(frames) + 1, stride)]
+
+
+def check_same(found, wanted):
+    found, wanted = torch.stack(found), torch.stack(wanted)
+    assert ((found - wanted).norm(dim=1) / wanted.norm(dim=1)).max() < 1e-5
+    # Else the comparison would say little.
+    assert wanted.std(dim=0).max() > 1e-3
+
+
+@pytest.mark.parametrize('name, stride', [
+    *((name, 4) for name in NAMES),
+    ('vivit_tiny_fact_encoder_motion', 1),
+    ('vivit_tiny_fact_encoder_motion', 3),
+    ('vivit_tiny_fact_encoder_motion', 5),
+    ('xvit', 2),
+    ('laps_tiny_motion', 7)])
+def test_equals_the_window_computed_anew(model_of, frames, name, stride):
+    model = model_of(name)
+    session = mmvidattn.SlidingClassifier(
+        model, fps=FPS, seconds=WINDOW / FPS, stride=stride / FPS)
+    check_same(push(session, frames), anew(model, frames, stride))
+
+
+@pytest.mark.parametrize('name, stride, shared', [
+    # Tubelets of frames 0 and 2, 4 and 6, ...
+    ('vivit_tiny_fact_encoder_motion', 4, 3 / 4),
+    # 12 frames ago they were the same.
+    ('vivit_tiny_fact_encoder_motion', 3, 1 / 4),
+    ('vivit_tiny_fact_encoder_motion', 1, 3 / 4),
+    ('vivit_tiny_fact_encoder_motion', 5, 0),
+    ('xvit', 2, 7 / 8),
+    ('xvit', 5, 3 / 8),
+])
+def test_what_is_shared_is_encoded_once(model_of, frames, name, stride,
+                                        shared):
+    session = mmvidattn.SlidingClassifier(
+        model_of(name), fps=FPS, stride=stride / FPS)
+    assert session.window_frames == WINDOW
+    assert session.shared == shared
+    groups = 8 if name == 'xvit' else 4
+    said = f'{shared * groups:.0f} of the {groups} ' if shared else \
+        'computed anew, as none'
+    assert said in session.describe()
+    for i, frame in enumerate(frames):
+        before = session.encoder.num_encoded, session.encoder.num_shared
+        scores = session.step(frame)
+        # From when all that could be shared has been there.
+        if scores is not None and i >= WINDOW + 12:
+            new = session.encoder.num_encoded - before[0]
+            old = session.encoder.num_shared - before[1]
+            assert old / (new + old) == shared
+        # Groups of one window for each of the ways that they may begin.
+        assert len(session.encoder) <= 4 * 8
+        assert len(session._frames) <= WINDOW
+
+
+def test_without_groups_each_window_is_computed(model_of, frames):
+    # Its patches are of 3 frames, which overlap.
+    model = model_of('linear_ff_tiny_motion')
+    session = mmvidattn.SlidingClassifier(model, fps=FPS)
+    assert session.stride_frames == WINDOW
+    assert 'computed anew, as LinearVideoTransformer mixes' in \
+        session.describe()
+    session = session.spawn(stride=4 / FPS)
+    check_same(push(session, frames), anew(model, frames, 4))
+    assert session.shared == session.encoder.num_shared == 0
+
+
+def test_missing_frames(model_of, frames):
+    """The frame before stands in, or the first of the window."""
+    model = model_of('vivit_tiny_fact_encoder_motion')
+    session = mmvidattn.SlidingClassifier(model, fps=FPS)
+    missing = {0, 1, 9, 10, 15, 16, 17}
+    found = [session.step(None if i in missing else frame)
+             for i, frame in enumerate(frames)]
+    classifier = mmvidattn.VideoClassifier(model)
+    for stop in range(4, len(frames), 4):
+        seen = []
+        for i in range(max(0, stop - WINDOW), stop):
+            if i not in missing:
+                seen += [i] * (1 + i - max(0, stop - WINDOW) - len(seen))
+            elif seen:
+                seen.append(seen[-1])
+        wanted = classifier(frames[seen], fps=FPS).probabilities
+        torch.testing.assert_close(found[stop - 1], wanted, rtol=1e-5,
+                                   atol=1e-7)
+    session.reset()
+    assert [session.step(None) for _ in range(4)] == [None] * 4
+
+
+def test_one_view_of_those_of_the_config(model_of, frames):
+    model = model_of('linear_ff_tiny_motion')
+    wide = np.concatenate([frames, frames[:, ::-1]], axis=2)
+    wanted = anew(model, wide, 8)
+    model.cfg.test_dataloader.dataset.pipeline = [
+        dict(step, num_clips=5) if 'num_clips' in step else
+        dict(type='ThreeCrop', crop_size=64) if 'crop_size' in step else step
+        for step in PIPELINE]
+    session = mmvidattn.SlidingClassifier(model, fps=FPS, stride=8 / FPS)
+    model.cfg.test_dataloader.dataset.pipeline = PIPELINE
+    check_same(push(session, wide), wanted)
+
+
+def test_sessions_share_the_model_only(model_of, frames):
+    one = mmvidattn.SlidingClassifier(
+        model_of('vivit_tiny_fact_encoder_motion'), fps=FPS)
+    wanted = push(one, frames)
+    one.reset()
+    other = one.spawn()
+    assert other.model is one.model
+    # In turns, on two streams.
+    found = [(one.step(a), other.step(b))
+             for a, b in zip(frames, frames[::-1])]
+    check_same([a for a, _ in found if a is not None], wanted)
+    assert not torch.allclose(found[-3][1], found[-3][0], atol=1e-3)
+    assert one.spawn(2 * FPS).window_frames == WINDOW
+    assert one.spawn(seconds=2).window_frames == 2 * FPS
+    assert one.time == len(frames) / FPS and one.rate == FPS / 4
+
+
+def test_rates_of_a_pipeline_with_its_own(model_of):
+    model = model_of('linear_ff_tiny_motion')
+    model.cfg.test_dataloader.dataset.pipeline = [
+        dict(type='SlowFastSampleFrames', clip_len=8, frame_interval=4,
+             target_fps=30, test_mode=True)
+        if 'clip_len' in step else step for step in PIPELINE]
+    session = mmvidattn.SlidingClassifier(model, fps=15)
+    model.cfg.test_dataloader.dataset.pipeline = PIPELINE
+    assert session.window_frames == 16
+
+
+@pytest.mark.parametrize('change, error', [
+    (dict(fps=0), 'fps must be a positive number'),
+    (dict(seconds=-1), 'seconds must be a positive number'),
+    (dict(stride=2), 'stride must be at most the 1.33333 seconds'),
+    (dict(model='testra_tiny_synthetic'), 'needs a Recognizer3D'),
+    (dict(model='linear_ff_tiny_motion'), 'give the seconds of the window'),
+])
+def test_errors_in_words(model_of, change, error):
+    options = dict(model=model_of('linear_ff_tiny_motion'), fps=FPS)
+    with pytest.raises(ValueError, match=error):
+        mmvidattn.SlidingClassifier(**{**options, **change})
+
+
+@pytest.mark.parametrize('number, step, error', [
+    (1, dict(type='SampleFrames', clip_len=8), 'frames at random: set test_m'),
+    (4, dict(type='Flip'), 'treat each frame by itself; got Flip'),
+    (5, dict(type='FormatShape', input_format='NCHW'), "got 'NCHW'"),
+])
+def test_pipelines_that_do_not_fit(model_of, number, step, error):
+    model = model_of('linear_ff_tiny_motion')
+    pipeline = [*PIPELINE]
+    pipeline[number] = step
+    model.cfg.test_dataloader.dataset.pipeline = pipeline
+    with pytest.raises(ValueError, match=error):
+        mmvidattn.SlidingClassifier(model, fps=FPS)
+    model.cfg.test_dataloader.dataset.pipeline = PIPELINE
+
+
+def test_frames_that_do_not_fit(model_of, frames):
+    session = mmvidattn.SlidingClassifier(
+        model_of('linear_ff_tiny_motion'), fps=FPS)
+    with pytest.raises(ValueError, match=r'got float32 \[64, 64, 3\]'):
+        session.step(frames[0].astype(np.float32))
+    session.add(5, frames[0])
+    with pytest.raises(ValueError, match='frame 5 came after frame 5'):
+        session.add(5, frames[0])
+
+
+def test_window_of_another_length_than_the_model(model_of):
+    model = model_of('xvit')
+    model.cfg.test_dataloader.dataset.pipeline = [
+        dict(step, clip_len=6) if 'clip_len' in step else step
+        for step in PIPELINE]
+    with pytest.raises(ValueError, match='num_frames=8, got clips of 6'):
+        mmvidattn.SlidingClassifier(model, fps=FPS)
+    model.cfg.test_dataloader.dataset.pipeline = PIPELINE

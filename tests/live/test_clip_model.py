@@ -1,0 +1,93 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import time
+
+import numpy as np
+import pytest
+from live_fixtures import Script
+
+import mmvidattn
+from mmvidattn.live import LiveClipModel, OnlineDetector, Run
+
+WINDOW, STRIDE = 24, 6
+
+
+@pytest.fixture(scope='module')
+def model(clip_files):
+    return LiveClipModel(*clip_files)
+
+
+def test_scores_are_those_of_windows(model, clip):
+    run = Run(model, clip)
+    found = list(run)
+    assert run.rate == 2 and run.classes[0] == 'up'
+    assert [d.step for d in found] == list(range(14))
+    assert [d.time for d in found] == [(i + 1) / 2 for i in range(14)]
+    assert {len(d.images) for d in found} == {STRIDE}
+    assert all(d.anticipated.shape == (0, 8) for d in found)
+    classifier = mmvidattn.VideoClassifier(run.model)
+    windows = list(classifier.windows(clip, 2, .5))
+    for detection, window in zip(found[3:], windows):
+        np.testing.assert_allclose(
+            detection.scores, window.probabilities, rtol=1e-5, atol=1e-7)
+    assert np.ptp([d.scores for d in found], axis=0).max() > .1
+    # One tubelet, or frame, of each: all others are of earlier windows.
+    assert run.session.encoder.num_shared > run.session.encoder.num_encoded
+    latency = run.report()['latency']
+    assert {'features', 'head', 'total', 'lag'} <= set(latency)
+    assert 'flow' not in latency
+
+
+def test_events_end_as_the_scores_say(model, clip, tmp_path):
+    model._event_options.update(on=.2, off=.1, min_duration=.5)
+    run = Run(model, clip, tmp_path / 'events.jsonl')
+    scores = np.array([d.scores for d in run])
+    # The first class is an action as the others are.
+    starts = {e['index'] for e in run.events.recent if e['event'] == 'start'}
+    assert starts and starts <= set(np.flatnonzero((scores >= .2).any(0)))
+
+
+def test_frames_of_dropped_steps_are_seen(model):
+    """By the windows that follow, which are those of a recording."""
+    wanted = {d.step: d.scores for d in Run(model, Script(range(120)))}
+    run = Run(model, Script(range(120), live=True, wait=.001), queue_size=1)
+    found = {}
+    for detection in run:
+        found[detection.step] = detection.scores
+        time.sleep(.03)
+    assert run.dropped > 0 and 19 in found
+    for step, scores in found.items():
+        np.testing.assert_allclose(scores, wanted[step], rtol=1e-5, atol=1e-7)
+
+
+def test_gaps(model):
+    run = Run(model, Script([*range(30), *range(1230, 1260)]))
+    found = list(run)
+    assert [d.step for d in found] == [*range(5), *range(205, 210)]
+    # Nothing of before is left.
+    fresh = list(Run(model, Script(range(1230, 1260))))
+    np.testing.assert_allclose([d.scores for d in found[5:]],
+                               [d.scores for d in fresh], rtol=1e-5)
+    assert run.missing == 200
+
+
+def test_detector_by_name(clip_files, clip):
+    config, checkpoint = clip_files
+    run = OnlineDetector(config, checkpoint, clip, seconds=1, stride=.25)
+    assert run.session.window_frames == 12 and run.rate == 4
+    assert run.with_source(clip).session.window_frames == 12
+    with pytest.raises(ValueError, match='compile_step is for models of feat'):
+        OnlineDetector(config, checkpoint, clip, compile_step=True)
+    with pytest.raises(ValueError, match='may have events and seconds and st'):
+        OnlineDetector(config, checkpoint, clip,
+                       cfg_options={'online.extractors': {}})
+    with pytest.raises(ValueError, match='stride must be at most the 1 secon'):
+        OnlineDetector(config, checkpoint, clip, seconds=1, stride=2)
+
+
+def test_fresh_weights_and_names_without_labels(clip_files):
+    model = LiveClipModel(clip_files[0], None, cfg_options={
+        'test_dataloader.dataset.metainfo.classes': '',
+        'train_dataloader.dataset.metainfo.classes': ''})
+    assert model.classes == [f'class {i}' for i in range(8)]
+    assert model.ignore == set()
+    assert model.new_event_detector().names == model.classes
