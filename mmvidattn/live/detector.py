@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from ..apis import load_config
 from .model import LiveModel
 from .run import Run
 from .sources import Source, open_source
@@ -46,7 +47,8 @@ class OnlineDetector(Run):
                  compile_step: bool = False,
                  cfg_options: dict[str, Any] | None = None) -> None:
         # Before the model is built: the source is what is most often wrong.
-        source = open_source(source, realtime, fps)
+        cfg = load_config(config, cfg_options)
+        source = open_source(source, realtime, fps, cfg.get('video_backend'))
         model = LiveModel(config, checkpoint, extractors, events, device,
                           compile_step, cfg_options)
         super().__init__(model, source, events_file, queue_size=queue_size)

@@ -92,7 +92,8 @@ class Run:
         self.classes = model.classes
         self.ignore = model.ignore
         self.rate = model.rate
-        self.source = open_source(source, realtime, fps)
+        self.source = open_source(source, realtime, fps,
+                                  model.video_backend)
         self.session = model.new_session()
         self.latency = Latency()
         self._event_detector = model.new_event_detector()
