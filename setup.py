@@ -15,9 +15,9 @@ SERVE = ['fastapi', 'uvicorn', 'websockets']
 HAS_DECORD = ('platform_machine in "x86_64 AMD64" and '
               'sys_platform != "darwin"')
 DECORD = f'decord; {HAS_DECORD}'
-# 0.14 and later on PyPI are builds for CUDA, which do not load without it.
-# 0.11.1 to 0.13 go with torch 2.11 to 2.13; they need ffmpeg's libraries.
-TORCHCODEC = 'torchcodec>=0.11.1'
+# 0.14 and later on PyPI are builds for CUDA, which do not load without it;
+# 0.11.1 to 0.13 go with torch 2.13. All need ffmpeg's libraries.
+TORCHCODEC = 'torchcodec<0.14'
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
 
 

@@ -23,7 +23,7 @@ from ..datasets.transforms.segment_frames import MILLISECOND
 from ..utils.checks import check_positive
 from ..utils.frame_times import frame_times
 from ..utils.urls import without_secrets
-from ..utils.video_backend import with_video_backend
+from ..utils.video_backend import video_backend_of, with_video_backend
 
 VideoSource: TypeAlias = str | Path | int | np.ndarray | Tensor
 
@@ -78,7 +78,7 @@ class ClipPipeline:
             init['type'] = 'DecordSegmentInit'
         if decode['type'] == 'RawFrameDecode':
             decode = dict(type='DecordDecode')
-        self._video_backend = cfg.get('video_backend')
+        self._video_backend = video_backend_of(cfg)
         if self._video_backend is not None:
             init, decode = with_video_backend([init, decode],
                                               self._video_backend)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from ..utils.video_readers import open_video
+from ..utils.video_readers import VideoBackend, open_video
 
 
 class VideoFacts(NamedTuple):
@@ -19,7 +19,8 @@ class VideoFacts(NamedTuple):
         return self.frames / self.fps
 
 
-def read_facts(path: str | Path, backend: str | None = None) -> VideoFacts:
+def read_facts(path: str | Path,
+               backend: VideoBackend | None = None) -> VideoFacts:
     """Open a video that can be read, and decode its first frame.
 
     Args:

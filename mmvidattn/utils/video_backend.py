@@ -1,11 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """One key of a config, ``video_backend``, decides what decodes its videos."""
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmengine.config import Config
 
-from .video_readers import VideoBackend, split_video_backend
+from .video_readers import VARIABLE, VideoBackend, split_video_backend
 
 KEY = 'video_backend'
 # Steps that open and decode videos.
@@ -19,10 +20,16 @@ DECODES = {
 OF_DECODERS = {'backend', 'device', 'seek_mode'}
 
 
+def video_backend_of(cfg: Config) -> VideoBackend | None:
+    """``video_backend`` of a config, else ``$MMVIDATTN_VIDEO_BACKEND``; None
+    if neither says it."""
+    return cfg.get(KEY) or os.environ.get(VARIABLE) or None
+
+
 def apply_video_backend(cfg: Config) -> None:
     """Let all pipelines of a config decode with its ``video_backend``.
 
-    Without this key they stay as they are. Where files are, and the number of
+    Without this key and the variable they stay as they are. Where files are, and the number of
     threads unless the key has one, stay in any case. A second call changes
     nothing.
 
@@ -34,7 +41,7 @@ def apply_video_backend(cfg: Config) -> None:
         ValueError: If there is no such backend, or a step wants of decord
             what no other has.
     """
-    backend = cfg.get(KEY)
+    backend = video_backend_of(cfg)
     if backend is None:
         return
     split_video_backend(backend)

@@ -7,6 +7,7 @@ from mmengine.config import Config
 
 from mmvidattn.apis import load_config
 from mmvidattn.utils.video_backend import apply_video_backend
+from mmvidattn.utils.video_readers import why_no_backend
 
 NAMES = dict(
     decord=('DecordInit', 'DecordDecode'),
@@ -67,6 +68,16 @@ def test_without_the_key_nothing_changes():
     cfg = Config(dict(test_pipeline=copy.deepcopy(steps)))
     apply_video_backend(cfg)
     assert cfg.test_pipeline == steps
+
+
+def test_variable_holds_where_the_key_is_not(monkeypatch):
+    monkeypatch.setenv('MMVIDATTN_VIDEO_BACKEND', 'opencv')
+    cfg = load_config('linear_ff_tiny_motion')
+    assert steps_of(cfg, 'val')[0].backend == 'opencv'
+    if not why_no_backend('decord'):
+        cfg = load_config('linear_ff_tiny_motion',
+                          dict(video_backend='decord'))
+        assert steps_of(cfg, 'val')[0].type == 'DecordInit'
 
 
 @pytest.mark.parametrize('backend, said', [

@@ -4,21 +4,32 @@ import os.path as osp
 
 from mmengine.fileio import get_local_path
 
-from ...utils.video_readers import open_video
+from ...utils.video_readers import (
+    VideoBackend,
+    default_video_backend,
+    open_video,
+    split_video_backend,
+)
 from .container_size import check_not_cut
 
 CHUNK = 32
 
 
 def find_fault(filename: str, every_frame: bool = False,
-               backend: str | None = None) -> Exception | None:
+               backend: VideoBackend | None = None) -> Exception | None:
     """Open a video and decode its last frame; returns the error, if any.
 
     Args:
         filename: The video; without a suffix it is an mp4.
         every_frame: Whether to decode all of it.
         backend: See :func:`~mmvidattn.utils.video_readers.open_video`.
+
+    Raises:
+        ImportError: If the backend is not installed, which is no fault of the
+            video.
     """
+    backend = default_video_backend() if backend is None else backend
+    split_video_backend(backend)
     # mmaction2's readers take a name without a suffix for an mp4.
     path = filename if osp.splitext(filename)[1] else f'{filename}.mp4'
     try:

@@ -73,8 +73,8 @@ def require_video_backend(name: str) -> None:
     raise ImportError(
         f'videos are to be decoded with {name}, and {why}. Or decode with '
         f'another one: --cfg-options video_backend={other} for a config '
-        f'(get_model, VideoClassifier: cfg_options), {VARIABLE}={other} for '
-        f'programs without one; there are {", ".join(BACKENDS)}')
+        f'(get_model, VideoClassifier: cfg_options), or {VARIABLE}={other} '
+        f'for all; there are {", ".join(BACKENDS)}')
 
 
 def split_video_backend(backend: VideoBackend) -> tuple[str, dict[str, Any]]:
