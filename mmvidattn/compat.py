@@ -917,7 +917,8 @@ def explain_missing_decord() -> str | None:
         raise ImportError(
             f'{type(self).__name__} needs decord, which is not installed: '
             'decode with --cfg-options video_backend=torchcodec (or pyav, or '
-            'opencv), or MMVIDATTN_VIDEO_BACKEND=torchcodec; or, on Linux or Windows on x86-64, pip install decord')
+            'opencv), or set MMVIDATTN_VIDEO_BACKEND=torchcodec; or, on Linux '
+            'or Windows on x86-64, pip install decord')
 
     _wrap(DecordInit, '__init__', init)
     return None

@@ -29,9 +29,9 @@ def video_backend_of(cfg: Config) -> VideoBackend | None:
 def apply_video_backend(cfg: Config) -> None:
     """Let all pipelines of a config decode with its ``video_backend``.
 
-    Without this key and the variable they stay as they are. Where files are, and the number of
-    threads unless the key has one, stay in any case. A second call changes
-    nothing.
+    Without this key and the variable they stay as they are. Where files are,
+    and the number of threads unless the key has one, stay in any case. A
+    second call changes nothing.
 
     Args:
         cfg: Changed in place.
