@@ -97,8 +97,6 @@ def make(kind: str, folder: Path) -> Path:
     if kind == 'HEVC':
         return write_video(folder / 'hevc.mp4', 'libx265', g='12',
                            **{'x265-params': 'log-level=none'})
-    if kind == 'VP9':
-        return write_video(folder / 'vp9.webm', 'libvpx-vp9', g='12')
     if kind == 'mjpeg avi':
         return write_video(folder / 'jpeg.avi', 'mjpeg', pix_fmt='yuvj420p')
     if kind == 'B-frames in avi':

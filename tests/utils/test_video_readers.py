@@ -7,7 +7,7 @@ from mmvidattn.utils import video_readers
 from mmvidattn.utils.frame_times import frame_times
 from mmvidattn.utils.video_readers import BACKENDS, open_video
 
-KINDS = 'plain', 'varying rate', 'B-frames', 'VP9', 'mjpeg avi'
+KINDS = 'plain', 'varying rate', 'B-frames', 'mjpeg avi'
 # Of these decord 0.6 takes wrong frames after it has sought; torchcodec 0.13
 # finds none in the first.
 HARD = [('pyav', 'open groups'), ('opencv', 'open groups'), ('pyav', 'HEVC'),
