@@ -267,23 +267,23 @@ def check_decoding() -> Iterator[Finding]:
         for gray in grays:
             writer.write(np.full((48, 64, 3), gray, np.uint8))
         writer.release()
-        right = []
-        for name in BACKENDS:
-            if why_no_backend(name):
-                continue
+        there = [name for name in BACKENDS if not why_no_backend(name)]
+        is_right = True
+        for name in there:
             frames = open_video(path, name).get_batch(range(len(grays)))
             off = np.abs(frames.mean((1, 2, 3)) - grays).max()
             if off < 8:
-                right.append(name)
                 continue
+            is_right = False
             yield Finding(
                 'problem', 'decoding',
                 f'frames that {name} reads are up to {off:.0f} of 255 off '
                 'those that OpenCV wrote', 'pip install --force-reinstall '
                 + ('decord==0.6.0' if name == 'decord' else BACKENDS[name][0])
                 + ', or choose another video_backend')
-    yield Finding('ok', 'decoding',
-                  f'{", ".join(right)} read what OpenCV wrote')
+    if is_right:
+        yield Finding('ok', 'decoding',
+                      f'{", ".join(there)} read what OpenCV wrote')
 
 
 def check_compiling(device: str) -> Iterator[Finding]:
