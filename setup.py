@@ -10,6 +10,14 @@ ROOT = Path(__file__).resolve().parent
 MIM_FOLDERS = 'configs', 'tools'
 MIM_FILE = 'model-index.yml'
 SERVE = ['fastapi', 'uvicorn', 'websockets']
+# Linux and Windows on x86-64 are what decord has wheels for; mmaction2
+# requires it.
+HAS_DECORD = ('platform_machine in "x86_64 AMD64" and '
+              'sys_platform != "darwin"')
+DECORD = f'decord; {HAS_DECORD}'
+# 0.14 and later on PyPI are builds for CUDA, which do not load without it;
+# 0.11.1 to 0.13 go with torch 2.13. All need ffmpeg's libraries.
+TORCHCODEC = 'torchcodec<0.14'
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
 
 
@@ -64,7 +72,13 @@ setup(
     zip_safe=False,
     python_requires='>=3.10',
     install_requires=[
-        'mmaction2==1.2.0',
+        # Where decord has no wheel it comes first, without what it requires:
+        # pip install --no-deps mmaction2==1.2.0
+        f'mmaction2==1.2.0; {HAS_DECORD}',
+        # What it requires, in any case.
+        'einops',
+        'matplotlib',
+        'scipy',
         'mmengine>=0.10.5,<0.11',
         # mmengine imports pkg_resources, which setuptools 82 dropped.
         'setuptools<81',
@@ -75,7 +89,7 @@ setup(
         'numpy>=1.24',
         'opencv-python',
         'pillow',
-        'decord',
+        DECORD,
         'safetensors',
     ],
     extras_require=dict(
@@ -95,13 +109,16 @@ setup(
         hub=['huggingface_hub'],
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
+        # video_backend = 'torchcodec' and 'pyav' of a config.
+        torchcodec=[TORCHCODEC],
+        pyav=['av'],
         # The page of tools/stream.py --serve.
         serve=SERVE,
         # Breaks the code on purpose, for tools/soak/mutants.py.
         mutation=['cosmic-ray', 'coverage'],
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
-        dev=['hypothesis', 'lmdb', 'pytest', 'pytest-xdist', 'ruff',
+        dev=['av', 'hypothesis', 'lmdb', 'pytest', 'pytest-xdist', 'ruff',
              'scikit-learn', 'selenium', *ONNX, *SERVE],
     ),
 )

@@ -898,6 +898,32 @@ def reseed_workers_each_epoch() -> None:
         _wrap(owner, 'build_dataloader', build_dataloader)
 
 
+@patch('`Please run "pip install decord" to install Decord first.` of every '
+       'sample, where decord has no wheel: Linux on ARM, macOS',
+       until='mmaction2 decodes with a library that has one',
+       upstream='dmlc/decord#213 (macOS), #297 (Linux on ARM)')
+def explain_missing_decord() -> str | None:
+    """Say it once, when a step is built, and how to decode without decord.
+    """
+    try:
+        if importlib.util.find_spec('decord') is not None:
+            return 'decord is installed'
+    except ValueError:
+        # Someone keeps it from being imported.
+        pass
+    from mmaction.datasets import DecordInit
+
+    def init(original, self, *args, **kwargs):
+        raise ImportError(
+            f'{type(self).__name__} needs decord, which is not installed: '
+            'decode with --cfg-options video_backend=torchcodec (or pyav, or '
+            'opencv), or set MMVIDATTN_VIDEO_BACKEND=torchcodec; or, on Linux '
+            'or Windows on x86-64, pip install decord')
+
+    _wrap(DecordInit, '__init__', init)
+    return None
+
+
 if __name__ == '__main__':
     # The copy that has been applied, not this one.
     from mmvidattn import compat

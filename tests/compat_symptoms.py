@@ -144,6 +144,21 @@ def models_cannot_be_imported():
         MODELS.build(dict(type='DRN'))
 
 
+@symptom_of('explain_missing_decord', 'Please run "pip install decord"',
+            at_import=True)
+def missing_decord_is_told_for_each_sample():
+    sys.modules['decord'] = None
+    COMPAT.apply()
+    from mmaction.datasets import DecordInit
+    try:
+        DecordInit().transform(dict(filename='a.mp4'))
+    except ImportError as error:
+        if 'video_backend=torchcodec' not in str(error):
+            raise
+    else:
+        raise AssertionError('no error')
+
+
 @symptom_of('leave_out_multimodal', 'apply_chunking_to_forward|transformers',
             at_import=True)
 def transformers_5_breaks_the_import_of_models():

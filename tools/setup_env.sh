@@ -100,6 +100,10 @@ if [ "$(uname)" = Linux ] && ! "$python" -c 'import triton' 2>> "$log"; then
     install Triton --no-deps triton==3.7.1 || see_log
 fi
 
+# It needs ffmpeg's libraries; without them its tests are skipped.
+install torchcodec --no-deps torchcodec ||
+    echo 'no torchcodec: decoding with it is not tested' >&2
+
 # OpenCV's usual build needs libGL, which servers and containers often lack.
 if ! "$python" -c 'import cv2' 2>> "$log"; then
     opencv=$(sed -n 's/^opencv-python==//p' "$constraints")

@@ -18,6 +18,7 @@ default_hooks = dict(
     sampler_seed=dict(type='DistSamplerSeedHook'),
     sync_buffers=dict(type='SyncBuffersHook'),
     skipped_videos=dict(type='SkippedVideosHook'),
+    data_time=dict(type='DataTimeHook'),
     # So that a long run survives: a kill, preemption, values gone wrong.
     exact_resume=dict(type='ExactResumeHook'),
     preemption=dict(type='PreemptionHook'),

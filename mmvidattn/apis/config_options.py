@@ -16,6 +16,8 @@ from mmengine.config import Config
 from mmengine.registry import Registry
 from mmengine.runner import Runner
 
+from ..utils.video_backend import apply_video_backend
+
 # Variables with which every value changes that has the same name and number.
 COUNTS = 'num_classes', 'num_nouns', 'num_verbs'
 PIPELINES = 'train_pipeline', 'val_pipeline', 'test_pipeline'
@@ -24,7 +26,8 @@ READ = {
     *inspect.signature(Runner).parameters, 'activation_checkpointing',
     'compile', 'custom_imports', 'efficient_conv_bn_eval',
     'find_unused_parameters', 'model_wrapper_cfg', 'online', 'runner_type',
-    'sync_bn', 'test_pipeline', 'tta_model', 'tta_pipeline', 'val_pipeline'
+    'sync_bn', 'test_pipeline', 'tta_model', 'tta_pipeline', 'val_pipeline',
+    'video_backend'
 }
 # What a builder takes out of the options of a type.
 OF_BUILDERS = {
@@ -44,6 +47,8 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
       heads, blending and evaluators.
     * ``train_pipeline`` and its like: the pipeline of the data loader, if it
       is the same.
+    * ``video_backend``: every step that opens or decodes videos, by
+      :func:`~mmvidattn.utils.video_backend.apply_video_backend`.
 
     Another option for one of these wins. An option that nothing reads is
     warned of, with the nearest one that is read.
@@ -75,6 +80,7 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
             more['.'.join(filter(None, (loader, *inner, rest)))] = value
             followed.add(key)
     cfg.merge_from_dict({**more, **options})
+    apply_video_backend(cfg)
     for key in options:
         if key not in followed:
             _warn_if_unread(key, before, cfg.to_dict())

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from mmengine.config import Config
 
+from ..utils.video_backend import OPENS
 from .models import find_config, load_config
 
 PARTLY = 'FineTunedRecognizer3D'
@@ -87,10 +88,11 @@ def load_base(model: str) -> Config:
             + ('; the config without token labels can'
                if kind == 'TokenLabelRecognizer3D' else ''))
     for split in 'train', 'val', 'test':
-        if 'Decord' not in str(_pipeline(base, split)[1]):
+        steps = str(_pipeline(base, split)[1])
+        if not any(name in steps for name in OPENS):
             raise ValueError(
                 f'--model {model} cannot be fine-tuned here: the {split} '
-                'pipeline must open video files with DecordInit')
+                'pipeline must open video files, as DecordInit does')
     return base
 
 

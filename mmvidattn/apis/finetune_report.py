@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import decord
 import numpy as np
 from matplotlib import pyplot
 from mmaction.evaluation import ConfusionMatrix
@@ -15,6 +14,7 @@ from mmengine.runner import Runner
 from torch import Tensor
 
 from ..utils.frame_times import frame_times
+from ..utils.video_readers import open_video
 from ..visualization.clip_rows import draw_clip_rows
 from ..visualization.training_curves import draw_training_curves
 from .labels import probabilities, top_predictions
@@ -147,14 +147,14 @@ def draw_mistakes(path: Path, answers: Sequence[Answer],
 
 def _frames(answer: Answer) -> np.ndarray:
     """Frames [T, H, W, 3] of a video, or of its segment."""
-    reader = decord.VideoReader(answer.filename, num_threads=1)
+    reader = open_video(answer.filename)
     first, last = 0, len(reader) - 1
     if answer.segment:
         # Near enough for a picture.
         first, last = np.searchsorted(
             frame_times(reader), answer.segment).clip(0, last)
     at = np.linspace(first, last, min(FRAMES, len(reader))).astype(int)
-    return reader.get_batch(at).asnumpy()
+    return reader.get_batch(at)
 
 
 def read_logs(work_dir: Path) -> tuple[list[dict], list[dict]]:

@@ -16,6 +16,7 @@ from torch import nn
 from ..layers.lora import merge_lora
 from ..utils.checkpoint import is_url, load_checkpoint
 from ..utils.compiling import compile_in_place
+from ..utils.video_backend import apply_video_backend
 from .config_options import apply_options
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -120,10 +121,15 @@ def load_config(name: str | Path,
         name: See :func:`find_config`.
         cfg_options: What to change in it, by dotted keys; see
             :func:`~mmvidattn.apis.config_options.apply_options`.
+
+    Raises:
+        ImportError: If its ``video_backend`` is not installed.
+        ValueError: If its ``video_backend`` is none.
     """
     cfg = Config.fromfile(find_config(name))
     if cfg_options:
         apply_options(cfg, cfg_options)
+    apply_video_backend(cfg)
     return cfg
 
 

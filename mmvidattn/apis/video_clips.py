@@ -19,10 +19,11 @@ from torch import Tensor
 
 from ..datasets.broken_files.container_size import check_not_cut
 from ..datasets.own_videos import VIDEO_SUFFIXES
-from ..datasets.transforms.decord_segment_init import MILLISECOND
+from ..datasets.transforms.segment_frames import MILLISECOND
 from ..utils.checks import check_positive
 from ..utils.frame_times import frame_times
 from ..utils.urls import without_secrets
+from ..utils.video_backend import video_backend_of, with_video_backend
 
 VideoSource: TypeAlias = str | Path | int | np.ndarray | Tensor
 
@@ -72,7 +73,8 @@ class ClipPipeline:
     Steps are the config's. ``DecordInit`` gives way to
     :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which reads the
     same frames without loading the file as a whole; a pipeline for images of
-    frames decodes files with decord.
+    frames decodes files with the config's ``video_backend``, else with
+    decord.
 
     Args:
         cfg: A config, of which the pipeline of ``test_dataloader`` is taken,
@@ -91,6 +93,10 @@ class ClipPipeline:
             init['type'] = 'DecordSegmentInit'
         if decode['type'] == 'RawFrameDecode':
             decode = dict(type='DecordDecode')
+        self._video_backend = video_backend_of(cfg)
+        if self._video_backend is not None:
+            init, decode = with_video_backend([init, decode],
+                                              self._video_backend)
         self._open = Compose([init])
         decode_file = Compose([decode])
 

@@ -22,6 +22,10 @@ from ..apis.runner import one_line_errors
 from ..datasets.annotations import read_video_list
 from ..datasets.broken_files.find_fault import find_fault
 from ..datasets.broken_files.guard import brief
+from ..utils.video_readers import (
+    default_video_backend,
+    require_video_backend,
+)
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -145,6 +149,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         rows = read_video_list(
             args.ann_file, delimiter=args.delimiter,
             multi_class=args.multi_class, num_classes=args.num_classes)
+        require_video_backend(default_video_backend())
     names = {os.path.join(args.root, name): name for name, _ in rows}
     bar = ProgressBar(len(names), file=sys.stderr)
     bad = dict(check(list(names), args.workers, args.timeout, not args.quick,

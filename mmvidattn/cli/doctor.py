@@ -51,10 +51,15 @@ INTERCHANGEABLE = {*OPENCV, 'decord', 'eva-decord'}
 # Modules in the order in which they are imported, and the distribution to
 # install; ours, which imports the others, comes last.
 REQUIRED = dict(
-    numpy='"numpy>=1.24"', torch='torch', cv2='opencv-python', decord='decord',
+    numpy='"numpy>=1.24"', torch='torch', cv2='opencv-python',
     pkg_resources='"setuptools<81"', mmengine='"mmengine>=0.10.5,<0.11"',
     mmcv='mmcv-lite==2.1.0', mmvidattn='"mmvidattn[lite]"')
-OPTIONAL = 'torchvision', 'triton'
+# Those that decode videos: what it means when one is not there.
+DECODERS = dict(
+    decord='configs need --cfg-options video_backend=torchcodec (or pyav, or '
+    'opencv)',
+    torchcodec='configs cannot say video_backend=torchcodec')
+OPTIONAL = 'torchvision', 'triton', *DECODERS
 ONE_MMCV = ('pip uninstall -y mmcv mmcv-lite onedl-mmcv && '
             'pip install mmcv-lite==2.1.0')
 # What an error of an import contains, and its remedy.
@@ -63,6 +68,10 @@ REMEDIES = (
      'apt-get install libgl1 libglib2.0-0; or, without a display: pip '
      f'uninstall -y {" ".join(OPENCV)} && pip install opencv-python-headless'),
     (r"No module named '?pkg_resources", 'pip install "setuptools<81"'),
+    (r'libtorchcodec',
+     "install ffmpeg's libraries (apt-get install ffmpeg, conda install "
+     'ffmpeg or brew install ffmpeg) and the torchcodec of your torch (for '
+     '2.13: pip install torchcodec==0.13.0)'),
     (r'torchvision(::|.*undefined symbol)|cuda version.*torchvision',
      'pip install --force-reinstall --no-deps the torchvision that '
      'https://pytorch.org lists for your torch, from the same index; or pip '
@@ -306,6 +315,9 @@ def check_module(name: str) -> Iterator[dict]:
         if name in REQUIRED:
             yield finding('problem', name, f'there is no module {name}',
                           f'pip install {REQUIRED[name]}')
+        elif name in DECODERS:
+            yield finding('note', name, f'there is no module {name}: '
+                          f'{DECODERS[name]}', f'pip install {name}')
         return
     try:
         module = importlib.import_module(name)

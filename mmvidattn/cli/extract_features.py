@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import cv2
-import decord
 import numpy as np
 import torch
 from mmengine.registry import init_default_scope
@@ -42,6 +41,7 @@ from ..live.recognizer_features import CLASSIFIER
 from ..live.steps import num_steps
 from ..utils.frame_times import ConstantRate
 from ..utils.hub import SCHEME
+from ..utils.video_readers import open_video
 
 
 class Extractor:
@@ -70,7 +70,7 @@ class Extractor:
             ValueError: If the video has no whole step, or its features have
                 nan or infinity.
         """
-        reader = ConstantRate(decord.VideoReader(str(video), num_threads=1))
+        reader = ConstantRate(open_video(video))
         fps = reader.fps
         rate = self.rate_of(fps)
         steps = num_steps(len(reader), fps, rate)
@@ -100,7 +100,7 @@ class Extractor:
         """The clip of a step."""
         indices = self.recognizer.frame_indices(step, fps, self.rate_of(fps))
         images = reader.get_batch(indices.clip(max=len(reader) - 1))
-        return self.recognizer.clip(list(images.asnumpy()))
+        return self.recognizer.clip(list(images))
 
 
 _extractor: Extractor | None = None

@@ -40,7 +40,9 @@ COLUMNS = dict(
     average='average of',
     start='starts from')
 # Their place in the pipeline says nothing.
-PLUMBING = 'DecordInit', 'FormatShape', 'LoadFeatureWindow'
+PLUMBING = (
+    'DecordInit', 'FormatShape', 'LoadFeatureWindow', 'TorchCodecInit',
+    'VideoReaderInit')
 SIZES = 'scale_range', 'scale', 'size', 'crop_size', 'input_size'
 # Miniatures on made-up data have no recipe of anybody's.
 MINIATURES = '*_motion', '*_synthetic', '*_videos'

@@ -156,8 +156,10 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
             args.flow_method or flow_method_of(args))
     events = dict(on=args.on, off=args.off, min_duration=args.min_duration)
     # Before the model is built: sources are what is most often wrong.
-    sources = [open_source(source, args.realtime or args.serve, args.fps)
-               for source in args.sources]
+    backend = load_config(args.config, args.cfg_options).get('video_backend')
+    sources = [
+        open_source(source, args.realtime or args.serve, args.fps, backend)
+        for source in args.sources]
     model = load_live_model(
         args.config, args.checkpoint, extractors,
         {k: v for k, v in events.items() if v is not None}, args.device,

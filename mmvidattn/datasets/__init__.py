@@ -26,7 +26,11 @@ from .transforms import (
     SegmentSampleFrames,
     SlowFastSampleFrames,
     SpreadSampleFrames,
+    TorchCodecDecode,
+    TorchCodecInit,
     UniformThreeCrop,
+    VideoReaderDecode,
+    VideoReaderInit,
 )
 from .video_segment_dataset import VideoSegmentDataset
 
@@ -38,6 +42,7 @@ __all__ = [
     'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs', 'RandAugment',
     'RandomOffsetSampler', 'ScaleJitter', 'ScenicColorJitter',
     'ScenicRandAugment', 'ScenicSampleFrames', 'SegmentSampleFrames',
-    'SlowFastSampleFrames', 'SpreadSampleFrames', 'UniformThreeCrop',
-    'VideoSegmentDataset', 'read_video_list'
+    'SlowFastSampleFrames', 'SpreadSampleFrames', 'TorchCodecDecode',
+    'TorchCodecInit', 'UniformThreeCrop', 'VideoReaderDecode',
+    'VideoReaderInit', 'VideoSegmentDataset', 'read_video_list'
 ]

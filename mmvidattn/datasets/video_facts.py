@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import decord
+from ..utils.video_readers import VideoBackend, open_video
 
 
 class VideoFacts(NamedTuple):
@@ -19,8 +19,14 @@ class VideoFacts(NamedTuple):
         return self.frames / self.fps
 
 
-def read_facts(path: str | Path) -> VideoFacts:
-    """Open a video that decord can read, and decode its first frame."""
-    reader = decord.VideoReader(str(path), num_threads=1)
+def read_facts(path: str | Path,
+               backend: VideoBackend | None = None) -> VideoFacts:
+    """Open a video that can be read, and decode its first frame.
+
+    Args:
+        path: The video.
+        backend: See :func:`~mmvidattn.utils.video_readers.open_video`.
+    """
+    reader = open_video(path, backend)
     height, width = reader[0].shape[:2]
-    return VideoFacts(len(reader), float(reader.get_avg_fps()), width, height)
+    return VideoFacts(len(reader), reader.get_avg_fps(), width, height)

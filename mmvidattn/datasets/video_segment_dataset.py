@@ -15,9 +15,11 @@ from mmengine.logging import print_log
 from ..utils.arguments import check_arguments
 from .broken_files.guarded_video_dataset import GuardedVideoDataset
 from .formats import VideoSegment, read_segment_file
-from .transforms.decord_segment_init import UNITS
+from .transforms.segment_frames import UNITS
 
 OPENS, OPENS_SEGMENT = 'DecordInit', 'DecordSegmentInit'
+# Steps that open segments as they are.
+SEGMENT_STEPS = OPENS_SEGMENT, 'TorchCodecInit', 'VideoReaderInit'
 PACKS = 'PackActionInputs'
 # What PackActionInputs keeps unless told otherwise.
 META_KEYS = inspect.signature(
@@ -38,7 +40,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
     ``DecordInit`` of the pipeline is replaced by
     :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which finds the
     frames of the segment and says what becomes of one that does not fit its
-    video. Steps that sample and decode frames are mmaction2's. Samples have a
+    video; ``TorchCodecInit`` and ``VideoReaderInit`` do so as they are. Steps
+    that sample and decode frames are mmaction2's. Samples have a
     ``segment_id``, for metrics that tell subsets apart.
 
     Args:
@@ -166,9 +169,10 @@ class VideoSegmentDataset(GuardedVideoDataset):
 def _opening_segments(pipeline: Sequence[dict | Callable]
                       ) -> list[dict | Callable]:
     steps = _replaced(pipeline)
-    if OPENS_SEGMENT not in str(steps):
+    if not any(name in str(steps) for name in SEGMENT_STEPS):
         raise ValueError(
-            f'the pipeline must have {OPENS}, which opens the videos, got '
+            f'the pipeline must have {OPENS} or TorchCodecInit, which open '
+            'the videos, got '
             + ', '.join(str(step.get('type', step)) if isinstance(step, dict)
                         else type(step).__name__ for step in pipeline))
     return steps

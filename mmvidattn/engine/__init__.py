@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Runner, loops, optimizer wrappers and hooks."""
 from .hooks import (
+    DataTimeHook,
     ExactResumeHook,
     FeatureCacheHook,
     NanGuardHook,
@@ -20,7 +21,7 @@ from .runner import SafeRunner
 from .warmup_cosine_lr import WarmupCosineLR
 
 __all__ = [
-    'ExactResumeHook', 'FeatureCacheHook',
+    'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook',
     'LearningRateDecayOptimWrapperConstructor',
     'NanGuardHook', 'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook',
     'SafeEpochBasedTrainLoop', 'SafeIterBasedTrainLoop', 'SafeLoggerHook',

@@ -4,6 +4,7 @@ import inspect
 from typing import Any
 
 from mmaction.registry import LOOPS, OPTIM_WRAPPERS, RUNNERS
+from mmengine.config import Config
 from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import (
     EpochBasedTrainLoop,
@@ -19,6 +20,7 @@ from torch.utils.data import DataLoader
 from ..datasets.broken_files.guarded_dataset import guarded, guards_of
 from ..datasets.broken_files.read_notes import ReadNotes
 from ..datasets.feature_cache_dataset import with_feature_cache
+from ..utils.video_backend import apply_video_backend
 from .crashed_videos import crashes_named, read_crashed_videos
 from .hooks import (
     FeatureCacheHook,
@@ -51,7 +53,8 @@ class SafeRunner(Runner):
     datasets and names a file that crashes its decoder; with
     :class:`~mmvidattn.engine.NanGuardHook` it guards the optimizer wrapper;
     with :class:`~mmvidattn.engine.FeatureCacheHook` datasets give the features
-    of a frozen network.
+    of a frozen network. Its videos are decoded by the ``video_backend`` of
+    the config, if that has one.
 
     Args: those of ``Runner``.
     """
@@ -59,6 +62,12 @@ class SafeRunner(Runner):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._notes: list[ReadNotes] = []
         super().__init__(*args, **kwargs)
+
+    @classmethod
+    def from_cfg(cls, cfg: Config) -> 'SafeRunner':
+        """Build a runner; ``video_backend`` of the config holds for all."""
+        apply_video_backend(cfg)
+        return super().from_cfg(cfg)
 
     def train(self) -> nn.Module:
         """Train, and return the model."""

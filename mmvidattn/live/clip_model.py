@@ -49,6 +49,8 @@ class LiveClipModel:
         extractors: None, an empty dict.
         classes: Names of the K classes.
         ignore: Indices of those that are not actions: none.
+        video_backend: What the config says that decodes files; None if it
+            does not.
     """
 
     def __init__(self,
@@ -61,6 +63,7 @@ class LiveClipModel:
                  cfg_options: dict[str, Any] | None = None) -> None:
         cfg = load_config(config, cfg_options)
         check_online_keys(cfg, config, ONLINE_KEYS)
+        self.video_backend = cfg.get('video_backend')
         online = cfg.get('online', {})
         self._event_options = {**online.get('events', {}), **(events or {})}
         self.ignore: set[int] = set()

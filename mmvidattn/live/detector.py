@@ -89,7 +89,8 @@ class OnlineDetector(Run):
                  seconds: float | None = None,
                  stride: float | None = None) -> None:
         # Before the model is built: the source is what is most often wrong.
-        source = open_source(source, realtime, fps)
+        cfg = load_config(config, cfg_options)
+        source = open_source(source, realtime, fps, cfg.get('video_backend'))
         model = load_live_model(
             config, checkpoint, extractors, events, device, compile_step,
             cfg_options, seconds, stride)

@@ -56,6 +56,8 @@ class LiveModel:
         ignore: Indices of those that are not actions: the background, and
             those the dataset ignores.
         rate: Steps a second.
+        video_backend: What the config says that decodes files; None if it
+            does not.
         memory_steps: Steps after which nothing is left in the memories.
     """
 
@@ -70,6 +72,7 @@ class LiveModel:
         cfg = load_config(config, cfg_options)
         dataset = _check_config(cfg, config)
         online = cfg.get('online', {})
+        self.video_backend = cfg.get('video_backend')
         self._event_options = {**online.get('events', {}), **(events or {})}
         self.ignore = {0, dataset.get('ignore_index')} - {None}
         self.rate = float(dataset['feature_rate'])

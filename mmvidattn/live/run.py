@@ -94,7 +94,8 @@ class Run:
         self.extractors = model.extractors
         self.classes = model.classes
         self.ignore = model.ignore
-        self.source = open_source(source, realtime, fps)
+        self.source = open_source(source, realtime, fps,
+                                  model.video_backend)
         self._scorer = model.new_scorer(self.source.fps)
         self.session = self._scorer.session
         self.rate = self._scorer.rate

@@ -8,13 +8,18 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import cv2
-import decord
 import numpy as np
 
 from ..datasets.broken_files.container_size import check_not_cut
 from ..datasets.broken_files.guard import brief
 from ..utils.frame_times import MAX_FPS, ConstantRate
 from ..utils.urls import without_secrets
+from ..utils.video_readers import (
+    VideoBackend,
+    default_video_backend,
+    open_video,
+    split_video_backend,
+)
 from .steps import Frame
 
 IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
@@ -124,17 +129,27 @@ class RecordedSource(Source):
 class VideoFile(RecordedSource):
     """A video file, at a constant rate (:class:`ConstantRate`).
 
+    Args:
+        path: The file.
+        realtime: See :class:`RecordedSource`.
+        video_backend: What decodes it; see
+            :func:`~mmvidattn.utils.video_readers.open_video`.
+
     Raises:
         ValueError: If it cannot be opened; while it is read, if it breaks off.
     """
 
-    def __init__(self, path: str | Path, realtime: bool = False) -> None:
+    def __init__(self, path: str | Path, realtime: bool = False,
+                 video_backend: VideoBackend | None = None) -> None:
+        backend = video_backend or default_video_backend()
+        self._backend = split_video_backend(backend)[0]
         try:
             check_not_cut(path)
-            self._reader = decord.VideoReader(str(path), num_threads=1)
+            self._reader = open_video(path, backend)
             self._rest: cv2.VideoCapture | None = None
             self._ticks = ConstantRate(self._reader)
             self.num_frames = len(self._ticks)
+            self._decoded = self._reader.frames()
         except Exception as error:
             raise ValueError(f'cannot open {path} as a video: {brief(error)}'
                              ) from error
@@ -151,8 +166,10 @@ class VideoFile(RecordedSource):
     def _read_next(self) -> np.ndarray:
         if self._rest is None:
             try:
-                return self._reader.next().asnumpy()
-            except decord.DECORDError as error:
+                return next(self._decoded)
+            except Exception as error:
+                if self._backend != 'decord':
+                    raise
                 # decord reads ahead, the further the busier the machine is: a
                 # fault that it has met hides the frames before it. OpenCV
                 # does not.
@@ -313,7 +330,8 @@ class LiveSource(Source):
 
 
 def open_source(source: int | str | Path | Source, realtime: bool = False,
-                fps: float | None = None) -> Source:
+                fps: float | None = None,
+                video_backend: VideoBackend | None = None) -> Source:
     """Open a source of frames.
 
     Args:
@@ -323,6 +341,9 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
         realtime: Play recordings at their own speed.
         fps: Frames a second of a folder (default: 25) or of a live source
             (default: what it reports).
+        video_backend: What decodes a video file; see
+            :func:`~mmvidattn.utils.video_readers.open_video`. OpenCV decodes
+            all else.
 
     Raises:
         ValueError: If it cannot be opened.
@@ -339,7 +360,7 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
         if fps is not None:
             raise ValueError(f'{path} is a video file and has its own rate; '
                              'fps is for folders and live sources')
-        return VideoFile(path, realtime)
+        return VideoFile(path, realtime, video_backend)
     if text.isdecimal():
         return LiveSource(int(text), fps)
     if urlsplit(text).scheme in ('http', 'https'):

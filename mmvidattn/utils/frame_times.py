@@ -1,6 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """When the frames of a video file are shown, also at a varying rate."""
-import decord
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 # Of the intervals between frames, the share of short ones that do not count.
@@ -8,11 +11,13 @@ SHORTEST = 0.1
 MAX_FPS = 240.
 
 
-def frame_times(reader: decord.VideoReader) -> np.ndarray:
+def frame_times(reader: Any) -> np.ndarray:
     """Seconds at which each frame begins, and at which the last one ends.
 
-    Time begins with the first frame. Of a file without time stamps, as some
-    avi are, all frames take the same time.
+    The reader is decord's, or one of
+    :func:`mmvidattn.utils.video_readers.open_video`; that of torchcodec
+    decodes the whole video for it. Time begins with the first frame. Of a
+    file without time stamps, as some avi are, all frames take the same time.
     """
     numbers = np.arange(len(reader))
     begins, ends = reader.get_frame_timestamp(numbers).T
@@ -20,6 +25,45 @@ def frame_times(reader: decord.VideoReader) -> np.ndarray:
     if (np.diff(times[:-1]) > 0).all() and times[-1] >= times[-2]:
         return times
     return np.append(numbers, len(reader)) / reader.get_avg_fps()
+
+
+def find_frames(reader: Any, times: Sequence[float]
+                ) -> tuple[list[int], float]:
+    """Find the first frames that begin at these times, or later.
+
+    Args:
+        reader: See :func:`frame_times`. Of a reader that must decode a frame
+            for its time stamp, few frames are looked at.
+        times: In seconds; time begins with the first frame.
+
+    Returns:
+        Numbers of the frames (that after the last if there is none), and when
+        the video ends.
+    """
+    if getattr(reader, 'has_quick_times', True):
+        found = frame_times(reader)
+        return np.searchsorted(found[:-1], times).tolist(), float(found[-1])
+    first, last = reader.get_frame_timestamp([0, len(reader) - 1])
+    fps = reader.get_avg_fps()
+
+    def begin(number: int) -> float:
+        return reader.get_frame_timestamp([number])[0, 0] - first[0]
+
+    numbers = []
+    for time in times:
+        # Of a constant rate two frames tell; else half of them are ruled out
+        # each time.
+        low, high = 0, len(reader)
+        guess = min(max(int(np.ceil(time * fps)), 1), high - 1)
+        if begin(guess) < time:
+            low = guess + 1
+        else:
+            high = guess
+            if guess and begin(guess - 1) < time:
+                low = guess
+        numbers.append(bisect_left(range(len(reader)), time, low, high,
+                                   key=begin))
+    return numbers, float(last[1] - first[0])
 
 
 class ConstantRate:
@@ -31,13 +75,13 @@ class ConstantRate:
     repeated, and of frames that are closer some are left out.
 
     Args:
-        reader: The video.
+        reader: The video, see :func:`frame_times`.
 
     Attributes:
         fps: Frames a second.
     """
 
-    def __init__(self, reader: decord.VideoReader) -> None:
+    def __init__(self, reader: Any) -> None:
         self._reader = reader
         self._times: np.ndarray | None = None
         self.fps = float(reader.get_avg_fps())
@@ -62,6 +106,6 @@ class ConstantRate:
         return np.searchsorted(
             self._times, (np.asarray(ticks) + 0.5) / self.fps) - 1
 
-    def get_batch(self, ticks: np.ndarray) -> decord.nd.NDArray:
-        """The images at these ticks, as ``VideoReader.get_batch``."""
+    def get_batch(self, ticks: np.ndarray) -> Any:
+        """The images at these ticks, as ``get_batch`` of the reader."""
         return self._reader.get_batch(self.frames(ticks))

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
-import decord
 import numpy as np
 
 from ..utils.frame_times import ConstantRate
+from ..utils.video_readers import open_video
 
 # At this width a caption is readable; smaller frames are enlarged.
 MIN_WIDTH = 480
@@ -117,14 +117,14 @@ def annotate_video(video: str | Path, out: str | Path,
     suffix = out.suffix.lower()
     if suffix not in OUTPUTS:
         raise ValueError(f'{out} must end with one of {", ".join(OUTPUTS)}')
-    reader = decord.VideoReader(str(video), num_threads=1)
+    reader = open_video(video)
     if suffix in PICTURES:
         at = np.linspace(0, len(reader) - 1, min(SHEET_FRAMES, len(reader)))
-        frames = reader.get_batch(at.round().astype(int)).asnumpy()
+        frames = reader.get_batch(at.round().astype(int))
         write_sheet(out, frames, lines)
         return
     ticks = ConstantRate(reader)
     writer = VideoWriter(out, ticks.fps)
     for i in range(len(ticks)):
-        writer.write(reader[int(ticks.frames(i))].asnumpy(), lines)
+        writer.write(reader[int(ticks.frames(i))], lines)
     writer.close()

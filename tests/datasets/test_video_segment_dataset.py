@@ -241,7 +241,7 @@ def test_faults_of_the_arguments_are_named(made, tmp_path):
             (dict(unit='ms'), "unit must be one of .*'ms'")]:
         with pytest.raises(ValueError, match=said):
             build(tmp_path, [OPEN], **options)
-    with pytest.raises(ValueError, match='must have DecordInit, .*got PyAV'):
+    with pytest.raises(ValueError, match='must have DecordInit or .*got PyAV'):
         build(tmp_path, [dict(type='PyAVInit')], **parts)
     with pytest.raises(FileNotFoundError, match='1 of 1 videos .*/x_long.mp4'):
         build(tmp_path, [OPEN], filename_tmpl='x_{}', **parts)

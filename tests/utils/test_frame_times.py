@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from mmvidattn.utils.frame_times import ConstantRate
+from mmvidattn.utils.frame_times import ConstantRate, find_frames
 
 
 class Reader:
@@ -57,3 +57,28 @@ def test_each_frame_is_at_its_time(intervals, fps):
         at = (tick + 0.5) / video.fps
         assert times[frame] <= at
         assert frame == len(times) - 1 or times[frame + 1] > at
+
+
+class SlowReader(Reader):
+    """One that must decode a frame for its time stamp."""
+    has_quick_times = False
+    looked_up = 0
+
+    def get_frame_timestamp(self, numbers):
+        self.looked_up += len(numbers)
+        return super().get_frame_timestamp(numbers)
+
+
+@pytest.mark.parametrize('begins', [
+    0.2 + np.arange(900) / 29.97, np.cumsum(RNG.uniform(0.001, 0.2, 900)),
+    np.arange(2.)], ids=['constant', 'varying', 'two'])
+def test_frames_are_found_by_few_time_stamps(begins):
+    fps = (len(begins) - 1) / (begins[-1] - begins[0])
+    times = RNG.uniform(-0.5, begins[-1] + 1, 20)
+    times[:2] = 0, begins[-1] - begins[0]
+    wanted, end = find_frames(Reader(begins, fps), times)
+    for i, time in enumerate(times):
+        reader = SlowReader(begins, fps)
+        (found, ), also = find_frames(reader, [time])
+        assert (found, also) == (wanted[i], pytest.approx(end))
+        assert reader.looked_up <= (5 if begins[0] == 0.2 else 15)

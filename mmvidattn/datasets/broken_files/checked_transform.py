@@ -1,11 +1,34 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Transforms whose frames are counted, as decoders may give fewer."""
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv import VideoReader
+
+
+class DecodeClock:
+    """Seconds that a process has spent on opening and decoding a sample.
+
+    Attributes:
+        seconds: Since :meth:`start`; None if it has done neither.
+    """
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Begin a sample."""
+        self.seconds: float | None = None
+
+    def add(self, seconds: float) -> None:
+        """Count a step of the sample."""
+        self.seconds = (self.seconds or 0.) + seconds
+
+
+CLOCK = DecodeClock()
 
 
 class CheckedTransform:
@@ -34,19 +57,28 @@ class CheckedTransform:
         return repr(self.transform)
 
     def __call__(self, results: Any) -> Any:
-        had_frames = isinstance(results, dict) and 'imgs' in results
+        had = _made(results)
+        began = time.perf_counter()
         results = self.transform(results)
         if not isinstance(results, dict):
             return results
+        new = _made(results) - had
+        if new:
+            CLOCK.add(time.perf_counter() - began)
         if isinstance(results.get('video_reader'), VideoReader):
             results['video_reader'] = _StrictReader(results['video_reader'])
         total = results.get('total_frames')
         if total is not None and total < 1:
             raise ValueError('it has no frames')
-        if not had_frames and 'imgs' in results and results.get(
-                'modality', 'RGB') == 'RGB':
+        if 'imgs' in new and results.get('modality', 'RGB') == 'RGB':
             _check_frames(results['imgs'], results.get('frame_inds'))
         return results
+
+
+def _made(results: Any) -> set[str]:
+    """What there is of an opened video and its frames."""
+    return {'imgs', 'video_reader'} & results.keys() if isinstance(
+        results, dict) else set()
 
 
 def _check_frames(frames: Any, wanted: Any) -> None:

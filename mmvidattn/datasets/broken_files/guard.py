@@ -10,6 +10,7 @@ from mmengine.dataset import BaseDataset
 from mmengine.logging import print_log
 from mmengine.structures import BaseDataElement
 
+from .checked_transform import CLOCK
 from .container_size import check_not_cut
 from .read_notes import ReadNotes
 from .timeout import TimeLimit
@@ -28,7 +29,8 @@ class Guard:
     Where failures are skipped, a warning names the file (once in each process
     that loads data). The next sample that loads lists it in its meta
     information, under ``skipped_videos``, and why, under ``skipped_reasons``.
-    Each sample has its own file there as ``filename``.
+    Each sample has its own file there as ``filename``, and the seconds that
+    opening and decoding it took as ``decode_seconds``, if that was done.
 
     Args:
         on_error: ``'skip'`` (for training only), ``'raise'``, or ``'flag'``:
@@ -104,6 +106,8 @@ class Guard:
             return None
         if data is not None:
             self.annotate(data, name)
+            if CLOCK.seconds is not None:
+                _annotate(data, decode_seconds=CLOCK.seconds)
         return data
 
     def annotate(self, data: Any, name: str) -> None:
@@ -132,6 +136,7 @@ class Guard:
 
         if self.notes is not None:
             self.notes.write(name)
+        CLOCK.start()
         try:
             return self._within_time(check_and_prepare)
         except TimeoutError as error:

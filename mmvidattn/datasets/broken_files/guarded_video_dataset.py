@@ -12,7 +12,9 @@ from mmengine.fileio import exists, list_from_file
 from mmengine.logging import print_log
 
 from ...utils.arguments import check_arguments
+from ...utils.video_readers import VideoBackend
 from ..annotations import read_video_list
+from ..transforms.video_reader_steps import VideoReaderInit
 from .checked_transform import CheckedTransform
 from .find_fault import find_fault
 from .guard import Guard, brief
@@ -125,9 +127,11 @@ class GuardedVideoDataset(VideoDataset):
             return self.data_list
         names = list(dict.fromkeys(
             info['filename'] for info in self.data_list))
-        # decord releases the GIL, so threads read in parallel.
+        backend = self._video_backend()
+        # Decoders release the GIL, so threads read in parallel.
         with ThreadPoolExecutor() as pool:
-            faults = dict(zip(names, pool.map(find_fault, names)))
+            faults = dict(zip(names, pool.map(
+                lambda name: find_fault(name, backend=backend), names)))
         found = [(name, fault) for name, fault in faults.items() if fault]
         if len(found) == len(names):
             raise RuntimeError(
@@ -142,3 +146,9 @@ class GuardedVideoDataset(VideoDataset):
                 level=logging.WARNING)
         return [info for info in self.data_list
                 if not faults[info['filename']]]
+
+    def _video_backend(self) -> VideoBackend | None:
+        """What decodes the videos, if it is one of our readers."""
+        return next((step.backend for step in self.pipeline.transforms
+                     if isinstance(getattr(step, 'transform', None),
+                                   VideoReaderInit)), None)

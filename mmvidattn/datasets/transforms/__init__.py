@@ -18,6 +18,12 @@ from .segment_sample_frames import SegmentSampleFrames
 from .slowfast_sample_frames import SlowFastSampleFrames
 from .spread_sample_frames import SpreadSampleFrames
 from .uniform_three_crop import UniformThreeCrop
+from .video_reader_steps import (
+    TorchCodecDecode,
+    TorchCodecInit,
+    VideoReaderDecode,
+    VideoReaderInit,
+)
 
 __all__ = [
     'AutoAugment', 'CenteredSampleFrames', 'CharadesSampleFrames',
@@ -25,5 +31,7 @@ __all__ = [
     'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
     'PhotometricJitter', 'RandAugment', 'ScaleJitter', 'ScenicColorJitter',
     'ScenicRandAugment', 'ScenicSampleFrames', 'SegmentSampleFrames',
-    'SlowFastSampleFrames', 'SpreadSampleFrames', 'UniformThreeCrop'
+    'SlowFastSampleFrames', 'SpreadSampleFrames', 'TorchCodecDecode',
+    'TorchCodecInit', 'UniformThreeCrop', 'VideoReaderDecode',
+    'VideoReaderInit'
 ]

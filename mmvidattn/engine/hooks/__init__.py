@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Hooks of the loops."""
+from .data_time_hook import DataTimeHook
 from .exact_resume_hook import ExactResumeHook
 from .feature_cache_hook import FeatureCacheHook
 from .nan_guard_hook import NanGuardHook
@@ -11,7 +12,7 @@ from .safe_logger_hook import SafeLoggerHook
 from .skipped_videos_hook import SkippedVideosHook
 
 __all__ = [
-    'ExactResumeHook', 'FeatureCacheHook', 'NanGuardHook',
+    'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook', 'NanGuardHook',
     'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
     'SkippedVideosHook', 'find_hook'
 ]

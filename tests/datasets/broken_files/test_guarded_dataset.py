@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from made_videos import require_backend
 from mmaction.registry import DATASETS
 from mmengine.dataset import pseudo_collate
 from torch.utils.data import DataLoader
@@ -18,10 +19,12 @@ from mmvidattn.datasets.broken_files.read_notes import ReadNotes
 DECODERS = {
     'decord': [dict(type='DecordInit'), dict(type='DecordDecode')],
     'opencv': [dict(type='OpenCVInit'), dict(type='OpenCVDecode')],
+    'torchcodec': [dict(type='TorchCodecInit'), dict(type='TorchCodecDecode')],
 }
 
 
 def pipeline(decoder='decord', *more):
+    require_backend(decoder)
     init, decode = DECODERS[decoder]
     return [init, dict(type='UniformSample', clip_len=4, test_mode=True),
             decode, dict(type='Resize', scale=(32, 32), keep_ratio=False),

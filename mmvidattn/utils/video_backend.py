@@ -1,0 +1,104 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""One key of a config, ``video_backend``, decides what decodes its videos."""
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mmengine.config import Config
+
+from .video_readers import VARIABLE, VideoBackend, split_video_backend
+
+KEY = 'video_backend'
+# Steps that open and decode videos.
+OPENS = {
+    'DecordInit', 'DecordSegmentInit', 'OpenCVInit', 'PyAVInit',
+    'TorchCodecInit', 'VideoReaderInit'}
+DECODES = {
+    'DecordDecode', 'OpenCVDecode', 'PyAVDecode', 'TorchCodecDecode',
+    'VideoReaderDecode'}
+# Arguments that say how to decode, and not where the file is.
+OF_DECODERS = {'backend', 'device', 'seek_mode'}
+
+
+def video_backend_of(cfg: Config) -> VideoBackend | None:
+    """``video_backend`` of a config, else ``$MMVIDATTN_VIDEO_BACKEND``; None
+    if neither says it."""
+    return cfg.get(KEY) or os.environ.get(VARIABLE) or None
+
+
+def apply_video_backend(cfg: Config) -> None:
+    """Let all pipelines of a config decode with its ``video_backend``.
+
+    Without this key and the variable they stay as they are. Where files are,
+    and the number of threads unless the key has one, stay in any case. A
+    second call changes nothing.
+
+    Args:
+        cfg: Changed in place.
+
+    Raises:
+        ImportError: If the backend is not installed.
+        ValueError: If there is no such backend, or a step wants of decord
+            what no other has.
+    """
+    backend = video_backend_of(cfg)
+    if backend is None:
+        return
+    split_video_backend(backend)
+    for name, old in list(cfg.items()):
+        if name == KEY:
+            continue
+        new = with_video_backend(old, backend)
+        if new != old:
+            cfg[name] = new
+
+
+def with_video_backend(value: Any, backend: VideoBackend) -> Any:
+    """A config, or a part of one, whose steps decode with a backend.
+
+    Args:
+        value: It is left as it is.
+        backend: A name, or a dict of it as ``type`` and options; see
+            :func:`~mmvidattn.utils.video_readers.open_video`.
+    """
+    if isinstance(value, Mapping):
+        kind = value.get('type')
+        kind = getattr(kind, '__name__', kind)
+        if isinstance(kind, str):
+            kind = kind.rpartition('.')[2]
+            if kind in OPENS:
+                return _opening(kind, value, backend)
+            if kind in DECODES:
+                return _decoding(kind, value, backend)
+        return type(value)({key: with_video_backend(item, backend)
+                            for key, item in value.items()})
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return type(value)([with_video_backend(one, backend)
+                            for one in value])
+    return value
+
+
+def _opening(kind: str, step: Mapping, backend: VideoBackend) -> Mapping:
+    name, options = split_video_backend(backend)
+    kept = {key: item for key, item in step.items()
+            if key not in OF_DECODERS}
+    if name == 'decord':
+        kept['type'] = kind if kind.startswith('Decord') else 'DecordInit'
+    elif name == 'torchcodec':
+        kept['type'] = 'TorchCodecInit'
+    else:
+        kept.update(type='VideoReaderInit', backend=name)
+    return type(step)({**kept, **options})
+
+
+def _decoding(kind: str, step: Mapping, backend: VideoBackend) -> Mapping:
+    name, _ = split_video_backend(backend)
+    if name == 'decord' and kind == 'DecordDecode':
+        return step
+    if step.get('mode', 'accurate') != 'accurate':
+        raise ValueError(
+            f"{KEY} must stay unset where {kind} has mode={step['mode']!r}, "
+            f'which {name} does not have; got {backend!r}')
+    return type(step)(type=dict(
+        decord='DecordDecode', torchcodec='TorchCodecDecode').get(
+            name, 'VideoReaderDecode'))

@@ -1,0 +1,125 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Readers of video files, of which one is chosen by its name."""
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeAlias
+
+from .base import VideoReader
+
+# Of each backend: the module it needs, how to get it, and its reader.
+BACKENDS = dict(
+    decord=('decord', 'pip install decord (Linux and Windows on x86-64 only)',
+            'DecordReader'),
+    torchcodec=('torchcodec', 'pip install "mmvidattn[torchcodec]", and '
+                "ffmpeg's libraries (apt-get install ffmpeg, conda install "
+                'ffmpeg or brew install ffmpeg)', 'TorchCodecReader'),
+    pyav=('av', 'pip install av', 'PyAVReader'),
+    opencv=('cv2', 'pip install opencv-python', 'OpenCVReader'))
+VARIABLE = 'MMVIDATTN_VIDEO_BACKEND'
+# A name, or a dict of it as ``type`` with options of the reader.
+VideoBackend: TypeAlias = str | Mapping[str, Any]
+
+__all__ = [
+    'BACKENDS', 'VideoBackend', 'VideoReader', 'check_video_backend',
+    'default_video_backend', 'open_video', 'require_video_backend',
+    'split_video_backend', 'why_no_backend'
+]
+
+
+def check_video_backend(name: Any) -> str:
+    """A backend by its name.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if name not in BACKENDS:
+        raise ValueError(f'video_backend must be one of {", ".join(BACKENDS)},'
+                         f' got {name!r}')
+    return name
+
+
+def default_video_backend() -> str:
+    """What decodes where no config says it: ``$MMVIDATTN_VIDEO_BACKEND``, else
+    decord."""
+    return check_video_backend(os.environ.get(VARIABLE) or 'decord')
+
+
+def why_no_backend(name: str) -> str | None:
+    """Why a backend cannot be used here, and what helps; None if it can."""
+    module, remedy, _ = BACKENDS[check_video_backend(name)]
+    try:
+        if find_spec(module) is None:
+            return f'{module} is not installed: {remedy}'
+        import_module(module)
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        # torchcodec lists what it has tried, with the first line as a title.
+        first = str(error).strip().partition('\n')[0]
+        return f'{module} cannot be imported ({first}): {remedy}'
+    return None
+
+
+def require_video_backend(name: str) -> None:
+    """Check that a backend can be used here.
+
+    Raises:
+        ImportError: If not, with what helps and how to choose another one.
+    """
+    why = why_no_backend(name)
+    if why is None:
+        return
+    other = 'torchcodec' if name != 'torchcodec' else 'pyav'
+    raise ImportError(
+        f'videos are to be decoded with {name}, and {why}. Or decode with '
+        f'another one: --cfg-options video_backend={other} for a config '
+        f'(get_model, VideoClassifier: cfg_options), or {VARIABLE}={other} '
+        f'for all; there are {", ".join(BACKENDS)}')
+
+
+def split_video_backend(backend: VideoBackend) -> tuple[str, dict[str, Any]]:
+    """Name and options of a backend.
+
+    Raises:
+        ImportError: If it cannot be used here.
+        ValueError: If there is none, or it has no such option.
+    """
+    options = dict(backend) if isinstance(backend, Mapping) else dict(
+        type=backend)
+    name = check_video_backend(options.pop('type', None))
+    require_video_backend(name)
+    allowed = _reader(name).__init__.__annotations__.keys() - {
+        'source', 'return'}
+    unknown = options.keys() - allowed
+    if unknown:
+        raise ValueError(
+            f'video_backend {name} has no option '
+            f'{", ".join(sorted(unknown))}; it has '
+            f'{", ".join(sorted(allowed))}')
+    return name, options
+
+
+def open_video(source: str | os.PathLike | bytes,
+               backend: VideoBackend | None = None) -> VideoReader:
+    """Open a video file.
+
+    Args:
+        source: Its path, or its bytes.
+        backend: One of ``BACKENDS``, or a dict with that as ``type`` and
+            options of its reader: ``num_threads`` (1 by default);
+            ``seek_mode`` of torchcodec and OpenCV, ``device`` of torchcodec.
+            Defaults to what :func:`default_video_backend` says.
+
+    Raises:
+        ImportError: If the backend is not installed.
+        ValueError: If there is no such backend, or it has no such option.
+    """
+    name, options = split_video_backend(
+        default_video_backend() if backend is None else backend)
+    return _reader(name)(
+        source if isinstance(source, bytes) else os.fspath(source), **options)
+
+
+def _reader(name: str) -> type[VideoReader]:
+    return getattr(import_module(f'.{name}_reader', __name__),
+                   BACKENDS[name][2])

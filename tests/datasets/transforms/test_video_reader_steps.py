@@ -1,0 +1,79 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+from made_videos import make, require_backend
+from mmengine.dataset import Compose
+from mmengine.fileio import FileClient, HardDiskBackend
+
+BACKENDS = 'torchcodec', 'pyav', 'opencv'
+OPEN, DECODE = dict(type='DecordInit'), dict(type='DecordDecode')
+SAMPLE = dict(type='SampleFrames', clip_len=4, frame_interval=2, num_clips=2)
+
+
+def steps_of(backend):
+    if backend == 'torchcodec':
+        return dict(type='TorchCodecInit'), dict(type='TorchCodecDecode')
+    return (dict(type='VideoReaderInit', backend=backend),
+            dict(type='VideoReaderDecode'))
+
+
+def load(path, opens, decodes, **more):
+    np.random.seed(0)
+    return Compose([opens, SAMPLE, decodes])(dict(
+        filename=str(path), start_index=0, modality='RGB', **more))
+
+
+def assert_same(found, wanted):
+    assert found.keys() == wanted.keys()
+    # Of a varying rate, not all believe how long the last frame lasts.
+    assert found['avg_fps'] == pytest.approx(wanted['avg_fps'], rel=0.04)
+    for key in wanted.keys() - {'imgs', 'avg_fps'}:
+        assert np.array_equal(found[key], wanted[key]), key
+    np.testing.assert_allclose(
+        np.array(found['imgs'], int), np.array(wanted['imgs']), atol=2)
+    assert type(found['imgs']) is list
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_keys_and_frames_are_those_of_decords_steps(backend, tmp_path):
+    require_backend('decord')
+    require_backend(backend)
+    path = make('plain', tmp_path)
+    boxes = dict(gt_bboxes=np.array([[0, 0.25, 0.5, 1]]), proposals=None)
+    assert_same(load(path, *steps_of(backend), **boxes),
+                load(path, OPEN, DECODE, **boxes))
+    opens, decodes = steps_of(backend)
+    # From elsewhere than a disk, and by a name without a suffix.
+    FileClient.register_backend('shelf', HardDiskBackend, force=True)
+    opens['io_backend'] = 'shelf'
+    assert_same(load(path.with_suffix(''), opens, decodes),
+                load(path.with_suffix(''), OPEN, DECODE))
+
+
+@pytest.mark.parametrize('segment', [
+    (0.5, 1.4, 's'), (0, 0.3, 's'), (1.2, 99, 's'), (7, 21, 'frames')])
+@pytest.mark.parametrize('kind', ['plain', 'varying rate'])
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_segments_are_those_of_decord(backend, kind, segment, tmp_path):
+    require_backend('decord')
+    require_backend(backend)
+    path = make(kind, tmp_path)
+    assert_same(
+        load(path, *steps_of(backend), segment=segment),
+        load(path, dict(type='DecordSegmentInit'), DECODE, segment=segment))
+
+
+def test_segment_without_frames_is_an_error(tmp_path):
+    path = make('plain', tmp_path)
+    for segment, said in (((9, 10, 's'), 'begins after the video'),
+                          ((0.51, 0.54, 's'), 'has no frame')):
+        with pytest.raises(ValueError, match=said):
+            load(path, *steps_of('opencv'), segment=segment)
+
+
+def test_rejects_other_backends():
+    with pytest.raises(ValueError, match="video_backend must be.*got 'pims'"):
+        Compose([dict(type='VideoReaderInit', backend='pims')])
+    require_backend('torchcodec')
+    said = repr(Compose([dict(type='TorchCodecInit', num_threads=3)]))
+    assert "'num_threads': 3" in said and "'seek_mode': 'exact'" in said

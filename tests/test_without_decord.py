@@ -1,0 +1,67 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Linux on ARM and macOS have no decord."""
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import sys
+sys.modules['decord'] = None
+import numpy as np
+import mmvidattn
+from mmvidattn.cli import test, train
+
+name, data, out, backend = sys.argv[1:]
+options = ['--work-dir', out, '--cfg-options', f'data_root={data}',
+           'train_cfg.max_epochs=1', 'train_dataloader.num_workers=0',
+           'val_dataloader.num_workers=0', 'test_dataloader.num_workers=0',
+           'train_dataloader.persistent_workers=False',
+           'val_dataloader.persistent_workers=False',
+           'test_dataloader.persistent_workers=False']
+for args in ([], ['video_backend=decord']):
+    try:
+        train.main([name, *options, *args])
+    except SystemExit as error:
+        print('WITHOUT', error)
+try:
+    mmvidattn.VideoClassifier(name)
+except ImportError as error:
+    print('WITHOUT', error)
+chosen = f'video_backend={backend}'
+train.main([name, *options, chosen])
+test.main([name, f'{out}/epoch_1.pth', *options, chosen])
+answer = mmvidattn.VideoClassifier(
+    name, cfg_options=dict(video_backend=backend))(f'{data}/val/000000.mp4')
+print('ANSWER', answer.predictions[0].label)
+assert sys.modules['decord'] is None
+"""
+
+
+@pytest.fixture(scope='module')
+def run(motion_dir, tmp_path_factory):
+    done = subprocess.run(
+        [sys.executable, '-c', CODE, 'linear_ff_tiny_motion', motion_dir,
+         tmp_path_factory.mktemp('run'), 'opencv'],
+        capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def test_imports_trains_tests_and_predicts(run):
+    assert 'Epoch(train)' in run.stdout and 'Epoch(test)' in run.stdout
+    assert 'ANSWER ' in run.stdout
+
+
+def test_what_needs_it_says_how_to_do_without(run):
+    errors = [line for line in run.stdout.splitlines()
+              if line.startswith('WITHOUT')]
+    assert len(errors) == 3
+    for line in errors:
+        assert '--cfg-options video_backend=torchcodec' in line
+
+
+def test_the_wait_for_data_is_logged(run):
+    assert 'of the time of training steps went to waiting for data' in \
+        run.stdout
+    assert 'opening and decoding a clip took' in run.stdout
