@@ -105,7 +105,7 @@ class BaseBackbone(BaseModule):
         if x.dim() != 5:
             raise ValueError(f'{name} takes clips [B, C, T, H, W], got a '
                              f'tensor of shape {tuple(x.shape)}')
-        if x.shape[2] != self.num_frames and not self.any_length:
+        if not self.any_length and x.shape[2] != self.num_frames:
             raise ValueError(
                 f'{name} was built for num_frames={self.num_frames}, got '
                 f'clips of {x.shape[2]} frames {tuple(x.shape)}; set clip_len '
