@@ -57,8 +57,8 @@ class Row(NamedTuple):
     numpy: str
 
 
-# Torch 2.4 has no wheels for Python 3.13, nor has numpy 1.26. The last row is
-# what a user gets who names no versions.
+# Torch 2.4 has no wheels for Python 3.13, nor has numpy 1.26, and torch.save of
+# 2.5 fails there. The last row is what a user gets who names no versions.
 ROWS = (
     Row('3.10', '2.4.0', 'mmcv', '1.26'),
     Row('3.10', NEWEST, 'mmcv-lite', '2'),
@@ -66,7 +66,7 @@ ROWS = (
     Row('3.11', NEWEST, 'mmcv', '1.26'),
     Row('3.12', '2.4.0', 'mmcv', '2'),
     Row('3.12', NEWEST, 'mmcv-lite', '1.26'),
-    Row('3.13', '2.5.0', 'mmcv-lite', '2'),
+    Row('3.13', '2.6.0', 'mmcv-lite', '2'),
     Row('3.13', NEWEST, 'mmcv', '2'),
     Row('3.13', '', 'mmcv-lite', ''),
 )
