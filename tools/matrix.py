@@ -57,8 +57,8 @@ class Row(NamedTuple):
     numpy: str
 
 
-# Torch 2.4 has no wheels for Python 3.13, nor has numpy 1.26, and torch.save of
-# 2.5 fails there. The last row is what a user gets who names no versions.
+# Torch 2.4 has no wheels for Python 3.13, nor has numpy 1.26, and torch.save
+# of 2.5 fails there. The last row is what a user gets who names no versions.
 ROWS = (
     Row('3.10', '2.4.0', 'mmcv', '1.26'),
     Row('3.10', NEWEST, 'mmcv-lite', '2'),
