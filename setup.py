@@ -86,6 +86,8 @@ setup(
         'importlib_metadata',
         # The first torch that can be told what is safe to unpickle.
         'torch>=2.4',
+        # torch.save of 2.5 fails there.
+        'torch>=2.6; python_version >= "3.13"',
         'numpy>=1.24',
         'opencv-python',
         'pillow',

@@ -113,7 +113,7 @@ class BaseBackbone(BaseModule):
 
     def check_length(self, num_frames: int, shown: str = '') -> None:
         """Raise a ``ValueError`` unless clips of that length fit."""
-        if num_frames != self.num_frames and not self.any_length:
+        if not self.any_length and num_frames != self.num_frames:
             raise ValueError(
                 f'{type(self).__name__} was built for num_frames='
                 f'{self.num_frames}, got clips of {num_frames} frames{shown}; '

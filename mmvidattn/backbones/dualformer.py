@@ -23,6 +23,7 @@ from ..layers import (
 )
 from ..layers.global_pyramid_attention import POOLINGS
 from ..layers.stochastic_depth import stochastic_depth_rates
+from ..ops.sizes import is_any_size
 from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_choice,
@@ -221,7 +222,9 @@ class DualFormer(BaseBackbone):
             if len(self.pegs):
                 x = self.pegs[i](x)
             x = run_blocks(blocks[1:], x, self.with_cp)
-        return self.norm(x).movedim(-1, 1)
+        x = self.norm(x).movedim(-1, 1)
+        # Of channels that lie last, pooling asks whether the batch is 1.
+        return x.contiguous() if any(map(is_any_size, x.shape)) else x
 
     def _init_parameters(self) -> None:
         """As the released code does: convolutions are left as torch has them.

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """torch.export, and what it cannot do, in words."""
 import re
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
@@ -30,11 +31,24 @@ def capture(program: Program) -> ExportedProgram:
         shapes = shapes,
     try:
         # Our own operators would be needed to load the file.
-        with torch.no_grad(), use_backends(False):
+        with torch.no_grad(), use_backends(False), _any_sizes(program):
             return torch.export.export(
                 program.eval(), inputs, dynamic_shapes=shapes)
     except Exception as error:
         raise ValueError(_in_words(error, program)) from error
+
+
+def _any_sizes(program: Program) -> AbstractContextManager:
+    """Do not ask of a size that torch makes of others whether it is 1.
+
+    Otherwise, where the grid of the example is one window long, the program
+    is one of such grids.
+    """
+    if all(len(axes) == 1 for axes in program.axes):
+        return nullcontext()
+    from torch.fx.experimental import _config
+
+    return _config.patch(backed_size_oblivious=True)
 
 
 def _in_words(error: Exception, program: Program) -> str:

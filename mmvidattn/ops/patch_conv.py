@@ -6,6 +6,7 @@ from torch import Tensor
 
 from .dispatch import dispatched, not_cpu_training, register_backend
 from .linear import linear
+from .sizes import is_any_size, num_blocks
 
 Size = tuple[int, int, int]
 
@@ -29,12 +30,16 @@ def fit_patches(x: Tensor, kernel: Size, keep_rest: bool = True) -> Tensor:
     """
     pad = []
     for axis, size in enumerate(kernel, 1):
-        extra = -x.shape[axis] % size
-        if extra and not keep_rest and x.shape[axis] > size:
-            x = x.narrow(axis, 0, x.shape[axis] + extra - size)
+        n = x.shape[axis]
+        extra = num_blocks(n, size) * size - n
+        # There is a whole one in an axis of any size.
+        if not keep_rest and (is_any_size(n) or extra and n > size):
+            x = x.narrow(axis, 0, n // size * size)
             extra = 0
         pad = [0, extra, *pad]
-    return F.pad(x, (0, 0, *pad)) if any(pad) else x
+    if any(map(is_any_size, pad)) or any(pad):
+        x = F.pad(x, (0, 0, *pad))
+    return x
 
 
 @dispatched

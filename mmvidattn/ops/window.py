@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .sizes import is_any_size, num_blocks
+
 Size = tuple[int, int, int]
 
 
@@ -13,9 +15,11 @@ def fit_window(window_size: Size, grid_shape: Size) -> Size:
     """The window, no larger than the grid.
 
     What a larger window would have beyond the grid is padding, which nothing
-    attends to, so the attention within both is the same.
+    attends to, so the attention within both is the same. A grid of any size
+    gets the window as it is.
     """
-    return tuple(min(w, n) for w, n in zip(window_size, grid_shape))
+    return tuple(w if is_any_size(n) else min(w, n)
+                 for w, n in zip(window_size, grid_shape))
 
 
 def window_partition(x: Tensor,
@@ -44,13 +48,15 @@ def window_partition(x: Tensor,
                          f'{tuple(window_size)}')
     grid_shape = x.shape[1:4]
     t, h, w = window_size
-    extra = [-n % size for n, size in zip(grid_shape, window_size)]
+    counts = _counts(grid_shape, window_size)
+    extra = [count * size - n for count, size, n in zip(
+        counts, window_size, grid_shape)]
     mask = None
-    if any(extra):
+    if any(map(is_any_size, grid_shape)) or any(extra):
         x = F.pad(x, (0, 0, 0, extra[2], 0, extra[1], 0, extra[0]))
         mask = _is_token(grid_shape, x.shape[1:4], x.device)
-        mask = _cut(mask[None, ..., None], (t, h, w))[0, ..., 0]
-    return _cut(x, (t, h, w)), mask
+        mask = _cut(mask[None, ..., None], counts, (t, h, w))[0, ..., 0]
+    return _cut(x, counts, (t, h, w)), mask
 
 
 def window_merge(windows: Tensor, window_size: Size,
@@ -68,7 +74,7 @@ def window_merge(windows: Tensor, window_size: Size,
     Raises:
         ValueError: If the windows are not those of such a grid.
     """
-    counts = tuple(-(-n // size) for n, size in zip(grid_shape, window_size))
+    counts = _counts(grid_shape, window_size)
     t, h, w = window_size
     if windows.dim() != 4 or windows.shape[1:3] != (
             counts[0] * counts[1] * counts[2], t * h * w):
@@ -83,9 +89,14 @@ def window_merge(windows: Tensor, window_size: Size,
     return x[:, :T, :H, :W]
 
 
-def _cut(x: Tensor, window_size: Size) -> Tensor:
-    t, h, w = window_size
-    x = x.unflatten(3, (-1, w)).unflatten(2, (-1, h)).unflatten(1, (-1, t))
+def _counts(grid_shape: Size, window_size: Size) -> Size:
+    """How many windows there are along each axis."""
+    return tuple(map(num_blocks, grid_shape, window_size))
+
+
+def _cut(x: Tensor, counts: Size, window_size: Size) -> Tensor:
+    for axis in (2, 1, 0):
+        x = x.unflatten(axis + 1, (counts[axis], window_size[axis]))
     x = x.permute(0, 1, 3, 5, 2, 4, 6, 7)
     return x.flatten(4, 6).flatten(1, 3)
 

@@ -44,7 +44,7 @@ _ELEMENTWISE = {
     # sum and division.
     **dict.fromkeys((aten.native_layer_norm, aten.native_group_norm,
                      aten.native_batch_norm, aten._softmax,
-                     aten._safe_softmax, aten._log_softmax), _per_output(5)),
+                     aten._log_softmax), _per_output(5)),
     aten.logsumexp: _per_input(4),
     # A product and a sum.
     aten.linalg_vector_norm: _per_input(2),
@@ -66,6 +66,9 @@ _ELEMENTWISE = {
     aten.upsample_bicubic2d: _per_output(32),
     aten.floor_divide: _per_output(1),
 }
+# That of a masked attention, from torch 2.5 on.
+if hasattr(aten, '_safe_softmax'):
+    _ELEMENTWISE[aten._safe_softmax] = _ELEMENTWISE[aten._softmax]
 # Only move, make or look up numbers.
 _FREE = {
     aten.clone, aten._to_copy, aten.copy_, aten.cat, aten.stack, aten.empty,

@@ -1,0 +1,152 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import itertools
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / 'tools/matrix.py'
+
+
+@pytest.fixture(scope='module')
+def matrix():
+    names = runpy.run_path(str(SCRIPT))
+    return {**names, 'globals': names['try_row'].__globals__}
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, SCRIPT, *arguments],
+                          capture_output=True, text=True)
+
+
+def test_pairs_of_versions_are_covered(matrix):
+    """Each Python with each torch and numpy, and those with each other."""
+    rows = [row for row in matrix['ROWS'] if row.torch and row.numpy]
+    assert {row.python for row in rows} == {'3.10', '3.11', '3.12', '3.13'}
+    found = {
+        pair for row in rows for pair in itertools.combinations(
+            (row.python, row.torch == matrix['NEWEST'], row.mmcv, row.numpy),
+            2)
+    }
+    for python in '3.10', '3.11', '3.12':
+        assert {(python, True), (python, False)} <= found
+        assert {(python, '1.26'), (python, '2')} <= found
+    for newest in True, False:
+        assert {(newest, '1.26'), (newest, '2'), (newest, 'mmcv'),
+                (newest, 'mmcv-lite')} <= found
+
+
+def test_dry_run_tells_rows_and_pythons():
+    done = run('--dry-run', '--python', sys.executable)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.partition(':')[0] for line in lines] == [
+        str(i + 1) for i in range(len(lines))]
+    here = '{}.{}'.format(*sys.version_info)
+    assert any(f'Python {here} ({sys.executable})' in line for line in lines)
+    one = run('--dry-run', '--rows', '2').stdout
+    assert one.startswith('2: Python 3.10') and one.count('\n') == 1
+    assert run('--dry-run', '--rows', '99').returncode == 2
+
+
+def test_page_keeps_rows_that_were_not_run_again(matrix, tmp_path):
+    page = tmp_path / 'page.md'
+    page.write_text(f'Before.\n\n{matrix["HEADER"]}\n| 2 | old |\n\nAfter.\n')
+    line = matrix['line_of'](1, dict(python='3.10.1', result='a|b'))
+    assert line.split('|')[2] == ' 3.10.1 ' and line.endswith('a\\|b |')
+    matrix['write_page'](page, [line])
+    matrix['write_page'](page, ['| 2 | new |'])
+    assert page.read_text() == (
+        f'Before.\n\n{matrix["HEADER"]}\n{line}\n| 2 | new |\n\nAfter.\n')
+
+
+def test_page_has_every_row(matrix):
+    table = (ROOT / 'docs/matrix.md').read_text().partition(
+        f'{matrix["HEADER"]}\n')[2].partition('\n\n')[0]
+    cells = [[x.strip() for x in line.split('|')[1:-1]]
+             for line in table.splitlines()]
+    assert [int(row[0]) for row in cells] == [
+        *range(1, 1 + len(matrix['ROWS']))]
+    for row, asked in zip(cells, matrix['ROWS']):
+        assert len(row) == 11 and row[-1]
+        assert row[1].startswith(asked.python)
+        assert row[2].startswith(asked.torch)
+        assert row[3].split()[0] == asked.mmcv
+        assert row[4].startswith(asked.numpy)
+
+
+def environment_of(matrix, tmp_path, **steps):
+    environment = matrix['Environment'](
+        matrix['Row']('3.11', '2.4.0', 'mmcv-lite', '2'), sys.executable,
+        tmp_path, tmp_path / 'row1')
+    found = dict(python='3.11.7', torch='2.4.0+cpu', numpy='2.1.0')
+    found |= {'mmcv-lite': '2.1.0', 'opencv-python': '5.0'}
+    defaults = dict.fromkeys(('import_it', 'test_itself', 'quickstart'),
+                             lambda: None)
+    defaults |= dict(install=lambda wheel: None, versions=lambda: found)
+    for name, function in (defaults | steps).items():
+        setattr(environment, name, function)
+    return environment
+
+
+def test_tells_which_step_failed_and_why(matrix, tmp_path):
+    environment = environment_of(matrix, tmp_path)
+
+    def fail():
+        environment.run(sys.executable, '-c', 'print(1); raise OSError("no")')
+
+    environment.quickstart = fail
+    cells = matrix['try_row'](environment, None)
+    assert cells['result'] == 'quickstart failed: OSError: no'
+    assert cells['imported'] == '0' and 'quickstart' not in cells
+    assert cells['torch'] == '2.4.0+cpu' and cells['mmcv'] == 'mmcv-lite 2.1.0'
+    assert 'raise OSError' in environment.log.read_text()
+
+
+def test_what_cannot_be_had_is_no_failure(matrix, tmp_path):
+
+    def install(wheel):
+        raise matrix['Unavailable']('no wheels of torch 2.4.0')
+
+    cells = matrix['try_row'](
+        environment_of(matrix, tmp_path, install=install), None)
+    assert cells['result'] == 'cannot be had: no wheels of torch 2.4.0'
+
+
+def test_problem_of_the_self_test_fails_its_row(matrix, tmp_path):
+    environment = environment_of(matrix, tmp_path)
+    del environment.test_itself
+    environment.run = lambda *args, **kwargs: (
+        '{"findings": [{"level": "ok", "topic": "a", "text": ""},'
+        ' {"level": "problem", "topic": "vivit on cpu", "text": "wrong"}]}')
+    cells = matrix['try_row'](environment, None)
+    assert cells['result'] == 'self_test failed: vivit on cpu: wrong'
+
+
+def test_copy_has_no_outputs_of_the_checkout(matrix, tmp_path, monkeypatch):
+    root = tmp_path / 'checkout'
+    for name in ('data/a.mp4', 'work_dirs/b.pth', '.venv/c', 'setup.py',
+                 'tools/data/d.py', 'mmvidattn/.mim/e', 'build/f'):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    monkeypatch.setitem(matrix['globals'], 'ROOT', root)
+    copy = matrix['copy_checkout'](tmp_path / 'copy')
+    assert {x.relative_to(copy).as_posix()
+            for x in copy.rglob('*') if x.is_file()} == {
+                'setup.py', 'tools/data/d.py'}
+
+
+@pytest.mark.slow
+def test_a_row_works():
+    """The row of this Python and the newest torch; some minutes and GB."""
+    version = '{}.{}'.format(*sys.version_info)
+    rows = [i for i, row in enumerate(runpy.run_path(str(SCRIPT))['ROWS'], 1)
+            if row.python == version and row.mmcv == 'mmcv-lite']
+    if not rows:
+        pytest.skip(f'no row has Python {version}')
+    done = run('--rows', str(rows[0]), '--python', sys.executable)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].endswith('| works |')
