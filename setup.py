@@ -11,6 +11,7 @@ MIM_FOLDERS = 'configs', 'tools'
 MIM_FILE = 'model-index.yml'
 SERVE = ['fastapi', 'uvicorn', 'websockets']
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
+DOCS = ['mkdocs-material', 'mkdocstrings[python]']
 
 
 class BuildWithMim(build_py):
@@ -97,9 +98,11 @@ setup(
         lmdb=['lmdb'],
         # The page of tools/stream.py --serve.
         serve=SERVE,
+        # mkdocs build, of docs/ and of the pages elsewhere.
+        docs=DOCS,
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
         dev=['lmdb', 'pytest', 'pytest-xdist', 'ruff', 'scikit-learn',
-             'selenium', *ONNX, *SERVE],
+             'selenium', *DOCS, *ONNX, *SERVE],
     ),
 )
