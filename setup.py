@@ -11,7 +11,8 @@ MIM_FOLDERS = 'configs', 'tools'
 MIM_FILE = 'model-index.yml'
 SERVE = ['fastapi', 'uvicorn', 'websockets']
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
-DOCS = ['mkdocs-material', 'mkdocstrings[python]']
+# The last mkdocstrings for Python 3.10 fails with pymdown-extensions 12.
+DOCS = ['mkdocs-material', 'mkdocstrings[python]', 'pymdown-extensions!=12.*']
 
 
 class BuildWithMim(build_py):

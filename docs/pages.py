@@ -139,7 +139,7 @@ def fill(entry: dict | str, files: Files) -> dict | str:
 
 
 def target_of(link: str, name: str) -> tuple[str | None, str]:
-    """What a page here links to: its path here, None of the web; the anchor."""
+    """What a page links to: its path here (of the web: None), the anchor."""
     path, _, anchor = link.partition('#')
     if not path or '://' in path or path.startswith('mailto:'):
         return None, anchor

@@ -14,14 +14,14 @@ block says otherwise:
     <!-- test: config NAME -->  a part of a config that inherits this one:
                                 it is read, and its model is built
 
-Pages elsewhere are parsed, unless they say ``<!-- test: run -->``.
+Pages elsewhere are parsed, unless they say ``<!-- test: run -->``; so is, on
+any page, a command that would not end (``--serve``, ``rtsp://``).
 
 Names in capitals stand for files: see ``Scratch.fill``.
 """
 import argparse
 import ast
 import importlib
-import os
 import re
 import runpy
 import shlex
@@ -66,7 +66,8 @@ LAUNCHERS = {
     'tools/slurm_test.sh': ('test', 4),
 }
 # Programs of others, of which nothing can be checked here.
-OTHERS = {'cd', 'curl', 'docker', 'git', 'mkdir', 'cp', 'trtexec', 'ls'}
+OTHERS = {'cd', 'cp', 'curl', 'docker', 'git', 'ls', 'mkdir', 'mkdocs',
+          'trtexec'}
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,9 @@ class Block:
 class Parsed(Exception):
     """A program's parser has taken its arguments."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, namespace: argparse.Namespace) -> None:
         super().__init__()
-        self.args = args
+        self.namespace = namespace
 
 
 def pages_to_run() -> list[Path]:
@@ -199,7 +200,13 @@ def start(program: str, args: list[str]) -> None:
         runpy.run_module(program, run_name='__main__', alter_sys=False)
     else:
         sys.argv = [program, *args]
-        runpy.run_path(str(ROOT / program), run_name='__main__')
+        before = [*sys.path]
+        # As Python does for a program.
+        sys.path.insert(0, str((ROOT / program).parent))
+        try:
+            runpy.run_path(str(ROOT / program), run_name='__main__')
+        finally:
+            sys.path[:] = before
 
 
 def parse(words: list[str], monkeypatch: Any) -> None:
@@ -238,7 +245,9 @@ def parse(words: list[str], monkeypatch: Any) -> None:
         try:
             start(program, args)
         except Parsed as parsed:
-            check_config(parsed.args)
+            # Of the soak, --config is a word of its own.
+            if not program.startswith('tools/soak/'):
+                check_config(parsed.namespace)
         except SystemExit as end:
             assert not end.code, f'{" ".join(words)}: {end}'
 
@@ -296,21 +305,30 @@ class Scratch:
         for name in 'configs', 'tools':
             (folder / name).symlink_to(ROOT / name)
         shutil.copytree(motion_dir, folder / 'data/motion')
+        quickstart = folder / 'work_dirs/quickstart'
+        quickstart.mkdir(parents=True)
         for name in 'epoch_10', 'best_acc_top1_epoch_10':
-            path = folder / f'work_dirs/quickstart/{name}.pth'
-            shutil.copy(self.checkpoint('linear_ff_tiny_motion', path.parent),
-                        path)
+            shutil.copy(self.checkpoint('linear_ff_tiny_motion'),
+                        quickstart / f'{name}.pth')
         monkeypatch.chdir(folder)
         monkeypatch.setenv('MPLBACKEND', 'Agg')
         monkeypatch.setattr(sys, 'path', [*sys.path])
         monkeypatch.setattr(sys, 'argv', [*sys.argv])
-        monkeypatch.setattr(
-            MODELS, '_module_dict', {**MODELS._module_dict})
 
-    def checkpoint(self, config: str, folder: Path | None = None) -> Path:
+    def forget(self) -> None:
+        """Unload the modules of the page, and what they registered."""
+        for name, module in [*sys.modules.items()]:
+            path = getattr(module, '__file__', None) or ''
+            if not path.startswith(f'{self.folder}/'):
+                continue
+            del sys.modules[name]
+            for word, cls in [*MODELS.module_dict.items()]:
+                if cls.__module__ == name:
+                    del MODELS.module_dict[word]
+
+    def checkpoint(self, config: str) -> Path:
         """A checkpoint of a config, of random weights."""
-        path = (folder or self.folder / 'checkpoints') / (
-            f'{Path(config).stem}.pth')
+        path = self.folder / f'checkpoints/{Path(config).stem}.pth'
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             torch.manual_seed(0)
@@ -391,6 +409,10 @@ class Scratch:
             if name == 'PYTHONPATH':
                 sys.path.insert(0, str(self.folder / value))
             self.monkeypatch.setenv(name, value)
+        if any(word == '--serve' or word.startswith('rtsp:')
+               for word in words):
+            parse(words, self.monkeypatch)
+            return
         found = main_of(words)
         if found is None:
             assert words[0] in OTHERS | {'bash'}, words

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """What the pages tell to type works; the rules are in tests/doc_blocks.py."""
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,12 +31,9 @@ def at(block: Block) -> Iterator[None]:
 
 @pytest.fixture
 def scratch(tmp_path, motion_dir, monkeypatch):
-    before = {*sys.modules}
-    yield Scratch(tmp_path, motion_dir, monkeypatch)
-    for name in {*sys.modules} - before:
-        path = getattr(sys.modules[name], '__file__', None) or ''
-        if path.startswith(str(tmp_path)):
-            del sys.modules[name]
+    scratch = Scratch(tmp_path, motion_dir, monkeypatch)
+    yield scratch
+    scratch.forget()
 
 
 @pytest.mark.parametrize('page', pages_to_run(), ids=name_of)
