@@ -19,6 +19,8 @@ DECORD = f'decord; {HAS_DECORD}'
 # 0.11.1 to 0.13 go with torch 2.13. All need ffmpeg's libraries.
 TORCHCODEC = 'torchcodec<0.14'
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
+# The last mkdocstrings for Python 3.10 fails with pymdown-extensions 12.
+DOCS = ['mkdocs-material', 'mkdocstrings[python]', 'pymdown-extensions!=12.*']
 
 
 class BuildWithMim(build_py):
@@ -118,9 +120,11 @@ setup(
         serve=SERVE,
         # Breaks the code on purpose, for tools/soak/mutants.py.
         mutation=['cosmic-ray', 'coverage'],
+        # mkdocs build, of docs/ and of the pages elsewhere.
+        docs=DOCS,
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
         dev=['av', 'hypothesis', 'lmdb', 'pytest', 'pytest-xdist', 'ruff',
-             'scikit-learn', 'selenium', *ONNX, *SERVE],
+             'scikit-learn', 'selenium', *DOCS, *ONNX, *SERVE],
     ),
 )

@@ -1,0 +1,447 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The commands and the Python of the pages, run as a reader would.
+
+A fenced block of ``bash`` or ``python`` in README.md or docs/ is run, in the
+order of its page: Python in one namespace, commands one by one, all in one
+folder, where configs, tools and a small data/motion are. A comment above a
+block says otherwise:
+
+    <!-- test: parse -->        too large to run: its commands are read by the
+                                programs' own parsers, and its configs exist;
+                                Python is compiled, and what it imports from us
+                                exists
+    <!-- test: file NAME -->    the text of a file, which a later block uses
+    <!-- test: config NAME -->  a part of a config that inherits this one:
+                                it is read, and its model is built
+
+Pages elsewhere are parsed, unless they say ``<!-- test: run -->``; so is, on
+any page, a command that would not end (``--serve``, ``rtsp://``).
+
+Names in capitals stand for files: see ``Scratch.fill``.
+"""
+import argparse
+import ast
+import importlib
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+
+import mmvidattn
+import mmvidattn_cli
+from mmvidattn.apis import find_config, load_config
+
+ROOT = Path(__file__).resolve().parent.parent
+RULES = 'run', 'parse', 'file', 'config'
+RULE = re.compile(r'<!-- test: (\w+) ?(\S*) -->')
+FENCE = re.compile(r'(?P<indent> *)```(?P<language>\w*)')
+COMMAND = re.compile(r'^ {4}(python|bash|mmvidattn) ')
+SHELLS = 'bash', 'sh', 'shell'
+# What a command gets besides, so that a test can wait for it.
+SMALLER = {
+    'tools/data/motion/make_motion.py': '--train 16 --val 8 --seed 0',
+    'train': '--cfg-options train_dataloader.num_workers=0 '
+             'train_dataloader.persistent_workers=False '
+             'val_dataloader.num_workers=0 '
+             'val_dataloader.persistent_workers=False',
+    'test': '--cfg-options test_dataloader.num_workers=0 '
+            'test_dataloader.persistent_workers=False',
+    'finetune': '--workers 0',
+}
+# How many arguments come before those of the program of a script.
+LAUNCHERS = {
+    'tools/dist_train.sh': ('train', 2),
+    'tools/dist_test.sh': ('test', 3),
+    'tools/slurm_train.sh': ('train', 3),
+    'tools/slurm_test.sh': ('test', 4),
+}
+# Programs of others, of which nothing can be checked here.
+OTHERS = {'cd', 'cp', 'curl', 'docker', 'git', 'ls', 'mkdir', 'mkdocs',
+          'trtexec'}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block; ``line`` is that of its first line of text."""
+    page: Path
+    line: int
+    language: str
+    rule: str
+    name: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f'{self.page.relative_to(ROOT)}:{self.line}'
+
+
+class Parsed(Exception):
+    """A program's parser has taken its arguments."""
+
+    def __init__(self, namespace: argparse.Namespace) -> None:
+        super().__init__()
+        self.namespace = namespace
+
+
+def pages_to_run() -> list[Path]:
+    return [ROOT / 'README.md', *sorted((ROOT / 'docs').rglob('*.md'))]
+
+
+def pages_to_parse() -> list[Path]:
+    """The pages beside what they tell of."""
+    return sorted(path for folder in ('configs', 'mmvidattn', 'tools')
+                  for path in (ROOT / folder).rglob('*.md')
+                  if '.mim' not in path.parts)
+
+
+def read_blocks(page: Path, default: str = 'run') -> list[Block]:
+    """The blocks of a page; those of no rule are not code to run.
+
+    Commands in an indented block, without a fence, are parsed.
+    """
+    lines = page.read_text('utf-8').splitlines()
+    blocks, rule, name, number = [], None, '', 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        told, fence = RULE.fullmatch(line.strip()), FENCE.fullmatch(line)
+        if told:
+            rule, name = told.groups()
+            if rule not in RULES:
+                raise ValueError(f'{page}:{number}: no rule {rule!r}')
+        elif fence:
+            start, width = number, len(fence['indent'])
+            while lines[number].strip() != '```':
+                number += 1
+            text = '\n'.join(x[width:] for x in lines[start:number]) + '\n'
+            language = fence['language']
+            number += 1
+            if rule or language in ('python', *SHELLS):
+                blocks.append(Block(
+                    page, start + 1, language, rule or default, name, text))
+            rule, name = None, ''
+        elif COMMAND.match(line):
+            start = number
+            while lines[number - 1].endswith('\\'):
+                number += 1
+            text = '\n'.join(x[4:] for x in lines[start - 1:number]) + '\n'
+            blocks.append(Block(page, start, 'bash', 'parse', '', text))
+        elif line.strip() and rule:
+            raise ValueError(f'{page}:{number}: no block below its rule')
+    return blocks
+
+
+def split_commands(text: str) -> Iterator[list[str]]:
+    """The words of each command of a block, without comments."""
+    for line in text.replace('\\\n', ' ').splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars='&|;<>')
+        lexer.whitespace_split = True
+        words = []
+        for word in lexer:
+            if word in ('&&', '|', ';', '||', '&'):
+                yield words
+                words = []
+            else:
+                words.append(word)
+        if words:
+            yield words
+
+
+def main_of(words: list[str]) -> tuple[str, list[str]] | None:
+    """The program of ours that a command runs, and its arguments.
+
+    A program is the name of a subcommand, or a path below the checkout.
+    """
+    first, *rest = words
+    if first == 'mmvidattn':
+        return rest[0], rest[1:]
+    if first == 'python' and rest[:1] == ['-m']:
+        module = rest[1]
+        if module == 'mmvidattn':
+            return rest[2], rest[3:]
+        if module.startswith('mmvidattn.'):
+            return module, rest[2:]
+    elif first == 'python' and rest and rest[0].endswith('.py'):
+        door = Path(rest[0])
+        command = door.stem.replace('_', '-')
+        if command in mmvidattn_cli.find_commands() and \
+                f'mmvidattn.cli.{door.stem} import main' in (
+                    ROOT / door).read_text():
+            return command, rest[1:]
+        return rest[0], rest[1:]
+    elif first == 'bash' and rest and rest[0] in LAUNCHERS:
+        program, skipped = LAUNCHERS[rest[0]]
+        assert (ROOT / rest[0]).is_file()
+        taken = rest[1:1 + skipped]
+        config = taken[0 if 'dist' in rest[0] else 2]
+        rest = [config, *taken[1:2], *rest[1 + skipped:]] \
+            if program == 'test' and 'dist' in rest[0] else [
+                config, *taken[3:4], *rest[1 + skipped:]]
+        return program, rest
+    return None
+
+
+def start(program: str, args: list[str]) -> None:
+    """Run a program in this process."""
+    if program in mmvidattn_cli.find_commands():
+        mmvidattn_cli.main([program, *args])
+    elif program.startswith('mmvidattn.'):
+        sys.argv = [program, *args]
+        runpy.run_module(program, run_name='__main__', alter_sys=False)
+    else:
+        sys.argv = [program, *args]
+        before = [*sys.path]
+        # As Python does for a program.
+        sys.path.insert(0, str((ROOT / program).parent))
+        try:
+            runpy.run_path(str(ROOT / program), run_name='__main__')
+        finally:
+            sys.path[:] = before
+
+
+def parse(words: list[str], monkeypatch: Any) -> None:
+    """Check a command without running it.
+
+    Raises:
+        AssertionError: If a program, a config or an extra is not there, or an
+            option is unknown.
+    """
+    while words and re.match(r'\w+=', words[0]):
+        words = words[1:]
+    if '>' in words:
+        words = words[:words.index('>')]
+    if not words or words[0] in OTHERS:
+        return
+    if words[:2] == ['pip', 'install'] or words[:4] == [
+            'python', '-m', 'pip', 'install']:
+        check_installed(words)
+        return
+    found = main_of(words)
+    if found is None:
+        assert words[0] == 'bash' and (ROOT / words[1]).is_file(), \
+            f'{" ".join(words)}: no program of ours'
+        return
+    program, args = found
+    if program in ('compat', 'upstream') or program.startswith('mmvidattn.'):
+        return
+    parse_args = argparse.ArgumentParser.parse_args
+
+    def parse_only(self, given=None, namespace=None):
+        raise Parsed(parse_args(self, given, namespace))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, 'parse_args', parse_only)
+        patch.setattr(sys, 'argv', [])
+        try:
+            start(program, args)
+        except Parsed as parsed:
+            # Of the soak, --config is a word of its own.
+            if not program.startswith('tools/soak/'):
+                check_config(parsed.namespace)
+        except SystemExit as end:
+            assert not end.code, f'{" ".join(words)}: {end}'
+
+
+def check_config(args: argparse.Namespace) -> None:
+    """A config that a command names is there, and so is what it changes."""
+    name = getattr(args, 'config', None) or getattr(args, 'model', None)
+    if not isinstance(name, str) or name.isupper() or '://' in name \
+            or name.endswith(('.onnx', '.pt2')):
+        return
+    options = getattr(args, 'cfg_options', None)
+    if Path(name).is_absolute() or not Path(name).exists():
+        path = find_config(ROOT / name if '/' in name else name)
+    else:
+        path = Path(name)
+    load_config(path, options)
+
+
+def check_installed(words: list[str]) -> None:
+    setup = ast.parse((ROOT / 'setup.py').read_text('utf-8'))
+    extras = next(
+        {word.arg for word in keyword.value.keywords}
+        for node in ast.walk(setup) if isinstance(node, ast.Call)
+        for keyword in node.keywords if keyword.arg == 'extras_require')
+    for named in re.findall(r'\.\[([\w,]+)\]', ' '.join(words)):
+        assert {*named.split(',')} <= extras, named
+    for flag, path in zip(words, words[1:]):
+        assert flag != '-c' or (ROOT / path).is_file(), path
+
+
+def check_imports(block: Block) -> None:
+    """Python compiles, and the names that it imports from us are there."""
+    for node in ast.walk(ast.parse(block.text, block.place)):
+        if isinstance(node, ast.ImportFrom) and (
+                node.module or '').startswith('mmvidattn'):
+            module = importlib.import_module(node.module)
+            for alias in node.names:
+                assert hasattr(module, alias.name), alias.name
+
+
+class Scratch:
+    """The folder that a page's blocks run in.
+
+    Args:
+        folder: An empty folder.
+        motion_dir: A small motion set.
+        monkeypatch: pytest's.
+    """
+
+    def __init__(self, folder: Path, motion_dir: Path,
+                 monkeypatch: Any) -> None:
+        self.folder = folder
+        self.monkeypatch = monkeypatch
+        self.names: dict[str, Any] = {'__name__': 'page'}
+        for name in 'configs', 'tools':
+            (folder / name).symlink_to(ROOT / name)
+        shutil.copytree(motion_dir, folder / 'data/motion')
+        quickstart = folder / 'work_dirs/quickstart'
+        quickstart.mkdir(parents=True)
+        for name in 'epoch_10', 'best_acc_top1_epoch_10':
+            shutil.copy(self.checkpoint('linear_ff_tiny_motion'),
+                        quickstart / f'{name}.pth')
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv('MPLBACKEND', 'Agg')
+        monkeypatch.setattr(sys, 'path', [*sys.path])
+        monkeypatch.setattr(sys, 'argv', [*sys.argv])
+
+    def forget(self) -> None:
+        """Unload the modules of the page, and what they registered."""
+        for name, module in [*sys.modules.items()]:
+            path = getattr(module, '__file__', None) or ''
+            if not path.startswith(f'{self.folder}/'):
+                continue
+            del sys.modules[name]
+            for word, cls in [*MODELS.module_dict.items()]:
+                if cls.__module__ == name:
+                    del MODELS.module_dict[word]
+
+    def checkpoint(self, config: str) -> Path:
+        """A checkpoint of a config, of random weights."""
+        path = self.folder / f'checkpoints/{Path(config).stem}.pth'
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.manual_seed(0)
+            model = mmvidattn.get_model(config)
+            torch.save(dict(state_dict=model.state_dict(), meta={}), path)
+        return path
+
+    def fill(self, text: str) -> str:
+        """Put files in the place of names in capitals.
+
+        ``VIDEO``, ``VIDEO_OR_FOLDER`` and ``HOURS.mp4`` are a video of the
+        motion set, ``VIDEOS`` and ``FOLDER`` a folder of them, ``OUT`` a
+        file that is not there. ``CHECKPOINT`` is one of the config that the
+        same line names.
+        """
+        video = 'data/motion/val/000000.mp4'
+        stand_ins = {
+            'VIDEO': video, 'VIDEO_OR_FOLDER': video, 'HOURS.mp4': video,
+            'VIDEOS': 'data/motion/val', 'FOLDER': 'data/motion/val',
+            'OUT': 'out.mp4'}
+        lines = []
+        for line in text.replace('\\\n', ' ').splitlines():
+            if re.search(r'\bCHECKPOINT\b', line):
+                line = re.sub(r'\bCHECKPOINT\b',
+                              str(self.checkpoint(self.config_in(line))), line)
+            for name, path in stand_ins.items():
+                line = re.sub(rf'(?<![\w./]){re.escape(name)}(?![\w.])', path,
+                              line)
+            lines.append(line)
+        return '\n'.join(lines) + '\n'
+
+    def config_in(self, line: str) -> str:
+        """The config that a line names."""
+        for word in re.findall(r'[\w./]+', line):
+            if '/' in word or not word.endswith('.py') and '_' in word:
+                try:
+                    path = str(find_config(word))
+                except (ValueError, FileNotFoundError):
+                    continue
+                if path.endswith('.py') and 'tools/' not in path:
+                    return path
+        raise ValueError(f'no config beside CHECKPOINT: {line}')
+
+    def run(self, block: Block) -> None:
+        """Do what a block's rule says."""
+        if block.rule == 'file':
+            path = self.folder / block.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text)
+        elif block.rule == 'config':
+            self.build(block)
+        elif block.rule == 'parse':
+            check_block(block, self.monkeypatch)
+        elif block.language == 'python':
+            # Errors tell the page and its line.
+            text = '\n' * (block.line - 1) + self.fill(block.text)
+            exec(compile(text, str(block.page), 'exec'), self.names)
+        else:
+            for words in split_commands(self.fill(block.text)):
+                self.run_command(words)
+
+    def build(self, block: Block) -> None:
+        base = (f'_base_ = {str(find_config(block.name))!r}\n'
+                if block.name else '')
+        path = self.folder / 'configs_of_page' / f'line_{block.line}.py'
+        path.parent.mkdir(exist_ok=True)
+        text = re.sub(
+            r"(?<=^_base_ = ')(.*)(?=')", lambda m: str(find_config(
+                m[1].removesuffix('.py'))), block.text, flags=re.M)
+        path.write_text(base + text)
+        cfg = load_config(path)
+        init_default_scope('mmaction')
+        MODELS.build(cfg.model)
+
+    def run_command(self, words: list[str]) -> None:
+        while re.match(r'\w+=', words[0]):
+            name, _, value = words.pop(0).partition('=')
+            if name == 'PYTHONPATH':
+                sys.path.insert(0, str(self.folder / value))
+            self.monkeypatch.setenv(name, value)
+        if any(word == '--serve' or word.startswith('rtsp:')
+               for word in words):
+            parse(words, self.monkeypatch)
+            return
+        found = main_of(words)
+        if found is None:
+            assert words[0] in OTHERS | {'bash'}, words
+            subprocess.run(words, check=True, cwd=self.folder)
+            return
+        program, args = found
+        args = merge(args, shlex.split(SMALLER.get(program, '')))
+        try:
+            start(program, args)
+        except SystemExit as end:
+            assert not end.code, f'{" ".join(words)}: {end}'
+
+
+def merge(args: list[str], more: list[str]) -> list[str]:
+    """Arguments with those of :data:`SMALLER`."""
+    if more[:1] == ['--cfg-options'] and '--cfg-options' in args:
+        place = args.index('--cfg-options') + 1
+        return [*args[:place], *more[1:], *args[place:]]
+    if more and more[0] in args:
+        return args
+    return [*args, *more]
+
+
+def check_block(block: Block, monkeypatch: Any) -> None:
+    """Check a block without running it."""
+    if block.rule == 'file':
+        return
+    if block.language == 'python':
+        check_imports(block)
+        return
+    for words in split_commands(block.text):
+        parse(words, monkeypatch)

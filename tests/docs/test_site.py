@@ -1,0 +1,134 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The site of the pages: built once, without a warning."""
+import importlib
+import os
+import re
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import mmaction.registry
+import mmengine.registry
+import pytest
+import yaml
+from doc_blocks import ROOT, pages_to_parse, pages_to_run
+from mmengine.registry import Registry
+
+import mmvidattn
+
+LINK = re.compile(r'\]\(([^)#\s]+)')
+
+
+@pytest.fixture(scope='module')
+def site(tmp_path_factory) -> Path:
+    pytest.importorskip('mkdocstrings_handlers.python',
+                        reason='mkdocs-material or mkdocstrings is missing')
+    pytest.importorskip('material',
+                        reason='mkdocs-material or mkdocstrings is missing')
+    out = tmp_path_factory.mktemp('site')
+    done = subprocess.run(
+        [sys.executable, '-m', 'mkdocs', 'build', '--strict', '-d', out],
+        cwd=ROOT, capture_output=True, text=True,
+        env=dict(os.environ, NO_MKDOCS_2_WARNING='1'))
+    assert done.returncode == 0, done.stderr[-4000:]
+    return out
+
+
+@pytest.fixture(scope='module')
+def documented(site) -> set[str]:
+    """What the reference has a heading for."""
+    header, data = (site / 'objects.inv').read_bytes().split(
+        b'using zlib.\n', 1)
+    return {line.split(' ', 1)[0]
+            for line in zlib.decompress(data).decode().splitlines()}
+
+
+def test_every_page_is_there(site):
+    built = {path.relative_to(site).as_posix()
+             for path in site.rglob('*.html')}
+    for page in (ROOT / 'docs').rglob('*.md'):
+        name = page.relative_to(ROOT / 'docs').with_suffix('.html')
+        assert name.as_posix() in built
+    assert {'index.html', 'start_weights.html', 'models/testra.html',
+            'models/linear_ff_ablations.html', 'more/studies.html',
+            'more/kernels.html', 'reference/layers.html'} <= built
+    assert 'pages.html' not in built
+    assert not (site / 'pages.py').exists()
+
+
+def test_a_page_elsewhere_is_told_once(site):
+    """And its links lead to the other pages, or to a copy of a file."""
+    text = (site / 'models/vivit.html').read_text('utf-8')
+    assert '<h1 id="vivit">ViViT' in text
+    assert 'href="../distill.html"' in text
+    assert 'href="vivit_ablations.html"' in text
+    text = (site / 'models/vivit_ablations.html').read_text('utf-8')
+    config = 'configs/vivit/ablations/vivit_table04_crop288.py'
+    assert f'href="../files/{config}"' in text
+    assert (site / 'files' / config).read_bytes() == (
+        ROOT / config).read_bytes()
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    """Links may lead away; scripts, styles, fonts and pictures may not."""
+    for path in site.rglob('*.html'):
+        text = path.read_text('utf-8')
+        for tag in re.findall(r'<(?:script|link|img|iframe)\b[^>]*>', text):
+            assert not re.search(r'(?:src|href)="(?:https?:)?//', tag) \
+                or 'rel="canonical"' in tag, f'{path}: {tag}'
+        assert 'fonts.g' not in text
+    for path in site.rglob('*.css'):
+        assert not re.search(r'url\(["\']?(?:https?:)?//',
+                             path.read_text('utf-8'))
+
+
+def test_reference_has_the_public_names(documented):
+    for name in mmvidattn.__all__:
+        value = getattr(mmvidattn, name)
+        if callable(value):
+            assert f'mmvidattn.apis.{name}' in documented
+        elif name not in ('__version__', 'compat'):
+            package = importlib.import_module(f'mmvidattn.{name}')
+            names = {f'mmvidattn.{name}.{public}'
+                     for public in package.__all__}
+            if name == 'datasets':
+                names = {n.replace('.datasets.', '.datasets.transforms.')
+                         if n not in documented else n for n in names}
+            assert names <= documented
+
+
+def test_reference_has_what_the_registries_have(documented):
+    short = {name.rpartition('.')[2] for name in documented}
+    found = {
+        cls.__name__
+        for module in (mmaction.registry, mmengine.registry)
+        for registry in vars(module).values()
+        if isinstance(registry, Registry)
+        for cls in registry.module_dict.values()
+        if getattr(cls, '__module__', '').startswith('mmvidattn.')
+        and cls.__module__ != 'mmvidattn.compat'}
+    assert len(found) > 60
+    assert found <= short
+
+
+def test_navigation_has_every_page():
+    """Of docs/; folders stand for what lies elsewhere."""
+    # The one tag that is not plain YAML names a function of an anchor.
+    text = re.sub(r'!!python/\S+', '', (ROOT / 'mkdocs.yml').read_text())
+    listed = re.findall(r"'([^']+\.md)'", str(yaml.safe_load(text)['nav']))
+    there = {path.relative_to(ROOT / 'docs').as_posix()
+             for path in (ROOT / 'docs').rglob('*.md')}
+    assert there <= {*listed}
+    assert {*listed} - there == {'index.md', 'start_weights.md', 'export.md'}
+
+
+@pytest.mark.parametrize('page', [*pages_to_run(), *pages_to_parse()],
+                         ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere_as_github_shows_them(page):
+    text = re.sub(r'^```.*?^```', '', page.read_text('utf-8'),
+                  flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r'`[^`\n]+`', '', text)
+    for link in LINK.findall(text):
+        if '://' not in link:
+            assert (page.parent / link).exists(), link
