@@ -15,6 +15,7 @@ from .laps import (
 )
 from .linear_ff import linear_ff
 from .linear_ff_image import linear_ff_image, vit_hf, vit_timm
+from .miniroad import miniroad
 from .start_weights import StartWeights
 from .testra import testra
 from .tsn import bn_inception, tsn_resnet
@@ -32,6 +33,7 @@ SOURCES = dict(
     linear_ff=linear_ff,
     linear_ff_image=linear_ff_image,
     lstr=testra,
+    miniroad=miniroad,
     testra=testra,
     tsn_resnet=tsn_resnet,
     rest=rest,

@@ -104,6 +104,9 @@ class FeatureStreamDataset(BaseDataset):
         video_fps: Frames a second in that file.
         background_index: Class without segments.
         ignore_index: Another such class, if there is one.
+        pad_start: In training on ``'dense'``, windows may begin before the
+            video, up to one that ends with its first step, as MiniROAD's do;
+            steps before it are zeros. Without a long memory only.
         feature_dims: Width of each modality, if it is to be checked.
         test_mode: Evaluation.
         kwargs: Other arguments of ``BaseDataset``.
@@ -130,6 +133,7 @@ class FeatureStreamDataset(BaseDataset):
                  video_fps: float = 30.,
                  background_index: int | None = 0,
                  ignore_index: int | None = None,
+                 pad_start: bool = False,
                  feature_dims: Mapping[str, int] | None = None,
                  test_mode: bool = False,
                  **kwargs: Any) -> None:
@@ -167,6 +171,11 @@ class FeatureStreamDataset(BaseDataset):
                 not of_segments):
             raise ValueError(f'windows={windows!r} needs work_rate=1, got '
                              f'{work_rate}')
+        if pad_start and (windows != 'dense' or test_mode or long_steps):
+            raise ValueError("pad_start is for training on windows='dense' "
+                             'without a long memory, got '
+                             f'windows={windows!r}, test_mode={test_mode} and '
+                             f'long_steps={long_steps}')
         data_prefix = {
             key: folder for key, folder in data_prefix.items()
             if folder is not None
@@ -190,6 +199,7 @@ class FeatureStreamDataset(BaseDataset):
         self.video_fps = video_fps
         self.background_index = background_index
         self.ignore_index = ignore_index
+        self.pad_start = pad_start
         self.feature_dims = dict(feature_dims or {})
         if of_segments and test_mode and protocol == 'strict':
             if self._seconds_ahead() not in self.horizons:
@@ -301,7 +311,8 @@ class FeatureStreamDataset(BaseDataset):
             if self.windows in ('videos', 'stream'):
                 windows.append(dict(video=video, work_start=0))
                 continue
-            starts = range(0, length - self.stride + 1, step)
+            first = 1 - self.work_steps if self.pad_start else 0
+            starts = range(first, length - self.stride + 1, step)
             if self.test_mode and length < self.stride:
                 starts = [0]
             elif self.windows == 'non_overlapping' and length % step:
@@ -418,6 +429,7 @@ class FeatureStreamDataset(BaseDataset):
             long_videos=np.full(len(long), video),
             padding_mask=long_padding_mask(long),
             work_indices=work,
+            pad_start=self.pad_start,
             num_work=len(work),
             anticipation_steps=ahead,
             horizons=self.horizons,

@@ -1,13 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Online action detection: models that read streams of features."""
+from .causal_transformer import CausalTransformer
 from .dense import dense_features
 from .feature_stream_preprocessor import FeatureStreamPreprocessor
+from .make_stream_step import make_stream_step
+from .miniroad import MiniROAD
 from .stream_session import StreamSession
 from .stream_step import StreamStep
 from .stream_videos import stream_videos
 from .testra import TeSTra
 
 __all__ = [
-    'FeatureStreamPreprocessor', 'StreamSession', 'StreamStep', 'TeSTra',
-    'dense_features', 'stream_videos'
+    'CausalTransformer', 'FeatureStreamPreprocessor', 'MiniROAD',
+    'StreamSession', 'StreamStep', 'TeSTra', 'dense_features',
+    'make_stream_step', 'stream_videos'
 ]

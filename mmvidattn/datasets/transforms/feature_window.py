@@ -19,7 +19,8 @@ class LoadFeatureWindow(BaseTransform):
     """Read the rows of a window's long and work memory, and its targets.
 
     Where a step is before or after the video, the nearest one is read, and
-    the targets are zero.
+    the targets are zero. With ``pad_start`` of the dataset steps before it are
+    zeros.
     """
 
     def transform(self, results: dict) -> dict:
@@ -41,6 +42,8 @@ class LoadFeatureWindow(BaseTransform):
         wanted = np.concatenate([work, results['anticipation_steps']])
         for key in streams.features:
             results[key] = streams.read(key, videos, steps)
+            if results['pad_start']:
+                results[key][len(results['long_indices']):][work < 0] = 0
         for key in streams.targets:
             targets = streams.read(key, video, wanted.clip(0, length - 1))
             targets[(wanted < 0) | (wanted >= length)] = 0
