@@ -95,6 +95,10 @@ class FeatureStreamDataset(BaseDataset):
         work_rate: Every how many steps the work memory takes one.
         anticipation_steps: How far ahead the tokens reach; 0 for none.
         anticipation_rate: Every how many steps there is a token.
+        future_steps: How many steps behind the one that follows the work
+            memory have targets of their own in training, as MAT takes them:
+            ``gt_future_action`` ``(future_steps, K)``, and so on. Beyond the
+            end of the video the last step is repeated.
         stretch_long_memory: At the start of a video spread the long memory
             over what there is (LSTR), instead of padding it (TeSTra).
         windows: Which windows there are, see above.
@@ -126,6 +130,7 @@ class FeatureStreamDataset(BaseDataset):
                  work_rate: int = 1,
                  anticipation_steps: int = 0,
                  anticipation_rate: int = 1,
+                 future_steps: int = 0,
                  stretch_long_memory: bool = False,
                  windows: str = 'dense',
                  protocol: str = 'testra',
@@ -171,6 +176,9 @@ class FeatureStreamDataset(BaseDataset):
                 not of_segments):
             raise ValueError(f'windows={windows!r} needs work_rate=1, got '
                              f'{work_rate}')
+        if future_steps < 0:
+            raise ValueError('future_steps must be at least 0, got '
+                             f'{future_steps}')
         if pad_start and (windows != 'dense' or test_mode or long_steps):
             raise ValueError("pad_start is for training on windows='dense' "
                              'without a long memory, got '
@@ -191,6 +199,7 @@ class FeatureStreamDataset(BaseDataset):
         self.work_steps, self.work_rate = work_steps, work_rate
         self.anticipation_steps = anticipation_steps
         self.anticipation_rate = anticipation_rate
+        self.future_steps = future_steps
         self.stretch_long_memory = stretch_long_memory
         self.windows = windows
         self.of_segments = of_segments
@@ -430,6 +439,9 @@ class FeatureStreamDataset(BaseDataset):
             padding_mask=long_padding_mask(long),
             work_indices=work,
             pad_start=self.pad_start,
+            future_steps=(work_end + 1 + np.arange(
+                0 if self.test_mode else self.future_steps)).clip(
+                    max=length - 1),
             num_work=len(work),
             anticipation_steps=ahead,
             horizons=self.horizons,

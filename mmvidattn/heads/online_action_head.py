@@ -111,18 +111,22 @@ class OnlineActionHead(BaseModule):
         if self.num_loss_steps is not None:
             first = max(0, x.shape[1] - self.num_loss_steps)
         for name, logits in self(x[:, first:]).items():
-            if not all(f'gt_{name}' in sample for sample in data_samples):
-                raise ValueError(
-                    f'the head scores {name}s, but a sample has no gt_{name}; '
-                    'set the targets of the dataset or the classes of the '
-                    'head')
-            targets = torch.stack([
-                torch.as_tensor(sample.get(f'gt_{name}'))[first:]
-                for sample in data_samples
-            ]).to(logits.device)
-            losses[f'loss_{name}'] = getattr(self, f'loss_{name}')(logits,
-                                                                   targets)
+            targets = self._targets(f'gt_{name}', data_samples, x.device)
+            losses[f'loss_{name}'] = getattr(self, f'loss_{name}')(
+                logits, targets[:, first:])
         return losses
+
+    def _targets(self, key: str, data_samples: Sequence[BaseDataElement],
+                 device: torch.device) -> Tensor:
+        """Targets of all samples, side by side."""
+        if not all(key in sample for sample in data_samples):
+            raise ValueError(
+                f'the head scores {key.split("_")[-1]}s, but a sample has no '
+                f'{key}; set the targets of the dataset or the classes of the '
+                'head')
+        return torch.stack([
+            torch.as_tensor(sample.get(key)) for sample in data_samples
+        ]).to(device)
 
     def predict(self, x: Tensor) -> dict[str, Tensor]:
         """Features [*, C] to scores: action [*, K], and verb and noun."""

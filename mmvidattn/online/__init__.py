@@ -4,6 +4,7 @@ from .causal_transformer import CausalTransformer
 from .dense import dense_features
 from .feature_stream_preprocessor import FeatureStreamPreprocessor
 from .make_stream_step import make_stream_step
+from .mat import MAT
 from .miniroad import MiniROAD
 from .stream_session import StreamSession
 from .stream_step import StreamStep
@@ -11,7 +12,7 @@ from .stream_videos import stream_videos
 from .testra import TeSTra
 
 __all__ = [
-    'CausalTransformer', 'FeatureStreamPreprocessor', 'MiniROAD',
+    'MAT', 'CausalTransformer', 'FeatureStreamPreprocessor', 'MiniROAD',
     'StreamSession', 'StreamStep', 'TeSTra', 'dense_features',
     'make_stream_step', 'stream_videos'
 ]

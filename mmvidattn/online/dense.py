@@ -55,7 +55,7 @@ def dense_features(model: nn.Module,
     for first in range(0, len(work_indices), batch_size):
         some, read = slice(first, first + batch_size), None
         if model.encoder is not None:
-            long = _gather(long_rows, long_indices[some])
+            long = gather_rows(long_rows, long_indices[some])
             if rows.long_positions is not None:
                 long = long + rows.long_positions
             mask = None if padding_mask is None else padding_mask[some]
@@ -64,10 +64,10 @@ def dense_features(model: nn.Module,
                 mask = None
             read = model.encoder.reader(long, mask)
         outputs.append(
-            rows.read(read, _gather(work_rows, work_indices[some])))
+            rows.read(read, gather_rows(work_rows, work_indices[some])))
     return torch.cat(outputs)
 
 
-def _gather(rows: Tensor, indices: Tensor) -> Tensor:
+def gather_rows(rows: Tensor, indices: Tensor) -> Tensor:
     """``rows[indices]``, several times as fast on a CPU."""
     return rows.index_select(0, indices.flatten()).unflatten(0, indices.shape)

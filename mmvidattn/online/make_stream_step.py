@@ -5,6 +5,8 @@ from torch import nn
 
 from .causal_transformer import CausalTransformer
 from .causal_transformer_step import CausalTransformerStep
+from .mat import MAT
+from .mat_step import MATStep
 from .miniroad import MiniROAD
 from .miniroad_step import MiniROADStep
 from .stream_step import StreamStep
@@ -12,6 +14,7 @@ from .testra import TeSTra
 
 STEPS = {
     CausalTransformer: CausalTransformerStep,
+    MAT: MATStep,
     MiniROAD: MiniROADStep,
     TeSTra: StreamStep,
 }

@@ -12,7 +12,7 @@ from mmvidattn.cli import recipes
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = {'causal_transformer', 'dualformer', 'laps', 'linear_ff',
-            'miniroad', 'testra', 'vivit', 'xvit'}
+            'mat', 'miniroad', 'testra', 'vivit', 'xvit'}
 # Another recipe, or another shift, for the model of a row.
 VARIANTS = '*released*', '*_paper_*', '*_v1_*', '*_stored_*'
 

@@ -48,6 +48,9 @@ class LoadFeatureWindow(BaseTransform):
             targets = streams.read(key, video, wanted.clip(0, length - 1))
             targets[(wanted < 0) | (wanted >= length)] = 0
             results[key] = targets
+            if len(results['future_steps']):
+                results[key.replace('gt_', 'gt_future_')] = streams.read(
+                    key, video, results['future_steps'])
         num_long = len(results['long_indices'])
         for rows, other, others, weight in results.get('blends', ()):
             for key in (*streams.features, *streams.targets):
@@ -80,6 +83,8 @@ class PackFeatureInputs(BaseTransform):
             metainfo={key: results[key] for key in META_KEYS})
         sample.set_data({
             key: torch.from_numpy(results[key])
-            for key in streams.targets if key in results
+            for name in streams.targets
+            for key in (name, name.replace('gt_', 'gt_future_'))
+            if key in results
         })
         return dict(inputs=inputs, data_samples=sample)
