@@ -31,11 +31,11 @@ def build_rival(name, head=None, **kwargs):
             **(head or {}))))
 
 
-def random_rival(name):
+def random_rival(name, **kwargs):
     """In float64; biases and distances begin with zeros, which hide mistakes.
     """
     torch.manual_seed(0)
-    model = build_rival(name)
+    model = build_rival(name, **kwargs)
     for key, x in model.named_parameters():
         torch.nn.init.normal_(x, 'norm.weight' in key, 0.5)
     return model.double().eval()

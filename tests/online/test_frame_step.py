@@ -14,7 +14,9 @@ from mmvidattn.online import StreamSession, make_stream_step
 
 @pytest.fixture(params=BACKBONES)
 def model(request):
-    return random_rival(request.param)
+    fewer = dict(num_encoder_layers=1, num_layers=1, num_future_layers=1)
+    return random_rival(
+        request.param, **(fewer if request.param == 'mat' else {}))
 
 
 def frame_of(video, t):
@@ -22,16 +24,16 @@ def frame_of(video, t):
 
 
 def test_sessions_of_all_ages_share_a_step(model):
-    videos = [video_of(model, 30, seed=i) for i in range(4)]
+    videos = [video_of(model, 20, seed=i) for i in range(4)]
     alone = [StreamSession(model).push(v)['action'] for v in videos]
     sessions = [StreamSession(model)]
     sessions += [sessions[0].spawn() for _ in videos[1:]]
     rng = random.Random(0)
-    for _ in range(60):
+    for _ in range(36):
         some = rng.sample(range(4), rng.randint(1, 4))
         if rng.random() < 0.1:
             sessions[some[0]].reset()
-        some = [i for i in some if sessions[i].num_steps < 30]
+        some = [i for i in some if sessions[i].num_steps < 20]
         ages = [sessions[i].num_steps for i in some]
         out = StreamSession.push_many(
             [sessions[i] for i in some],
@@ -50,19 +52,19 @@ def test_missing_frames_are_the_last_good_one(model, before):
             session.push(frame_of(video, t))
     with warnings.catch_warnings(record=True):
         warnings.simplefilter('always')
-        skipped.skip(30)
-        for _ in range(30):
+        skipped.skip(16)
+        for _ in range(16):
             result = pushed.push(None)
     assert result['bad_frame']
-    for _ in range(30):
+    for _ in range(16):
         repeated.push(frame_of(good, before))
-    assert skipped.num_bad_frames == pushed.num_bad_frames == 30
+    assert skipped.num_bad_frames == pushed.num_bad_frames == 16
     next_frame = frame_of(video, 9)
     want = repeated.push(next_frame)['action']
     assert relative(pushed.push(next_frame)['action'], want) < 1e-12
     assert relative(skipped.push(next_frame)['action'], want) < 1e-6
     skipped.skip(0)
-    assert skipped.num_steps == before + 31
+    assert skipped.num_steps == before + 17
 
 
 @pytest.mark.parametrize('name', BACKBONES)

@@ -72,19 +72,19 @@ def test_matches_naive(rounds):
     (2, 1, True), (3, 2, False)])
 def test_stream_equals_the_window_of_each_step(long_rate, work_rate, stretch):
     naive, model = pair_of()
-    length = 44
+    length, every = (44, 1) if work_rate == 1 else (54, 3)
     video = video_of(length)
     got = StreamSession(
         model, long_rate, work_rate, stretch_long_memory=stretch).push(
             video)['action']
     assert got.shape == (length, 1 + A, 5)
-    for t in range(length):
+    for t in range(0, length, every):
         window, padded = window_at(video, t, long_rate, work_rate, stretch)
         # Of a young stream the window of ours is shorter as well.
         want = model({**{name: x[None] for name, x in window.items()},
                       'padding_mask': padded[None]})['action'][0, -1 - A:]
         assert (got[t] - want).abs().max() < 1e-12, t
-        if t % 9 == 4:
+        if t % 9 == 3:
             works, _ = naive(window['rgb'], window['flow'], padded)
             want = naive.linear('classifier', works[-1][-1 - A:])
             assert (got[t] - want).abs().max() < 1e-11, t
@@ -96,7 +96,7 @@ def test_stream_in_float32_equals_its_windows():
     model = model.float()
     video = {name: x.float() for name, x in video_of(44).items()}
     got = StreamSession(model, 2).push(video)['action']
-    for t in range(44):
+    for t in range(0, 44, 2):
         window, padded = window_at(video, t, 2, 1, True)
         want = model({**{name: x[None] for name, x in window.items()},
                       'padding_mask': padded[None]})['action'][0, -1 - A:]
