@@ -15,6 +15,8 @@ from .laps import (
 )
 from .linear_ff import linear_ff
 from .linear_ff_image import linear_ff_image, vit_hf, vit_timm
+from .mat import mat
+from .miniroad import miniroad
 from .start_weights import StartWeights
 from .testra import testra
 from .tsn import bn_inception, tsn_resnet
@@ -32,6 +34,8 @@ SOURCES = dict(
     linear_ff=linear_ff,
     linear_ff_image=linear_ff_image,
     lstr=testra,
+    mat=mat,
+    miniroad=miniroad,
     testra=testra,
     tsn_resnet=tsn_resnet,
     rest=rest,
@@ -52,6 +56,7 @@ UNTOLD = dict(
     'its baselines and both versions of it fit any of our configs of that '
     'backbone and resolution, and are right in their own',
     lstr='decay, fusion and the positions of the memories',
+    mat='groups of the long memory and share of the keys',
     testra='decay (box or Laplace kernel), fusion and the positions of the '
     'memories',
     linear_ff='shifts, order and kernel of the attention',

@@ -95,6 +95,10 @@ class FeatureStreamDataset(BaseDataset):
         work_rate: Every how many steps the work memory takes one.
         anticipation_steps: How far ahead the tokens reach; 0 for none.
         anticipation_rate: Every how many steps there is a token.
+        future_steps: How many steps behind the one that follows the work
+            memory have targets of their own in training, as MAT takes them:
+            ``gt_future_action`` ``(future_steps, K)``, and so on. Beyond the
+            end of the video the last step is repeated.
         stretch_long_memory: At the start of a video spread the long memory
             over what there is (LSTR), instead of padding it (TeSTra).
         windows: Which windows there are, see above.
@@ -104,6 +108,9 @@ class FeatureStreamDataset(BaseDataset):
         video_fps: Frames a second in that file.
         background_index: Class without segments.
         ignore_index: Another such class, if there is one.
+        pad_start: In training on ``'dense'``, windows may begin before the
+            video, up to one that ends with its first step, as MiniROAD's do;
+            steps before it are zeros. Without a long memory only.
         feature_dims: Width of each modality, if it is to be checked.
         test_mode: Evaluation.
         kwargs: Other arguments of ``BaseDataset``.
@@ -123,6 +130,7 @@ class FeatureStreamDataset(BaseDataset):
                  work_rate: int = 1,
                  anticipation_steps: int = 0,
                  anticipation_rate: int = 1,
+                 future_steps: int = 0,
                  stretch_long_memory: bool = False,
                  windows: str = 'dense',
                  protocol: str = 'testra',
@@ -130,6 +138,7 @@ class FeatureStreamDataset(BaseDataset):
                  video_fps: float = 30.,
                  background_index: int | None = 0,
                  ignore_index: int | None = None,
+                 pad_start: bool = False,
                  feature_dims: Mapping[str, int] | None = None,
                  test_mode: bool = False,
                  **kwargs: Any) -> None:
@@ -167,6 +176,14 @@ class FeatureStreamDataset(BaseDataset):
                 not of_segments):
             raise ValueError(f'windows={windows!r} needs work_rate=1, got '
                              f'{work_rate}')
+        if future_steps < 0:
+            raise ValueError('future_steps must be at least 0, got '
+                             f'{future_steps}')
+        if pad_start and (windows != 'dense' or test_mode or long_steps):
+            raise ValueError("pad_start is for training on windows='dense' "
+                             'without a long memory, got '
+                             f'windows={windows!r}, test_mode={test_mode} and '
+                             f'long_steps={long_steps}')
         data_prefix = {
             key: folder for key, folder in data_prefix.items()
             if folder is not None
@@ -182,6 +199,7 @@ class FeatureStreamDataset(BaseDataset):
         self.work_steps, self.work_rate = work_steps, work_rate
         self.anticipation_steps = anticipation_steps
         self.anticipation_rate = anticipation_rate
+        self.future_steps = future_steps
         self.stretch_long_memory = stretch_long_memory
         self.windows = windows
         self.of_segments = of_segments
@@ -190,6 +208,7 @@ class FeatureStreamDataset(BaseDataset):
         self.video_fps = video_fps
         self.background_index = background_index
         self.ignore_index = ignore_index
+        self.pad_start = pad_start
         self.feature_dims = dict(feature_dims or {})
         if of_segments and test_mode and protocol == 'strict':
             if self._seconds_ahead() not in self.horizons:
@@ -301,7 +320,8 @@ class FeatureStreamDataset(BaseDataset):
             if self.windows in ('videos', 'stream'):
                 windows.append(dict(video=video, work_start=0))
                 continue
-            starts = range(0, length - self.stride + 1, step)
+            first = 1 - self.work_steps if self.pad_start else 0
+            starts = range(first, length - self.stride + 1, step)
             if self.test_mode and length < self.stride:
                 starts = [0]
             elif self.windows == 'non_overlapping' and length % step:
@@ -418,6 +438,10 @@ class FeatureStreamDataset(BaseDataset):
             long_videos=np.full(len(long), video),
             padding_mask=long_padding_mask(long),
             work_indices=work,
+            pad_start=self.pad_start,
+            future_steps=(work_end + 1 + np.arange(
+                0 if self.test_mode else self.future_steps)).clip(
+                    max=length - 1),
             num_work=len(work),
             anticipation_steps=ahead,
             horizons=self.horizons,

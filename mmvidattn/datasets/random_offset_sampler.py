@@ -17,8 +17,8 @@ class RandomOffsetSampler(Sampler):
     """Shuffled windows of each video, cut from a random offset on.
 
     In each epoch and for each video an offset is drawn, and the video is cut
-    from there into windows that share no step. Windows of segments are all
-    taken.
+    from there into windows that share no step, unless ``stride`` says
+    otherwise. Windows of segments are all taken.
 
     All epochs are of one length: that of the mean, to which a few windows are
     repeated or left out.
@@ -27,17 +27,24 @@ class RandomOffsetSampler(Sampler):
         dataset: The windows.
         shuffle: Whether to shuffle them. Offsets are drawn anyway.
         seed: Seed, the same on all ranks. Drawn if it is None.
+        stride: Steps from one window of a video to the next. Defaults to
+            that of windows that share no step; fewer let them overlap, as
+            MiniROAD's do.
     """
 
     def __init__(self,
                  dataset: FeatureStreamDataset,
                  shuffle: bool = True,
-                 seed: int | None = None) -> None:
+                 seed: int | None = None,
+                 stride: int | None = None) -> None:
         if getattr(dataset, 'windows', None) not in ('dense', 'segments'):
             raise ValueError(
                 "dataset must be a FeatureStreamDataset of windows='dense' or "
                 f"'segments', got {type(dataset).__name__} of "
                 f"{getattr(dataset, 'windows', 'none')!r}")
+        if stride is not None and stride < 1:
+            raise ValueError(f'stride must be at least 1, got {stride}')
+        self.stride = dataset.stride if stride is None else stride
         self.dataset = dataset
         self.shuffle = shuffle
         self.rank, self.world_size = get_dist_info()
@@ -49,7 +56,7 @@ class RandomOffsetSampler(Sampler):
             self.videos = np.array([w['video'] for w in dataset.data_list])
             self.starts = np.array(
                 [w['work_start'] for w in dataset.data_list])
-            mean = max(1, round(len(dataset) / dataset.stride))
+            mean = max(1, round(len(dataset) / self.stride))
         self.num_samples = -(-mean // self.world_size)
 
     def __len__(self) -> int:
@@ -65,7 +72,7 @@ class RandomOffsetSampler(Sampler):
         rng = np.random.default_rng([self.seed, self.epoch])
         chosen = np.arange(len(self.dataset))
         if not self.whole:
-            stride = self.dataset.stride
+            stride = self.stride
             offsets = rng.integers(stride, size=self.videos.max() + 1)
             chosen = np.flatnonzero(
                 self.starts % stride == offsets[self.videos])

@@ -9,7 +9,7 @@ from mmaction.models import Recognizer3D
 from torch import Tensor, nn
 
 from ..apis.predict import find_labels
-from ..online.stream_step import StreamStep
+from ..online import make_stream_step
 from ..recognizers import OnlineActionDetector
 from ..version import __version__
 
@@ -168,7 +168,7 @@ class StreamProgram(Program):
     ``state_{name}`` [B, ...] of each tensor of the state; outputs are
     ``action`` [B, 1 + A, K], ``verb`` and ``noun`` where the head has them,
     ``bad_frame`` [B], and ``new_state_{name}``. See
-    :class:`mmvidattn.online.stream_step.StreamStep`. A stream begins with the
+    :func:`mmvidattn.online.make_stream_step`. A stream begins with the
     state that the metadata ``state`` tell: each tensor has one value.
 
     Args:
@@ -181,7 +181,7 @@ class StreamProgram(Program):
     # Of a trial.
     num_steps = 12
 
-    def __init__(self, step: StreamStep, output: str = 'logits') -> None:
+    def __init__(self, step: nn.Module, output: str = 'logits') -> None:
         super().__init__()
         if output not in OUTPUTS:
             raise ValueError(f'output must be one of {", ".join(OUTPUTS)}, '
@@ -289,10 +289,12 @@ def program_of(model: nn.Module,
                              'reads streams of features')
     dataset = (model.cfg.get('test_dataloader') or {}).get('dataset') or {}
     return StreamProgram(
-        StreamStep(model, dataset.get('long_rate', 4),
-                   dataset.get('work_rate', 1), kernel,
-                   stretch_long_memory=dataset.get('stretch_long_memory')),
-        output)
+        make_stream_step(
+            model,
+            dataset.get('long_rate', 4),
+            dataset.get('work_rate', 1),
+            kernel,
+            stretch_long_memory=dataset.get('stretch_long_memory')), output)
 
 
 def probabilities(head: nn.Module, logits: Tensor) -> Tensor:

@@ -2,12 +2,13 @@
 """Classification heads."""
 from .laps_head import LAPSHead
 from .linear_video_transformer_head import LinearVideoTransformerHead
+from .mat_head import MATHead
 from .online_action_head import OnlineActionHead
 from .token_label_head import TokenLabelHead
 from .vivit_head import VerbNounHead, ViViTHead
 from .xvit_head import XViTHead
 
 __all__ = [
-    'LAPSHead', 'LinearVideoTransformerHead', 'OnlineActionHead',
+    'LAPSHead', 'LinearVideoTransformerHead', 'MATHead', 'OnlineActionHead',
     'TokenLabelHead', 'VerbNounHead', 'ViViTHead', 'XViTHead'
 ]

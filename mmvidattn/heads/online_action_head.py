@@ -48,6 +48,8 @@ class OnlineActionHead(BaseModule):
         loss_noun: Loss of the nouns. Defaults to that of the actions.
         score: What :meth:`predict` gives: 'prob', the softmax over all
             classes (THUMOS'14, TVSeries), or 'logit' (EPIC-Kitchens-100).
+        num_loss_steps: How many of a window's last steps count in the loss:
+            1 is MiniROAD's non-uniform loss; None for all of them.
         init_cfg: Of ``BaseModule``.
     """
 
@@ -62,6 +64,7 @@ class OnlineActionHead(BaseModule):
                  loss_verb: dict | None = None,
                  loss_noun: dict | None = None,
                  score: str = 'prob',
+                 num_loss_steps: int | None = None,
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
         if score not in ('prob', 'logit'):
@@ -69,6 +72,7 @@ class OnlineActionHead(BaseModule):
         self.num_classes = num_classes
         self.in_channels = in_channels
         self.score = score
+        self.num_loss_steps = num_loss_steps
         self.dropout = nn.Dropout(dropout_ratio)
         linear = CosineLinear if cosine else Linear
         self.fc_cls = linear(in_channels, num_classes)
@@ -103,20 +107,26 @@ class OnlineActionHead(BaseModule):
         Raises:
             ValueError: If a sample lacks targets.
         """
-        losses = {}
-        for name, logits in self(x).items():
-            if not all(f'gt_{name}' in sample for sample in data_samples):
-                raise ValueError(
-                    f'the head scores {name}s, but a sample has no gt_{name}; '
-                    'set the targets of the dataset or the classes of the '
-                    'head')
-            targets = torch.stack([
-                torch.as_tensor(sample.get(f'gt_{name}'))
-                for sample in data_samples
-            ]).to(logits.device)
-            losses[f'loss_{name}'] = getattr(self, f'loss_{name}')(logits,
-                                                                   targets)
+        losses, first = {}, 0
+        if self.num_loss_steps is not None:
+            first = max(0, x.shape[1] - self.num_loss_steps)
+        for name, logits in self(x[:, first:]).items():
+            targets = self._targets(f'gt_{name}', data_samples, x.device)
+            losses[f'loss_{name}'] = getattr(self, f'loss_{name}')(
+                logits, targets[:, first:])
         return losses
+
+    def _targets(self, key: str, data_samples: Sequence[BaseDataElement],
+                 device: torch.device) -> Tensor:
+        """Targets of all samples, side by side."""
+        if not all(key in sample for sample in data_samples):
+            raise ValueError(
+                f'the head scores {key.split("_")[-1]}s, but a sample has no '
+                f'{key}; set the targets of the dataset or the classes of the '
+                'head')
+        return torch.stack([
+            torch.as_tensor(sample.get(key)) for sample in data_samples
+        ]).to(device)
 
     def predict(self, x: Tensor) -> dict[str, Tensor]:
         """Features [*, C] to scores: action [*, K], and verb and noun."""

@@ -47,17 +47,21 @@ class MultiClassCrossEntropyLoss(nn.Module):
         ignore_index: The class that is ignored: THUMOS'14's "Ambiguous" 21,
             EPIC-Kitchens' background 0. None ignores none.
         loss_weight: Factor of the loss.
+        normalize_targets: Divide a step's targets by their norm, as MiniROAD
+            does: each of two classes counts 0.71.
     """
 
     def __init__(self,
                  ignore_index: int | None = None,
-                 loss_weight: float = 1.) -> None:
+                 loss_weight: float = 1.,
+                 normalize_targets: bool = False) -> None:
         super().__init__()
         if ignore_index is not None:
             check_not_negative(ignore_index=ignore_index)
         check_not_negative(loss_weight=loss_weight)
         self.ignore_index = ignore_index
         self.loss_weight = loss_weight
+        self.normalize_targets = normalize_targets
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Compute the loss.
@@ -97,6 +101,8 @@ class MultiClassCrossEntropyLoss(nn.Module):
             keep = [c for c in range(num_classes) if c != ignored]
             logits, hot = logits[:, keep], hot[:, keep]
         logits = self._adjust(logits, hot)
+        if self.normalize_targets:
+            hot = nn.functional.normalize(hot, dim=-1)
         entropy = -(hot * logits.log_softmax(dim=-1)).sum(dim=-1)
         # Without an index of a size known only at run time, for compilers.
         return (entropy * counts).sum() / counts.sum().clamp(min=1)

@@ -3,8 +3,12 @@
 
 :class:`WindowEncoder` runs models of clips on streams as well.
 """
+from .causal_transformer import CausalTransformer
 from .dense import dense_features
 from .feature_stream_preprocessor import FeatureStreamPreprocessor
+from .make_stream_step import make_stream_step
+from .mat import MAT
+from .miniroad import MiniROAD
 from .stream_session import StreamSession
 from .stream_step import StreamStep
 from .stream_videos import stream_videos
@@ -12,6 +16,7 @@ from .testra import TeSTra
 from .window_encoder import WindowEncoder
 
 __all__ = [
-    'FeatureStreamPreprocessor', 'StreamSession', 'StreamStep', 'TeSTra',
-    'WindowEncoder', 'dense_features', 'stream_videos'
+    'MAT', 'CausalTransformer', 'FeatureStreamPreprocessor', 'MiniROAD',
+    'StreamSession', 'StreamStep', 'TeSTra', 'WindowEncoder',
+    'dense_features', 'make_stream_step', 'stream_videos'
 ]

@@ -5,7 +5,11 @@ import torch
 from torch import Tensor, nn
 
 from ..layers.linear import Linear
-from ..ops import softmax_attention, temporal_smoothing_attention
+from ..ops import (
+    softmax_attention,
+    temporal_smoothing_attention,
+    top_share_attention,
+)
 from ..ops.dispatch import is_known
 
 
@@ -20,18 +24,24 @@ class ProjectedAttention(nn.Module):
         embed_dims: Channels C.
         num_heads: Heads G; they divide the channels.
         drop_rate: Dropout of the attention weights.
+        share: Of the keys, those that fit a query best; see
+            :func:`mmvidattn.ops.top_share_attention`.
     """
 
     def __init__(self,
                  embed_dims: int,
                  num_heads: int,
-                 drop_rate: float = 0.) -> None:
+                 drop_rate: float = 0.,
+                 share: float = 1.) -> None:
         super().__init__()
         if embed_dims % num_heads:
             raise ValueError('num_heads must divide embed_dims, got '
                              f'{num_heads} and {embed_dims}')
+        if not 0 < share <= 1:
+            raise ValueError(f'share must be in (0, 1], got {share}')
         self.num_heads = num_heads
         self.drop_rate = drop_rate
+        self.share = share
         self.q = Linear(embed_dims, embed_dims)
         self.kv = Linear(embed_dims, 2 * embed_dims)
         self.proj = Linear(embed_dims, embed_dims)
@@ -56,6 +66,7 @@ class ProjectedAttention(nn.Module):
                 *,
                 bias: Tensor | None = None,
                 key_mask: Tensor | None = None,
+                num_keys: Tensor | None = None,
                 decay: float = 1.) -> Tensor:
         """Attend.
 
@@ -65,6 +76,8 @@ class ProjectedAttention(nn.Module):
             bias: Added to the scores of the N last of a window's tokens, of a
                 shape [*, at least N, M] that broadcasts; not with a decay.
             key_mask: Bool, [B, M], True where a key counts.
+            num_keys: Of ``top_share_attention``, int64 [B]; not read if the
+                share is 1.
             decay: Of :func:`mmvidattn.ops.temporal_smoothing_attention`.
 
         Returns:
@@ -80,6 +93,11 @@ class ProjectedAttention(nn.Module):
             dropout_p=self.drop_rate if self.training else 0.)
         if bias is not None:
             bias = bias[..., -q.shape[1]:, :]
+        if self.share < 1:
+            y = top_share_attention(
+                q, k, v, share=self.share, num_keys=num_keys, bias=bias,
+                **kwargs)
+        elif bias is not None:
             y = softmax_attention(q, k, v, bias=bias, **kwargs)
         else:
             y = temporal_smoothing_attention(q, k, v, decay=decay, **kwargs)

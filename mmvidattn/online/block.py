@@ -26,6 +26,7 @@ class OnlineBlock(nn.Module):
             the two layers.
         act: 'relu' or 'gelu'.
         with_memory: Attend to a memory.
+        share: Of :class:`~mmvidattn.online.attention.ProjectedAttention`.
     """
 
     def __init__(self,
@@ -34,17 +35,19 @@ class OnlineBlock(nn.Module):
                  ffn_dims: int,
                  drop_rate: float = 0.,
                  act: str = 'relu',
-                 with_memory: bool = True) -> None:
+                 with_memory: bool = True,
+                 share: float = 1.) -> None:
         super().__init__()
         if act not in ACTIVATIONS:
             raise ValueError(f'act must be one of {", ".join(ACTIVATIONS)}, '
                              f'got {act!r}')
-        self.self_attn = ProjectedAttention(embed_dims, num_heads, drop_rate)
+        self.self_attn = ProjectedAttention(embed_dims, num_heads, drop_rate,
+                                            share)
         self.self_norm = nn.LayerNorm(embed_dims)
         self.memory_attn = None
         if with_memory:
             self.memory_attn = ProjectedAttention(embed_dims, num_heads,
-                                                  drop_rate)
+                                                  drop_rate, share)
             self.memory_norm = nn.LayerNorm(embed_dims)
         self.ffn = nn.Sequential(
             Linear(embed_dims, ffn_dims), ACTIVATIONS[act](),
@@ -56,7 +59,9 @@ class OnlineBlock(nn.Module):
                x: Tensor,
                q: Tensor,
                kv: Tensor,
-               bias: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+               bias: Tensor | None = None,
+               num_keys: Tensor | None = None
+               ) -> tuple[Tensor, Tensor | None]:
         """Attend to the tokens themselves.
 
         Args:
@@ -64,12 +69,15 @@ class OnlineBlock(nn.Module):
             q: Their queries, likewise.
             kv: Keys and values of the window's tokens, [B, at least N, 2C].
             bias: Of the scores.
+            num_keys: Of :class:`~mmvidattn.online.attention.
+                ProjectedAttention`.
 
         Returns:
             The tokens, [B, N, C], and their queries of the memory if there is
             one, likewise.
         """
-        y = self.self_attn.proj(self.self_attn(q, kv, bias=bias))
+        y = self.self_attn(q, kv, bias=bias, num_keys=num_keys)
+        y = self.self_attn.proj(y)
         x = self.self_norm(x + self.drop(y))
         return x, self.memory_attn and self.memory_attn.q(x)
 
@@ -136,6 +144,7 @@ class OnlineTransformer(nn.Module):
                 read: Reader | None,
                 *,
                 bias: Tensor | None = None,
+                num_keys: Tensor | None = None,
                 num_outputs: int | None = None) -> Tensor:
         """Run the blocks, from where the first one reads the memory.
 
@@ -144,6 +153,7 @@ class OnlineTransformer(nn.Module):
             q: their queries, both of the first block's ``attend``.
             read: Reads the memory, of :meth:`reader`; None if there is none.
             bias: Of the scores in the self-attentions that follow.
+            num_keys: Likewise.
             num_outputs: Compute the last tokens only.
 
         Returns:
@@ -155,6 +165,6 @@ class OnlineTransformer(nn.Module):
                 rows = x if num_outputs is None or i < last else (
                     x[:, -num_outputs:])
                 x, q = block.attend(rows, block.self_attn.q(rows),
-                                    block.self_attn.kv(x), bias)
+                                    block.self_attn.kv(x), bias, num_keys)
             x = block(x, read and read(i, q))
         return self.norm(x)

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .frame_rows import FrameRows
-from .testra import TeSTra
 
 
 @torch.no_grad()
-def dense_features(model: TeSTra,
+def dense_features(model: nn.Module,
                    features: Mapping[str, Tensor],
                    long_indices: Tensor,
                    work_indices: Tensor,
@@ -20,10 +19,10 @@ def dense_features(model: TeSTra,
 
     Each frame is projected once. Windows gather the rows of their frames, and
     of the work memory's last step, and the anticipated ones, alone everything
-    is computed.
+    is computed. A network that has a method ``dense`` has a way of its own.
 
     Args:
-        model: In eval mode.
+        model: ``TeSTra``, ``MiniROAD``, ..., in eval mode.
         features: ``{modality: features}`` of the whole video, [T, channels].
         long_indices: Frames of each window's long memory, [W, N].
         work_indices: Frames of each window's work memory, [W, L].
@@ -46,6 +45,9 @@ def dense_features(model: TeSTra,
         if indices.dim() != 2 or indices.shape[1] != length:
             raise ValueError(f'{name} must be [W, {length}], got '
                              f'{tuple(indices.shape)}')
+    if hasattr(model, 'dense'):
+        return model.dense(features, long_indices, work_indices, padding_mask,
+                           batch_size)
     if model.fusion == 'long':
         long_indices = torch.cat([long_indices, work_indices], dim=1)
     rows, outputs = FrameRows(model), []
@@ -53,7 +55,7 @@ def dense_features(model: TeSTra,
     for first in range(0, len(work_indices), batch_size):
         some, read = slice(first, first + batch_size), None
         if model.encoder is not None:
-            long = _gather(long_rows, long_indices[some])
+            long = gather_rows(long_rows, long_indices[some])
             if rows.long_positions is not None:
                 long = long + rows.long_positions
             mask = None if padding_mask is None else padding_mask[some]
@@ -62,10 +64,10 @@ def dense_features(model: TeSTra,
                 mask = None
             read = model.encoder.reader(long, mask)
         outputs.append(
-            rows.read(read, _gather(work_rows, work_indices[some])))
+            rows.read(read, gather_rows(work_rows, work_indices[some])))
     return torch.cat(outputs)
 
 
-def _gather(rows: Tensor, indices: Tensor) -> Tensor:
+def gather_rows(rows: Tensor, indices: Tensor) -> Tensor:
     """``rows[indices]``, several times as fast on a CPU."""
     return rows.index_select(0, indices.flatten()).unflatten(0, indices.shape)

@@ -14,19 +14,22 @@ class FeatureProjection(nn.Module):
         in_channels: Channels of each modality, in their order.
         embed_dims: Channels C of a token.
         drop_rate: Dropout of the features.
+        with_norm: A LayerNorm between the layer and the ReLU.
     """
 
     def __init__(self,
                  in_channels: Mapping[str, int],
                  embed_dims: int,
-                 drop_rate: float = 0.) -> None:
+                 drop_rate: float = 0.,
+                 with_norm: bool = False) -> None:
         super().__init__()
         self.in_channels = dict(in_channels)
         self.drop = nn.Dropout(drop_rate)
         self.projection = Linear(
             sum(self.in_channels.values()), embed_dims)
+        self.norm = nn.LayerNorm(embed_dims) if with_norm else nn.Identity()
 
     def forward(self, features: Mapping[str, Tensor]) -> Tensor:
         """Modalities [*, T, channels] to tokens [*, T, C]."""
         x = torch.cat([features[name] for name in self.in_channels], dim=-1)
-        return self.projection(self.drop(x)).relu()
+        return self.norm(self.projection(self.drop(x))).relu()

@@ -10,26 +10,26 @@ class StepGraph:
     """The step of a batch of streams, recorded as a CUDA graph.
 
     Args:
-        step: :class:`mmvidattn.online.StreamStep`.
+        step: Of :func:`mmvidattn.online.make_stream_step`.
         state: Of the streams, which each call updates, in these tensors.
     """
 
     @torch.no_grad()
     def __init__(self, step: nn.Module, state: dict[str, Tensor]) -> None:
-        work = state['work']
+        example = step.example
         self.features = {
-            name: work.new_zeros(len(work), channels)
+            name: example.new_zeros(len(state['count']), channels)
             for name, channels in step.model.backbone.in_channels.items()
         }
         before = {name: x.clone() for name, x in state.items()}
         # Libraries set themselves up in their first calls, which cannot be
         # recorded.
-        stream = torch.cuda.Stream(work.device)
-        stream.wait_stream(torch.cuda.current_stream(work.device))
+        stream = torch.cuda.Stream(example.device)
+        stream.wait_stream(torch.cuda.current_stream(example.device))
         with torch.cuda.stream(stream):
             for _ in range(3):
                 step(self.features, state)
-        torch.cuda.current_stream(work.device).wait_stream(stream)
+        torch.cuda.current_stream(example.device).wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             self.scores, _ = step(self.features, state)

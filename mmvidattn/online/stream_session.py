@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .make_stream_step import make_stream_step
 from .step_graph import StepGraph
-from .stream_step import StreamStep
 
 VERSION = 1
 
@@ -61,7 +61,8 @@ class StreamSession:
             fit it or its device.
 
     Attributes:
-        step: The :class:`StreamStep`; ``session.step.compile()`` compiles it.
+        step: Of :func:`make_stream_step`; ``session.step.compile()`` compiles
+            it.
     """
 
     def __init__(self,
@@ -72,7 +73,7 @@ class StreamSession:
                  *,
                  stretch_long_memory: bool | None = None,
                  cuda_graph: bool = False) -> None:
-        self._start(StreamStep(
+        self._start(make_stream_step(
             model,
             long_memory_sample_rate,
             work_memory_sample_rate,
@@ -82,7 +83,7 @@ class StreamSession:
             _require_cuda('cuda_graph=True', self.step)
             StreamSession.record_graph([self])
 
-    def _start(self, step: StreamStep) -> None:
+    def _start(self, step: nn.Module) -> None:
         self.step = step
         self._batch = _Batch(step.initial_state())
         self._row = 0
@@ -301,7 +302,7 @@ def _check_sessions(sessions: Sequence[StreamSession]) -> None:
                          'session.spawn()')
 
 
-def _require_cuda(name: str, step: StreamStep) -> None:
+def _require_cuda(name: str, step: nn.Module) -> None:
     if step.example.device.type != 'cuda':
         raise ValueError(f'{name} takes a model on a CUDA device, got one on '
                          f'{step.example.device}')
@@ -357,7 +358,7 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple]:
 
 
 def _frames(
-    step: StreamStep, features: Mapping[str, Tensor] | None
+    step: nn.Module, features: Mapping[str, Tensor] | None
 ) -> tuple[list[dict[str, Tensor]], bool]:
     """Frames, each {modality: [channels]}, and whether there may be several.
     """

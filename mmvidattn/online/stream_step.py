@@ -17,6 +17,7 @@ from ..ops.temporal_smoothing import (
     write_row,
 )
 from .frame_rows import FrameRows
+from .window_frames import long_memory_frames, work_memory_start
 
 KERNELS = 'window', 'smoothing'
 RINGS = 'work', 'scores', 'values'
@@ -244,9 +245,8 @@ class StreamStep(nn.Module):
         That of a young stream is shorter, and as in the first windows of a
         video.
         """
-        length = self.model.backbone.work_memory_length
-        num_padded = (length - 1 - step // self.work_rate).clamp(min=0)
-        return step - self.work_rate * (length - 1 - num_padded), num_padded
+        return work_memory_start(
+            step, self.model.backbone.work_memory_length, self.work_rate)
 
     def read(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Score the newest frame of each stream; at least one has come.
@@ -287,18 +287,10 @@ class StreamStep(nn.Module):
     def _read_window(self, state: Mapping[str, Tensor],
                      start: Tensor) -> Tensor:
         """Attend to the samples before ``start``: [B, Q, G, D]."""
-        backbone, rate = self.model.backbone, self.long_rate
-        length = backbone.long_memory_length
-        end = start
-        if self.stretch_long_memory:
-            # While a stream is young its samples are those from frame 0 on.
-            end = (start + rate - 1) // rate * rate
-            end = end.where(start < length * rate, start)
-        ago = torch.arange(length, 0, -1, device=start.device)
-        frames = end[:, None] - rate * ago
-        # Where there is none, frame 0 stands in, once.
-        mask = (frames > -rate) | (ago == 1)
-        frames = frames.clamp(min=0)
+        backbone = self.model.backbone
+        frames, mask = long_memory_frames(
+            start, backbone.long_memory_length, self.long_rate,
+            self.stretch_long_memory)
         if backbone.fusion == 'long':
             work = start[:, None] + self.work_rate * torch.arange(
                 backbone.work_memory_length, device=start.device)

@@ -18,6 +18,7 @@ from .periodic_shift import periodic_shift, plain_shift, token_shift
 from .shift import neighbor_shift, neighbour_shift, shift_plan
 from .softmax_attention import softmax_attention
 from .temporal_smoothing import temporal_smoothing_attention
+from .top_share_attention import top_share_attention
 
 __all__ = [
     'AGGREGATES', 'FEATURE_MAPS', 'cheaper_order', 'cosformer_attention',
@@ -27,5 +28,5 @@ __all__ = [
     'neighbour_shift', 'orthoformer_attention', 'orthogonal_landmarks',
     'performer_attention', 'performer_features', 'periodic_shift',
     'plain_shift', 'random_projection', 'shift_plan', 'softmax_attention',
-    'temporal_smoothing_attention', 'token_shift'
+    'temporal_smoothing_attention', 'token_shift', 'top_share_attention'
 ]

@@ -107,9 +107,11 @@ class OnlineActionDetector(BaseModel):
             predict = (self._predict_streams if 'long_rate' in inputs[0] else
                        self._predict_dense)
             return predict(inputs, data_samples)
-        features = self.backbone(inputs)
         if mode == 'loss':
-            return self.cls_head.loss(features, data_samples)
+            # Some are trained by more than what they are tested by.
+            read = getattr(self.backbone, 'stages', self.backbone)
+            return self.cls_head.loss(read(inputs), data_samples)
+        features = self.backbone(inputs)
         if mode == 'predict':
             scores = self.cls_head.predict(features)
             data_samples = _samples(data_samples, len(features))

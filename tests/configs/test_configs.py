@@ -76,7 +76,8 @@ VIEWS = dict(
 # feature streams likewise, on features, and Charades, on lists of frames.
 NAMES = [
     name for name in list_models()
-    if not name.startswith(('laps_', 'testra', 'lstr', 'linear_ff_charades'))
+    if not name.startswith(('laps_', 'testra', 'lstr', 'linear_ff_charades',
+                            'miniroad', 'mat_', 'causal_transformer'))
 ]
 
 

@@ -4,7 +4,6 @@ import copy
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from mmaction.registry import DATASETS, METRICS, MODELS
@@ -22,66 +21,11 @@ NAMES = sorted(
     path.stem for family in ('testra', 'lstr')
     for path in FOLDER.glob(f'{family}_*.py')
     if 'tiny' not in path.stem) + ABLATIONS
-STEPS, VIDEOS = 60, ('a', 'b')
+STEPS = 60
 
 
 def _data_set(name):
     return next((k for k in ('thumos14', 'tvseries') if k in name), 'ek100')
-
-
-@pytest.fixture(scope='module')
-def features_dir(tmp_path_factory):
-    """Writes the files that a config names, of few and short videos."""
-    root = tmp_path_factory.mktemp('features')
-    rng = np.random.default_rng(0)
-
-    def write(cfg):
-        for split in 'train', 'test':
-            dataset = cfg[f'{split}_dataloader'].dataset
-            folder = root / dataset.data_root
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / dataset.ann_file).write_text('\n'.join(VIDEOS))
-            dims = dict(dataset.feature_dims)
-            dims.setdefault('gt_action', cfg.model.cls_head.num_classes)
-            (folder / 'classes.txt').write_text(
-                '\n'.join(map(str, range(dims['gt_action']))))
-            for key, sub in dataset.data_prefix.items():
-                (folder / sub).mkdir(exist_ok=True)
-                for video in VIDEOS:
-                    x = rng.standard_normal((STEPS, dims[key]), np.float32)
-                    if key.startswith('gt'):
-                        x = np.eye(dims[key], dtype=np.float32)[
-                            np.arange(STEPS) // 9 % 4]
-                    np.save(folder / sub / f'{video}.npy', x)
-            if 'segment_file' in dataset:
-                (folder / dataset.segment_file).write_text(''.join(
-                    f'{i},{video},300,330,1,2,3\n'
-                    for i, video in enumerate(VIDEOS)))
-        return root
-
-    return write
-
-
-@pytest.fixture
-def narrow_online(features_dir):
-
-    def read(name):
-        cfg = load_config(name)
-        cfg.model.backbone.update(embed_dims=16, num_heads=2, ffn_dims=16)
-        head = cfg.model.cls_head
-        head.in_channels = 16
-        if 'class_counts' in head.loss_cls:
-            head.loss_cls.class_counts = [1] * head.num_classes
-        root = features_dir(cfg)
-        for split in 'train', 'val', 'test':
-            dataset = cfg[f'{split}_dataloader'].dataset
-            dataset.data_root = str(root / dataset.data_root)
-            if 'metainfo' in dataset:
-                dataset.metainfo.classes = str(root / dataset.metainfo.classes)
-        init_default_scope('mmaction')
-        return cfg
-
-    return read
 
 
 @pytest.mark.parametrize('name', NAMES)

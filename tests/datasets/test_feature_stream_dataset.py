@@ -364,7 +364,45 @@ def test_no_long_memory(root):
     assert inputs['padding_mask'].shape == (0, )
 
 
+def test_windows_may_begin_before_the_video(root):
+    dataset = build(root, long_steps=0, pad_start=True)
+    # Each step is the last of one, also of a video shorter than a window.
+    assert len(dataset) == sum(LENGTHS.values())
+    truth = np.load(root / 'target_perframe/a.npy')
+    for last in 0, 3, 14, 15, 40:
+        item = dataset[last]
+        rows = item['inputs']['rgb'][:, 1].tolist()
+        padded = max(0, 15 - last)
+        assert rows == [0] * padded + [*range(max(0, last - 15), last + 1)]
+        targets = item['data_samples'].gt_action.numpy()
+        assert not targets[:padded].any()
+        assert (targets[padded:] == truth[max(0, last - 15):last + 1]).all()
+    # Zeros, and not the first row: that has the number of the video.
+    first = sum(LENGTHS[video] for video in 'ab')
+    assert dataset[first]['inputs']['rgb'][:, 0].tolist() == [0] * 15 + [2]
+    # Where there is no padding, nothing is new.
+    plain = build(root, long_steps=0)
+    for name, x in plain[5]['inputs'].items():
+        assert torch.equal(dataset[5 + 15]['inputs'][name], x)
+
+
+def test_a_future_begins_two_steps_behind_the_window(root):
+    kwargs = dict(anticipation_steps=4, future_steps=6)
+    dataset = build(root, **kwargs)
+    truth = np.load(root / 'target_perframe/a.npy')
+    for start in 0, 40, 50:
+        sample = dataset[start]['data_samples']
+        steps = [min(start + 16 + 1 + i, 69) for i in range(6)]
+        assert sample.gt_future_action.tolist() == truth[steps].tolist()
+        assert len(sample.gt_action) == 16 + 4
+    tested = build(root, windows='dense', test_mode=True, **kwargs)
+    assert 'gt_future_action' not in tested[0]['data_samples']
+
+
 @pytest.mark.parametrize('kwargs, error', [
+    (dict(pad_start=True), "pad_start is for training on windows='dense'"),
+    (dict(pad_start=True, long_steps=0, test_mode=True), 'pad_start is for'),
+    (dict(future_steps=-1), 'future_steps must be'),
     (dict(long_steps=10), 'long_steps must be a multiple .* got 10'),
     (dict(work_steps=0), 'work_steps must be .* got 0'),
     (dict(work_rate=0), 'work_rate must be a positive integer, got 0'),

@@ -35,6 +35,22 @@ def test_windows_of_an_epoch_share_nothing(dataset):
             assert len({start % 18 for start in starts}) == 1
 
 
+def test_windows_overlap_by_a_stride(dataset):
+    sampler = RandomOffsetSampler(dataset, seed=0, shuffle=False, stride=4)
+    assert len(sampler) == round((53 + 38 + 73) / 4)
+    for epoch in range(3):
+        starts = {}
+        for index in draw(sampler, epoch):
+            info = dataset.data_list[index]
+            starts.setdefault(info['video'], []).append(info['work_start'])
+        # At the end of an epoch windows are left out, or come again.
+        for one in list(starts.values())[:-1]:
+            one = sorted(set(one))
+            assert one == [*range(one[0], one[-1] + 1, 4)] and one[0] < 4
+    with pytest.raises(ValueError, match='stride must be at least 1, got 0'):
+        RandomOffsetSampler(dataset, stride=0)
+
+
 def test_each_video_has_an_offset_of_its_own(dataset):
     sampler = RandomOffsetSampler(dataset, seed=0)
     different = 0

@@ -62,6 +62,18 @@ def test_losses_can_differ():
         assert torch.allclose(losses[f'loss_{name}'], value)
 
 
+@pytest.mark.parametrize('number', [1, 3, 9])
+def test_the_last_steps_alone_may_count(number):
+    torch.manual_seed(0)
+    head = OnlineActionHead(4, in_channels=6, num_loss_steps=number)
+    x = torch.randn(2, 5, 6)
+    ids = torch.randint(4, (2, 5))
+    got = head.loss(x, [_sample(action=row) for row in ids])['loss_action']
+    want = torch.nn.functional.cross_entropy(
+        head.fc_cls(x[:, -number:]).flatten(0, 1), ids[:, -number:].flatten())
+    assert torch.allclose(got, want)
+
+
 def test_says_which_targets_are_missing():
     head = OnlineActionHead(4, in_channels=6, num_verbs=3)
     sample = _sample(action=torch.zeros(3, dtype=torch.long))

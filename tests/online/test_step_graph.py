@@ -91,7 +91,9 @@ def cuda(monkeypatch):
 
         def __init__(self, step):
             self.plain, self.model = step, step.model
-            self.example = SimpleNamespace(device=torch.device('cuda'))
+            self.example = SimpleNamespace(
+                device=torch.device('cuda'),
+                new_zeros=step.example.new_zeros)
 
         def __call__(self, features, state):
             scores, state = self.plain(features, state)
@@ -125,8 +127,8 @@ def cuda(monkeypatch):
             CUDAGraph=Graph).items():
         monkeypatch.setattr(torch.cuda, name, value)
     monkeypatch.setattr(
-        stream_session, 'StreamStep',
-        lambda *args, make=stream_session.StreamStep, **kwargs: Step(
+        stream_session, 'make_stream_step',
+        lambda *args, make=stream_session.make_stream_step, **kwargs: Step(
             make(*args, **kwargs)))
 
 

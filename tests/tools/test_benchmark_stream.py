@@ -57,16 +57,16 @@ def test_no_speed_while_the_scores_differ(monkeypatch, capsys):
 
 
 def test_cost_is_measured_and_drawn(tmp_path, capsys):
-    result = _run('stream_cost', '--lengths', 4, 9, '--figure',
+    result = _run('stream_cost', '--lengths', 8, 16, '--figure',
                   tmp_path / 'cost.png', out=tmp_path)
     kinds = set(stream_cost.KINDS)
     assert 'cross-attention' in capsys.readouterr().out
     assert result['agreement'].keys() == kinds == result['growth'].keys()
     assert max(result['agreement'].values()) < 1e-5
     for kind, times in result['milliseconds'].items():
-        assert list(times) == ['4', '9'] and min(times.values()) > 0
+        assert list(times) == ['8', '16'] and min(times.values()) > 0
         assert result['growth'][kind] == pytest.approx(
-            times['9'] / times['4'])
+            times['16'] / times['8'])
     assert (tmp_path / 'cost.png').read_bytes()[:4] == b'\x89PNG'
 
 
@@ -83,7 +83,7 @@ def test_no_cost_while_the_scores_differ(monkeypatch, kernel):
 
     monkeypatch.setattr(session, 'push', wrong)
     with pytest.raises(SystemExit, match='no timing'):
-        _run('stream_cost', '--lengths', 4)
+        _run('stream_cost', '--lengths', 8, '--kinds', kernel)
 
 
 def test_scores_on_a_data_set(tmp_path, capsys):

@@ -25,7 +25,9 @@ def result(**metrics):
 def test_rows_change_memory_and_mixclip_alone(study):
     base = load_config('testra_tiny_synthetic').model.backbone
     rows = study['rows']()
-    assert len(rows) == len({*rows}) == 7
+    assert len(rows) == len({*rows}) == 10
+    assert {memory for memory, _ in rows} == {
+        *study['MEMORIES'], *study['RIVALS']}
     wanted = {
         'Laplace, 0.97': {}, 'box': dict(decay=1),
         'LSTR': dict(decay=1, fusion='none', long_memory_pos_embed=True),
@@ -46,10 +48,28 @@ def test_rows_change_memory_and_mixclip_alone(study):
                 memory == 'LSTR')
 
 
+def test_rivals_have_the_streams_and_steps_of_the_others(study):
+    base = load_config('testra_tiny_synthetic')
+    for name, config in study['RIVALS'].items():
+        cfg = load_config(config)
+        assert cfg.train_cfg == base.train_cfg
+        assert cfg.optim_wrapper == base.optim_wrapper
+        assert cfg.model.backbone.in_channels == \
+            base.model.backbone.in_channels
+        assert cfg.model.backbone.embed_dims == base.model.backbone.embed_dims
+        mixes = any(step.type == 'MixClip'
+                    for step in cfg.train_dataloader.dataset.pipeline)
+        assert (name, 'on' if mixes else 'off') in study['rows']()
+
+
 def test_report_averages_each_kind(study):
     text = study['report']([result(now=0.9, recent=0.8, long=0.25)])
     assert text.splitlines()[-1] == (
         '| box | on | 3 | 90.0 | 80.0 | 25.0 | 50.0 | 1.5 |')
+    plain = result(now=0.9, recent=0.8, long=0.25)
+    plain['metrics'].pop('online/mAP_dense@mean')
+    assert study['report']([plain]).splitlines()[-1] == (
+        '| box | on | 3 | 90.0 | 80.0 | 25.0 | - | 1.5 |')
 
 
 def test_what_is_finished_is_kept(run_main, study, tmp_path, capsys):

@@ -11,7 +11,8 @@ from mmvidattn.apis import list_models, load_config
 from mmvidattn.cli import recipes
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILIES = {'dualformer', 'laps', 'linear_ff', 'testra', 'vivit', 'xvit'}
+FAMILIES = {'causal_transformer', 'dualformer', 'laps', 'linear_ff',
+            'mat', 'miniroad', 'testra', 'vivit', 'xvit'}
 # Another recipe, or another shift, for the model of a row.
 VARIANTS = '*released*', '*_paper_*', '*_v1_*', '*_stored_*'
 

@@ -1,12 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Try which memory of TeSTra sees what, on synthetic feature streams.
+"""Try which online model sees what, on synthetic feature streams.
 
     python tools/studies/online_synthetic.py --out work_dirs/online_study
 
 Trains `testra_tiny_synthetic` with the Laplace and the box kernel, with LSTR's
-attention and without a long memory, each with MixClip and without, and writes
-`report.md`: dense mAP of each kind of class. The same command goes on after
-an interruption.
+attention and without a long memory, each with MixClip and without, and the
+other families' tiny models, each as its config has it, and writes `report.md`:
+dense mAP of each kind of class. The same command goes on after an
+interruption.
 """
 import argparse
 import json
@@ -38,17 +39,25 @@ MEMORIES = {
     'none': ['model.backbone.long_memory_length=0',
              *of_datasets('long_steps=0')],
 }
+# Other families have a config of their own, and MixClip if it has.
+RIVALS = {
+    'MAT': 'mat_tiny_synthetic',
+    'MiniROAD': 'miniroad_tiny_synthetic',
+    'causal transformer': 'causal_transformer_tiny_synthetic',
+}
 MIXCLIP = dict(on=[], off=['train_dataloader.dataset.pipeline.0.prob=0'])
 
 
 def rows() -> list[tuple[str, str]]:
     """Memory and MixClip of each run; without a memory there is none."""
-    return [(memory, mix) for mix in MIXCLIP for memory in MEMORIES
+    ours = [(memory, mix) for mix in MIXCLIP for memory in MEMORIES
             if memory != 'none' or mix == 'off']
+    return ours + [(name, 'on' if name == 'MAT' else 'off')
+                   for name in RIVALS]
 
 
 def result_file(out: Path, memory: str, mix: str, seed: int) -> Path:
-    word = memory.split(',')[0].lower()
+    word = memory.split(',')[0].lower().replace(' ', '_')
     return out / 'results' / f'{word}_mixclip_{mix}_seed{seed}.json'
 
 
@@ -59,8 +68,11 @@ def run_row(out: Path, memory: str, mix: str, seed: int) -> dict:
         RuntimeError: If a program fails.
     """
     work_dir = out / 'runs' / result_file(out, memory, mix, seed).stem
+    config, changes = RIVALS.get(memory), []
+    if config is None:
+        config, changes = CONFIG, [*MEMORIES[memory], *MIXCLIP[mix]]
     options = [
-        *MEMORIES[memory], *MIXCLIP[mix],
+        *changes,
         *of_datasets(f'data_root={out / "data"}'),
         *of_datasets(f'metainfo.classes={out / "data/classes.txt"}'),
         'default_hooks.checkpoint.save_best=None',
@@ -68,8 +80,8 @@ def run_row(out: Path, memory: str, mix: str, seed: int) -> dict:
     ]
     start = time.monotonic()
     for command in (
-            ['train.py', CONFIG, '--resume', '--seed', str(seed)],
-            ['test.py', CONFIG, 'CHECKPOINT']):
+            ['train.py', config, '--resume', '--seed', str(seed)],
+            ['test.py', config, 'CHECKPOINT']):
         if command[-1] == 'CHECKPOINT':
             command[-1] = (work_dir / 'last_checkpoint').read_text().strip()
         done = subprocess.run(
@@ -94,7 +106,7 @@ def kind_of(metrics: dict[str, float], kind: str) -> float:
 
 def report(results: Iterable[dict]) -> str:
     """The table, in Markdown."""
-    lines = ['| long memory | MixClip | seed | ' +
+    lines = ['| model, or long memory of TeSTra | MixClip | seed | ' +
              ' | '.join(f'mAP of `{kind}`' for kind in KINDS) +
              ' | mean anticipation mAP | minutes of training |',
              '|---|---|---|---|---|---|---|---|']
@@ -102,7 +114,8 @@ def report(results: Iterable[dict]) -> str:
         metrics = result['metrics']
         cells = [result['memory'], result['mixclip'], str(result['seed'])]
         cells += [f'{kind_of(metrics, kind):.1f}' for kind in KINDS]
-        cells += [f'{100 * metrics["online/mAP_dense@mean"]:.1f}',
+        ahead = metrics.get('online/mAP_dense@mean')
+        cells += ['-' if ahead is None else f'{100 * ahead:.1f}',
                   f'{result["seconds"] / 60:.1f}']
         lines.append(f'| {" | ".join(cells)} |')
     return '\n'.join(lines) + '\n'

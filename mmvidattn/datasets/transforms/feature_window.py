@@ -19,7 +19,8 @@ class LoadFeatureWindow(BaseTransform):
     """Read the rows of a window's long and work memory, and its targets.
 
     Where a step is before or after the video, the nearest one is read, and
-    the targets are zero.
+    the targets are zero. With ``pad_start`` of the dataset steps before it are
+    zeros.
     """
 
     def transform(self, results: dict) -> dict:
@@ -41,10 +42,15 @@ class LoadFeatureWindow(BaseTransform):
         wanted = np.concatenate([work, results['anticipation_steps']])
         for key in streams.features:
             results[key] = streams.read(key, videos, steps)
+            if results['pad_start']:
+                results[key][len(results['long_indices']):][work < 0] = 0
         for key in streams.targets:
             targets = streams.read(key, video, wanted.clip(0, length - 1))
             targets[(wanted < 0) | (wanted >= length)] = 0
             results[key] = targets
+            if len(results['future_steps']):
+                results[key.replace('gt_', 'gt_future_')] = streams.read(
+                    key, video, results['future_steps'])
         num_long = len(results['long_indices'])
         for rows, other, others, weight in results.get('blends', ()):
             for key in (*streams.features, *streams.targets):
@@ -77,6 +83,8 @@ class PackFeatureInputs(BaseTransform):
             metainfo={key: results[key] for key in META_KEYS})
         sample.set_data({
             key: torch.from_numpy(results[key])
-            for key in streams.targets if key in results
+            for name in streams.targets
+            for key in (name, name.replace('gt_', 'gt_future_'))
+            if key in results
         })
         return dict(inputs=inputs, data_samples=sample)

@@ -5,15 +5,20 @@ Streams of models that share their weights, at the sizes of THUMOS'14:
 
 * smoothing: TeSTra, ``kernel='smoothing'``;
 * window: TeSTra, ``kernel='window'``, which sums over the latest N samples;
-* cross-attention: LSTR, which besides adds what their places do.
+* cross-attention: LSTR, which besides adds what their places do;
+* MAT: which compresses them in each step, and makes a future;
+* MiniROAD and causal transformer: these have no long memory, and are as
+  released, or at the size of TeSTra's decoder.
 
 All memories are full. The last column is the growth from the shortest memory
 to the longest. At the shortest, a step of the window kernel must have the
 scores of the model's window, and while nothing has left the memory, smoothing
-those of the window kernel.
+those of the window kernel. A stream without a long memory must have those of
+the video.
 """
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from harness import (
@@ -27,7 +32,7 @@ from harness import (
 from mmengine.config import DictAction
 from torch import nn
 
-from mmvidattn.apis import get_model
+from mmvidattn.apis import get_model, load_config
 from mmvidattn.online import StreamSession
 
 TOLERANCE = 1e-5
@@ -36,19 +41,31 @@ KINDS = {
     'smoothing': ('testra_thumos14', 'smoothing'),
     'window': ('testra_thumos14', 'window'),
     'cross-attention': ('lstr_thumos14', 'window'),
+    'MAT': ('mat_thumos14', 'window'),
+    'MiniROAD': ('miniroad_thumos14', 'window'),
+    'causal transformer': ('causal_transformer_thumos14', 'window'),
 }
+
+
+def options_of(config: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Those that the config's backbone has, or that are of no backbone."""
+    of, backbone = 'model.backbone.', load_config(config).model.backbone
+    return {key: value for key, value in options.items()
+            if not key.startswith(of) or key.removeprefix(of) in backbone}
 
 
 def runner(model: nn.Module, kernel: str, steps: int) -> Callable:
     """Pushes steps of a stream whose memory is full."""
     session = StreamSession(model, RATE, kernel=kernel)
+    backbone = model.backbone
     frame = {
-        name: torch.randn(channels, device=model.backbone.positions.device)
-        for name, channels in model.backbone.in_channels.items()
+        name: torch.randn(channels, device=session.step.example.device)
+        for name, channels in backbone.in_channels.items()
     }
     state = session.state_dict()
     # As if it had run for long.
-    state['state']['count'].fill_(RATE * (model.backbone.positions.shape[0]))
+    state['state']['count'].fill_(RATE * (
+        backbone.long_memory_length + backbone.work_memory_length))
     for name in ('maximum', 'weight', 'total'):
         if name in state['state']:
             state['state'][name].fill_(1)
@@ -63,7 +80,7 @@ def check(models: dict[str, nn.Module]) -> dict[str, float]:
         backbone, kernel = model.backbone, KINDS[kind][1]
         long, work = backbone.long_memory_length, backbone.work_memory_length
         tokens = 1 + backbone.num_anticipation_tokens
-        device = backbone.positions.device
+        device = next(backbone.parameters()).device
         # While smoothing, the oldest sample is the first frame.
         length = RATE * long + (0 if kernel == 'smoothing' else work)
         video = {
@@ -74,6 +91,10 @@ def check(models: dict[str, nn.Module]) -> dict[str, float]:
         if kernel == 'smoothing':
             want = StreamSession(
                 model, RATE, kernel='window').push(video)['action'][-1]
+        elif not long:
+            with torch.no_grad():
+                want = model({name: x[None] for name, x in video.items()})
+            want = want['action'][0, -1:]
         else:
             indices = torch.cat([torch.arange(0, RATE * long, RATE),
                                  torch.arange(RATE * long, length)])
@@ -89,25 +110,26 @@ def check(models: dict[str, nn.Module]) -> dict[str, float]:
 def run(args: argparse.Namespace) -> dict:
     torch.manual_seed(0)
     device = torch.device(args.device)
-    functions, weights, agreement = {}, None, {}
+    functions, weights, agreement = {}, {}, {}
     for length in sorted(args.lengths):
         models = {}
-        for kind, (config, kernel) in KINDS.items():
-            model = get_model(config, device=device, cfg_options={
-                'model.backbone.long_memory_length': length,
-                **(args.cfg_options or {})
-            })
-            weights = weights or model.state_dict()
-            model.load_state_dict(weights, assign=True)
+        for kind in args.kinds:
+            config, _ = KINDS[kind]
+            model = get_model(config, device=device, cfg_options=options_of(
+                config, {'model.backbone.long_memory_length': length,
+                         **(args.cfg_options or {})}))
+            shared = weights.setdefault(
+                type(model.backbone), model.state_dict())
+            model.load_state_dict(shared, assign=True)
             models[kind] = model
         agreement = agreement or check(models)
-        for kind, (_, kernel) in KINDS.items():
-            functions[kind, length] = runner(models[kind], kernel, args.steps)
+        for kind, model in models.items():
+            functions[kind, length] = runner(model, KINDS[kind][1], args.steps)
     seconds = measure(functions, args.repeats, device)
     milliseconds = {
         kind: {length: 1e3 * seconds[kind, length] / args.steps
                for length in sorted(args.lengths)}
-        for kind in KINDS
+        for kind in args.kinds
     }
     result = settings_of(
         args,
@@ -130,10 +152,10 @@ def report(result: dict) -> str:
         agreement_line(result['agreement'])
     ]
     lengths = next(iter(result['milliseconds'].values()))
-    lines.append(f'{"N":16}' + ''.join(f'{n:9}' for n in lengths)
+    lines.append(f'{"N":18}' + ''.join(f'{n:9}' for n in lengths)
                  + '   growth')
     for kind, values in result['milliseconds'].items():
-        lines.append(f'{kind:16}'
+        lines.append(f'{kind:18}'
                      + ''.join(f'{v:9.2f}' for v in values.values())
                      + f'{result["growth"][kind]:9.2f}')
     return '\n'.join(lines)
@@ -144,7 +166,8 @@ def draw(result: dict, path: str) -> None:
     matplotlib.use('Agg')
     import matplotlib.pyplot as plt
     figure, axes = plt.subplots(figsize=(5, 3.2), layout='constrained')
-    for (kind, values), marker in zip(result['milliseconds'].items(), 'os^'):
+    for (kind, values), marker in zip(result['milliseconds'].items(),
+                                      'os^Dvx'):
         axes.plot(list(values), list(values.values()), marker, ls='-',
                   label=kind)
     lengths = list(values)
@@ -162,6 +185,9 @@ def draw(result: dict, path: str) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--lengths', type=int, nargs='+', default=[32, 128, 512, 2048, 8192])
+    parser.add_argument(
+        '--kinds', nargs='+', choices=KINDS, default=list(KINDS),
+        metavar='KIND', help=f'of {", ".join(KINDS)} (default: all)')
     parser.add_argument('--steps', type=int, default=16)
     parser.add_argument('--figure', help='draw the figure to this file')
     parser.add_argument('--cfg-options', nargs='+', action=DictAction)

@@ -1,0 +1,13 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# A plain causal transformer on THUMOS'14: a baseline of ours, trained as
+# TeSTra is. No paper has a score of it, and we have trained none.
+_base_ = [
+    '_base_/models/causal_transformer.py',
+    '_base_/datasets/thumos14_features.py',
+    '_base_/schedules/adam_25e_testra.py', '_base_/default_runtime.py'
+]
+
+window = dict(long_steps=0, work_steps=128)
+train_dataloader = dict(dataset=window)
+val_dataloader = dict(batch_size=1, dataset=dict(windows='videos', **window))
+test_dataloader = dict(dataset=window)

@@ -1,0 +1,95 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+from typing import Any
+
+import torch.nn.functional as F
+from mmaction.registry import MODELS
+from mmengine.structures import BaseDataElement
+from torch import Tensor
+
+from ..utils.arguments import check_arguments
+from .online_action_head import OnlineActionHead
+
+
+@MODELS.register_module()
+@check_arguments
+class MATHead(OnlineActionHead):
+    """Scores the steps of a stream; in training those of all of MAT's rounds.
+
+    `Memory-and-Anticipation Transformer <https://arxiv.org/abs/2308.07893>`_,
+    as released: one layer scores the work memory after each round, and the
+    future that each made. Verbs and nouns are scored after the last round, of
+    either. A future of other than the targets' length is stretched to it, by
+    the nearest token. Only actions of the last round have a dropout.
+
+    Args:
+        num_classes: See :class:`OnlineActionHead`, as for ``kwargs``.
+        in_channels: Likewise.
+        work_weights: Of the losses of the work memory's actions, by round,
+            that of the decoder first.
+        future_weight: Of each loss of the future.
+        **kwargs: Likewise.
+    """
+
+    def __init__(self,
+                 num_classes: int,
+                 in_channels: int = 1024,
+                 work_weights: Sequence[float] = (0.2, 0.2, 1.),
+                 future_weight: float = 0.1,
+                 **kwargs: Any) -> None:
+        super().__init__(num_classes, in_channels, **kwargs)
+        self.work_weights = tuple(work_weights)
+        self.future_weight = future_weight
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """Features [*, C] to logits: action [*, K], and verb and noun."""
+        logits = dict(action=self.fc_cls(self.dropout(x)))
+        for name in 'verb', 'noun':
+            if hasattr(self, f'fc_{name}'):
+                logits[name] = getattr(self, f'fc_{name}')(x)
+        return logits
+
+    def loss(self, x: Any,
+             data_samples: Sequence[BaseDataElement]) -> dict[str, Tensor]:
+        """The losses of all rounds.
+
+        Args:
+            x: Features, :class:`mmvidattn.online.mat.MATStages`.
+            data_samples: As of :class:`OnlineActionHead`, and with
+                ``gt_future_action`` [F, K], ``gt_future_verb`` and
+                ``gt_future_noun``.
+
+        Returns:
+            ``loss_action``, ``loss_future_action`` and so on: scalars.
+
+        Raises:
+            ValueError: If a sample lacks targets, or there are other rounds
+                than weights.
+        """
+        if len(x.work) != len(self.work_weights):
+            raise ValueError(
+                'work_weights must have one for the decoder and for each '
+                f'round, {len(x.work)}, got {len(self.work_weights)}')
+        losses = {}
+        for kind, stages, weights in (
+            ('', x.work, self.work_weights),
+            ('future_', x.future, [self.future_weight] * len(x.future))):
+            for i, (features, weight) in enumerate(zip(stages, weights)):
+                last = i == len(stages) - 1
+                for name in 'action', 'verb', 'noun':
+                    if not hasattr(self, f'loss_{name}') or (
+                            name != 'action' and not last):
+                        continue
+                    targets = self._targets(
+                        f'gt_{kind}{name}', data_samples, features.device)
+                    y = features
+                    if kind and y.shape[1] != targets.shape[1]:
+                        y = F.interpolate(y.mT, size=targets.shape[1]).mT
+                    if name == 'action' and last and not kind:
+                        y = self.dropout(y)
+                    layer = 'fc_cls' if name == 'action' else f'fc_{name}'
+                    loss = weight * getattr(self, f'loss_{name}')(
+                        getattr(self, layer)(y), targets)
+                    key = f'loss_{kind}{name}'
+                    losses[key] = losses.get(key, 0) + loss
+        return losses

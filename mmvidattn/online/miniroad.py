@@ -1,0 +1,48 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Mapping
+
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+from ..utils.arguments import check_arguments
+from .causal_network import CausalNetwork
+
+
+@MODELS.register_module()
+@check_arguments
+class MiniROAD(CausalNetwork):
+    """A recurrent network: features of a stream to features.
+
+    `MiniROAD: Minimal RNN Framework for Online Action Detection
+    <https://openaccess.thecvf.com/content/ICCV2023/html/An_MiniROAD_Minimal_RNN_Framework_for_Online_Action_Detection_ICCV_2023_paper.html>`_,
+    as released: a GRU reads the rows of the frames, and its outputs are
+    rectified. In training it begins each window with a state of zeros, and
+    the loss sees the window's last frame only
+    (``OnlineActionHead(num_loss_steps=1)``).
+
+    Args:
+        in_channels: Channels of each modality; they are put side by side in
+            this order.
+        embed_dims: Channels C of the GRU.
+        proj_dims: Channels R of a frame as the GRU reads it.
+        num_layers: Layers of the GRU.
+        work_memory_length: Frames L of a window.
+        drop_rate: Dropout of what the GRU reads.
+        init_cfg: Of ``BaseModule``.
+    """
+
+    def __init__(self,
+                 in_channels: Mapping[str, int],
+                 embed_dims: int = 1024,
+                 proj_dims: int = 2048,
+                 num_layers: int = 1,
+                 work_memory_length: int = 128,
+                 drop_rate: float = 0.2,
+                 init_cfg: dict | None = None) -> None:
+        super().__init__(in_channels, embed_dims, proj_dims,
+                         work_memory_length, drop_rate, init_cfg)
+        self.gru = nn.GRU(proj_dims, embed_dims, num_layers, batch_first=True)
+
+    def mix(self, rows: Tensor) -> Tensor:
+        """Rows of streams [B, T, R] to features [B, T, C], causally."""
+        return self.gru(rows)[0].relu()

@@ -1,0 +1,54 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Online models of other families than TeSTra's, live."""
+import numpy as np
+import pytest
+import torch
+from live_fixtures import CLASSES, ROOT
+
+import mmvidattn
+from mmvidattn.live import LiveModel, Run
+
+
+@pytest.mark.parametrize('name', ['miniroad', 'causal_transformer', 'mat'])
+def test_a_video_is_scored_as_it_is_as_a_whole(name, files, clip, tmp_path):
+    path = tmp_path / 'detector.py'
+    # The rates of the config are those of the features that are extracted.
+    path.write_text(f'''
+_base_ = ['{ROOT}/configs/{name}_tiny_synthetic.py']
+model = dict(
+    backbone=dict(in_channels=dict(_delete_=True, rgb=96), embed_dims=16),
+    cls_head=dict(num_classes={len(CLASSES)}, in_channels=16))
+test_dataloader = dict(dataset=dict(metainfo=dict(classes={CLASSES})))
+online = dict(
+    extractors=dict(rgb=dict(
+        config='linear_ff_tiny_motion',
+        checkpoint='{files[1].parent}/recognizer.pth',
+        cfg_options={{'model.backbone.num_layers': 1}})))
+''')
+    torch.manual_seed(0)
+    live, rows = LiveModel(path, None), []
+    advance = live._session.step.advance
+
+    def advance_and_look(row, step, state):
+        rows.append(row)
+        advance(row, step, state)
+
+    live._session.step.advance = advance_and_look
+    scores = np.stack([detection.scores for detection in Run(live, clip)])
+    assert len(scores) == len(rows) == 28
+    np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-5)
+    if name != 'mat':
+        model = live.model
+        with torch.no_grad():
+            y = model.cls_head(model.backbone.mix(torch.stack(rows, dim=1)))
+            want = model.cls_head.probabilities(y)['action'][0]
+        np.testing.assert_allclose(scores, want.numpy(), atol=1e-5)
+
+
+def test_all_families_are_listed():
+    names = mmvidattn.list_models()
+    for name in ('miniroad_thumos14', 'miniroad_tvseries', 'mat_thumos14',
+                 'mat_ek100', 'causal_transformer_thumos14',
+                 'miniroad_tiny_synthetic', 'mat_tiny_synthetic',
+                 'causal_transformer_tiny_synthetic'):
+        assert name in names

@@ -1,0 +1,47 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Small online models of other families than TeSTra's."""
+import torch
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+
+BACKBONES = dict(
+    miniroad=dict(
+        type='MiniROAD', embed_dims=8, proj_dims=12, num_layers=2,
+        work_memory_length=5),
+    causal_transformer=dict(
+        type='CausalTransformer', embed_dims=8, num_heads=2, ffn_dims=12,
+        num_layers=2, attention_window=4, work_memory_length=7),
+    mat=dict(
+        type='MAT', embed_dims=8, num_heads=2, ffn_dims=12,
+        long_memory_length=12, work_memory_length=5,
+        num_anticipation_tokens=2, num_groups=3, num_queries=4,
+        num_future_queries=6, num_future_tokens=9))
+
+
+def build_rival(name, head=None, **kwargs):
+    init_default_scope('mmaction')
+    backbone = dict(
+        BACKBONES[name], in_channels=dict(rgb=6, flow=4), **kwargs)
+    return MODELS.build(dict(
+        type='OnlineActionDetector',
+        backbone=backbone,
+        cls_head=dict(
+            type='MATHead' if name == 'mat' else 'OnlineActionHead',
+            num_classes=5, in_channels=backbone['embed_dims'], score='logit',
+            **(head or {}))))
+
+
+def random_rival(name, **kwargs):
+    """In float64; biases and distances begin with zeros, which hide mistakes.
+    """
+    torch.manual_seed(0)
+    model = build_rival(name, **kwargs)
+    for key, x in model.named_parameters():
+        torch.nn.init.normal_(x, 'norm.weight' in key, 0.5)
+    return model.double().eval()
+
+
+def video_of(model, length=40, dtype=torch.float64, seed=0):
+    gen = torch.Generator().manual_seed(seed)
+    return {name: torch.randn(length, channels, generator=gen, dtype=dtype)
+            for name, channels in model.backbone.in_channels.items()}

@@ -1,0 +1,144 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""MiniROAD and the causal transformer: maths, videos and streams."""
+import pytest
+import torch
+from helpers import relative
+from online.rivals import random_rival, video_of
+
+from mmvidattn.online import StreamSession, dense_features, make_stream_step
+
+
+@pytest.fixture(params=['miniroad', 'causal_transformer'])
+def model(request):
+    return random_rival(request.param)
+
+
+def linear(weights, name, x):
+    return x @ weights[f'{name}.weight'].T + weights[f'{name}.bias']
+
+
+def layer_norm(weights, name, x):
+    x = x - x.mean(-1, keepdim=True)
+    x = x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    return x * weights[f'{name}.weight'] + weights[f'{name}.bias']
+
+
+def naive_rows(weights, video):
+    x = torch.cat([video['rgb'], video['flow']], dim=1)
+    x = linear(weights, 'projection.projection', x)
+    return layer_norm(weights, 'projection.norm', x).clamp(min=0)
+
+
+def naive_miniroad(weights, rows):
+    """A frame, a layer and a gate at a time."""
+    for layer in range(2):
+        h, outputs = torch.zeros(8, dtype=rows.dtype), []
+        w, u, b, c = (weights[f'gru.{name}_l{layer}'].chunk(3) for name in (
+            'weight_ih', 'weight_hh', 'bias_ih', 'bias_hh'))
+        for x in rows:
+            r = torch.sigmoid(w[0] @ x + b[0] + u[0] @ h + c[0])
+            z = torch.sigmoid(w[1] @ x + b[1] + u[1] @ h + c[1])
+            n = torch.tanh(w[2] @ x + b[2] + r * (u[2] @ h + c[2]))
+            h = (1 - z) * n + z * h
+            outputs.append(h)
+        rows = torch.stack(outputs)
+    return rows.clamp(min=0)
+
+
+def naive_causal_transformer(weights, rows):
+    """A frame, a head and a key at a time."""
+    for i in range(2):
+        block = f'blocks.{i}'
+        q = linear(weights, f'{block}.self_attn.q', rows)
+        k, v = linear(weights, f'{block}.self_attn.kv', rows).split(8, 1)
+        outputs = []
+        for t in range(len(rows)):
+            found = []
+            for head in range(2):
+                D = slice(4 * head, 4 * head + 4)
+                seen = range(max(0, t - 3), t + 1)
+                scores = torch.stack([
+                    q[t, D] @ k[s, D] / 2 + weights['distances'][
+                        i, head, t - s] for s in seen])
+                share = scores.exp() / scores.exp().sum()
+                found.append(sum(p * v[s, D] for p, s in zip(share, seen)))
+            outputs.append(torch.cat(found))
+        y = linear(weights, f'{block}.self_attn.proj', torch.stack(outputs))
+        rows = layer_norm(weights, f'{block}.self_norm', rows + y)
+        y = linear(weights, f'{block}.ffn.0', rows).clamp(min=0)
+        rows = layer_norm(weights, f'{block}.ffn_norm',
+                          rows + linear(weights, f'{block}.ffn.3', y))
+    return layer_norm(weights, 'norm', rows)
+
+
+@torch.no_grad()
+def test_matches_naive(model):
+    naive = globals()['naive_' + {
+        'MiniROAD': 'miniroad', 'CausalTransformer': 'causal_transformer'
+    }[type(model.backbone).__name__]]
+    weights = dict(model.backbone.named_parameters())
+    # Longer than a window, and no multiple of that of the attention.
+    video = video_of(model, 14)
+    want = naive(weights, naive_rows(weights, video))
+    got = model.backbone({name: x[None] for name, x in video.items()})[0]
+    assert relative(got, want) < 1e-12
+
+
+@torch.no_grad()
+@pytest.mark.parametrize('dtype', [torch.float64, torch.float32])
+def test_stream_equals_the_video_at_every_step(model, dtype):
+    model.to(dtype)
+    video = video_of(model, dtype=dtype)
+    got = StreamSession(model).push(video)['action']
+    want = model({name: x[None] for name, x in video.items()})['action'][0]
+    assert got.shape == (40, 1, 5)
+    limit = 1e-12 if dtype == torch.float64 else 1e-5
+    assert (got[:, 0] - want).abs().max() < limit
+
+
+@torch.no_grad()
+def test_a_batch_of_streams_is_each_by_itself(model):
+    videos = [video_of(model, 12 + i, seed=i) for i in range(3)]
+    longest = 14
+    padded = {name: torch.stack([torch.cat(
+        [x[name], x[name].new_zeros(longest - len(x[name]),
+                                    x[name].shape[1])]) for x in videos])
+        for name in videos[0]}
+    got = model(padded)['action']
+    for i, video in enumerate(videos):
+        want = model({name: x[None] for name, x in video.items()})['action'][0]
+        assert relative(got[i, :len(want)], want) < 1e-12
+
+
+def test_dense_evaluation_reads_the_whole_video(model):
+    L = model.backbone.work_memory_length
+    video = video_of(model, 20)
+    work = torch.arange(20 - L + 1)[:, None] + torch.arange(L)
+    long = work.new_zeros(len(work), 0)
+    got = dense_features(model.backbone, video, long, work)
+    want = model.backbone({name: x[None] for name, x in video.items()})[0]
+    assert relative(got[:, 0], want[L - 1:]) < 1e-12
+    with pytest.raises(ValueError, match='follow each other'):
+        dense_features(model.backbone, video, long[::2], work[::2])
+
+
+def test_rejects_what_it_is_not_made_for(model):
+    with pytest.raises(ValueError, match="kernel must be 'window' or None"):
+        StreamSession(model, kernel='smoothing')
+    with pytest.raises(ValueError, match=r"inputs\['flow'\] must be"):
+        model(dict(rgb=torch.zeros(1, 3, 6), flow=torch.zeros(1, 2, 4)))
+    with pytest.raises(ValueError, match=r"inputs\['rgb'\] must be .*nothing"):
+        model(dict(flow=torch.zeros(1, 2, 4)))
+    with pytest.raises(ValueError, match='eval mode'):
+        StreamSession(model.train())
+    model.eval().backbone = torch.nn.Linear(1, 1)
+    with pytest.raises(ValueError, match='backbone is one of .* got Linear'):
+        make_stream_step(model)
+
+
+def test_every_parameter_learns(model):
+    model.train()
+    video = video_of(model, 2 * 7)
+    windows = {name: x.view(2, 7, -1) for name, x in video.items()}
+    model(windows)['action'][:, -1].square().sum().backward()
+    assert all(p.grad.abs().sum() > 0 for p in model.parameters())

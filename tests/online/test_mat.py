@@ -1,0 +1,212 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""MAT: maths, windows and streams."""
+import pytest
+import torch
+from helpers import relative
+from online.rivals import build_rival
+from torch_mat import NaiveMAT, Sizes, random_weights
+
+from mmvidattn.convert import convert
+from mmvidattn.datasets.feature_windows import (
+    dense_long_indices,
+    long_padding_mask,
+)
+from mmvidattn.online import StreamSession, dense_features
+
+N, L, A = 12, 5, 2
+
+
+def pair_of(sizes=Sizes(), **kwargs):
+    """The reference and ours, with the same weights, in float64."""
+    weights = random_weights(sizes)
+    model = build_rival('mat', **kwargs).double().eval()
+    model.load_state_dict(convert('mat', weights))
+    naive = NaiveMAT(weights, sizes)
+    # Ours are computed in float32.
+    positions = naive.positions(L + A)
+    assert relative(model.backbone.positions, positions) < 1e-6
+    model.backbone.positions = positions
+    return naive, model
+
+
+def video_of(length, seed=0):
+    gen = torch.Generator().manual_seed(seed)
+    return {name: torch.randn(length, channels, generator=gen,
+                              dtype=torch.float64)
+            for name, channels in dict(rgb=6, flow=4).items()}
+
+
+def window_at(video, t, long_rate, work_rate, stretch):
+    """The window of frame t as the dataset has it, or a shorter one."""
+    newest = min(t // work_rate, L - 1)
+    start = t - work_rate * newest
+    long = dense_long_indices(start, N * long_rate, long_rate, not stretch)
+    padded = torch.from_numpy(long_padding_mask(long))
+    work = start + work_rate * torch.arange(newest + 1)
+    frames = torch.cat([torch.from_numpy(long), work])
+    return {name: x[frames] for name, x in video.items()}, padded
+
+
+@torch.no_grad()
+@pytest.mark.parametrize('rounds', [1, 2, 3])
+def test_matches_naive(rounds):
+    """Windows that are compressed in segments and as a whole, in a batch."""
+    naive, model = pair_of(Sizes(rounds=rounds), num_rounds=rounds,
+                           head=dict(work_weights=[1.] * (rounds + 1)))
+    windows = [video_of(N + L, seed) for seed in range(4)]
+    padded = torch.arange(N) < torch.tensor([[0], [2], [3], [11]])
+    stages = model.backbone.stages(dict(
+        {name: torch.stack([w[name] for w in windows])
+         for name in windows[0]}, padding_mask=padded))
+    for i, window in enumerate(windows):
+        works, futures = naive(window['rgb'], window['flow'], padded[i])
+        assert len(stages.work) == len(works) == rounds + 1
+        assert len(stages.future) == len(futures) == rounds
+        for got, want in zip((*stages.work, *stages.future),
+                             (*works, *futures)):
+            assert relative(got[i], want) < 1e-12
+
+
+@torch.no_grad()
+@pytest.mark.parametrize('long_rate, work_rate, stretch', [
+    (2, 1, True), (3, 2, False)])
+def test_stream_equals_the_window_of_each_step(long_rate, work_rate, stretch):
+    naive, model = pair_of()
+    length, every = (44, 1) if work_rate == 1 else (54, 3)
+    video = video_of(length)
+    got = StreamSession(
+        model, long_rate, work_rate, stretch_long_memory=stretch).push(
+            video)['action']
+    assert got.shape == (length, 1 + A, 5)
+    for t in range(0, length, every):
+        window, padded = window_at(video, t, long_rate, work_rate, stretch)
+        # Of a young stream the window of ours is shorter as well.
+        want = model({**{name: x[None] for name, x in window.items()},
+                      'padding_mask': padded[None]})['action'][0, -1 - A:]
+        assert (got[t] - want).abs().max() < 1e-12, t
+        if t % 9 == 3:
+            works, _ = naive(window['rgb'], window['flow'], padded)
+            want = naive.linear('classifier', works[-1][-1 - A:])
+            assert (got[t] - want).abs().max() < 1e-11, t
+
+
+@torch.no_grad()
+def test_stream_in_float32_equals_its_windows():
+    _, model = pair_of()
+    model = model.float()
+    video = {name: x.float() for name, x in video_of(44).items()}
+    got = StreamSession(model, 2).push(video)['action']
+    for t in range(0, 44, 3):
+        window, padded = window_at(video, t, 2, 1, True)
+        want = model({**{name: x[None] for name, x in window.items()},
+                      'padding_mask': padded[None]})['action'][0, -1 - A:]
+        assert (got[t] - want).abs().max() < 1e-5, t
+
+
+@torch.no_grad()
+def test_dense_evaluation_is_a_window_a_step():
+    _, model = pair_of()
+    video, work, long, masks = video_of(30), [], [], []
+    for start in range(30 - L + 1):
+        rows = dense_long_indices(start, 2 * N, 2, False)
+        work.append(torch.arange(start, start + L))
+        long.append(torch.from_numpy(rows))
+        masks.append(torch.from_numpy(long_padding_mask(rows)))
+    tables = torch.stack(long), torch.stack(work), torch.stack(masks)
+    got = dense_features(model.backbone, video, *tables, batch_size=7)
+    frames = torch.cat(tables[:2], dim=1)
+    want = model.backbone(dict(
+        {name: x[frames] for name, x in video.items()},
+        padding_mask=tables[2]))
+    assert relative(got, want[:, L - 1:]) < 1e-12
+
+
+def test_training_compresses_a_batch_in_one_way():
+    """As released: as a whole if the batch has as much padding as groups."""
+    _, model = pair_of()
+    window = video_of(N + L)
+    inputs = {name: torch.stack([x, x]) for name, x in window.items()}
+    some = torch.arange(N) < torch.tensor([[0], [2]])
+    many = torch.arange(N) < torch.tensor([[0], [3]])
+    model.train()
+    alone = model.backbone({n: x[:1] for n, x in inputs.items()})
+    in_segments = model.backbone(dict(inputs, padding_mask=some))
+    whole = model.backbone(dict(inputs, padding_mask=many))
+    assert relative(in_segments[:1], alone) < 1e-12
+    assert relative(whole[:1], alone) > 1e-3
+    tested = model.eval().backbone(dict(inputs, padding_mask=many))
+    assert relative(tested[:1], alone) < 1e-12
+
+
+@torch.no_grad()
+def test_the_loss_weighs_all_rounds_as_released():
+    sizes = Sizes(verbs=3, nouns=4)
+    naive, model = pair_of(sizes, head=dict(num_verbs=3, num_nouns=4))
+    window, padded = video_of(N + L), torch.zeros(N, dtype=torch.bool)
+    gen = torch.Generator().manual_seed(1)
+    classes = dict(action=5, verb=3, noun=4)
+    targets = {
+        f'gt_{kind}{name}': torch.randint(classes[name], (rows, ),
+                                          generator=gen)
+        for name in classes
+        for kind, rows in (('', L + A), ('future_', 9))
+    }
+    works, futures = naive(window['rgb'], window['flow'], padded)
+
+    def entropy(x, name, kind):
+        layer = 'classifier' if name == 'action' else f'classifier_{name}'
+        logits = naive.linear(layer, x)
+        rows = torch.arange(len(logits))
+        return -logits.log_softmax(1)[rows, targets[f'gt_{kind}{name}']].mean()
+
+    # Six tokens stand for nine steps.
+    spread = futures[0][[0, 0, 1, 2, 2, 3, 4, 4, 5]]
+    want = dict(
+        loss_action=sum(w * entropy(x, 'action', '')
+                        for w, x in zip((0.2, 0.2, 1), works)),
+        loss_verb=entropy(works[2], 'verb', ''),
+        loss_noun=entropy(works[2], 'noun', ''),
+        loss_future_action=0.1 * (entropy(spread, 'action', 'future_') +
+                                  entropy(futures[1], 'action', 'future_')),
+        loss_future_verb=0.1 * entropy(futures[1], 'verb', 'future_'),
+        loss_future_noun=0.1 * entropy(futures[1], 'noun', 'future_'))
+    got = model({name: x[None] for name, x in window.items()}, [targets],
+                mode='loss')
+    assert got.keys() == want.keys()
+    for name, value in want.items():
+        # Losses are in float32.
+        assert got[name].item() == pytest.approx(value.item(), rel=1e-5), name
+
+
+def test_every_parameter_learns():
+    _, model = pair_of()
+    model.train()
+    window = {name: x[None] for name, x in video_of(N + L).items()}
+    stages = model.backbone.stages(window)
+    sum(model.cls_head(x)['action'].square().sum()
+        for x in (*stages.work, *stages.future)).backward()
+    still = {name for name, p in model.named_parameters()
+             if p.grad is None or not p.grad.abs().sum()}
+    assert not still
+
+
+def test_rejects_what_it_is_not_made_for():
+    _, model = pair_of()
+    window = {name: x[None] for name, x in video_of(N + L + 1).items()}
+    with pytest.raises(ValueError, match=r"inputs\['rgb'\] must be .*12\+5"):
+        model(window)
+    with pytest.raises(ValueError, match='must be .* or of a shorter work'):
+        model({name: x[:, :N] for name, x in window.items()})
+    window = {name: x[:, :-1] for name, x in window.items()}
+    with pytest.raises(ValueError, match="inputs\\['padding_mask'] must be"):
+        model(dict(window, padding_mask=torch.zeros(1, 3, dtype=torch.bool)))
+    for options, message in (
+        (dict(num_groups=5), 'num_groups must divide'),
+        (dict(anticipation_rate=5), 'num_future_tokens must be at least'),
+        (dict(share=0.), 'share'), (dict(long_memory_length=0), 'long_mem')):
+        with pytest.raises(ValueError, match=message):
+            build_rival('mat', **options)
+    with pytest.raises(ValueError, match='work_weights must have one for'):
+        build_rival('mat', num_rounds=3)(
+            {name: x.float() for name, x in window.items()}, [{}],
+            mode='loss')

@@ -1,0 +1,208 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""MAT by its released names, one window at a time, in plain maths."""
+import math
+from typing import NamedTuple
+
+import torch
+
+
+class Sizes(NamedTuple):
+    rgb: int = 6
+    flow: int = 4
+    width: int = 8
+    hidden: int = 12
+    heads: int = 2
+    classes: int = 5
+    verbs: int | None = None
+    nouns: int | None = None
+    queries: int = 4
+    refining: int = 2
+    decoding: int = 2
+    first: int = 6
+    future: int = 9
+    rounds: int = 2
+    groups: int = 3
+    ahead: slice = slice(0, 2)
+
+
+def shapes_of(sizes):
+    """Shapes by the names that a released checkpoint has."""
+    C, out = sizes.width, {}
+
+    def linear(name, inputs, outputs):
+        out[f'{name}.weight'] = outputs, inputs
+        out[f'{name}.bias'] = outputs,
+
+    def norm(name):
+        out[f'{name}.weight'] = out[f'{name}.bias'] = C,
+
+    def stack(name, layers, with_memory):
+        for i in range(layers):
+            where = f'{name}.layers.{i}'
+            for kind in ('self_attn', 'multihead_attn')[:1 + with_memory]:
+                out[f'{where}.{kind}.in_proj_weight'] = 3 * C, C
+                out[f'{where}.{kind}.in_proj_bias'] = 3 * C,
+                linear(f'{where}.{kind}.out_proj', C, C)
+            linear(f'{where}.linear1', C, sizes.hidden)
+            linear(f'{where}.linear2', sizes.hidden, C)
+            for number in range(2 + with_memory):
+                norm(f'{where}.norm{number + 1}')
+        norm(f'{name}.norm')
+
+    for which in 'long', 'work':
+        for kind, inputs in dict(visual=sizes.rgb, motion=sizes.flow,
+                                 input=2 * C).items():
+            linear(f'feature_head_{which}.{kind}_linear.0', inputs, C)
+            norm(f'feature_head_{which}.{kind}_linear.1')
+    out['pos_encoding.pe'] = 5000, 1, C
+    out['enc_queries.0.weight'] = sizes.queries, C
+    stack('enc_modules.0', 1, True)
+    stack('enc_modules.1', sizes.refining, False)
+    stack('dec_modules', sizes.decoding, True)
+    out['gen_query.weight'] = sizes.first, C
+    stack('gen_layer', 2, True)
+    out['final_query.weight'] = sizes.future, C
+    for i in range(sizes.rounds):
+        stack(f'work_fusions.{i}', 1, True)
+    for i in range(sizes.rounds - 1):
+        stack(f'fut_fusions.{i}', 1, True)
+    linear('classifier', C, sizes.classes)
+    for name, classes in dict(verb=sizes.verbs, noun=sizes.nouns).items():
+        if classes:
+            linear(f'classifier_{name}', C, classes)
+    return out
+
+
+def random_weights(sizes, seed=0):
+    gen = torch.Generator().manual_seed(seed)
+    return {
+        name: ('norm' in name and name.endswith('weight')) + torch.randn(
+            shape, generator=gen, dtype=torch.float64) * 0.5
+        for name, shape in shapes_of(sizes).items()
+        if name != 'pos_encoding.pe'
+    }
+
+
+class NaiveMAT:
+    """A window at a time: no batches, no caches, no masks of absent keys."""
+
+    def __init__(self, weights, sizes=Sizes()):
+        self.weights, self.sizes = weights, sizes
+
+    def linear(self, name, x):
+        return x @ self.weights[f'{name}.weight'].T + self.weights[
+            f'{name}.bias']
+
+    def norm(self, name, x):
+        x = x - x.mean(1, keepdim=True)
+        x = x / (x.square().mean(1, keepdim=True) + 1e-5).sqrt()
+        return x * self.weights[f'{name}.weight'] + self.weights[
+            f'{name}.bias']
+
+    def features(self, which, rgb, flow):
+        def part(kind, x):
+            where = f'feature_head_{which}.{kind}_linear'
+            return self.norm(f'{where}.1', self.linear(f'{where}.0', x)).relu()
+
+        return part('input', torch.cat(
+            [part('visual', rgb), part('motion', flow)], dim=1))
+
+    def attention(self, name, x, y, hidden):
+        """Tokens [N, C] read others [M, C], but not the hidden [N, M]."""
+        w = self.weights[f'{name}.in_proj_weight'].chunk(3)
+        b = self.weights[f'{name}.in_proj_bias'].chunk(3)
+        q, k, v = x @ w[0].T + b[0], y @ w[1].T + b[1], y @ w[2].T + b[2]
+        D = self.sizes.width // self.sizes.heads
+        rows = []
+        for i in range(len(x)):
+            found = []
+            for head in range(self.sizes.heads):
+                at = slice(head * D, (head + 1) * D)
+                scores = k[:, at] @ q[i, at] / math.sqrt(D)
+                seen = [j for j in range(len(y)) if not hidden[i, j]]
+                best = sorted(seen, key=lambda j: -scores[j].item())
+                best = best[:int(len(y) * 3 // 4)]
+                share = scores[best].softmax(0)
+                found.append(share @ v[best, at])
+            rows.append(torch.cat(found))
+        return self.linear(f'{name}.out_proj', torch.stack(rows))
+
+    def stack(self, name, x, hidden=None, memory=None, memory_hidden=None):
+        layers = len({key.split('.layers.')[1].split('.')[0]
+                      for key in self.weights
+                      if key.startswith(f'{name}.layers.')})
+        if hidden is None:
+            hidden = torch.zeros(len(x), len(x), dtype=torch.bool)
+        if memory is not None and memory_hidden is None:
+            memory_hidden = torch.zeros(len(x), len(memory), dtype=torch.bool)
+        for i in range(layers):
+            at = f'{name}.layers.{i}'
+            x = self.norm(f'{at}.norm1', x + self.attention(
+                f'{at}.self_attn', x, x, hidden))
+            if memory is not None:
+                x = self.norm(f'{at}.norm2', x + self.attention(
+                    f'{at}.multihead_attn', x, memory, memory_hidden))
+            y = self.linear(f'{at}.linear1', x)
+            y = y * 0.5 * (1 + torch.erf(y / math.sqrt(2)))
+            x = self.norm(f'{at}.norm{2 if memory is None else 3}',
+                          x + self.linear(f'{at}.linear2', y))
+        return self.norm(f'{name}.norm', x)
+
+    def compress(self, long, padded):
+        queries = self.weights['enc_queries.0.weight']
+
+        def read(part, mask):
+            return self.stack('enc_modules.0', queries, None, part,
+                              mask.expand(len(queries), -1))
+
+        if padded.sum() < self.sizes.groups:
+            parts = zip(long.chunk(self.sizes.groups),
+                        padded.chunk(self.sizes.groups))
+            tokens = torch.stack([read(*part).mean(0) for part in parts])
+        else:
+            tokens = read(long, padded)
+        return self.stack('enc_modules.1', tokens)
+
+    def positions(self, length):
+        C = self.sizes.width
+        return torch.tensor([[
+            (math.cos if c % 2 else math.sin)(place / 1e4**((c - c % 2) / C))
+            for c in range(C)
+        ] for place in range(length)], dtype=torch.float64)
+
+    def __call__(self, rgb, flow, padded):
+        """Features [N + L, .] of a window to those of all rounds."""
+        N = len(padded)
+        memory = self.compress(
+            self.features('long', rgb[:N], flow[:N]), padded)
+        x = self.features('work', rgb[N:], flow[N:])
+        tokens = self.weights['final_query.weight']
+        x = torch.cat([x, tokens[self.sizes.ahead]])
+        x = x + self.positions(len(x))
+        causal = torch.ones(len(x), len(x), dtype=torch.bool).triu(1)
+        x = self.stack('dec_modules', x, causal, memory)
+        works = [x]
+        future = self.stack('gen_layer', self.weights['gen_query.weight'],
+                            None, torch.cat([memory, x]))
+        futures = [future]
+        for i in range(self.sizes.rounds):
+            open_to = torch.zeros(len(x), 1, dtype=torch.bool)
+            x = self.stack(
+                f'work_fusions.{i}', x, causal,
+                torch.cat([memory, x, future]), torch.cat([
+                    open_to.expand(-1, len(memory)), causal,
+                    open_to.expand(-1, len(future))], dim=1))
+            works.append(x)
+            if i == self.sizes.rounds - 1:
+                break
+            seen = torch.cat([memory, x, future])
+            hidden = memory_hidden = None
+            if i:
+                F = len(future)
+                hidden = torch.ones(F, F, dtype=torch.bool).triu(1)
+                memory_hidden = torch.cat([
+                    hidden.new_zeros(F, len(seen) - F), hidden], dim=1)
+            future = self.stack(f'fut_fusions.{i}', future if i else tokens,
+                                hidden, seen, memory_hidden)
+            futures.append(future)
+        return works, futures
