@@ -34,6 +34,7 @@ from ..utils.checkpoint import (
 )
 from ..utils.compiling import compile_in_place
 from ..utils.safe_load import safe_load
+from .model_options import check_model_options
 from .models import CONFIG_FOLDERS, find_config, load_config
 
 
@@ -144,7 +145,8 @@ def build_runner(cfg: Config, strict: bool,
         runner._resume = checkpoint is not None
         strict = True
     if checkpoint and strict:
-        load_checkpoint(model, checkpoint)
+        check_model_options(
+            cfg.model, load_checkpoint(model, checkpoint), checkpoint)
         if cfg.get('resume'):
             _check_resume(runner, checkpoint)
     elif checkpoint:
