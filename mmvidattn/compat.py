@@ -245,28 +245,34 @@ def hide_broken_torchvision() -> str | None:
     return 'torchvision works'
 
 
-@patch("`No module named 'mmaction.models.localizers.drn'`",
-       until='the first release of mmaction2 that ships the folder',
+@patch("`No module named 'mmaction.models.localizers.drn'`; from mmaction2's "
+       "sources, `No module named 'torchvision'`",
+       until='the first release of mmaction2 that ships the folder, and needs '
+       'no torchvision for it',
        upstream='open-mmlab/mmaction2#2714')
 def add_missing_drn() -> str | None:
     """Put a module in its place.
 
-    The folder has no ``__init__.py``, so mmaction2's wheel lacks it. Its only
-    class is replaced by one that says so when built.
+    The folder has no ``__init__.py``, so mmaction2's wheel lacks it. Where it
+    is there it needs torchvision. Its only class is replaced by one that says
+    so when built.
     """
     name = 'mmaction.models.localizers.drn'
     package = importlib.util.find_spec('mmaction').submodule_search_locations
     folder = Path(package[0], 'models', 'localizers', 'drn')
-    if name in sys.modules or (folder / 'drn.py').exists():
+    is_there = (folder / 'drn.py').exists()
+    if name in sys.modules or is_there and importlib.util.find_spec(
+            'torchvision'):
         return 'it is there'
     from mmaction.registry import MODELS
 
     class DRN:
 
         def __init__(self, *args, **kwargs) -> None:
-            raise ImportError('DRN is missing from the wheel of mmaction2 '
-                              '1.2.0; install mmaction2 from its sources to '
-                              'use it')
+            raise ImportError(
+                'DRN needs torchvision' if is_there else
+                'DRN is missing from the wheel of mmaction2 1.2.0; install '
+                'mmaction2 from its sources, and torchvision, to use it')
 
     MODELS.register_module(module=DRN)
     parent, child = types.ModuleType(name), types.ModuleType(f'{name}.drn')
@@ -447,7 +453,7 @@ def _harmless_names() -> tuple[dict[str, Any], dict[str, tuple[str, str]]]:
         'collections': ['Counter'],
         'pathlib': ['Path', 'PosixPath', 'WindowsPath', 'PurePath',
                     'PurePosixPath', 'PureWindowsPath'],
-        'mmengine.config.config': ['ConfigDict'],
+        'mmengine.config.config': ['Config', 'ConfigDict'],
         'mmengine.structures.base_data_element': ['BaseDataElement'],
         'mmengine.structures.instance_data': ['InstanceData'],
         'mmengine.structures.label_data': ['LabelData'],
@@ -509,7 +515,15 @@ class _CarefulUnpickler(pickle._Unpickler):
                 f'refused: loading it would change {self.stack[-2]}')
         super().load_build()
 
-    dispatch = {**pickle._Unpickler.dispatch, pickle.BUILD[0]: load_build}
+    def load_reduce(self) -> None:
+        # Called by its name, a Config would read a file.
+        if getattr(self.stack[-2], '__name__', None) == 'Config':
+            raise pickle.UnpicklingError(
+                'refused: loading it would call mmengine.config.Config')
+        super().load_reduce()
+
+    dispatch = {**pickle._Unpickler.dispatch, pickle.BUILD[0]: load_build,
+                pickle.REDUCE[0]: load_reduce}
 
 
 @patch('A pickle or a YAML file of annotations runs code when '
@@ -581,21 +595,21 @@ def leave_config_of_checkpoint() -> None:
 
 
 @patch('`RuntimeError` without a word from a config in the new style that has '
-       '`import os.path as osp`, on Python 3.11 and later',
-       until='mmengine knows frozen modules of the standard library')
+       '`import os.path as osp`, on Python 3.11 and later, or `from functools '
+       'import partial`, in a virtual environment',
+       until='mmengine goes by `sys.stdlib_module_names`')
 def know_frozen_modules() -> str | None:
-    """Take frozen modules for built-in ones.
+    """Take the modules of the standard library for built-in ones.
 
-    mmengine asks where the file of a module lies, and these have none.
+    mmengine asks where the file of a module lies. Frozen modules have none,
+    and in a virtual environment the others lie elsewhere.
     """
     from mmengine.config import config, utils
-    if utils._is_builtin_module('os'):
+    if all(map(utils._is_builtin_module, ('os', 'functools'))):
         return 'they are known'
 
     def is_builtin(original, module_name):
-        top = module_name.partition('.')[0]
-        spec = importlib.util.find_spec(top) if top else None
-        return (spec is not None and spec.origin == 'frozen'
+        return (module_name.partition('.')[0] in sys.stdlib_module_names
                 or original(module_name))
 
     for module in config, utils:

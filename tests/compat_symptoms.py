@@ -408,9 +408,11 @@ def config_in_the_new_style_cannot_join_paths():
     path = Path(tempfile.mkdtemp(), 'config.py')
     path.write_text(
         'import os.path as osp\nfrom os import sep\n'
+        'from functools import partial\n'
         'from mmengine.config import read_base\n'
         'from mmaction.datasets import VideoDataset\n'
-        "root = osp.join('a', 'b') + sep\nkind = dict(type=VideoDataset)\n")
+        "root = partial(osp.join, 'a')('b') + sep\n"
+        'kind = dict(type=VideoDataset)\n')
     config = Config.fromfile(path, lazy_import=True)
     assert config.root == 'a/b/'
     from mmaction.datasets import VideoDataset

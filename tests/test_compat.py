@@ -253,7 +253,7 @@ def test_workers_start_by_any_method_and_are_patched(tmp_path):
 def harmless() -> dict[str, Any]:
     """Data that people keep in pickles, by kind."""
     from mmaction.structures import ActionDataSample
-    from mmengine.config import ConfigDict
+    from mmengine.config import Config, ConfigDict
     from mmengine.structures import InstanceData
     counts = collections.defaultdict(list, a=[1])
     return dict(
@@ -265,7 +265,7 @@ def harmless() -> dict[str, Any]:
                datetime.date(2020, 1, 2), datetime.time(3),
                datetime.timedelta(seconds=4)],
         path=[Path('a/b.mp4'), PurePosixPath('c')],
-        config=ConfigDict(a=dict(b=[1, (2, 3)])),
+        config=[ConfigDict(a=dict(b=[1, (2, 3)])), Config(dict(a=dict(b=4)))],
         arrays=[np.arange(6).reshape(2, 3), np.float32(0.5), np.array('x')],
         tensors=[torch.arange(3), torch.nn.Parameter(torch.ones(2)),
                  torch.float16, torch.device('cpu'), torch.Size([1, 2])],
@@ -286,6 +286,19 @@ def test_data_of_harmless_types_loads(tmp_path, kind, protocol):
         sorted(re.sub(' at 0x[0-9a-f]+', '', repr(x)).splitlines())
         for x in (found, value))
     assert told == expected
+
+
+def test_a_pickle_cannot_have_a_config_read_a_file(tmp_path):
+    from mmengine.config import Config
+
+    class Reads:
+
+        def __reduce__(self):
+            return Config, ({}, None, str(tmp_path / 'x.pkl'))
+
+    (tmp_path / 'x.pkl').write_bytes(pickle.dumps(Reads()))
+    with pytest.raises(pickle.UnpicklingError, match='would call'):
+        mmengine.load(tmp_path / 'x.pkl')
 
 
 @pytest.mark.parametrize('kind', ['plain', 'containers', 'times', 'path'])

@@ -18,6 +18,7 @@ from ..utils.checkpoint import is_url, load_checkpoint
 from ..utils.compiling import compile_in_place
 from ..utils.video_backend import apply_video_backend
 from .config_options import apply_options
+from .model_options import check_model_options
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # A wheel carries a copy of the configs; a checkout has them beside us.
@@ -166,7 +167,9 @@ def get_model(name: str | Path,
 
     Args:
         name: One of :func:`list_models`, or the path of a config file.
-        checkpoint: Weights of exactly this model. Defaults to fresh ones.
+        checkpoint: Weights of exactly this model. Defaults to fresh ones. One
+            that ``mmvidattn convert --config`` wrote knows the options that
+            tensors do not tell, and is refused if they are others.
         device: Where to put the model.
         cfg_options: What to change in the config, by dotted keys, e.g.
             ``{'model.cls_head.num_classes': 8}``.
@@ -189,6 +192,7 @@ def get_model(name: str | Path,
     else:
         meta = load_checkpoint(
             model, checkpoint, published_hash(checkpoint), optional)
+        check_model_options(cfg.model, meta, checkpoint)
     merge_lora(model)
     model.cfg = cfg
     model.dataset_meta = meta.get('dataset_meta') or {}

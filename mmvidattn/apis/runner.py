@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The common part of the programs that train and test."""
 import argparse
+import atexit
 import logging
 import os
 import os.path as osp
@@ -19,7 +20,11 @@ from mmengine.runner import Runner
 
 from ..datasets.annotations import read_video_list
 from ..engine import SafeRunner
-from ..engine.hooks import SafeCheckpointHook, find_hook
+from ..engine.hooks import (
+    ExactResumeHook,
+    SafeCheckpointHook,
+    find_hook,
+)
 from ..utils.checkpoint import (
     download,
     find_resumable,
@@ -29,6 +34,7 @@ from ..utils.checkpoint import (
 )
 from ..utils.compiling import compile_in_place
 from ..utils.safe_load import safe_load
+from .model_options import check_model_options
 from .models import CONFIG_FOLDERS, find_config, load_config
 
 
@@ -120,6 +126,7 @@ def build_runner(cfg: Config, strict: bool,
             one), and nothing in testing.
     """
     check_video_lists(cfg, ('test', ) if strict else ('train', 'val'))
+    _check_strategy(cfg)
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:
@@ -138,12 +145,25 @@ def build_runner(cfg: Config, strict: bool,
         runner._resume = checkpoint is not None
         strict = True
     if checkpoint and strict:
-        load_checkpoint(model, checkpoint)
+        check_model_options(
+            cfg.model, load_checkpoint(model, checkpoint), checkpoint)
         if cfg.get('resume'):
-            _check_optimizer(cfg, checkpoint)
+            _check_resume(runner, checkpoint)
     elif checkpoint:
         runner.logger.info(require_overlap(model, checkpoint))
     return runner
+
+
+def _check_strategy(cfg: Config) -> None:
+    strategy = cfg.get('strategy') or {}
+    name = strategy.get('type') if isinstance(strategy, dict) else strategy
+    name = name if isinstance(name, str) else type(name).__name__
+    if 'FSDP' in name:
+        raise ValueError(
+            f'strategy {name!r} is not supported: mmengine calls it '
+            'experimental (open-mmlab/mmengine#1213); without a GPU it does '
+            'not start, and cannot save its optimizer. Train with '
+            'dist_train.sh (DDP), without `strategy`')
 
 
 def check_video_lists(cfg: Config, names: Sequence[str]) -> None:
@@ -167,18 +187,22 @@ def check_video_lists(cfg: Config, names: Sequence[str]) -> None:
             num_classes=dataset.get('num_classes', head.get('num_classes')))
 
 
-def _check_optimizer(cfg: Config, checkpoint: str) -> None:
-    """Check that the optimizer can go on from a checkpoint.
+def _check_resume(runner: Runner, checkpoint: str) -> None:
+    """Check that a training can go on from a checkpoint.
 
     Raises:
-        ValueError: If it lacks an option that this optimizer needs.
+        ValueError: If its optimizer lacks an option that this one needs, or
+            if it is of another number of processes and does not fit this one.
     """
-    optimizer = cfg.optim_wrapper.get('optimizer')
-    if not isinstance(optimizer, dict) or checkpoint.endswith('.safetensors'):
+    if checkpoint.endswith('.safetensors'):
         return
-    groups = safe_load(checkpoint, mmap=True).get('optimizer', {}).get(
-        'param_groups')
-    if not groups:
+    loaded = safe_load(checkpoint, mmap=True)
+    hook = find_hook(runner, ExactResumeHook)
+    if hook is not None:
+        hook.check_processes(runner, loaded)
+    optimizer = runner.cfg.optim_wrapper.get('optimizer')
+    groups = loaded.get('optimizer', {}).get('param_groups')
+    if not isinstance(optimizer, dict) or not groups:
         return
     parameter = torch.nn.Parameter(torch.zeros(1))
     parameter.grad = torch.zeros(1)
@@ -231,6 +255,24 @@ def unsaved(runner: Runner) -> str:
     """What a run has lost, as its last checkpoint could not be written."""
     hook = find_hook(runner, SafeCheckpointHook)
     return '' if hook is None else hook.unsaved
+
+
+@contextmanager
+def quick_exit() -> Iterator[None]:
+    """End the program at once when what runs here ends it.
+
+    Python takes seconds to take apart what has been imported and built, and a
+    job that is told to stop may not have them.
+    """
+    try:
+        yield
+    except SystemExit as end:
+        if not isinstance(end.code, int):
+            raise
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code)
 
 
 def leave(error: str = '') -> None:

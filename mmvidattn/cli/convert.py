@@ -1,7 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Convert published weights into a checkpoint of ours.
+r"""Convert published weights into a checkpoint of ours.
 
     mmvidattn convert linear_ff RELEASED.pth CONVERTED.pth
+    mmvidattn convert laps RELEASED.pth CONVERTED.pth \
+        --config laps_visformer_h_k400
     mmvidattn convert vivit_videomae hf://OWNER/MODEL@REVISION CONVERTED.pth
 """
 import argparse
@@ -12,6 +14,8 @@ from pathlib import Path
 
 import torch
 
+from ..apis import get_model, load_config
+from ..apis.model_options import KEY, model_options
 from ..apis.runner import one_line_errors
 from ..convert import SOURCES, UNTOLD, convert
 from ..utils.checkpoint import load_state_dict_file
@@ -27,7 +31,8 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def convert_file(source: str, src: str, dst: Path, force: bool) -> dict:
+def convert_file(source: str, src: str, dst: Path, force: bool,
+                 config: str | None = None) -> dict:
     """Convert one file; returns the tensors that were written.
 
     Args:
@@ -35,6 +40,9 @@ def convert_file(source: str, src: str, dst: Path, force: bool) -> dict:
         src: The file, or ``hf://OWNER/MODEL@REVISION``.
         dst: The file to write.
         force: Replace it if it is there.
+        config: The config of the model that it is of. It must load into that
+            strictly, and carries its options then, so that other configs
+            refuse it.
     """
     if dst.exists() and not force:
         raise FileExistsError(f'{dst} exists; replace it with --force')
@@ -47,11 +55,16 @@ def convert_file(source: str, src: str, dst: Path, force: bool) -> dict:
         source_file=src if on_hub else path.name,
         source_sha256=sha256(path),
         mmvidattn_version=__version__)
+    if config is not None:
+        meta |= {'config': config, KEY: model_options(
+            load_config(config).model)}
     # Beside the place it goes to, so that it is there whole or not at all.
     dst.parent.mkdir(parents=True, exist_ok=True)
     part = dst.with_name(f'{dst.name}.part{os.getpid()}')
     try:
         torch.save(dict(state_dict=state_dict, meta=meta), part)
+        if config is not None:
+            get_model(config, part)
         os.replace(part, dst)
     finally:
         part.unlink(missing_ok=True)
@@ -68,12 +81,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument('dst', type=Path, help='.pth to write')
     parser.add_argument(
         '--force', action='store_true', help='replace an existing file')
+    parser.add_argument(
+        '--config', help='of the model that the file is of: it is checked, '
+        'and keeps the options that tensors do not tell, so that no other '
+        'config takes it')
     args = parser.parse_args(argv)
     with one_line_errors():
-        tensors = convert_file(args.source, args.src, args.dst, args.force)
+        tensors = convert_file(
+            args.source, args.src, args.dst, args.force, args.config)
     numel = sum(value.numel() for value in tensors.values())
     print(f'{args.dst}: {len(tensors)} tensors, {numel} parameters, sha256 '
           f'{sha256(args.dst)}')
-    if args.source in UNTOLD:
+    if args.source in UNTOLD and args.config is None:
         print('The tensors do not tell: '
-              f'{UNTOLD[args.source]}. Take the config of what the file is.')
+              f'{UNTOLD[args.source]}. Take the config of what the file is; '
+              'with --config it is kept in the file.')

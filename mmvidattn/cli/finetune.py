@@ -48,7 +48,13 @@ from ..apis.finetune_time import MAX_EPOCHS, fit_epochs
 from ..apis.labels import read_labels
 from ..apis.models import get_model, load_config
 from ..apis.release import SUFFIXES, save_release
-from ..apis.runner import build_runner, leave, one_line_errors, unsaved
+from ..apis.runner import (
+    build_runner,
+    leave,
+    one_line_errors,
+    quick_exit,
+    unsaved,
+)
 from ..datasets.formats.video_segment import (
     VideoSegment,
     describe,
@@ -542,7 +548,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise
         if notes is not None:
             write_atomically(out / NOTES, json.dumps(notes, indent=1).encode())
-    runner.train()
+    with quick_exit():
+        runner.train()
     with one_line_errors():
         finish(config, out)
     say_next(out)

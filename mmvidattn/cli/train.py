@@ -14,6 +14,7 @@ from ..apis.runner import (
     leave,
     load_runner_config,
     one_line_errors,
+    quick_exit,
     unsaved,
 )
 
@@ -85,5 +86,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         runner = build_runner(cfg, False, args.compile)
         # Builds the training set, and so checks it.
         runner.train_loop  # noqa: B018
-    runner.train()
+    with quick_exit():
+        runner.train()
     leave(unsaved(runner))

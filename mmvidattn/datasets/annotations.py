@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Lists of videos and their labels, read with an eye on what is wrong."""
 import logging
+import os.path as osp
 from collections import defaultdict
 
 from mmengine.fileio import exists, get
@@ -13,7 +14,8 @@ def read_video_list(ann_file: str,
                     *,
                     delimiter: str = ' ',
                     multi_class: bool = False,
-                    num_classes: int | None = None
+                    num_classes: int | None = None,
+                    folder: str | None = None
                     ) -> list[tuple[str, int | list[int]]]:
     """Read a list of videos and check each line of it.
 
@@ -21,13 +23,16 @@ def read_video_list(ann_file: str,
     ``multi_class`` it is ``<path> <label> <label> ...`` and the path may not.
     Blank lines, a byte order mark and either kind of line ends are accepted.
     Videos that are listed twice are kept, with a warning. Names may lead out
-    of the folder of the data (``../``, or from the root).
+    of the folder of the data (``../``, or from the root), unless ``folder``
+    is given.
 
     Args:
         ann_file: The file, in UTF-8.
         delimiter: What is between path and label.
         multi_class: Whether a video has any number of labels.
         num_classes: When given, labels must be below it.
+        folder: When given, paths are relative to it, and must not lead out of
+            it; see :func:`check_inside`.
 
     Returns:
         Path and label, or labels, of each line.
@@ -46,6 +51,8 @@ def read_video_list(ann_file: str,
         try:
             name, label = _parse(
                 line.strip(), delimiter, multi_class, num_classes)
+            if folder is not None:
+                check_inside(osp.join(folder, name), folder)
         except ValueError as error:
             faults.append((number, f'{line!r}: {error}'))
             continue
@@ -77,6 +84,23 @@ def read_video_list(ann_file: str,
             logger='current',
             level=logging.WARNING)
     return found
+
+
+def check_inside(path: str, folder: str) -> None:
+    """Check that a path does not lead out of a folder.
+
+    ``../``, paths from the root and symbolic links are followed, as they are
+    now: who may write to the folder can change a link later.
+
+    Raises:
+        ValueError: If it does, or if the folder is an address.
+    """
+    if '://' in folder or not folder:
+        raise ValueError('only the paths of a folder can be held to it, set '
+                         f'data_root or data_prefix to one; got {folder!r}')
+    root = osp.realpath(folder)
+    if osp.commonpath([root, osp.realpath(path)]) != root:
+        raise ValueError(f'{path} leads out of {folder}')
 
 
 def _lines(ann_file: str) -> list[str]:

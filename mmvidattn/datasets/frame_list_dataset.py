@@ -9,6 +9,7 @@ from mmaction.datasets.base import BaseActionDataset
 from mmaction.registry import DATASETS
 
 from ..utils.arguments import check_arguments
+from .annotations import check_inside
 
 HEADER = 'original_vido_id'
 
@@ -32,6 +33,8 @@ class FrameListDataset(BaseActionDataset):
         ann_file: Path of the list.
         pipeline: Transforms, as mmaction2's.
         num_classes: Classes K.
+        allow_outside: Whether paths may lead out of ``data_prefix['img']``,
+            by ``../``, from the root, or by symbolic links.
         **kwargs: Other arguments of mmaction2's ``BaseActionDataset``.
 
     Raises:
@@ -40,7 +43,9 @@ class FrameListDataset(BaseActionDataset):
     """
 
     def __init__(self, ann_file: str, pipeline: Sequence, num_classes: int,
-                 data_prefix: dict = dict(img=''), **kwargs: Any) -> None:
+                 data_prefix: dict = dict(img=''), allow_outside: bool = True,
+                 **kwargs: Any) -> None:
+        self.allow_outside = allow_outside
         super().__init__(
             ann_file,
             pipeline,
@@ -74,7 +79,17 @@ class FrameListDataset(BaseActionDataset):
                         'its number, that of the frame, a path, and classes '
                         f'below {self.num_classes} such as "3,14", got '
                         f'{line.strip()!r}')
+                if not self.allow_outside:
+                    self._check_inside(cells[3], number)
                 yield cells[0], cells[3], [int(label) for label in labels]
+
+    def _check_inside(self, path: str, number: int) -> None:
+        folder = self.data_prefix['img'] or ''
+        try:
+            check_inside(osp.join(folder, path), folder)
+        except ValueError as error:
+            raise ValueError(
+                f'{self.ann_file}, line {number}: {error}') from None
 
     def _sample(self, frames: list[tuple[str, list[int]]]) -> dict:
         folder, name = osp.split(frames[0][0])

@@ -13,6 +13,7 @@ from mmengine.fileio import exists
 from mmengine.logging import print_log
 
 from ..utils.arguments import check_arguments
+from .annotations import check_inside
 from .broken_files.guarded_video_dataset import GuardedVideoDataset
 from .formats import VideoSegment, read_segment_file
 from .transforms.segment_frames import UNITS
@@ -111,18 +112,25 @@ class VideoSegmentDataset(GuardedVideoDataset):
             if self.unit == 'frames':
                 start, stop = map(int, segment.frames or (start, stop))
             data_list.append(dict(
-                filename=self._filename(segment.video),
+                filename=self._filename(segment),
                 segment_id=segment.id,
                 segment=(start, stop, self.unit),
                 label=self._label(segment)))
         self._check_files(data_list)
         return data_list
 
-    def _filename(self, video: str) -> str:
-        name = self.filename_tmpl.format(video)
+    def _filename(self, segment: VideoSegment) -> str:
+        name = self.filename_tmpl.format(segment.video)
         if not osp.splitext(name)[1]:
             name += '.mp4'
-        return osp.join(self.data_prefix['video'] or '', name)
+        folder = self.data_prefix['video'] or ''
+        path = osp.join(folder, name)
+        if not self.allow_outside:
+            try:
+                check_inside(path, folder)
+            except ValueError as error:
+                raise ValueError(f'{segment.where}: {error}') from None
+        return path
 
     def _label(self, segment: VideoSegment) -> int | list[int]:
         parts = ['action'] if self.num_nouns is None else ['noun', 'verb']

@@ -6,7 +6,7 @@ from typing import Any
 
 from mmaction.registry import LOOPS
 from mmengine.dataset import InfiniteSampler
-from mmengine.dist import get_rank
+from mmengine.dist import get_rank, get_world_size
 from mmengine.hooks import EMAHook
 from mmengine.runner import (
     EpochBasedTrainLoop,
@@ -69,7 +69,8 @@ class SafeTrainLoop(SafeLoop):
         super()._adapt_loader()
         if self.exact_resume is not None:
             self.dataloader = seed_samples(
-                self.dataloader, self.runner.seed, get_rank())
+                self.dataloader, self.runner.seed, get_rank(),
+                get_world_size())
             self.batches = self.dataloader.batch_sampler
 
     @property

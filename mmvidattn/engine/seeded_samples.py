@@ -42,15 +42,19 @@ class SeededDataset(Dataset):
 class SeededBatches:
     """A batch sampler that gives each sample its :class:`Place`.
 
+    Processes that share the samples of a step in turn, as those of mmengine's
+    ``DefaultSampler`` do, draw for each what a single one would.
+
     Attributes:
         seed: What the randomness of all samples comes from.
         epoch: Of the next pass over the data; counts up with each pass.
         start: How many batches the next pass leaves out; then 0 again.
     """
 
-    def __init__(self, batches: Any, seed: int, rank: int) -> None:
+    def __init__(self, batches: Any, seed: int, rank: int,
+                 num_ranks: int) -> None:
         self.batches = batches
-        self.seed, self.rank = seed, rank
+        self.seed, self.rank, self.num_ranks = seed, rank, num_ranks
         self.epoch = self.start = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -68,7 +72,9 @@ class SeededBatches:
         seed = self.seed % 2**63
         for number, batch in enumerate(
                 islice(self.batches, start, None), start):
-            yield [Place(index, [seed, self.rank, epoch, number, i])
+            # The 0 stands for what earlier versions had there.
+            yield [Place(index, [seed, 0, epoch, number,
+                                 self.num_ranks * i + self.rank])
                    for i, index in enumerate(batch)]
 
 
@@ -98,18 +104,21 @@ def loader_like(loader: DataLoader, **changes: Any) -> LazyLoader:
     return LazyLoader(**(options | changes))
 
 
-def seed_samples(loader: DataLoader, seed: int, rank: int) -> LazyLoader:
+def seed_samples(loader: DataLoader, seed: int, rank: int = 0,
+                 num_ranks: int = 1) -> LazyLoader:
     """Let the randomness of a sample depend on its place in the run.
 
-    That is: on the seed, the rank, the epoch, the batch and the place in it;
-    not on the worker that loads it and on what that worker did before, so
-    that a run can go on in the middle of an epoch. The loader draws nothing
-    from the generators of the main process.
+    That is: on the seed, the epoch, the step and the place among the samples
+    of all processes in it; not on the worker that loads it and on what that
+    worker did before, so that a run can go on in the middle of an epoch, and
+    with another number of processes. The loader draws nothing from the
+    generators of the main process.
 
     Args:
         loader: A loader of batches of a map-style dataset.
         seed: The seed.
         rank: Rank of this process.
+        num_ranks: Number of processes.
 
     Returns:
         A loader of the same batches, whose ``batch_sampler`` is a
@@ -118,5 +127,6 @@ def seed_samples(loader: DataLoader, seed: int, rank: int) -> LazyLoader:
     return loader_like(
         loader,
         dataset=SeededDataset(loader.dataset),
-        batch_sampler=SeededBatches(loader.batch_sampler, seed, rank),
+        batch_sampler=SeededBatches(
+            loader.batch_sampler, seed, rank, num_ranks),
         generator=torch.Generator())

@@ -2,6 +2,7 @@
 import pickle
 
 import pytest
+from mmaction.registry import DATASETS
 
 from mmvidattn.datasets import read_video_list
 
@@ -65,3 +66,57 @@ def test_repeated_video_is_kept_with_a_warning(read, logged):
     assert '2 videos' in line and 'a in lines 1, 4' in line
     # A video may well have two labels where it may have many.
     assert len(read('a 0\na 1', multi_class=True)) == 2
+
+
+@pytest.mark.parametrize('name', [
+    '../a.mp4', 'b/../../a.mp4', '/etc/passwd', 'link/a.mp4', 'b/a.mp4',
+    'videos2/../../videos2/a.mp4'])
+def test_names_do_not_lead_out_of_a_folder_that_is_given(
+        read, tmp_path, name):
+    folder, outside = tmp_path / 'videos', tmp_path / 'videos2'
+    for path in folder / 'b', outside:
+        path.mkdir(parents=True)
+    (outside / 'a.mp4').touch()
+    (folder / 'link').symlink_to(outside)
+    (folder / 'b/a.mp4').symlink_to('../../videos2/a.mp4')
+    text = f'b/c.mp4 0\n{name} 1\n'
+    assert len(read(text)) == 2
+    with pytest.raises(ValueError, match=f'line 2: .*{name} leads out of'):
+        read(text, folder=str(folder))
+
+
+def test_names_within_a_folder_may_be_links(read, tmp_path):
+    (tmp_path / 'videos').mkdir()
+    (tmp_path / 'videos/a.mp4').touch()
+    (tmp_path / 'videos/link.mp4').symlink_to('a.mp4')
+    # The folder itself may lie elsewhere.
+    (tmp_path / 'here').symlink_to('videos')
+    text = 'a.mp4 0\nlink.mp4 0\nb/../none.mp4 0\n'
+    assert len(read(text, folder=str(tmp_path / 'here'))) == 3
+    assert len(read(f'{tmp_path}/videos/a.mp4 0\n',
+                    folder=str(tmp_path / 'here'))) == 1
+    for folder in '', 's3://videos':
+        with pytest.raises(ValueError, match='set data_root or data_prefix'):
+            read(text, folder=folder)
+
+
+@pytest.mark.parametrize('kind, list_file, text', [
+    ('GuardedVideoDataset', 'list.txt', 'a.mp4 0\n../a.mp4 0\n'),
+    ('VideoSegmentDataset', 'list.csv',
+     'video,start,end,label\na,0,1,0\n../a,0,1,0\n'),
+    ('FrameListDataset', 'list.csv', 'original_vido_id video_id frame_id path '
+     'labels\nA 0 0 ../A/A-1.jpg "1"\n')])
+@pytest.mark.parametrize('prefix', [None, 'videos'])
+def test_datasets_do_not_lead_out_if_told_so(tmp_path, kind, list_file, text,
+                                             prefix):
+    (tmp_path / list_file).write_text(text)
+    for folder in tmp_path, tmp_path.parent, tmp_path / 'videos':
+        folder.mkdir(exist_ok=True)
+        (folder / 'a.mp4').touch()
+    options = {} if prefix is None else dict(
+        data_prefix={'img' if 'Frame' in kind else 'video': prefix})
+    config = dict(type=kind, data_root=str(tmp_path), ann_file=list_file,
+                  num_classes=5, pipeline=[dict(type='DecordInit')], **options)
+    assert len(DATASETS.build(config))
+    with pytest.raises(ValueError, match='line [23].* leads out of'):
+        DATASETS.build(dict(config, allow_outside=False))

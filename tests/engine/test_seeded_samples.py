@@ -44,9 +44,23 @@ def test_samples_do_not_depend_on_workers(workers):
 def test_ranks_and_seeds_draw_other_numbers():
     found = []
     for seed, rank in ((0, 0), (0, 1), (1, 0)):
-        loader = seed_samples(DataLoader(Data(), batch_size=10), seed, rank)
+        loader = seed_samples(
+            DataLoader(Data(), batch_size=10), seed, rank, 2)
         found.append(collated(loader)[0]['inputs'][0, 0].item())
     assert len(set(found)) == 3
+
+
+def test_processes_draw_what_one_draws():
+    def noise(size, *place):
+        loader = DataLoader(Data(), sampler=range(place[0] if place else 0, 8,
+                                                  place[1] if place else 1),
+                            batch_size=size)
+        return torch.cat([batch['inputs'] for batch in collated(
+            seed_samples(loader, 0, *place))])
+
+    whole, parts = noise(4), [noise(2, rank, 2) for rank in range(2)]
+    for rank, part in enumerate(parts):
+        assert torch.equal(part, whole[rank::2])
 
 
 def draw():

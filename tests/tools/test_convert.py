@@ -1,12 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import argparse
 import hashlib
+import json
 import sys
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
+from mmvidattn.apis import get_model, load_config
+from mmvidattn.apis.model_options import (
+    KEY,
+    check_model_options,
+    model_options,
+)
+from mmvidattn.convert import SOURCES
 from mmvidattn.utils.checkpoint import load_state_dict_file
 
 VIT = {
@@ -120,3 +128,54 @@ def test_names_what_is_wrong(run_main, tmp_path, source, content, error):
         run_main('convert.py', source, tmp_path / 'src.pth',
                  tmp_path / 'dst.pth')
     assert not (tmp_path / 'dst.pth').exists()
+
+
+@pytest.fixture
+def with_options(run_main, small_config, small_checkpoint, tmp_path,
+                 monkeypatch):
+    """A checkpoint that was converted for a config."""
+    monkeypatch.setitem(SOURCES, 'same', dict)
+    run_main('convert.py', 'same', small_checkpoint, tmp_path / 'dst.pth',
+             '--config', small_config)
+    return tmp_path / 'dst.pth'
+
+
+def test_is_refused_by_a_config_with_other_options(
+        with_options, run_main, small_config, tmp_path):
+    get_model(small_config, with_options)
+    # What it does not compute with, or has by default.
+    get_model(small_config, with_options, cfg_options={
+        'model.backbone.drop_path_rate': 0.2,
+        'model.backbone.shift_placement': 'both'})
+    said = ("of a model with other options.*: shift_placement is 'both' there "
+            "and 'complementary' here. It was converted for .*small.py")
+    with pytest.raises(ValueError, match=said):
+        get_model(small_config, with_options, cfg_options={
+            'model.backbone.shift_placement': 'complementary'})
+    with pytest.raises(SystemExit, match=said):
+        run_main('test.py', small_config, with_options, '--work-dir', tmp_path,
+                 '--cfg-options',
+                 'model.backbone.shift_placement=complementary')
+
+
+def test_is_not_kept_if_the_config_is_of_another_model(
+        run_main, small_config, tmp_path, monkeypatch):
+    monkeypatch.setitem(SOURCES, 'same', dict)
+    torch.save(VIT, tmp_path / 'src.pth')
+    with pytest.raises(SystemExit, match='is not of this model'):
+        run_main('convert.py', 'same', tmp_path / 'src.pth',
+                 tmp_path / 'dst.pth', '--config', small_config)
+    assert [path.name for path in tmp_path.iterdir()] == ['src.pth']
+
+
+@pytest.mark.parametrize('name, other', [
+    ('laps_visformer_b_v1_k400', 'laps_visformer_b_k400'),
+    ('laps_visformer_h_k400', 'laps_visformer_l_v1_k400'),
+    ('testra_thumos14', 'testra_box_thumos14')])
+def test_released_variants_are_told_apart(name, other):
+    meta = {KEY: model_options(load_config(name).model)}
+    check_model_options(load_config(name).model, meta, 'x.pth')
+    with pytest.raises(ValueError, match='other options'):
+        check_model_options(load_config(other).model, meta, 'x.pth')
+    # It is saved as plain types.
+    assert json.loads(json.dumps(meta)) == meta

@@ -80,6 +80,58 @@ def test_two_nodes_train_as_one_with_two_processes(run_tool, small_config,
         torch.testing.assert_close(two[name], value, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize('then, now', [(1, 2), (2, 1)])
+def test_resumes_with_another_number_of_processes(
+        run_tool, small_config, tmp_path, then, now):
+    """With the same samples, learning rates and weights."""
+    def train(name, number, *args):
+        done = run_tool(
+            'dist_train.sh', small_config, number, '--work-dir', name,
+            '--no-validate', *args, '--cfg-options',
+            'model.cls_head.dropout_ratio=0', 'train_cfg.max_epochs=3',
+            f'train_dataloader.batch_size={4 // number}', 'randomness.seed=1',
+            'default_hooks.checkpoint.max_keep_ckpts=3', cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        path, = tmp_path.glob(f'{name}/*/vis_data/scalars.json')
+        rates = {log['step']: log['lr'] for log in map(
+            json.loads, path.read_text().splitlines())}
+        return rates, torch.load(tmp_path / name / 'epoch_3.pth')
+
+    rates, whole = train('whole', then)
+    rest, resumed = train('rest', now, '--resume',
+                          tmp_path / 'whole/epoch_1.pth')
+    assert list(rest) == [step for step in rates if step > 4]
+    assert rest == pytest.approx({step: rates[step] for step in rest})
+    for name, value in whole['state_dict'].items():
+        torch.testing.assert_close(
+            resumed['state_dict'][name], value, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_another_number_of_samples_in_a_step_is_refused(
+        trained_by_one, run_tool, small_config, tmp_path):
+    done = run_tool(
+        'dist_train.sh', small_config, 2, '--resume', trained_by_one,
+        '--work-dir', 'work', cwd=tmp_path)
+    assert done.returncode != 0
+    assert ('train.py: error: the checkpoint was saved by 1 processes, with 4 '
+            'samples in a step') in done.stderr
+    assert 'Set train_dataloader.batch_size=2' in done.stderr
+    assert 'Traceback' not in done.stderr.partition('ChildFailed')[0].split(
+        'train.py: error')[0]
+
+
+@pytest.fixture(scope='module')
+def trained_by_one(run_tool, small_config, tmp_path_factory):
+    folder = tmp_path_factory.mktemp('one')
+    done = run_tool('train.py', small_config, '--work-dir', folder,
+                    '--no-validate', '--cfg-options',
+                    'train_cfg.max_epochs=1', cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / 'epoch_1.pth'
+
+
 # In the second epoch a process dies, once.
 DIES = '''
 import os

@@ -1,11 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
 from mmengine.config import Config
 
+from mmvidattn.apis.runner import quick_exit
 from mmvidattn.engine import SafeCheckpointHook
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # Runs that begin within a second have the same name.
 pytestmark = [
@@ -145,7 +154,10 @@ def test_starts_from_weights_for_other_classes(run_main, small_config,
      (['--amp', '--cfg-options', 'optim_wrapper.type=MyWrapper'],
       "--amp needs .* 'MyWrapper'"),
      (['--auto-scale-lr', '--cfg-options', 'auto_scale_lr={}'],
-      '--auto-scale-lr needs auto_scale_lr')],
+      '--auto-scale-lr needs auto_scale_lr'),
+     (['--cfg-options', 'runner_type=FlexibleRunner',
+       'strategy.type=FSDPStrategy'],
+      "strategy 'FSDPStrategy' is not supported: .*mmengine#1213")],
     ids=lambda value: value if isinstance(value, str) else ' '.join(value))
 def test_names_what_is_wrong(run_main, small_config, small_checkpoint,
                              tmp_path, options, error):
@@ -194,3 +206,42 @@ def test_compiles_the_backbone(run_main, small_config, small_checkpoint,
         run_main(tool, small_config, *rest, '--compile', '--work-dir',
                  tmp_path)
     assert compiled == ['LinearVideoTransformer']
+
+
+@pytest.mark.parametrize('code', [143, 'error: no', None])
+def test_a_job_that_is_told_to_stop_leaves_at_once(monkeypatch, code):
+    ends = []
+    monkeypatch.setattr('os._exit', ends.append)
+    monkeypatch.setattr('atexit._run_exitfuncs', lambda: ends.append('done'))
+    if code == 143:
+        with quick_exit():
+            raise SystemExit(code)
+        assert ends == ['done', 143]
+    else:
+        # Python prints it.
+        with pytest.raises(SystemExit), quick_exit():
+            raise SystemExit(code)
+        assert not ends
+
+
+@pytest.mark.slow
+def test_seconds_from_sigterm_to_the_end(small_config, tmp_path):
+    command = [
+        sys.executable, ROOT / 'tools/train.py', small_config, '--work-dir',
+        tmp_path, '--cfg-options', 'train_cfg.max_epochs=1000',
+        *(f'{loader}_dataloader.{option}' for loader in ('train', 'val')
+          for option in ('num_workers=1', 'persistent_workers=True'))]
+    process = subprocess.Popen(
+        command, env=dict(os.environ, OMP_NUM_THREADS='1'),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while not (tmp_path / 'epoch_2.pth').exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 143
+    finally:
+        process.kill()
+    # 0.6 s on a busy machine, and 6 s with the time that Python takes.
+    assert time.monotonic() - began < 15

@@ -54,6 +54,10 @@ class GuardedVideoDataset(VideoDataset):
         max_failures: How often in a row loading may fail in training before
             the fault is taken to be elsewhere, and raised.
         timeout: Seconds that a video may take; None for any number.
+        allow_outside: Whether names of videos may lead out of their folder,
+            ``data_prefix['video']`` below ``data_root``: by ``../``, from the
+            root, or by symbolic links. For lists of others' making set False:
+            such a name is an error that names its line.
         kwargs: Other arguments of ``VideoDataset``.
     """
 
@@ -65,11 +69,13 @@ class GuardedVideoDataset(VideoDataset):
                  on_error: str | None = None,
                  max_failures: int = 10,
                  timeout: float | None = 60.,
+                 allow_outside: bool = True,
                  **kwargs: Any) -> None:
         in_test = kwargs.get('test_mode', False)
         if on_error is None:
             on_error = 'raise' if in_test else 'skip'
         self.on_error = on_error
+        self.allow_outside = allow_outside
         super().__init__(
             ann_file, [CheckedTransform(t) for t in pipeline],
             num_classes=num_classes, **kwargs)
@@ -115,7 +121,9 @@ class GuardedVideoDataset(VideoDataset):
                 self.ann_file,
                 delimiter=self.delimiter,
                 multi_class=self.multi_class,
-                num_classes=self.num_classes):
+                num_classes=self.num_classes,
+                folder=None if self.allow_outside else
+                self.data_prefix['video'] or ''):
             if self.data_prefix['video'] is not None:
                 name = osp.join(self.data_prefix['video'], name)
             data_list.append(dict(filename=name, label=label))

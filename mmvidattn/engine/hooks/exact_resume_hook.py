@@ -44,9 +44,10 @@ class ExactResumeHook(SafeHook):
     :class:`~mmvidattn.engine.SafeRunner`; with a loop of another type the hook
     says that it resumes from the last whole epoch only.
 
-    A checkpoint of another number of processes, another config or other
-    versions is resumed as well as can be, with a warning that says what
-    differs.
+    With another number of processes a run goes on with the same samples in
+    each step and the same schedule if a step has as many samples as before;
+    the training is refused if it has not. A checkpoint of another config or
+    other versions is resumed as well as can be. A warning says what differs.
 
     Needs :class:`SafeCheckpointHook` to save the generators of more than one
     process.
@@ -82,6 +83,7 @@ class ExactResumeHook(SafeHook):
         checkpoint[KEY] = dict(
             ranks=ranks or [self._state(runner)],
             world_size=get_world_size(),
+            samples=_samples_of_step(runner),
             batch=loop.batches_done(*at) if _knows_place(loop) else 0,
             num_batches=len(runner.train_dataloader),
             validated=at == self._validated,
@@ -112,9 +114,38 @@ class ExactResumeHook(SafeHook):
 
     # Loading
 
+    @staticmethod
+    def check_processes(runner: Runner, checkpoint: dict) -> None:
+        """Check that a run can go on with this number of processes.
+
+        Raises:
+            ValueError: If a step has another number of samples, and with it
+                an epoch another number of steps, than before.
+        """
+        state, now = checkpoint.get(KEY), get_world_size()
+        if state is None or state['world_size'] == now:
+            return
+        then, samples = state.get('samples'), _samples_of_step(runner)
+        steps = state['num_batches'], len(runner.train_dataloader)
+        # Those of earlier versions do not know the samples.
+        if then == samples and samples or then is None and (
+                steps[0] == steps[1]):
+            return
+        told = '' if not then or then % now else (
+            f' Set train_dataloader.batch_size={then // now}, which gives '
+            f'{then} as before, or')
+        raise ValueError(
+            f'the checkpoint was saved by {state["world_size"]} processes, '
+            f'with {then or "an unknown number of"} samples in a step and '
+            f'{steps[0]} steps in an epoch; this run has {now}, with '
+            f'{samples or "an unknown number of"} and {steps[1]}: its '
+            f'schedule would be another one.{told or " Either"} start from '
+            'the weights, with load_from and without resume')
+
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if not runner._resume:
             return
+        self.check_processes(runner, checkpoint)
         self._loaded = checkpoint.get(KEY)
         if self._loaded is None:
             runner.logger.warning(
@@ -146,13 +177,15 @@ class ExactResumeHook(SafeHook):
             self.of_rank = self.resumed['ranks'][rank]
             self.restore_generators(runner)
         else:
+            # The order of samples is one for all processes.
+            self.of_rank = dict(self.resumed['ranks'][0], random=None)
             runner.logger.warning(
                 f'the checkpoint has no generators for process {rank}')
 
     def restore_generators(self, runner: Runner) -> None:
         """Go on from the generators of the checkpoint, if it has any."""
         try:
-            if self.of_rank is not None:
+            if self.of_rank is not None and self.of_rank['random']:
                 set_random_state(self.of_rank['random'])
         except ValueError as error:
             runner.logger.warning(f'not all generators resume: {error}')
@@ -173,6 +206,13 @@ class ExactResumeHook(SafeHook):
 
 def _knows_place(loop: Any) -> bool:
     return getattr(loop, 'batches', None) is not None
+
+
+def _samples_of_step(runner: Runner) -> int | None:
+    """Count the samples of all processes; None if it is not known."""
+    loader = runner.train_dataloader
+    size = getattr(loader.batch_sampler, 'batch_size', loader.batch_size)
+    return size and size * get_world_size()
 
 
 def _model(runner: Runner) -> torch.nn.Module:

@@ -140,11 +140,47 @@ def test_random_state_goes_through_a_file(tmp_path):
     assert draw() == first != draw()
 
 
+def processes(monkeypatch, number):
+    monkeypatch.setattr('mmvidattn.engine.hooks.exact_resume_hook'
+                        '.get_world_size', lambda: number)
+
+
+def change_state(folder, **changes):
+    path = folder / 'epoch_1.pth'
+    checkpoint = torch.load(path, weights_only=True)
+    checkpoint['exact_resume'].update(changes)
+    torch.save(checkpoint, path)
+
+
+@pytest.mark.parametrize('then, now, size, told', [
+    (dict(samples=6), 3, 2, None),
+    # Three samples in each of four steps were those of one process.
+    (dict(), 3, 3, 'saved by 1 processes, with 3 samples in a step and 4 '
+     'steps in an epoch; this run has 3, with 9 and 4: .* Set '
+     r'train_dataloader.batch_size=1, which gives 3 as before, or start'),
+    (dict(), 2, 3, 'with 6 and 4: its schedule .* one. Either start from'),
+    (dict(samples=None), 2, 3, None),
+    (dict(samples=None), 2, 2, 'unknown number of samples .* with 4 and 6'),
+    # A batch of another size, in as many processes, is the user's choice.
+    (dict(), 1, 2, None)])
+def test_goes_on_with_as_many_samples_in_a_step_or_not_at_all(
+        tmp_path, monkeypatch, then, now, size, told):
+    with pytest.raises(Stop):
+        build(tmp_path, stop=('after_train_epoch', 1)).train()
+    change_state(tmp_path, **then)
+    processes(monkeypatch, now)
+    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1),
+                   loader=dict(batch_size=size))
+    with pytest.raises(ValueError if told else Stop, match=told):
+        runner.train()
+
+
 def test_says_what_differs(tmp_path, monkeypatch):
     with pytest.raises(Stop):
         build(tmp_path, stop=('after_train_epoch', 1)).train()
-    monkeypatch.setattr('mmvidattn.engine.hooks.exact_resume_hook'
-                        '.get_world_size', lambda: 2)
+    processes(monkeypatch, 3)
+    # Checkpoints of earlier versions do not say how many samples they had.
+    change_state(tmp_path, samples=3 * 5, world_size=1)
     runner = build(tmp_path, resume=True, stop=('after_train_iter', 1),
                    loader=dict(batch_size=5))
     runner.cfg.train_cfg = dict(max_epochs=9)
@@ -152,7 +188,7 @@ def test_says_what_differs(tmp_path, monkeypatch):
     with pytest.raises(Stop):
         runner.train()
     log = log_of(tmp_path)
-    for said in ('processes: 1 then, 2 now', 'batches of an epoch: 4 then, 3',
+    for said in ('processes: 1 then, 3 now', 'batches of an epoch: 4 then, 3',
                  'numpy: ', 'then, 0.1 now', 'config: +train_cfg'):
         assert said in log
 
