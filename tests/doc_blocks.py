@@ -164,6 +164,8 @@ def main_of(words: list[str]) -> tuple[str, list[str]] | None:
     """
     first, *rest = words
     if first == 'mmvidattn':
+        assert rest[0] in mmvidattn_cli.find_commands(), \
+            f'no command {rest[0]!r}'
         return rest[0], rest[1:]
     if first == 'python' and rest[:1] == ['-m']:
         module = rest[1]

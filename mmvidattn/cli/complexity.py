@@ -111,8 +111,11 @@ def shape_of(cfg: Config) -> tuple[tuple[int, ...], int]:
     """
     if cfg.model.type == 'OnlineActionDetector':
         backbone = cfg.model.backbone
-        return (backbone.long_memory_length +
-                backbone.work_memory_length, ), 1
+        # Networks without a long memory say so in their class.
+        long = backbone.get('long_memory_length')
+        if long is None:
+            long = MODELS.get(backbone.type).long_memory_length
+        return (long + backbone.work_memory_length, ), 1
     return view_of(cfg.test_pipeline)
 
 

@@ -108,6 +108,13 @@ def test_counts_a_window_of_a_feature_stream(name, params,
     assert not ours.uncounted
 
 
+@pytest.mark.parametrize('name, window', [
+    ('miniroad_thumos14', 128), ('causal_transformer_thumos14', 128),
+    ('mat_thumos14', 288)])
+def test_a_window_has_a_long_memory_if_the_network_has(name, window):
+    assert tool.shape_of(load_config(name)) == ((window, ), 1)
+
+
 @pytest.mark.parametrize('pipeline, shape, views', [
     ([dict(type='UniformSample', clip_len=16, num_clips=2),
       dict(type='ThreeCrop', crop_size=224)], (16, 224, 224), 6),
