@@ -16,11 +16,12 @@ model = dict(
         work_memory_length=128,
         drop_rate=0.1))
 
+train_pipeline = _base_.test_pipeline
 window = dict(
     long_steps=0, work_steps=128, anticipation_steps=0)
 # Windows overlap by three quarters.
 train_dataloader = dict(
     sampler=dict(stride=32),
-    dataset=dict(pipeline=_base_.test_pipeline, **window))
+    dataset=dict(pipeline=train_pipeline, **window))
 val_dataloader = dict(batch_size=1, dataset=dict(windows='videos', **window))
 test_dataloader = dict(dataset=window)

@@ -15,12 +15,13 @@ model = dict(
     cls_head=dict(
         num_loss_steps=1, loss_cls=dict(normalize_targets=True)))
 
+train_pipeline = _base_.test_pipeline
 window = dict(
     long_steps=0, work_steps=128, anticipation_steps=0)
 # Fewer windows than the released recipe's, which has a stride of 4.
 train_dataloader = dict(
     sampler=dict(stride=16),
     dataset=dict(
-        pad_start=True, pipeline=_base_.test_pipeline, **window))
+        pad_start=True, pipeline=train_pipeline, **window))
 val_dataloader = dict(batch_size=1, dataset=dict(windows='videos', **window))
 test_dataloader = dict(dataset=window)

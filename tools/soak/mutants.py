@@ -371,7 +371,6 @@ def _run_pytest(folder: Path, names: list[str], stop: bool = True) -> None:
     for descriptor in range(3):
         os.dup2(nowhere, descriptor)
     os.environ['PYTHONPATH'] = str(folder)
-    sys.path[:0] = [str(folder)]
     sys.argv = ['pytest']
     code = 2
     try:
