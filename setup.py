@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parent
 MIM_FOLDERS = 'configs', 'tools'
 MIM_FILE = 'model-index.yml'
 SERVE = ['fastapi', 'uvicorn', 'websockets']
+METRICS = ['prometheus_client']
+MQTT = ['paho-mqtt>=2']
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
 
 
@@ -97,9 +99,13 @@ setup(
         lmdb=['lmdb'],
         # The page of tools/stream.py --serve.
         serve=SERVE,
+        # /metrics of it.
+        metrics=METRICS,
+        # tools/stream.py --mqtt.
+        mqtt=MQTT,
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
         dev=['lmdb', 'pytest', 'pytest-xdist', 'ruff', 'scikit-learn',
-             'selenium', *ONNX, *SERVE],
+             'selenium', *METRICS, *MQTT, *ONNX, *SERVE],
     ),
 )
