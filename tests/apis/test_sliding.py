@@ -89,7 +89,7 @@ def check_same(found, wanted):
     ('vivit_tiny_fact_encoder_motion', 1),
     ('vivit_tiny_fact_encoder_motion', 3),
     ('vivit_tiny_fact_encoder_motion', 5),
-    ('linear_ff_tiny_motion', 2),
+    ('xvit', 2),
     ('laps_tiny_motion', 7)])
 def test_equals_the_window_computed_anew(model_of, frames, name, stride):
     model = model_of(name)
@@ -105,8 +105,8 @@ def test_equals_the_window_computed_anew(model_of, frames, name, stride):
     ('vivit_tiny_fact_encoder_motion', 3, 1 / 4),
     ('vivit_tiny_fact_encoder_motion', 1, 3 / 4),
     ('vivit_tiny_fact_encoder_motion', 5, 0),
-    ('linear_ff_tiny_motion', 2, 7 / 8),
-    ('linear_ff_tiny_motion', 5, 3 / 8),
+    ('xvit', 2, 7 / 8),
+    ('xvit', 5, 3 / 8),
 ])
 def test_what_is_shared_is_encoded_once(model_of, frames, name, stride,
                                         shared):
@@ -114,8 +114,9 @@ def test_what_is_shared_is_encoded_once(model_of, frames, name, stride,
         model_of(name), fps=FPS, stride=stride / FPS)
     assert session.window_frames == WINDOW
     assert session.shared == shared
-    said = 'computed anew' if not shared else f'{shared * 8:.0f} of the 8 ' \
-        if 'linear' in name else f'{shared * 4:.0f} of the 4 '
+    groups = 8 if name == 'xvit' else 4
+    said = f'{shared * groups:.0f} of the {groups} ' if shared else \
+        'computed anew, as none'
     assert said in session.describe()
     for i, frame in enumerate(frames):
         before = session.encoder.num_encoded, session.encoder.num_shared
@@ -130,11 +131,9 @@ def test_what_is_shared_is_encoded_once(model_of, frames, name, stride,
         assert len(session._frames) <= WINDOW
 
 
-def test_without_groups_each_window_is_computed(model_of, frames,
-                                                monkeypatch):
+def test_without_groups_each_window_is_computed(model_of, frames):
+    # Its patches are of 3 frames, which overlap.
     model = model_of('linear_ff_tiny_motion')
-    monkeypatch.setattr(type(model.backbone), 'frame_groups',
-                        lambda self, num_frames: None)
     session = mmvidattn.SlidingClassifier(model, fps=FPS)
     assert session.stride_frames == WINDOW
     assert 'computed anew, as LinearVideoTransformer mixes' in \
@@ -246,7 +245,7 @@ def test_frames_that_do_not_fit(model_of, frames):
 
 
 def test_window_of_another_length_than_the_model(model_of):
-    model = model_of('linear_ff_tiny_motion')
+    model = model_of('xvit')
     model.cfg.test_dataloader.dataset.pipeline = [
         dict(step, clip_len=6) if 'clip_len' in step else step
         for step in PIPELINE]

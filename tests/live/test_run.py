@@ -318,8 +318,8 @@ def options(**changes):
     (dict(events=dict(on=2.)), '0 < off <= on <= 1'),
     (dict(queue_size=0), 'queue_size must be at least 1'),
     (dict(source='none.mp4'), 'there is no none.mp4'),
-], ids=['model', 'window', 'rates', 'online', 'checkpoint', 'classes', 'modality',
-        'layer', 'width', 'interval', 'events', 'queue', 'source'])
+], ids=['model', 'window', 'rates', 'online', 'checkpoint', 'classes',
+        'modality', 'layer', 'width', 'interval', 'events', 'queue', 'source'])
 def test_bad_input(files, clip, tmp_path, kwargs, error):
     config, checkpoint = files
     arguments = dict(config=config, checkpoint=checkpoint, source=clip,

@@ -381,3 +381,26 @@ def test_gpu_prints_no_table_that_is_wrong(gpu, monkeypatch, tmp_path,
         ours=gpu.Variant(lambda: lambda: torch.full((3, ), 1.1)))
     _, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants)
     assert 'Not printed' in printed and 'calls/s' not in printed
+
+
+def test_sliding_windows(tmp_path, capsys, monkeypatch):
+    options = ('--size', 32, '--layers', 1, '--frames', 8, '--repeats', 1)
+    result = run_case('sliding', *options, '--models', 'vivit, fact_encoder',
+                      'linear_ff', out=tmp_path)
+    models = result['speedup']
+    assert len(models) == 2
+    assert max(result['agreement'].values()) < 1e-5
+    assert result['stride'] == {
+        name: 2 if 'vivit' in name else 1 for name in models}
+    for name, seconds in result['seconds'].items():
+        assert models[name] == seconds['anew'] / seconds['sliding'] > 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in models)
+    # Encodings that know their place in the window, which is another one now.
+    case = importlib.import_module('cases.sliding')
+    encode = case.XViT.encode_frames
+    monkeypatch.setattr(
+        case.XViT, 'encode_frames', lambda self, x: encode(self, x)
+        + self.temporal_embed[:, -x.shape[2]:])
+    with pytest.raises(SystemExit, match='no timing'):
+        run_case('sliding', *options, '--models', 'xvit')

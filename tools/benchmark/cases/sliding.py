@@ -1,0 +1,185 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A clip model on a sliding window beside each window computed anew.
+
+Both give the class scores of a window after the next frames have come: one
+tubelet, or one frame where a network has none. The first encodes only the new
+frames as far as the network encodes frames by themselves
+(``mmvidattn.online.WindowEncoder``), the second runs the model on the clip.
+
+The models are those of the papers, with fewer layers where ``--layers`` says
+so (in Model 2 of ViViT a third as many in time), with random weights and on
+random frames. Nothing is timed of a model unless the two agree on several
+windows, to 1e-5.
+"""
+import argparse
+from collections.abc import Callable
+
+import torch
+from harness import (
+    agreement_line,
+    measure,
+    relative,
+    require_agreement,
+    settings_of,
+    title,
+)
+from torch import Tensor, nn
+
+from mmvidattn.backbones import (
+    LinearVideoTransformer,
+    Visformer,
+    ViViT,
+    XViT,
+)
+from mmvidattn.heads import (
+    LAPSHead,
+    LinearVideoTransformerHead,
+    ViViTHead,
+    XViTHead,
+)
+from mmvidattn.online import WindowEncoder
+
+NUM_CLASSES = 400
+TOLERANCE = 1e-5
+CHECKED_WINDOWS = 3
+
+
+def vivit(args: argparse.Namespace, **options) -> nn.Module:
+    return _model(
+        ViViT(num_frames=args.frames or 32, img_size=args.size,
+              num_layers=args.layers, **options), ViViTHead(NUM_CLASSES))
+
+
+def fact_encoder(args: argparse.Namespace) -> nn.Module:
+    return vivit(args, model='fact_encoder',
+                 num_temporal_layers=max(1, args.layers // 3))
+
+
+def xvit(args: argparse.Namespace) -> nn.Module:
+    return _model(
+        XViT(num_frames=args.frames or 16, img_size=args.size,
+             num_layers=args.layers), XViTHead(NUM_CLASSES))
+
+
+def linear_ff(args: argparse.Namespace) -> nn.Module:
+    return _model(
+        LinearVideoTransformer(
+            num_frames=args.frames or 16, img_size=args.size,
+            num_layers=args.layers), LinearVideoTransformerHead(NUM_CLASSES))
+
+
+def visformer(args: argparse.Namespace) -> nn.Module:
+    return _model(Visformer(num_frames=args.frames or 8, img_size=args.size),
+                  LAPSHead(NUM_CLASSES, 768))
+
+
+MODELS = {
+    'vivit, fact_encoder': fact_encoder,
+    'vivit, joint': vivit,
+    'xvit': xvit,
+    'linear_ff': linear_ff,
+    'laps_visformer': visformer,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--models', nargs='+', choices=MODELS, default=list(MODELS))
+    parser.add_argument(
+        '--layers', type=int, default=12, help='blocks of the transformers '
+        '(default: 12, those of the papers); the Visformer has its own')
+    parser.add_argument('--size', type=int, default=224)
+    parser.add_argument(
+        '--frames', type=int, help="of the window (default: the papers')")
+
+
+def _model(backbone: nn.Module, head: nn.Module) -> nn.Module:
+    model = nn.Sequential(backbone, head)
+    for part in model:
+        part.init_weights()
+    for p in model.parameters():
+        # What starts at zero would hide what it does.
+        if not p.any():
+            nn.init.normal_(p, std=0.02)
+    return model.eval()
+
+
+class Stream:
+    """Windows of random frames that slide by one group of frames.
+
+    Args:
+        model: Backbone and head.
+        size: Side of the frames.
+        device: Where they are.
+
+    Attributes:
+        stride: Frames from a window to the next.
+    """
+
+    def __init__(self, model: nn.Module, size: int,
+                 device: torch.device) -> None:
+        self.backbone, self.head = model
+        self.num_frames = self.backbone.num_frames
+        self.stride = self.backbone.frame_groups(self.num_frames)[1][0]
+        self.encoder = WindowEncoder(self.backbone)
+        # More than a window, so that all frames of one differ.
+        self._frames = torch.randn(
+            3, self.num_frames + self.stride, size, size, device=device)
+        self._start = -self.stride
+
+    def load(self, numbers: list[int]) -> Tensor:
+        """Frames by their numbers, [C, n, H, W]."""
+        return self._frames[:, [i % self._frames.shape[1] for i in numbers]]
+
+    @torch.no_grad()
+    def slide(self) -> Tensor:
+        """Scores of the next window."""
+        self._start += self.stride
+        self.encoder.forget(self._start)
+        return self.head(self.encoder.features(
+            self.encoder.encode(self._window(), self.load)))
+
+    @torch.no_grad()
+    def anew(self) -> Tensor:
+        """Scores of the same window, of which nothing is known."""
+        return self.head(self.backbone(self.load(self._window())[None]))
+
+    def _window(self) -> list[int]:
+        return [*range(self._start, self._start + self.num_frames)]
+
+
+def run(args: argparse.Namespace) -> dict:
+    device = torch.device(args.device)
+    result = settings_of(
+        args, size=args.size, layers=args.layers, frames={}, stride={},
+        agreement={}, seconds={}, speedup={})
+    for name in args.models:
+        torch.manual_seed(0)
+        stream = Stream(MODELS[name](args).to(device), args.size, device)
+        result['agreement'][name] = max(
+            relative(stream.slide(), stream.anew())
+            for _ in range(CHECKED_WINDOWS))
+        require_agreement({name: result['agreement'][name]}, TOLERANCE)
+        ways: dict[str, Callable] = dict(
+            sliding=stream.slide, anew=stream.anew)
+        seconds = measure(ways, args.repeats, device)
+        result['frames'][name] = stream.num_frames
+        result['stride'][name] = stream.stride
+        result['seconds'][name] = seconds
+        result['speedup'][name] = seconds['anew'] / seconds['sliding']
+    return result
+
+
+def report(result: dict) -> str:
+    lines = [
+        title(result, f'{result["size"]} x {result["size"]}',
+              f'{result["layers"]} layers'),
+        agreement_line(result['agreement']),
+        f'{"":22}{"frames":>8}{"stride":>8}{"anew s":>10}{"sliding s":>11}'
+        f'{"speed-up":>10}']
+    for name, seconds in result['seconds'].items():
+        lines.append(
+            f'{name:22}{result["frames"][name]:8}{result["stride"][name]:8}'
+            f'{seconds["anew"]:10.3f}{seconds["sliding"]:11.3f}'
+            f'{result["speedup"][name]:9.2f}x')
+    return '\n'.join(lines)
