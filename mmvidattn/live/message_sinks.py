@@ -72,7 +72,7 @@ class MessageSink(EventSink):
         self.name = without_secrets(url)
         self._source = run.source.name
 
-    def send(self, event: dict) -> None:
+    def write(self, event: dict) -> None:
         """Send an event.
 
         Raises:

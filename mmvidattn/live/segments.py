@@ -67,12 +67,10 @@ class SegmentSink(Sink):
                if event['end'] + self.after <= detection.time]
         self._write_clips(due)
 
-    def finish(self, events: Sequence[dict]) -> Detection | None:
+    def finish(self, events: Sequence[dict]) -> list[Detection]:
         """The events, as a detection without frames."""
-        if not events:
-            return None
         none = np.zeros(0)
-        return Detection(-1, 0., none, none, events, (), {})
+        return [Detection(-1, 0., none, none, events, (), {})]
 
     def close(self) -> None:
         """Write the clips of the last actions."""

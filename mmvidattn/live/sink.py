@@ -23,25 +23,26 @@ class Sink:
     Attributes:
         name: Name for users.
         lossless: Whether a recording waits for it.
-        queue_size: Results of :meth:`select` that may wait.
+        queue_size: Items of :meth:`select` that may wait.
     """
     name = 'sink'
     lossless = False
     queue_size = 256
 
-    def select(self, detection: 'Detection') -> Any:
-        """Take what is needed of a detection; None for nothing.
+    def select(self, detection: 'Detection') -> Sequence[Any]:
+        """The items of a detection that are for :meth:`write`.
 
         It is called by the run and must be fast.
         """
-        return detection
+        return [detection]
 
     def write(self, item: Any) -> None:
-        """Take a result of :meth:`select`."""
+        """Take an item."""
         raise NotImplementedError
 
-    def finish(self, events: Sequence[dict]) -> Any:
+    def finish(self, events: Sequence[dict]) -> Sequence[Any]:
         """As :meth:`select`, of the events that ended with the source."""
+        return []
 
     def close(self) -> None:
         """Finish: nothing comes any more."""
@@ -77,11 +78,13 @@ class SinkThread:
 
     def write(self, detection: 'Detection') -> None:
         """Give it a detection."""
-        self._put(self.sink.select(detection))
+        for item in self.sink.select(detection):
+            self._put(item)
 
     def finish(self, events: Sequence[dict]) -> None:
         """Give it the events that ended with the source."""
-        self._put(self.sink.finish(events))
+        for item in self.sink.finish(events):
+            self._put(item)
 
     def close(self) -> None:
         """Let it take what waits, and close it.
@@ -106,8 +109,6 @@ class SinkThread:
                       f'{self.failed} failed')
 
     def _put(self, item: Any) -> None:
-        if item is None:
-            return
         with self._changed:
             if not self._thread.ident:
                 self._thread.start()

@@ -64,9 +64,10 @@ class PlotSink(Sink):
         self._scores: deque[tuple[float, np.ndarray]] = deque(
             maxlen=int(PLOTTED * run.rate))
 
-    def select(self, detection: Detection) -> tuple[float, np.ndarray]:
+    def select(self,
+               detection: Detection) -> list[tuple[float, np.ndarray]]:
         """The time and the scores."""
-        return detection.time, detection.scores
+        return [(detection.time, detection.scores)]
 
     def write(self, item: tuple[float, np.ndarray]) -> None:
         """Take the scores of a step."""
@@ -104,24 +105,15 @@ class PageSink(Sink):
 
 
 class EventSink(Sink):
-    """Takes events only, one by one, those that end with the source too."""
+    """Takes events, one by one, those that end with the source too."""
 
-    def select(self, detection: Detection) -> Sequence[dict] | None:
-        """The events, if there are any."""
-        return detection.events or None
+    def select(self, detection: Detection) -> Sequence[dict]:
+        """The events."""
+        return detection.events
 
-    def finish(self, events: Sequence[dict]) -> Sequence[dict] | None:
-        """The events, if there are any."""
-        return events or None
-
-    def write(self, events: Sequence[dict]) -> None:
-        """Send events."""
-        for event in events:
-            self.send(event)
-
-    def send(self, event: dict) -> None:
-        """Send an event."""
-        raise NotImplementedError
+    def finish(self, events: Sequence[dict]) -> Sequence[dict]:
+        """The events."""
+        return events
 
 
 class CallbackSink(EventSink):
@@ -135,4 +127,8 @@ class CallbackSink(EventSink):
     def __init__(self, function: Callable[[dict], None],
                  name: str = 'callback') -> None:
         self.name = name
-        self.send = function
+        self._function = function
+
+    def write(self, event: dict) -> None:
+        """Call the function."""
+        self._function(event)

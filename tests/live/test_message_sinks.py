@@ -44,7 +44,7 @@ def hook():
 def test_webhook(hook):
     sink = WebhookSink(f'http://me:p%40ss@{hook.host}/in?key=1', RUN)
     assert sink.name == f'http://{hook.host}/in'
-    sink.write([EVENT])
+    sink.write(EVENT)
     (path, headers, data), = hook.found
     assert path == '/in?key=1'
     assert json.loads(data) == {**EVENT, 'source': 'door'}
@@ -57,11 +57,11 @@ def test_webhook_tries_again(hook, monkeypatch):
     monkeypatch.setattr(message_sinks, 'DELAYS', (0.01, ) * 3)
     sink = WebhookSink(f'http://{hook.host}/', RUN)
     hook.answers += [503, 500]
-    sink.send(EVENT)
+    sink.write(EVENT)
     assert len(hook.found) == 3
     hook.answers += [404] * 4
     with pytest.raises(OSError, match='404'):
-        sink.send(EVENT)
+        sink.write(EVENT)
     assert len(hook.found) == 7
 
 
@@ -113,7 +113,8 @@ def test_mqtt():
     sink = MqttSink(f'mqtt://me:secret@127.0.0.1:{broker.port}/house/events',
                     RUN)
     assert sink.name == f'mqtt://127.0.0.1:{broker.port}/house/events'
-    sink.write([EVENT, {**EVENT, 'id': 8}])
+    sink.write(EVENT)
+    sink.write({**EVENT, 'id': 8})
     assert broker.names[0].endswith(b'\x00\x02me\x00\x06secret')
     assert [topic for topic, _ in broker.found] == ['house/events'] * 2
     assert [json.loads(data) for _, data in broker.found] == [
@@ -131,7 +132,7 @@ def test_mqtt_without_a_broker(monkeypatch):
     monkeypatch.setattr(message_sinks, 'DELAYS', (0.01, ))
     sink = MqttSink('mqtt://127.0.0.1:9/events', RUN)
     with pytest.raises(OSError, match='there is no connection'):
-        sink.send(EVENT)
+        sink.write(EVENT)
     sink.close()
 
 

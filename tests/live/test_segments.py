@@ -62,8 +62,8 @@ def test_the_last_actions_are_written_at_the_end(tmp_path):
     sink = SegmentSink(tmp_path, RUN)
     for step in range(8):
         sink.write(detection(step, [end(.5, 1.5, 0)] * (step == 6)))
-    sink.write(sink.finish([end(1., 2., 1)]))
-    assert sink.finish([]) is None
+    for last in sink.finish([end(1., 2., 1)]):
+        sink.write(last)
     sink.close()
     check_frames(sink.path(0), range(16))
     check_frames(sink.path(1), range(16))

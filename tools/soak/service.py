@@ -220,12 +220,48 @@ class Encoded(Shown):
                 pipe.flush()
             except (OSError, ValueError):
                 return
-            following += step
+            # Not several at once after it was kept waiting.
+            following = max(following + step, time.monotonic())
 
     def stop(self) -> None:
         self._gone.set()
         self._process.kill()
         self._process.wait()
+
+
+class Rtsp(Encoded):
+    """RTSP, by a server (npm's rtsp-streaming-server) of its own.
+
+    Args:
+        modules: The ``node_modules`` that has the server.
+        ports: Two free ones.
+    """
+
+    def __init__(self, number: int, begun: float, modules: str,
+                 ports: list[int]) -> None:
+        publish, play = ports
+        self._modules, self._script = modules, (
+            "const S = require('rtsp-streaming-server').default;"
+            f'new S({{serverPort: {publish}, clientPort: {play}, '
+            'rtpPortStart: %d, rtpPortCount: 100}).start();')
+        super().__init__(
+            number, begun, ['-c:v', 'libx264', '-preset', 'ultrafast', '-tune',
+                            'zerolatency', '-g', '6', '-f', 'rtsp',
+                            f'rtsp://127.0.0.1:{publish}/camera'],
+            f'rtsp://127.0.0.1:{play}/camera')
+
+    def start(self) -> None:
+        self._server = subprocess.Popen(
+            ['node', '-e', self._script % random.randrange(20000, 30000, 100)],
+            env=dict(os.environ, NODE_PATH=self._modules),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(3)
+        super().start()
+
+    def stop(self) -> None:
+        super().stop()
+        self._server.kill()
+        self._server.wait()
 
 
 class Service:
@@ -263,9 +299,10 @@ class Service:
 
     def start(self) -> None:
         """Start it, or start it again."""
-        self.process = subprocess.Popen(
-            self._command, env=self._env, stdout=open(
-                self.folder / 'service.log', 'a'), stderr=subprocess.STDOUT)
+        with open(self.folder / 'service.log', 'a') as log:
+            self.process = subprocess.Popen(
+                self._command, env=self._env, stdout=log,
+                stderr=subprocess.STDOUT)
 
     def jump(self, seconds: float) -> None:
         """Set its clock, relative to the machine's."""
@@ -415,18 +452,6 @@ def free_ports(number: int) -> list[int]:
     return ports
 
 
-def start_rtsp(modules: str, publish: int, play: int) -> subprocess.Popen:
-    """npm's rtsp-streaming-server."""
-    first = random.randrange(20000, 30000, 200)
-    script = (
-        "const S = require('rtsp-streaming-server').default;"
-        f'new S({{serverPort: {publish}, clientPort: {play}, '
-        f'rtpPortStart: {first}, rtpPortCount: 200}}).start();')
-    return subprocess.Popen(
-        ['node', '-e', script], env=dict(os.environ, NODE_PATH=modules),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
 def run(args: argparse.Namespace, folder: Path) -> list[str]:
     draw, seconds = random.Random(args.seed), 60 * args.minutes
     model = make_model(folder)
@@ -436,24 +461,15 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
         cv2.imwrite(str(frames / f'{i}.png'),
                     picture(i / FOLDER_FPS, 1, 32)[..., ::-1])
     begun = time.monotonic()
-    port, publish, play = free_ports(3)
+    port, *ports = free_ports(3)
     pipe = folder / 'pipe'
     os.mkfifo(pipe)
     cameras = {
         0: Camera(0, begun),
         2: Encoded(2, begun, ['-c:v', 'mpeg2video', '-f', 'mpegts', str(pipe)],
                    str(pipe))}
-    server = None
-    if args.rtsp:
-        server = start_rtsp(args.rtsp, publish, play)
-        time.sleep(3)
-        cameras[3] = Encoded(
-            3, begun, ['-c:v', 'libx264', '-preset', 'ultrafast', '-tune',
-                       'zerolatency', '-g', '6', '-f', 'rtsp',
-                       f'rtsp://127.0.0.1:{publish}/camera'],
-            f'rtsp://127.0.0.1:{play}/camera')
-    else:
-        cameras[3] = Camera(3, begun)
+    cameras[3] = Rtsp(3, begun, args.rtsp, ports) if args.rtsp else Camera(
+        3, begun)
     for camera in cameras.values():
         camera.start()
     time.sleep(3)
@@ -477,6 +493,9 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
                 service.process.kill()
                 service.process.wait()
                 service.jump(draw.choice([-3600., 0., 7200.]))
+                # Without a reader the pipe's program has ended as well.
+                cameras[2].stop()
+                cameras[2].start()
                 service.start()
             elif kind == 'jump':
                 service.jump(draw.choice([-86400., 86400.]))
@@ -520,8 +539,6 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
             service.process.kill()
         for camera in cameras.values():
             camera.stop()
-        if server is not None:
-            server.kill()
     wrong = []
     for source in range(4):
         events = service.events(source)
