@@ -134,6 +134,7 @@ class Run:
         # The frame after the last step, and when that came, by the clock.
         self._next_frame, self._clock = 0, time.time()
         self._started = self._stopped = self._ended = False
+        self._has_scored = False
         self._failure = ''
         self._busy_since: float | None = None
         self._sinks: list[SinkThread] = []
@@ -142,12 +143,12 @@ class Run:
         self.resumed = ''
         self._state_file = state_file and Path(state_file)
         self._state_seconds = state_seconds
-        about = dict(source=self.source.name, fps=self.source.fps,
-                     rate=self.rate, classes=list(self.classes))
-        self._about = about
+        # What a state must be of.
+        self._about = dict(source=self.source.name, fps=self.source.fps,
+                           rate=self.rate, classes=list(self.classes))
         events_end = None
         if state_file is not None:
-            state = read_state(self._state_file, about)
+            state = read_state(self._state_file, self._about)
             if state is not None:
                 events_end = self._resume(state, events_file)
         # Last, so that a mistake leaves no file.
@@ -187,7 +188,7 @@ class Run:
     @property
     def is_ready(self) -> bool:
         """Whether it is up, and its first step has been scored."""
-        return self.is_up and (self._ended or self._num_done > 0)
+        return self.is_up and (self._ended or self._has_scored)
 
     @property
     def problem(self) -> str:
@@ -339,6 +340,7 @@ class Run:
         self._next_frame = step.frames[-1].index + 1
         self._clock = time.time() - seconds['lag']
         self._num_done += 1
+        self._has_scored = True
         end = self._next_step / self.rate
         events += self._event_detector.update(
             step.number / self.rate, end, scores[0])
@@ -418,4 +420,16 @@ class Run:
                 events, size = read_events(events_file, size)
                 for event in events:
                     self._event_detector.replay(event)
+                if events:
+                    self._pass_to(round(events[-1]['time'] * self.rate))
         return size
+
+    def _pass_to(self, step: int) -> None:
+        """Pass over the steps that were scored after the state."""
+        number = step - self._next_step
+        if number > 0:
+            self._num_skipped += number
+            self._scorer.skip(number)
+            self._next_step = step
+            self._steps.missing += number
+            self._steps.start_at(step)
