@@ -320,10 +320,17 @@ class Service:
             return False
 
     def usage(self) -> tuple[float, int, int]:
-        """MiB of memory, file handles, threads."""
+        """MiB of memory, file handles, threads.
+
+        Raises:
+            OSError: If it does not run.
+        """
         proc = Path(f'/proc/{self.process.pid}')
         status = (proc / 'status').read_text()
-        memory = int(re.search(r'VmRSS:\s+(\d+)', status)[1]) / 1024
+        found = re.search(r'VmRSS:\s+(\d+)', status)
+        if not found:
+            raise ProcessLookupError('it was killed')
+        memory = int(found[1]) / 1024
         threads = int(re.search(r'Threads:\s+(\d+)', status)[1])
         return memory, len(list((proc / 'fd').iterdir())), threads
 
