@@ -18,6 +18,8 @@ DECORD = f'decord; {HAS_DECORD}'
 # 0.14 and later on PyPI are builds for CUDA, which do not load without it;
 # 0.11.1 to 0.13 go with torch 2.13. All need ffmpeg's libraries.
 TORCHCODEC = 'torchcodec<0.14'
+METRICS = ['prometheus_client']
+MQTT = ['paho-mqtt>=2']
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
 # The last mkdocstrings for Python 3.10 fails with pymdown-extensions 12.
 DOCS = ['mkdocs-material', 'mkdocstrings[python]', 'pymdown-extensions!=12.*']
@@ -118,6 +120,10 @@ setup(
         pyav=['av'],
         # The page of tools/stream.py --serve.
         serve=SERVE,
+        # /metrics of it.
+        metrics=METRICS,
+        # tools/stream.py --mqtt.
+        mqtt=MQTT,
         # Breaks the code on purpose, for tools/soak/mutants.py.
         mutation=['cosmic-ray', 'coverage'],
         # mkdocs build, of docs/ and of the pages elsewhere.
@@ -125,6 +131,7 @@ setup(
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
         dev=['av', 'hypothesis', 'lmdb', 'pytest', 'pytest-xdist', 'ruff',
-             'scikit-learn', 'selenium', *DOCS, *ONNX, *SERVE],
+             'scikit-learn', 'selenium', *DOCS, *METRICS, *MQTT, *ONNX,
+             *SERVE],
     ),
 )

@@ -139,7 +139,8 @@ def test_imported_packages_are_required(wheel):
     provides = dict(
         cv2='opencv-python', mmaction='mmaction2', mmcv='mmcv-lite',
         PIL='pillow', huggingface_hub='huggingface-hub',
-        pytorch_grad_cam='grad-cam', yaml='pyyaml')
+        pytorch_grad_cam='grad-cam', yaml='pyyaml', paho='paho-mqtt',
+        prometheus_client='prometheus-client')
     # They come with mmaction2, or are only looked for.
     indirect = {
         'packaging', 'pillow', 'pyyaml', 'scipy', 'matplotlib', 'rich',

@@ -32,9 +32,18 @@ from ..apis.runner import one_line_errors, program_name
 from ..apis.sliding import SlidingClassifier
 from ..datasets.feature_streams import open_array
 from ..live import Detection, Run, load_live_model, open_source
+from ..live.message_sinks import (
+    MqttSink,
+    WebhookSink,
+    check_mqtt,
+    check_webhook,
+)
 from ..live.optical_flow import FLOWS
-from ..live.sinks import PLOTTED, PlotSink, VideoSink
+from ..live.segments import SegmentSink
+from ..live.sink import Sink
+from ..live.sinks import PLOTTED, PageSink, PlotSink, VideoSink
 from ..live.terminal import describe_event, describe_report, view
+from ..utils.checks import check_not_negative, check_positive
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -103,6 +112,36 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help="compile the online detector's step first, which takes a minute "
         'and makes it faster')
     parser.add_argument(
+        '--duration', type=float, metavar='SECONDS',
+        help='end after so many seconds of the source')
+    parser.add_argument(
+        '--state', type=Path, metavar='FILE',
+        help='keep a state in this file, by which the program goes on when '
+        'it is started again after it was stopped or killed; events go on in '
+        'their file')
+    parser.add_argument(
+        '--state-seconds', type=float, default=10., metavar='SECONDS',
+        help='from one state to the next (default: %(default)s)')
+    parser.add_argument(
+        '--segments', type=Path, metavar='FOLDER',
+        help='write a clip of each action to this folder, named by the number '
+        'of the event that starts it')
+    parser.add_argument(
+        '--segment-margin', type=float, nargs=2, default=(2., 2.),
+        metavar=('BEFORE', 'AFTER'),
+        help='seconds before and after the action in its clip (default: 2 2)')
+    parser.add_argument(
+        '--segment-mb', type=float, default=64., metavar='MB',
+        help='memory for the frames of clips, of each source (default: '
+        '%(default)s)')
+    parser.add_argument(
+        '--webhook', metavar='URL',
+        help='post each event to this http(s) URL, as JSON')
+    parser.add_argument(
+        '--mqtt', metavar='URL',
+        help='publish each event, as JSON, by MQTT: '
+        'mqtt://USER:PASSWORD@HOST:PORT/TOPIC')
+    parser.add_argument(
         '--serve', action='store_true',
         help='show it on a web page, until Ctrl-C; files play at their own '
         'speed')
@@ -135,6 +174,13 @@ def check_args(args: argparse.Namespace) -> np.ndarray | None:
                                ('plot', args.plot, '.png')):
         if path is not None and path.suffix.lower() != suffix:
             raise ValueError(f'--{name} must end with {suffix}, got {path}')
+    if args.webhook is not None:
+        check_webhook(args.webhook)
+    if args.mqtt is not None:
+        check_mqtt(args.mqtt)
+    for value in args.segment_margin:
+        check_not_negative(segment_margin=value)
+    check_positive(segment_mb=args.segment_mb)
     if args.truth is None:
         return None
     if args.plot is None:
@@ -166,7 +212,10 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
         args.compile, args.cfg_options, args.seconds, args.stride)
     return [
         Run(model, source, file_of_source(args.events, i, args),
-            queue_size=args.queue) for i, source in enumerate(sources)
+            queue_size=args.queue, state_file=file_of_source(
+                args.state, i, args),
+            state_seconds=args.state_seconds, duration=args.duration)
+        for i, source in enumerate(sources)
     ]
 
 
@@ -178,12 +227,20 @@ def flow_method_of(args: argparse.Namespace) -> str:
 
 
 def make_sinks(args: argparse.Namespace, i: int, run: Run,
-               truth: np.ndarray | None) -> list[VideoSink | PlotSink]:
+               truth: np.ndarray | None) -> list[Sink]:
     sinks = []
     if args.out:
         sinks.append(VideoSink(file_of_source(args.out, i, args), run))
     if args.plot:
         sinks.append(PlotSink(file_of_source(args.plot, i, args), run, truth))
+    if args.segments:
+        sinks.append(SegmentSink(
+            file_of_source(args.segments, i, args), run,
+            *args.segment_margin, int(args.segment_mb * 2**20)))
+    if args.webhook:
+        sinks.append(WebhookSink(args.webhook, run))
+    if args.mqtt:
+        sinks.append(MqttSink(args.mqtt, run))
     return sinks
 
 
@@ -211,7 +268,6 @@ class Worker(threading.Thread):
 
     Args:
         source_run: The run.
-        outputs: Called with each detection.
         log: Called with lines for the user.
 
     Attributes:
@@ -219,22 +275,17 @@ class Worker(threading.Thread):
         error: The error that ended the run, if any.
     """
 
-    def __init__(self, source_run: Run,
-                 outputs: Sequence[Callable[[Detection], None]],
-                 log: Callable[[str], None]) -> None:
+    def __init__(self, source_run: Run, log: Callable[[str], None]) -> None:
         super().__init__(daemon=True)
         self.source_run = source_run
         self.latest: Detection | None = None
         self.error: Exception | None = None
-        self._outputs = outputs
         self._log = log
 
     def run(self) -> None:
         try:
             for detection in self.source_run:
                 self.latest = detection
-                for output in self._outputs:
-                    output(detection)
                 for event in detection.events:
                     self._log(describe_event(event))
         except Exception as error:
@@ -274,30 +325,33 @@ def main(argv: Sequence[str] | None = None) -> None:
             if isinstance(run.session, SlidingClassifier):
                 log(f'{run.source.name}: {run.session.describe()}')
         sinks = [make_sinks(args, i, run, truth) for i, run in enumerate(runs)]
-        outputs = [[sink.write for sink in group] for group in sinks]
+        for run, group in zip(runs, sinks):
+            if run.resumed:
+                log(f'{run.source.name} {run.resumed}')
+            for sink in group:
+                run.add_sink(sink, log)
         if args.serve:
             page = stack.enter_context(make_page(args, runs))
             log(f'the page: {page.url}')
-            for i, group in enumerate(outputs):
-                group.append(partial(page.publish, i))
+            for i, run in enumerate(runs):
+                run.add_sink(PageSink(page, i), log)
         # A terminal has the events in its view.
         quiet = console.is_terminal
         workers = [
-            Worker(run, group, (lambda line: None) if quiet else log)
-            for run, group in zip(runs, outputs)
+            Worker(run, (lambda line: None) if quiet else log)
+            for run in runs
         ]
         for worker in workers:
             worker.start()
         try:
-            show(console, workers, forever=args.serve)
+            show(console, workers,
+                 forever=args.serve and args.duration is None)
         except KeyboardInterrupt:
             log('stopped')
         for run in runs:
             run.stop()
-        for worker, group in zip(workers, sinks):
+        for worker in workers:
             worker.join()
-            for sink in group:
-                sink.close()
         for run in runs:
             report = run.report()
             log(f'{report["name"]}: {describe_report(report)}')

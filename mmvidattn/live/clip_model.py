@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Models of clips, for live detection."""
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,13 +99,22 @@ class ClipScorer:
         session: The session.
         rate: Steps a second.
         reach: Frames that a window reaches back from its step's last one.
+        num_bad: Steps whose features were not finite, which none are here.
     """
+    num_bad = 0
 
     def __init__(self, session: SlidingClassifier) -> None:
         self.session = session
         self.rate = session.rate
         self.reach = session.window_frames
         self._next_frame = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: the frames of a window are read again."""
+        return {}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where another scorer of this model was."""
 
     def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:
         """Score a step.

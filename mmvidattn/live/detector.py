@@ -24,8 +24,8 @@ def load_live_model(config: str | Path,
                     ) -> LiveModel | LiveClipModel:
     """Load a model of feature streams or of clips, by its config.
 
-    Args: see :class:`LiveModel`, and, for ``seconds`` and ``stride``,
-        :class:`LiveClipModel`.
+    The arguments are those of :class:`LiveModel`, and ``seconds`` and
+    ``stride`` those of :class:`LiveClipModel`.
 
     Raises:
         ValueError: If an option belongs to the other kind of model, or
@@ -64,7 +64,8 @@ class OnlineDetector(Run):
             that is not listed here.
         checkpoint: Its weights.
         source: See :func:`open_source`.
-        events_file: See :class:`Run`, as for ``queue_size``.
+        events_file: See :class:`Run`, as for ``queue_size``,
+            ``state_file``, ``state_seconds`` and ``duration``.
         realtime: Play a recording at its own speed, as if it were live.
         fps: Frames a second; see :func:`open_source`.
 
@@ -87,11 +88,17 @@ class OnlineDetector(Run):
                  compile_step: bool = False,
                  cfg_options: dict[str, Any] | None = None,
                  seconds: float | None = None,
-                 stride: float | None = None) -> None:
+                 stride: float | None = None,
+                 state_file: str | Path | None = None,
+                 state_seconds: float = 10.,
+                 duration: float | None = None) -> None:
         # Before the model is built: the source is what is most often wrong.
         cfg = load_config(config, cfg_options)
         source = open_source(source, realtime, fps, cfg.get('video_backend'))
         model = load_live_model(
             config, checkpoint, extractors, events, device, compile_step,
             cfg_options, seconds, stride)
-        super().__init__(model, source, events_file, queue_size=queue_size)
+        super().__init__(
+            model, source, events_file, queue_size=queue_size,
+            state_file=state_file, state_seconds=state_seconds,
+            duration=duration)

@@ -3,9 +3,10 @@
 import json
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,16 +16,18 @@ MAX_RECENT = 200
 
 @dataclass
 class _Action:
+    """One that goes on; ``id`` is that of the event that reported it."""
     start: float
     peak: float
-    reported: bool = False
+    id: int | None = None
 
 
 class EventDetector:
     """Turns the scores of steps into the starts and ends of actions.
 
     An action starts when its score reaches ``on``, and lasts until it falls
-    below ``off``. It is reported once it has lasted ``min_duration``.
+    below ``off``. It is reported once it has lasted ``min_duration``. Events
+    are numbered from 0 on.
 
     Args:
         names: The classes.
@@ -53,17 +56,19 @@ class EventDetector:
         self._is_action = np.array(
             [i not in ignore for i in range(len(names))])
         self._current: dict[int, _Action] = {}
+        self._next_id = 0
 
     def update(self, start: float, end: float,
                scores: np.ndarray) -> list[dict]:
         """Take the scores [K] of a step from ``start`` to ``end`` seconds.
 
         Returns:
-            New events, ends first, each with the ``class``, its ``index`` and
-            times in seconds of the source:
+            New events, ends first, each with its number ``id``, the
+            ``class``, its ``index`` and times in seconds of the source:
             ``dict(event='start', start=..., time=...)`` or
-            ``dict(event='end', start=..., end=..., peak=..., time=...)``.
-            ``time`` is when it was reported.
+            ``dict(event='end', start=..., end=..., peak=..., start_id=...,
+            time=...)``. ``time`` is when it was reported, ``start_id`` the
+            number of the event that reported the start.
         """
         events = []
         for i in [i for i in self._current if scores[i] < self.off]:
@@ -73,9 +78,9 @@ class EventDetector:
         for i, action in self._current.items():
             action.peak = max(action.peak, float(scores[i]))
             # Times are multiples of a step's length, up to rounding.
-            if not action.reported and (end - action.start >=
-                                        self.min_duration - 1e-6):
-                action.reported = True
+            if action.id is None and (end - action.start >=
+                                      self.min_duration - 1e-6):
+                action.id = self._next_id
                 events.append(self._event('start', i, action, time=end))
         return events
 
@@ -88,47 +93,119 @@ class EventDetector:
         return [event for i in list(self._current)
                 for event in self._end(i, end, time=end, cut=True)]
 
+    def state_dict(self) -> dict[str, Any]:
+        """The actions that go on, and the next number."""
+        return dict(
+            next_id=self._next_id,
+            current=[[i, action.start, action.peak, action.id]
+                     for i, action in self._current.items()])
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where another detector of these classes was."""
+        self._next_id = state_dict['next_id']
+        self._current = {
+            i: _Action(*action) for i, *action in state_dict['current']}
+
+    def replay(self, event: Mapping[str, Any]) -> None:
+        """Take an event that was reported after :meth:`state_dict`."""
+        self._next_id = event['id'] + 1
+        self._current.pop(event['index'], None)
+        if event['event'] == 'start':
+            self._current[event['index']] = _Action(
+                event['start'], 0., event['id'])
+
     def _end(self, i: int, end: float, **more: float) -> list[dict]:
         action = self._current.pop(i)
-        if not action.reported:
+        if action.id is None:
             return []
         return [self._event('end', i, action, end=end,
-                            peak=round(action.peak, 4), **more)]
+                            peak=round(action.peak, 4), start_id=action.id,
+                            **more)]
 
     def _event(self, kind: str, i: int, action: _Action,
                **more: float) -> dict:
-        return {'event': kind, 'class': self.names[i], 'index': i,
-                'start': action.start, **more}
+        number = self._next_id
+        self._next_id += 1
+        return {'id': number, 'event': kind, 'class': self.names[i],
+                'index': i, 'start': action.start, **more}
 
 
 class EventLog:
     """Writes events as JSON Lines, each as it happens.
 
     Args:
-        path: The file, which is overwritten. Defaults to none.
+        path: The file. Defaults to none.
+        size: Bytes of it to go on after; what comes behind them is cut off.
+            Defaults to none: it is overwritten.
+
+    Raises:
+        ValueError: If the file does not have that many, or they do not end
+            with a line.
 
     Attributes:
         recent: The latest events.
+        size: Bytes that were written so far.
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
+    def __init__(self, path: str | Path | None = None,
+                 size: int | None = None) -> None:
         self.recent: deque[dict] = deque(maxlen=MAX_RECENT)
+        self.size = 0
         self._file = None
-        if path is not None:
+        if path is None:
+            return
+        if size:
+            self.recent.extend(read_events(path, 0, size)[0])
+            self.size = size
+        else:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(path, 'w', encoding='utf-8')
+        self._file = open(path, 'r+b' if size else 'wb')
+        self._file.truncate(self.size)
+        self._file.seek(self.size)
 
     def write(self, events: Sequence[dict]) -> None:
         """Write events; they are on the disk when this returns."""
-        for event in events:
-            self.recent.append(event)
-            if self._file is not None:
-                self._file.write(json.dumps(event, ensure_ascii=False) + '\n')
-        if events and self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        self.recent.extend(events)
+        if not events or self._file is None:
+            return
+        lines = ''.join(json.dumps(event, ensure_ascii=False) + '\n'
+                        for event in events).encode()
+        self._file.write(lines)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.size += len(lines)
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()
+
+
+def read_events(path: str | Path, start: int,
+                end: int | None = None) -> tuple[list[dict], int]:
+    """Read events of an :class:`EventLog`.
+
+    Args:
+        path: The file.
+        start: Where to begin, in bytes.
+        end: Where to end. Defaults to the end of the last whole line.
+
+    Returns:
+        The events, and where they end.
+
+    Raises:
+        ValueError: If there is no such part, or it is not of whole lines.
+    """
+    wanted = f'{path} must have events up to byte {end or start}, as it had'
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ValueError(f'{wanted}: {error}') from error
+    if end is None:
+        end = max(start, data.rfind(b'\n') + 1)
+    if len(data) < end or any(
+            at and data[at - 1:at] != b'\n' for at in (start, end)):
+        raise ValueError(f'{wanted}, and has {len(data)} bytes: it is '
+                         'another file, or has been changed')
+    return [json.loads(line)
+            for line in data[start:end].decode().splitlines()], end

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Features of the steps of a video, by any network."""
-import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..utils.checks import check_count, check_positive
+from .fair_lock import FairLock
 from .image_input import ImageInput
 from .module_features import ModuleFeatures
 from .named_networks import find_network, is_network
@@ -100,7 +100,8 @@ class FeatureExtractor:
         self.name = getattr(self._network, 'name', config)
         self.model = self._network.model
         self.clip_len = self._network.clip_len
-        self._lock = threading.Lock()
+        # Sources that share it take turns.
+        self._lock = FairLock()
 
     @property
     def num_frames(self) -> int:

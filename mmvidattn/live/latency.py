@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping
 
@@ -9,12 +10,21 @@ import numpy as np
 STAGES = 'decode', 'flow', 'features', 'head', 'total', 'lag'
 # Number of latest steps that a report is about.
 WINDOW = 1000
+# Upper bounds of a histogram's bins, in seconds; the last one has none.
+BOUNDS = .005, .01, .025, .05, .1, .25, .5, 1., 2.5, 5., 10., 30.
 
 
 class Latency:
-    """Durations of the latest steps, stage by stage."""
+    """Durations of the latest steps, stage by stage.
+
+    Attributes:
+        counts: Steps so far in each bin of :data:`BOUNDS`, by stage.
+        sums: Their seconds together.
+    """
 
     def __init__(self) -> None:
+        self.counts = {stage: [0] * (len(BOUNDS) + 1) for stage in STAGES}
+        self.sums = dict.fromkeys(STAGES, 0.)
         self._seconds: dict[str, deque[float]] = {
             stage: deque(maxlen=WINDOW) for stage in STAGES
         }
@@ -23,6 +33,8 @@ class Latency:
         """Take the seconds of each stage of a step."""
         for stage, value in seconds.items():
             self._seconds[stage].append(value)
+            self.counts[stage][bisect_left(BOUNDS, value)] += 1
+            self.sums[stage] += value
 
     def report(self) -> dict[str, dict[str, float]]:
         """``median`` and ``p95`` of each stage, in milliseconds."""

@@ -123,6 +123,7 @@ class FeatureScorer:
         session: The stream's session.
         rate: Steps a second.
         reach: Frames that a clip reaches back from its step's last one.
+        num_bad: Steps whose features were not finite.
     """
 
     def __init__(self, model: LiveModel, fps: float) -> None:
@@ -132,6 +133,15 @@ class FeatureScorer:
         self.rate = model.rate
         self.reach = max(extractor.reach(fps)
                          for extractor in model.extractors.values())
+        self.num_bad = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """The session's state."""
+        return self.session.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where another scorer of this model was."""
+        self.session.load_state_dict(state_dict)
 
     def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:
         """Score a step.
@@ -143,6 +153,7 @@ class FeatureScorer:
         features, seconds = self._extract(step)
         start = time.perf_counter()
         logits = self.session.push(features)
+        self.num_bad += bool(logits['bad_frame'])
         scores = self._model.model.cls_head.probabilities(
             dict(action=logits['action']))['action'].cpu().numpy()
         return scores, dict(seconds, head=time.perf_counter() - start)

@@ -23,6 +23,7 @@ try:
     from fastapi import FastAPI, WebSocket
     from fastapi.responses import FileResponse
 
+    from .endpoints import Endpoints
     from .lobby import Lobby
 except ImportError as error:
     raise ImportError('the page needs FastAPI, uvicorn and websockets: pip '
@@ -95,6 +96,8 @@ class LivePage:
         app = FastAPI(lifespan=self._lifespan, openapi_url=None)
         app.add_api_route('/', self._page, include_in_schema=False)
         app.add_api_websocket_route('/live', self._client)
+        Endpoints(runs, [_shown_name(run.report()['name']) for run in runs],
+                  self.token, self._is_own_page).add_to(app)
         config = uvicorn.Config(
             app, host=host, port=port, ws_max_size=MAX_INCOMING,
             ws_per_message_deflate=False, http=self._lobby.protocol(),

@@ -4,6 +4,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -45,8 +46,12 @@ class Source:
     Attributes:
         status: 'running', 'ended', or a line about what is wrong.
         patience: Seconds that the next frame may take.
+        recorded: Whether its frames can be read again.
+        first_frame: Number of the first frame (:meth:`start_at`).
     """
     patience = 60.
+    recorded = False
+    first_frame = 0
 
     def __init__(self, name: str, fps: float, live: bool) -> None:
         self.name = name
@@ -59,13 +64,20 @@ class Source:
     def __iter__(self) -> Iterator[Frame]:
         try:
             self._alive()
+            # A recording leaves out what comes before.
+            shift = 0 if self.recorded else self.first_frame
             for frame in self._frames():
-                yield frame
+                yield replace(frame, index=frame.index + shift)
                 self._alive()
             self.status = 'ended'
         except Exception as error:
             self.status = f'failed: {error}'
             raise
+
+    def start_at(self, frame: int) -> None:
+        """Begin with this frame: a recording leaves out those before it, and
+        of another source the first frame gets this number."""
+        self.first_frame = frame
 
     def stop(self) -> None:
         """End the iteration soon; from any thread."""
@@ -100,11 +112,12 @@ class RecordedSource(Source):
     Raises:
         ValueError: While it is read, if a frame cannot be.
     """
+    recorded = True
     num_frames: int
 
     def _frames(self) -> Iterator[Frame]:
-        first = time.monotonic()
-        for index in range(self.num_frames):
+        first = None
+        for index in range(self.first_frame, self.num_frames):
             start = time.monotonic()
             try:
                 image = self._read(index)
@@ -113,6 +126,9 @@ class RecordedSource(Source):
                     f'{self.name} breaks off: {index} of {self.num_frames} '
                     f'frames could be read ({brief(error)})') from error
             end = time.monotonic()
+            if first is None:
+                # It may have taken long to get there.
+                first = end - index / self.fps
             if self.live:
                 wait = first + index / self.fps - end
                 self._alive(wait)
@@ -122,7 +138,10 @@ class RecordedSource(Source):
             yield Frame(image, index, end - start, time.monotonic())
 
     def _read(self, index: int) -> np.ndarray:
-        """The image of the next frame, RGB ``(H, W, 3)``."""
+        """The image of the next frame, RGB ``(H, W, 3)``.
+
+        Some of those before it may have been left out.
+        """
         raise NotImplementedError
 
 
@@ -161,6 +180,7 @@ class VideoFile(RecordedSource):
         while self._next <= self._ticks.frames(index):
             self._image = self._read_next()
             self._next += 1
+            self._alive()
         return self._image
 
     def _read_next(self) -> np.ndarray:
@@ -239,6 +259,7 @@ class VideoUrl(RecordedSource):
                 or self._next_begins < (index + 0.5) / self.fps):
             self._image = self._next
             self._read_next()
+            self._alive()
         # Headers of some kinds of files give the length to a second.
         if self._next is None and (
                 self._image is None
@@ -336,8 +357,8 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
 
     Args:
         source: A video file, a folder of frames, the number or device of a
-            camera, a URL, or a source. An http(s) URL of what has a length is
-            a video file.
+            camera, a named pipe, a URL, or a source. An http(s) URL of what
+            has a length is a video file.
         realtime: Play recordings at their own speed.
         fps: Frames a second of a folder (default: 25) or of a live source
             (default: what it reports).
@@ -365,7 +386,8 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
         return LiveSource(int(text), fps)
     if urlsplit(text).scheme in ('http', 'https'):
         return _open_web(text, realtime, fps)
-    if urlsplit(text).scheme in SCHEMES or path.is_char_device():
+    if urlsplit(text).scheme in SCHEMES or (
+            path.is_char_device() or path.is_fifo()):
         return LiveSource(text, fps)
     raise ValueError(f'there is no {text}; {EXPECTED}')
 

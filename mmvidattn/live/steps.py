@@ -110,6 +110,7 @@ class StepMaker:
 
     Attributes:
         missing: Steps without a frame so far.
+        bad_frames: Frames that were empty so far.
     """
 
     def __init__(self, fps: float, rate: float, reach: int) -> None:
@@ -119,11 +120,23 @@ class StepMaker:
                 f'{rate:g} steps a second: there must be a frame for each')
         self.fps = fps
         self.rate = rate
-        self.missing = 0
+        self.missing = self.bad_frames = 0
         self._frames: deque[Frame] = deque(
             maxlen=reach + int(np.ceil(fps / rate)) + 1)
         self._step = 0
         self._num_new = 0
+
+    def start_at(self, step: int) -> int:
+        """Begin with this step; returns the frame to read from.
+
+        The frames up to the step are only for its clips and those after it.
+        """
+        self._step = step
+        return max(0, self._before(step) + 1 - self._frames.maxlen)
+
+    def _before(self, step: int) -> int:
+        """The last frame before a step; -1 if there is none."""
+        return last_frame(step - 1, self.fps, self.rate) if step else -1
 
     def add(self, frame: Frame) -> list[Step]:
         """Take a frame; an empty one is as one that is missing.
@@ -133,7 +146,10 @@ class StepMaker:
             two.
         """
         advance = frame.index - self._frames[-1].index if self._frames else 1
-        if advance < 1 or not np.size(frame.image):
+        if not np.size(frame.image):
+            self.bad_frames += 1
+            return []
+        if advance < 1:
             return []
         steps = []
         if frame.index > last_frame(self._step, self.fps, self.rate):
@@ -145,7 +161,7 @@ class StepMaker:
             # Too old to stand in for missing ones.
             self._frames.clear()
         self._frames.append(frame)
-        self._num_new += 1
+        self._num_new += frame.index > self._before(self._step)
         if frame.index == last_frame(self._step, self.fps, self.rate):
             steps += self._finish()
             self._step += 1

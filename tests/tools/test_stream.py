@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
+from mmvidattn.live import message_sinks
 from mmvidattn.online.stream_step import StreamStep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,6 +65,28 @@ def test_recognizer_of_clips(run_main, clip_files, clip, tmp_path,
     with pytest.raises(SystemExit, match='extractors is for models of feature '
                        'streams'):
         run_main('stream.py', clip, *clip_files, '--rgb', 'x', 'y')
+
+
+def test_service(run_main, files, clip, tmp_path, monkeypatch, capsys):
+    """A state, a clip of each action, and a webhook that is not there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(message_sinks, 'DELAYS', ())
+    options = ['--on', '0.26', '--off', '0.1', '--min-duration', '0',
+               '--events', 'events.jsonl', '--state', 'state', '--segments',
+               'clips', '--webhook', 'http://u:secret@127.0.0.1:9/']
+    run_main('stream.py', clip, *files, *options, '--duration', '6')
+    out = capsys.readouterr().out
+    assert '24 steps' in out and 'secret' not in out
+    assert out.count('http://127.0.0.1:9/: <urlopen error') == 1
+    data = (tmp_path / 'events.jsonl').read_text()
+    events = [json.loads(line) for line in data.splitlines()]
+    assert f'http://127.0.0.1:9/: 0 dropped, {len(events)} failed' in out
+    assert sorted(path.name for path in (tmp_path / 'clips').iterdir()) == (
+        sorted(f'{e["start_id"]:06d}.mp4' for e in events
+               if e['event'] == 'end'))
+    run_main('stream.py', clip, *files, *options)
+    assert f'{clip} had ended at 6.00 s' in capsys.readouterr().out
+    assert (tmp_path / 'events.jsonl').read_text() == data
 
 
 def test_a_video_that_breaks_keeps_what_was_written(
@@ -155,6 +178,12 @@ def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
     (['--on', 2], '0 < off <= on <= 1'),
     (['--fps', 3], 'has its own rate'),
     (['--serve', '--max-clients', 0], 'max_clients must be at least 1'),
+    (['--webhook', 'host'], 'a webhook must be http://'),
+    (['--mqtt', 'mqtt://host'], 'MQTT needs a topic'),
+    (['--segments', 'x', '--segment-margin', -1, 2], 'segment_margin must be'),
+    (['--segments', 'x', '--segment-mb', 0], 'segment_mb must be a positive'),
+    (['--duration', 0], 'duration must be a positive'),
+    (['--state', 'x', '--state-seconds', 0], 'state_seconds must be'),
 ])
 def test_bad_options(run_main, files, clip, tmp_path, monkeypatch, args,
                      error):

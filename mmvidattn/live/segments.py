@@ -1,0 +1,121 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A clip of each action."""
+import os
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ..utils.checks import check_not_negative, check_positive
+from ..visualization import VideoWriter
+from .run import Detection, Run
+from .sink import Sink
+
+QUALITY = 85
+
+
+class SegmentSink(Sink):
+    """Writes a clip of each action: the frames from before it to after it.
+
+    The latest frames wait as JPEGs, as many as ``max_bytes`` hold. Of an
+    action that is longer than these the clip has the last part. A clip is
+    written once the action has ended and the seconds after it have passed; a
+    run that is killed loses those that it has not written.
+
+    Args:
+        folder: Where to; a clip is ``000012.mp4`` if the number of the event
+            that starts the action is 12 (:meth:`path`).
+        run: The run.
+        before: Seconds before the action.
+        after: Seconds after it.
+        max_bytes: Size of all frames that wait.
+
+    Raises:
+        ValueError: If a number is out of its range.
+    """
+    lossless = True
+    queue_size = 8
+
+    def __init__(self, folder: str | Path, run: Run, before: float = 2.,
+                 after: float = 2., max_bytes: int = 2**26) -> None:
+        check_not_negative(before=before, after=after)
+        check_positive(max_bytes=max_bytes)
+        self.folder = Path(folder)
+        self.name = str(folder)
+        self.before, self.after = before, after
+        self.max_bytes = max_bytes
+        self._fps = run.source.fps
+        self._rate = run.rate
+        self._frames: deque[tuple[float, np.ndarray]] = deque()
+        self._num_bytes = 0
+        self._waiting: list[dict] = []
+
+    def path(self, start_id: int) -> Path:
+        """Where the clip of an action is, by the number of its start."""
+        return self.folder / f'{start_id:06d}.mp4'
+
+    def write(self, detection: Detection) -> None:
+        """Take the frames of a step, and write the clips that are due."""
+        step = 1 / self._rate
+        count = len(detection.images)
+        for i, image in enumerate(detection.images):
+            self._add(detection.time - step + i * step / count, image)
+        self._waiting += _ends(detection.events)
+        due = [event for event in self._waiting
+               if event['end'] + self.after <= detection.time]
+        self._write_clips(due)
+
+    def finish(self, events: Sequence[dict]) -> list[Detection]:
+        """The events, as a detection without frames."""
+        none = np.zeros(0)
+        return [Detection(-1, 0., none, none, events, (), {})]
+
+    def close(self) -> None:
+        """Write the clips of the last actions."""
+        self._write_clips(list(self._waiting))
+
+    def _add(self, time: float, image: np.ndarray) -> None:
+        is_done, data = cv2.imencode(
+            '.jpg', cv2.cvtColor(image, cv2.COLOR_RGB2BGR),
+            [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+        if not is_done:
+            raise OSError('a frame could not be encoded')
+        self._frames.append((time, data))
+        self._num_bytes += data.nbytes
+        while self._num_bytes > self.max_bytes:
+            self._num_bytes -= self._frames.popleft()[1].nbytes
+
+    def _write_clips(self, events: Sequence[dict]) -> None:
+        for event in events:
+            self._waiting.remove(event)
+            self._write_clip(event)
+
+    def _write_clip(self, event: dict) -> None:
+        start, end = event['start'] - self.before, event['end'] + self.after
+        # Times are multiples of a frame's length, up to rounding.
+        frames = [(time, data) for time, data in self._frames
+                  if start - 1e-6 <= time < end - 1e-6]
+        if not frames:
+            return
+        path = self.path(event['start_id'])
+        # Whoever looks for it finds all of it.
+        part = path.with_suffix('.part.mp4')
+        video = VideoWriter(part, self._fps)
+        shown = -1
+        for i in range(round((frames[-1][0] - frames[0][0]) * self._fps) + 1):
+            time = frames[0][0] + i / self._fps
+            while shown + 1 < len(frames) and (
+                    frames[shown + 1][0] <= time + 1e-6):
+                shown += 1
+                image = cv2.imdecode(frames[shown][1], cv2.IMREAD_COLOR)
+            # Where frames are missing, the one before stands in.
+            video.write(cv2.cvtColor(image, cv2.COLOR_BGR2RGB),
+                        [f'{time:.2f} s: {event["class"]}'])
+        video.close()
+        os.replace(part, path)
+
+
+def _ends(events: Sequence[dict]) -> list[dict]:
+    return [event for event in events if event['event'] == 'end']

@@ -1,0 +1,154 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Sources that share a machine."""
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from live_fixtures import Script, wait_until
+
+from mmvidattn.live import LiveModel, Run, fair_lock
+from mmvidattn.live.fair_lock import FairLock
+from mmvidattn.live.feature_extractor import FeatureExtractor
+
+
+def test_turns_are_in_the_order_of_asking():
+    lock, turns = FairLock(), []
+
+    def work(name):
+        with lock:
+            turns.append(name)
+
+    with lock:
+        threads = []
+        for name in range(20):
+            threads.append(threading.Thread(target=work, args=(name, )))
+            threads[-1].start()
+            wait_until(lambda: len(lock._waiting) == name + 1)
+    for thread in threads:
+        thread.join()
+    assert turns == list(range(20))
+    with lock:
+        assert lock._taken
+    assert not lock._taken
+
+
+def test_one_at_a_time():
+    lock, inside, most = FairLock(), [0], [0]
+
+    def work():
+        for _ in range(200):
+            with lock:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+
+
+def test_who_leaves_the_queue_loses_no_turn(monkeypatch):
+    """As by Ctrl-C."""
+
+    class Turn:
+        calls = 0
+
+        def acquire(self):
+            self.calls += 1
+            if self.calls == 2:
+                raise KeyboardInterrupt
+
+    lock = FairLock()
+    lock.__enter__()
+    monkeypatch.setattr(fair_lock, 'threading', SimpleNamespace(Lock=Turn))
+    with pytest.raises(KeyboardInterrupt):
+        lock.__enter__()
+    assert not lock._waiting
+    lock.__exit__()
+    with lock:
+        pass
+
+
+@pytest.fixture(scope='module')
+def model(files):
+    return LiveModel(*files)
+
+
+class Camera(Script):
+    """At its own rate, which does not wait; some of them block."""
+
+    def __init__(self, fps, seconds, blocks=False):
+        super().__init__(range(round(fps * seconds)), live=True)
+        self.fps, self.blocks = fps, blocks
+
+    def _frames(self):
+        first = time.monotonic()
+        for frame in super()._frames():
+            wait = first + frame.index / self.fps - time.monotonic()
+            if self._stopped.wait(max(0, wait)):
+                return
+            yield frame
+        if self.blocks:
+            # As a read that does not return, whatever is asked.
+            while not self._stopped.wait(60):
+                pass
+
+
+def follow(run, found):
+    for detection in run:
+        found.append((detection.step, time.monotonic()))
+
+
+def start(*runs):
+    results = [[] for _ in runs]
+    threads = [threading.Thread(target=follow, args=pair, daemon=True)
+               for pair in zip(runs, results)]
+    for thread in threads:
+        thread.start()
+    return threads, results
+
+
+def test_a_source_that_stalls_delays_no_other(model):
+    stalls = Run(model, Camera(12, 0.5, blocks=True))
+    goes_on = Run(model, Camera(24, 1.5))
+    threads, (first, found) = start(stalls, goes_on)
+    threads[1].join()
+    assert threads[0].is_alive() and len(first) == 2
+    stalls.stop()
+    threads[0].join()
+    steps, at = zip(*found)
+    assert steps == tuple(range(6)) and goes_on.dropped == 0
+    # At its rate, from step to step.
+    lag = np.array(at) - at[0] - np.arange(6) / 4
+    assert np.median(lag) < 0.3
+
+
+def test_sources_of_other_rates_get_their_share(model, monkeypatch):
+    """A recording that never waits, and a fast camera, delay a slow one."""
+    features = FeatureExtractor.features
+
+    def slow(self, clips):
+        # Of which the lock is held, as of a large network.
+        with self._lock:
+            time.sleep(0.04)
+        return features(self, clips)
+
+    monkeypatch.setattr(FeatureExtractor, 'features', slow)
+    hogs = [Run(model, Script(range(10 ** 6))) for _ in range(3)]
+    camera = Run(model, Camera(12, 2))
+    threads, results = start(camera, *hogs)
+    threads[0].join()
+    for run in hogs:
+        run.stop()
+    for thread in threads:
+        thread.join()
+    done = [len(found) for found in results]
+    # A step takes a turn of four, of 0.04 s each: there is time for all.
+    assert done[0] == 8 and camera.dropped == 0
+    assert min(done[1:]) > 0.7 * max(done[1:])

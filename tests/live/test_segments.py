@@ -1,0 +1,96 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+
+from mmvidattn.live import Detection
+from mmvidattn.live.segments import SegmentSink
+
+RUN = SimpleNamespace(source=SimpleNamespace(fps=8.), rate=4.)
+NONE = np.zeros(0)
+
+
+def brightness(number):
+    """Of a frame; far from that of the one before, as codecs want it."""
+    return 37 * number % 200 + 20
+
+
+def detection(step, events=(), num=2):
+    images = [np.full((64, 480, 3), brightness(2 * step + i), np.uint8)
+              for i in range(num)]
+    return Detection(step, (step + 1) / 4, NONE, NONE, events, images, {})
+
+
+def end(start, stop, start_id=3):
+    return {'event': 'end', 'class': 'jump', 'start': start, 'end': stop,
+            'start_id': start_id}
+
+
+def check_frames(path, numbers):
+    """Check which frames a clip has."""
+    np.testing.assert_allclose(
+        shown(path), [brightness(number) for number in numbers], atol=6)
+
+
+def shown(path):
+    """How bright the frames of a clip are, below the caption."""
+    video, found = cv2.VideoCapture(str(path)), []
+    assert video.get(cv2.CAP_PROP_FPS) == 8
+    while True:
+        is_read, image = video.read()
+        if not is_read:
+            return found
+        found.append(image[-48:].mean())
+
+
+def test_clip_of_an_action(tmp_path):
+    sink = SegmentSink(tmp_path, RUN, before=.5, after=1.)
+    for step in range(40):
+        sink.write(detection(step, [end(4., 5.)] * (step == 20)))
+        # Once the second after it has passed.
+        assert sink.path(3).exists() == (step >= 23)
+    sink.close()
+    assert sink.path(3).name == '000003.mp4'
+    # From 3.5 s to 6 s, at 8 frames a second.
+    check_frames(sink.path(3), range(28, 48))
+    assert [path.name for path in tmp_path.iterdir()] == ['000003.mp4']
+
+
+def test_the_last_actions_are_written_at_the_end(tmp_path):
+    sink = SegmentSink(tmp_path, RUN)
+    for step in range(8):
+        sink.write(detection(step, [end(.5, 1.5, 0)] * (step == 6)))
+    for last in sink.finish([end(1., 2., 1)]):
+        sink.write(last)
+    sink.close()
+    check_frames(sink.path(0), range(16))
+    check_frames(sink.path(1), range(16))
+
+
+def test_frames_that_are_missing_are_repeated(tmp_path):
+    sink = SegmentSink(tmp_path, RUN, before=0, after=0)
+    for step in 0, 1, 2, 6, 7:
+        sink.write(detection(step, [end(0., 2.)] * (step == 7)))
+    check_frames(sink.path(3), [*range(6), *[5] * 6, *range(12, 16)])
+
+
+def test_memory_is_bounded(tmp_path):
+    sink = SegmentSink(tmp_path, RUN, max_bytes=20_000)
+    for step in range(200):
+        sink.write(detection(step))
+        size = sum(data.nbytes for _, data in sink._frames)
+        assert size == sink._num_bytes <= 20_000
+    assert len(sink._frames) < 60
+    # Longer than what there is: the last part of it.
+    sink.write(detection(200, [end(0., 50.)]))
+    sink.close()
+    assert 3 < len(shown(sink.path(3))) < 60
+
+
+@pytest.mark.parametrize('options', [
+    dict(before=-1), dict(after=float('nan')), dict(max_bytes=0)])
+def test_bad_options(tmp_path, options):
+    with pytest.raises(ValueError, match=f'{next(iter(options))} must be'):
+        SegmentSink(tmp_path, RUN, **options)

@@ -1,0 +1,101 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from mmvidattn.live import Detection
+from mmvidattn.live import sink as live_sink
+from mmvidattn.live.sink import Sink, SinkThread
+from mmvidattn.live.sinks import CallbackSink
+
+
+def detection(step=0, events=()):
+    none = np.zeros(0)
+    return Detection(step, (step + 1) / 4, none, none, events, (), {})
+
+
+class Recorder(Sink):
+    name = 'recorder'
+    queue_size = 4
+
+    def __init__(self, wait=0., errors=()):
+        self.wait, self.errors = wait, dict(errors)
+        self.found, self.closed = [], False
+        self.go = threading.Event()
+        self.go.set()
+
+    def write(self, detection):
+        self.go.wait(10)
+        time.sleep(self.wait)
+        if detection.step in self.errors:
+            raise self.errors[detection.step]
+        self.found.append(detection.step)
+
+    def close(self):
+        self.closed = True
+
+
+def test_one_that_blocks_delays_nothing():
+    sink, lines = Recorder(), []
+    thread = SinkThread(sink, drop=True, log=lines.append)
+    sink.go.clear()
+    began = time.monotonic()
+    for step in range(40):
+        thread.write(detection(step))
+    assert time.monotonic() - began < 0.5
+    # It has taken one, or none yet; the latest four wait.
+    assert thread.dropped in (35, 36)
+    assert lines == ['recorder is too slow: the oldest are dropped']
+    sink.go.set()
+    thread.close()
+    assert sink.found[-4:] == [36, 37, 38, 39] and sink.closed
+    assert len(sink.found) + thread.dropped == 40
+    assert lines[1:] == [f'recorder: {thread.dropped} dropped, 0 failed']
+
+
+def test_a_recording_waits():
+    sink, lines = Recorder(wait=0.002), []
+    thread = SinkThread(sink, drop=False, log=lines.append)
+    for step in range(40):
+        thread.write(detection(step))
+    thread.close()
+    assert sink.found == list(range(40)) and not lines
+
+
+def test_errors_are_named_once():
+    errors = {i: OSError('disk full') for i in range(20)}
+    errors[30] = KeyError('x')
+    sink, lines = Recorder(errors=errors), []
+    thread = SinkThread(sink, drop=False, log=lines.append)
+    for step in range(40):
+        thread.write(detection(step))
+    thread.close()
+    assert sink.found == [*range(20, 30), *range(31, 40)] and sink.closed
+    assert lines == ['recorder: disk full', "recorder: 'x'",
+                     'recorder: 0 dropped, 21 failed']
+
+
+def test_one_that_hangs_is_left_behind(monkeypatch):
+    monkeypatch.setattr(live_sink, 'CLOSE_SECONDS', 0.1)
+    sink, lines = Recorder(), []
+    thread = SinkThread(sink, drop=True, log=lines.append)
+    sink.go.clear()
+    thread.write(detection())
+    thread.write(detection())
+    thread.close()
+    assert lines == ['recorder hangs, and was left behind',
+                     'recorder: 2 dropped, 0 failed']
+    assert not sink.closed
+    sink.go.set()
+
+
+def test_callback_gets_the_last_events_too():
+    found = []
+    thread = SinkThread(CallbackSink(found.append), True, pytest.fail)
+    thread.write(detection(0))
+    thread.write(detection(1, [1, 2]))
+    thread.finish([3])
+    thread.close()
+    assert found == [1, 2, 3]

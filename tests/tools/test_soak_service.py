@@ -1,0 +1,64 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope='module')
+def soak():
+    spec = importlib.util.spec_from_file_location(
+        'soak_service', ROOT / 'tools/soak/service.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def as_planned(plan):
+    return sorted(((kind, name, at) for name, start, end in plan
+                   for kind, at in (('start', start), ('end', end))),
+                  key=lambda event: event[2])
+
+
+@pytest.mark.parametrize('change, wrong', [
+    (lambda events: events, 0),
+    (lambda events: events[:6] + events[7:], 1),
+    (lambda events: events + [events[6]], 1),
+    (lambda events: events + [('start', 'red', 25.)], 1),
+    (lambda events: [(kind, name, at + 2) for kind, name, at in events], 12),
+], ids=['right', 'lost', 'doubled', 'invented', 'late'])
+def test_soak_finds_what_is_wrong(soak, change, wrong):
+    plan = soak.plan_of(0, 50.)
+    events = change(as_planned(plan))
+    compared, lines = soak.compare(events, plan, [], 0., 50., 1.)
+    # The last one ends too late to be sure of.
+    assert compared == 7
+    assert (len(lines) == 0) == (wrong == 0) and len(lines) >= wrong
+    # A fault excuses what it touches, and nothing else.
+    compared, lines = soak.compare(events, plan, [(0., 50.)], 0., 50., 1.)
+    assert (compared, lines) == (0, [])
+
+
+def test_soak_counts_numbers(soak):
+    events = [
+        {'id': 0, 'event': 'start', 'class': 'red'},
+        {'id': 1, 'event': 'end', 'class': 'red', 'start_id': 0},
+        {'id': 2, 'event': 'start', 'class': 'red'}]
+    assert soak.check_numbers(events) == []
+    assert len(soak.check_numbers(events[:1] + events[2:])) == 2
+    assert len(soak.check_numbers(events[1:])) == 2
+
+
+@pytest.mark.slow
+def test_ten_minutes_of_a_service(run_tool, tmp_path):
+    if shutil.which('ffmpeg') is None:
+        pytest.skip('there is no ffmpeg')
+    modules = os.environ.get('MMVIDATTN_NODE_MODULES')
+    rtsp = ['--rtsp', modules] if modules else []
+    done = run_tool('soak/service.py', '--minutes', 10, *rtsp, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith('passed\n')
