@@ -271,7 +271,7 @@ class Source {
     for (const event of sorted.splice(0, sorted.length - MAX_EVENTS))
       this.events.delete(keyOf(event));
     this.timeline.update(sorted);
-    this.part('.list tbody').replaceChildren(...sorted.reverse().map(event => {
+    this.part('.list tbody').replaceChildren(...sorted.toReversed().map(event => {
       const row = make('tr'), name = make('td', undefined, 'name');
       name.append(this.swatch(event.class), event.class);
       const cell = text => make('td', text, 'number');
