@@ -68,7 +68,7 @@ setup(
         console_scripts=['mmvidattn = mmvidattn_cli:main']),
     packages=find_packages(include=['mmvidattn', 'mmvidattn.*']),
     package_data={
-        'mmvidattn.live': ['page.html'],
+        'mmvidattn.live': ['page.html', 'page.js'],
         'mmvidattn.ops': ['README.md', 'gpu.md'],
         'mmvidattn.ops.triton': ['resources.md'],
     },

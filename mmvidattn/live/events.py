@@ -29,6 +29,13 @@ class EventDetector:
     below ``off``. It is reported once it has lasted ``min_duration``. Events
     are numbered from 0 on.
 
+    A class may get thresholds of its own while it runs
+    (:meth:`set_threshold`), which hold from the next step on. They change
+    nothing of what has been: a running action keeps its start, also where its
+    score then is below the new ``on``, and ends at the first step below the
+    new ``off``; an action that starts now starts at the step that comes, also
+    where earlier scores reach the new ``on``.
+
     Args:
         names: The classes.
         ignore: Classes that are not actions, such as the background.
@@ -55,8 +62,47 @@ class EventDetector:
         self.min_duration = min_duration
         self._is_action = np.array(
             [i not in ignore for i in range(len(names))])
+        # Rows of on and off, [2, K]; replaced as a whole, as other threads
+        # change it.
+        self._thresholds = np.repeat([[on], [off]], len(names), axis=1)
         self._current: dict[int, _Action] = {}
         self._next_id = 0
+
+    def set_threshold(self, name: str, on: float | None) -> None:
+        """Change the thresholds of a class from the next step on.
+
+        From any thread.
+
+        Args:
+            name: The class.
+            on: Score that starts an action; None for the one that it began
+                with. ``off`` keeps its ratio to it.
+
+        Raises:
+            ValueError: If there is no such action, or it is out of range.
+        """
+        actions = self._actions(name)
+        if not len(actions):
+            raise ValueError(f'name must be an action, got {name!r}')
+        if on is not None and not 0 < on <= 1:
+            raise ValueError(f'on must be in (0, 1], got {on}')
+        if on is None or on == self.on:
+            on, off = self.on, self.off
+        else:
+            off = on * (self.off / self.on)
+        thresholds = self._thresholds.copy()
+        thresholds[:, actions] = [[on], [off]]
+        self._thresholds = thresholds
+
+    def changed_thresholds(self) -> dict[str, tuple[float, float]]:
+        """``on`` and ``off`` of the classes that have their own."""
+        thresholds = self._thresholds
+        return {self.names[i]: tuple(thresholds[:, i].tolist())
+                for i in np.flatnonzero(thresholds[0] != self.on)}
+
+    def _actions(self, name: str) -> list[int]:
+        return [i for i, other in enumerate(self.names)
+                if other == name and self._is_action[i]]
 
     def update(self, start: float, end: float,
                scores: np.ndarray) -> list[dict]:
@@ -71,9 +117,11 @@ class EventDetector:
             number of the event that reported the start.
         """
         events = []
-        for i in [i for i in self._current if scores[i] < self.off]:
+        # As precise as the scores, so that 0.3 is reached by 0.3.
+        on, off = self._thresholds.astype(scores.dtype)
+        for i in [i for i in self._current if scores[i] < off[i]]:
             events += self._end(i, start, time=end)
-        for i in np.flatnonzero(self._is_action & (scores >= self.on)):
+        for i in np.flatnonzero(self._is_action & (scores >= on)):
             self._current.setdefault(int(i), _Action(start, 0.))
         for i, action in self._current.items():
             action.peak = max(action.peak, float(scores[i]))

@@ -234,6 +234,17 @@ class Run:
             losses[sink.sink.name] += sink.dropped + sink.failed
         return losses
 
+    def set_threshold(self, name: str, on: float | None) -> None:
+        """Change when a class starts: :meth:`EventDetector.set_threshold`."""
+        self._event_detector.set_threshold(name, on)
+
+    def thresholds(self) -> dict[str, Any]:
+        """``on`` and ``off`` of all, and of the classes that are ``changed``.
+        """
+        detector = self._event_detector
+        return dict(on=detector.on, off=detector.off,
+                    changed=detector.changed_thresholds())
+
     def top_actions(self, scores: np.ndarray, k: int) -> dict[str, float]:
         """The k most probable actions of scores [K], best first."""
         order = [i for i in np.argsort(-scores) if i not in self.ignore]

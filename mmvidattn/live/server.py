@@ -7,15 +7,18 @@ import ipaddress
 import json
 import socket
 import threading
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import cv2
 import numpy as np
 
+from .event_frames import EventFrames
 from .run import Detection, Run
 
 try:
@@ -30,18 +33,23 @@ except ImportError as error:
                       'install "mmvidattn[serve]"') from error
 
 PAGE = Path(__file__).with_name('page.html')
+SCRIPT = Path(__file__).with_name('page.js')
 # Loads nothing but itself, and connects to its own socket only.
-POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src "
-          "'unsafe-inline'; img-src data:; connect-src 'self'; base-uri "
+POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; "
+          "img-src data:; media-src blob:; connect-src 'self'; base-uri "
           "'none'; form-action 'none'; frame-ancestors 'none'")
 # Seconds of scores that a page gets when it is opened.
 HISTORY = 60
 # Classes of a step that are sent, the most probable ones.
 MAX_CLASSES = 8
-PICTURE_SIDE, PICTURE_QUALITY = 640, 70
+# Pixels of the longer side of the latest picture, and of those of events.
+PICTURE_SIDE, EVENT_SIDE = 640, 400
+PICTURE_QUALITY = 70
+# Bytes of the file of an event that is sent; else its pictures are.
+MAX_SEGMENT = 2 ** 24
 # Messages that wait for a slow client; then the oldest are dropped.
 MAX_WAITING = 16
-# Bytes of a message from a client, which is the token.
+# Bytes of a message from a client.
 MAX_INCOMING = 1024
 TOKEN_SECONDS = 5
 # Connections of which none has sent the token yet, and seconds that they may
@@ -50,6 +58,8 @@ MAX_STRANGERS, STRANGER_SECONDS = 32, 10
 # Connections that the system takes at a time.
 BACKLOG = 16
 WRONG_TOKEN, TOO_MANY, UNEXPECTED = 4401, 1013, 1008
+# The file of an event's clip, if there is one: bytes that a browser plays.
+Segment = Callable[[Mapping], bytes | None]
 
 
 class LivePage:
@@ -59,6 +69,10 @@ class LivePage:
     the token first (the page takes it from ``#token=...`` of its address, a
     part that browsers do not send). Pages of other sites are refused.
 
+    Then it may ask for the clip of an event, and change the threshold of a
+    class, for all clients and all outputs of the run
+    (:meth:`Run.set_threshold`).
+
     Args:
         runs: One for each source.
         host: Address to listen on. Addresses other than loopback need a token.
@@ -67,6 +81,10 @@ class LivePage:
         max_clients: How many may be connected. Those that have not sent the
             token do not count; there are few of these as well
             (:class:`Lobby`).
+        segments: For each source, a function that is called with an event,
+            its end if that has come, and gives the file of its clip (mp4) or
+            None. Where there is none, the page shows pictures
+            (:class:`EventFrames`).
 
     Raises:
         ValueError: If it would be open to everybody.
@@ -75,13 +93,17 @@ class LivePage:
 
     def __init__(self, runs: Sequence[Run],
                  host: str = '127.0.0.1', port: int = 8000,
-                 token: str | None = None, max_clients: int = 8) -> None:
+                 token: str | None = None, max_clients: int = 8,
+                 segments: Sequence[Segment] | None = None) -> None:
         if not is_loopback(host) and not token:
             raise ValueError(f'others can reach {host}: the page needs a '
                              'token, or 127.0.0.1 for its host')
         if max_clients < 1:
             raise ValueError('max_clients must be at least 1, got '
                              f'{max_clients}')
+        if segments is not None and len(segments) != len(runs):
+            raise ValueError('segments must have a function for each of the '
+                             f'{len(runs)} runs, got {len(segments)}')
         self.host = host
         self.token = token or ''
         self.max_clients = max_clients
@@ -90,11 +112,17 @@ class LivePage:
             deque(maxlen=int(HISTORY * run.rate)) for run in runs
         ]
         self._pictures = [''] * len(runs)
+        self._event_frames = [EventFrames() for _ in runs]
+        self._segments = segments
+        # When the latest step came, by the monotonic clock.
+        self._latest: list[float | None] = [None] * len(runs)
         self._clients: set[asyncio.Queue[str]] = set()
         self._connected = 0
         self._lobby = Lobby(MAX_STRANGERS, STRANGER_SECONDS)
         app = FastAPI(lifespan=self._lifespan, openapi_url=None)
-        app.add_api_route('/', self._page, include_in_schema=False)
+        for path, file in ('/', PAGE), ('/page.js', SCRIPT):
+            app.add_api_route(path, partial(_file, file),
+                              include_in_schema=False)
         app.add_api_websocket_route('/live', self._client)
         Endpoints(runs, [_shown_name(run.report()['name']) for run in runs],
                   self.token, self._is_own_page).add_to(app)
@@ -136,20 +164,23 @@ class LivePage:
         message = dict(
             type='step', source=source, time=detection.time,
             scores={name: round(score, 4) for name, score in top.items()})
-        picture = ''
-        if self._connected:
-            picture = _encode(detection.images[-1])
+        image = detection.images[-1]
+        small = _encode(image, EVENT_SIDE)
+        picture = _text(_encode(image, PICTURE_SIDE)) if (
+            self._connected) else ''
         try:
             self._loop.call_soon_threadsafe(
-                self._send_step, message, picture, detection.events)
+                self._send_step, message, picture, small, detection.events)
         except RuntimeError:
             # The page was closed meanwhile.
             if not self._loop.is_closed():
                 raise
 
-    def _send_step(self, message: dict, picture: str,
+    def _send_step(self, message: dict, picture: str, small: bytes,
                    events: Sequence[dict]) -> None:
         source = message['source']
+        self._latest[source] = time.monotonic()
+        self._event_frames[source].add(message['time'], small, events)
         self._history[source].append(message)
         self._pictures[source] = picture or self._pictures[source]
         self._send(dict(message, picture=picture, events=events))
@@ -169,8 +200,11 @@ class LivePage:
         run = self._runs[source]
         report = run.report()
         path, name = report['name'], _shown_name(report['name'])
+        latest = self._latest[source]
         return dict(report, type='state', source=source, name=name,
                     status=report['status'].replace(path, name),
+                    age=latest and round(time.monotonic() - latest, 1),
+                    thresholds=run.thresholds(),
                     events=list(run.events.recent)[-MAX_WAITING:])
 
     def _hello(self) -> dict:
@@ -179,6 +213,8 @@ class LivePage:
             type='hello', history=HISTORY, sources=[
                 dict(self._state(i), past=list(self._history[i]),
                      events=list(run.events.recent),
+                     classes=[name for k, name in enumerate(run.classes)
+                              if k not in run.ignore],
                      picture=self._pictures[i])
                 for i, run in enumerate(self._runs)
             ])
@@ -196,14 +232,6 @@ class LivePage:
         self._ready.set()
         yield
         tick.cancel()
-
-    async def _page(self) -> FileResponse:
-        return FileResponse(PAGE, headers={
-            'Content-Security-Policy': POLICY,
-            'X-Content-Type-Options': 'nosniff',
-            'Referrer-Policy': 'no-referrer',
-            'Cache-Control': 'no-cache'
-        })
 
     def _is_own_page(self, websocket: WebSocket) -> bool:
         """Check that no page of another site connects, under any name."""
@@ -260,15 +288,14 @@ class LivePage:
         queue: asyncio.Queue[str] = asyncio.Queue(MAX_WAITING)
         queue.put_nowait(json.dumps(self._hello()))
         self._clients.add(queue)
-        send = asyncio.create_task(_forward(queue, websocket))
-        listen = asyncio.create_task(websocket.receive())
+        # Answers go past the queue, so that none is dropped; a client that
+        # does not take one gets no other.
+        turn = asyncio.Lock()
+        send = asyncio.create_task(_forward(queue, websocket, turn))
+        listen = asyncio.create_task(self._listen(websocket, turn))
         try:
             await asyncio.wait((send, listen),
                                return_when=asyncio.FIRST_COMPLETED)
-            if listen.done() and listen.result()['type'] != (
-                    'websocket.disconnect'):
-                await websocket.close(
-                    UNEXPECTED, 'clients send nothing but the token')
         finally:
             self._clients.discard(queue)
             send.cancel()
@@ -276,10 +303,88 @@ class LivePage:
             # A client that has gone is no error.
             await asyncio.gather(send, listen, return_exceptions=True)
 
+    async def _listen(self, websocket: WebSocket, turn: asyncio.Lock) -> None:
+        """Do what a client asks for, until it goes or says something else."""
+        while True:
+            message = await websocket.receive()
+            if message['type'] == 'websocket.disconnect':
+                return
+            try:
+                answer = await self._answer(
+                    _parse(message.get('text') or ''))
+            except ValueError:
+                await websocket.close(UNEXPECTED, 'unexpected message')
+                return
+            if answer is not None:
+                async with turn:
+                    await websocket.send_text(json.dumps(answer))
 
-async def _forward(queue: 'asyncio.Queue[str]', websocket: WebSocket) -> None:
+    async def _answer(self, message: dict) -> dict | None:
+        source = message.get('source')
+        if type(source) is not int or not 0 <= source < len(self._runs):
+            raise ValueError(f'source must be a number of one, got {source}')
+        if message.get('type') == 'threshold':
+            self._set_threshold(source, message)
+            return None
+        if message.get('type') == 'clip':
+            return await self._clip(source, message)
+        raise ValueError("type must be 'threshold' or 'clip', got "
+                         f'{message.get("type")!r}')
+
+    def _set_threshold(self, source: int, message: dict) -> None:
+        on = message.get('on')
+        if on is not None and type(on) not in (int, float):
+            raise ValueError(f'on must be a number or null, got {on!r}')
+        self._runs[source].set_threshold(message.get('class'), on)
+
+    async def _clip(self, source: int, message: dict) -> dict:
+        """The clip of an event: its pictures, and its file if there is one."""
+        index, start = message.get('index'), message.get('start')
+        if type(index) is not int or type(start) not in (int, float):
+            raise ValueError('an event has a number and a time, got '
+                             f'{index!r} and {start!r}')
+        frames = self._event_frames[source].get(index, start)
+        return dict(
+            type='clip', source=source, index=index, start=start,
+            times=[time for time, _ in frames],
+            frames=[_text(picture) for _, picture in frames],
+            video=await self._segment(source, index, start))
+
+    async def _segment(self, source: int, index: int, start: float) -> str:
+        events = [event for event in list(self._runs[source].events.recent)
+                  if (event['index'], event['start']) == (index, start)]
+        if self._segments is None or not events:
+            return ''
+        # It may read a disk.
+        data = await asyncio.to_thread(self._segments[source], events[-1])
+        return _text(data) if data and len(data) <= MAX_SEGMENT else ''
+
+
+async def _forward(queue: 'asyncio.Queue[str]', websocket: WebSocket,
+                   turn: asyncio.Lock) -> None:
     while True:
-        await websocket.send_text(await queue.get())
+        text = await queue.get()
+        async with turn:
+            await websocket.send_text(text)
+
+
+def _parse(text: str) -> dict:
+    try:
+        message = json.loads(text)
+    except RecursionError as error:
+        raise ValueError('the message is nested too deeply') from error
+    if not isinstance(message, dict):
+        raise ValueError(f'a message is an object, got {message!r}')
+    return message
+
+
+async def _file(path: Path) -> FileResponse:
+    return FileResponse(path, headers={
+        'Content-Security-Policy': POLICY,
+        'X-Content-Type-Options': 'nosniff',
+        'Referrer-Policy': 'no-referrer',
+        'Cache-Control': 'no-cache'
+    })
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -306,11 +411,15 @@ def _shown_name(name: str) -> str:
     return name if '://' in name else Path(name).name or name
 
 
-def _encode(image: np.ndarray) -> str:
-    """Encode an RGB image as a JPEG of limited size, in base64."""
-    scale = min(1., PICTURE_SIDE / max(image.shape[:2]))
+def _encode(image: np.ndarray, side: int) -> bytes:
+    """Encode an RGB image as a JPEG with sides of at most ``side`` pixels."""
+    scale = min(1., side / max(image.shape[:2]))
     image = cv2.resize(image, None, fx=scale, fy=scale,
                        interpolation=cv2.INTER_AREA)
     _, data = cv2.imencode('.jpg', cv2.cvtColor(image, cv2.COLOR_RGB2BGR),
                            [cv2.IMWRITE_JPEG_QUALITY, PICTURE_QUALITY])
+    return data.tobytes()
+
+
+def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()

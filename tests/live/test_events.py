@@ -133,3 +133,65 @@ def test_events_are_on_the_disk(tmp_path, monkeypatch):
 def test_bad_options(options, error):
     with pytest.raises(ValueError, match=error):
         EventDetector(NAMES, **options)
+
+
+def follow(detector, scores, rate=4):
+    """The events of jump's scores, one a step; callables change it."""
+    events, t = [], 0
+    for score in scores:
+        if callable(score):
+            score(detector)
+            continue
+        events += detector.update(
+            t / rate, (t + 1) / rate, np.array([0., score, 0.], np.float32))
+        t += 1
+    return brief(events)
+
+
+def threshold(on, name='jump'):
+    return lambda detector: detector.set_threshold(name, on)
+
+
+@pytest.mark.parametrize('scores, expected', [
+    # Below the old one, above the new: it starts now, not before.
+    ([.4, .4, threshold(.2), .4, .4],
+     [('start', .5, None, .75)]),
+    # A running one stays above the new off, which is 0.6 of on.
+    ([.6, .6, threshold(.9), .6, .6, .53, .6],
+     [('start', 0., None, .25), ('end', 0., 1., 1.25)]),
+    # Below the old off, above the new.
+    ([.6, threshold(.1), .07, .07, .05],
+     [('start', 0., None, .25), ('end', 0., .75, 1.)]),
+    # Back to those that it began with, which are reached by themselves.
+    ([threshold(1.), .5, threshold(None), .5, .3, .29],
+     [('start', .25, None, .5), ('end', .25, .75, 1.)]),
+    # Of another class.
+    ([threshold(.1, 'run'), .4, .6, .2],
+     [('start', .25, None, .5), ('end', .25, .5, .75)]),
+], ids=['lower', 'higher', 'keeps', 'back', 'other'])
+def test_thresholds_change_as_it_runs(scores, expected):
+    detector = EventDetector(NAMES, min_duration=.25)
+    assert follow(detector, scores) == expected
+
+
+def test_changed_thresholds():
+    detector = EventDetector(NAMES, on=.5, off=.3)
+    assert detector.changed_thresholds() == {}
+    detector.set_threshold('jump', .8)
+    detector.set_threshold('run', .5)
+    assert detector.changed_thresholds() == {
+        'jump': (.8, pytest.approx(.48))}
+    detector.set_threshold('jump', None)
+    assert detector.changed_thresholds() == {}
+
+
+@pytest.mark.parametrize('name, on, message', [
+    ('background', .5, "must be an action, got 'background'"),
+    ('swim', .5, "must be an action, got 'swim'"),
+    ('jump', 0., 'on must be in \\(0, 1\\], got 0.0'),
+    ('jump', 1.1, 'got 1.1'), ('jump', float('nan'), 'got nan')])
+def test_rejects_thresholds(name, on, message):
+    detector = EventDetector(NAMES)
+    with pytest.raises(ValueError, match=message):
+        detector.set_threshold(name, on)
+    assert detector.changed_thresholds() == {}

@@ -7,13 +7,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from live_fixtures import wait_until
+
+from mmvidattn.live import Detection, EventDetector, Run
+from mmvidattn.live.events import EventLog
 
 pytest.importorskip('fastapi')
 selenium = pytest.importorskip('selenium')
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+from mmvidattn.live.server import LivePage  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
@@ -119,3 +126,211 @@ def test_page_is_live(browser, page, camera):
     # The browser has no errors to report.
     assert [entry for entry in browser.get_log('browser')
             if entry['level'] == 'SEVERE'] == []
+
+
+class ScriptedRun:
+    """A run whose scores the test gives; events are detected in them."""
+    rate = 4.
+    classes = ['background', 'jump', 'run']
+    ignore = {0}
+    top_actions = Run.top_actions
+    set_threshold = Run.set_threshold
+    thresholds = Run.thresholds
+
+    def __init__(self, name):
+        self.name, self.status = name, 'running'
+        self.events = EventLog()
+        self._event_detector = EventDetector(self.classes, min_duration=.25)
+        self._step = 0
+
+    def report(self):
+        return dict(name=self.name, status=self.status, rate=self.rate,
+                    steps=self._step, dropped=0, missing=0, latency={})
+
+    def play(self, page, source, *jumps):
+        """Publish a step for each score of jump; its picture is as bright."""
+        for jump in jumps:
+            start = self._step / self.rate
+            end = start + 1 / self.rate
+            scores = np.array([1 - jump, jump, 0.], np.float32)
+            events = self._event_detector.update(start, end, scores)
+            self.events.write(events)
+            image = np.full((36, 64, 3), 255 * jump, np.uint8)
+            page.publish(source, Detection(
+                self._step, end, scores, scores[None], events, [image], {}))
+            self._step += 1
+
+
+@pytest.fixture
+def scripted(browser):
+    """A page of two scripted runs, open in the browser."""
+    runs = [ScriptedRun('arena'), ScriptedRun('field')]
+    with LivePage(runs, port=0, token='sesam') as page:
+        # Three jumps, of which the second is a short one.
+        runs[0].play(page, 0, 0, .9, .9, .9, 0, 0, .6, 0, 0, .8, .8, 0, .4)
+        runs[1].play(page, 1, 0, 0)
+        browser.get('about:blank')
+        browser.get(page.url)
+        wait_until(lambda: texts(browser, '#connection') == ['connected'])
+        wait_until(lambda: len(texts(browser, '.lane button')) == 3)
+        yield page, runs
+        # Else the next test would hear of a server that is gone.
+        browser.get('about:blank')
+
+
+def labels(browser, selector):
+    return browser.execute_script(
+        'return [...document.querySelectorAll(arguments[0])]'
+        '.map(element => element.ariaLabel)', selector)
+
+
+def rows(browser, source):
+    return texts(browser, f'.card:nth-child({source + 1}) .list tbody tr')
+
+
+def slide(browser, name, keys):
+    """Press keys at a slider of the first source."""
+    slider = browser.find_element(
+        By.CSS_SELECTOR, f'[aria-label="threshold of {name}"]')
+    slider.send_keys(keys)
+
+
+JUMPS = ['jump, 0:00.2 to 0:01.0, peak 0.90', 'jump, 0:01.5 to 0:01.7, '
+         'peak 0.60', 'jump, 0:02.2 to 0:02.7, peak 0.80']
+
+
+def test_sliders_act_from_the_next_step_on(browser, scripted):
+    page, (run, other) = scripted
+    assert texts(browser, '.now li') == []
+    # Fifteen hundredths down, below the score of now.
+    slide(browser, 'jump', Keys.ARROW_LEFT * 15)
+    wait_until(lambda: run.thresholds()['changed'] == {
+        'jump': (.35, pytest.approx(.21))})
+    assert texts(browser, '.now li') == []
+    run.play(page, 0, .4)
+    wait_until(lambda: texts(browser, '.now li') == ['jump since 0:03.2'])
+    # It ends as the new threshold is above its score.
+    slide(browser, 'jump', Keys.END)
+    wait_until(lambda: run.thresholds()['changed'] == {
+        'jump': (1., pytest.approx(.6))})
+    run.play(page, 0, .4)
+    wait_until(lambda: texts(browser, '.now li') == [])
+    assert rows(browser, 0)[0] == 'jump0:03.20:03.50.40'
+    assert other.thresholds()['changed'] == {}
+    # It is there after a reload, and goes with a click.
+    browser.refresh()
+    wait_until(lambda: texts(browser, '.changed') == ['1.00'])
+    browser.find_element(By.CSS_SELECTOR, '.reset').click()
+    wait_until(lambda: run.thresholds()['changed'] == {})
+    wait_until(lambda: texts(browser, '.changed') == [])
+
+
+def test_clips_by_mouse_and_keyboard(browser, scripted):
+    page, (run, _) = scripted
+    assert labels(browser, '.lane button') == JUMPS
+
+    def title():
+        return texts(browser, '#viewer .about')[0]
+
+    def is_open():
+        return browser.execute_script('return viewer.dialog.open')
+
+    def focused():
+        return browser.switch_to.active_element.get_attribute('aria-label')
+
+    buttons = browser.find_elements(By.CSS_SELECTOR, '.lane button')
+    buttons[0].click()
+    wait_until(lambda: browser.execute_script(
+        'return document.querySelector("#viewer img").naturalWidth') == 64)
+    assert title() == f'arena · {JUMPS[0]}'
+    # From the first frame to a second behind its end.
+    assert browser.execute_script('return viewer.times') == [
+        t / 4 for t in range(1, 9)]
+    browser.find_element(By.CSS_SELECTOR, '#viewer .later').click()
+    assert title() == f'arena · {JUMPS[1]}'
+    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    wait_until(lambda: not is_open())
+
+    # Only the event that has the focus is reached by Tab.
+    assert focused() == JUMPS[0]
+    for key, expected in ((Keys.ARROW_RIGHT, 1), (Keys.END, 2),
+                          (Keys.ARROW_RIGHT, 2), (Keys.ARROW_LEFT, 1),
+                          (Keys.HOME, 0), (Keys.END, 2)):
+        browser.switch_to.active_element.send_keys(key)
+        assert focused() == JUMPS[expected]
+    assert [button.get_attribute('tabindex') for button in buttons] == [
+        '-1', '-1', '0']
+    # New steps and events leave it there.
+    run.play(page, 0, .9, .9)
+    wait_until(lambda: len(texts(browser, '.lane button')) == 4)
+    assert focused() == JUMPS[2]
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    wait_until(is_open)
+    assert title() == f'arena · {JUMPS[2]}'
+
+
+def test_history_and_theme_outlast_a_reload(browser, scripted):
+    def background():
+        return browser.execute_script(
+            'return getComputedStyle(document.body).backgroundColor')
+
+    theme = browser.find_element(By.ID, 'theme')
+    theme.click()
+    light = background()
+    theme.click()
+    dark = background()
+    assert theme.text == 'Theme: dark' and light != dark
+    before = rows(browser, 0)
+    browser.refresh()
+    wait_until(lambda: len(texts(browser, '.lane button')) == 3)
+    assert rows(browser, 0) == before and len(before) == 3
+    assert labels(browser, '.lane button') == JUMPS
+    assert len(times(browser, 0)) == 13
+    assert background() == dark
+    browser.execute_script('localStorage.clear()')
+
+
+def test_sources_that_bring_nothing(browser, scripted):
+    page, runs = scripted
+
+    def dead():
+        return [f'{state}: {veil}' for state, veil in zip(
+            texts(browser, '.state'), texts(browser, '.dead .veil'))]
+
+    assert dead() == []
+    runs[0].status = 'lost, looking for it'
+    page._latest[1] -= 100
+    wait_until(lambda: len(dead()) == 2)
+    assert re.fullmatch(r'lost, looking for it: lost, looking for it, '
+                        r'last one \d+ s ago', dead()[0])
+    assert re.fullmatch(r'stalled: no new frames, last one 10\d s ago',
+                        dead()[1])
+    # What is known of it is still there.
+    assert labels(browser, '.card.dead .lane button') == JUMPS
+    runs[0].status = 'running'
+    runs[0].play(page, 0, 0)
+    runs[1].play(page, 1, 0)
+    wait_until(lambda: texts(browser, '.dead') == [])
+
+
+@pytest.mark.parametrize('width', [1440, 800, 390])
+def test_fits_its_width(browser, scripted, width):
+    browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', dict(
+        width=width, height=900, deviceScaleFactor=1, mobile=width < 500))
+    for layout in 'cards', 'tiles':
+        browser.execute_script(f'layout("{layout}")')
+        # A scroll bar at the side takes some of it.
+        assert browser.execute_script(
+            'const {scrollWidth, clientWidth} = document.documentElement;'
+            'return scrollWidth === clientWidth && scrollWidth > 0')
+    browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+
+
+def test_wrong_token_says_so(browser, scripted):
+    page, _ = scripted
+    browser.get('about:blank')
+    browser.get(page.url.replace('sesam', 'wrong'))
+    wait_until(lambda: 'This token is wrong.' in texts(browser, '#told')[0])
+    assert browser.find_element(By.ID, 'token').is_displayed()
+    assert texts(browser, 'main .card') == []
+    assert browser.switch_to.active_element.get_attribute('id') == 'token'

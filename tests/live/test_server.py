@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from live_fixtures import wait_until
 
-from mmvidattn.live import Detection, Run
+from mmvidattn.live import Detection, EventDetector, Run
 
 pytest.importorskip('fastapi')
 from websockets.exceptions import (  # noqa: E402
@@ -32,11 +32,14 @@ class FakeRun:
     classes = ['background', *(f'class {i}' for i in range(1, 20))]
     ignore = {0}
     top_actions = Run.top_actions
+    set_threshold = Run.set_threshold
+    thresholds = Run.thresholds
 
     def __init__(self, name='clip'):
         self.name = name
         self.status = 'running'
         self.events = type('Log', (), dict(recent=[]))
+        self._event_detector = EventDetector(self.classes)
 
     def report(self):
         return dict(name=self.name, status=self.status, rate=4., steps=1,
@@ -48,6 +51,11 @@ def detection(step, scores=None, side=64, events=()):
     image = np.full((side, 2 * side, 3), (200, 0, 0), np.uint8)
     return Detection(step, (step + 1) / 4, scores, scores[None], events,
                      [image], {})
+
+
+START = {'event': 'start', 'class': 'class 3', 'index': 3, 'start': 1.5,
+         'time': 2.}
+END = dict(START, event='end', end=3., peak=.9, time=3.25)
 
 
 def client(page, token='', **kwargs):
@@ -75,10 +83,14 @@ def test_page_needs_nothing_else(page):
         text = answer.read().decode()
         policy = answer.headers['Content-Security-Policy']
     assert "default-src 'none'" in policy and "connect-src 'self'" in policy
+    with urllib.request.urlopen(page.url + 'page.js') as answer:
+        script = answer.read().decode()
+        assert answer.headers['Content-Security-Policy'] == policy
+    assert text.count('src="') == text.count('src="page.js"') == 1
+    assert '://' not in text and '@import' not in text
     # The only address in it is the name space of SVG.
-    assert text.count('://') == text.count('http://www.w3.org/2000/svg') + (
-        text.count('ws${secure}://'))
-    assert 'src="' not in text and '@import' not in text
+    assert script.count('://') == script.count(
+        'http://www.w3.org/2000/svg') + script.count('ws${secure}://') == 2
 
 
 def test_logs_stay_open(tmp_path):
@@ -93,10 +105,10 @@ def test_steps_are_sent(page):
     with client(page) as websocket:
         hello = receive(websocket, 'hello')
         assert [s['name'] for s in hello['sources']] == ['a', 'b']
-        page.publish(1, detection(7, events=[dict(event='start')]))
+        page.publish(1, detection(7, events=[START]))
         message = receive(websocket, 'step')
         assert (message['source'], message['time']) == (1, 2.)
-        assert message['events'] == [dict(event='start')]
+        assert message['events'] == [START]
         # The best ones, without the background.
         assert list(message['scores']) == [
             f'class {i}' for i in range(19, 11, -1)]
@@ -239,11 +251,83 @@ def test_the_page_does_not_show_where_files_are():
     assert 'secret' not in text
 
 
-def test_clients_do_not_speak(page):
+@pytest.mark.parametrize('message', [
+    'hello', '[1]', '[' * 1000, '{}', dict(type='threshold', source=2),
+    dict(type='threshold', source=True), dict(type='stop', source=0),
+    {'type': 'threshold', 'source': 0, 'class': 'background', 'on': .5},
+    {'type': 'threshold', 'source': 0, 'class': [], 'on': .5},
+    {'type': 'threshold', 'source': 0, 'class': 'class 1', 'on': 0},
+    {'type': 'threshold', 'source': 0, 'class': 'class 1', 'on': 1.1},
+    {'type': 'threshold', 'source': 0, 'class': 'class 1', 'on': '0.5'},
+    {'type': 'threshold', 'source': 0, 'class': 'class 1',
+     'on': float('nan')},
+    dict(type='clip', source=0, index=[], start=1.),
+    dict(type='clip', source=0, index=1)], ids=lambda m: str(m)[:60])
+def test_what_clients_may_not_say(page, message):
     with client(page) as websocket:
         receive(websocket, 'hello')
-        websocket.send('hello')
+        websocket.send(
+            message if isinstance(message, str) else json.dumps(message))
         assert closed(websocket) == server.UNEXPECTED
+    assert page._runs[0].thresholds()['changed'] == {}
+
+
+def test_thresholds_change_for_all(page):
+    with client(page) as one, client(page) as other:
+        assert receive(one, 'hello')['sources'][1]['thresholds'] == dict(
+            on=.5, off=.3, changed={})
+        receive(other, 'hello')
+        one.send(json.dumps({'type': 'threshold', 'source': 1,
+                             'class': 'class 3', 'on': .8}))
+        wait_until(lambda: page._runs[1].thresholds()['changed'])
+        while not (state := receive(other, 'state'))['source'] or not (
+                state['thresholds']['changed']):
+            pass
+        assert state['thresholds']['changed'] == {
+            'class 3': [.8, pytest.approx(.48)]}
+    assert page._runs[0].thresholds()['changed'] == {}
+
+
+def ask_clip(websocket, **kwargs):
+    websocket.send(json.dumps(dict(
+        dict(type='clip', source=0, index=3, start=1.5), **kwargs)))
+    return receive(websocket, 'clip')
+
+
+def test_clip_of_an_event(page):
+    for step in range(20):
+        page.publish(0, detection(
+            step, side=1000, events={7: [START], 12: [END]}.get(step, ())))
+    with client(page) as websocket:
+        clip = ask_clip(websocket)
+        assert (clip['index'], clip['start'], clip['video']) == (3, 1.5, '')
+        # From the first frame to a second after the end.
+        assert clip['times'] == [t / 4 for t in range(1, 17)]
+        image = cv2.imdecode(np.frombuffer(base64.b64decode(
+            clip['frames'][0]), np.uint8), cv2.IMREAD_COLOR)
+        assert image.shape == (200, 400, 3)
+        for other in dict(index=4), dict(start=1.25), dict(source=1):
+            assert ask_clip(websocket, **other)['frames'] == []
+
+
+def test_segment_of_an_event(monkeypatch):
+    monkeypatch.setattr(server, 'MAX_SEGMENT', 8)
+    asked, files = [], [b'', None, b'x' * 9, b'clip']
+    run = FakeRun()
+    run.events.recent += [START, dict(END, index=4), END]
+
+    def segment(event):
+        asked.append(event)
+        return files[len(asked) - 1]
+
+    with LivePage([run], port=0, segments=[segment]) as page:
+        with client(page) as websocket:
+            for file in '', '', '', 'Y2xpcA==':
+                assert ask_clip(websocket)['video'] == file
+            assert asked == [END] * 4
+            assert ask_clip(websocket, start=2.)['video'] == ''
+    with pytest.raises(ValueError, match='each of the 2 runs, got 1'):
+        LivePage([run, run], port=0, segments=[segment])
 
 
 def test_large_messages_are_refused(page):

@@ -1,0 +1,71 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+
+from mmvidattn.live import event_frames
+from mmvidattn.live.event_frames import EventFrames
+
+RATE = 4
+
+
+def event(kind, index, start, **more):
+    return dict(event=kind, index=index, start=start, **more)
+
+
+def follow(num_steps, events, size=10):
+    """Pictures of steps with events, by the step they are reported at."""
+    frames = EventFrames()
+    for step in range(num_steps):
+        frames.add((step + 1) / RATE, b'%d' % step * size,
+                   events.get(step, ()))
+    return frames
+
+
+def times(frames, *key):
+    return [time for time, _ in frames.get(*key)]
+
+
+def test_from_before_its_start_to_behind_its_end():
+    frames = follow(60, {25: [event('start', 1, 6.)],
+                         31: [event('end', 1, 6., end=8.)]})
+    # Frames of 4 to 6 seconds, of the event, and of a second more.
+    assert times(frames, 1, 6.) == [4 + t / 4 for t in range(1, 21)]
+    assert frames.get(1, 6.)[0] == (4.25, b'16' * 10)
+
+
+def test_a_long_one_is_thinned_over_its_whole_length():
+    frames = follow(400, {10: [event('start', 1, 2.5)]})
+    found = times(frames, 1, 2.5)
+    assert len(found) <= event_frames.MAX_FRAMES
+    assert found[0] == 0.75 and found[-1] > 95
+    assert {b - a for a, b in zip(found, found[1:])} == {4.}
+
+
+def test_one_that_runs_has_what_is_there():
+    assert times(follow(3, {2: [event('start', 1, .25)]}), 1, .25) == [
+        .25, .5, .75]
+
+
+def test_an_end_without_a_start():
+    found = follow(40, {11: [event('end', 1, 1., end=2.75)]})
+    assert times(found, 1, 1.)[-1] == 3.75
+
+
+def test_unknown_ones_have_none():
+    frames = follow(9, {2: [event('start', 1, .25)]})
+    assert frames.get(2, .25) == frames.get(1, .5) == []
+
+
+@pytest.mark.parametrize('bound', ['MAX_CLIPS', 'MAX_BYTES'])
+def test_memory_is_bounded(monkeypatch, bound):
+    monkeypatch.setattr(event_frames, bound,
+                        dict(MAX_CLIPS=3, MAX_BYTES=4000)[bound])
+    frames = follow(2000, {t: [event('start', 0, (t - 2) / RATE),
+                               event('end', 0, (t - 2) / RATE, end=t / RATE)]
+                           for t in range(10, 2000, 40)})
+    starts = [(t - 2) / RATE for t in range(10, 2000, 40)]
+    kept = [start for start in starts if frames.get(0, start)]
+    # The latest ones.
+    assert kept == starts[-len(kept):] and 1 < len(kept) < 9
+    assert frames.size <= event_frames.MAX_BYTES
+    assert len(kept) == 3 or bound == 'MAX_BYTES'
+    assert len(frames._recent) <= event_frames.RECENT * RATE + 1
