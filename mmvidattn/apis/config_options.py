@@ -186,7 +186,7 @@ def _arguments(kind: Any) -> set[str]:
     """Arguments of a registered class; empty if they cannot be told."""
     if isinstance(kind, str):
         kind = next(filter(None, (
-            one.get(kind) for one in vars(registry).values()
+            _registered(kind, one) for one in vars(registry).values()
             if isinstance(one, Registry))), None)
     found: set[str] = set()
     for base in inspect.getmro(kind) if inspect.isclass(kind) else ():
@@ -197,3 +197,11 @@ def _arguments(kind: Any) -> set[str]:
                     one.kind for one in parameters}:
                 return found
     return set()
+
+
+def _registered(name: str, registry: Registry) -> Any:
+    try:
+        return registry.get(name)
+    except ModuleNotFoundError:
+        # mmaction2's FUNCTION is to be filled by a module that is not there.
+        return None

@@ -154,3 +154,12 @@ def test_an_option_that_is_read_is_not(options):
     with warnings.catch_warnings():
         warnings.simplefilter('error', UserWarning)
         load_config('vivit_tiny_motion', options)
+
+
+def test_a_type_that_no_registry_knows_is_none_of_its_business():
+    """Asked for it, mmaction2's registry of functions cannot be filled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        cfg = load_config('linear_ff_tiny_motion', {
+            'video_backend.type': 'opencv', 'video_backend.num_threads': 2})
+    assert cfg.video_backend == dict(type='opencv', num_threads=2)
