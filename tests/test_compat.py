@@ -355,8 +355,9 @@ def test_every_model_of_ours_averages_views():
     init_default_scope('mmaction')
     heads = {}
     for name in mmvidattn.list_models():
-        head = load_config(name).model.get('cls_head')
-        if head and head.type != 'OnlineActionHead':
+        model = load_config(name).model
+        head = model.get('cls_head')
+        if head and model.type != 'OnlineActionDetector':
             heads.setdefault((head.type, head.get('average_clips', '-')), head)
     assert heads
     for (kind, _), head in heads.items():

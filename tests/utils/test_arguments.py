@@ -110,7 +110,7 @@ def cases():
             p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         rest = {p.name: REQUIRED[p.name] for p in parameters
                 if p.default is p.empty and p.name in REQUIRED}
-        if cls_name == 'TeSTra':
+        if cls_name in ('CausalTransformer', 'MAT', 'MiniROAD', 'TeSTra'):
             rest = dict(in_channels=dict(rgb=8))
         for p in parameters:
             for value in wrong_values(p.name, hints.get(p.name, p.empty)):
