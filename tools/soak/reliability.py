@@ -194,13 +194,13 @@ ROWS = dict(
     stream_window=Row(
         'NaN, infinite and 1e22 frames, silence, spikes and drift in a '
         'stream (box kernel)',
-        'tools/soak/stream.py --kernel window --steps 40000 --out',
-        read_stream, '--steps 4000'),
+        'tools/soak/stream.py --kernel window --steps 10000 --out',
+        read_stream, '--steps 2000'),
     stream_smoothing=Row(
         'the same with a memory that never forgets (decay 1), silent from a '
         'tenth on',
         'tools/soak/stream.py --kernel smoothing --decay 1 --silence 0.1 '
-        '--steps 40000 --out', read_stream, '--steps 4000'),
+        '--steps 10000 --out', read_stream, '--steps 2000'),
 )
 
 
