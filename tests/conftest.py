@@ -3,8 +3,10 @@
 import mmvidattn  # noqa: F401, I001  isort: skip
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +24,31 @@ os.environ['PYTHONPATH'] = os.pathsep.join(
 
 if 'PYTEST_XDIST_WORKER' in os.environ:
     torch.set_num_threads(1)
+
+# Seconds that a test may take, with its fixtures. A test may set a limit of
+# its own to a program that it runs.
+LIMIT = 600
+SLOW_LIMIT = 3600
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item):
+    """End a test that hangs, such as on a program that never returns."""
+    if not hasattr(signal, 'SIGALRM') or (
+            threading.current_thread() is not threading.main_thread()):
+        return (yield)
+    limit = SLOW_LIMIT if item.get_closest_marker('slow') else LIMIT
+
+    def stop(*args):
+        pytest.fail(f'took longer than {limit} s')
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(limit)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -24,25 +24,29 @@ PYTHON=$(python_of_checkout)
 # NNODES, NODE_RANK, MASTER_ADDR and PORT, as its part of several. More options
 # of torchrun are in TORCHRUN_ARGS.
 run_processes() {
-    local num=$1 port threads
+    local num=$1 threads meeting
     shift
-    # On one machine any free port will do, so that runs don't collide.
-    port=${PORT:-29500}
     if [[ -z "${PORT:-}" && ${NNODES:-1} == 1 ]]; then
-        port=$("$PYTHON" -c 'import socket
-with socket.socket() as s:
-    s.bind(("127.0.0.1", 0))
-    print(s.getsockname()[1])')
+        # Any free port will do, so that runs don't collide.
+        meeting=(--rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:0
+                 --local-addr=127.0.0.1)
+    else
+        meeting=(--node_rank="${NODE_RANK:-0}"
+                 --master_addr="${MASTER_ADDR:-127.0.0.1}"
+                 --master_port="${PORT:-29500}")
     fi
+    # A store that torchrun shares with its processes outlives a restart, and
+    # who reads there where the dead could be reached fails or waits for half
+    # an hour (pytorch#135712). The static rendezvous always shares it.
+    export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
     threads=$("$PYTHON" -c "import os; print(max(1, os.cpu_count() // $num))")
     export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$threads}
     export MKL_NUM_THREADS=${MKL_NUM_THREADS:-$OMP_NUM_THREADS}
     # TORCHRUN_ARGS holds several words.
     # shellcheck disable=SC2086
     exec "$PYTHON" -m torch.distributed.run \
-        --nnodes="${NNODES:-1}" --node_rank="${NODE_RANK:-0}" \
-        --master_addr="${MASTER_ADDR:-127.0.0.1}" --master_port="$port" \
-        --nproc_per_node="$num" ${TORCHRUN_ARGS:-} "$@" --launcher pytorch
+        --nnodes="${NNODES:-1}" --nproc_per_node="$num" "${meeting[@]}" \
+        ${TORCHRUN_ARGS:-} "$@" --launcher pytorch
 }
 
 # run_slurm PARTITION JOB_NAME PROGRAM [ARGS...]

@@ -25,16 +25,29 @@ NUM_VAL = 7
 def run_tool():
     """Run a program of tools/ as a user does, outside the checkout."""
 
-    def run(tool, *args, cwd, **env):
+    def run(tool, *args, cwd, limit=600, **env):
         command = 'bash' if str(tool).endswith('.sh') else sys.executable
         # What the checkout's scripts take for the active environment.
         path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
         default = dict(
             os.environ, OMP_NUM_THREADS='1', MPLBACKEND='Agg', PATH=path,
             VIRTUAL_ENV=sys.prefix)
-        return subprocess.run(
-            [command, ROOT / 'tools' / tool, *map(str, args)],
-            cwd=cwd, env={**default, **env}, capture_output=True, text=True)
+        words = [command, ROOT / 'tools' / tool, *map(str, args)]
+        with subprocess.Popen(
+                words, cwd=cwd, env={**default, **env}, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            try:
+                out, error = process.communicate(timeout=limit)
+            except BaseException:
+                # SIGTERM, so that torchrun ends its processes too.
+                process.terminate()
+                try:
+                    process.communicate(timeout=30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                raise
+        return subprocess.CompletedProcess(
+            words, process.returncode, out, error)
 
     return run
 

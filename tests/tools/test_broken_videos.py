@@ -68,8 +68,10 @@ def outcome(dataset, i):
     return result if process.exitcode == 0 else 'crashes'
 
 
-def test_each_kind_is_read_right_or_refused(corpus):
+def test_each_kind_is_read_right_or_refused(corpus, record_property):
     folder, kinds = corpus
+    # For tools/soak/reliability.py.
+    record_property('times', len(kinds))
     assert len(kinds) >= NUM_KINDS
     names = list(kinds)
     wrong = {}

@@ -4,13 +4,16 @@ import json
 import os
 import pickle
 import socket
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
 
+ROOT = Path(__file__).resolve().parents[2]
 TOOL_NAMES = ('dist_train.sh', 'dist_test.sh', 'slurm_train.sh',
               'slurm_test.sh')
 
@@ -168,8 +171,7 @@ def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
     done = run_tool(
         'dist_train.sh', config, 2, '--resume', '--work-dir', 'work',
         cwd=tmp_path, PYTHONPATH=path,
-        TORCHRUN_ARGS=f'--max-restarts={restarts} --rdzv-backend=c10d '
-        '--rdzv-endpoint=127.0.0.1:0')
+        TORCHRUN_ARGS=f'--max-restarts={restarts}')
     seconds = time.time() - (tmp_path / 'work/died').stat().st_mtime
     if not restarts:
         assert done.returncode != 0 and seconds < 60
@@ -184,6 +186,39 @@ def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
     steps = [log['step'] for log in logs if 'loss' in log]
     # The third was lost with its process, or was not logged yet.
     assert steps in ([1, 2, 3, 4], [1, 2, 3, 3, 4])
+
+
+# Dies once, and then looks for what it left in the store.
+LEAVES_A_KEY = '''
+import os
+
+from torch.distributed import rendezvous
+
+store, _, _ = next(rendezvous('env://'))
+if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':
+    store.set('address', 'of the dead')
+    os.kill(os.getpid(), 9)
+print('left over:', store.check(['address']))
+'''
+
+
+def test_who_starts_again_does_not_find_the_addresses_of_the_dead(
+        run_tool, tmp_path):
+    (tmp_path / 'leaves.py').write_text(LEAVES_A_KEY)
+    start = tmp_path / 'start.sh'
+    start.write_text(f'source {ROOT}/tools/launch.sh\n'
+                     'run_processes 1 leaves.py\n')
+    done = run_tool(start, cwd=tmp_path, limit=120,
+                    TORCHRUN_ARGS='--max-restarts=1')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == 'left over: False\n'
+
+
+def test_a_program_that_hangs_is_ended(run_tool, tmp_path):
+    (tmp_path / 'hangs.sh').write_text('touch began; exec sleep 1000\n')
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_tool(tmp_path / 'hangs.sh', cwd=tmp_path, limit=1)
+    assert (tmp_path / 'began').exists()
 
 
 # Starts as many tasks as asked, in turn, as srun does.

@@ -1,0 +1,95 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The page of what is injected, how often, and what was lost."""
+import importlib.util
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[2] / 'tools/soak/reliability.py'
+REPORT = '''
+<testsuites><testsuite>
+<testcase name="a"/>
+<testcase name="b"><properties><property name="times" value="48"/></properties>
+</testcase>
+<testcase name="c"><skipped/></testcase>
+{more}
+</testsuite></testsuites>'''
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    spec = importlib.util.spec_from_file_location('reliability', TOOL)
+    module = importlib.util.module_from_spec(spec)
+    # Its dataclass looks for it there.
+    monkeypatch.setitem(sys.modules, 'reliability', module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_what_the_results_make(run_main):
+    run_main('soak/reliability.py', '--check')
+
+
+def test_another_page_is_told(run_main, tool, tmp_path):
+    page = tmp_path / 'page.md'
+    page.write_text(tool.PAGE.read_text().replace('nothing', 'all'))
+    with pytest.raises(SystemExit, match='is not current'):
+        run_main('soak/reliability.py', '--check', '--page', page)
+
+
+def test_results_of_another_command_are_refused(tool, tmp_path):
+    shutil.copytree(tool.RESULTS, tmp_path / 'results')
+    path = tmp_path / 'results/sigkill.json'
+    result = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(result, command='python other.py')))
+    with pytest.raises(ValueError, match='is the result of python other.py'):
+        tool.page(tmp_path / 'results')
+    path.unlink()
+    page = tool.page(tmp_path / 'results').splitlines()
+    line, = (line for line in page if line.endswith('--trials 8` |'))
+    assert '| not run here yet |' in line
+
+
+def test_what_was_lost_is_counted(tool, tmp_path):
+    out = tmp_path / 'out'
+    out.write_text(REPORT.format(more=''))
+    assert tool.read_tests(out) == (49, 0, '')
+    for what in 'failure', 'error':
+        out.write_text(REPORT.format(
+            more=f'<testcase name="d"><{what}/></testcase>'))
+        assert tool.read_tests(out) == (50, 1, 'fails: d')
+    out.write_text('{"differences": []}\n{"differences": ["weight"]}\n')
+    assert tool.read_trials(out) == (
+        2, 1, '1 runs; 1 of 2 ended bit-equal')
+    check = dict(steps=1000, bad_frames=3, not_finite=0, error=1e-7,
+                 resident=2**30)
+    out.write_text(json.dumps(check) + '\n' + json.dumps(
+        dict(check, steps=2000, not_finite=4, error=2e-7)))
+    times, failed, lost = tool.read_stream(out)
+    assert (times, failed) == (3, 4) and '4 scores of 2,000' in lost
+
+
+def test_a_loss_is_said_in_the_page_and_by_the_exit_code(
+        tool, run_main, tmp_path):
+    shutil.copytree(tool.RESULTS, tmp_path / 'results')
+    path = tmp_path / 'results/sigkill.json'
+    result = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(result, failed=1, lost='1 runs')))
+    assert '| **LOST** 1 runs |' in tool.page(tmp_path / 'results')
+    # Its file is not one of the tests.
+    row = tool.Row('', '-c "raise SystemExit(3)"', tool.read_tests)
+    with pytest.raises(RuntimeError, match='wrote no results'):
+        tool.run(row)
+
+
+@pytest.mark.slow
+def test_quick_form_of_all(run_tool, tmp_path):
+    """It runs minutes; broken videos and two nodes take most of them."""
+    done = run_tool('soak/reliability.py', '--run', '--quick', '--results',
+                    tmp_path / 'results', '--page', tmp_path / 'page.md',
+                    cwd=tmp_path, limit=3000)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '**LOST**' not in (tmp_path / 'page.md').read_text()
