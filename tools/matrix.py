@@ -18,6 +18,7 @@ two cores.
 Only the standard library is needed.
 """
 import argparse
+import glob
 import json
 import os
 import re
@@ -194,6 +195,11 @@ class Environment:
         extra = '' if row.mmcv == 'mmcv' else '[lite]'
         self.pip(f'{wheel}{extra}', '-c', constraints)
 
+    def has_own_mmcv(self) -> bool:
+        """Whether mmcv is one of `--find-links`, and not compiled here."""
+        return self.row.mmcv == 'mmcv' and any(
+            glob.glob(f'{folder}/mmcv-*.whl') for folder in self.find_links)
+
     def versions(self) -> dict[str, str]:
         """Of what matters, as it was installed."""
         names = 'torch', self.row.mmcv, 'numpy', 'opencv-python'
@@ -251,6 +257,8 @@ def try_row(environment: Environment, wheel: Path) -> dict[str, str]:
         except Failed as error:
             return cells | dict(result=f'{name} failed: {error}')
         cells[name] = f'{time.monotonic() - start:.0f}'
+        if name == 'install' and environment.has_own_mmcv():
+            cells[name] += ', with a wheel of mmcv made by hand'
     return cells | dict(result='works')
 
 

@@ -19,8 +19,12 @@ def capture(program: Program) -> ExportedProgram:
     """The graph of a program, of torch's own operators.
 
     Raises:
-        ValueError: If torch.export cannot take it; it says what and where.
+        ValueError: If torch is too old, or torch.export cannot take the
+            program; it says what and where.
     """
+    if not hasattr(Dim, 'DYNAMIC'):
+        raise ValueError('export needs torch 2.6 or newer, this is '
+                         f'{torch.__version__}')
     batch = Dim('batch')
     shapes = tuple(
         {i: batch if name == 'batch' else Dim.DYNAMIC
@@ -61,6 +65,14 @@ def _in_words(error: Exception, program: Program) -> str:
             f'{_axis(name, program)} (always {n})' for name, n in fixed)
         return (f'torch.export cannot keep {axes} dynamic: some code of the '
                 'model takes the size for a constant')
+    guards = re.findall(r'Not all values of (\w+) = .*? in the specified '
+                        r'range satisfy the generated guard .*? (\S+ \d+)\.',
+                        text)
+    if guards:
+        limits = ' and '.join(f'{name} {limit}' for name, limit in guards)
+        return ('torch.export makes it a program of fewer sizes than were '
+                f'asked for: {limits}; an operator of the network asks for '
+                'that, though the model itself takes the others too')
     if 'Constraints violated' in text:
         needed = ' '.join(text.partition('Suggested fixes:')[2].split())
         return ('the network does not take clips of any such length or size'

@@ -24,6 +24,7 @@ from mmvidattn.export import (
     program_of,
     read_metadata,
 )
+from mmvidattn.export.capture import _in_words
 from mmvidattn.export.export import difference
 from mmvidattn.export.programs import Program
 from mmvidattn.online import StreamSession
@@ -35,8 +36,15 @@ QUICK = 'ViViT 1, joint'
 CLIPS = [name for name in MODELS if 'step' not in name]
 
 
+pytestmark = pytest.mark.skipif(
+    not hasattr(torch.export.Dim, 'DYNAMIC'),
+    reason='export needs torch 2.6 or newer')
+
+
 @pytest.fixture
 def onnx():
+    if not hasattr(torch.onnx.ONNXProgram, 'rename_axes'):
+        pytest.skip('ONNX needs a newer torch')
     for name in 'onnx', 'onnxscript', 'onnxruntime':
         pytest.importorskip(name, reason=f'needs {name}')
 
@@ -238,6 +246,53 @@ class Sized(nn.Module):
 def test_tells_of_frames_that_are_fixed(tmp_path):
     with pytest.raises(ValueError, match=r'cannot keep frames \(always 4\)'):
         export_program(Wide(Sized()), tmp_path / 'x.pt2')
+
+
+def test_says_when_a_batch_of_one_is_left_out():
+    """As of DualFormer, whose other sizes need an operator that does so."""
+    error = ValueError(
+        'Constraints violated (batch)! For more information, run with X.\n'
+        "  - Not all values of batch = L['clips'].size()[0] in the specified "
+        "range satisfy the generated guard L['clips'].size()[0] != 1.\n")
+    text = _in_words(error, Small(nn.Linear(4, 2)))
+    assert 'batch != 1' in text and 'does not take' not in text
+
+
+def test_says_which_torch_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setattr('mmvidattn.export.capture.Dim', object())
+    with pytest.raises(ValueError, match='export needs torch 2.6 or newer'):
+        export_program(Small(nn.Linear(4, 2)), tmp_path / 'x.pt2')
+
+
+def small_dualformer():
+    """A program of clips of any length, of one block in each stage."""
+    torch.manual_seed(0)
+    model = get_model(MODELS['DualFormer'].config, cfg_options={
+        'model.backbone.arch': dict(
+            _delete_=True, embed_dims=8, num_layers=(1, 1, 1, 1),
+            num_heads=(1, 1, 1, 1)),
+        'model.backbone.pattern': ('GG', 'LL', 'GG', 'GG'),
+        'model.cls_head.in_channels': 64})
+    return program_of(model, (8, 32, 32), dynamic=['frames'])
+
+
+@pytest.mark.parametrize('suffix', ['pt2', 'onnx'])
+def test_dualformer_takes_other_lengths(tmp_path, suffix, request):
+    """Its windows and pyramids are made of whatever frames there are."""
+    if suffix == 'onnx':
+        request.getfixturevalue('onnx')
+    program = small_dualformer()
+    path = tmp_path / f'model.{suffix}'
+    export_program(program, path)
+    told, = json.loads(read_metadata(path)['inputs'])
+    assert told['shape'] == ['batch', 3, 'frames', 32, 32]
+    function = load_program(path)
+    for size in 1, 5:
+        for frames in 8, 16:
+            clips = torch.randn(size, 3, frames, 32, 32)
+            with torch.no_grad():
+                want = program.model(clips[:, None], stage='head')
+            assert relative(function(clips)[0], want) < 1e-4
 
 
 class Unlike(nn.Module):

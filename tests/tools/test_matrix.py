@@ -106,6 +106,19 @@ def test_tells_which_step_failed_and_why(matrix, tmp_path):
     assert 'raise OSError' in environment.log.read_text()
 
 
+def test_tells_of_an_mmcv_made_by_hand(matrix, tmp_path):
+    environment = environment_of(matrix, tmp_path)
+    environment.row = environment.row._replace(mmcv='mmcv')
+    found = environment.versions()
+    environment.versions = lambda: found | dict(mmcv='2.1.0')
+    cells = matrix['try_row'](environment, None)
+    assert cells['install'] == '0'
+    environment.find_links = [tmp_path]
+    (tmp_path / 'mmcv-2.1.0-cp311-cp311-linux_x86_64.whl').touch()
+    cells = matrix['try_row'](environment, None)
+    assert cells['install'] == '0, with a wheel of mmcv made by hand'
+
+
 def test_what_cannot_be_had_is_no_failure(matrix, tmp_path):
 
     def install(wheel):
