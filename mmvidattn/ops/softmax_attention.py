@@ -6,6 +6,11 @@ from torch import Tensor
 
 from .attention_inputs import check_attention_inputs
 
+# Torch 2.4 has scores of float16 on a CPU in float16, and they overflow; 2.5,
+# which has this switch, has them in float32.
+_SUMS_IN_HALF = not hasattr(torch.backends.cuda,
+                            'allow_fp16_bf16_reduction_math_sdp')
+
 
 def softmax_attention(q: Tensor,
                       k: Tensor,
@@ -35,7 +40,9 @@ def softmax_attention(q: Tensor,
         ValueError: If the shapes do not fit.
     """
     check_attention_inputs('softmax_attention', q, k, v, key_mask)
-    lead = q.shape[:-3]
+    lead, dtype = q.shape[:-3], q.dtype
+    if dtype == torch.float16 and q.device.type == 'cpu' and _SUMS_IN_HALF:
+        q, k, v = q.float(), k.float(), v.float()
     if key_mask is not None:
         # Filled, not multiplied: whatever a masked token holds, NaN included,
         # reaches neither the result nor a gradient.
@@ -53,7 +60,7 @@ def softmax_attention(q: Tensor,
                    q.dtype), key_mask)
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     y = F.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, dropout_p=dropout_p, scale=scale)
+        q, k, v, attn_mask=mask, dropout_p=dropout_p, scale=scale).to(dtype)
     return y.transpose(1, 2).unflatten(0, lead) if lead else \
         y.transpose(1, 2).squeeze(0)
 

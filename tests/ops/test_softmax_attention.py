@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from helpers import relative
 
 from mmvidattn.ops import softmax_attention
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
@@ -92,3 +93,14 @@ def test_rejects_a_bias_of_another_shape(shape):
     q, k, v = (torch.randn(n, 3, 5) for n in (7, 9, 9))
     with pytest.raises(ValueError, match='bias of softmax_attention must'):
         softmax_attention(q, k, v, bias=torch.zeros(shape))
+
+
+def test_scores_of_half_precision_do_not_overflow():
+    """Those of torch 2.4 on a CPU would."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(5, 2, 8).half() for _ in range(3))
+    q, k = 400 * q, 400 * k
+    y = softmax_attention(q, k, v)
+    assert y.dtype == torch.float16
+    want = naive_softmax_attention(q.double(), k.double(), v.double())
+    assert relative(y.double(), want) < 2e-3
