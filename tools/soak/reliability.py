@@ -195,12 +195,12 @@ ROWS = dict(
         'NaN, infinite and 1e22 frames, silence, spikes and drift in a '
         'stream (box kernel)',
         'tools/soak/stream.py --kernel window --steps 10000 --out',
-        read_stream, '--steps 2000'),
+        read_stream),
     stream_smoothing=Row(
-        'the same with a memory that never forgets (decay 1), silent from a '
-        'tenth on',
-        'tools/soak/stream.py --kernel smoothing --decay 1 --silence 0.1 '
-        '--steps 10000 --out', read_stream, '--steps 2000'),
+        'the same with a memory that never forgets (decay 1), silent from the '
+        'middle on',
+        'tools/soak/stream.py --kernel smoothing --decay 1 --silence 0.5 '
+        '--steps 10000 --out', read_stream),
 )
 
 
