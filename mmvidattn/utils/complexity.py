@@ -76,6 +76,7 @@ _FREE = {
     aten.ones, aten.ones_like, aten.new_ones, aten.new_zeros, aten.new_empty,
     aten.full, aten.full_like, aten.arange, aten.fill_, aten.zero_,
     aten.constant_pad_nd, aten.index, aten.index_select, aten.gather,
+    aten.unsafe_split, aten.transpose_,
     aten.roll, aten.flip, aten.scalar_tensor, aten.eye, aten._unsafe_view,
     aten.repeat, aten.detach, aten.lift_fresh, aten.embedding,
     aten.native_dropout, aten.scatter, aten.scatter_,

@@ -85,7 +85,6 @@ def picture(seconds: float, source: int, side: int = 64) -> np.ndarray:
 
 def make_model(folder: Path) -> tuple[Path, Path]:
     """A detector whose last layer is fitted to tell the colors apart."""
-    sys.path.insert(0, str(Path(__file__).parent))
     import mmvidattn
     from mmvidattn.online import StreamSession
     config = folder / 'colors.py'

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mmaction.registry import HOOKS
+from mmengine.dist import is_main_process
 from mmengine.hooks import LoggerHook
 from mmengine.runner import Runner
 
@@ -13,7 +14,8 @@ from mmengine.runner import Runner
 class SafeLoggerHook(LoggerHook):
     """mmengine's ``LoggerHook``, which tells of a log that cannot be written.
 
-    That is an error in the terminal, once, and training goes on.
+    That is an error in the terminal, once, and training goes on. Of several
+    processes the main one alone writes the metrics of a test.
 
     Args: those of ``LoggerHook``.
     """
@@ -27,6 +29,12 @@ class SafeLoggerHook(LoggerHook):
                         **kwargs: Any) -> None:
         with self._tolerant(runner):
             super().after_val_epoch(runner, *args, **kwargs)
+
+    def after_test_epoch(self, runner: Runner, *args: Any,
+                         **kwargs: Any) -> None:
+        # mmengine's lets all processes write one file, at the same time.
+        if is_main_process():
+            super().after_test_epoch(runner, *args, **kwargs)
 
     @contextmanager
     def _tolerant(self, runner: Runner) -> Iterator[None]:
