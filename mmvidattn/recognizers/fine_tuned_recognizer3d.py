@@ -175,10 +175,11 @@ class FineTunedRecognizer3D(Recognizer3D):
     def forward(self, inputs: Tensor, data_samples: list | None = None,
                 mode: str = 'tensor', **kwargs: Any) -> Any:
         """See ``Recognizer3D``; samples may come with their features."""
-        samples = data_samples or [{}] * len(inputs)
         if self.training and self.freeze == 'spatial' or any(
                 'frozen_features' in sample or 'feature_file' in sample
-                for sample in samples):
+                for sample in data_samples or ()):
+            # An exported program has no samples, and any number of clips.
+            samples = data_samples or [{}] * len(inputs)
             inputs = FrozenFeatures(torch.stack([
                 self._features_of(clips, sample)
                 for clips, sample in zip(inputs, samples)]))
