@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from .stream_checks import check_stream
+
 
 class FrameStep(nn.Module):
     """The step of a batch of streams, of which :meth:`advance` is the model's.
@@ -39,18 +41,13 @@ class FrameStep(nn.Module):
                  *,
                  stretch_long_memory: bool | None = None) -> None:
         super().__init__()
+        check_stream(
+            model, long_memory_sample_rate=long_memory_sample_rate,
+            work_memory_sample_rate=work_memory_sample_rate)
         name = type(model.backbone).__name__
-        if model.training:
-            raise ValueError('a stream takes a model in eval mode; call '
-                             'model.eval()')
         if kernel not in (None, 'window'):
             raise ValueError(f"kernel must be 'window' or None for a {name}, "
                              f'got {kernel!r}')
-        for key, value in (
-            ('long_memory_sample_rate', long_memory_sample_rate),
-            ('work_memory_sample_rate', work_memory_sample_rate)):
-            if value < 1:
-                raise ValueError(f'{key} must be at least 1, got {value}')
         self.model = model
         self.long_rate = long_memory_sample_rate
         self.work_rate = work_memory_sample_rate

@@ -17,6 +17,7 @@ from ..ops.temporal_smoothing import (
     write_row,
 )
 from .frame_rows import FrameRows
+from .stream_checks import check_stream
 from .window_frames import long_memory_frames, work_memory_start
 
 KERNELS = 'window', 'smoothing'
@@ -60,14 +61,9 @@ class StreamStep(nn.Module):
                  *,
                  stretch_long_memory: bool | None = None) -> None:
         super().__init__()
-        if model.training:
-            raise ValueError('a stream takes a model in eval mode; call '
-                             'model.eval()')
-        for name, value in (
-            ('long_memory_sample_rate', long_memory_sample_rate),
-            ('work_memory_sample_rate', work_memory_sample_rate)):
-            if value < 1:
-                raise ValueError(f'{name} must be at least 1, got {value}')
+        check_stream(
+            model, long_memory_sample_rate=long_memory_sample_rate,
+            work_memory_sample_rate=work_memory_sample_rate)
         self.model = model
         backbone = model.backbone
         self.long_rate = long_memory_sample_rate
