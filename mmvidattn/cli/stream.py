@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from mmengine.config import DictAction
@@ -44,6 +45,9 @@ from ..live.sink import Sink
 from ..live.sinks import PLOTTED, PageSink, PlotSink, VideoSink
 from ..live.terminal import describe_event, describe_report, view
 from ..utils.checks import check_not_negative, check_positive
+
+if TYPE_CHECKING:
+    from ..live.server import LivePage
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -157,6 +161,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='token that opens the page (default: $MMVIDATTN_TOKEN; for a '
         'host that others can reach, a random one)')
     parser.add_argument(
+        '--read-only', action='store_true',
+        help='whoever watches the page moves no thresholds')
+    parser.add_argument(
         '--max-clients', type=int, default=8,
         help='how many may be connected (default: %(default)s)')
     parser.add_argument(
@@ -252,7 +259,8 @@ def file_of_source(path: Path | None, i: int,
     return path.with_stem(f'{path.stem}_{i + 1}')
 
 
-def make_page(args: argparse.Namespace, runs: Sequence[Run]):
+def make_page(args: argparse.Namespace, runs: Sequence[Run],
+              sinks: Sequence[Sequence[Sink]]) -> 'LivePage':
     try:
         from ..live.server import LivePage, is_loopback
     except ImportError as error:
@@ -260,7 +268,10 @@ def make_page(args: argparse.Namespace, runs: Sequence[Run]):
     token = args.token
     if not token and not is_loopback(args.host):
         token = secrets.token_urlsafe(16)
-    return LivePage(runs, args.host, args.port, token, args.max_clients)
+    segments = [sink.read for group in sinks for sink in group
+                if isinstance(sink, SegmentSink)]
+    return LivePage(runs, args.host, args.port, token, args.max_clients,
+                    segments or None, args.read_only)
 
 
 class Worker(threading.Thread):
@@ -331,7 +342,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for sink in group:
                 run.add_sink(sink, log)
         if args.serve:
-            page = stack.enter_context(make_page(args, runs))
+            page = stack.enter_context(make_page(args, runs, sinks))
             log(f'the page: {page.url}')
             for i, run in enumerate(runs):
                 run.add_sink(PageSink(page, i), log)

@@ -142,15 +142,20 @@ class EventDetector:
                 for event in self._end(i, end, time=end, cut=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """The actions that go on, and the next number."""
+        """The actions that go on, the next number, changed thresholds."""
         return dict(
             next_id=self._next_id,
+            changed={name: on for name, (on, _)
+                     in self.changed_thresholds().items()},
             current=[[i, action.start, action.peak, action.id]
                      for i, action in self._current.items()])
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where another detector of these classes was."""
         self._next_id = state_dict['next_id']
+        # Older ones have none.
+        for name, on in state_dict.get('changed', {}).items():
+            self.set_threshold(name, on)
         self._current = {
             i: _Action(*action) for i, *action in state_dict['current']}
 

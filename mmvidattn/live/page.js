@@ -204,11 +204,12 @@ class Timeline {
 }
 
 class Source {
-  constructor(number, state, history) {
+  constructor(number, state, {history, read_only}) {
     this.number = number;
     this.name = state.name;
     this.classes = state.classes;
     this.history = history;
+    this.readOnly = read_only;
     this.steps = state.past.map(step => ({time: step.time, scores: step.scores}));
     this.events = new Map();
     this.styles = new Map();
@@ -313,9 +314,10 @@ class Source {
         changed[name] = this.thresholds.changed[name];
       else delete changed[name];
     this.thresholds = {on, off, changed};
-    setText(this.part('.rule'),
-      'A slider sets the score at which an action starts, from the next step ' +
-      `on; it ends below ${(off / on * 100).toFixed(0)} % of that (dotted).`);
+    setText(this.part('.rule'), (this.readOnly ?
+      'The mark is the score at which an action starts' :
+      'A slider sets the score at which an action starts, from the next step on') +
+      `; it ends below ${(off / on * 100).toFixed(0)} % of that (dotted).`);
     this.part('.latency tbody').replaceChildren(
       ...Object.entries(message.latency).map(([stage, ms]) => {
         const row = make('tr', undefined, stage === 'total' ? 'sum' : '');
@@ -512,7 +514,7 @@ class Source {
       row.slider.ariaValueText = `${on.toFixed(2)}, ends below ${off.toFixed(2)}`;
       before = row.row;
     }
-    this.part('.reset').hidden = !Object.keys(changed).length;
+    this.part('.reset').hidden = this.readOnly || !Object.keys(changed).length;
     this.canvas.ariaLabel = 'scores of the last minute; now ' + (this.names.map(
       name => `${name} ${(scores[name] || 0).toFixed(2)}`).join(', ') || 'none');
   }
@@ -532,6 +534,7 @@ class Source {
     bar.append(fill, off);
     Object.assign(slider, {type: 'range', min: 0, max: 1, step: 0.01});
     slider.ariaLabel = `threshold of ${name}`;
+    slider.disabled = this.readOnly;
     slider.oninput = () => this.setThreshold(
       name, Math.max(slider.valueAsNumber, MIN_THRESHOLD));
     slider.onfocus = () => { this.inUse = name; this.curves(); };
@@ -682,7 +685,7 @@ function hello(message) {
   find('login').hidden = true;
   find('sources').replaceChildren();
   sources = message.sources.map(
-    (one, i) => new Source(i, one, message.history));
+    (one, i) => new Source(i, one, message));
   if (viewer.dialog.open) viewer.source = sources[viewer.source.number];
   find('layout').hidden = sources.length < 2;
   layout(localStorage.getItem('layout') ||

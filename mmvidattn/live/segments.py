@@ -2,7 +2,7 @@
 """A clip of each action."""
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import cv2
@@ -26,7 +26,8 @@ class SegmentSink(Sink):
 
     Args:
         folder: Where to; a clip is ``000012.mp4`` if the number of the event
-            that starts the action is 12 (:meth:`path`).
+            that starts the action is 12 (:meth:`path`). What an earlier run
+            left there by this name goes when the action starts.
         run: The run.
         before: Seconds before the action.
         after: Seconds after it.
@@ -56,12 +57,27 @@ class SegmentSink(Sink):
         """Where the clip of an action is, by the number of its start."""
         return self.folder / f'{start_id:06d}.mp4'
 
+    def read(self, event: Mapping) -> bytes | None:
+        """The clip of an action, by its start or end; None if there is none.
+
+        From any thread.
+        """
+        if event['event'] != 'end':
+            return None
+        try:
+            return self.path(event['start_id']).read_bytes()
+        except FileNotFoundError:
+            return None
+
     def write(self, detection: Detection) -> None:
         """Take the frames of a step, and write the clips that are due."""
         step = 1 / self._rate
         count = len(detection.images)
         for i, image in enumerate(detection.images):
             self._add(detection.time - step + i * step / count, image)
+        for event in detection.events:
+            if event['event'] == 'start':
+                self.path(event['id']).unlink(missing_ok=True)
         self._waiting += _ends(detection.events)
         due = [event for event in self._waiting
                if event['end'] + self.after <= detection.time]

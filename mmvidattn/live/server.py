@@ -85,6 +85,7 @@ class LivePage:
             its end if that has come, and gives the file of its clip (mp4) or
             None. Where there is none, the page shows pictures
             (:class:`EventFrames`).
+        read_only: Whether nobody may change thresholds.
 
     Raises:
         ValueError: If it would be open to everybody.
@@ -94,7 +95,8 @@ class LivePage:
     def __init__(self, runs: Sequence[Run],
                  host: str = '127.0.0.1', port: int = 8000,
                  token: str | None = None, max_clients: int = 8,
-                 segments: Sequence[Segment] | None = None) -> None:
+                 segments: Sequence[Segment] | None = None,
+                 read_only: bool = False) -> None:
         if not is_loopback(host) and not token:
             raise ValueError(f'others can reach {host}: the page needs a '
                              'token, or 127.0.0.1 for its host')
@@ -107,6 +109,7 @@ class LivePage:
         self.host = host
         self.token = token or ''
         self.max_clients = max_clients
+        self.read_only = read_only
         self._runs = runs
         self._history: list[deque[dict]] = [
             deque(maxlen=int(HISTORY * run.rate)) for run in runs
@@ -210,7 +213,7 @@ class LivePage:
     def _hello(self) -> dict:
         """The first message, with the latest scores and events."""
         return dict(
-            type='hello', history=HISTORY, sources=[
+            type='hello', history=HISTORY, read_only=self.read_only, sources=[
                 dict(self._state(i), past=list(self._history[i]),
                      events=list(run.events.recent),
                      classes=[name for k, name in enumerate(run.classes)
@@ -332,6 +335,8 @@ class LivePage:
                          f'{message.get("type")!r}')
 
     def _set_threshold(self, source: int, message: dict) -> None:
+        if self.read_only:
+            raise ValueError('the page is read-only')
         on = message.get('on')
         if on is not None and type(on) not in (int, float):
             raise ValueError(f'on must be a number or null, got {on!r}')

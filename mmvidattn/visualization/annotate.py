@@ -8,6 +8,7 @@ import numpy as np
 
 from ..utils.frame_times import ConstantRate
 from ..utils.video_readers import open_video
+from .mp4 import H264File, Mpeg4File, open_mp4
 
 # At this width a caption is readable; smaller frames are enlarged.
 MIN_WIDTH = 480
@@ -68,6 +69,8 @@ def write_sheet(path: str | Path, frames: np.ndarray,
 class VideoWriter:
     """Writes frames under captions to an mp4, as they come.
 
+    It is H.264 where PyAV is there (:func:`open_mp4`).
+
     Args:
         path: The video.
         fps: Frames a second.
@@ -76,7 +79,7 @@ class VideoWriter:
     def __init__(self, path: str | Path, fps: float) -> None:
         self.path = Path(path)
         self.fps = fps
-        self._writer: cv2.VideoWriter | None = None
+        self._writer: H264File | Mpeg4File | None = None
         self._size: tuple[int, int] | None = None
 
     def write(self, frame: np.ndarray, lines: Sequence[str]) -> None:
@@ -89,19 +92,15 @@ class VideoWriter:
         if self._writer is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._size = image.shape[1::-1]
-            self._writer = cv2.VideoWriter(
-                str(self.path), cv2.VideoWriter_fourcc(*'mp4v'), self.fps,
-                self._size)
-            if not self._writer.isOpened():
-                raise OSError(f'cannot write {self.path}')
+            self._writer = open_mp4(self.path, self.fps, self._size)
         elif image.shape[1::-1] != self._size:
             image = cv2.resize(image, self._size)
-        self._writer.write(image[..., ::-1])
+        self._writer.write(image)
 
     def close(self) -> None:
         """Finish the file; without this it cannot be played."""
         if self._writer is not None:
-            self._writer.release()
+            self._writer.close()
 
 
 def annotate_video(video: str | Path, out: str | Path,

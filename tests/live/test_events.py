@@ -185,6 +185,22 @@ def test_changed_thresholds():
     assert detector.changed_thresholds() == {}
 
 
+def test_changed_thresholds_are_of_the_state():
+    detector = EventDetector(NAMES, on=.5, off=.3)
+    detector.set_threshold('jump', .8)
+    state = detector.state_dict()
+    other = EventDetector(NAMES, on=.5, off=.25)
+    other.load_state_dict(state)
+    # The ratio is that of the options.
+    assert other.changed_thresholds() == {
+        'jump': (.8, pytest.approx(.4))}
+    # One that was written before they were.
+    del state['changed']
+    other = EventDetector(NAMES)
+    other.load_state_dict(state)
+    assert other.changed_thresholds() == {}
+
+
 @pytest.mark.parametrize('name, on, message', [
     ('background', .5, "must be an action, got 'background'"),
     ('swim', .5, "must be an action, got 'swim'"),

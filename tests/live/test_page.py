@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 from mmvidattn.live.server import LivePage  # noqa: E402
+from mmvidattn.visualization.mp4 import can_encode_h264  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
@@ -49,7 +51,8 @@ def page(files, clip, camera, tmp_path):
     """The address of a page of a clip and a camera."""
     process = subprocess.Popen(
         [sys.executable, ROOT / 'tools/stream.py', clip, camera.url, *files,
-         '--serve', '--port', '0', '--token', 'sesam'],
+         '--serve', '--port', '0', '--token', 'sesam', '--on', '0.26',
+         '--off', '0.1', '--min-duration', '0', '--segments', 'clips'],
         cwd=tmp_path, stdout=subprocess.PIPE, text=True,
         env=dict(os.environ, OMP_NUM_THREADS='1', PYTHONUNBUFFERED='1'))
     yield re.search(r'http://127.0.0.1:\d+/', process.stdout.readline())[0]
@@ -70,6 +73,23 @@ def times(browser, source):
     """Times of the steps that the page has of a source."""
     return browser.execute_script(
         f'return sources[{source}].steps.map(step => step.time)')
+
+
+def plays_a_clip(browser):
+    """Whether the clip of the first event is played, with all its seconds."""
+    browser.execute_script('viewer.open(sources[0], sources[0].sorted()[0])')
+    # The answer comes, and the film runs.
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        width, length, at = browser.execute_script(
+            'const v = document.querySelector("#viewer video");'
+            'return [v.videoWidth, v.duration, v.currentTime]')
+        if at and at > 0:
+            assert width == 480 and length > 2
+            browser.execute_script('viewer.dialog.close()')
+            return True
+        time.sleep(.05)
+    return False
 
 
 def drawing(browser, source):
@@ -123,6 +143,8 @@ def test_page_is_live(browser, page, camera):
     wait_until(lambda: texts(browser, states)[0] == 'ended')
     # The source has ended; its last steps may still be in the queue.
     wait_until(lambda: times(browser, 0)[-1] == 7.)
+    if can_encode_h264():
+        wait_until(lambda: plays_a_clip(browser))
     # The browser has no errors to report.
     assert [entry for entry in browser.get_log('browser')
             if entry['level'] == 'SEVERE'] == []
@@ -267,6 +289,28 @@ def test_clips_by_mouse_and_keyboard(browser, scripted):
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     wait_until(is_open)
     assert title() == f'arena · {JUMPS[2]}'
+
+
+def test_pictures_where_a_clip_cannot_be_played(browser, scripted):
+    page, _ = scripted
+    page._segments = [lambda event: b'no film'] * 2
+    browser.find_element(By.CSS_SELECTOR, '.lane button').click()
+    wait_until(lambda: browser.execute_script(
+        'return document.querySelector("#viewer img").naturalWidth') == 64)
+    assert not browser.find_element(
+        By.CSS_SELECTOR, '#viewer video').is_displayed()
+
+
+def test_a_page_that_only_shows(browser, scripted):
+    page, (run, _) = scripted
+    page.read_only = True
+    browser.refresh()
+    wait_until(lambda: labels(browser, '.meter input:disabled'))
+    assert labels(browser, '.meter input:not(:disabled)') == []
+    assert texts(browser, '.rule')[0].startswith('The mark is the score')
+    run.set_threshold('jump', .8)
+    wait_until(lambda: texts(browser, '.changed') == ['0.80'])
+    assert not browser.find_element(By.CSS_SELECTOR, '.reset').is_displayed()
 
 
 def test_history_and_theme_outlast_a_reload(browser, scripted):

@@ -174,6 +174,21 @@ def test_a_stop_leaves_the_actions_open(model, whole, tmp_path):
         whole[0].splitlines()) - 1
 
 
+def test_thresholds_go_on(model, tmp_path):
+    run = Run(model, Recording(24), **options(tmp_path))
+    name = run.classes[1]
+    run.set_threshold(name, .9)
+    for _ in run:
+        run.stop()
+    changed = run.thresholds()['changed']
+    assert changed[name][0] == .9
+    run = Run(model, Recording(24), **options(tmp_path))
+    assert run.thresholds()['changed'] == changed
+    (tmp_path / 'state').unlink()
+    run = Run(model, Recording(24), **options(tmp_path))
+    assert run.thresholds()['changed'] == {}
+
+
 @pytest.mark.parametrize('away', [0, 3600], ids=['short', 'an-hour'])
 def test_a_live_source_says_the_gap(model, tmp_path, away):
     """Events that came after the state are neither lost nor doubled."""

@@ -89,6 +89,21 @@ def test_memory_is_bounded(tmp_path):
     assert 3 < len(shown(sink.path(3))) < 60
 
 
+def test_clips_are_read_by_their_event(tmp_path):
+    sink = SegmentSink(tmp_path, RUN, before=0, after=.5)
+    # As an earlier run may have left it.
+    sink.path(3).write_bytes(b'old')
+    start = {'event': 'start', 'id': 3, 'start': 0.}
+    for step in range(6):
+        sink.write(detection(step, {
+            0: [start], 3: [end(0., 1.)]}.get(step, ())))
+        assert sink.read(start) is None
+        if step < 5:
+            assert sink.read(end(0., 1.)) is None
+    assert sink.read(end(0., 1.)) == sink.path(3).read_bytes() != b'old'
+    assert sink.read(end(0., 1., 4)) is None
+
+
 @pytest.mark.parametrize('options', [
     dict(before=-1), dict(after=float('nan')), dict(max_bytes=0)])
 def test_bad_options(tmp_path, options):

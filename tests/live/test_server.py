@@ -288,6 +288,17 @@ def test_thresholds_change_for_all(page):
     assert page._runs[0].thresholds()['changed'] == {}
 
 
+def test_a_page_that_only_shows():
+    with LivePage([FakeRun()], port=0, read_only=True) as page:
+        with client(page) as websocket:
+            assert receive(websocket, 'hello')['read_only'] is True
+            assert ask_clip(websocket)['frames'] == []
+            websocket.send(json.dumps({'type': 'threshold', 'source': 0,
+                                       'class': 'class 3', 'on': .8}))
+            assert closed(websocket) == server.UNEXPECTED
+        assert page._runs[0].thresholds()['changed'] == {}
+
+
 def ask_clip(websocket, **kwargs):
     websocket.send(json.dumps(dict(
         dict(type='clip', source=0, index=3, start=1.5), **kwargs)))

@@ -10,9 +10,9 @@ rtsp-streaming-server where ``--rtsp`` says that it is; else another camera.
 The model tells the colors apart. Sources are taken away and brought back with
 another size and frame rate, the service is killed with SIGKILL and started
 again, and its clock jumps. An action that no fault has touched must have
-exactly one start and one end in the file of events, at its time; the folder's,
-which waits for the service, all of them. Memory, handles and threads of the
-service must stay flat. Ends with 1 if any is not so.
+exactly one start and one end in the file of events, at its time, and its clip;
+the folder's, which waits for the service, all of them. Memory, handles and
+threads of the service must stay flat. Ends with 1 if any is not so.
 """
 import argparse
 import json
@@ -46,6 +46,10 @@ PERIOD = PAUSE + ACTION
 FOLDER_FPS = 12
 # Seconds that the time of an event may be off, of a live source.
 TOLERANCE = 1.5
+# Seconds of a clip before and after its action.
+MARGIN = 0.5
+# Parts of a process's life, of which the medians are told.
+PARTS = 12
 CONFIG = '''
 _base_ = ['{root}/configs/testra_tiny_videos.py']
 model = dict(
@@ -288,7 +292,9 @@ class Service:
             sys.executable, '-c', wrapper, str(self._skew), *sources,
             *map(str, model), '--realtime', '--serve', '--port', str(port),
             '--fps', str(FOLDER_FPS), '--events', str(folder / 'events.jsonl'),
-            '--state', str(folder / 'state'), '--state-seconds', '2']
+            '--state', str(folder / 'state'), '--state-seconds', '2',
+            '--segments', str(folder / 'clips'),
+            '--segment-margin', str(MARGIN), str(MARGIN)]
         self._env = dict(
             os.environ, OMP_NUM_THREADS='1', PYTHONUNBUFFERED='1',
             OPENCV_FFMPEG_CAPTURE_OPTIONS='rtsp_transport;udp',
@@ -318,8 +324,8 @@ class Service:
         except OSError:
             return False
 
-    def usage(self) -> tuple[float, int, int]:
-        """MiB of memory, file handles, threads.
+    def usage(self) -> tuple[float, int, int, float]:
+        """MiB of memory, file handles, threads, seconds of computing.
 
         Raises:
             OSError: If it does not run.
@@ -331,14 +337,27 @@ class Service:
             raise ProcessLookupError('it was killed')
         memory = int(found[1]) / 1024
         threads = int(re.search(r'Threads:\s+(\d+)', status)[1])
-        return memory, len(list((proc / 'fd').iterdir())), threads
+        # Behind the name, which may have spaces: user and system time.
+        words = (proc / 'stat').read_text().rpartition(')')[2].split()
+        cpu = sum(map(int, words[11:13])) / os.sysconf('SC_CLK_TCK')
+        return memory, len(list((proc / 'fd').iterdir())), threads, cpu
 
-    def events(self, source: int) -> list[dict]:
-        """All whole lines of a source's file."""
+    def events(self, source: int, start: int = 0) -> tuple[list[dict], int]:
+        """The whole lines of a source's file from a byte on, and their end."""
         path = self.folder / f'events_{source + 1}.jsonl'
-        data = path.read_bytes() if path.exists() else b''
-        return [json.loads(line) for line in
-                data[:data.rfind(b'\n') + 1].splitlines()]
+        if not path.exists():
+            return [], start
+        with open(path, 'rb') as file:
+            file.seek(start)
+            data = file.read()
+        data = data[:data.rfind(b'\n') + 1]
+        return [json.loads(line) for line in data.splitlines()], (
+            start + len(data))
+
+    def has_clip(self, source: int, event: dict) -> bool:
+        """Whether the clip of an action is there, by the event of its end."""
+        return (self.folder / f'clips_{source + 1}' /
+                f'{event["start_id"]:06d}.mp4').exists()
 
 
 class Watch(threading.Thread):
@@ -346,7 +365,9 @@ class Watch(threading.Thread):
 
     def __init__(self, service: Service, sources: list[int]) -> None:
         super().__init__(daemon=True)
-        self._service, self._sources = service, sources
+        self._service = service
+        # What has been read of the file of each.
+        self._read = dict.fromkeys(sources, 0)
         # By source and number of the event.
         self.arrived: dict[tuple[int, int], float] = {}
         # By process: time and usage.
@@ -357,8 +378,11 @@ class Watch(threading.Thread):
         count = 0
         while not self.done.wait(0.1):
             now = time.monotonic()
-            for source in self._sources:
-                for event in self._service.events(source):
+            for source, start in self._read.items():
+                # What a live source has written stays.
+                events, self._read[source] = self._service.events(
+                    source, start)
+                for event in events:
                     self.arrived.setdefault((source, event['id']), now)
             count += 1
             # Not while it starts.
@@ -400,6 +424,12 @@ def check_numbers(events: list[dict]) -> list[str]:
     return wrong
 
 
+def touches(faults: list[tuple[float, float]], start: float,
+            end: float) -> bool:
+    """Whether some time is one of faults."""
+    return any(start < b and end > a for a, b in faults)
+
+
 def compare(events: list[tuple[str, str, float]],
             plan: list[tuple[str, float, float]],
             faults: list[tuple[float, float]], first: float, last: float,
@@ -412,8 +442,7 @@ def compare(events: list[tuple[str, str, float]],
     wrong, compared, known = [], 0, set()
 
     def is_touched(start: float, end: float) -> bool:
-        return any(start < b + tolerance and end > a - tolerance
-                   for a, b in faults)
+        return touches(faults, start - tolerance, end + tolerance)
 
     for name, start, end in plan:
         if start < first + tolerance or end > last - 3 * tolerance or (
@@ -436,19 +465,30 @@ def compare(events: list[tuple[str, str, float]],
     return compared, wrong
 
 
-def check_usage(usage: dict[int, list[tuple]]) -> tuple[str, list[str]]:
-    """The last third of the longest life beside its second one."""
+def check_usage(usage: dict[int, list[tuple]]
+                ) -> tuple[str, dict[str, object], list[str]]:
+    """The last third of the longest life beside its second one.
+
+    Returns:
+        It in words, in numbers, and what is wrong.
+    """
     rows = np.array(max(usage.values(), key=len), float)
-    second, third = np.array_split(rows[:, 1:], 3)[1:]
+    second, third = np.array_split(rows[:, 1:4], 3)[1:]
     before, after = np.median(second, axis=0), np.median(third, axis=0)
     wrong = [
         f'{name} grew from {a:.0f} to {b:.0f}' for name, a, b, allowed in zip(
             ('memory (MiB)', 'handles', 'threads'), before, after,
             (0.03 * before[0] + 5, 1, 1)) if b > a + allowed]
-    text = (f'{rows[-1, 0] - rows[0, 0]:.0f} s: memory {before[0]:.0f}, '
-            f'{after[0]:.0f} MiB; handles {before[1]:.0f}, {after[1]:.0f}; '
-            f'threads {before[2]:.0f}, {after[2]:.0f}')
-    return text, wrong
+    seconds, cpu = rows[-1, [0, 4]] - rows[0, [0, 4]]
+    text = (f'{seconds:.0f} s: memory {before[0]:.0f}, {after[0]:.0f} MiB; '
+            f'handles {before[1]:.0f}, {after[1]:.0f}; threads '
+            f'{before[2]:.0f}, {after[2]:.0f}; {cpu / seconds:.2f} of a core')
+    parts = np.array_split(rows, min(PARTS, len(rows)))
+    figures = dict(seconds=round(seconds), cores=round(cpu / seconds, 3), **{
+        name: [round(float(np.median(part[:, i])), digits) for part in parts]
+        for i, name, digits in ((1, 'memory_mib', 1), (2, 'handles', 0),
+                                (3, 'threads', 0))})
+    return text, figures, wrong
 
 
 def free_ports(number: int) -> list[int]:
@@ -465,9 +505,12 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
     model = make_model(folder)
     frames = folder / 'frames'
     frames.mkdir()
+    for color, value in COLORS.items():
+        cv2.imwrite(str(folder / f'{color}.png'),
+                    np.full((32, 32, 3), value[::-1], np.uint8))
     for i in range(int(seconds * FOLDER_FPS)):
-        cv2.imwrite(str(frames / f'{i}.png'),
-                    picture(i / FOLDER_FPS, 1, 32)[..., ::-1])
+        (frames / f'{i}.png').symlink_to(
+            folder.absolute() / f'{color_at(i / FOLDER_FPS, 1)}.png')
     begun = time.monotonic()
     port, *ports = free_ports(3)
     pipe = folder / 'pipe'
@@ -550,20 +593,26 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
     # Of a machine that is too slow steps are dropped, and events are late.
     for line in (folder / 'service.log').read_text().splitlines()[-4:]:
         print(line.partition(';')[0])
-    wrong = []
+    wrong, rows = [], []
     for source in range(4):
-        events = service.events(source)
+        events, _ = service.events(source)
         wrong += [f'source {source}: {line}' for line in check_numbers(events)]
         if source in cameras:
             # When it was, by when the event came.
+            events = [event for event in events
+                      if (source, event['id']) in watch.arrived]
             timed = [
                 (event['event'], event['class'],
                  watch.arrived[source, event['id']] - begun - event['time'] +
-                 event[event['event']]) for event in events
-                if (source, event['id']) in watch.arrived]
+                 event[event['event']]) for event in events]
             compared, lines = compare(
                 timed, plan_of(source, last), faults[source], first, last,
                 TOLERANCE)
+            due = [event for event, (kind, _, at) in zip(events, timed)
+                   if kind == 'end' and at < last - PERIOD and not touches(
+                       faults[source], at, at + PERIOD)]
+            lines += [f'the clip of {event} is not there' for event in due
+                      if not service.has_clip(source, event)]
         else:
             timed = [(event['event'], event['class'], event[event['event']])
                      for event in events]
@@ -572,13 +621,21 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
             compared, lines = compare(
                 timed, plan_of(source, done), [], 0., done, 0.6)
         print(f'source {source}: {len(events)} events, {compared} actions '
-              f'compared, {len(lines)} wrong')
+              f'compared, {len(lines)} wrong', flush=True)
+        rows.append(dict(events=len(events), compared=compared,
+                         wrong=len(lines)))
         wrong += [f'source {source}: {line}' for line in lines]
         if not compared:
             wrong.append(f'source {source}: nothing was compared')
-    text, lines = check_usage(watch.usage)
-    print(f'{last - first:.0f} s, faults {dict(counts)}; last process {text}')
-    return wrong + lines
+    text, usage, lines = check_usage(watch.usage)
+    print(f'{last - first:.0f} s, faults {dict(counts)}; longest life {text}')
+    wrong += lines
+    if args.out:
+        args.out.write_text(json.dumps(dict(
+            seconds=round(last - first), rtsp=bool(args.rtsp),
+            faults=dict(counts), sources=rows, process=usage,
+            wrong=wrong)) + '\n')
+    return wrong
 
 
 def main() -> None:
@@ -589,8 +646,12 @@ def main() -> None:
         help='seconds from a fault to the next, on average')
     parser.add_argument(
         '--rtsp', metavar='NODE_MODULES',
-        help='where npm has installed rtsp-streaming-server')
+        default=os.environ.get('MMVIDATTN_NODE_MODULES'),
+        help='where npm has installed rtsp-streaming-server (default: '
+        '$MMVIDATTN_NODE_MODULES)')
     parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument(
+        '--out', type=Path, help='write the figures to this file, as JSON')
     parser.add_argument(
         '--folder', type=Path, help='where to work (default: a temporary one)')
     args = parser.parse_args()
