@@ -318,20 +318,27 @@ class Source {
       'The mark is the score at which an action starts' :
       'A slider sets the score at which an action starts, from the next step on') +
       `; it ends below ${(off / on * 100).toFixed(0)} % of that (dotted).`);
-    this.part('.latency tbody').replaceChildren(
-      ...Object.entries(message.latency).map(([stage, ms]) => {
-        const row = make('tr', undefined, stage === 'total' ? 'sum' : '');
-        row.append(make('td', stage),
-          ...[ms.median, ms.p95].map(
-            value => make('td', value.toFixed(1) + ' ms', 'number')));
-        return row;
-      }));
+    this.latency(Object.entries(message.latency));
     const counts = this.part('.steps');
     counts.replaceChildren(`${message.steps} steps at ${message.rate} Hz, `);
     for (const [what, number] of [['dropped, ', message.dropped],
                                   ['missing', message.missing]])
       counts.append(make(number ? 'b' : 'span', number + ' ' + what));
     this.classList();
+  }
+
+  latency(stages) {
+    const row = (tag, title, text) => {
+      const row = make('tr');
+      row.append(make('th', title), ...stages.map(([stage, ms]) => make(
+        tag, text(stage, ms), stage === 'total' ? 'number sum' : 'number')));
+      return row;
+    };
+    this.part('.latency thead').replaceChildren(
+      row('th', 'ms', stage => stage));
+    this.part('.latency tbody').replaceChildren(
+      row('td', 'median', (_, ms) => ms.median.toFixed(1)),
+      row('td', '95 %', (_, ms) => ms.p95.toFixed(1)));
   }
 
   // A source that runs and yet brings nothing is shown as such as well.
@@ -731,7 +738,8 @@ function layout(kind) {
 function theme(kind) {
   if (kind === 'auto') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = kind;
-  find('theme').textContent = `Theme: ${kind}`;
+  find('theme').replaceChildren(make('span', 'Theme: ', 'wide'), kind);
+  find('theme').ariaLabel = `Theme: ${kind}`;
   paints.clear();
   for (const source of sources) source.draw();
 }

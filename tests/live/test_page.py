@@ -122,8 +122,9 @@ def test_page_is_live(browser, page, camera):
         'jump', 'run', 'swim']
     wait_until(lambda: browser.execute_script(
         'return document.querySelectorAll("img")[1].naturalWidth') == 64)
-    wait_until(lambda: texts(browser, '.card:nth-child(2) .latency td')[::3]
-               == ['decode', 'flow', 'features', 'head', 'total', 'lag'])
+    wait_until(lambda: texts(browser, '.card:nth-child(2) .latency th') == [
+        'ms', 'decode', 'flow', 'features', 'head', 'total', 'lag', 'median',
+        '95 %'])
 
     # The past is there after a reload.
     known = times(browser, 1)

@@ -294,7 +294,9 @@ class Service:
             '--fps', str(FOLDER_FPS), '--events', str(folder / 'events.jsonl'),
             '--state', str(folder / 'state'), '--state-seconds', '2',
             '--segments', str(folder / 'clips'),
-            '--segment-margin', str(MARGIN), str(MARGIN)]
+            '--segment-margin', str(MARGIN), str(MARGIN),
+            # Full within a minute, so that growth is not that of its frames.
+            '--segment-mb', '0.5']
         self._env = dict(
             os.environ, OMP_NUM_THREADS='1', PYTHONUNBUFFERED='1',
             OPENCV_FFMPEG_CAPTURE_OPTIONS='rtsp_transport;udp',
