@@ -115,7 +115,8 @@ setup(
         hub=['huggingface_hub'],
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
-        # video_backend = 'torchcodec' and 'pyav' of a config.
+        # video_backend = 'torchcodec' and 'pyav' of a config; PyAV writes
+        # videos that browsers play as well.
         torchcodec=[TORCHCODEC],
         pyav=['av'],
         # The page of tools/stream.py --serve.

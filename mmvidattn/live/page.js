@@ -68,6 +68,8 @@ class Timeline {
     this.follows = true;
     this.track.onscroll = () => {
       const {scrollLeft, clientWidth, scrollWidth} = this.track;
+      // Not by the user: zoom() is to come, as its width has changed.
+      if (clientWidth !== this.width) return;
       this.follows = scrollLeft + clientWidth > scrollWidth - 8;
       this.part('.live').hidden = this.follows;
       this.ticks();
@@ -87,7 +89,8 @@ class Timeline {
     this.span = Math.min(Math.max(this.span + by, 0), last);
     const seconds = SPANS[this.span], {track} = this;
     const middle = (track.scrollLeft + track.clientWidth / 2) / this.scale;
-    this.scale = track.clientWidth / seconds;
+    this.width = track.clientWidth;
+    this.scale = this.width / seconds;
     this.root.style.setProperty('--scale', this.scale);
     setText(this.part('.span'), seconds < 60 ? `${seconds} s` :
       seconds < 3600 ? `${seconds / 60} min` : `${seconds / 3600} h`);

@@ -52,7 +52,8 @@ def page(files, clip, camera, tmp_path):
     process = subprocess.Popen(
         [sys.executable, ROOT / 'tools/stream.py', clip, camera.url, *files,
          '--serve', '--port', '0', '--token', 'sesam', '--on', '0.26',
-         '--off', '0.1', '--min-duration', '0', '--segments', 'clips'],
+         '--off', '0.1', '--min-duration', '0', '--segments', 'clips',
+         '--segment-mb', '0.2'],
         cwd=tmp_path, stdout=subprocess.PIPE, text=True,
         env=dict(os.environ, OMP_NUM_THREADS='1', PYTHONUNBUFFERED='1'))
     yield re.search(r'http://127.0.0.1:\d+/', process.stdout.readline())[0]
@@ -369,6 +370,25 @@ def test_fits_its_width(browser, scripted, width):
             'const {scrollWidth, clientWidth} = document.documentElement;'
             'return scrollWidth === clientWidth && scrollWidth > 0')
     browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+
+
+def test_time_line_follows_through_a_resize(browser, scripted):
+    """Where the browser moves it before the page knows its new width."""
+    page, (run, _) = scripted
+    run.play(page, 0, *[0] * 100)
+    wait_until(lambda: times(browser, 0)[-1] == 28.25)
+    resize = ('const {timeline} = sources[0], {track} = timeline;'
+              'timeline.zoom(-1);'
+              'track.style.maxWidth = arguments[0];'
+              'track.scrollLeft = 0; track.onscroll();'
+              'return timeline.follows')
+    assert browser.execute_script(resize, '200px')
+    wait_until(lambda: browser.execute_script(
+        'const {track} = sources[0].timeline;'
+        'return track.scrollLeft > 0 && track.scrollLeft + track.clientWidth'
+        ' > track.scrollWidth - 8'))
+    # By the user.
+    assert not browser.execute_script(resize, '200px')
 
 
 def test_wrong_token_says_so(browser, scripted):

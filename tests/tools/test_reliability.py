@@ -70,6 +70,16 @@ def test_what_was_lost_is_counted(tool, tmp_path):
         dict(check, steps=2000, not_finite=4, error=2e-7)))
     times, failed, lost = tool.read_stream(out)
     assert (times, failed) == (3, 4) and '4 scores of 2,000' in lost
+    service = dict(faults=dict(kill=2, jump=3), wrong=[],
+                   sources=[dict(compared=600), dict(compared=500)],
+                   process=dict(seconds=1500, memory_mib=[700., 710., 711.]))
+    out.write_text(json.dumps(service))
+    assert tool.read_service(out) == (
+        5, 0, 'nothing: 1,100 actions compared; the longest life of a '
+        'process, 25 minutes, with 710 MiB in the middle and 711 at the end')
+    out.write_text(json.dumps(dict(service, wrong=['a clip', 'a start'])))
+    times, failed, lost = tool.read_service(out)
+    assert (times, failed) == (5, 2) and lost.startswith('a clip; a start: ')
 
 
 def test_a_loss_is_said_in_the_page_and_by_the_exit_code(

@@ -53,6 +53,23 @@ def test_soak_counts_numbers(soak):
     assert len(soak.check_numbers(events[1:])) == 2
 
 
+@pytest.mark.parametrize('seconds, grows, wrong', [
+    (600, (0, 0, 0), []), (600, (60, 0, 0), ['memory']),
+    (600, (0, 6, 0), ['handles']), (600, (0, 0, 6), ['threads']),
+    # It has not settled.
+    (120, (60, 0, 0), []), (120, (60, 6, 0), ['handles'])])
+def test_soak_sees_what_grows(soak, seconds, grows, wrong):
+    shares = [i / 100 for i in range(101)]
+    life = [(seconds * x, *(700 + grow * x * 3 for grow in grows), 30 * x)
+            for x in shares]
+    text, figures, lines = soak.check_usage({1: life[:3], 2: life})
+    assert [line.split()[0] for line in lines] == wrong
+    assert text.startswith(f'{seconds} s: memory ')
+    assert figures['cores'] == pytest.approx(30 / seconds, abs=1e-3)
+    assert len(figures['memory_mib']) == soak.PARTS
+    assert figures['memory_mib'] == sorted(figures['memory_mib'])
+
+
 @pytest.mark.slow
 def test_ten_minutes_of_a_service(run_tool, tmp_path):
     if shutil.which('ffmpeg') is None:

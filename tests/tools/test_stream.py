@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
+from mmvidattn.cli import stream
 from mmvidattn.live import message_sinks
 from mmvidattn.online.stream_step import StreamStep
 
@@ -87,6 +88,16 @@ def test_service(run_main, files, clip, tmp_path, monkeypatch, capsys):
     run_main('stream.py', clip, *files, *options)
     assert f'{clip} had ended at 6.00 s' in capsys.readouterr().out
     assert (tmp_path / 'events.jsonl').read_text() == data
+
+
+def test_options_of_the_page():
+    pytest.importorskip('fastapi')
+    for more in [], ['--read-only']:
+        args = stream.parse_args(
+            ['video.mp4', 'config', 'weights', '--port', '0', *more])
+        page = stream.make_page(args, [], [])
+        page._socket.close()
+        assert page.read_only == bool(more)
 
 
 def test_a_video_that_breaks_keeps_what_was_written(

@@ -125,6 +125,21 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def read_service(out: Path) -> Outcome:
+    """Read what service.py writes."""
+    found, = _lines(out)
+    wrong, process = found['wrong'], found['process']
+    rows = found['sources']
+    compared = sum(row['compared'] for row in rows)
+    memory = process['memory_mib']
+    return Outcome(
+        sum(found['faults'].values()), len(wrong),
+        f'{"; ".join(wrong[:3]) or "nothing"}: {compared:,} actions compared; '
+        f'the longest life of a process, {process["seconds"] / 60:.0f} '
+        f'minutes, with {memory[len(memory) // 2]:.0f} MiB in the middle and '
+        f'{memory[-1]:.0f} at the end')
+
+
 @dataclass
 class Row:
     """A row of the page.
@@ -191,6 +206,11 @@ ROWS = dict(
         *_tests('tests/utils/test_malicious_files.py -k "nothing_runs or '
                 'mmengine_itself or greedy"'),
         lost='nothing ran; each is refused within a second'),
+    service=Row(
+        'a service of live detection with four sources: sources lost, changed '
+        'and found, SIGKILL, jumps of the clock',
+        'tools/soak/service.py --minutes 60 --out', read_service,
+        '--minutes 3'),
     stream_window=Row(
         'NaN, infinite and 1e22 frames, silence, spikes and drift in a '
         'stream (box kernel)',

@@ -48,6 +48,9 @@ FOLDER_FPS = 12
 TOLERANCE = 1.5
 # Seconds of a clip before and after its action.
 MARGIN = 0.5
+# Seconds that a process must live to tell whether its memory grows: until then
+# the encoders of clips and the allocator's pools take what they need.
+SETTLED = 300.
 # Parts of a process's life, of which the medians are told.
 PARTS = 12
 CONFIG = '''
@@ -472,16 +475,18 @@ def check_usage(usage: dict[int, list[tuple]]
     """The last third of the longest life beside its second one.
 
     Returns:
-        It in words, in numbers, and what is wrong.
+        It in words, in numbers, and what is wrong. Memory is not judged in a
+        life that is shorter than :data:`SETTLED`.
     """
     rows = np.array(max(usage.values(), key=len), float)
+    seconds, cpu = rows[-1, [0, 4]] - rows[0, [0, 4]]
     second, third = np.array_split(rows[:, 1:4], 3)[1:]
     before, after = np.median(second, axis=0), np.median(third, axis=0)
     wrong = [
         f'{name} grew from {a:.0f} to {b:.0f}' for name, a, b, allowed in zip(
             ('memory (MiB)', 'handles', 'threads'), before, after,
-            (0.03 * before[0] + 5, 1, 1)) if b > a + allowed]
-    seconds, cpu = rows[-1, [0, 4]] - rows[0, [0, 4]]
+            (0.03 * before[0] + 5 if seconds >= SETTLED else np.inf, 1, 1))
+        if b > a + allowed]
     text = (f'{seconds:.0f} s: memory {before[0]:.0f}, {after[0]:.0f} MiB; '
             f'handles {before[1]:.0f}, {after[1]:.0f}; threads '
             f'{before[2]:.0f}, {after[2]:.0f}; {cpu / seconds:.2f} of a core')
