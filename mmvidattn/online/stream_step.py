@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from ..layers.packed_linear import with_packed_layers
 from ..ops.precision import at_least_float32
 from ..ops.temporal_smoothing import (
     SmoothingState,
@@ -64,7 +65,7 @@ class StreamStep(nn.Module):
         check_stream(
             model, long_memory_sample_rate=long_memory_sample_rate,
             work_memory_sample_rate=work_memory_sample_rate)
-        self.model = model
+        self.model = model = with_packed_layers(model)
         backbone = model.backbone
         self.long_rate = long_memory_sample_rate
         self.work_rate = work_memory_sample_rate

@@ -71,7 +71,7 @@ def onednn(monkeypatch):
     if not hasattr(torch.ops.mkldnn, '_linear_pointwise') or \
             not torch.backends.mkldnn.is_available():
         pytest.skip('this torch has no oneDNN')
-    monkeypatch.setattr(module, '_HAS_ONEDNN', True)
+    monkeypatch.setattr(module, 'IS_AMD', True)
     monkeypatch.setattr(module, 'LEAST_PRODUCTS', 0)
 
 
