@@ -46,8 +46,9 @@ def with_packed_layers(module: nn.Module) -> nn.Module:
     new.__dict__ = dict(module.__dict__)
     for kind in '_parameters', '_buffers', '_modules':
         new.__dict__[kind] = dict(module.__dict__[kind])
-    for name, child in module._modules.items():
-        new._modules[name] = with_packed_layers(child) if child is not None else None
+    for name, child in new._modules.items():
+        if child is not None:
+            new._modules[name] = with_packed_layers(child)
     if type(module) is Linear:
         new.__class__ = PackedLinear
         new.pack()
