@@ -15,9 +15,9 @@ from .dispatch import (
     register_backend,
 )
 
-# Multiplications from which the backends below outweigh their call; the same of
-# one row, which MKL multiplies in one thread; and rows up to which copying the
-# weight outweighs it.
+# Multiplications from which the backends below outweigh their call; the same
+# of one row, which MKL multiplies in one thread; and rows up to which copying
+# the weight takes as long as they do.
 LEAST_PRODUCTS = 2**21
 LEAST_PRODUCTS_OF_ROW = 2**18
 MOST_ROWS = 64

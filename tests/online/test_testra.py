@@ -5,7 +5,8 @@ import pytest
 import torch
 from helpers import relative
 
-from mmvidattn.online import TeSTra, attention
+from mmvidattn.online import TeSTra
+from mmvidattn.online import attention as online_attention
 from mmvidattn.online.attention import causal_bias
 from mmvidattn.online.position import sinusoidal_positions
 from mmvidattn.ops.unprojected_attention import unprojected_attention
@@ -242,7 +243,7 @@ def test_last_rows_of_many_streams_are_those_of_all(detector, monkeypatch,
         called.append(args)
         return unprojected_attention(*args)
 
-    monkeypatch.setattr(attention, 'unprojected_attention', spy)
+    monkeypatch.setattr(online_attention, 'unprojected_attention', spy)
     gen = torch.Generator().manual_seed(0)
     C, L = backbone.embed_dims, 9
     x, memory = (torch.randn(3, n, C, generator=gen, dtype=torch.float64)
@@ -251,7 +252,7 @@ def test_last_rows_of_many_streams_are_those_of_all(detector, monkeypatch,
     want = backbone.decoder(
         backbone.decoder.project(x), memory, num_padded=padded)
     assert not called
-    monkeypatch.setattr(attention, 'MANY_TOKENS', 0)
+    monkeypatch.setattr(online_attention, 'MANY_TOKENS', 0)
     got = backbone.decoder(
         backbone.decoder.project(x), memory, num_padded=padded, num_outputs=2)
     assert len(called) == 2
