@@ -29,8 +29,10 @@ def pack_weight(weight: Tensor) -> Tensor | None:
     dtypes = [torch.float32] if IS_AMD else []
     if HAS_ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported():
         dtypes.append(torch.bfloat16)
+    # A quantized weight is a tensor of a class of its own.
     if (not dispatch.enabled() or not HAS_ONEDNN or weight.device.type != 'cpu'
             or weight.dtype not in dtypes
+            or type(weight) not in (Tensor, torch.nn.Parameter)
             or weight.numel() < LEAST_PRODUCTS_OF_ROW):
         return None
     return torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS)
@@ -62,8 +64,6 @@ def _why_not_onednn(x: Tensor, weight: Tensor, bias: Tensor | None,
                     packed: Tensor | None) -> str | None:
     if packed is None:
         return 'not packed'
-    if torch.compiler.is_compiling():
-        return 'compiled code knows no such weights'
     reason = not_eager_autograd()
     if reason:
         return reason

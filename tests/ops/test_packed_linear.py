@@ -80,3 +80,26 @@ def test_module_shares_its_tensors_and_stays_as_it_is():
     # A layer that is added to one is not in the other.
     packed['a'].append(nn.Identity())
     assert len(model['a']) == 2
+
+
+@pytest.mark.parametrize('strict', [True, False])
+@torch.no_grad()
+def test_compiled_and_exported_code_reads_the_weight_itself(strict):
+    layer, x, graphs = Linear(7, 11), torch.randn(5, 7), []
+    packed = with_packed_layers(layer)
+    assert packed.packed is not None
+
+    def backend(module, inputs):
+        graphs.append(module.graph)
+        return module
+
+    torch._dynamo.reset()
+    got = torch.compile(packed, backend=backend, fullgraph=True)(x)
+    torch.testing.assert_close(got, layer(x))
+    assert len(graphs) == 1
+    program = torch.export.export(
+        packed, (x, ), dynamic_shapes=({0: torch.export.Dim('rows')}, ),
+        strict=strict)
+    torch.testing.assert_close(
+        program.module()(x.repeat(3, 1)), layer(x.repeat(3, 1)))
+    assert program.state_dict.keys() == {'weight', 'bias'}
