@@ -11,6 +11,11 @@ from ..ops import (
     top_share_attention,
 )
 from ..ops.dispatch import is_known
+from ..ops.unprojected_attention import few_queries, unprojected_attention
+
+# From so many on, of all streams together, products in an order with fewer of
+# them are faster.
+MANY_TOKENS = 128
 
 
 class ProjectedAttention(nn.Module):
@@ -102,6 +107,47 @@ class ProjectedAttention(nn.Module):
         else:
             y = temporal_smoothing_attention(q, k, v, decay=decay, **kwargs)
         return y.flatten(-2)
+
+    def attend_tokens(self,
+                      q: Tensor,
+                      x: Tensor,
+                      kv: Tensor | None = None,
+                      *,
+                      bias: Tensor | None = None,
+                      num_keys: Tensor | None = None) -> Tensor:
+        """Attend to tokens whose keys and values nobody else needs.
+
+        Args:
+            q: Queries, [B, N, C].
+            x: Tokens, [B, M, C].
+            kv: Keys and values of L tokens behind them, [B, L, 2C].
+            bias: As of :meth:`forward`, of M + L keys.
+            num_keys: Likewise.
+
+        Returns:
+            As :meth:`forward`.
+        """
+        if self._is_cheaper_unprojected(q, x):
+            if kv is None:
+                kv = x.new_empty(len(x), 0, 2 * x.shape[-1])
+            if bias is not None:
+                bias = bias[..., -q.shape[1]:, :]
+            q, k, v = map(self.heads, (q, *kv.chunk(2, dim=-1)))
+            return unprojected_attention(
+                q, x, self.kv.weight, self.kv.bias, k, v, bias).flatten(-2)
+        rows = self.kv(x)
+        if kv is not None:
+            rows = torch.cat([rows, kv], dim=1)
+        return self(q, rows, bias=bias, num_keys=num_keys)
+
+    def _is_cheaper_unprojected(self, q: Tensor, x: Tensor) -> bool:
+        # Quantized layers have no weight that could be taken apart. Where
+        # tokens are few, reading the weights takes longer than products.
+        return (self.share == 1 and not self.training
+                and isinstance(self.kv, Linear)
+                and is_known(x.shape[0] * x.shape[1] >= MANY_TOKENS)
+                and few_queries(
+                    q.shape[1], x.shape[1], self.num_heads, x.shape[2]))
 
 
 def causal_bias(length: int,

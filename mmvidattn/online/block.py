@@ -76,9 +76,13 @@ class OnlineBlock(nn.Module):
             The tokens, [B, N, C], and their queries of the memory if there is
             one, likewise.
         """
-        y = self.self_attn(q, kv, bias=bias, num_keys=num_keys)
-        y = self.self_attn.proj(y)
-        x = self.self_norm(x + self.drop(y))
+        return self.add_attended(
+            x, self.self_attn(q, kv, bias=bias, num_keys=num_keys))
+
+    def add_attended(self, x: Tensor,
+                     y: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The rest of :meth:`attend`: add what the attention gives."""
+        x = self.self_norm(x + self.drop(self.self_attn.proj(y)))
         return x, self.memory_attn and self.memory_attn.q(x)
 
     def forward(self, x: Tensor, found: Tensor | None = None) -> Tensor:
@@ -164,7 +168,8 @@ class OnlineTransformer(nn.Module):
             if i:
                 rows = x if num_outputs is None or i < last else (
                     x[:, -num_outputs:])
-                x, q = block.attend(rows, block.self_attn.q(rows),
-                                    block.self_attn.kv(x), bias, num_keys)
+                attention = block.self_attn
+                x, q = block.add_attended(rows, attention.attend_tokens(
+                    attention.q(rows), x, bias=bias, num_keys=num_keys))
             x = block(x, read and read(i, q))
         return self.norm(x)

@@ -89,9 +89,14 @@ class OnlineDecoder(nn.Module):
         x, q = transformer.blocks[0].attend(x, q, kv, bias)
         read = None
         if memory is not None:
-            memory_rows, memory_bias = transformer.project(memory), None
+            pairs, memory_bias = [None] * len(transformer.blocks), None
             if self.with_work_memory:
-                memory_rows = torch.cat([memory_rows, work], dim=1)
+                pairs = work.chunk(len(pairs), dim=-1)
                 memory_bias = nn.functional.pad(bias, (memory.shape[1], 0))
-            read = transformer.reader(memory_rows, bias=memory_bias)
+
+            def read(block: int, q: Tensor) -> Tensor:
+                attention = transformer.blocks[block].memory_attn
+                return attention.attend_tokens(
+                    q, memory, pairs[block], bias=memory_bias)
+
         return transformer(x, q, read, bias=bias, num_outputs=num_outputs)

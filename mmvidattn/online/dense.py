@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from .frame_rows import FrameRows
+from .frame_rows import FrameRows, gather_rows
 
 
 @torch.no_grad()
@@ -66,8 +66,3 @@ def dense_features(model: nn.Module,
         outputs.append(
             rows.read(read, gather_rows(work_rows, work_indices[some])))
     return torch.cat(outputs)
-
-
-def gather_rows(rows: Tensor, indices: Tensor) -> Tensor:
-    """``rows[indices]``, several times as fast on a CPU."""
-    return rows.index_select(0, indices.flatten()).unflatten(0, indices.shape)

@@ -6,6 +6,11 @@ from .block import Reader
 from .testra import TeSTra
 
 
+def gather_rows(rows: Tensor, indices: Tensor) -> Tensor:
+    """``rows[indices]``, several times as fast on a CPU."""
+    return rows.index_select(0, indices.flatten()).unflatten(0, indices.shape)
+
+
 class FrameRows(nn.Module):
     """Reads windows that share the rows of their frames, in testing.
 
@@ -57,12 +62,14 @@ class FrameRows(nn.Module):
             [B, 1 + A, C].
         """
         model, (batch_size, length, _) = self.model, work.shape
-        work = torch.cat(
-            [work, self.tokens.expand(batch_size, -1, -1)], dim=1)
+        if model.num_anticipation_tokens:
+            work = torch.cat(
+                [work, self.tokens.expand(batch_size, -1, -1)], dim=1)
         positions = self.positions
         slots = torch.arange(len(positions), device=work.device)
         if num_padded is not None:
-            positions = positions[(slots - num_padded[:, None]).clamp(min=0)]
+            positions = gather_rows(
+                positions, (slots - num_padded[:, None]).clamp(min=0))
         if not model.work_memory_pos_embed:
             positions = positions.where((slots >= length)[:, None], 0)
         prefix = None

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from ..layers.packed_linear import with_packed_layers
 from .stream_checks import check_stream
 
 
@@ -48,7 +49,7 @@ class FrameStep(nn.Module):
         if kernel not in (None, 'window'):
             raise ValueError(f"kernel must be 'window' or None for a {name}, "
                              f'got {kernel!r}')
-        self.model = model
+        self.model = model = with_packed_layers(model)
         self.long_rate = long_memory_sample_rate
         self.work_rate = work_memory_sample_rate
         self.kernel = 'window'

@@ -11,9 +11,9 @@ from ..utils.arguments import check_arguments
 from ..utils.checks import check_count
 from .attention import causal_bias
 from .block import OnlineTransformer
-from .dense import gather_rows
 from .encoder import MemoryEncoder
 from .feature_projection import FeatureProjection
+from .frame_rows import gather_rows
 from .position import sinusoidal_positions
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from ..layers.packed_linear import with_packed_layers
 from ..ops.precision import at_least_float32
 from ..ops.temporal_smoothing import (
     SmoothingState,
@@ -31,7 +32,9 @@ class StreamStep(nn.Module):
     long as it is in a memory: its scores and values in the long memory, and
     its row in the work memory. Scoring (:meth:`read`) gathers the rows of the
     newest window. The weights must not change afterwards
-    (:class:`~mmvidattn.online.frame_rows.FrameRows`).
+    (:class:`~mmvidattn.online.frame_rows.FrameRows`): on a CPU it has a second
+    copy of them, in the order in which products read them
+    (:func:`mmvidattn.ops.packed_linear.pack_weight`).
 
     All of a stream is in its state, tensors that begin with a dimension B of
     streams, which may differ in age. Memories are large, so :meth:`update` and
@@ -64,7 +67,7 @@ class StreamStep(nn.Module):
         check_stream(
             model, long_memory_sample_rate=long_memory_sample_rate,
             work_memory_sample_rate=work_memory_sample_rate)
-        self.model = model
+        self.model = model = with_packed_layers(model)
         backbone = model.backbone
         self.long_rate = long_memory_sample_rate
         self.work_rate = work_memory_sample_rate

@@ -9,6 +9,7 @@ from .linear import linear
 from .linear_attention import cheaper_order, linear_attention
 from .linformer import linformer_attention
 from .orthoformer import orthoformer_attention, orthogonal_landmarks
+from .packed_linear import packed_linear
 from .performer import (
     performer_attention,
     performer_features,
@@ -19,6 +20,7 @@ from .shift import neighbor_shift, neighbour_shift, shift_plan
 from .softmax_attention import softmax_attention
 from .temporal_smoothing import temporal_smoothing_attention
 from .top_share_attention import top_share_attention
+from .unprojected_attention import unprojected_attention
 
 __all__ = [
     'AGGREGATES', 'FEATURE_MAPS', 'cheaper_order', 'cosformer_attention',
@@ -26,7 +28,8 @@ __all__ = [
     'lara_attention', 'leap_attention', 'leap_pair', 'leap_unpair', 'linear',
     'linear_attention', 'linformer_attention', 'neighbor_shift',
     'neighbour_shift', 'orthoformer_attention', 'orthogonal_landmarks',
-    'performer_attention', 'performer_features', 'periodic_shift',
-    'plain_shift', 'random_projection', 'shift_plan', 'softmax_attention',
-    'temporal_smoothing_attention', 'token_shift', 'top_share_attention'
+    'packed_linear', 'performer_attention', 'performer_features',
+    'periodic_shift', 'plain_shift', 'random_projection', 'shift_plan',
+    'softmax_attention', 'temporal_smoothing_attention', 'token_shift',
+    'top_share_attention', 'unprojected_attention'
 ]

@@ -88,6 +88,11 @@ def register_backend(op: Callable, name: str, function: Callable[..., Any],
     backends.append(Backend(name, function, why_not, where, gain))
 
 
+def enabled() -> bool:
+    """Whether backends may run."""
+    return _enabled
+
+
 @contextmanager
 def use_backends(enabled: bool) -> Iterator[None]:
     """A context in which backends may run, or only the plain code."""

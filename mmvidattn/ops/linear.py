@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.flop_counter import register_flop_formula
+from torch.utils.flop_counter import flop_registry, register_flop_formula
 
 from .dispatch import (
     dispatched,
@@ -15,9 +15,11 @@ from .dispatch import (
     register_backend,
 )
 
-# Multiplications from which the backends below outweigh their call, and rows
-# up to which copying the weight does.
+# Multiplications from which the backends below outweigh their call; the same
+# of one row, which MKL multiplies in one thread; and rows up to which copying
+# the weight takes as long as they do.
 LEAST_PRODUCTS = 2**21
+LEAST_PRODUCTS_OF_ROW = 2**18
 MOST_ROWS = 64
 
 
@@ -42,9 +44,10 @@ def _is_amd() -> bool:
     return 'AuthenticAMD' in vendor
 
 
-_HAS_ONEDNN = (
+IS_AMD = _is_amd()
+HAS_ONEDNN = (
     torch.backends.mkldnn.is_available()
-    and hasattr(torch.ops.mkldnn, '_linear_pointwise') and _is_amd())
+    and hasattr(torch.ops.mkldnn, '_linear_pointwise'))
 
 
 @torch.library.custom_op(
@@ -115,27 +118,36 @@ def _sum_flops(x_shape: torch.Size, y_shape: torch.Size, *args,
     return 2 * x_shape.numel() * y_shape[1]
 
 
-@register_flop_formula(torch.ops.mmvidattn.onednn_linear)
 def _onednn_flops(x_shape: torch.Size, weight_shape: torch.Size, *args,
                   out_shape: torch.Size | None = None, **kwargs) -> int:
     return 2 * x_shape.numel() * weight_shape[0]
 
 
+for operator in (torch.ops.mmvidattn.onednn_linear, *(
+        [torch.ops.mkldnn._linear_pointwise] if HAS_ONEDNN else [])):
+    if operator not in flop_registry:
+        register_flop_formula(operator)(_onednn_flops)
+
+
 def _by_onednn(x: Tensor, weight: Tensor,
                bias: Tensor | None = None) -> Tensor:
-    return onednn_linear(x, weight, bias)
+    # Calling an operator of torch.library takes as long as a small product.
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return onednn_linear(x, weight, bias)
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, 'none', [], '')
 
 
 def _why_not_onednn(x: Tensor, weight: Tensor,
                     bias: Tensor | None = None) -> str | None:
-    if not _HAS_ONEDNN:
+    if not (HAS_ONEDNN and IS_AMD):
         return 'no oneDNN, or no processor of AMD'
     reason = _why_not_float32(x, weight)
     if reason:
         return reason
-    if (is_known(x.numel() <= x.shape[-1])
-            or is_known(x.numel() * len(weight) < LEAST_PRODUCTS)):
-        return 'one row, or too little to do'
+    least = LEAST_PRODUCTS_OF_ROW if is_known(
+        x.numel() <= x.shape[-1]) else LEAST_PRODUCTS
+    if is_known(x.numel() * len(weight) < least):
+        return 'too little to do'
     return None
 
 
@@ -184,7 +196,7 @@ register_backend(
     'oneDNN',
     _by_onednn,
     _why_not_onednn,
-    where='CPU of AMD, float32, 2 rows or more',
+    where='CPU of AMD, float32',
     gain='1.3 to 2.2')
 register_backend(
     linear,

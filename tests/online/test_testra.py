@@ -6,8 +6,10 @@ import torch
 from helpers import relative
 
 from mmvidattn.online import TeSTra
+from mmvidattn.online import attention as online_attention
 from mmvidattn.online.attention import causal_bias
 from mmvidattn.online.position import sinusoidal_positions
+from mmvidattn.ops.unprojected_attention import unprojected_attention
 
 
 def test_matches_torchs_layers(pair, windows):
@@ -228,3 +230,30 @@ def test_a_stage_without_queries_mixes_what_the_one_before_made(detector):
     names = {name for name, _ in encoder.stages[1].named_modules()}
     assert not any('memory' in name for name in names)
     assert [x is None for x, _ in encoder.prefix()] == [False, True]
+
+
+@pytest.mark.parametrize('name', ['anticipation', 'no-fuse', 'deep-gelu'])
+@torch.no_grad()
+def test_last_rows_of_many_streams_are_those_of_all(detector, monkeypatch,
+                                                    name):
+    """Few queries attend to tokens whose keys and values are not made."""
+    backbone, called = detector(name).double().eval().backbone, []
+
+    def spy(*args):
+        called.append(args)
+        return unprojected_attention(*args)
+
+    monkeypatch.setattr(online_attention, 'unprojected_attention', spy)
+    gen = torch.Generator().manual_seed(0)
+    C, L = backbone.embed_dims, 9
+    x, memory = (torch.randn(3, n, C, generator=gen, dtype=torch.float64)
+                 for n in (L, 8))
+    padded = torch.tensor([0, 2, 6])
+    want = backbone.decoder(
+        backbone.decoder.project(x), memory, num_padded=padded)
+    assert not called
+    monkeypatch.setattr(online_attention, 'MANY_TOKENS', 0)
+    got = backbone.decoder(
+        backbone.decoder.project(x), memory, num_padded=padded, num_outputs=2)
+    assert len(called) == 2
+    assert relative(got, want[:, -2:]) < 1e-12

@@ -71,7 +71,7 @@ def onednn(monkeypatch):
     if not hasattr(torch.ops.mkldnn, '_linear_pointwise') or \
             not torch.backends.mkldnn.is_available():
         pytest.skip('this torch has no oneDNN')
-    monkeypatch.setattr(module, '_HAS_ONEDNN', True)
+    monkeypatch.setattr(module, 'IS_AMD', True)
     monkeypatch.setattr(module, 'LEAST_PRODUCTS', 0)
 
 
@@ -139,13 +139,19 @@ def test_onednn_runs_compiled(onednn):
 
 
 @pytest.mark.parametrize('case', [
-    'one row', 'float64', 'autocast', 'trace', 'vmap', 'jvp', 'off'])
-def test_onednn_is_left_where_it_does_not_fit(onednn, case):
+    'little', 'float64', 'autocast', 'trace', 'vmap', 'jvp', 'off'])
+def test_onednn_is_left_where_it_does_not_fit(onednn, monkeypatch, case):
     x, weight = torch.randn(5, 7), torch.randn(11, 7)
     want = F.linear(x, weight)
     assert _called(linear, x, weight)
-    if case == 'one row':
+    if case == 'little':
+        module = sys.modules['mmvidattn.ops.linear']
+        monkeypatch.setattr(module, 'LEAST_PRODUCTS', 5 * 77 + 1)
+        assert not _called(linear, x, weight)
+        # Of one row it is worth its call from less on.
         assert not _called(linear, x[:1], weight)
+        monkeypatch.setattr(module, 'LEAST_PRODUCTS_OF_ROW', 77)
+        assert _called(linear, x[:1], weight)
     elif case == 'float64':
         assert not _called(linear, x.double(), weight.double())
     elif case == 'autocast':

@@ -21,7 +21,8 @@ def _run(name, *args, out=None):
 
 
 def test_speed_is_checked_and_written(tmp_path, capsys):
-    result = _run('stream', '--streams', 1, 3, '--no-compile', out=tmp_path)
+    result = _run('stream', '--streams', 1, 3, '--pushes', 2, '--no-compile',
+                  out=tmp_path)
     assert 'the reference agree' in capsys.readouterr().out
     assert result['agreement']['relative'] < 1e-5
     times = result['milliseconds']
@@ -29,10 +30,37 @@ def test_speed_is_checked_and_written(tmp_path, capsys):
         'released', 'smoothing', 'window', 'bfloat16', 'int8'}
     assert result['ratio']['window'] == pytest.approx(
         times['released'] / times['window'])
-    assert result['frames_a_second'].keys() == {'1', '3'}
+    assert result['streams'].keys() == {'smoothing', 'bfloat16', 'int8'}
+    for rows in result['streams'].values():
+        assert rows.keys() == {'1', '3'}
+        for n, row in rows.items():
+            assert row['p50'] <= row['p95'] <= row['p99']
+            # Of two pushes the second is p95.
+            assert row['frames_a_second'] == pytest.approx(
+                2e3 * int(n) / (row['p50'] + row['p95']))
     # Lower precision is near, but is not float32.
     for name in 'bfloat16', 'int8':
         assert 0 < result['probability'][name] < 0.1
+
+
+def test_time_of_a_step_is_taken_apart(tmp_path, capsys):
+    result = run_case(
+        'stream_profile', '--steps', 2, '--repeats', 1, '--streams', 1, 3,
+        '--weights', 'float32', 'int8', '--cfg-options', *SMALL, out=tmp_path)
+    assert 'MB of weights' in capsys.readouterr().out
+    rows = result['rows']
+    assert list(rows) == ['float32, 1', 'float32, 3', 'int8, 1', 'int8, 3']
+    for row in rows.values():
+        assert sum(row['parts'].values()) == pytest.approx(row['seconds'])
+        assert min(row['parts'][part] for part in (
+            'products', 'attention', 'norms', 'copies')) > 0
+    # The queries' own layers are not read; 22 classes of 16 channels are.
+    step = 2 * 3072 * 16 + 16 * 22
+    assert rows['float32, 1']['weight_bytes'] == 4 * (
+        step + 16 * 16 * (2 + 7 + 3 + 4 + 3 + 8 + 4 + 5 + 8))
+    assert rows['int8, 1']['weight_bytes'] * 4 == \
+        rows['float32, 1']['weight_bytes']
+    assert rows['float32, 3']['flops'] > 2 * rows['float32, 1']['flops'] > 0
 
 
 @pytest.mark.slow

@@ -11,14 +11,17 @@ All score the same frames with the same random weights:
 
 The smoothing kernel must have the scores of the transcription without the
 released stream's departures from the paper (``as_released=False``). Then, of
-the smoothing kernel: weights in bfloat16 and, on a CPU, in int8; and frames a
-second of many streams in one step. Beside what was compiled or has other
-weights stands how far its scores are from the others'.
+the smoothing kernel: weights in bfloat16 and, on a CPU, in int8. Beside what
+was compiled or has other weights stands how far its scores are from the
+others'. At last many streams that are pushed together, of each of these
+weights: frames a second, and the latency of a push.
 """
 import argparse
 import copy
+import math
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from harness import (
@@ -27,6 +30,7 @@ from harness import (
     relative,
     require_agreement,
     settings_of,
+    synchronize,
     title,
 )
 from mmengine.config import DictAction
@@ -71,6 +75,28 @@ class Frames:
 
     def __getitem__(self, t: int) -> dict[str, Tensor]:
         return {name: x[t % self.length] for name, x in self.video.items()}
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that so many are not above."""
+    values = sorted(values)
+    return values[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def latency(push: Callable, pushes: int, streams: int,
+            device: torch.device) -> dict[str, float]:
+    """Of many streams in one step, after one to warm up."""
+    times = []
+    for _ in range(pushes + 1):
+        start = time.perf_counter()
+        push()
+        synchronize(device)
+        times.append(time.perf_counter() - start)
+    times = times[1:]
+    return dict(
+        pushes=pushes, frames_a_second=streams * pushes / sum(times),
+        **{f'p{round(100 * share)}': 1e3 * percentile(times, share)
+           for share in (0.5, 0.95, 0.99)})
 
 
 def runner(push: Callable, frames: Frames, steps: int) -> Callable:
@@ -162,11 +188,15 @@ def run(args: argparse.Namespace) -> dict:
             name: runner(session.push, frames, args.steps)
             for name, session in sessions.items()
         }), args.repeats, device)
-    batches = measure({
-        str(n): many(sessions['smoothing'], frames, n, max(1, args.steps // n),
-                     device.type == 'cuda')
-        for n in args.streams
-    }, args.repeats, device)
+    streams = {
+        name: {
+            n: latency(
+                many(sessions[name], frames, n, 1, device.type == 'cuda'),
+                max(args.pushes, args.steps // n), n, device)
+            for n in args.streams
+        }
+        for name in ('smoothing', *models)
+    }
     return settings_of(
         args,
         config=str(args.config),
@@ -175,10 +205,7 @@ def run(args: argparse.Namespace) -> dict:
         probability=probability,
         milliseconds={k: 1e3 * s / args.steps for k, s in seconds.items()},
         ratio={k: seconds['released'] / s for k, s in seconds.items()},
-        frames_a_second={
-            n: int(n) * max(1, args.steps // int(n)) / s
-            for n, s in batches.items()
-        })
+        streams=streams)
 
 
 def report(result: dict) -> str:
@@ -194,8 +221,13 @@ def report(result: dict) -> str:
         note = '' if off is None else f'   probabilities off by {off:.1e}'
         lines.append(f'{name:10}{value:10.2f} ms a step'
                      f'{result["ratio"][name]:8.2f} x{note}')
-    for name, value in result['frames_a_second'].items():
-        lines.append(f'{name:>4} streams{value:10.1f} frames a second')
+    for name, rows in result['streams'].items():
+        for n, row in rows.items():
+            lines.append(
+                f'{name:10}{n:>4} streams{row["frames_a_second"]:10.1f} '
+                'frames a second; ' + ', '.join(
+                    f'{p} {row[p]:.1f}' for p in ('p50', 'p95', 'p99'))
+                + f' ms a push (of {row["pushes"]})')
     return '\n'.join(lines)
 
 
@@ -204,6 +236,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--steps', type=int, default=64)
     parser.add_argument('--check-steps', type=int, default=20)
     parser.add_argument('--streams', type=int, nargs='+', default=[1, 8, 64])
+    parser.add_argument(
+        '--pushes', type=int, default=20,
+        help='of many streams, at least (default: %(default)s)')
     parser.add_argument(
         '--no-compile', dest='compile', action='store_false',
         help='without the compiled step, which takes a minute to make')
