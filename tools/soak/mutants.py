@@ -182,8 +182,7 @@ class Suite:
         self._data = CoverageData(str(coverage))
         self._data.read()
         self._files = {
-            str(Path(x)).split('/mmvidattn/', 1)[-1]: x
-            for x in self._data.measured_files()}
+            _in_package(x): x for x in self._data.measured_files()}
         self._seconds: dict[str, float] = defaultdict(float)
         self._nodes: dict[str, str] = {}
         for case in ElementTree.parse(durations).iter('testcase'):
@@ -198,10 +197,12 @@ class Suite:
             self._seconds[context] += float(case.get('time'))
         # Contexts say less of the folder than pytest does.
         self._by_tail = {'.'.join(x.split('.')[-2:]): x for x in self._nodes}
+        # Those of programs that a test starts are what pytest calls it.
+        self._by_node = {node: x for x, node in self._nodes.items()}
 
     def of(self, mutant: Mutant) -> list[tuple[str, float]]:
         """Tests and their seconds."""
-        name = self._files.get(mutant.path.split('mmvidattn/', 1)[-1])
+        name = self._files.get(_in_package(mutant.path))
         if name is None:
             return []
         lines = self._data.contexts_by_lineno(name)
@@ -217,13 +218,20 @@ class Suite:
     def _known(self, contexts) -> set[str]:
         found = set()
         for context in contexts:
+            node = context.partition('[')[0].partition(' (')[0]
+            tail = '.'.join(context.split('.')[-2:])
             if context in self._nodes:
                 found.add(context)
-            else:
-                tail = '.'.join(context.split('.')[-2:])
-                if tail in self._by_tail:
-                    found.add(self._by_tail[tail])
+            elif '::' in node:
+                found.update(x for x in [self._by_node.get(node)] if x)
+            elif tail in self._by_tail:
+                found.add(self._by_tail[tail])
         return found
+
+
+def _in_package(path: str) -> str:
+    """A file's path below the package, of this checkout or another."""
+    return Path(path).as_posix().rsplit('mmvidattn/', 1)[-1]
 
 
 def batches(tests: list[tuple[str, float]], *seconds: float
@@ -357,6 +365,9 @@ class _Failures:
             with open(self._path, 'a') as file:
                 file.write(report.nodeid + '\n')
 
+    # A file of tests that cannot be imported.
+    pytest_collectreport = pytest_runtest_logreport
+
 
 def _failures(folder: Path) -> list[str]:
     path = folder / FAILURES
@@ -379,6 +390,8 @@ def _run_pytest(folder: Path, names: list[str], stop: bool = True) -> None:
             ['-q', *(['-x'] if stop else []), '-p', 'no:cacheprovider',
              f'--basetemp={folder}/.pytest_tmp', *names],
             plugins=[_Failures(folder / FAILURES)]))
+        if code == pytest.ExitCode.NO_TESTS_COLLECTED:  # all are skipped
+            code = 0
     except BaseException:  # noqa: B036
         pass
     # Without the clean-up of what a broken program left behind.
