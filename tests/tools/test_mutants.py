@@ -54,8 +54,8 @@ def test_batches_begin_with_one_test_and_end_at_the_limit(mutants):
 
 def test_annotations_do_not_run(mutants):
     runs = mutants._what_runs
-    assert runs('def f(x: int) -> int: return x') == runs(
-        'def f(x: str): return x')
+    assert runs('def f(x: int | None) -> int: return x') == runs(
+        'def f(x: int & None) -> str: return x')
     assert runs('y: int = 3') == runs('y: float = 3')
     assert runs('y: int = 3') != runs('y: int = 4')
     assert runs('def f(:') is None
@@ -67,8 +67,11 @@ def tiny(mutants, monkeypatch, tmp_path):
     pytest.importorskip('cosmic_ray', reason='needs ".[mutation]"')
     coverage = pytest.importorskip('coverage', reason='needs ".[mutation]"')
     root = tmp_path / 'mmvidattn'
-    for path, text in {'mmvidattn/__init__.py': '', 'mmvidattn/tiny.py': CODE,
-                       'tests/test_tiny.py': TESTS}.items():
+    for path, text in {
+            'pyproject.toml':
+            '[tool.pytest.ini_options]\npythonpath = ["."]\n',
+            'mmvidattn/__init__.py': '', 'mmvidattn/tiny.py': CODE,
+            'tests/test_tiny.py': TESTS}.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     data = coverage.CoverageData(str(tmp_path / '.coverage'))
@@ -86,6 +89,14 @@ def tiny(mutants, monkeypatch, tmp_path):
             ('test_clamp[-3]', .25), ('test_clamp[0]', .25),
             ('test_fails_anyway', .1))) + '</testsuite>')
     monkeypatch.setattr(mutants, 'ROOT', root)
+    run = mutants._run_pytest
+
+    def run_afresh(*args, **kwargs):
+        for name in [x for x in sys.modules if x.startswith('mmvidattn')]:
+            del sys.modules[name]
+        run(*args, **kwargs)
+
+    monkeypatch.setattr(mutants, '_run_pytest', run_afresh)
     return tmp_path
 
 

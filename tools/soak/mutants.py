@@ -20,6 +20,7 @@ Ends with 1 if fewer than ``--goal`` percent are noticed.
 """
 import argparse
 import ast
+import gc
 import json
 import os
 import random
@@ -255,8 +256,8 @@ def batches(tests: list[tuple[str, float]], *seconds: float
 
 def _warm_up() -> None:
     """Import what every child needs, and nothing that may be broken."""
-    for name in ('torch', 'numpy', 'cv2', 'mmcv', 'mmengine.runner', 'pytest',
-                 'scipy', 'pandas'):
+    for name in ('torch.export', 'numpy', 'cv2', 'mmcv', 'mmengine.runner',
+                 'pytest', 'hypothesis', 'scipy.stats', 'pandas'):
         try:
             __import__(name)
         except ImportError:
@@ -378,6 +379,7 @@ def _run_pytest(folder: Path, names: list[str], stop: bool = True) -> None:
     """In a process of its own, which it ends."""
     os.setsid()
     os.chdir(folder)
+    gc.freeze()  # what is shared need not be searched for garbage
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(nowhere, descriptor)
