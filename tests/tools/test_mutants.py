@@ -48,6 +48,11 @@ def mutants(monkeypatch):
 def test_batches_begin_with_one_test_and_end_at_the_limit(mutants):
     tests = [('a', 8.), ('b', 3.), ('c', 30.), ('d', 90.)]
     assert mutants.batches(tests, 10., 45.) == [[('a', 8.)], tests[1:3]]
+    # One that takes too long does not keep back those behind it.
+    assert mutants.batches(tests[::-1], 10., 95.) == [
+        tests[3:], tests[1:2]]
+    assert mutants.batches([tests[0], *tests[:0:-1]], 12., 60.) == [
+        tests[:2], tests[2:3]]
     assert mutants.batches(tests[2:], 10., 200.) == [tests[2:3], tests[3:]]
     assert mutants.batches([], 10., 45.) == []
 

@@ -211,10 +211,10 @@ class Suite:
         if not found:
             # Run on import, or a later line of a statement.
             found = self._known(x for those in lines.values() for x in those)
-        stem = Path(mutant.path).stem
+        name = f'test_{Path(mutant.path).stem}.py::'
         return sorted(
             ((self._nodes[x], self._seconds[x]) for x in found),
-            key=lambda x: (stem not in x[0], x[1]))
+            key=lambda x: (name not in x[0], x[1]))
 
     def _known(self, contexts) -> set[str]:
         found = set()
@@ -239,15 +239,14 @@ def batches(tests: list[tuple[str, float]], *seconds: float
             ) -> list[list[tuple[str, float]]]:
     """What runs within the first of ``seconds``, then what is added within the
     next; at least one test in the first."""
-    out, done, total = [], 0, 0.
+    out, waiting, total = [], list(tests), 0.
     for limit in seconds:
         batch = []
-        for test in tests[done:]:
-            if total + test[1] > limit and (out or batch):
-                break
-            batch.append(test)
-            total += test[1]
-        done += len(batch)
+        for test in waiting:
+            if total + test[1] <= limit or not (out or batch):
+                batch.append(test)
+                total += test[1]
+        waiting = [x for x in waiting if x not in batch]
         out.append(batch)
     return [x for x in out if x]
 
