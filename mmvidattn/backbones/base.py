@@ -8,17 +8,14 @@ from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from ..utils.checks import (
-    check_choice,
-    check_count,
-    check_not_negative,
-    check_size,
-)
+from ..utils.arguments import check_arguments
+from ..utils.checks import check_choice, check_count, check_size
 from ..utils.initialize import initialize
 from ..utils.positions import fit_positions
 from ..utils.pretrained import load_matching, read_pretrained
 
 
+@check_arguments
 class BaseBackbone(BaseModule):
     """A network of clips, with a surface that any tool can rely on.
 
@@ -56,8 +53,6 @@ class BaseBackbone(BaseModule):
                  init_std: float = 0.02,
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
-        check_count(num_frames=num_frames)
-        check_not_negative(init_std=init_std)
         self.num_frames = num_frames
         self.with_cp = with_cp
         self.init_std = init_std

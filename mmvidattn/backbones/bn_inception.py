@@ -7,7 +7,6 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ..utils.arguments import check_arguments
-from ..utils.checks import check_count
 
 # The channels of each block's branches: 1 x 1; 3 x 3 after its reduction; two
 # 3 x 3 after theirs; and the projection behind the pool. A block without the
@@ -112,7 +111,6 @@ class BNInception(BaseModule):
             dict(type='Kaiming', layer='Conv2d'),
             dict(type='Constant', layer='BatchNorm2d', val=1)
         ])
-        check_count(in_channels=in_channels)
         self.in_channels = in_channels
         self.conv1 = ConvNorm(in_channels, 64, 7, 2)
         self.conv2_reduce = ConvNorm(64, 64, 1)

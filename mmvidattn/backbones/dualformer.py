@@ -27,9 +27,6 @@ from ..ops.sizes import is_any_size
 from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_choice,
-    check_count,
-    check_fraction,
-    check_positive,
     check_size,
     to_pair,
 )
@@ -138,9 +135,6 @@ class DualFormer(BaseBackbone):
                  init_cfg: dict | None = None) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch)
-        check_count(in_channels=in_channels)
-        check_positive(mlp_ratio=mlp_ratio)
-        check_fraction(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
         check_choice('pooling', pooling, POOLINGS)
         check_choice('position', position, POSITIONS)
         if len(pattern) != NUM_STAGES:
@@ -149,7 +143,6 @@ class DualFormer(BaseBackbone):
         for name in pattern:
             check_choice('pattern', name, PATTERNS)
         check_size(NUM_STAGES - 1, temporal_pooling=temporal_pooling)
-        check_size(3, patch_size=patch_size)
         windows = window_size
         if isinstance(window_size[0], int):
             windows = [window_size] * NUM_STAGES
@@ -158,10 +151,6 @@ class DualFormer(BaseBackbone):
             if len(value) != NUM_STAGES:
                 raise ValueError(f'{name} must be those of each of the '
                                  f'{NUM_STAGES} stages, got {value}')
-        for size in windows:
-            check_size(3, window_size=size)
-        for size in (size for sizes in pyramid_sizes for size in sizes):
-            check_size(3, pyramid_sizes=size)
         self.patch_embeds = nn.ModuleList()
         self.blocks = nn.ModuleList()
         self.pegs = nn.ModuleList()

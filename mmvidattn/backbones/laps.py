@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from ..layers.temporal import FrameMixing
-from ..utils.checks import check_choice, check_count, check_fraction
+from ..utils.arguments import check_arguments
+from ..utils.checks import check_choice
 from .base import BaseBackbone
 
 
+@check_arguments
 class LAPSBackbone(BaseBackbone):
     """A network of frames whose attentions reach other frames.
 
@@ -42,12 +44,9 @@ class LAPSBackbone(BaseBackbone):
                  shift_first: str, **kwargs) -> None:
         super().__init__(num_frames, **kwargs)
         check_choice(f'shift of {type(self).__name__}', shift, self.shifts)
-        check_fraction(shift_fraction=shift_fraction)
-        if not isinstance(pyramid, Sequence) or not pyramid:
+        if not pyramid:
             raise ValueError('pyramid must have at least one level, got '
                              f'{pyramid!r}')
-        for level in pyramid:
-            check_count(pyramid=level)
         self.attention = attention
         self.shift = shift
         self.pyramid = tuple(pyramid)

@@ -20,10 +20,6 @@ from ..layers.stochastic_depth import stochastic_depth_rates
 from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_choice,
-    check_count,
-    check_fraction,
-    check_not_negative,
-    check_positive,
     to_pair,
 )
 from ..utils.positions import repeat_cyclic
@@ -148,14 +144,6 @@ class LinearVideoTransformer(BaseBackbone):
         check_choice('pattern', pattern, PATTERNS)
         check_choice('order', order, ORDERS)
         check_choice('shift_placement', shift_placement, PLACEMENTS)
-        check_count(in_channels=in_channels, patch_frames=patch_frames,
-                    patch_size=patch_size, patch_stride=patch_stride)
-        check_not_negative(patch_padding=patch_padding,
-                           embed_init_std=embed_init_std)
-        check_positive(mlp_ratio=mlp_ratio)
-        check_fraction(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
-        if window_frames is not None:
-            check_count(window_frames=window_frames)
         if (pattern == 'windowed') != (window_frames is not None):
             raise ValueError("pattern='windowed', and it alone, takes "
                              f'window_frames, got {window_frames} with '

@@ -21,10 +21,7 @@ from ..ops import softmax_attention
 from ..ops.precision import at_least_float32
 from ..utils.arguments import check_arguments
 from ..utils.checks import (
-    check_count,
     check_divides,
-    check_fraction,
-    check_positive,
 )
 from .base import block_names, run_blocks
 from .laps import LAPSBackbone
@@ -201,9 +198,6 @@ class ResT(LAPSBackbone):
             shift_first, with_cp=with_cp, init_std=init_std,
             init_cfg=init_cfg)
         arch = self.choose_arch(arch)
-        check_count(in_channels=in_channels)
-        check_fraction(drop_path_rate=drop_path_rate)
-        check_positive(mlp_ratio=mlp_ratio)
         rates = iter(
             stochastic_depth_rates(drop_path_rate, sum(arch['num_layers'])))
         width = arch['embed_dims']

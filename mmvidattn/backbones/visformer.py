@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing, LAPSAttention
 from ..utils.arguments import check_arguments
-from ..utils.checks import check_count, check_fraction, to_pair
+from ..utils.checks import to_pair
 from .base import block_names, run_blocks
 from .laps import LAPSBackbone
 
@@ -159,8 +159,6 @@ class Visformer(LAPSBackbone):
             init_cfg=init_cfg)
         arch = self.choose_arch(arch)
         stem, width = arch['stem_channels'], arch['embed_dims']
-        check_count(in_channels=in_channels)
-        check_fraction(drop_path_rate=drop_path_rate)
         if width % (2 * GROUPS):
             raise ValueError('embed_dims of arch must be a multiple of '
                              f'{2 * GROUPS}, got {width}')

@@ -17,10 +17,7 @@ from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import LAPSAttention
 from ..utils.arguments import check_arguments
 from ..utils.checks import (
-    check_count,
     check_divides,
-    check_fraction,
-    check_positive,
     to_pair,
 )
 from .base import run_blocks
@@ -110,9 +107,6 @@ class VisionTransformerLAPS(LAPSBackbone):
             shift_first, with_cp=with_cp, init_std=init_std,
             init_cfg=init_cfg)
         arch = self.choose_arch(arch)
-        check_count(in_channels=in_channels)
-        check_fraction(drop_path_rate=drop_path_rate)
-        check_positive(mlp_ratio=mlp_ratio)
         sides = to_pair('img_size', img_size)
         check_divides(patch_size=patch_size, img_size=sides)
         width = arch['embed_dims']

@@ -24,12 +24,7 @@ from ..layers.tubelet_embed import INFLATIONS, inflate_kernel
 from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_choice,
-    check_count,
     check_divides,
-    check_fraction,
-    check_natural,
-    check_not_negative,
-    check_positive,
     to_pair,
 )
 from .base import BaseBackbone, block_names, run_blocks
@@ -340,17 +335,9 @@ class ViViT(BaseBackbone):
         check_choice('order', order, (*ORDERS, None))
         check_choice('pool', pool, (*POOLS, None))
         check_choice('patch_init', patch_init, PATCH_INITS)
-        check_count(in_channels=in_channels, tubelet_frames=tubelet_frames)
-        check_positive(mlp_ratio=mlp_ratio, norm_eps=norm_eps)
         check_choice('gelu_approximate', gelu_approximate, APPROXIMATIONS)
-        check_fraction(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
-        check_not_negative(embed_init_std=embed_init_std)
         sides = to_pair('img_size', img_size)
         check_divides(patch_size=patch_size, img_size=sides)
-        if num_temporal_layers is not None:
-            check_natural(num_temporal_layers=num_temporal_layers)
-        if sampled_frames is not None:
-            check_count(sampled_frames=sampled_frames)
         for name, value, owner in (
             ('num_temporal_layers', num_temporal_layers, 'fact_encoder'),
             ('order', order, 'fact_attention'),

@@ -22,11 +22,7 @@ from ..ops.shift import TEMPORAL_MODES
 from ..utils.arguments import check_arguments
 from ..utils.checks import (
     check_choice,
-    check_count,
     check_divides,
-    check_fraction,
-    check_not_negative,
-    check_positive,
     to_pair,
 )
 from ..utils.positions import repeat_cyclic
@@ -122,11 +118,7 @@ class XViT(BaseBackbone):
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
         embed_dims = arch['embed_dims']
-        check_count(in_channels=in_channels)
-        check_positive(mlp_ratio=mlp_ratio, norm_eps=norm_eps)
         check_choice('gelu_approximate', gelu_approximate, APPROXIMATIONS)
-        check_fraction(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
-        check_not_negative(embed_init_std=embed_init_std)
         sides = to_pair('img_size', img_size)
         check_divides(patch_size=patch_size, img_size=sides)
         if temporal_shift is not None:

@@ -9,6 +9,7 @@ from mmaction.registry import DATASETS
 from mmengine.dataset import BaseDataset
 
 from ..utils.arguments import check_arguments
+from ..utils.checks import check_natural
 from .feature_streams import (
     TARGETS,
     FeatureStreams,
@@ -27,7 +28,7 @@ PROTOCOLS = ('testra', 'strict')
 
 
 @DATASETS.register_module()
-@check_arguments
+@check_arguments(future_steps=check_natural)
 class FeatureStreamDataset(BaseDataset):
     """Untrimmed videos as streams of features, cut into windows.
 
@@ -146,16 +147,10 @@ class FeatureStreamDataset(BaseDataset):
                 ('long', long_steps, long_rate, 0),
                 ('work', work_steps, work_rate, 1),
                 ('anticipation', anticipation_steps, anticipation_rate, 0)):
-            if rate < 1:
-                raise ValueError(f'{name}_rate must be at least 1, got {rate}')
             if value < least or value % rate:
                 raise ValueError(
                     f'{name}_steps must be a multiple of {name}_rate ({rate}) '
                     f'and at least {least}, got {value}')
-        for name, value in (('feature_rate', feature_rate),
-                            ('video_fps', video_fps)):
-            if value <= 0:
-                raise ValueError(f'{name} must be above 0, got {value}')
         for name, value, valid in (('windows', windows, WINDOWS),
                                    ('protocol', protocol, PROTOCOLS)):
             if value not in valid:
@@ -176,9 +171,6 @@ class FeatureStreamDataset(BaseDataset):
                 not of_segments):
             raise ValueError(f'windows={windows!r} needs work_rate=1, got '
                              f'{work_rate}')
-        if future_steps < 0:
-            raise ValueError('future_steps must be at least 0, got '
-                             f'{future_steps}')
         if pad_start and (windows != 'dense' or test_mode or long_steps):
             raise ValueError("pad_start is for training on windows='dense' "
                              'without a long memory, got '

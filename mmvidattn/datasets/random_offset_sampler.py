@@ -8,11 +8,12 @@ from mmengine.dist import get_dist_info, sync_random_seed
 from torch.utils.data import Sampler
 
 from ..utils.arguments import check_arguments
+from ..utils.checks import check_count
 from .feature_stream_dataset import FeatureStreamDataset
 
 
 @DATA_SAMPLERS.register_module()
-@check_arguments
+@check_arguments(stride=check_count)
 class RandomOffsetSampler(Sampler):
     """Shuffled windows of each video, cut from a random offset on.
 
@@ -42,8 +43,6 @@ class RandomOffsetSampler(Sampler):
                 "dataset must be a FeatureStreamDataset of windows='dense' or "
                 f"'segments', got {type(dataset).__name__} of "
                 f"{getattr(dataset, 'windows', 'none')!r}")
-        if stride is not None and stride < 1:
-            raise ValueError(f'stride must be at least 1, got {stride}')
         self.stride = dataset.stride if stride is None else stride
         self.dataset = dataset
         self.shuffle = shuffle

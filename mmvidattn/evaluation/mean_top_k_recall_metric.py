@@ -60,8 +60,6 @@ class MeanTopKRecall(BaseMetric):
                  collect_device: str = 'cpu',
                  prefix: str | None = None) -> None:
         super().__init__(collect_device=collect_device, prefix=prefix)
-        if k < 1:
-            raise ValueError(f'k must be at least 1, got {k}')
         self.k = k
         self.parts_of_action = None if actions is None else read_actions(
             actions)

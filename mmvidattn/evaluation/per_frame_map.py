@@ -71,8 +71,6 @@ class PerFrameMAP(BaseMetric):
             raise ValueError(
                 f'metric must be one of {", ".join(AVERAGE_PRECISIONS)}, got '
                 f'{metric!r}')
-        if smooth < 0:
-            raise ValueError(f'smooth must be at least 0, got {smooth}')
         self.metric = metric
         self.background_index = background_index
         self.ignore_index = ignore_index

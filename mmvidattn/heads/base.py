@@ -2,10 +2,11 @@
 from mmaction.models.heads import BaseHead
 from torch import Tensor, nn
 
-from ..utils.checks import check_count, check_fraction, check_not_negative
+from ..utils.arguments import check_arguments
 from ..utils.initialize import initialize
 
 
+@check_arguments
 class VideoHead(BaseHead):
     """Dropout, the averaging of views and the initialization of our heads.
 
@@ -26,9 +27,6 @@ class VideoHead(BaseHead):
     def __init__(self, num_classes: int, in_channels: int,
                  dropout_ratio: float, average_clips: str | None,
                  init_std: float, **kwargs) -> None:
-        check_count(num_classes=num_classes, in_channels=in_channels)
-        check_fraction(dropout_ratio=dropout_ratio)
-        check_not_negative(init_std=init_std)
         super().__init__(
             num_classes, in_channels, average_clips=average_clips, **kwargs)
         self.init_std = init_std

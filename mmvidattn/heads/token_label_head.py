@@ -5,11 +5,11 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..utils.arguments import check_arguments
-from ..utils.checks import check_count, check_fraction
+from ..utils.checks import check_fraction
 
 
 @MODELS.register_module()
-@check_arguments
+@check_arguments(gamma=check_fraction)
 class TokenLabelHead(I3DHead):
     """An ``I3DHead`` with a second branch that classifies every token.
 
@@ -45,9 +45,6 @@ class TokenLabelHead(I3DHead):
                  dropout_ratio: float = 0.5,
                  average_clips: str | None = 'prob',
                  **kwargs) -> None:
-        check_count(num_classes=num_classes, in_channels=in_channels)
-        check_fraction(gamma=gamma, dropout_ratio=dropout_ratio,
-                       token_dropout_ratio=token_dropout_ratio)
         super().__init__(
             num_classes,
             in_channels,

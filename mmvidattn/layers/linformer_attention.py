@@ -37,9 +37,6 @@ class LinformerAttention(BaseAttention):
                  num_projections: int = 256,
                  share_projection: bool = False) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
-        if num_projections < 1:
-            raise ValueError('num_projections must be positive, got '
-                             f'{num_projections}')
         shape = math.prod(self.seq_shape), num_projections
         self.key_projection = nn.Parameter(torch.empty(shape))
         self.value_projection = None if share_projection else nn.Parameter(

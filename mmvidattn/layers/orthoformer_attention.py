@@ -37,9 +37,6 @@ class OrthoformerAttention(BaseAttention):
                  seq_shape: tuple[int, ...],
                  num_landmarks: int = 64) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
-        if num_landmarks < 1:
-            raise ValueError('num_landmarks must be positive, got '
-                             f'{num_landmarks}')
         self.num_landmarks = num_landmarks
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:

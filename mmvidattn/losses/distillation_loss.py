@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from ..ops.precision import at_least_float32
 from ..utils.arguments import check_arguments
-from ..utils.checks import check_not_negative, check_positive
+from ..utils.checks import check_positive
 
 
 @MODELS.register_module()
@@ -28,7 +28,6 @@ class FeatureDistillationLoss(nn.Module):
 
     def __init__(self, loss_weight: float = 1.) -> None:
         super().__init__()
-        check_not_negative(loss_weight=loss_weight)
         self.loss_weight = loss_weight
 
     def forward(self, student: Tensor, teacher: Tensor) -> Tensor:
@@ -45,7 +44,7 @@ class FeatureDistillationLoss(nn.Module):
 
 
 @MODELS.register_module()
-@check_arguments
+@check_arguments(temperature=check_positive)
 class LogitDistillationLoss(nn.Module):
     """Kullback-Leibler divergence of softened classes, the mean of all clips.
 
@@ -64,8 +63,6 @@ class LogitDistillationLoss(nn.Module):
                  temperature: float = 4.,
                  loss_weight: float = 1.) -> None:
         super().__init__()
-        check_positive(temperature=temperature)
-        check_not_negative(loss_weight=loss_weight)
         self.temperature = temperature
         self.loss_weight = loss_weight
 

@@ -30,7 +30,7 @@ def equalization_weights(targets: Tensor, tail: Tensor, gamma: float,
 
 
 @MODELS.register_module()
-@check_arguments
+@check_arguments(gamma=check_fraction)
 class EqualizationLoss(MultiClassCrossEntropyLoss):
     """Softmax equalization loss for long tails of actions.
 
@@ -61,7 +61,6 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
                  ignore_index: int | None = 0,
                  loss_weight: float = 1.) -> None:
         super().__init__(ignore_index, loss_weight)
-        check_fraction(gamma=gamma, tail_below=tail_below)
         check_positive(tail_below=tail_below)
         self.class_counts = class_counts
         self.gamma = gamma

@@ -5,7 +5,6 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..utils.arguments import check_arguments
-from ..utils.checks import check_not_negative
 
 
 def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
@@ -56,9 +55,6 @@ class MultiClassCrossEntropyLoss(nn.Module):
                  loss_weight: float = 1.,
                  normalize_targets: bool = False) -> None:
         super().__init__()
-        if ignore_index is not None:
-            check_not_negative(ignore_index=ignore_index)
-        check_not_negative(loss_weight=loss_weight)
         self.ignore_index = ignore_index
         self.loss_weight = loss_weight
         self.normalize_targets = normalize_targets

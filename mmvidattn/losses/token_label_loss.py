@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from ..ops.precision import at_least_float32
 from ..utils.arguments import check_arguments
-from ..utils.checks import check_count, check_not_negative
+from ..utils.checks import check_count
 
 
 def soft_token_labels(logits: Tensor, topk: int = 5) -> Tensor:
@@ -44,7 +44,6 @@ class TokenLabelLoss(nn.Module):
 
     def __init__(self, loss_weight: float = 1.) -> None:
         super().__init__()
-        check_not_negative(loss_weight=loss_weight)
         self.loss_weight = loss_weight
 
     def forward(self, token_scores: Tensor, token_labels: Tensor) -> Tensor:

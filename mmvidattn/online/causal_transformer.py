@@ -6,12 +6,13 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..utils.arguments import check_arguments
+from ..utils.checks import check_count
 from .block import OnlineBlock
 from .causal_network import CausalNetwork
 
 
 @MODELS.register_module()
-@check_arguments
+@check_arguments(attention_window=check_count)
 class CausalTransformer(CausalNetwork):
     """A plain causal transformer: features of a stream to features.
 
@@ -51,9 +52,6 @@ class CausalTransformer(CausalNetwork):
                  init_cfg: dict | None = None) -> None:
         super().__init__(in_channels, embed_dims, embed_dims,
                          work_memory_length, drop_rate, init_cfg)
-        if attention_window < 1:
-            raise ValueError('attention_window must be at least 1, got '
-                             f'{attention_window}')
         self.attention_window = attention_window
         self.blocks = nn.ModuleList(
             OnlineBlock(embed_dims, num_heads, ffn_dims, drop_rate, act,

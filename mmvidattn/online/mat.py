@@ -8,7 +8,7 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ..utils.arguments import check_arguments
-from ..utils.checks import check_count
+from ..utils.checks import check_count, check_natural
 from .attention import causal_bias
 from .block import OnlineTransformer
 from .encoder import MemoryEncoder
@@ -74,7 +74,7 @@ class ModalityProjection(nn.Module):
 
 
 @MODELS.register_module()
-@check_arguments
+@check_arguments(long_memory_length=check_count, num_groups=check_natural)
 class MAT(BaseModule):
     """Memory-and-anticipation transformer: windows to features.
 
@@ -142,7 +142,6 @@ class MAT(BaseModule):
                  act: str = 'gelu',
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
-        check_count(long_memory_length=long_memory_length)
         if num_groups and long_memory_length % num_groups:
             raise ValueError(
                 'num_groups must divide long_memory_length, got '

@@ -95,13 +95,6 @@ class TeSTra(BaseModule):
         if fusion not in FUSIONS:
             raise ValueError(f'fusion must be one of {", ".join(FUSIONS)}, '
                              f'got {fusion!r}')
-        for name, value, least in (
-            ('long_memory_length', long_memory_length, 0),
-            ('work_memory_length', work_memory_length, 1),
-            ('num_anticipation_tokens', num_anticipation_tokens, 0)):
-            if value < least:
-                raise ValueError(f'{name} must be at least {least}, got '
-                                 f'{value}')
         self.in_channels = dict(in_channels)
         self.embed_dims = embed_dims
         self.long_memory_length = long_memory_length

@@ -17,7 +17,8 @@ from .teacher import Teacher
 
 
 @MODELS.register_module()
-@check_arguments
+@check_arguments(task_loss_weight=check_not_negative,
+                 distill_epochs=check_natural)
 class DistilledRecognizer3D(Recognizer3D):
     """A recognizer that takes over what a trained one has learned.
 
@@ -81,9 +82,6 @@ class DistilledRecognizer3D(Recognizer3D):
                  task_loss_weight: float = 0.,
                  **kwargs) -> None:
         super().__init__(backbone=backbone, cls_head=cls_head, **kwargs)
-        check_not_negative(task_loss_weight=task_loss_weight)
-        if distill_epochs is not None:
-            check_natural(distill_epochs=distill_epochs)
         if distill_epochs != 0 and feature_loss is None and (
                 logit_loss is None):
             raise ValueError(

@@ -68,6 +68,18 @@ def test_matches_naive(rounds):
 
 
 @torch.no_grad()
+def test_no_groups_compress_the_whole():
+    naive, model = pair_of(Sizes(groups=0), num_groups=0)
+    window, padded = video_of(N + L), torch.arange(N) < 2
+    stages = model.backbone.stages(dict(
+        {name: x[None] for name, x in window.items()},
+        padding_mask=padded[None]))
+    works, _ = naive(window['rgb'], window['flow'], padded)
+    for got, want in zip(stages.work, works):
+        assert relative(got[0], want) < 1e-12
+
+
+@torch.no_grad()
 @pytest.mark.parametrize('long_rate, work_rate, stretch', [
     (2, 1, True), (3, 2, False)])
 def test_stream_equals_the_window_of_each_step(long_rate, work_rate, stretch):

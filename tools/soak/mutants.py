@@ -20,6 +20,7 @@ Ends with 1 if fewer than ``--goal`` percent are noticed.
 """
 import argparse
 import ast
+import gc
 import json
 import os
 import random
@@ -182,8 +183,7 @@ class Suite:
         self._data = CoverageData(str(coverage))
         self._data.read()
         self._files = {
-            str(Path(x)).split('/mmvidattn/', 1)[-1]: x
-            for x in self._data.measured_files()}
+            _in_package(x): x for x in self._data.measured_files()}
         self._seconds: dict[str, float] = defaultdict(float)
         self._nodes: dict[str, str] = {}
         for case in ElementTree.parse(durations).iter('testcase'):
@@ -198,10 +198,12 @@ class Suite:
             self._seconds[context] += float(case.get('time'))
         # Contexts say less of the folder than pytest does.
         self._by_tail = {'.'.join(x.split('.')[-2:]): x for x in self._nodes}
+        # Those of programs that a test starts are what pytest calls it.
+        self._by_node = {node: x for x, node in self._nodes.items()}
 
     def of(self, mutant: Mutant) -> list[tuple[str, float]]:
         """Tests and their seconds."""
-        name = self._files.get(mutant.path.split('mmvidattn/', 1)[-1])
+        name = self._files.get(_in_package(mutant.path))
         if name is None:
             return []
         lines = self._data.contexts_by_lineno(name)
@@ -209,36 +211,42 @@ class Suite:
         if not found:
             # Run on import, or a later line of a statement.
             found = self._known(x for those in lines.values() for x in those)
-        stem = Path(mutant.path).stem
+        name = f'test_{Path(mutant.path).stem}.py::'
         return sorted(
             ((self._nodes[x], self._seconds[x]) for x in found),
-            key=lambda x: (stem not in x[0], x[1]))
+            key=lambda x: (name not in x[0], x[1]))
 
     def _known(self, contexts) -> set[str]:
         found = set()
         for context in contexts:
+            node = context.partition('[')[0].partition(' (')[0]
+            tail = '.'.join(context.split('.')[-2:])
             if context in self._nodes:
                 found.add(context)
-            else:
-                tail = '.'.join(context.split('.')[-2:])
-                if tail in self._by_tail:
-                    found.add(self._by_tail[tail])
+            elif '::' in node:
+                found.update(x for x in [self._by_node.get(node)] if x)
+            elif tail in self._by_tail:
+                found.add(self._by_tail[tail])
         return found
+
+
+def _in_package(path: str) -> str:
+    """A file's path below the package, of this checkout or another."""
+    return Path(path).as_posix().rsplit('mmvidattn/', 1)[-1]
 
 
 def batches(tests: list[tuple[str, float]], *seconds: float
             ) -> list[list[tuple[str, float]]]:
     """What runs within the first of ``seconds``, then what is added within the
     next; at least one test in the first."""
-    out, done, total = [], 0, 0.
+    out, waiting, total = [], list(tests), 0.
     for limit in seconds:
         batch = []
-        for test in tests[done:]:
-            if total + test[1] > limit and (out or batch):
-                break
-            batch.append(test)
-            total += test[1]
-        done += len(batch)
+        for test in waiting:
+            if total + test[1] <= limit or not (out or batch):
+                batch.append(test)
+                total += test[1]
+        waiting = [x for x in waiting if x not in batch]
         out.append(batch)
     return [x for x in out if x]
 
@@ -247,8 +255,8 @@ def batches(tests: list[tuple[str, float]], *seconds: float
 
 def _warm_up() -> None:
     """Import what every child needs, and nothing that may be broken."""
-    for name in ('torch', 'numpy', 'cv2', 'mmcv', 'mmengine.runner', 'pytest',
-                 'scipy', 'pandas'):
+    for name in ('torch.export', 'numpy', 'cv2', 'mmcv', 'mmengine.runner',
+                 'pytest', 'hypothesis', 'scipy.stats', 'pandas'):
         try:
             __import__(name)
         except ImportError:
@@ -357,6 +365,9 @@ class _Failures:
             with open(self._path, 'a') as file:
                 file.write(report.nodeid + '\n')
 
+    # A file of tests that cannot be imported.
+    pytest_collectreport = pytest_runtest_logreport
+
 
 def _failures(folder: Path) -> list[str]:
     path = folder / FAILURES
@@ -367,6 +378,7 @@ def _run_pytest(folder: Path, names: list[str], stop: bool = True) -> None:
     """In a process of its own, which it ends."""
     os.setsid()
     os.chdir(folder)
+    gc.freeze()  # what is shared need not be searched for garbage
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(nowhere, descriptor)
@@ -379,6 +391,8 @@ def _run_pytest(folder: Path, names: list[str], stop: bool = True) -> None:
             ['-q', *(['-x'] if stop else []), '-p', 'no:cacheprovider',
              f'--basetemp={folder}/.pytest_tmp', *names],
             plugins=[_Failures(folder / FAILURES)]))
+        if code == pytest.ExitCode.NO_TESTS_COLLECTED:  # all are skipped
+            code = 0
     except BaseException:  # noqa: B036
         pass
     # Without the clean-up of what a broken program left behind.

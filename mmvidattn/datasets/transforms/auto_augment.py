@@ -361,15 +361,8 @@ class RandAugment(_ClipAugment):
         unknown = [name for name in ops if name not in OPS]
         if unknown or not ops:
             raise ValueError(f'ops must be of {list(OPS)}, got {ops}')
-        if num_ops < 1:
-            raise ValueError(f'num_ops must be at least 1, got {num_ops}')
-        if not 0 <= magnitude <= 10:
+        if magnitude > 10:
             raise ValueError(f'magnitude must be 0 to 10, got {magnitude}')
-        if magnitude_std < 0:
-            raise ValueError(
-                f'magnitude_std must not be negative, got {magnitude_std}')
-        if not 0 <= prob <= 1:
-            raise ValueError(f'prob must be 0 to 1, got {prob}')
         self.num_ops = num_ops
         self.magnitude = magnitude
         self.magnitude_std = magnitude_std

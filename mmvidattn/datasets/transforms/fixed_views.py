@@ -36,8 +36,6 @@ class FixedViews(BaseTransform):
                  transforms: list[dict],
                  num_views: int = 1,
                  seed: int = 0) -> None:
-        if num_views < 1:
-            raise ValueError(f'num_views must be at least 1, got {num_views}')
         self.transforms = Compose(transforms)
         self.num_views = num_views
         self.seed = seed

@@ -5,6 +5,7 @@ from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
 from ...utils.arguments import check_arguments
+from ...utils.checks import check_fraction
 from ..feature_streams import Segment
 
 MODES = ('crop', 'single')
@@ -34,8 +35,6 @@ class MixClip(BaseTransform):
     """
 
     def __init__(self, prob: float = 0.5, mode: str = 'crop') -> None:
-        if not 0 <= prob <= 1:
-            raise ValueError(f'prob must be in [0, 1], got {prob}')
         if mode not in MODES:
             raise ValueError(f'mode must be one of {", ".join(MODES)}, got '
                              f'{mode!r}')
@@ -105,7 +104,7 @@ class MixClip(BaseTransform):
 
 
 @TRANSFORMS.register_module()
-@check_arguments
+@check_arguments(weight=check_fraction)
 class MixClipPlusPlus(MixClip):
     """MixClip, with foreign actions blended into the work memory as well.
 
@@ -125,8 +124,6 @@ class MixClipPlusPlus(MixClip):
                  mode: str = 'crop',
                  weight: float = 0.25) -> None:
         super().__init__(prob, mode)
-        if not 0 <= weight <= 1:
-            raise ValueError(f'weight must be in [0, 1], got {weight}')
         self.weight = weight
 
     def transform(self, results: dict) -> dict:

@@ -70,8 +70,6 @@ class PhotometricJitter(BaseTransform):
                  saturation: Range = (0.5, 3),
                  gamma: Range = (0.8, 1.2),
                  hue: Range = (-0.5, 0.5)) -> None:
-        if not 0 <= prob <= 1:
-            raise ValueError(f'prob must be in [0, 1], got {prob}')
         for name, (low, high), least, most in (
             ('brightness', brightness, 0, np.inf),
             ('saturation', saturation, 0, np.inf),

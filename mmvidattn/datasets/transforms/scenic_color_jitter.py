@@ -39,17 +39,13 @@ class ScenicColorJitter(BaseTransform):
                  saturation: tuple[float, float] = (0.6, 1.4),
                  contrast: tuple[float, float] = (0.6, 1.4),
                  hue: float = 0.2) -> None:
-        for name, value in dict(prob=prob, gray_prob=gray_prob).items():
-            if not 0 <= value <= 1:
-                raise ValueError(f'{name} must be in [0, 1], got {value}')
-        if brightness < 0 or not 0 <= hue <= 0.5:
-            raise ValueError('brightness must not be negative and hue must be '
-                             f'in [0, 0.5], got {brightness} and {hue}')
+        if not 0 <= hue <= 0.5:
+            raise ValueError(f'hue must be in [0, 0.5], got {hue}')
         for name, (low, high) in dict(
                 saturation=saturation, contrast=contrast).items():
-            if not 0 <= low <= high:
-                raise ValueError(f'{name} must be two numbers in order, none '
-                                 f'negative, got ({low}, {high})')
+            if low > high:
+                raise ValueError(f'{name} must be two numbers in order, got '
+                                 f'({low}, {high})')
         self.prob = prob
         self.gray_prob = gray_prob
         self.brightness = brightness

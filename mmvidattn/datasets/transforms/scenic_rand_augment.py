@@ -161,9 +161,7 @@ class ScenicRandAugment(BaseTransform):
     """
 
     def __init__(self, num_ops: int = 2, magnitude: float = 20) -> None:
-        if num_ops < 1:
-            raise ValueError(f'num_ops must be at least 1, got {num_ops}')
-        if not 0 <= magnitude <= MAX_MAGNITUDE:
+        if magnitude > MAX_MAGNITUDE:
             raise ValueError(f'magnitude must be 0 to {MAX_MAGNITUDE}, got '
                              f'{magnitude}')
         self.num_ops = num_ops

@@ -24,8 +24,6 @@ class UniformThreeCrop(BaseTransform):
     """
 
     def __init__(self, crop_size: int) -> None:
-        if crop_size < 1:
-            raise ValueError(f'crop_size must be positive, got {crop_size}')
         self.crop_size = crop_size
 
     def transform(self, results: dict) -> dict:

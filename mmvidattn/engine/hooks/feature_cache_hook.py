@@ -7,7 +7,6 @@ from torch.utils.data import DataLoader
 
 from ...datasets.feature_cache_dataset import feature_caches_of
 from ...utils.arguments import check_arguments
-from ...utils.checks import check_count
 from ...utils.feature_cache import FeatureWriter, megabytes
 from .safe_hook import SafeHook
 
@@ -51,8 +50,6 @@ class FeatureCacheHook(SafeHook):
 
     def __init__(self, cache_dir: str, num_variants: int | None = None,
                  dtype: str = 'float32', max_gb: float | None = None) -> None:
-        if num_variants is not None:
-            check_count(num_variants=num_variants)
         self.num_variants = num_variants
         # Of a training, in which what is frozen stays.
         self._settings: dict | None = None

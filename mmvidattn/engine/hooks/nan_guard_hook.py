@@ -39,9 +39,6 @@ class NanGuardHook(SafeHook):
     priority = 'HIGH'
 
     def __init__(self, max_skips: int = 3) -> None:
-        if not isinstance(max_skips, int) or max_skips < 0:
-            raise ValueError('max_skips must be an integer of at least 0, '
-                             f'got {max_skips!r}')
         self.max_skips = max_skips
 
     def before_train(self, runner: Runner) -> None:

@@ -35,11 +35,6 @@ class PreciseBNHook(Hook):
     """
 
     def __init__(self, num_batches: int = 200, interval: int = 1) -> None:
-        for name, value in (('num_batches', num_batches),
-                            ('interval', interval)):
-            if value < 1:
-                raise ValueError(
-                    f'{name} of PreciseBNHook must be 1 at least, got {value}')
         self.num_batches = num_batches
         self.interval = interval
 
