@@ -37,12 +37,13 @@ def _see(frames: np.ndarray, view: str, rng: np.random.Generator) -> Tensor:
                            motion.NUM_FRAMES, axis=1)
     elif view == 'shuffled':
         frames = np.stack([rng.permutation(clip) for clip in frames])
-    return torch.as_tensor(np.ascontiguousarray(frames)).permute(
+    return torch.as_tensor(np.array(frames)).permute(
         0, 4, 1, 2, 3)[:, None]
 
 
 def _prepared(model: BaseModel, inputs: Tensor) -> Tensor:
-    return model.data_preprocessor(dict(inputs=[*inputs]))['inputs']
+    data = dict(inputs=[*inputs], data_samples=None)
+    return model.data_preprocessor(data)['inputs']
 
 
 @torch.no_grad()
@@ -97,7 +98,7 @@ def train(config: dict, reference: dict | None, folder: Path, seed: int,
         loss, _ = model.parse_losses(model(inputs, samples, mode='loss'))
         optim.update_params(loss)
         scheduler.step()
-        losses.append(float(loss))
+        losses.append(float(loss.detach()))
     accuracy = {split: _accuracy(model, motion.read(folder, split), view)
                 for split in ('val', 'test', 'hard')}
     return dict(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
 from mmvidattn.utils.files import write_atomically
 
 NUM_FRAMES, SIDE, NUM_CLASSES = 8, 32, 8
