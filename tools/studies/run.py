@@ -14,6 +14,7 @@ What is finished is kept: the same command goes on after an interruption.
 import argparse
 import json
 import multiprocessing
+import re
 import shlex
 import signal
 import sys
@@ -55,9 +56,10 @@ class Run(NamedTuple):
 
     def file(self, out: Path) -> Path:
         """Where its result is."""
-        if self.rate is None:
-            return out / f'runs/{self.row}_seed{self.seed}.json'
-        return out / f'runs/{self.row}_rate{self.rate:g}.json'
+        name = re.sub(r'\W+', '_', self.row)
+        which = (f'seed{self.seed}' if self.rate is None
+                 else f'rate{self.rate:g}')
+        return out / f'runs/{name}_{which}.json'
 
 
 class Settings(NamedTuple):
@@ -80,7 +82,8 @@ def train(settings: Settings, run: Run, rate: float) -> dict:
     task = import_module(f'tasks.{study.task}')
     row = study.rows[run.row]
     reference = None
-    if run.row != study.reference and row.config is None:
+    if (run.row != study.reference and row.config is None
+            and not row.own_start):
         reference = load_config(study.config, study.options(study.reference))
     began = time.process_time()
     figures = task.train(

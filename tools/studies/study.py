@@ -21,11 +21,14 @@ class Row:
         config: Another config than the study's.
         view: Of clips: 'all' frames, the 'middle' one, again and again, or
             all of them in 'shuffled' order.
+        own_start: Whether its initial weights are what it is about, so that
+            it does not take those of the study's first row.
     """
     changes: Mapping[str, Any] = field(default_factory=dict)
     paper: float | None = None
     config: str | None = None
     view: str = 'all'
+    own_start: bool = False
 
     def __post_init__(self) -> None:
         if self.view not in VIEWS:
