@@ -54,12 +54,8 @@ def make_report(study: Study, metrics: Mapping[str, str],
         if not {claim.better, claim.worse} <= {*scores}:
             continue
         verdict = verdict_of(claim, scores)
-        papers = [study.rows[name].paper
-                  for name in (claim.better, claim.worse)]
-        claims.append(dict(
-            asdict(claim),
-            paper=None if None in papers else round(papers[0] - papers[1], 2),
-            verdict=verdict and asdict(verdict)))
+        claims.append(dict(asdict(claim), paper=study.papers_difference(claim),
+                           verdict=verdict and asdict(verdict)))
     seconds = [one['seconds'] for found in scores.values()
                for one in found.values()]
     return dict(

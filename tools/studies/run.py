@@ -14,6 +14,7 @@ What is finished is kept: the same command goes on after an interruption.
 import argparse
 import json
 import multiprocessing
+import os
 import re
 import shlex
 import signal
@@ -85,6 +86,8 @@ def train(settings: Settings, run: Run, rate: float) -> dict:
     if (run.row != study.reference and row.config is None
             and not row.own_start):
         reference = load_config(study.config, study.options(study.reference))
+    # Configs name checkpoints beside the data.
+    os.chdir(settings.out / 'data')
     began = time.process_time()
     figures = task.train(
         load_config(study.config_of(run.row), study.options(run.row)),

@@ -47,6 +47,8 @@ class Claim:
         source: Table or section of the paper.
         equal: The paper says that they are alike instead.
         metric: Which of a run's figures is compared.
+        paper: The difference in the paper, where it is not that of the rows'
+            figures.
     """
     text: str
     better: str
@@ -54,6 +56,7 @@ class Claim:
     source: str
     equal: bool = False
     metric: str = 'score'
+    paper: float | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,16 @@ class Study:
         if self.rows[row].config:
             return dict(self.rows[row].changes)
         return {**self.changes, **self.rows[row].changes}
+
+    def papers_difference(self, claim: Claim) -> float | None:
+        """What the paper says of a claim, in points."""
+        if claim.paper is not None:
+            return claim.paper
+        better, worse = (self.rows[name].paper
+                         for name in (claim.better, claim.worse))
+        if better is None or worse is None:
+            return None
+        return round(better - worse, 2)
 
     def config_of(self, row: str) -> str:
         return self.rows[row].config or self.config

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.model import BaseModel
-from mmengine.optim import OptimWrapper, build_optim_wrapper
+from mmengine.optim import build_optim_wrapper
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 
@@ -59,7 +59,9 @@ def _share(progress: float) -> float:
 
 
 @torch.no_grad()
-def _accuracy(model: BaseModel, clips: motion.Clips, view: str) -> float:
+def accuracy(model: BaseModel, clips: motion.Clips,
+             view: str = 'all') -> float:
+    """Top-1 in percent."""
     model.eval()
     rng = np.random.default_rng(0)
     right = []
@@ -69,6 +71,33 @@ def _accuracy(model: BaseModel, clips: motion.Clips, view: str) -> float:
         logits = model(inputs, mode='tensor', stage='head')
         right.append(logits.argmax(1).numpy() == clips.labels[block])
     return 100 * float(np.concatenate(right).mean())
+
+
+def fit(model: BaseModel, config: dict, clips: motion.Clips,
+        seed: int, rate: float, steps: int, batch_size: int,
+        view: str = 'all') -> float:
+    """Train a model; returns the loss of the last tenth of the updates."""
+    optim = build_optim_wrapper(model, {
+        **config['optim_wrapper'],
+        'optimizer': {**config['optim_wrapper']['optimizer'], 'lr': rate}})
+    scheduler = LambdaLR(optim.optimizer, warm_up_and_cosine(steps))
+    rng = np.random.default_rng(seed)
+    # From the easiest clip to the hardest.
+    ranks = np.argsort(clips.levels)
+    losses = []
+    model.train()
+    for step in range(steps):
+        chosen = ranks[rng.choice(
+            round(_share(step / steps) * len(ranks)), batch_size,
+            replace=len(ranks) < batch_size / EASIEST)]
+        inputs = _prepared(model, _see(clips.frames[chosen], view, rng))
+        samples = [ActionDataSample().set_gt_label(int(label))
+                   for label in clips.labels[chosen]]
+        loss, _ = model.parse_losses(model(inputs, samples, mode='loss'))
+        optim.update_params(loss)
+        scheduler.step()
+        losses.append(float(loss.detach()))
+    return float(np.mean(losses[-max(1, steps // 10):]))
 
 
 def train(config: dict, reference: dict | None, folder: Path, seed: int,
@@ -91,28 +120,9 @@ def train(config: dict, reference: dict | None, folder: Path, seed: int,
         the last tenth of the updates.
     """
     model = build(config, reference, seed)
-    optim: OptimWrapper = build_optim_wrapper(model, {
-        **config['optim_wrapper'],
-        'optimizer': {**config['optim_wrapper']['optimizer'], 'lr': rate}})
-    scheduler = LambdaLR(optim.optimizer, warm_up_and_cosine(steps))
-    clips = motion.read(folder, 'train')
-    rng = np.random.default_rng(seed)
-    # From the easiest clip to the hardest.
-    ranks = np.argsort(clips.levels)
-    losses = []
-    model.train()
-    for step in range(steps):
-        chosen = ranks[rng.choice(
-            round(_share(step / steps) * len(ranks)), batch_size, False)]
-        inputs = _prepared(model, _see(clips.frames[chosen], view, rng))
-        samples = [ActionDataSample().set_gt_label(int(label))
-                   for label in clips.labels[chosen]]
-        loss, _ = model.parse_losses(model(inputs, samples, mode='loss'))
-        optim.update_params(loss)
-        scheduler.step()
-        losses.append(float(loss.detach()))
-    accuracy = {split: _accuracy(model, motion.read(folder, split), view)
+    loss = fit(model, config, motion.read(folder, 'train'), seed, rate, steps,
+               batch_size, view)
+    found = {split: accuracy(model, motion.read(folder, split), view)
                 for split in ('val', 'test', 'hard')}
-    return dict(
-        score=accuracy['test'], hard=accuracy['hard'], val=accuracy['val'],
-        loss=float(np.mean(losses[-max(1, steps // 10):])))
+    return dict(score=found['test'], hard=found['hard'],
+                val=found['val'], loss=loss)
