@@ -34,6 +34,7 @@ import torch
 from mmengine.logging import MMLogger
 from report import make_report, write_report
 from study import Study, load, names
+from study_folder import open_study
 from verdicts import LOOKS, Scores, verdict_of
 
 from mmvidattn.apis.models import load_config
@@ -60,7 +61,7 @@ class Run(NamedTuple):
         name = re.sub(r'\W+', '_', self.row)
         which = (f'seed{self.seed}' if self.rate is None
                  else f'rate{self.rate:g}')
-        return out / f'runs/{name}_{which}.json'
+        return out / f'results/{name}_{which}.json'
 
 
 class Settings(NamedTuple):
@@ -78,7 +79,7 @@ def train(settings: Settings, run: Run, rate: float) -> dict:
         The task's figures, and ``rate`` and ``seconds`` of the processor.
     """
     torch.set_num_threads(1)
-    MMLogger.get_instance('mmengine', log_level='WARNING').setLevel('WARNING')
+    MMLogger.get_instance('mmengine').setLevel('WARNING')
     study = load(settings.study)
     task = import_module(f'tasks.{study.task}')
     row = study.rows[run.row]
@@ -190,29 +191,14 @@ def run_study(study: Study, trainer: Trainer, rows: Sequence[str],
             scores[run.row][run.seed] = result
 
 
-def open_folder(settings: Settings, study: Study, first_seed: int) -> None:
-    """Make the folder of a study, or check that it is of this one."""
-    facts = dict(study=settings.study, steps=settings.steps,
-                 sizes=settings.sizes, first_seed=first_seed,
-                 torch=torch.__version__,
-                 models={row: [study.config_of(row), study.options(row)]
-                         for row in study.rows},
-                 rates=list(study.rates), batch_size=study.batch_size)
-    facts = json.loads(json.dumps(facts))
-    file = settings.out / 'study.json'
-    if file.is_file():
-        found = json.loads(file.read_text())
-        differing = [key for key in facts if found.get(key) != facts[key]]
-        if differing:
-            raise ValueError(
-                f'--out {settings.out} holds a study that differs in '
-                f'{", ".join(differing)}: choose another folder')
-    elif settings.out.exists() and (
-            not settings.out.is_dir() or any(settings.out.iterdir())):
-        raise ValueError(f'--out {settings.out} is not empty and holds no '
-                         'study: choose another folder')
-    (settings.out / 'runs').mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(facts, indent=1))
+def describe(settings: Settings, study: Study, first_seed: int) -> dict:
+    """All that the results depend on, besides row, seed and rate."""
+    return dict(
+        study=settings.study, steps=settings.steps, sizes=settings.sizes,
+        first_seed=first_seed, batch_size=study.batch_size,
+        rates=[*study.rates], torch=torch.__version__,
+        models={row: [study.config_of(row), study.options(row)]
+                for row in study.rows})
 
 
 def parse_args() -> argparse.Namespace:
@@ -267,7 +253,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with one_line_errors():
         check_args(args, study)
-        open_folder(settings, study, args.first_seed)
+        open_study(settings.out, describe(settings, study, args.first_seed))
         limits = task.prepare(settings.out / 'data', sizes)
     rows = [row for row in study.rows if row in (args.rows or study.rows)]
     seeds = range(args.first_seed, args.first_seed + args.seeds)

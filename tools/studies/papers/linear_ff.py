@@ -17,7 +17,7 @@ def _kernel(name: str) -> dict:
 
 
 def _fixation(**options) -> dict:
-    return {'model.backbone.fixation': options}
+    return {'model.backbone.fixation': dict(options, _delete_=True)}
 
 
 def _neighbors(mode: str, size: int) -> dict:
