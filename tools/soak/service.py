@@ -515,7 +515,8 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
     for color, value in COLORS.items():
         cv2.imwrite(str(folder / f'{color}.png'),
                     np.full((32, 32, 3), value[::-1], np.uint8))
-    for i in range(int(seconds * FOLDER_FPS)):
+    # The last fault ends a while later.
+    for i in range(int((seconds + 180) * FOLDER_FPS)):
         (frames / f'{i}.png').symlink_to(
             folder.absolute() / f'{color_at(i / FOLDER_FPS, 1)}.png')
     begun = time.monotonic()
@@ -575,7 +576,7 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
                     (start, time.monotonic() - begun + 2))
             print(f'{start:.0f} s: {kind} {touched}', flush=True)
 
-        end = begun + first + seconds * 0.9
+        end = begun + first + seconds
         # No kill in the second half: the last process is watched for long.
         kinds = ['lose', 'kill', 'change', 'jump']
         while time.monotonic() < end:
