@@ -45,7 +45,7 @@ def test_speed_is_checked_and_written(tmp_path, capsys):
 
 def test_time_of_a_step_is_taken_apart(tmp_path, capsys):
     result = run_case(
-        'stream_profile', '--steps', 2, '--repeats', 1, '--streams', 1, 3,
+        'stream_profile', '--repeats', 2, '--streams', 1, 3,
         '--weights', 'float32', 'int8', '--cfg-options', *SMALL, out=tmp_path)
     assert 'MB of weights' in capsys.readouterr().out
     rows = result['rows']
