@@ -81,4 +81,4 @@ register_backend(
     _by_onednn,
     _why_not_onednn,
     where='CPU, inference in bfloat16, or of AMD in float32',
-    gain='1.0 to 2.0')
+    gain='0.9 to 1.8')
