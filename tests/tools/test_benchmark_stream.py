@@ -95,6 +95,11 @@ def test_cost_is_measured_and_drawn(tmp_path, capsys):
         assert list(times) == ['8', '16'] and min(times.values()) > 0
         assert result['growth'][kind] == pytest.approx(
             times['16'] / times['8'])
+    for name in 'gmacs', 'megabytes':
+        counts = result[name]
+        assert counts.keys() == kinds
+        assert counts['smoothing']['8'] == counts['smoothing']['16'] > 0
+        assert counts['window']['8'] < counts['window']['16']
     assert (tmp_path / 'cost.png').read_bytes()[:4] == b'\x89PNG'
 
 
