@@ -14,9 +14,9 @@ All memories are full. The last column is the growth from the shortest memory
 to the longest. Below stand multiply-accumulates of a step and the size of a
 stream's state, which depend on no machine.
 
-At the shortest, a step of the window kernel must have the scores of the model's
-window, and while nothing has left the memory, smoothing those of the window
-kernel. A stream without a long memory must have those of the video.
+At the shortest, a step of the window kernel must have the scores of the
+model's window, and while nothing has left the memory, smoothing those of the
+window kernel. A stream without a long memory must have those of the video.
 """
 import argparse
 from collections.abc import Callable
