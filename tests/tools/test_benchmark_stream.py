@@ -45,7 +45,7 @@ def test_speed_is_checked_and_written(tmp_path, capsys):
 
 def test_time_of_a_step_is_taken_apart(tmp_path, capsys):
     result = run_case(
-        'stream_profile', '--steps', 2, '--repeats', 1, '--streams', 1, 3,
+        'stream_profile', '--repeats', 2, '--streams', 1, 3,
         '--weights', 'float32', 'int8', '--cfg-options', *SMALL, out=tmp_path)
     assert 'MB of weights' in capsys.readouterr().out
     rows = result['rows']
@@ -95,6 +95,11 @@ def test_cost_is_measured_and_drawn(tmp_path, capsys):
         assert list(times) == ['8', '16'] and min(times.values()) > 0
         assert result['growth'][kind] == pytest.approx(
             times['16'] / times['8'])
+    for name in 'gmacs', 'megabytes':
+        counts = result[name]
+        assert counts.keys() == kinds
+        assert counts['smoothing']['8'] == counts['smoothing']['16'] > 0
+        assert counts['window']['8'] < counts['window']['16']
     assert (tmp_path / 'cost.png').read_bytes()[:4] == b'\x89PNG'
 
 

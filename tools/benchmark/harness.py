@@ -80,8 +80,11 @@ def synchronize(device: torch.device) -> None:
 
 
 def measure(functions: dict[str, Callable], repeats: int,
-            device: torch.device) -> dict[str, float]:
+            device: torch.device,
+            take: Callable = statistics.median) -> dict[str, float]:
     """Median seconds of each, called in turns after one warm-up.
+
+    Or another of its times, that ``take`` takes.
 
     The order changes, as each inherits the memory that the one before left.
     """
@@ -96,7 +99,7 @@ def measure(functions: dict[str, Callable], repeats: int,
             synchronize(device)
             if repeat:
                 times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(t) for name, t in times.items()}
+    return {name: take(t) for name, t in times.items()}
 
 
 def peak_memory(device: torch.device) -> tuple[float, str]:
@@ -141,7 +144,8 @@ def title(result: dict, *settings: str) -> str:
     """One line of text for :func:`settings_of`."""
     return '; '.join([
         result['machine'], f'torch {result["torch"]}', *settings,
-        f'median of {result["repeats"]}'
+        f'{"fastest" if result.get("fastest") else "median"} of '
+        f'{result["repeats"]}'
     ])
 
 

@@ -11,10 +11,12 @@ Streams of models that share their weights, at the sizes of THUMOS'14:
   released, or at the size of TeSTra's decoder.
 
 All memories are full. The last column is the growth from the shortest memory
-to the longest. At the shortest, a step of the window kernel must have the
-scores of the model's window, and while nothing has left the memory, smoothing
-those of the window kernel. A stream without a long memory must have those of
-the video.
+to the longest. Below stand multiply-accumulates of a step and the size of a
+stream's state, which depend on no machine.
+
+At the shortest, a step of the window kernel must have the scores of the
+model's window, and while nothing has left the memory, smoothing those of the
+window kernel. A stream without a long memory must have those of the video.
 """
 import argparse
 from collections.abc import Callable
@@ -34,6 +36,7 @@ from torch import nn
 
 from mmvidattn.apis import get_model, load_config
 from mmvidattn.online import StreamSession
+from mmvidattn.utils.complexity import count_complexity
 
 TOLERANCE = 1e-5
 RATE = 4
@@ -54,10 +57,21 @@ def options_of(config: str, options: dict[str, Any]) -> dict[str, Any]:
             if not key.startswith(of) or key.removeprefix(of) in backbone}
 
 
-def runner(model: nn.Module, kernel: str, steps: int) -> Callable:
+def counts_of(session: StreamSession) -> dict[str, float]:
+    """Cost of a step and of a stream, by count."""
+    step = session.step
+    frame = {
+        name: step.example.new_zeros(1, channels)
+        for name, channels in step.model.backbone.in_channels.items()
+    }
+    return dict(
+        gmacs=count_complexity(step, frame, step.initial_state()).macs / 1e9,
+        megabytes=session.num_bytes / 1e6)
+
+
+def runner(session: StreamSession, steps: int) -> Callable:
     """Pushes steps of a stream whose memory is full."""
-    session = StreamSession(model, RATE, kernel=kernel)
-    backbone = model.backbone
+    backbone = session.step.model.backbone
     frame = {
         name: torch.randn(channels, device=session.step.example.device)
         for name, channels in backbone.in_channels.items()
@@ -111,6 +125,8 @@ def run(args: argparse.Namespace) -> dict:
     torch.manual_seed(0)
     device = torch.device(args.device)
     functions, weights, agreement = {}, {}, {}
+    counts = {name: {kind: {} for kind in args.kinds}
+              for name in ('gmacs', 'megabytes')}
     for length in sorted(args.lengths):
         models = {}
         for kind in args.kinds:
@@ -124,7 +140,10 @@ def run(args: argparse.Namespace) -> dict:
             models[kind] = model
         agreement = agreement or check(models)
         for kind, model in models.items():
-            functions[kind, length] = runner(model, KINDS[kind][1], args.steps)
+            session = StreamSession(model, RATE, kernel=KINDS[kind][1])
+            for name, value in counts_of(session).items():
+                counts[name][kind][length] = value
+            functions[kind, length] = runner(session, args.steps)
     seconds = measure(functions, args.repeats, device)
     milliseconds = {
         kind: {length: 1e3 * seconds[kind, length] / args.steps
@@ -136,6 +155,7 @@ def run(args: argparse.Namespace) -> dict:
         steps=args.steps,
         agreement=agreement,
         milliseconds=milliseconds,
+        **counts,
         growth={
             kind: values[max(values)] / values[min(values)]
             for kind, values in milliseconds.items()
@@ -158,6 +178,11 @@ def report(result: dict) -> str:
         lines.append(f'{kind:18}'
                      + ''.join(f'{v:9.2f}' for v in values.values())
                      + f'{result["growth"][kind]:9.2f}')
+    for name, head in (('gmacs', 'GMACs a step'),
+                       ('megabytes', 'MB of a stream')):
+        lines.append(head)
+        lines += (f'{kind:18}' + ''.join(f'{v:9.3f}' for v in values.values())
+                  for kind, values in result[name].items())
     return '\n'.join(lines)
 
 

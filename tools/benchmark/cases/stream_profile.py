@@ -42,30 +42,33 @@ PARTS = dict(
     copies=('aten::cat', 'aten::index_select', 'aten::index_copy_',
             'aten::index', 'aten::copy_', 'aten::where', 'aten::gather'))
 
+# Of what the machine can do at best.
+TRIALS = 20
 
-def seconds_of(function: Callable, repeats: int,
-               device: torch.device) -> float:
+
+def times_of(function: Callable, repeats: int,
+             device: torch.device) -> list[float]:
+    """Seconds of each call, after one to warm up."""
     times = []
     for _ in range(repeats + 1):
         start = time.perf_counter()
         function()
         synchronize(device)
         times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
+    return times[1:]
 
 
 @torch.no_grad()
-def limits(device: torch.device, dtype: torch.dtype,
-           repeats: int) -> dict[str, float]:
-    """Bytes that are read, and products that are computed, a second."""
+def limits(device: torch.device, dtype: torch.dtype) -> dict[str, float]:
+    """Bytes that are read, and operations of products, a second, at best."""
     x = torch.randn(512, 1024, device=device).to(dtype)
     weight = torch.randn(1024, 1024, device=device).to(dtype)
     # More than the caches hold.
     memory = torch.zeros(2**26, device=device)
     return dict(
-        bytes=memory.nbytes / seconds_of(memory.sum, repeats, device),
-        flops=2 * len(x) * weight.numel() / seconds_of(
-            lambda: linear(x, weight), repeats, device))
+        bytes=memory.nbytes / min(times_of(memory.sum, TRIALS, device)),
+        flops=2 * len(x) * weight.numel() / min(times_of(
+            lambda: linear(x, weight), TRIALS, device)))
 
 
 def weights_read(step: Callable, session: StreamSession) -> int:
@@ -84,11 +87,11 @@ def weights_read(step: Callable, session: StreamSession) -> int:
     return sum(called)
 
 
-def profile(step: Callable, steps: int, device: torch.device) -> dict:
+def profile(step: Callable, repeats: int, device: torch.device) -> dict:
     """Seconds of each part of a step, and what it does."""
-    seconds = seconds_of(step, steps, device)
+    seconds = statistics.median(times_of(step, repeats, device))
     with torch.profiler.profile() as profiler:
-        for _ in range(steps):
+        for _ in range(repeats):
             step()
     with FlopCounterMode(display=False) as counter:
         step()
@@ -96,7 +99,7 @@ def profile(step: Callable, steps: int, device: torch.device) -> dict:
     for part, names in PARTS.items():
         parts[part] = sum(
             max(event.self_cpu_time_total, event.self_device_time_total)
-            for event in averages if event.key in names) / 1e6 / steps
+            for event in averages if event.key in names) / 1e6 / repeats
     parts['rest'] = seconds - sum(parts.values())
     return dict(seconds=seconds, parts=parts,
                 flops=counter.get_total_flops())
@@ -117,12 +120,15 @@ def run(args: argparse.Namespace) -> dict:
         other = in_int8(model) if name == 'int8' else copy.deepcopy(
             model).to(dtype)
         session = StreamSession(other, rate, kernel='smoothing')
-        limit = limits(device, dtype, args.repeats)
+        limit = limits(device, dtype)
         size = dict(float32=4, bfloat16=2, int8=1)[name]
+        # Of one stream each layer is called; of many some weights are read
+        # without.
+        weights = size * weights_read(
+            many(session, frames, 1, 1, False), session)
         for n in args.streams:
-            step = many(session, frames, n, 1, False)
-            row = profile(step, max(2, args.steps // n), device)
-            weights = size * weights_read(step, session)
+            row = profile(
+                many(session, frames, n, 1, False), args.repeats, device)
             floors = dict(reading=weights / limit['bytes'])
             # The products of int8 layers are not counted.
             if name != 'int8':
@@ -152,7 +158,6 @@ def report(result: dict) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--config', default='testra_thumos14')
-    parser.add_argument('--steps', type=int, default=64)
     parser.add_argument('--streams', type=int, nargs='+', default=[1, 64])
     parser.add_argument('--weights', nargs='+', default=['float32'],
                         choices=('float32', 'bfloat16', 'int8'))
