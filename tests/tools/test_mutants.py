@@ -84,7 +84,8 @@ def tiny(mutants, monkeypatch, tmp_path):
     file = '/home/mmvidattn/mmvidattn/tiny.py'
     for context, lines in {
             '': [1, 8], 'tests.test_tiny.test_clamp': [3, 4, 5],
-            'tests/test_tiny.py::test_fails_anyway (call)': [3, 4, 9]}.items():
+            'tests/test_tiny.py::test_fails_anyway (call)': [
+                1, 3, 4, 8, 9]}.items():
         data.set_context(context)
         data.add_lines({file: lines})
     data.write()

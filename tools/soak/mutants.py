@@ -207,8 +207,9 @@ class Suite:
         if name is None:
             return []
         lines = self._data.contexts_by_lineno(name)
-        found = self._known(lines.get(mutant.line, ()))
-        if not found:
+        reached = lines.get(mutant.line, ())
+        found = self._known(reached)
+        if '' in reached or not found:
             # Run on import, or a later line of a statement.
             found = self._known(x for those in lines.values() for x in those)
         name = f'test_{Path(mutant.path).stem}.py::'
