@@ -121,6 +121,15 @@ def test_finds_the_tests_that_reach_a_line(mutants, tiny):
     assert suite.of(mutants.Mutant('mmvidattn/other.py', 3, '', 0)) == []
 
 
+def test_copies_all_but_what_is_large(mutants, tiny):
+    for path in 'data/video.mp4', 'tools/data/make.py', '.git/HEAD':
+        (mutants.ROOT / path).parent.mkdir(parents=True)
+        (mutants.ROOT / path).touch()
+    copy = mutants._copy(tiny / 'copy')
+    assert (copy / 'tools/data/make.py').exists()
+    assert not (copy / 'data').exists() and not (copy / '.git').exists()
+
+
 def test_tells_what_is_noticed_from_what_survives(
         mutants, tiny, monkeypatch, capsys):
     out = tiny / 'mutants.json'

@@ -306,9 +306,14 @@ def control(mutants: list[Mutant]) -> None:
 
 
 def _copy(folder: Path) -> Path:
-    shutil.copytree(
-        ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(
-            '.git', '.venv', '__pycache__', 'work_dirs', 'data', '.mim'))
+    usual = shutil.ignore_patterns(
+        '.git', '.venv', '__pycache__', 'work_dirs', '.mim')
+
+    def ignored(path: str, names: list[str]) -> set[str]:
+        # Of folders called data, that of the videos is large.
+        return usual(path, names) | ({'data'} if Path(path) == ROOT else set())
+
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=ignored)
     return folder
 
 
