@@ -178,6 +178,8 @@ def test_stages_do_not_run_over_the_end_of_a_video():
     metric = METRICS.build(dict(type='PerFrameMAP', per_stage=True))
     found = evaluate(metric, [videos[0], flipped])
     again = evaluate(metric, [flipped, videos[0]])
+    assert [name for name in found if 'stage' in name] == [
+        f'online/mAP_dense_stage_{i}-{i + 10}' for i in range(0, 100, 10)]
     # In the one order the actions of the two videos touch.
     for key in found:
         assert found[key] == pytest.approx(again[key])

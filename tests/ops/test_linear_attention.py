@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import sys
+
 import pytest
 import torch
 from helpers import relative
@@ -47,6 +49,15 @@ def test_order_auto_takes_the_cheaper_product():
         left, right = N * M * D + N * M * E, M * D * E + N * D * E
         assert cheaper_order(N, M, D, E) == (
             'right' if right < left else 'left')
+
+
+def test_order_auto_is_told_all_sizes(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        sys.modules['mmvidattn.ops.linear_attention'], 'cheaper_order',
+        lambda *sizes: seen.append(sizes) or 'left')
+    linear_attention(*_qkv((2, ), 3, 5, 4, 6, 7), order='auto')
+    assert seen == [(3, 5, 6, 7)]
 
 
 def test_zero_query_gives_zero_and_finite_gradient():

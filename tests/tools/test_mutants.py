@@ -84,7 +84,8 @@ def tiny(mutants, monkeypatch, tmp_path):
     file = '/home/mmvidattn/mmvidattn/tiny.py'
     for context, lines in {
             '': [1, 8], 'tests.test_tiny.test_clamp': [3, 4, 5],
-            'tests/test_tiny.py::test_fails_anyway (call)': [3, 4, 9]}.items():
+            'tests/test_tiny.py::test_fails_anyway (call)': [
+                1, 3, 4, 8, 9]}.items():
         data.set_context(context)
         data.add_lines({file: lines})
     data.write()
@@ -118,6 +119,15 @@ def test_finds_the_tests_that_reach_a_line(mutants, tiny):
     # Run on import: all that reach the file.
     assert of(8) == [fails, clamp]
     assert suite.of(mutants.Mutant('mmvidattn/other.py', 3, '', 0)) == []
+
+
+def test_copies_all_but_what_is_large(mutants, tiny):
+    for path in 'data/video.mp4', 'tools/data/make.py', '.git/HEAD':
+        (mutants.ROOT / path).parent.mkdir(parents=True)
+        (mutants.ROOT / path).touch()
+    copy = mutants._copy(tiny / 'copy')
+    assert (copy / 'tools/data/make.py').exists()
+    assert not (copy / 'data').exists() and not (copy / '.git').exists()
 
 
 def test_tells_what_is_noticed_from_what_survives(

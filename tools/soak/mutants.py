@@ -207,8 +207,9 @@ class Suite:
         if name is None:
             return []
         lines = self._data.contexts_by_lineno(name)
-        found = self._known(lines.get(mutant.line, ()))
-        if not found:
+        reached = lines.get(mutant.line, ())
+        found = self._known(reached)
+        if '' in reached or not found:
             # Run on import, or a later line of a statement.
             found = self._known(x for those in lines.values() for x in those)
         name = f'test_{Path(mutant.path).stem}.py::'
@@ -305,9 +306,14 @@ def control(mutants: list[Mutant]) -> None:
 
 
 def _copy(folder: Path) -> Path:
-    shutil.copytree(
-        ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(
-            '.git', '.venv', '__pycache__', 'work_dirs', 'data', '.mim'))
+    usual = shutil.ignore_patterns(
+        '.git', '.venv', '__pycache__', 'work_dirs', '.mim')
+
+    def ignored(path: str, names: list[str]) -> set[str]:
+        # Of folders called data, that of the videos is large.
+        return usual(path, names) | ({'data'} if Path(path) == ROOT else set())
+
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=ignored)
     return folder
 
 

@@ -15,6 +15,8 @@ from mmvidattn.datasets.formats import (
     fit_to_videos,
     read_activitynet,
     read_data_info,
+    read_epic_classes,
+    read_epic_kitchens,
     read_own_csv,
     read_rulstm,
     read_rulstm_actions,
@@ -165,6 +167,53 @@ def test_a_first_line_with_a_fault_is_no_header(tmp_path, first):
     path.write_text(f'{first}\n2,P01_01,4,101,3,3,2413\n', 'utf-8')
     with pytest.raises(ValueError, match='line 1: expected id, video, start'):
         read_segment_file(path)
+
+
+def test_faults_of_the_official_epic_lists(tmp_path):
+    text = (EK100 / 'EPIC_100_validation.csv').read_text().splitlines()
+    row = dict(zip(text[0].split(','), next(csv.reader(text[1:2]))))
+    path = tmp_path / 'train.csv'
+    for name, value in dict(
+            start_frame='x', verb_class='1.5', noun_class='-1').items():
+        with open(path, 'w', newline='') as file:
+            writer = csv.DictWriter(file, row)
+            writer.writeheader()
+            writer.writerow({**row, name: value})
+        with pytest.raises(ValueError, match=(
+                'line 2: frames and classes must be numbers, got .*'
+                f'{value}')):
+            read_epic_kitchens(path)
+    path.write_text('id,key\n0,take\n1,put\n')
+    assert read_epic_classes(path) == ['take', 'put']
+    path.write_text('id,key\n0,take\n2,put\n')
+    with pytest.raises(ValueError, match='line 3: expected the id 1, got 2'):
+        read_epic_classes(path)
+
+
+def test_data_info(tmp_path):
+    path = tmp_path / 'data_info.json'
+    info = dict(class_names=['none', 'jump'], train_session_set=['a'],
+                test_session_set=['b'], ignore_index=-1, fps=4)
+
+    def read(**changes):
+        path.write_text(json.dumps(dict(THUMOS={**info, **changes})))
+        return read_data_info(path, 'THUMOS')
+
+    found = read()
+    assert found.classes == ['none', 'jump']
+    assert (found.ignore_index, found.feature_rate) == (None, 4.)
+    assert read(ignore_index=0, num_classes=2).ignore_index == 0
+    with pytest.raises(ValueError, match='has 2 class_names, but num_classes '
+                       'is 3'):
+        read(num_classes=3)
+    with pytest.raises(ValueError, match='has THUMOS, and no EK100'):
+        read_data_info(path, 'EK100')
+    del info['fps']
+    with pytest.raises(ValueError, match="THUMOS has no 'fps'"):
+        read()
+    path.write_text('{')
+    with pytest.raises(ValueError, match='must be JSON'):
+        read_data_info(path, 'THUMOS')
 
 
 @pytest.mark.parametrize('length', [7, 8, 15, 4000, 111209])

@@ -1,0 +1,59 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+
+from mmvidattn.datasets.broken_files import find_fault as module
+from mmvidattn.datasets.broken_files.find_fault import CHUNK, find_fault
+
+
+class Reader:
+    """A video that announces ``length`` frames and has ``whole``."""
+
+    def __init__(self, length, whole):
+        self.length, self.whole, self.asked = length, whole, []
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        self.asked.append(index)
+
+    def get_batch(self, indices):
+        self.asked += indices
+        return np.zeros([sum(i < self.whole for i in indices), 2, 2, 3])
+
+
+@pytest.fixture
+def look(monkeypatch, tmp_path):
+
+    def look(reader, **kwargs):
+        monkeypatch.setattr(module, 'open_video', lambda *args: reader)
+        path = tmp_path / 'video.avi'
+        path.write_bytes(b'no container with a size')
+        return find_fault(str(path), backend='opencv', **kwargs)
+
+    return look
+
+
+def test_looks_at_every_frame_once_and_at_the_last(look):
+    length = 2 * CHUNK + 1
+    reader = Reader(length, length)
+    assert look(reader, every_frame=True) is None
+    assert reader.asked == [*range(length), length - 1]
+    reader = Reader(length, length)
+    assert look(reader) is None
+    assert reader.asked == [length - 1]
+
+
+def test_tells_how_many_frames_there_are(look):
+    fault = look(Reader(CHUNK + 9, CHUNK + 5), every_frame=True)
+    assert str(fault) == (
+        f'{CHUNK + 5} frames can be read, {CHUNK + 9} are announced')
+    assert str(look(Reader(0, 0))) == 'it has no frames'
+
+
+def test_a_backend_that_does_not_exist_is_no_fault_of_the_video(tmp_path):
+    with pytest.raises(ValueError, match='video_backend'):
+        find_fault(str(tmp_path / 'video.mp4'), backend='pims')
+    fault = find_fault(str(tmp_path / 'video.mp4'), backend='opencv')
+    assert str(fault) == 'OpenCV cannot open it'
