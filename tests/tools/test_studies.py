@@ -335,7 +335,8 @@ def test_killed_study_goes_on(run_tool, tmp_path):
     # But for the command, which it says.
     assert again.stdout.splitlines()[3:] == text.splitlines()[3:]
     other = run_tool('studies/run.py', *words, '--steps', 3, cwd=tmp_path)
-    assert other.returncode == 1 and 'other options (steps, see' in other.stderr
+    assert other.returncode == 1
+    assert 'other options (steps, see' in other.stderr
     assert runs_of(out) == after
 
 
