@@ -24,16 +24,12 @@ from typing import Any
 import mmvidattn  # noqa: F401, I001  isort: skip
 
 import torch
-from linear_ff_motion import (
-    BATCH,
-    frame_loaders,
-    make_data,
-    open_study,
-)
 from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from motion_frames import BATCH, frame_loaders, make_data
+from study_folder import open_study
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.apis.runner import build_runner, one_line_errors

@@ -21,11 +21,14 @@ class Row:
         config: Another config than the study's.
         view: Of clips: 'all' frames, the 'middle' one, again and again, or
             all of them in 'shuffled' order.
+        own_start: Whether its initial weights are what it is about, so that
+            it does not take those of the study's first row.
     """
     changes: Mapping[str, Any] = field(default_factory=dict)
     paper: float | None = None
     config: str | None = None
     view: str = 'all'
+    own_start: bool = False
 
     def __post_init__(self) -> None:
         if self.view not in VIEWS:
@@ -44,6 +47,8 @@ class Claim:
         source: Table or section of the paper.
         equal: The paper says that they are alike instead.
         metric: Which of a run's figures is compared.
+        paper: The difference in the paper, where it is not that of the rows'
+            figures.
     """
     text: str
     better: str
@@ -51,6 +56,7 @@ class Claim:
     source: str
     equal: bool = False
     metric: str = 'score'
+    paper: float | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,16 @@ class Study:
         if self.rows[row].config:
             return dict(self.rows[row].changes)
         return {**self.changes, **self.rows[row].changes}
+
+    def papers_difference(self, claim: Claim) -> float | None:
+        """What the paper says of a claim, in points."""
+        if claim.paper is not None:
+            return claim.paper
+        better, worse = (self.rows[name].paper
+                         for name in (claim.better, claim.worse))
+        if better is None or worse is None:
+            return None
+        return round(better - worse, 2)
 
     def config_of(self, row: str) -> str:
         return self.rows[row].config or self.config

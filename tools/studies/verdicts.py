@@ -13,11 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scipy import stats
+from study import Claim
 
 LOOKS = (4, 8, 12)
 # In points: differences below are called none.
 MARGIN = 1.
 LEVEL = 1 - 0.05 / len(LOOKS)
+
+# Of each row the figures of each seed.
+Scores = dict[str, dict[int, dict[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -73,17 +77,26 @@ def decide(differences: Sequence[float], equal: bool = False) -> Verdict:
     return Verdict(mean, half, count, difference, word)
 
 
-def decided_at_looks(differences: Sequence[float],
-                     equal: bool = False) -> Verdict:
+def differences(claim: Claim, scores: Scores) -> list[float]:
+    """In points, of each seed that both rows have, in the order of seeds."""
+    better, worse = ({
+        seed: result[claim.metric]
+        for seed, result in scores[row].items() if claim.metric in result
+    } for row in (claim.better, claim.worse))
+    return [better[seed] - worse[seed] for seed in sorted(better)
+            if seed in worse]
+
+
+def verdict_of(claim: Claim, scores: Scores) -> Verdict | None:
     """The verdict of the first look that decides, else of the last one.
 
-    Seeds that a row has beyond that look, for other claims, don't count.
+    Seeds that two rows have beyond it, for other claims, don't count. None
+    where the rows share no seed.
     """
-    verdict = None
-    for look in LOOKS:
-        if verdict is not None and len(differences) < look:
+    found = differences(claim, scores)
+    verdict = decide(found[:LOOKS[0]], claim.equal) if found else None
+    for look in LOOKS[1:]:
+        if len(found) < look or verdict.word != 'undecided':
             break
-        verdict = decide(differences[:look], equal)
-        if verdict.word != 'undecided':
-            break
+        verdict = decide(found[:look], claim.equal)
     return verdict

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
 from mmvidattn.utils.files import write_atomically
 
 NUM_FRAMES, SIDE, NUM_CLASSES = 8, 32, 8
@@ -41,10 +42,13 @@ class Clips(NamedTuple):
         frames: ``(N, T, H, W, 3)`` uint8.
         labels: ``(N,)`` int64.
         levels: How hard each is, ``(N,)``, from 0 to 1.
+        places: The middle of the shape's path, ``(N, 2)``, the column first,
+            in pixels.
     """
     frames: np.ndarray
     labels: np.ndarray
     levels: np.ndarray
+    places: np.ndarray
 
 
 def _paths(rng: np.random.Generator, labels: np.ndarray,
@@ -98,9 +102,10 @@ def _draw_factors(rng: np.random.Generator, levels: np.ndarray
     return factors
 
 
-def _pictures(labels: np.ndarray, seeds: list[int], hard: bool,
-              noise: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Images ``(N, T, H, W, 3)`` from 0 to 1, and levels.
+def _pictures(
+        labels: np.ndarray, seeds: list[int], hard: bool,
+        noise: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Images ``(N, T, H, W, 3)`` from 0 to 1, levels and places.
 
     No draw depends on a label.
     """
@@ -114,32 +119,34 @@ def _pictures(labels: np.ndarray, seeds: list[int], hard: bool,
     images = GRAY + _clutter(rng, count) * factors['clutter']
     images = np.repeat(images, NUM_FRAMES, axis=1)
 
-    def add(labels, lengths, contrast, there=1.):
-        mask = _masks(rng, _paths(rng, labels, lengths), radii) * there
+    def add(paths, contrast, there=1.):
+        mask = _masks(rng, paths, radii) * there
         color = rng.uniform(.8, 1., (count, 1, 1, 1, 3)).astype(np.float32)
         paint = GRAY + (1 - GRAY) * contrast * color
         return images * (1 - mask) + mask * paint
 
     for i in range(int(FACTORS['distractors'][1])):
-        images = add(
-            rng.integers(NUM_CLASSES, size=count), rng.uniform(0, 18, count),
-            .45 * factors['contrast'], factors['distractors'] > i + .5)
-    images = add(labels, factors['path'].ravel(), factors['contrast'])
+        paths = _paths(rng, rng.integers(NUM_CLASSES, size=count),
+                       rng.uniform(0, 18, count))
+        images = add(paths, .45 * factors['contrast'],
+                     factors['distractors'] > i + .5)
+    paths = _paths(rng, labels, factors['path'].ravel())
+    images = add(paths, factors['contrast'])
     if noise:
         shape = images.shape
         images += rng.standard_normal(shape, np.float32) * factors['noise']
-    return images, levels
+    return images, levels, paths.mean(axis=1)
 
 
 def _block(seed: int, split: str, first: int, count: int,
            noise: bool = True, label: int | None = None) -> Clips:
     """Some clips of a split; ``label`` makes all of this class."""
     labels = (first + np.arange(count)) % NUM_CLASSES
-    images, levels = _pictures(
+    images, levels, places = _pictures(
         labels if label is None else np.full(count, label),
         [seed, [*SPLITS].index(split), first], split == 'hard', noise)
     frames = np.rint(255 * images.clip(0, 1)).astype(np.uint8)
-    return Clips(frames, labels, levels)
+    return Clips(frames, labels, levels, places)
 
 
 def blocks(count: int) -> list[tuple[int, int]]:

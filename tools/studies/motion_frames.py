@@ -1,0 +1,92 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The motion set as frames on the disk, for runs of mmengine's runner."""
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import decord
+from rich.console import Console
+from rich.progress import track
+
+from mmvidattn.utils.files import write_atomically
+
+ROOT = Path(__file__).resolve().parents[2]
+BATCH = 16
+SPLITS = ('train', 'val')
+FRAME = 'img_{:05}.png'
+
+
+def frame_loaders(data: str, num_frames: int) -> dict[str, Any]:
+    """Changes of a config, so that it reads the frames in ``data``."""
+    changes = {}
+    for split in SPLITS:
+        loader = f'{split}_dataloader'
+        changes.update({
+            f'{loader}.batch_size': BATCH,
+            f'{loader}.num_workers': 0,
+            f'{loader}.persistent_workers': False,
+            f'{loader}.dataset': dict(
+                _delete_=True,
+                type='RawframeDataset',
+                ann_file=f'{data}/{split}.txt',
+                data_prefix=dict(img=data),
+                filename_tmpl=FRAME,
+                test_mode=split == 'val',
+                pipeline=[
+                    dict(
+                        type='UniformSample',
+                        clip_len=num_frames,
+                        test_mode=split == 'val'),
+                    dict(type='RawFrameDecode', io_backend='disk'),
+                    dict(type='FormatShape', input_format='NCTHW'),
+                    dict(type='PackActionInputs')
+                ])
+        })
+    return changes
+
+
+def make_data(out: Path, options: dict[str, Any], side: int) -> None:
+    """Write the videos, and frames of them of ``side`` pixels."""
+    motion = {**options['motion'], **{k: options[k] for k in ('train', 'val')}}
+    flags = [word for k, v in motion.items() for word in (f'--{k}', str(v))]
+    # The standard output is for the report alone.
+    done = subprocess.run(
+        [
+            sys.executable, ROOT / 'tools/data/motion/make_motion.py',
+            out / 'data', *flags
+        ],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True)
+    print(done.stdout, end='', file=sys.stderr)
+    for split in SPLITS:
+        extract_frames(out, split, side)
+
+
+def extract_frames(out: Path, split: str, side: int) -> None:
+    """Write the frames of a split's videos, of the size that is trained on.
+
+    Each clip is read many times, and a video would be decoded each time.
+    """
+    annotations = out / 'frames' / f'{split}.txt'
+    if annotations.is_file():
+        return
+    lines = []
+    videos = (out / 'data' / f'{split}.txt').read_text().splitlines()
+    for line in track(
+            videos,
+            f'Frames of the {split} videos',
+            console=Console(stderr=True)):
+        video, label = line.split()
+        name = Path(video).with_suffix('')
+        folder = out / 'frames' / name
+        folder.mkdir(parents=True, exist_ok=True)
+        frames = decord.VideoReader(str(out / 'data' / video))[:].asnumpy()
+        for i, frame in enumerate(frames, start=1):
+            small = cv2.resize(frame[..., ::-1], (side, side))
+            if not cv2.imwrite(str(folder / FRAME.format(i)), small):
+                raise OSError(f'cannot write {folder / FRAME.format(i)}')
+        lines.append(f'{name} {len(frames)} {label}\n')
+    write_atomically(annotations, ''.join(lines))

@@ -1,0 +1,172 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""What a study has found, as a page and a picture."""
+import json
+import os
+import platform
+import statistics
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from study import Study
+from verdicts import LEVEL, LOOKS, MARGIN, Scores, verdict_of
+
+from mmvidattn.utils.files import write_atomically
+
+
+def _machine() -> str:
+    info = Path('/proc/cpuinfo')
+    names = [line.partition(':')[2].strip()
+             for line in (info.read_text().splitlines() if info.exists()
+                          else ()) if line.startswith('model name')]
+    return (f'{os.cpu_count()} cores of '
+            f'{names[0] if names else platform.machine()}, torch '
+            f'{torch.__version__}')
+
+
+def make_report(study: Study, metrics: Mapping[str, str],
+                limits: Mapping[str, Mapping[str, float]],
+                scores: Scores) -> dict[str, Any]:
+    """All figures of the report.
+
+    Args:
+        study: What was trained.
+        metrics: Figures of a run that the page has, and their headings.
+        limits: What is reached without training ('chance', 'oracle').
+        scores: Of each row and seed.
+    """
+    rows = []
+    for name, found in scores.items():
+        rows.append(dict(
+            row=name, paper=study.rows[name].paper,
+            rate=next((one['rate'] for one in found.values()), None),
+            seeds=len(found),
+            metrics={
+                key: [found[seed][key] for seed in sorted(found)
+                      if key in found[seed]] for key in metrics
+            }))
+    claims = []
+    for claim in study.claims:
+        if not {claim.better, claim.worse} <= {*scores}:
+            continue
+        verdict = verdict_of(claim, scores)
+        claims.append(dict(asdict(claim), paper=study.papers_difference(claim),
+                           verdict=verdict and asdict(verdict)))
+    seconds = [one['seconds'] for found in scores.values()
+               for one in found.values()]
+    return dict(
+        date=str(date.today()), machine=_machine(), headings=dict(metrics),
+        limits={name: dict(found) for name, found in limits.items()},
+        rows=rows, claims=claims, num_runs=len(seconds),
+        median_seconds=statistics.median(seconds) if seconds else None,
+        decided=sum(claim['verdict'] is not None
+                    and claim['verdict']['word'] != 'undecided'
+                    for claim in claims))
+
+
+def _cell(values: list[float]) -> str:
+    if not values:
+        return '-'
+    mean = f'{statistics.fmean(values):.1f}'
+    if len(values) > 1:
+        mean += f' ± {statistics.stdev(values):.1f}'
+    return mean
+
+
+def _claim_line(claim: dict) -> str:
+    paper = '-' if claim['paper'] is None else f'{claim["paper"]:+.2f}'
+    sign = '=' if claim['equal'] else '>'
+    rows = f'`{claim["better"]}` {sign} `{claim["worse"]}`'
+    if claim['metric'] != 'score':
+        rows += f', {claim["metric"]}'
+    verdict = claim['verdict']
+    ours, word, seeds = '-', 'undecided', '0'
+    if verdict is not None:
+        ours, word = f'{verdict["mean"]:+.1f}', verdict['word']
+        seeds = str(verdict['seeds'])
+        if verdict['seeds'] > 1:
+            ours += f' ± {verdict["half"]:.1f}'
+        if word != 'undecided':
+            word = f'**{word}**'
+        if verdict['difference'] == 'none':
+            word += ', no difference'
+    return (f'| {claim["text"]} | {claim["source"]} | {rows} | {paper} | '
+            f'{ours} | {seeds} | {word} |')
+
+
+def format_report(study: Study, report: dict[str, Any]) -> str:
+    """The page, in Markdown."""
+    headings = report['headings']
+    lines = [
+        f'# {study.title}', '',
+        f'Written by `{report["command"]}` ({report["date"]}; '
+        f'{report["num_runs"]} runs of {report["median_seconds"] or 0:.0f} s '
+        f'of one core in the median, those of the search for a rate not '
+        f'counted; {report["machine"]}). What rows and claims are is in '
+        f'[`papers`](../../papers); what they are trained on, and how a claim '
+        f'is decided, on [the page of all studies](../../README.md).', '',
+        f'**{report["decided"]} of {len(report["claims"])} claims of [the '
+        f'paper]({study.paper}) are decided.**', '',
+        '| claim | source | rows | paper | ours | seeds | the data |',
+        '|---|---|---|---|---|---|---|',
+        *map(_claim_line, report['claims']), '',
+        f'"Paper" is the difference of its figures ({study.measure}); "ours" '
+        f'the mean difference over seeds in points, and its {LEVEL:.1%} '
+        f'interval. Looked at after {", ".join(map(str, LOOKS[:-1]))} and '
+        f'{LOOKS[-1]} seeds: decided is a claim whose interval leaves zero, '
+        f'or lies within {MARGIN:g} point.', '',
+        *(line for note in study.notes for line in (note, '')),
+        '![The score of each row, and of each seed](rows.png)', '',
+        f'| row | paper | rate | seeds | {" | ".join(headings.values())} |',
+        '|---|---|---|---|' + '---|' * len(headings),
+    ]
+    for row in report['rows']:
+        paper = '-' if row['paper'] is None else f'{row["paper"]:.2f}'
+        rate = '-' if row['rate'] is None else f'{row["rate"]:g}'
+        cells = [f'`{row["row"]}`', paper, rate, str(row['seeds'])]
+        cells += [_cell(row['metrics'][key]) for key in headings]
+        lines.append(f'| {" | ".join(cells)} |')
+    for name, found in report['limits'].items():
+        cells = [name, '-', '-', '-']
+        cells += [f'{found[key]:.1f}' if key in found else '-'
+                  for key in headings]
+        lines.append(f'| {" | ".join(cells)} |')
+    lines += ['', 'Mean and standard deviation over seeds, in percent.']
+    return '\n'.join(lines) + '\n'
+
+
+def _picture(study: Study, report: dict[str, Any]) -> Figure:
+    """Rows from top to bottom; a dot a seed, a line at the mean."""
+    rows = report['rows'][::-1]
+    figure = Figure(figsize=(7, 1.2 + 0.3 * len(rows)), layout='constrained')
+    axes = figure.subplots()
+    for place, row in enumerate(rows):
+        values = row['metrics']['score']
+        axes.plot(values, [place] * len(values), 'o', color='C0', alpha=0.4,
+                  markersize=5, markeredgewidth=0)
+        if values:
+            axes.plot([statistics.fmean(values)], [place], '|', color='k',
+                      markersize=14, markeredgewidth=2)
+    for name, found in report['limits'].items():
+        axes.axvline(found['score'], color='gray', linestyle=':')
+        axes.annotate(name, (found['score'], len(rows) - 0.4), fontsize=8,
+                      ha='center', va='bottom', annotation_clip=False)
+    axes.set_yticks(range(len(rows)), [row['row'] for row in rows])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel(f'{next(iter(report["headings"].values()))}, percent')
+    axes.grid(axis='x', alpha=0.3)
+    return figure
+
+
+def write_report(out: Path, study: Study, report: dict[str, Any]) -> str:
+    """Write ``report.md``, ``report.json`` and ``rows.png``; returns the
+    page."""
+    text = format_report(study, report)
+    write_atomically(out / 'report.md', text)
+    write_atomically(out / 'report.json', json.dumps(report, indent=1))
+    _picture(study, report).savefig(out / 'rows.png', dpi=100)
+    return text

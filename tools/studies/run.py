@@ -1,0 +1,279 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Train the rows of a study, and decide the claims of its paper.
+
+    python tools/studies/run.py linear_ff --out work_dirs/linear_ff --jobs 2
+
+A study is a file in ``papers``. Each row's learning rate is chosen first, by
+one run each of the same few; then rows are trained with seed after seed, until
+each claim is decided by the rule of ``verdicts.py`` or there are no more
+seeds. Rows of decided claims alone are not trained on. ``--out`` has
+``report.md``, ``report.json`` and ``rows.png``.
+
+What is finished is kept: the same command goes on after an interruption.
+"""
+import argparse
+import json
+import multiprocessing
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+# First, so that what is imported next is patched.
+import mmvidattn  # noqa: F401, I001  isort: skip
+
+import torch
+from mmengine.logging import MMLogger
+from report import make_report, write_report
+from study import Study, load, names
+from study_folder import open_study
+from verdicts import LOOKS, Scores, verdict_of
+
+from mmvidattn.apis.models import load_config
+from mmvidattn.apis.runner import one_line_errors
+from mmvidattn.utils.files import write_atomically
+
+# Beyond all seeds that are reported.
+TUNING_SEED = 10000
+
+
+class Run(NamedTuple):
+    """One training; with a rate it serves to choose among rates."""
+    row: str
+    seed: int
+    rate: float | None = None
+
+    def __str__(self) -> str:
+        if self.rate is None:
+            return f'{self.row}, seed {self.seed}'
+        return f'{self.row}, rate {self.rate:g}'
+
+    def file(self, out: Path) -> Path:
+        """Where its result is."""
+        name = re.sub(r'\W+', '_', self.row)
+        which = (f'seed{self.seed}' if self.rate is None
+                 else f'rate{self.rate:g}')
+        return out / f'results/{name}_{which}.json'
+
+
+class Settings(NamedTuple):
+    """What all runs of a study depend on, besides its file."""
+    study: str
+    out: Path
+    steps: int
+    sizes: dict[str, int]
+
+
+def train(settings: Settings, run: Run, rate: float) -> dict:
+    """Train and test a row; in a process with one thread.
+
+    Returns:
+        The task's figures, and ``rate`` and ``seconds`` of the processor.
+    """
+    torch.set_num_threads(1)
+    MMLogger.get_instance('mmengine').setLevel('WARNING')
+    study = load(settings.study)
+    task = import_module(f'tasks.{study.task}')
+    row = study.rows[run.row]
+    reference = None
+    if (run.row != study.reference and row.config is None
+            and not row.own_start):
+        reference = load_config(study.config, study.options(study.reference))
+    # Configs name checkpoints beside the data.
+    os.chdir(settings.out / 'data')
+    began = time.process_time()
+    figures = task.train(
+        load_config(study.config_of(run.row), study.options(run.row)),
+        reference, settings.out / 'data', run.seed, rate, settings.steps,
+        study.batch_size, row.view)
+    return dict(figures, rate=rate, seconds=time.process_time() - began)
+
+
+def read_results(out: Path, runs: Iterable[Run]) -> dict[Run, dict]:
+    """The results of those runs that are finished."""
+    files = {run: run.file(out) for run in runs}
+    return {run: json.loads(file.read_text())
+            for run, file in files.items() if file.is_file()}
+
+
+class Trainer:
+    """Trains what is not finished, as many runs at once as asked for.
+
+    Args:
+        settings: Of the study.
+        jobs: Runs at once.
+    """
+
+    def __init__(self, settings: Settings, jobs: int) -> None:
+        self.settings, self.out = settings, settings.out
+        self.failed: list[Run] = []
+        self._pool = ProcessPoolExecutor(
+            jobs, multiprocessing.get_context('spawn'))
+
+    def __enter__(self) -> 'Trainer':
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+
+    def __call__(self, runs: Sequence[Run],
+                 rates: dict[str, float]) -> dict[Run, dict]:
+        """Train; returns the results of runs that did not fail."""
+        finished = read_results(self.out, runs)
+        waiting = [run for run in runs
+                   if run not in finished and run not in self.failed]
+        futures = {
+            self._pool.submit(train, self.settings, run,
+                              run.rate or rates[run.row]): run
+            for run in waiting
+        }
+        for number, future in enumerate(as_completed(futures), start=1):
+            run = futures[future]
+            try:
+                result = future.result()
+            except Exception:
+                self.failed.append(run)
+                print(f'{run}: failed\n{traceback.format_exc()}',
+                      file=sys.stderr)
+                continue
+            write_atomically(run.file(self.out), json.dumps(result))
+            finished[run] = result
+            print(f'{number}/{len(waiting)} {run}: {result["score"]:.1f} in '
+                  f'{result["seconds"]:.0f} s', file=sys.stderr, flush=True)
+        return finished
+
+
+def choose_rates(study: Study, rows: Sequence[str],
+                 trainer: Trainer) -> dict[str, float]:
+    """The rate with the best score on the validation split, of each row."""
+    tried = trainer([Run(row, TUNING_SEED, rate) for row in rows
+                     for rate in study.rates], {})
+    rates = {}
+    for row in rows:
+        scores = {run.rate: result['val'] for run, result in tried.items()
+                  if run.row == row}
+        if scores:
+            rates[row] = max(scores, key=scores.get)
+    return rates
+
+
+def open_rows(study: Study, scores: Scores) -> list[str]:
+    """Rows of claims that are open, and what has no seeds yet."""
+    wanted = {row for row, found in scores.items() if not found}
+    for claim in study.claims:
+        if {claim.better, claim.worse} <= {*scores}:
+            verdict = verdict_of(claim, scores)
+            if verdict is None or verdict.word == 'undecided':
+                wanted |= {claim.better, claim.worse}
+    return [row for row in scores if row in wanted]
+
+
+def run_study(study: Study, trainer: Trainer, rows: Sequence[str],
+              seeds: range) -> None:
+    """Train until all is decided, or there are no more seeds."""
+    rates = choose_rates(study, rows, trainer)
+    scores: Scores = {row: {} for row in rates}
+    for look in LOOKS:
+        # Seed by seed, so that a study that is cut short compares all rows.
+        runs = [Run(row, seed) for seed in seeds[:look]
+                for row in open_rows(study, scores)]
+        for run, result in trainer(runs, rates).items():
+            scores[run.row][run.seed] = result
+
+
+def describe(settings: Settings, study: Study, first_seed: int) -> dict:
+    """All that the results depend on, besides row, seed and rate."""
+    return dict(
+        study=settings.study, steps=settings.steps, sizes=settings.sizes,
+        first_seed=first_seed, batch_size=study.batch_size,
+        rates=[*study.rates], torch=torch.__version__,
+        models={row: [study.config_of(row), study.options(row)]
+                for row in study.rows})
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('study', choices=names())
+    parser.add_argument('--out', type=Path, required=True,
+                        help='folder of the study: data, runs, report')
+    parser.add_argument('--jobs', type=int, default=1,
+                        help='runs at once, each with one thread (default: 1)')
+    parser.add_argument('--rows', nargs='+', metavar='ROW',
+                        help='which rows (default: all)')
+    parser.add_argument('--first-seed', type=int, default=0,
+                        help='of those that are reported (default: 0)')
+    parser.add_argument('--seeds', type=int, default=LOOKS[-1],
+                        help=f'at most so many (default: {LOOKS[-1]})')
+    parser.add_argument('--steps', type=int,
+                        help="updates of a run (default: the study's)")
+    parser.add_argument('--share', type=float, default=1.,
+                        help='share of the data, to try a study in seconds '
+                        '(default: 1)')
+    parser.add_argument('--report-only', action='store_true',
+                        help='train nothing, report what is finished')
+    return parser.parse_args()
+
+
+def check_args(args: argparse.Namespace, study: Study) -> None:
+    for name, least in (('jobs', 1), ('first-seed', 0), ('seeds', 1),
+                        ('steps', 1)):
+        value = getattr(args, name.replace('-', '_'))
+        if value is not None and value < least:
+            raise ValueError(f'--{name} must be at least {least}, got {value}')
+    if args.first_seed + args.seeds > TUNING_SEED:
+        raise ValueError(f'seeds must be below {TUNING_SEED}, got '
+                         f'--first-seed {args.first_seed}')
+    if not 0 < args.share <= 1:
+        raise ValueError(f'--share must be in (0, 1], got {args.share}')
+    unknown = {*(args.rows or [])} - {*study.rows}
+    if unknown:
+        raise ValueError(f'--rows must be of {", ".join(study.rows)}, got '
+                         f'{", ".join(sorted(unknown))}')
+
+
+def main() -> None:
+    args = parse_args()
+    study = load(args.study)
+    task = import_module(f'tasks.{study.task}')
+    sizes = {split: max(8, round(args.share * count))
+             for split, count in task.SIZES.items()}
+    settings = Settings(args.study, args.out.resolve(),
+                        args.steps or study.steps, sizes)
+    # Ends the trainings as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with one_line_errors():
+        check_args(args, study)
+        open_study(settings.out, describe(settings, study, args.first_seed))
+        limits = task.prepare(settings.out / 'data', sizes)
+    rows = [row for row in study.rows if row in (args.rows or study.rows)]
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
+    failed: list[Run] = []
+    if not args.report_only:
+        with Trainer(settings, args.jobs) as trainer:
+            run_study(study, trainer, rows, seeds)
+            failed = trainer.failed
+    scores: Scores = {row: {} for row in rows}
+    for run, result in read_results(settings.out, (
+            Run(row, seed) for row in rows for seed in seeds)).items():
+        scores[run.row][run.seed] = result
+    report = make_report(study, task.METRICS, limits, scores)
+    report['command'] = shlex.join(
+        ['python', 'tools/studies/run.py', *sys.argv[1:]])
+    print(write_report(settings.out, study, report), end='')
+    if failed:
+        raise SystemExit(f'run.py: error: {len(failed)} runs failed: '
+                         f'{"; ".join(map(str, failed))}')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,67 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""As ``clip_model.py``, with an image model to start from.
+
+``image_vit.pth``, in the folder of the data, is a ViT of single frames that
+tells in which part of the frame the shape is. Rows start from it with
+``init_cfg=dict(type='Pretrained', checkpoint='image_vit.pth')``.
+"""
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mmvidattn.apis.models import load_config
+
+from . import clip_model, motion
+from .start import build
+
+SIZES, METRICS, train = clip_model.SIZES, clip_model.METRICS, clip_model.train
+# Parts of the frame along each side.
+PARTS = 4
+CONFIG = 'vivit_tiny_motion'
+WIDTH = {'model.backbone.embed_dims': 48, 'model.cls_head.in_channels': 48,
+         'model.backbone.img_size': motion.SIDE,
+         'model.backbone.patch_size': 8}
+IMAGE = {
+    **WIDTH, 'model.backbone.num_frames': 1,
+    'model.backbone.tubelet_frames': 1,
+    'model.cls_head.num_classes': PARTS**2
+}
+STEPS, BATCH, RATE = 400, 32, 2e-3
+
+
+def _images(clips: motion.Clips) -> motion.Clips:
+    """Frames from the middle, labeled with where the shape is."""
+    # Paths lie around the middle three fifths.
+    parts = (clips.places / motion.SIDE - .3) / .4 * PARTS
+    column, row = np.clip(parts.astype(int), 0, PARTS - 1).T
+    middle = motion.NUM_FRAMES // 2
+    return clips._replace(frames=clips.frames[:, middle:middle + 1],
+                          labels=row * PARTS + column)
+
+
+def prepare(folder: Path, sizes: dict[str, int]) -> dict[str, dict]:
+    """Write the clips, and train the image model on the training split."""
+    limits = clip_model.prepare(folder, sizes)
+    checkpoint = folder / 'image_vit.pth'
+    if checkpoint.is_file():
+        return limits
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    config = load_config(CONFIG, IMAGE)
+    model = build(config, None, 0)
+    # A hundredth of the data is a test of the program.
+    small = sizes['train'] < SIZES['train'] / 2
+    clip_model.fit(model, config, _images(motion.read(folder, 'train')), 0,
+                   RATE, 2 if small else STEPS, BATCH)
+    right = clip_model.accuracy(model, _images(motion.read(folder, 'test')))
+    print(f'image model: top-1 {right:.1f} of {PARTS**2} places')
+    tensors = model.backbone.state_dict()
+    name = 'patch_embed.projection.weight'
+    tensors[name] = tensors[name].squeeze(2)
+    part = checkpoint.with_suffix('.part')
+    torch.save(dict(state_dict={f'backbone.{key}': value
+                                for key, value in tensors.items()}), part)
+    part.replace(checkpoint)
+    torch.set_num_threads(threads)
+    return limits
