@@ -87,37 +87,42 @@ def _batches(config: dict, folder: Path, seed: int,
             del waiting[:batch_size]
 
 
-def _thinned(video: dict[str, Any]) -> dict[str, Any]:
-    """A video with fewer windows: those of neighbors hardly differ."""
+def _predict(model: BaseModel, video: dict[str, Any]) -> dict[str, Any]:
+    """A video scored in every fourth of its windows: neighbors are alike.
+
+    Returns:
+        The data sample, of which the steps that were scored count.
+    """
     inputs, sample = dict(video['inputs']), video['data_samples']
-    work = inputs['work_indices'][::TEST_STRIDE]
     for name in 'long_indices', 'work_indices', 'padding_mask':
         inputs[name] = inputs[name][::TEST_STRIDE]
     # All of the first window, and the last one of each other.
-    steps = torch.cat([work[0, :-1], work[:, -1]]).tolist()
+    work = inputs['work_indices']
+    steps = torch.cat([work[0, :-1], work[:, -1]])
     sample.set_metainfo(dict(
-        score_steps=steps,
-        score_rows=list(range(len(steps))),
+        score_steps=steps.tolist(), score_rows=steps.tolist(),
         anticipation_steps=sample.anticipation_steps[::TEST_STRIDE]))
-    return dict(inputs=inputs, data_samples=sample)
+    sample, = model.test_step(pseudo_collate(
+        [dict(inputs=inputs, data_samples=sample)]))
+    scores = torch.zeros(sample.gt_action.shape)
+    scores[steps] = sample.pred_action
+    sample.set_data(dict(pred_action=scores))
+    return sample.to_dict()
 
 
 @torch.no_grad()
 def _test(model: BaseModel, config: dict, folder: Path,
           split: str) -> dict[str, float]:
-    """Figures of a split, a window for every fourth step."""
+    """Figures of a split."""
     model.eval()
     data = _dataset(config, 'test_dataloader', folder, split)
     metric = PerFrameMAP()
     for i in range(len(data)):
-        batch = pseudo_collate([_thinned(data[i])])
-        metric.process(
-            batch, [sample.to_dict() for sample in model.test_step(batch)])
-    parts = [
-        [np.concatenate(each) for each in zip(*gather_steps(metric.results, i))]
-        for i in range(len(metric.results[0]['parts']))
-    ]
-    now, *ahead = (streams.figures(*part) for part in parts)
+        metric.process({}, [_predict(model, data[i])])
+    now, *ahead = (
+        streams.figures(*map(np.concatenate, zip(*gather_steps(
+            metric.results, part))))
+        for part in range(len(metric.results[0]['parts'])))
     if ahead:
         now['anticipation'] = float(
             np.mean([horizon['score'] for horizon in ahead]))

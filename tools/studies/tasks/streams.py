@@ -34,7 +34,7 @@ BINS = {
 NUM_CLASSES = 3
 WIDTHS = dict(rgb=32, flow=16)
 # Streams. Of val the learning rate is chosen, test is reported.
-SPLITS = dict(train=48, val=6, test=16)
+SPLITS = dict(train=48, val=8, test=16)
 OPTIONS = dict(
     steps=4000,
     # Of each tag in a stream, as far as there is room.
