@@ -11,11 +11,12 @@ from mmaction.registry import DATA_SAMPLERS, DATASETS
 from mmengine.dataset import pseudo_collate
 from mmengine.model import BaseModel
 from mmengine.optim import OptimWrapper, build_optim_wrapper
+from torch.optim.lr_scheduler import LambdaLR
+
 from mmvidattn.datasets import FeatureStreamDataset
 from mmvidattn.datasets.feature_streams import FeatureStreams
 from mmvidattn.evaluation import PerFrameMAP
 from mmvidattn.evaluation.per_frame_map import gather_steps
-from torch.optim.lr_scheduler import LambdaLR
 
 from . import streams
 from .start import build, warm_up_and_cosine

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
 from mmvidattn.evaluation.average_precision import average_precision
 from mmvidattn.utils.files import write_atomically
 
