@@ -42,10 +42,10 @@ OPTIONS = dict(
     actions=12,
     action_steps=(8, 16),
     # Seen where every fourth step is.
-    cue_steps=8,
+    cue_steps=12,
     sign_steps=4,
     # The noise has a standard deviation of 1.
-    strength=(.2, 1.5))
+    strength=(.2, 4.))
 
 
 class Event(NamedTuple):
