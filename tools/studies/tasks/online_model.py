@@ -29,7 +29,8 @@ METRICS = dict(
     **{f'bin_{name}': f'{low}-{high} steps'
        for name, (low, high) in streams.BINS.items()},
     anticipation='anticipation')
-TEST_STRIDE = 4
+# Actions are of that many steps or more.
+TEST_STRIDE = 8
 
 
 def prepare(folder: Path, sizes: dict[str, int]) -> dict[str, dict]:
@@ -89,7 +90,7 @@ def _batches(config: dict, folder: Path, seed: int,
 
 
 def _predict(model: BaseModel, video: dict[str, Any]) -> dict[str, Any]:
-    """A video scored in every fourth of its windows: neighbors are alike.
+    """A video scored in every eighth of its windows: neighbors are alike.
 
     Returns:
         The data sample, of which the steps that were scored count.
@@ -133,7 +134,7 @@ def _test(model: BaseModel, config: dict, folder: Path,
 def train(config: dict, reference: dict | None, folder: Path, seed: int,
           rate: float, steps: int, batch_size: int,
           view: str = 'all') -> dict[str, float]:
-    """A run: train, and test on all steps of the streams.
+    """A run: train, and test on the streams, an eighth of their steps.
 
     Args:
         config: Of the row.
