@@ -5,6 +5,8 @@ from study import Claim, Row, Study
 
 LOADERS = 'train', 'val', 'test'
 RATE = 4
+# What follows from how the memories are built.
+OURS = 'not of the paper'
 BOX = {'model.backbone.decay': 1.}
 
 
@@ -97,4 +99,18 @@ STUDY = Study(
               paper=2.9),
         Claim('It anticipates better than LSTR', 'TeSTra', 'LSTR', 'Table 2',
               metric='anticipation', paper=4.2),
+        Claim('Cues 120 to 400 steps back take a memory longer than 128',
+              '512 steps', '128 steps', OURS, metric='bin_120'),
+        Claim('Cues 400 to 1000 steps back take a memory longer than 512',
+              '1024 steps', '512 steps', OURS, metric='bin_400'),
+        Claim('Cues 1000 to 2000 steps back take a memory longer than 1024',
+              'TeSTra', '1024 steps', OURS, metric='bin_1000'),
+        Claim('Cues 40 to 120 steps back do not', 'TeSTra', '512 steps', OURS,
+              equal=True, metric='bin_40'),
+        Claim('A decay of 0.97 reaches farther than 0.9', 'TeSTra',
+              'decay 0.9', OURS, metric='bin_120'),
+        Claim('A decay of 0.99 reaches farther than 0.97', 'decay 0.99',
+              'TeSTra', OURS, metric='bin_1000'),
+        Claim('Cues of the work memory need no long one', 'TeSTra',
+              'no long memory', OURS, equal=True, metric='bin_4'),
     ])
