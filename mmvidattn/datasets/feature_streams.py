@@ -37,11 +37,15 @@ class SegmentTable(list[Segment]):
         super().__init__(segments)
         self._videos: dict[int, list[Segment]] = {}
         self._actions: dict[int, list[Segment]] = {}
+        self._places: dict[tuple[int, int], list[int]] = {}
         for segment in self:
             self._videos.setdefault(segment.video, []).append(segment)
             if 'action' in segment.labels:
-                self._actions.setdefault(segment.labels['action'],
-                                         []).append(segment)
+                action = segment.labels['action']
+                same = self._actions.setdefault(action, [])
+                self._places.setdefault((action, segment.video),
+                                        []).append(len(same))
+                same.append(segment)
 
     @property
     def actions(self) -> list[int]:
@@ -55,6 +59,10 @@ class SegmentTable(list[Segment]):
     def of_action(self, action: int) -> list[Segment]:
         """The segments of a class."""
         return self._actions.get(action, [])
+
+    def places(self, action: int, video: int) -> list[int]:
+        """Which of the segments of a class are of a video."""
+        return self._places.get((action, video), [])
 
 
 def open_array(path: Path) -> np.ndarray:

@@ -82,14 +82,23 @@ class MixClip(BaseTransform):
     def _other(self, results: dict, segment: Segment,
                action: int) -> Segment | None:
         """An action of another video to replace it by, if there is one."""
-        pool = [
-            other for other in results['segments'].of_action(action)
-            if other.video != segment.video and (
-                self.mode == 'crop' or other.duration > segment.duration)
-        ]
-        if not pool:
+        found = results['segments'].of_action(action)
+        if self.mode == 'single':
+            found = [
+                other for other in found
+                if other.video != segment.video
+                and other.duration > segment.duration
+            ]
+            own = []
+        else:
+            # Counted, not listed: a class may have thousands.
+            own = results['segments'].places(action, segment.video)
+        if len(found) == len(own):
             return None
-        return pool[results['rng'].integers(len(pool))]
+        number = int(results['rng'].integers(len(found) - len(own)))
+        for place in own:
+            number += place <= number
+        return found[number]
 
     def _steps(self, offsets: np.ndarray, length: int, other: Segment,
                rng: np.random.Generator) -> np.ndarray:

@@ -4,6 +4,8 @@ import pytest
 from feature_set import PIPELINE, SEGMENTS, options, write_set
 
 from mmvidattn.datasets import FeatureStreamDataset
+from mmvidattn.datasets.feature_streams import Segment, SegmentTable
+from mmvidattn.datasets.transforms.mix_clip import MixClip
 
 NAMES = [*SEGMENTS]
 
@@ -205,3 +207,24 @@ def test_a_seed_repeats(root):
 def test_bad_options(root, transform, error):
     with pytest.raises(ValueError, match=error):
         next(windows(root, transform))
+
+
+def test_crop_draws_from_all_other_videos():
+    rng = np.random.default_rng(0)
+    # In no order of videos.
+    table = SegmentTable(
+        Segment(str(i), int(rng.integers(3)), 0, 5, 5,
+                dict(action=int(rng.integers(2)))) for i in range(20))
+    mix = MixClip()
+    for seed, segment in enumerate(table):
+        action = segment.labels['action']
+        pool = [s for s in table if s.labels['action'] == action
+                and s.video != segment.video]
+        found = mix._other(
+            dict(segments=table, rng=np.random.default_rng(seed)), segment,
+            action)
+        draw = np.random.default_rng(seed).integers(len(pool))
+        assert found is pool[draw]
+    alone = SegmentTable([table[0]])
+    assert mix._other(dict(segments=alone, rng=rng), table[0],
+                      table[0].labels['action']) is None

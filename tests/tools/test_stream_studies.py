@@ -1,0 +1,176 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmaction.utils import register_all_modules
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'tools/studies'))
+from study import load  # noqa: E402
+from tasks import online_model, streams  # noqa: E402
+
+from mmvidattn.apis.models import load_config  # noqa: E402
+from mmvidattn.evaluation import PerFrameMAP  # noqa: E402
+
+SIZES = dict(train=2, val=1, test=2)
+STUDY = load('testra')
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Streams as short as those of the farthest tag can be."""
+    found = tmp_path_factory.mktemp('streams')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(streams.OPTIONS, 'steps', 2700)
+        online_model.prepare(found, SIZES)
+    return found
+
+
+def config_of(row, **changes):
+    """A row, with memories of 64 steps."""
+    options = STUDY.options(row)
+    if options['model.backbone.long_memory_length']:
+        options['model.backbone.long_memory_length'] = 16
+        options.update({f'{loader}_dataloader.dataset.long_steps': 64
+                        for loader in ('train', 'val', 'test')})
+    return load_config(STUDY.config_of(row), {**options, **changes})
+
+
+def test_features_tell_the_classes():
+    # Read off the features alone: which cue is at a step.
+    looks = streams.patterns(0)
+    cues = (looks['cue'][:, None] + looks['label']).reshape(
+        len(streams.BINS) * streams.NUM_CLASSES, -1)
+    cues /= np.linalg.norm(cues, axis=1, keepdims=True)
+    actions = looks['action']
+    seen = [0] * len(streams.BINS)
+    for index in range(3):
+        stream = streams.make_stream(0, 'test', index, noise=0.)
+        size = np.linalg.norm(stream.features, axis=1).clip(1e-9)
+        fits = stream.features @ cues.T / size[:, None]
+        shown = np.where(
+            fits.max(axis=1) > .9999, fits.argmax(axis=1), -1)
+        ends = np.flatnonzero((shown[:-1] >= 0)
+                              & (shown[:-1] != shown[1:])) + 1
+        assert (stream.targets.sum(axis=1) == 1).all()
+        for start in np.flatnonzero(
+                np.diff(stream.targets.argmax(axis=1), prepend=0)):
+            number = int(stream.targets[start].argmax()) - 1
+            tag, label = divmod(number, streams.NUM_CLASSES)
+            if tag < len(streams.BINS):
+                continue
+            tag -= len(streams.BINS)
+            np.testing.assert_allclose(
+                stream.features[start], actions[tag], rtol=1e-5)
+            # The latest of its tag that is over.
+            before = ends[ends <= start]
+            which = shown[before - 1]
+            same = which // streams.NUM_CLASSES == tag
+            assert which[same][-1] % streams.NUM_CLASSES == label
+            low, high = streams.BINS[[*streams.BINS][tag]]
+            assert low <= start - before[same][-1] < high
+            seen[tag] += 1
+    assert min(seen) >= 20
+
+
+def test_streams_do_not_depend_on_others():
+    one, again, other = (streams.make_stream(*which) for which in (
+        (3, 'val', 1), (3, 'val', 1), (3, 'val', 2)))
+    np.testing.assert_array_equal(one.features, again.features)
+    assert one.events == again.events != other.events
+
+
+def test_limits():
+    drawn = [streams.make_stream(0, 'test', i) for i in range(8)]
+    chance = streams.oracle(0, drawn, with_cues=False)
+    found = streams.oracle(0, drawn)
+    # A guess among a tag's classes is right one time in three.
+    assert chance['score'] == pytest.approx(100 / 3)
+    assert all(found[name] > chance[name] + 20 for name in found)
+    clean = [streams.make_stream(0, 'test', i, noise=0.) for i in range(8)]
+    assert all(value == pytest.approx(100)
+               for value in streams.oracle(0, clean).values())
+    # In noise that hides all cues it knows little more than others.
+    wrong = [streams.make_stream(0, 'test', i, noise=100.) for i in range(8)]
+    assert streams.oracle(0, wrong)['score'] < 60
+
+
+def test_streams_are_written_once(folder, monkeypatch):
+    monkeypatch.setitem(streams.OPTIONS, 'steps', 2700)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob('*')}
+    limits = online_model.prepare(folder, SIZES)
+    assert {*limits['oracle']} == {*online_model.METRICS}
+    assert {path: path.stat().st_mtime_ns
+            for path in folder.rglob('*')} == before
+    with pytest.raises(ValueError, match='holds other streams'):
+        online_model.prepare(folder, {**SIZES, 'train': 3})
+    monkeypatch.setitem(streams.OPTIONS, 'cue_steps', 9)
+    with pytest.raises(ValueError, match='holds other streams'):
+        online_model.prepare(folder, SIZES)
+
+
+def test_rows_share_windows(folder):
+    register_all_modules(init_default_scope=True)
+    first, second = (
+        next(islice(online_model._batches(config_of(row), folder, 5, 4), 2,
+                    None)) for row in ('TeSTra', 'no long memory'))
+    work = load_config(STUDY.config).memory.work_steps
+    for name in 'rgb', 'flow':
+        for a, b in zip(first['inputs'], second['inputs']):
+            torch.testing.assert_close(
+                a[name][-work:], b[name], rtol=0, atol=0)
+    for a, b in zip(first['data_samples'], second['data_samples']):
+        assert torch.equal(a.gt_action, b.gt_action)
+    other = next(online_model._batches(config_of('TeSTra'), folder, 6, 4))
+    assert not torch.equal(
+        other['inputs'][0]['rgb'], first['inputs'][0]['rgb'])
+
+
+def test_scores_are_those_of_the_products_metric(folder, monkeypatch):
+    config = config_of('TeSTra')
+    model = online_model.build(config, None, 0)
+    monkeypatch.setattr(online_model, 'TEST_STRIDE', 1)
+    found = online_model._test(model, config, folder, 'val')
+    data = online_model._dataset(config, 'test_dataloader', folder, 'val')
+    metric = PerFrameMAP(per_class=True)
+    metric.dataset_meta = data.metainfo
+    with torch.no_grad():
+        sample, = model.test_step(online_model.pseudo_collate([data[0]]))
+    metric.process({}, [sample.to_dict()])
+    wanted = metric.compute_metrics(metric.results)
+    for tag in streams.BINS:
+        each = [value for key, value in wanted.items()
+                if key.startswith(f'AP_dense_action_{tag}_')]
+        assert found[f'bin_{tag}'] == pytest.approx(100 * np.mean(each))
+    # Fewer windows, and the scores of those are the same.
+    monkeypatch.setattr(online_model, 'TEST_STRIDE', 7)
+    with torch.no_grad():
+        thinned = online_model._predict(model, data[0])
+    steps = thinned['score_steps']
+    assert len(steps) < len(data[0]['data_samples'].gt_action) / 6
+    torch.testing.assert_close(
+        thinned['pred_action'][steps], sample.pred_action[steps])
+    torch.testing.assert_close(
+        thinned['pred_anticipated_action'],
+        sample.pred_anticipated_action[::7])
+
+
+@pytest.mark.parametrize('row', STUDY.rows)
+def test_every_row_trains(row, folder, monkeypatch):
+    monkeypatch.setattr(online_model, 'TEST_STRIDE', 30)
+    found = online_model.train(
+        config_of(row), config_of(STUDY.reference), folder, 0, 1e-3, 2, 4)
+    assert {*found} == {*online_model.METRICS, 'val', 'loss'}
+    assert np.isfinite([*found.values()]).all()
+    json.dumps(found)
+
+
+def test_streams_have_one_view(folder):
+    with pytest.raises(ValueError, match="view must be 'all'"):
+        online_model.train(config_of('TeSTra'), None, folder, 0, 1e-3, 1, 4,
+                           view='middle')

@@ -1,0 +1,116 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Claims of *Real-time Online Video Detection with Temporal Smoothing
+Transformers*."""
+from study import Claim, Row, Study
+
+LOADERS = 'train', 'val', 'test'
+RATE = 4
+# What follows from how the memories are built.
+OURS = 'not of the paper'
+BOX = {'model.backbone.decay': 1.}
+
+
+def _of_datasets(name: str, value) -> dict:
+    return {f'{loader}_dataloader.dataset.{name}': value
+            for loader in LOADERS}
+
+
+def _memory(steps: int) -> dict:
+    """A long memory that reaches back so far."""
+    return {'model.backbone.long_memory_length': steps // RATE,
+            **_of_datasets('long_steps', steps)}
+
+
+def _mix_clip(prob: float) -> dict:
+    return {'train_dataloader.dataset.pipeline.0.prob': prob}
+
+
+def _fusion(name: str) -> dict:
+    return {'model.backbone.fusion': name}
+
+
+LSTR = {
+    **BOX, **_fusion('none'), **_of_datasets('stretch_long_memory', True),
+    'model.backbone.long_memory_pos_embed': True}
+
+STUDY = Study(
+    title='TeSTra: temporal smoothing transformers',
+    paper='https://arxiv.org/abs/2209.09236',
+    task='online_model',
+    config='testra_tiny_synthetic',
+    changes={
+        **_memory(2048),
+        'model.backbone.embed_dims': 48,
+        'model.backbone.ffn_dims': 96,
+        'model.backbone.num_layers': 1,
+        'model.backbone.drop_rate': 0.,
+        'model.cls_head.in_channels': 48,
+        'model.cls_head.num_classes': 37,
+    },
+    steps=600,
+    batch_size=16,
+    rates=(2e-3, 4e-3, 8e-3),
+    measure='recall of actions in percent, anticipation on EPIC-Kitchens-100',
+    rows={
+        'TeSTra': Row(paper=17.0),
+        'box': Row(BOX, 16.14),
+        'LSTR': Row(LSTR),
+        'no long memory': Row({**_memory(0), **_mix_clip(0.)}, 16.1),
+        'no fusion': Row(_fusion('none'), 15.9),
+        'fusion with the long memory': Row(_fusion('long'), 16.0),
+        'MixClip 0': Row(_mix_clip(0.), 15.5),
+        'MixClip 0.2': Row(_mix_clip(.2), 16.0),
+        'MixClip 0.8': Row(_mix_clip(.8), 16.2),
+        'positions in both': Row(
+            {'model.backbone.long_memory_pos_embed': True}, 16.8),
+        'no positions': Row(
+            {'model.backbone.work_memory_pos_embed': False}, 15.7),
+        'decay 0.9': Row({'model.backbone.decay': .9}),
+        'decay 0.99': Row({'model.backbone.decay': .99}),
+        '128 steps': Row(_memory(128)),
+        '512 steps': Row(_memory(512)),
+        '1024 steps': Row(_memory(1024)),
+    },
+    claims=[
+        Claim('The Laplace kernel is better than the box kernel', 'TeSTra',
+              'box', 'Table 4', paper=.81),
+        Claim('Positions in the long memory do not help', 'TeSTra',
+              'positions in both', 'Table 5', equal=True),
+        Claim('Positions in the work memory help', 'TeSTra', 'no positions',
+              'Table 5'),
+        Claim('MixClip helps', 'TeSTra', 'MixClip 0', 'Table 6a'),
+        Claim('MixClip at 0.2 helps', 'MixClip 0.2', 'MixClip 0', 'Table 6a'),
+        Claim('MixClip is better at 0.5 than at 0.2', 'TeSTra', 'MixClip 0.2',
+              'Table 6a'),
+        Claim('MixClip is better at 0.5 than at 0.8', 'TeSTra', 'MixClip 0.8',
+              'Table 6a'),
+        Claim('A long memory helps', 'TeSTra', 'no long memory', 'Table 6b'),
+        Claim('Without fusion it is worth nothing', 'no long memory',
+              'no fusion', 'Table 6b'),
+        Claim('Fusion with the compressed memory is better than none',
+              'TeSTra', 'no fusion', 'Table 6b'),
+        Claim('Fusion with the long memory does no better than none',
+              'fusion with the long memory', 'no fusion', 'Table 6b',
+              equal=True),
+        Claim('Fusion with the compressed memory is better than with the '
+              'long one', 'TeSTra', 'fusion with the long memory',
+              'Table 6b'),
+        Claim('It detects better than LSTR', 'TeSTra', 'LSTR', 'Table 1a',
+              paper=2.9),
+        Claim('It anticipates better than LSTR', 'TeSTra', 'LSTR', 'Table 2',
+              metric='anticipation', paper=4.2),
+        Claim('Cues 120 to 400 steps back take a memory longer than 128',
+              '512 steps', '128 steps', OURS, metric='bin_120'),
+        Claim('Cues 400 to 1000 steps back take a memory longer than 512',
+              '1024 steps', '512 steps', OURS, metric='bin_400'),
+        Claim('Cues 1000 to 2000 steps back take a memory longer than 1024',
+              'TeSTra', '1024 steps', OURS, metric='bin_1000'),
+        Claim('Cues 40 to 120 steps back do not', 'TeSTra', '512 steps', OURS,
+              equal=True, metric='bin_40'),
+        Claim('A decay of 0.97 reaches farther than 0.9', 'TeSTra',
+              'decay 0.9', OURS, metric='bin_120'),
+        Claim('A decay of 0.99 reaches farther than 0.97', 'decay 0.99',
+              'TeSTra', OURS, metric='bin_1000'),
+        Claim('Cues of the work memory need no long one', 'TeSTra',
+              'no long memory', OURS, equal=True, metric='bin_4'),
+    ])

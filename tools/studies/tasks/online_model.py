@@ -1,0 +1,173 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Train an online detector on the streams of ``streams.py`` and test it."""
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmaction.registry import DATA_SAMPLERS, DATASETS
+from mmengine.dataset import pseudo_collate
+from mmengine.model import BaseModel
+from mmengine.optim import OptimWrapper, build_optim_wrapper
+from torch.optim.lr_scheduler import LambdaLR
+
+from mmvidattn.datasets import FeatureStreamDataset
+from mmvidattn.datasets.feature_streams import FeatureStreams
+from mmvidattn.evaluation import PerFrameMAP
+from mmvidattn.evaluation.per_frame_map import gather_steps
+
+from . import streams
+from .start import build, warm_up_and_cosine
+
+SIZES = streams.SPLITS
+# Scores of a run, in percent: what is compared, and what else is reported.
+METRICS = dict(
+    score='test',
+    now='cues',
+    **{f'bin_{name}': f'{low}-{high} steps'
+       for name, (low, high) in streams.BINS.items()},
+    anticipation='anticipation')
+# Actions are of that many steps or more.
+TEST_STRIDE = 8
+
+
+def prepare(folder: Path, sizes: dict[str, int]) -> dict[str, dict]:
+    """Write the streams; returns what chance and an oracle score."""
+    limits = streams.prepare(folder, sizes)
+    # They know when actions will be.
+    return {name: {**found, 'anticipation': found['score']}
+            for name, found in limits.items()}
+
+
+class _StreamsInMemory(FeatureStreams):
+    """All rows side by side: a window of many videos is one look-up."""
+
+    def __init__(self, opened: FeatureStreams) -> None:
+        vars(self).update(vars(opened))
+        self._first = np.cumsum([0, *self.lengths[:-1]])
+        self._rows = {
+            key: np.concatenate([
+                self.open(video, key)[:length]
+                for video, length in enumerate(self.lengths)
+            ]).astype(np.float32)
+            for key in self.folders
+        }
+
+    def read(self, key: str, videos: np.ndarray | int,
+             steps: np.ndarray) -> np.ndarray:
+        return self._rows[key][self._first[videos] + steps]
+
+
+def _dataset(config: dict, loader: str, folder: Path,
+             split: str) -> FeatureStreamDataset:
+    """The dataset of a loader of a config, of these streams."""
+    data = DATASETS.build({
+        **config[loader]['dataset'],
+        'ann_file': f'{split}.txt',
+        'data_root': str(folder),
+        'metainfo': dict(classes=str(folder / 'classes.txt'))})
+    data.streams = _StreamsInMemory(data.streams)
+    return data
+
+
+def _batches(config: dict, folder: Path, seed: int,
+             batch_size: int) -> Iterator[dict[str, Any]]:
+    """Windows to train on: the same ones, whatever their memories."""
+    data = _dataset(config, 'train_dataloader', folder, 'train')
+    sampler = DATA_SAMPLERS.build(
+        config['train_dataloader']['sampler'],
+        default_args=dict(dataset=data, seed=seed))
+    np.random.seed(seed)
+    waiting: list[int] = []
+    for epoch in count():
+        sampler.set_epoch(epoch)
+        waiting += sampler
+        while len(waiting) >= batch_size:
+            yield pseudo_collate([data[i] for i in waiting[:batch_size]])
+            del waiting[:batch_size]
+
+
+def _predict(model: BaseModel, video: dict[str, Any]) -> dict[str, Any]:
+    """A video scored in every eighth of its windows: neighbors are alike.
+
+    Returns:
+        The data sample, of which the steps that were scored count.
+    """
+    inputs, sample = dict(video['inputs']), video['data_samples']
+    for name in 'long_indices', 'work_indices', 'padding_mask':
+        inputs[name] = inputs[name][::TEST_STRIDE]
+    # All of the first window, and the last one of each other.
+    work = inputs['work_indices']
+    steps = torch.cat([work[0, :-1], work[:, -1]])
+    sample.set_metainfo(dict(
+        score_steps=steps.tolist(), score_rows=steps.tolist(),
+        anticipation_steps=sample.anticipation_steps[::TEST_STRIDE]))
+    sample, = model.test_step(pseudo_collate(
+        [dict(inputs=inputs, data_samples=sample)]))
+    scores = torch.zeros(sample.gt_action.shape)
+    scores[steps] = sample.pred_action
+    sample.set_data(dict(pred_action=scores))
+    return sample.to_dict()
+
+
+@torch.no_grad()
+def _test(model: BaseModel, config: dict, folder: Path,
+          split: str) -> dict[str, float]:
+    """Figures of a split."""
+    model.eval()
+    data = _dataset(config, 'test_dataloader', folder, split)
+    metric = PerFrameMAP()
+    for i in range(len(data)):
+        metric.process({}, [_predict(model, data[i])])
+    now, *ahead = (
+        streams.figures(*map(np.concatenate, zip(*gather_steps(
+            metric.results, part))))
+        for part in range(len(metric.results[0]['parts'])))
+    if ahead:
+        now['anticipation'] = float(
+            np.mean([horizon['score'] for horizon in ahead]))
+    return now
+
+
+def train(config: dict, reference: dict | None, folder: Path, seed: int,
+          rate: float, steps: int, batch_size: int,
+          view: str = 'all') -> dict[str, float]:
+    """A run: train, and test on the streams, an eighth of their steps.
+
+    Args:
+        config: Of the row.
+        reference: Config whose initial weights it takes where they fit.
+        folder: Where :func:`prepare` wrote the streams.
+        seed: Of the initial weights and the order of windows.
+        rate: Learning rate.
+        steps: Updates.
+        batch_size: Windows an update.
+        view: 'all': streams have no other.
+
+    Returns:
+        Those of ``METRICS``, ``anticipation`` where the model anticipates;
+        ``val``: the score on its split; ``loss``: that of the last tenth of
+        the updates.
+    """
+    if view != 'all':
+        raise ValueError(f"view must be 'all' of streams, got {view!r}")
+    model = build(config, reference, seed)
+    optim: OptimWrapper = build_optim_wrapper(model, {
+        **config['optim_wrapper'],
+        'optimizer': {**config['optim_wrapper']['optimizer'], 'lr': rate}})
+    scheduler = LambdaLR(optim.optimizer, warm_up_and_cosine(steps))
+    losses = []
+    model.train()
+    for _, batch in zip(range(steps),
+                        _batches(config, folder, seed, batch_size)):
+        batch = model.data_preprocessor(batch, training=True)
+        loss, _ = model.parse_losses(model(**batch, mode='loss'))
+        optim.update_params(loss)
+        scheduler.step()
+        losses.append(loss.item())
+    return dict(
+        **_test(model, config, folder, 'test'),
+        val=_test(model, config, folder, 'val')['score'],
+        loss=float(np.mean(losses[-max(1, steps // 10):])))
