@@ -8,6 +8,7 @@ RATE = 4
 # What follows from how the memories are built.
 OURS = 'not of the paper'
 BOX = {'model.backbone.decay': 1.}
+CLASSES = {'model.cls_head.num_classes': 37}
 
 
 def _of_datasets(name: str, value) -> dict:
@@ -40,12 +41,12 @@ STUDY = Study(
     config='testra_tiny_synthetic',
     changes={
         **_memory(2048),
+        **CLASSES,
         'model.backbone.embed_dims': 48,
         'model.backbone.ffn_dims': 96,
         'model.backbone.num_layers': 1,
         'model.backbone.drop_rate': 0.,
         'model.cls_head.in_channels': 48,
-        'model.cls_head.num_classes': 37,
     },
     steps=600,
     batch_size=16,
@@ -70,6 +71,10 @@ STUDY = Study(
         '128 steps': Row(_memory(128)),
         '512 steps': Row(_memory(512)),
         '1024 steps': Row(_memory(1024)),
+        'MAT': Row(CLASSES, config='mat_tiny_synthetic'),
+        'MiniROAD': Row(CLASSES, config='miniroad_tiny_synthetic'),
+        'causal transformer': Row(
+            CLASSES, config='causal_transformer_tiny_synthetic'),
     },
     claims=[
         Claim('The Laplace kernel is better than the box kernel', 'TeSTra',
