@@ -17,6 +17,7 @@ from mmvidattn.datasets import FeatureStreamDataset
 from mmvidattn.datasets.feature_streams import FeatureStreams
 from mmvidattn.evaluation import PerFrameMAP
 from mmvidattn.evaluation.per_frame_map import gather_steps
+from mmvidattn.online.causal_network import CausalNetwork
 
 from . import streams
 from .start import build, warm_up_and_cosine
@@ -92,18 +93,21 @@ def _batches(config: dict, folder: Path, seed: int,
 def _predict(model: BaseModel, video: dict[str, Any]) -> dict[str, Any]:
     """A video scored in every eighth of its windows: neighbors are alike.
 
+    A causal network takes the frames one after the other, and scores all.
+
     Returns:
         The data sample, of which the steps that were scored count.
     """
     inputs, sample = dict(video['inputs']), video['data_samples']
+    stride = 1 if isinstance(model.backbone, CausalNetwork) else TEST_STRIDE
     for name in 'long_indices', 'work_indices', 'padding_mask':
-        inputs[name] = inputs[name][::TEST_STRIDE]
+        inputs[name] = inputs[name][::stride]
     # All of the first window, and the last one of each other.
     work = inputs['work_indices']
     steps = torch.cat([work[0, :-1], work[:, -1]])
     sample.set_metainfo(dict(
         score_steps=steps.tolist(), score_rows=steps.tolist(),
-        anticipation_steps=sample.anticipation_steps[::TEST_STRIDE]))
+        anticipation_steps=sample.anticipation_steps[::stride]))
     sample, = model.test_step(pseudo_collate(
         [dict(inputs=inputs, data_samples=sample)]))
     scores = torch.zeros(sample.gt_action.shape)
