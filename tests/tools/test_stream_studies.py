@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 def config_of(row, **changes):
     """A row, with memories of 64 steps."""
     options = STUDY.options(row)
-    if options['model.backbone.long_memory_length']:
+    if options.get('model.backbone.long_memory_length'):
         options['model.backbone.long_memory_length'] = 16
         options.update({f'{loader}_dataloader.dataset.long_steps': 64
                         for loader in ('train', 'val', 'test')})
@@ -172,3 +172,14 @@ def test_streams_have_one_view(folder):
     with pytest.raises(ValueError, match="view must be 'all'"):
         online_model.train(config_of('TeSTra'), None, folder, 0, 1e-3, 1, 4,
                            view='middle')
+
+
+@pytest.mark.parametrize('row', ['MiniROAD', 'causal transformer'])
+def test_causal_networks_score_every_step(folder, row):
+    config = load_config(STUDY.config_of(row), STUDY.options(row))
+    figures = online_model.train(config, None, folder, 0, 1e-3, 1, 2)
+    assert 0 < figures['score'] < 100 and 'anticipation' not in figures
+    model = online_model.build(config, None, 0).eval()
+    data = online_model._dataset(config, 'test_dataloader', folder, 'test')
+    scores = online_model._predict(model, data[0])['pred_action']
+    assert (scores.sum(dim=1) > 0).all()
