@@ -57,7 +57,7 @@ def check_format(found, challenge, ids):
 def test_anticipation(tmp_path, suffix):
     ids = ['P01_101_0', 'P01_101_1', 'P37_103_77']
     samples = [anticipated(each, i) for i, each in enumerate(ids)]
-    found = submit(tmp_path / f'new/folder/test{suffix}', samples,
+    found = submit(tmp_path / f'new/new/test{suffix}', samples,
                    actions=ACTIONS, supervision=dict(pt=1, tl=3, td=4))
     check_format(found, 'action_anticipation', ids)
     assert (found['sls_pt'], found['sls_td']) == (1, 4)
