@@ -13,6 +13,7 @@ from torch import Tensor
 from .depthwise_conv import depthwise_conv
 from .dispatch import explain, use_backends
 from .linear import linear
+from .packed_linear import pack_weight, packed_linear
 from .patch_conv import patch_conv
 from .temporal_smoothing.rings import push_row, read_rows
 from .video_linear_attention import video_linear_attention
@@ -48,6 +49,9 @@ def make_examples(device: torch.device | str) -> Iterator[Example]:
     yield Example(depthwise_conv, (
         random(1, 4, 8, 8, 16), random(16, 1, 3, 3, 3), random(16)))
     yield Example(linear, (random(64, 512), random(256, 512), random(256)))
+    weight = random(512, 512)
+    yield Example(packed_linear, (random(8, 512), weight, random(512)),
+                  dict(packed=pack_weight(weight)), is_trained=False)
     yield Example(patch_conv, (
         random(1, 4, 16, 16, 3), random(32, 3, 2, 4, 4), random(32)))
     yield Example(

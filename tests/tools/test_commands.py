@@ -110,7 +110,7 @@ def test_every_command_has_a_door():
         tree = ast.parse(path.read_text('utf-8'))
         doors |= {node.module.rpartition('.')[2]: tree for node in tree.body
                   if isinstance(node, ast.ImportFrom)
-                  and node.module.startswith('mmvidattn.cli.')
+                  and (node.module or '').startswith('mmvidattn.cli.')
                   and path.stem == node.module.rpartition('.')[2]}
     assert {name.replace('-', '_') for name in COMMANDS} - {
         *doors} == WITHOUT_DOOR
