@@ -47,7 +47,8 @@ def test_windows_overlap_by_a_stride(dataset):
         for one in list(starts.values())[:-1]:
             one = sorted(set(one))
             assert one == [*range(one[0], one[-1] + 1, 4)] and one[0] < 4
-    with pytest.raises(ValueError, match='stride must be a positive integer, got 0'):
+    with pytest.raises(ValueError,
+                       match='stride must be a positive integer, got 0'):
         RandomOffsetSampler(dataset, stride=0)
 
 

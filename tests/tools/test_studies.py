@@ -290,7 +290,8 @@ def test_rows_differ(name):
 @pytest.mark.parametrize('name', VIDEO_STUDIES)
 def test_every_row_trains(name, tmp_path, monkeypatch):
     study = load(name)
-    TASKS[study.task].prepare(tmp_path / 'data', dict(train=8, val=8, test=8, hard=8))
+    TASKS[study.task].prepare(
+        tmp_path / 'data', dict(train=8, val=8, test=8, hard=8))
     monkeypatch.setattr(torch, 'set_num_threads', lambda number: None)
     monkeypatch.chdir(tmp_path)
     settings = program.Settings(name, tmp_path, 1, {})
