@@ -79,7 +79,7 @@ STUDY = Study(
         'asked for here; on Kinetics-400 it hardly matters. That is why the '
         'periodic shift is better than leap attention here, and both '
         'together better than 3D attention.',
-        'The shortest leap, from a frame to the next, is better than the '
-        'middle one here: shapes are followed most easily where they have '
-        'moved least.',
+        'The shorter a leap, the better it does alone: shapes are followed '
+        'most easily where they have moved least. In the paper the longest '
+        'one does best by a little.',
     ])
