@@ -29,6 +29,7 @@ PLACES = {
     'mmvidattn/ops/triton/*.md': 'more/kernels_{stem}.md',
     'tools/*/README.md': 'more/{folder}.md',
     'tools/data/*/README.md': 'more/data_{folder}.md',
+    'tools/studies/results/*/report.md': 'more/study_{folder}.md',
 }
 PACKAGES = (
     'apis', 'backbones', 'layers', 'ops', 'heads', 'losses', 'recognizers',
