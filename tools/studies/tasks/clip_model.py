@@ -1,18 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Train a recognizer on the clips of ``motion.py`` and test it."""
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.model import BaseModel
-from mmengine.optim import build_optim_wrapper
 from torch import Tensor
-from torch.optim.lr_scheduler import LambdaLR
 
 from . import motion
-from .start import build, warm_up_and_cosine
+from .start import build, fit
 
 SIZES = motion.SPLITS
 # Scores of a run, in percent: what is compared, and what else is reported.
@@ -73,31 +73,20 @@ def accuracy(model: BaseModel, clips: motion.Clips,
     return 100 * float(np.concatenate(right).mean())
 
 
-def fit(model: BaseModel, config: dict, clips: motion.Clips,
-        seed: int, rate: float, steps: int, batch_size: int,
-        view: str = 'all') -> float:
-    """Train a model; returns the loss of the last tenth of the updates."""
-    optim = build_optim_wrapper(model, {
-        **config['optim_wrapper'],
-        'optimizer': {**config['optim_wrapper']['optimizer'], 'lr': rate}})
-    scheduler = LambdaLR(optim.optimizer, warm_up_and_cosine(steps))
+def batches(model: BaseModel, clips: motion.Clips, seed: int, steps: int,
+            batch_size: int, view: str = 'all') -> Iterator[dict[str, Any]]:
+    """What a model takes in each update, the easy clips first."""
     rng = np.random.default_rng(seed)
     # From the easiest clip to the hardest.
     ranks = np.argsort(clips.levels)
-    losses = []
-    model.train()
     for step in range(steps):
         chosen = ranks[rng.choice(
             round(_share(step / steps) * len(ranks)), batch_size,
             replace=len(ranks) < batch_size / EASIEST)]
-        inputs = _prepared(model, _see(clips.frames[chosen], view, rng))
-        samples = [ActionDataSample().set_gt_label(int(label))
-                   for label in clips.labels[chosen]]
-        loss, _ = model.parse_losses(model(inputs, samples, mode='loss'))
-        optim.update_params(loss)
-        scheduler.step()
-        losses.append(float(loss.detach()))
-    return float(np.mean(losses[-max(1, steps // 10):]))
+        yield dict(
+            inputs=_prepared(model, _see(clips.frames[chosen], view, rng)),
+            data_samples=[ActionDataSample().set_gt_label(int(label))
+                          for label in clips.labels[chosen]])
 
 
 def train(config: dict, reference: dict | None, folder: Path, seed: int,
@@ -120,9 +109,11 @@ def train(config: dict, reference: dict | None, folder: Path, seed: int,
         the last tenth of the updates.
     """
     model = build(config, reference, seed)
-    loss = fit(model, config, motion.read(folder, 'train'), seed, rate, steps,
-               batch_size, view)
+    clips = motion.read(folder, 'train')
+    loss = fit(model, config,
+               batches(model, clips, seed, steps, batch_size, view), rate,
+               steps)
     found = {split: accuracy(model, motion.read(folder, split), view)
-                for split in ('val', 'test', 'hard')}
+             for split in ('val', 'test', 'hard')}
     return dict(score=found['test'], hard=found['hard'],
                 val=found['val'], loss=loss)

@@ -13,7 +13,7 @@ import torch
 from mmvidattn.apis.models import load_config
 
 from . import clip_model, motion
-from .start import build
+from .start import build, fit
 
 SIZES, METRICS, train = clip_model.SIZES, clip_model.METRICS, clip_model.train
 # Parts of the frame along each side.
@@ -52,8 +52,10 @@ def prepare(folder: Path, sizes: dict[str, int]) -> dict[str, dict]:
     model = build(config, None, 0)
     # A hundredth of the data is a test of the program.
     small = sizes['train'] < SIZES['train'] / 2
-    clip_model.fit(model, config, _images(motion.read(folder, 'train')), 0,
-                   RATE, 2 if small else STEPS, BATCH)
+    steps = 2 if small else STEPS
+    images = _images(motion.read(folder, 'train'))
+    fit(model, config, clip_model.batches(model, images, 0, steps, BATCH),
+        RATE, steps)
     right = clip_model.accuracy(model, _images(motion.read(folder, 'test')))
     print(f'image model: top-1 {right:.1f} of {PARTS**2} places')
     tensors = model.backbone.state_dict()

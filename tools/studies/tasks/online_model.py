@@ -10,8 +10,6 @@ import torch
 from mmaction.registry import DATA_SAMPLERS, DATASETS
 from mmengine.dataset import pseudo_collate
 from mmengine.model import BaseModel
-from mmengine.optim import OptimWrapper, build_optim_wrapper
-from torch.optim.lr_scheduler import LambdaLR
 
 from mmvidattn.datasets import FeatureStreamDataset
 from mmvidattn.datasets.feature_streams import FeatureStreams
@@ -20,7 +18,7 @@ from mmvidattn.evaluation.per_frame_map import gather_steps
 from mmvidattn.online.causal_network import CausalNetwork
 
 from . import streams
-from .start import build, warm_up_and_cosine
+from .start import build, fit
 
 SIZES = streams.SPLITS
 # Scores of a run, in percent: what is compared, and what else is reported.
@@ -158,20 +156,10 @@ def train(config: dict, reference: dict | None, folder: Path, seed: int,
     if view != 'all':
         raise ValueError(f"view must be 'all' of streams, got {view!r}")
     model = build(config, reference, seed)
-    optim: OptimWrapper = build_optim_wrapper(model, {
-        **config['optim_wrapper'],
-        'optimizer': {**config['optim_wrapper']['optimizer'], 'lr': rate}})
-    scheduler = LambdaLR(optim.optimizer, warm_up_and_cosine(steps))
-    losses = []
-    model.train()
-    for _, batch in zip(range(steps),
-                        _batches(config, folder, seed, batch_size)):
-        batch = model.data_preprocessor(batch, training=True)
-        loss, _ = model.parse_losses(model(**batch, mode='loss'))
-        optim.update_params(loss)
-        scheduler.step()
-        losses.append(loss.item())
+    batches = (model.data_preprocessor(batch, training=True)
+               for batch in _batches(config, folder, seed, batch_size))
+    loss = fit(model, config, batches, rate, steps)
     return dict(
         **_test(model, config, folder, 'test'),
         val=_test(model, config, folder, 'val')['score'],
-        loss=float(np.mean(losses[-max(1, steps // 10):])))
+        loss=loss)

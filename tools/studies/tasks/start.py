@@ -1,13 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""How all runs begin."""
+"""How all runs begin and go on."""
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from mmaction.registry import MODELS
 from mmaction.utils import register_all_modules
 from mmengine.model import BaseModel
+from mmengine.optim import build_optim_wrapper
 from mmengine.runner import set_random_seed
+from torch.optim.lr_scheduler import LambdaLR
 
 WARM_UP = 50
 
@@ -40,8 +43,37 @@ def build(config: dict, reference: dict | None, seed: int) -> BaseModel:
     return model
 
 
-def warm_up_and_cosine(steps: int) -> Callable[[int], float]:
+def _warm_up_and_cosine(steps: int) -> Callable[[int], float]:
     """Factor of the learning rate at an update: up in a line, then down."""
     rise = min(WARM_UP, steps)
     return lambda step: (min(1., (step + 1) / rise)
                          * 0.5 * (1 + math.cos(math.pi * step / steps)))
+
+
+def fit(model: BaseModel, config: dict, batches: Iterable[dict[str, Any]],
+        rate: float, steps: int) -> float:
+    """Train a model.
+
+    Args:
+        model: To be trained.
+        config: Its optimizer is that of ``optim_wrapper``.
+        batches: Of each update what the model takes, preprocessed.
+        rate: Learning rate.
+        steps: Updates.
+
+    Returns:
+        The mean loss of the last tenth of the updates.
+    """
+    optim = build_optim_wrapper(model, {
+        **config['optim_wrapper'],
+        'optimizer': {**config['optim_wrapper']['optimizer'], 'lr': rate}})
+    scheduler = LambdaLR(optim.optimizer, _warm_up_and_cosine(steps))
+    losses = []
+    model.train()
+    for _, batch in zip(range(steps), batches):
+        loss, _ = model.parse_losses(model(**batch, mode='loss'))
+        optim.update_params(loss)
+        scheduler.step()
+        losses.append(loss.item())
+    last = losses[-max(1, steps // 10):]
+    return sum(last) / len(last)
