@@ -76,6 +76,7 @@ def test_ten_minutes_of_a_service(run_tool, tmp_path):
         pytest.skip('there is no ffmpeg')
     modules = os.environ.get('MMVIDATTN_NODE_MODULES')
     rtsp = ['--rtsp', modules] if modules else []
-    done = run_tool('soak/service.py', '--minutes', 10, *rtsp, cwd=tmp_path)
+    done = run_tool('soak/service.py', '--minutes', 10, *rtsp, cwd=tmp_path,
+                    limit=780)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith('passed\n')
