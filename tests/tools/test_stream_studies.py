@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from mmaction.utils import register_all_modules
+from sklearn.metrics import average_precision_score
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools/studies'))
@@ -25,7 +26,7 @@ ROWS = ('TeSTra', 'box', 'LSTR', 'no long memory', 'no fusion',
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-    """Streams as short as those of the farthest tag can be."""
+    """Streams of all distances."""
     found = tmp_path_factory.mktemp('streams')
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(streams.OPTIONS, 'steps', 2700)
@@ -46,38 +47,43 @@ def config_of(row, **changes):
 def test_features_tell_the_classes():
     # Read off the features alone: which cue is at a step.
     looks = streams.patterns(0)
-    cues = (looks['cue'][:, None] + looks['label']).reshape(
-        len(streams.BINS) * streams.NUM_CLASSES, -1)
-    cues /= np.linalg.norm(cues, axis=1, keepdims=True)
-    actions = looks['action']
-    seen = [0] * len(streams.BINS)
-    for index in range(3):
+    cues = looks['cue'] / np.linalg.norm(looks['cue'], axis=1, keepdims=True)
+    seen = dict.fromkeys(streams.BINS, 0)
+    for index in range(8):
         stream = streams.make_stream(0, 'test', index, noise=0.)
         size = np.linalg.norm(stream.features, axis=1).clip(1e-9)
         fits = stream.features @ cues.T / size[:, None]
-        shown = np.where(
-            fits.max(axis=1) > .9999, fits.argmax(axis=1), -1)
+        shown = np.where(fits.max(axis=1) > .9999, fits.argmax(axis=1), -1)
         ends = np.flatnonzero((shown[:-1] >= 0)
                               & (shown[:-1] != shown[1:])) + 1
         assert (stream.targets.sum(axis=1) == 1).all()
         for start in np.flatnonzero(
                 np.diff(stream.targets.argmax(axis=1), prepend=0)):
-            number = int(stream.targets[start].argmax()) - 1
-            tag, label = divmod(number, streams.NUM_CLASSES)
-            if tag < len(streams.BINS):
+            kind, label = divmod(int(stream.targets[start].argmax()) - 1,
+                                 streams.NUM_CLASSES)
+            if kind != 1:
+                assert stream.distances[start] == -1
+                assert kind < 0 or shown[start] == label
                 continue
-            tag -= len(streams.BINS)
             np.testing.assert_allclose(
-                stream.features[start], actions[tag], rtol=1e-5)
-            # The latest of its tag that is over.
-            before = ends[ends <= start]
-            which = shown[before - 1]
-            same = which // streams.NUM_CLASSES == tag
-            assert which[same][-1] % streams.NUM_CLASSES == label
-            low, high = streams.BINS[[*streams.BINS][tag]]
-            assert low <= start - before[same][-1] < high
-            seen[tag] += 1
-    assert min(seen) >= 20
+                stream.features[start], looks['action'][0], rtol=1e-5)
+            # The latest that is over.
+            end = ends[ends <= start][-1]
+            assert shown[end - 1] == label
+            assert stream.distances[start] == start - end
+            seen[[name for name, (low, high) in streams.BINS.items()
+                  if low <= start - end < high][0]] += 1
+    assert min(seen.values()) >= 20
+
+
+def test_training_has_clear_cues():
+    weakest = {
+        split: min(event.strength for i in range(8)
+                   for event in streams.make_stream(0, split, i).events)
+        for split in streams.SPLITS
+    }
+    assert weakest['train'] >= 1 and max(
+        weakest['val'], weakest['test']) < .5
 
 
 def test_streams_do_not_depend_on_others():
@@ -91,15 +97,15 @@ def test_limits():
     drawn = [streams.make_stream(0, 'test', i) for i in range(8)]
     chance = streams.oracle(0, drawn, with_cues=False)
     found = streams.oracle(0, drawn)
-    # A guess among a tag's classes is right one time in three.
-    assert chance['score'] == pytest.approx(100 / 3)
-    assert all(found[name] > chance[name] + 20 for name in found)
+    # A guess among the classes is right one time in four.
+    assert chance['score'] == pytest.approx(25)
+    assert all(found[name] > chance[name] + 50 for name in found)
     clean = [streams.make_stream(0, 'test', i, noise=0.) for i in range(8)]
     assert all(value == pytest.approx(100)
                for value in streams.oracle(0, clean).values())
     # In noise that hides all cues it knows little more than others.
     wrong = [streams.make_stream(0, 'test', i, noise=100.) for i in range(8)]
-    assert streams.oracle(0, wrong)['score'] < 60
+    assert streams.oracle(0, wrong)['score'] < 50
 
 
 def test_streams_are_written_once(folder, monkeypatch):
@@ -132,10 +138,11 @@ def test_rows_share_windows(folder):
         other['inputs']['rgb'][0], first['inputs']['rgb'][0])
 
 
-def test_scores_are_those_of_the_products_metric(folder, monkeypatch):
+def test_scores_are_those_of_other_programs(folder, monkeypatch):
     config = config_of('TeSTra')
     model = online_model.build(config, None, 0)
     monkeypatch.setattr(online_model, 'TEST_STRIDE', 1)
+    monkeypatch.setitem(streams.OPTIONS, 'steps', 2700)
     found = online_model._test(model, config, folder, 'val')
     data = online_model._dataset(config, 'test_dataloader', folder, 'val')
     metric = PerFrameMAP(per_class=True)
@@ -143,11 +150,23 @@ def test_scores_are_those_of_the_products_metric(folder, monkeypatch):
     with torch.no_grad():
         sample, = model.test_step(online_model.pseudo_collate([data[0]]))
     metric.process({}, [sample.to_dict()])
-    wanted = metric.compute_metrics(metric.results)
-    for tag in streams.BINS:
-        each = [value for key, value in wanted.items()
-                if key.startswith(f'AP_dense_action_{tag}_')]
-        assert found[f'bin_{tag}'] == pytest.approx(100 * np.mean(each))
+    each = [value for key, value in metric.compute_metrics(
+        metric.results).items() if key.startswith('AP_dense_cue_')]
+    assert found['now'] == pytest.approx(100 * np.mean(each))
+    events = streams.make_stream(0, 'val', 0).events
+    for name, (low, high) in streams.BINS.items():
+        steps = np.concatenate([
+            range(event.start, event.end) for event in events
+            if event.kind == 'action' and low <= event.start - event.cue
+            - streams.OPTIONS['cue_steps'] < high])
+        each = [
+            average_precision_score(wanted, scores) for wanted, scores in zip(
+                sample.gt_action[steps, 5:].T, sample.pred_action[steps, 5:].T)
+            if wanted.any()]
+        assert found[f'bin_{name}'] == pytest.approx(
+            100 * np.mean(each), abs=1e-6)
+    assert found['score'] == pytest.approx(np.mean(
+        [found[f'bin_{name}'] for name in streams.BINS]))
     # Fewer windows, and the scores of those are the same.
     monkeypatch.setattr(online_model, 'TEST_STRIDE', 7)
     with torch.no_grad():

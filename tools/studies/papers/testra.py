@@ -5,10 +5,11 @@ from study import Claim, Row, Study
 
 LOADERS = 'train', 'val', 'test'
 RATE = 4
-# What follows from how the memories are built.
+# What follows from how the memories are built. That of the box kernel was put
+# in after a trial run each of it and of TeSTra.
 OURS = 'not of the paper'
 BOX = {'model.backbone.decay': 1.}
-CLASSES = {'model.cls_head.num_classes': 37}
+CLASSES = {'model.cls_head.num_classes': 9}
 
 
 def _of_datasets(name: str, value) -> dict:
@@ -48,9 +49,9 @@ STUDY = Study(
         'model.backbone.drop_rate': 0.,
         'model.cls_head.in_channels': 48,
     },
-    steps=1200,
+    steps=800,
     batch_size=16,
-    rates=(2e-3, 4e-3, 8e-3),
+    rates=(1e-3, 2e-3),
     measure='recall of actions in percent, anticipation on EPIC-Kitchens-100',
     rows={
         'TeSTra': Row(paper=17.0),
@@ -116,13 +117,16 @@ STUDY = Study(
               'decay 0.9', OURS, metric='bin_120'),
         Claim('A decay of 0.99 reaches farther than 0.97', 'decay 0.99',
               'TeSTra', OURS, metric='bin_1000'),
+        Claim('The box kernel reaches farthest', 'box', 'TeSTra', OURS,
+              metric='bin_1000'),
         Claim('Cues of the work memory need no long one', 'TeSTra',
               'no long memory', OURS, equal=True, metric='bin_4'),
     ],
     notes=[
-        'The score is the mean average precision of detected actions; the '
-        'paper has recall of anticipated ones, but for Table 1. Signs of '
-        'differences are compared, not their sizes.',
-        'MixClip replaces cues in the long memory, too: they are actions of '
-        'their own classes.',
+        'The score is the mean average precision of detected actions, the '
+        'mean of six distances to the cue; the paper has recall of '
+        'anticipated actions, but for Table 1. Signs of differences are '
+        'compared, not their sizes.',
+        'MixClip replaces cues in the long memory by others of their class: '
+        'they are actions of their own.',
     ])

@@ -13,8 +13,7 @@ from mmengine.model import BaseModel
 
 from mmvidattn.datasets import FeatureStreamDataset
 from mmvidattn.datasets.feature_streams import FeatureStreams
-from mmvidattn.evaluation import PerFrameMAP
-from mmvidattn.evaluation.per_frame_map import gather_steps
+from mmvidattn.evaluation.per_frame_map import read_scores
 from mmvidattn.online.causal_network import CausalNetwork
 
 from . import streams
@@ -120,17 +119,19 @@ def _test(model: BaseModel, config: dict, folder: Path,
     """Figures of a split."""
     model.eval()
     data = _dataset(config, 'test_dataloader', folder, split)
-    metric = PerFrameMAP()
+    # Of detection, and of each token that anticipates.
+    parts: list[list[tuple[np.ndarray, ...]]] = []
     for i in range(len(data)):
-        metric.process({}, [_predict(model, data[i])])
-    now, *ahead = (
-        streams.figures(*map(np.concatenate, zip(*gather_steps(
-            metric.results, part))))
-        for part in range(len(metric.results[0]['parts'])))
+        distances = np.load(folder / f'distance/{split}_{i:03d}.npy')
+        parts.append([(scores, targets, distances[steps])
+                      for steps, scores, targets in read_scores(
+                          _predict(model, data[i]))])
+    found, *ahead = (streams.figures(*map(np.concatenate, zip(*videos)))
+                     for videos in zip(*parts))
     if ahead:
-        now['anticipation'] = float(
-            np.mean([horizon['score'] for horizon in ahead]))
-    return now
+        found['anticipation'] = float(
+            np.mean([token['score'] for token in ahead]))
+    return found
 
 
 def train(config: dict, reference: dict | None, folder: Path, seed: int,
