@@ -280,6 +280,12 @@ def test_guarded_dataset_goes_to_other_processes(folder):
         assert torch.equal(other[0]['inputs'], want)
 
 
+def test_ten_failures_in_a_row_raise(folder):
+    dataset = build(folder, ['bad.mp4'])
+    with pytest.raises(RuntimeError, match='failed 10 times in a row'):
+        dataset[0]
+
+
 @pytest.mark.parametrize('option', [
     dict(on_error='ignore'), dict(max_failures=0), dict(timeout=0)], ids=str)
 def test_rejects_option_out_of_range(folder, option):

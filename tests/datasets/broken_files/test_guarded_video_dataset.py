@@ -113,6 +113,19 @@ def test_rejects_option_out_of_range(folder, option):
         build(folder, ['a.mp4 0'], **option)
 
 
+@pytest.mark.parametrize('test_mode, on_error, wanted', [
+    (False, None, 'skip'), (False, 'skip', 'skip'), (False, 'raise', 'raise'),
+    (False, 'flag', 'flag'), (True, None, 'raise'), (True, 'raise', 'raise'),
+    (True, 'flag', 'flag'),
+    # Those that cannot be read have been left out already.
+    (True, 'skip', 'raise'),
+])
+def test_what_is_done_with_a_broken_video(folder, test_mode, on_error, wanted):
+    dataset = build(folder, ['a.mp4 0'], test_mode=test_mode,
+                    on_error=on_error)
+    assert dataset.guard.on_error == wanted
+
+
 @pytest.mark.parametrize('kind', BROKEN)
 def test_broken_video_is_replaced_in_training(folder, logged, kind):
     np.random.seed(0)
