@@ -2,7 +2,6 @@
 """Check first, then measure: the part of a benchmark that all cases share."""
 import argparse
 import json
-import platform
 import random
 import re
 import resource
@@ -21,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidattn.utils.files import write_atomically
+from mmvidattn.utils.processor import processor_name
 
 RUN = Path(__file__).with_name('run.py')
 TOLERANCE = 1e-4
@@ -119,13 +119,7 @@ def peak_memory(device: torch.device) -> tuple[float, str]:
 def machine(device: torch.device) -> str:
     if device.type == 'cuda':
         return torch.cuda.get_device_name()
-    name = platform.processor()
-    cpuinfo = Path('/proc/cpuinfo')
-    if cpuinfo.exists():
-        name = next((line.split(':')[1].strip()
-                     for line in cpuinfo.read_text().splitlines()
-                     if line.startswith('model name')), name)
-    return f'{name}, {torch.get_num_threads()} threads'
+    return f'{processor_name()}, {torch.get_num_threads()} threads'
 
 
 def settings_of(args: argparse.Namespace, **more) -> dict:

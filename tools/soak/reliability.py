@@ -29,6 +29,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from mmvidattn.utils.processor import processor_name
+
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / 'tools/soak/results'
 PAGE = ROOT / 'docs/reliability.md'
@@ -269,12 +271,7 @@ def run(row: Row, quick: bool = False) -> dict[str, Any]:
 
 def _machine() -> str:
     """This machine and its versions, in words."""
-    info = Path('/proc/cpuinfo')
-    names = [line.partition(':')[2].strip()
-             for line in (info.read_text().splitlines() if info.exists()
-                          else ()) if line.startswith('model name')]
-    name = names[0] if names else platform.machine()
-    return (f'{os.cpu_count()} cores of {name}, Python '
+    return (f'{os.cpu_count()} cores of {processor_name()}, Python '
             f'{platform.python_version()}, torch {torch.__version__}')
 
 

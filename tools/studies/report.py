@@ -2,7 +2,6 @@
 """What a study has found, as a page and a picture."""
 import json
 import os
-import platform
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -16,16 +15,7 @@ from study import Study
 from verdicts import LEVEL, LOOKS, MARGIN, Scores, verdict_of
 
 from mmvidattn.utils.files import write_atomically
-
-
-def _machine() -> str:
-    info = Path('/proc/cpuinfo')
-    names = [line.partition(':')[2].strip()
-             for line in (info.read_text().splitlines() if info.exists()
-                          else ()) if line.startswith('model name')]
-    return (f'{os.cpu_count()} cores of '
-            f'{names[0] if names else platform.machine()}, torch '
-            f'{torch.__version__}')
+from mmvidattn.utils.processor import processor_name
 
 
 def make_report(study: Study, metrics: Mapping[str, str],
@@ -58,8 +48,10 @@ def make_report(study: Study, metrics: Mapping[str, str],
                            verdict=verdict and asdict(verdict)))
     seconds = [one['seconds'] for found in scores.values()
                for one in found.values()]
+    machine = (f'{os.cpu_count()} cores of {processor_name()}, torch '
+               f'{torch.__version__}')
     return dict(
-        date=str(date.today()), machine=_machine(), headings=dict(metrics),
+        date=str(date.today()), machine=machine, headings=dict(metrics),
         limits={name: dict(found) for name, found in limits.items()},
         rows=rows, claims=claims, num_runs=len(seconds),
         median_seconds=statistics.median(seconds) if seconds else None,
