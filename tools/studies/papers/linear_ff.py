@@ -48,7 +48,7 @@ STUDY = Study(
     },
     steps=600,
     batch_size=16,
-    rates=(1e-3, 2e-3, 4e-3),
+    rates=(1e-3, 2e-3),
     measure='top-1 on Something-Something V2',
     rows={
         'full': Row(paper=65.46),
