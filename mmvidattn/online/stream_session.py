@@ -36,7 +36,9 @@ class StreamSession:
     session warns of it, counts it and says so in the result.
 
     The model may have any number of sessions. It holds nothing of theirs, and
-    its weights must not change while there are some. A session is not for two
+    its weights must not change while there are some. On a CPU a session packs
+    them for its products; those of :meth:`spawn` share that, and one that is
+    made anew takes the memory of the weights again. A session is not for two
     threads at a time; several sessions are.
 
     Args:
