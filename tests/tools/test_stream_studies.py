@@ -76,6 +76,22 @@ def test_features_tell_the_classes():
     assert min(seen.values()) >= 20
 
 
+@pytest.mark.parametrize('name', streams.BINS)
+def test_which_distances_count(name):
+    low, high = streams.BINS[name]
+    actions = streams.columns('action')
+    targets = np.zeros((3, len(streams.class_names())))
+    targets[:, actions][range(3), [0, 1, 0]] = 1
+    scores = targets.copy()
+    # The last step is taken for the other class.
+    scores[2, actions] = np.roll(scores[2, actions], 1)
+    for distance, counts in ((low - 1, False), (low, True), (high - 1, True),
+                             (high, False)):
+        found = streams.figures(
+            scores, targets, np.array([low + 1, low + 1, distance]))
+        assert (found[f'bin_{name}'] < 100) == counts
+
+
 def test_training_has_clear_cues():
     weakest = {
         split: min(event.strength for i in range(8)

@@ -102,6 +102,18 @@ def measure(functions: dict[str, Callable], repeats: int,
     return {name: take(t) for name, t in times.items()}
 
 
+def times_of(function: Callable, repeats: int,
+             device: torch.device) -> list[float]:
+    """Seconds of each call, after one to warm up."""
+    times = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        function()
+        synchronize(device)
+        times.append(time.perf_counter() - start)
+    return times[1:]
+
+
 def peak_memory(device: torch.device) -> tuple[float, str]:
     """Peak of this process so far in GiB, and what it is."""
     if device.type == 'cuda':

@@ -20,7 +20,6 @@ import argparse
 import copy
 import math
 import statistics
-import time
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -31,7 +30,7 @@ from harness import (
     relative,
     require_agreement,
     settings_of,
-    synchronize,
+    times_of,
     title,
 )
 from mmengine.config import DictAction
@@ -87,13 +86,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 def latency(push: Callable, pushes: int, streams: int,
             device: torch.device) -> dict[str, float]:
     """Of many streams in one step, after one to warm up."""
-    times = []
-    for _ in range(pushes + 1):
-        start = time.perf_counter()
-        push()
-        synchronize(device)
-        times.append(time.perf_counter() - start)
-    times = times[1:]
+    times = times_of(push, pushes, device)
     return dict(
         pushes=pushes, frames_a_second=streams * pushes / sum(times),
         **{f'p{round(100 * share)}': 1e3 * percentile(times, share)

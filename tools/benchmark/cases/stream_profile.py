@@ -18,12 +18,11 @@ takes longer.
 import argparse
 import copy
 import statistics
-import time
 from collections.abc import Callable
 
 import torch
 from cases.stream import Frames, check, in_int8, many
-from harness import settings_of, synchronize, title
+from harness import settings_of, times_of, title
 from mmengine.config import DictAction
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -44,18 +43,6 @@ PARTS = dict(
 
 # Of what the machine can do at best.
 TRIALS = 20
-
-
-def times_of(function: Callable, repeats: int,
-             device: torch.device) -> list[float]:
-    """Seconds of each call, after one to warm up."""
-    times = []
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
-        function()
-        synchronize(device)
-        times.append(time.perf_counter() - start)
-    return times[1:]
 
 
 @torch.no_grad()
