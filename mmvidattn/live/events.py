@@ -94,6 +94,12 @@ class EventDetector:
         thresholds[:, actions] = [[on], [off]]
         self._thresholds = thresholds
 
+    @property
+    def active_since(self) -> float | None:
+        """Start of the first action that goes on, reported or not."""
+        return min((action.start for action in self._current.values()),
+                   default=None)
+
     def changed_thresholds(self) -> dict[str, tuple[float, float]]:
         """``on`` and ``off`` of the classes that have their own."""
         thresholds = self._thresholds

@@ -47,6 +47,8 @@ class Detection:
         images: The frames of the step itself, RGB ``(H, W, 3)``, oldest
             first.
         seconds: Duration of each stage (:class:`Latency`).
+        active_since: When the first of the actions that go on has started,
+            reported or not; None if there are none.
     """
     step: int
     time: float
@@ -55,6 +57,7 @@ class Detection:
     events: Sequence[dict]
     images: Sequence[np.ndarray]
     seconds: Mapping[str, float]
+    active_since: float | None = None
 
 
 class Run:
@@ -359,7 +362,8 @@ class Run:
         self._write(events)
         self._busy_since = None
         return Detection(step.number, end, scores[0], scores[1:], events,
-                         [frame.image for frame in step.new_frames], seconds)
+                         [frame.image for frame in step.new_frames], seconds,
+                         self._event_detector.active_since)
 
     def _skip(self, num_steps: int) -> list[dict]:
         """Skip steps that were dropped or missing; returns ended actions."""

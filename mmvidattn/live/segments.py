@@ -19,7 +19,8 @@ QUALITY = 85
 class SegmentSink(Sink):
     """Writes a clip of each action: the frames from before it to after it.
 
-    The latest frames wait as JPEGs, as many as ``max_bytes`` hold. Of an
+    Frames wait as JPEGs: those of the seconds before the next action, and
+    from before a running action on, as many as ``max_bytes`` hold. Of an
     action that is longer than these the clip has the last part. A clip is
     written once the action has ended and the seconds after it have passed; a
     run that is killed loses those that it has not written.
@@ -82,6 +83,10 @@ class SegmentSink(Sink):
         due = [event for event in self._waiting
                if event['end'] + self.after <= detection.time]
         self._write_clips(due)
+        since = detection.active_since
+        starts = [event['start'] for event in self._waiting]
+        starts.append(detection.time if since is None else since)
+        self._forget(min(starts) - self.before)
 
     def finish(self, events: Sequence[dict]) -> list[Detection]:
         """The events, as a detection without frames."""
@@ -101,7 +106,16 @@ class SegmentSink(Sink):
         self._frames.append((time, data))
         self._num_bytes += data.nbytes
         while self._num_bytes > self.max_bytes:
-            self._num_bytes -= self._frames.popleft()[1].nbytes
+            self._drop_oldest()
+
+    def _forget(self, before: float) -> None:
+        """Drop what no clip can have any more."""
+        # As precise as the frames of a clip are chosen.
+        while self._frames and self._frames[0][0] < before - 1e-6:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        self._num_bytes -= self._frames.popleft()[1].nbytes
 
     def _write_clips(self, events: Sequence[dict]) -> None:
         for event in events:

@@ -77,6 +77,18 @@ def test_a_gap_counts_as_time():
     assert (event['start'], event['time']) == (0, 4.25)
 
 
+def test_the_first_action_that_goes_on():
+    detector = EventDetector(NAMES, min_duration=.5)
+    found = []
+    for t, scores in enumerate([
+            (0, .1, .1), (0, .9, .1), (.9, .9, .9), (0, .1, .9),
+            (0, .1, .1)]):
+        detector.update(t / 4, (t + 1) / 4, np.array(scores))
+        found.append(detector.active_since)
+    # Also before it is reported.
+    assert found == [None, .25, .25, .5, None]
+
+
 @pytest.mark.parametrize('least', [1, 2, 5])
 def test_matches_naive(least):
     rng = np.random.default_rng(least)

@@ -103,6 +103,7 @@ def test_events_are_those_of_the_scores(found, files):
     for d in detections:
         events = naive.update(d.time - .25, d.time, d.scores)
         assert events == d.events
+        assert d.active_since == naive.active_since
         wanted += events
     wanted += naive.finish(STEPS / 4)
     assert wanted

@@ -17,10 +17,11 @@ def brightness(number):
     return 37 * number % 200 + 20
 
 
-def detection(step, events=(), num=2):
+def detection(step, events=(), num=2, since=None):
     images = [np.full((64, 480, 3), brightness(2 * step + i), np.uint8)
               for i in range(num)]
-    return Detection(step, (step + 1) / 4, NONE, NONE, events, images, {})
+    return Detection(step, (step + 1) / 4, NONE, NONE, events, images, {},
+                     since)
 
 
 def end(start, stop, start_id=3):
@@ -48,7 +49,8 @@ def shown(path):
 def test_clip_of_an_action(tmp_path):
     sink = SegmentSink(tmp_path, RUN, before=.5, after=1.)
     for step in range(40):
-        sink.write(detection(step, [end(4., 5.)] * (step == 20)))
+        sink.write(detection(step, [end(4., 5.)] * (step == 20),
+                             since=4. if 16 <= step < 20 else None))
         # Once the second after it has passed.
         assert sink.path(3).exists() == (step >= 23)
     sink.close()
@@ -61,7 +63,8 @@ def test_clip_of_an_action(tmp_path):
 def test_the_last_actions_are_written_at_the_end(tmp_path):
     sink = SegmentSink(tmp_path, RUN)
     for step in range(8):
-        sink.write(detection(step, [end(.5, 1.5, 0)] * (step == 6)))
+        sink.write(detection(step, [end(.5, 1.5, 0)] * (step == 6),
+                             since=.5 if step < 6 else 1.))
     for last in sink.finish([end(1., 2., 1)]):
         sink.write(last)
     sink.close()
@@ -72,21 +75,42 @@ def test_the_last_actions_are_written_at_the_end(tmp_path):
 def test_frames_that_are_missing_are_repeated(tmp_path):
     sink = SegmentSink(tmp_path, RUN, before=0, after=0)
     for step in 0, 1, 2, 6, 7:
-        sink.write(detection(step, [end(0., 2.)] * (step == 7)))
+        sink.write(detection(step, [end(0., 2.)] * (step == 7),
+                             since=None if step == 7 else 0.))
     check_frames(sink.path(3), [*range(6), *[5] * 6, *range(12, 16)])
 
 
 def test_memory_is_bounded(tmp_path):
-    sink = SegmentSink(tmp_path, RUN, max_bytes=20_000)
+    sink = SegmentSink(tmp_path, RUN, max_bytes=40_000)
     for step in range(200):
-        sink.write(detection(step))
+        sink.write(detection(step, since=0.))
         size = sum(data.nbytes for _, data in sink._frames)
-        assert size == sink._num_bytes <= 20_000
-    assert len(sink._frames) < 60
+        assert size == sink._num_bytes <= 40_000
+    assert 20 < len(sink._frames) < 60
     # Longer than what there is: the last part of it.
     sink.write(detection(200, [end(0., 50.)]))
     sink.close()
     assert 3 < len(shown(sink.path(3))) < 60
+
+
+def test_frames_that_no_clip_can_have_are_dropped(tmp_path):
+    sink = SegmentSink(tmp_path, RUN, before=1., after=.5)
+
+    def num_frames(step, events=(), since=None):
+        sink.write(detection(step, events, since=since))
+        assert sink._num_bytes == sum(
+            data.nbytes for _, data in sink._frames)
+        return len(sink._frames)
+
+    # The second before an action that may start now.
+    assert [num_frames(step) for step in range(8)] == [2, 4, 6, *[8] * 5]
+    # From then on, while one goes on; it is not reported yet.
+    assert [num_frames(step, since=2.) for step in range(8, 12)] == [
+        10, 12, 14, 16]
+    # And until its clip is written.
+    assert num_frames(12, [end(2., 3.)]) == 18
+    assert num_frames(13) == 8
+    check_frames(sink.path(3), range(8, 28))
 
 
 def test_clips_are_read_by_their_event(tmp_path):
@@ -96,7 +120,8 @@ def test_clips_are_read_by_their_event(tmp_path):
     start = {'event': 'start', 'id': 3, 'start': 0.}
     for step in range(6):
         sink.write(detection(step, {
-            0: [start], 3: [end(0., 1.)]}.get(step, ())))
+            0: [start], 3: [end(0., 1.)]}.get(step, ()),
+            since=0. if step < 3 else None))
         assert sink.read(start) is None
         if step < 5:
             assert sink.read(end(0., 1.)) is None
