@@ -11,6 +11,8 @@ import torch
 from benchmark_cases import FOLDER, run_case
 from helpers import relative
 
+from mmvidattn.apis import get_model
+
 TASKS = 'forward', 'training step'
 # Cases that compare backbones: their models, and options that are quick.
 CASES = dict(
@@ -158,7 +160,7 @@ def test_vivit_agrees_with_hugging_face(case_of):
 def test_windows_are_consecutive_and_full(case_of):
     case = case_of('dense')
     options = dict(option.split('=') for option in SMALL)
-    model = case.get_model(
+    model = get_model(
         'testra_thumos14',
         cfg_options={k: int(v) for k, v in options.items()}).backbone
     length, long, work = case.tables(model, 3, 4)

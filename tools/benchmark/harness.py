@@ -19,6 +19,7 @@ import mmvidattn  # noqa: I001  isort: skip
 import torch
 from torch import Tensor, nn
 
+from mmvidattn.apis import get_model, load_config
 from mmvidattn.utils.files import write_atomically
 from mmvidattn.utils.processor import processor_name
 
@@ -159,6 +160,18 @@ def agreement_line(agreement: Mapping[str, float]) -> str:
     return 'ours and the reference agree: ' + ', '.join(
         f'{name} {value:.1e}' for name, value in agreement.items()
     ) + ' (relative)'
+
+
+def online_model(args: argparse.Namespace) -> tuple[nn.Module, int]:
+    """The model of a config of online detection, with random weights.
+
+    Returns:
+        It, on the device, and of how many steps its long memory takes one.
+    """
+    config = load_config(args.config, args.cfg_options)
+    model = get_model(
+        args.config, device=args.device, cfg_options=args.cfg_options)
+    return model, config.test_dataloader.dataset.get('long_rate', 4)
 
 
 def write_json(path: Path | None, result: dict) -> None:

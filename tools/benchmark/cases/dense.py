@@ -13,6 +13,7 @@ import torch
 from harness import (
     agreement_line,
     measure,
+    online_model,
     probability_difference,
     relative,
     require_agreement,
@@ -22,7 +23,6 @@ from harness import (
 from mmengine.config import DictAction
 from torch import Tensor, nn
 
-from mmvidattn.apis import get_model, load_config
 from mmvidattn.online import dense_features
 
 TOLERANCE = 1e-5
@@ -44,9 +44,7 @@ def tables(model: nn.Module, steps: int,
 def run(args: argparse.Namespace) -> dict:
     torch.manual_seed(0)
     device = torch.device(args.device)
-    rate = load_config(args.config).test_dataloader.dataset.get('long_rate', 4)
-    model = get_model(
-        args.config, device=device, cfg_options=args.cfg_options)
+    model, rate = online_model(args)
     backbone, head = model.backbone, model.cls_head
     length, long, work = tables(backbone, args.steps, rate)
     long, work = long.to(device), work.to(device)

@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 import torch
 from harness import (
     measure,
+    online_model,
     probability_difference,
     relative,
     require_agreement,
@@ -37,7 +38,6 @@ from mmengine.config import DictAction
 from references.testra_stream import TranscribedStream
 from torch import Tensor, nn
 
-from mmvidattn.apis import get_model, load_config
 from mmvidattn.layers.linear import Linear
 from mmvidattn.online import StreamSession
 
@@ -138,9 +138,7 @@ def check(model: nn.Module, frames: Frames, rate: int,
 def run(args: argparse.Namespace) -> dict:
     torch.manual_seed(0)
     device = torch.device(args.device)
-    rate = load_config(args.config).test_dataloader.dataset.get('long_rate', 4)
-    model = get_model(
-        args.config, device=device, cfg_options=args.cfg_options)
+    model, rate = online_model(args)
     # Fresh biases are zero, and would hide what they do.
     for p in model.parameters():
         if p.dim() == 1:

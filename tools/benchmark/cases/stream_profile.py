@@ -22,12 +22,11 @@ from collections.abc import Callable
 
 import torch
 from cases.stream import Frames, check, in_int8, many
-from harness import settings_of, times_of, title
+from harness import online_model, settings_of, times_of, title
 from mmengine.config import DictAction
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from mmvidattn.apis import get_model, load_config
 from mmvidattn.online import StreamSession
 from mmvidattn.ops import linear
 
@@ -95,9 +94,7 @@ def profile(step: Callable, repeats: int, device: torch.device) -> dict:
 def run(args: argparse.Namespace) -> dict:
     torch.manual_seed(0)
     device = torch.device(args.device)
-    rate = load_config(args.config).test_dataloader.dataset.get('long_rate', 4)
-    model = get_model(
-        args.config, device=device, cfg_options=args.cfg_options)
+    model, rate = online_model(args)
     frames = Frames(model, device)
     warm = model.backbone.work_memory_length + 2 * rate
     agreement = check(model, frames, rate, warm + 4)
