@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,13 @@ from scipy import stats
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools/studies'))
 import verdicts  # noqa: E402
-from report import make_report  # noqa: E402
-from study import Claim, Row, Study, load, names  # noqa: E402
+from report import (  # noqa: E402
+    by_distance,
+    format_report,
+    make_report,
+    write_report,
+)
+from study import OURS, Claim, Row, Study, load, names  # noqa: E402
 from tasks import clip_model, from_image, motion  # noqa: E402
 
 from mmvidattn.apis.models import load_config  # noqa: E402
@@ -157,7 +163,6 @@ def test_report_says_what_was_found():
     assert report['decided'] == 1 and report['num_runs'] == 8
     claim, = report['claims']
     assert claim['paper'] == 2. and claim['verdict']['mean'] == 5.
-    from report import format_report
     text = format_report(study, {**report, 'command': 'COMMAND'})
     assert ('| A is better | Table 1 | `a` > `b` | +2.00 | +5.0 ± 0.0 | 4 | '
             '**agrees** |') in text
@@ -166,7 +171,39 @@ def test_report_says_what_was_found():
     assert '**1 of 1 claims' in text
 
 
+def test_own_claims_are_counted_apart(tmp_path):
+    study = make_study(
+        Claim('A is better', 'a', 'b', 'Table 1'),
+        Claim('A is better afar', 'a', 'b', OURS, metric='far'),
+        Claim('B is better afar', 'b', 'a', OURS, metric='far'))
+    study = replace(study, panels=dict(Both=['a', 'b'], One=['b']))
+    scores = scores_of(a=[5, 6, 5, 6], b=[0, 15, 0, 15])
+    for found in scores.values():
+        for seed, run in found.items():
+            run.update(near=run['score'], far=20. + seed % 2)
+    scores['a'][1]['far'] = 21.1
+    chance = dict(score=12.5, near=12.5, far=12.5)
+    report = make_report(
+        study, dict(score='test', near='1-4', far='4-16'),
+        dict(chance=chance), scores, dict(near=(1, 4), far=(4, 16)))
+    # The paper says nothing of how far.
+    assert [claim['paper'] for claim in report['claims']] == [2, None, None]
+    text = write_report(tmp_path, study, {**report, 'command': 'COMMAND'})
+    assert ('**2 of 3 claims are decided: 0 of 1 of [the paper]'
+            '(https://example.org), and 2 of 2 that are not of the '
+            'paper.**') in text
+    assert '![Scores by distance](distances.png)' in text
+    panels = by_distance(study, report).axes
+    assert [axes.get_title() for axes in panels] == ['Both', 'One']
+    b, = panels[1].containers
+    # In the middle of 1 to 4 and of 4 to 16, by their ratio.
+    assert b[0].get_xydata().tolist() == [[2, 7.5], [8, 20.5]]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        'report.md', 'report.json', 'rows.png', 'distances.png'}
+
+
 @pytest.mark.parametrize('change', [
+    dict(panels=dict(All=['a', 'c'])),
     dict(claims=[Claim('C is better', 'c', 'b', 'Table 1')]),
     dict(rows=dict(a=Row())),
 ])

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """What a study has found, as a page and a picture."""
 import json
+import math
 import os
 import statistics
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 import torch
 from matplotlib.figure import Figure
-from study import Study
+from study import OURS, Study
 from verdicts import LEVEL, LOOKS, MARGIN, Scores, verdict_of
 
 from mmvidattn.utils.files import write_atomically
@@ -20,7 +21,9 @@ from mmvidattn.utils.processor import processor_name
 
 def make_report(study: Study, metrics: Mapping[str, str],
                 limits: Mapping[str, Mapping[str, float]],
-                scores: Scores) -> dict[str, Any]:
+                scores: Scores,
+                distances: Mapping[str, tuple[int, int]] | None = None
+                ) -> dict[str, Any]:
     """All figures of the report.
 
     Args:
@@ -28,6 +31,7 @@ def make_report(study: Study, metrics: Mapping[str, str],
         metrics: Figures of a run that the page has, and their headings.
         limits: What is reached without training ('chance', 'oracle').
         scores: Of each row and seed.
+        distances: Of figures that are of a distance, its bounds.
     """
     rows = []
     for name, found in scores.items():
@@ -53,11 +57,27 @@ def make_report(study: Study, metrics: Mapping[str, str],
     return dict(
         date=str(date.today()), machine=machine, headings=dict(metrics),
         limits={name: dict(found) for name, found in limits.items()},
+        distances=dict(distances or {}),
         rows=rows, claims=claims, num_runs=len(seconds),
         median_seconds=statistics.median(seconds) if seconds else None,
-        decided=sum(claim['verdict'] is not None
-                    and claim['verdict']['word'] != 'undecided'
-                    for claim in claims))
+        decided=sum(map(_is_decided, claims)))
+
+
+def _is_decided(claim: dict) -> bool:
+    verdict = claim['verdict']
+    return verdict is not None and verdict['word'] != 'undecided'
+
+
+def _count(study: Study, claims: list[dict]) -> str:
+    """How many are decided, in words."""
+    paper = f'of [the paper]({study.paper})'
+    ours = [_is_decided(claim) for claim in claims if claim['source'] == OURS]
+    all_, decided = len(claims), sum(map(_is_decided, claims))
+    if not ours:
+        return f'{decided} of {all_} claims {paper} are decided.'
+    return (f'{decided} of {all_} claims are decided: '
+            f'{decided - sum(ours)} of {all_ - len(ours)} {paper}, and '
+            f'{sum(ours)} of {len(ours)} that are not of the paper.')
 
 
 def _cell(values: list[float]) -> str:
@@ -101,8 +121,7 @@ def format_report(study: Study, report: dict[str, Any]) -> str:
         f'counted; {report["machine"]}). What rows and claims are is in '
         f'[`papers`](../../papers); what they are trained on, and how a claim '
         f'is decided, on [the page of all studies](../../README.md).', '',
-        f'**{report["decided"]} of {len(report["claims"])} claims of [the '
-        f'paper]({study.paper}) are decided.**', '',
+        f'**{_count(study, report["claims"])}**', '',
         '| claim | source | rows | paper | ours | seeds | the data |',
         '|---|---|---|---|---|---|---|',
         *map(_claim_line, report['claims']), '',
@@ -113,6 +132,8 @@ def format_report(study: Study, report: dict[str, Any]) -> str:
         f'or lies within {MARGIN:g} point.', '',
         *(line for note in study.notes for line in (note, '')),
         '![The score of each row, and of each seed](rows.png)', '',
+        *(['![Scores by distance](distances.png)', ''] if study.panels
+          else []),
         f'| row | paper | rate | seeds | {" | ".join(headings.values())} |',
         '|---|---|---|---|' + '---|' * len(headings),
     ]
@@ -154,11 +175,47 @@ def _picture(study: Study, report: dict[str, Any]) -> Figure:
     return figure
 
 
+def by_distance(study: Study, report: dict[str, Any]) -> Figure:
+    """Panels side by side; mean and standard deviation over seeds."""
+    distances = report['distances']
+    places = [math.sqrt(low * high) for low, high in distances.values()]
+    figure = Figure(figsize=(4.2 * len(study.panels), 4.4),
+                    layout='constrained')
+    panels = figure.subplots(1, len(study.panels), sharey=True, squeeze=False)
+    metrics = {row['row']: row['metrics'] for row in report['rows']}
+    for axes, (title, rows) in zip(panels[0], study.panels.items()):
+        for row in rows:
+            found = [metrics.get(row, {}).get(key, []) for key in distances]
+            if all(found):
+                axes.errorbar(
+                    places, [statistics.fmean(values) for values in found],
+                    [statistics.pstdev(values) for values in found],
+                    marker='o', markersize=4, capsize=2, label=row)
+        chance = report['limits']['chance']
+        axes.plot(places, [chance[key] for key in distances], ':',
+                  color='gray', label='chance')
+        axes.set_xscale('log')
+        axes.set_xticks(places, [
+            f'{low}-{high}' for low, high in distances.values()],
+            fontsize=6)
+        axes.minorticks_off()
+        axes.set_ylim(0, 103)
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel('steps since the cue')
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=7, ncols=2, loc='upper center',
+                    bbox_to_anchor=(0.5, -0.16))
+    panels[0][0].set_ylabel(
+        f'{next(iter(report["headings"].values()))}, percent')
+    return figure
+
+
 def write_report(out: Path, study: Study, report: dict[str, Any]) -> str:
-    """Write ``report.md``, ``report.json`` and ``rows.png``; returns the
-    page."""
+    """Write ``report.md``, ``report.json`` and pictures; returns the page."""
     text = format_report(study, report)
     write_atomically(out / 'report.md', text)
     write_atomically(out / 'report.json', json.dumps(report, indent=1))
     _picture(study, report).savefig(out / 'rows.png', dpi=100)
+    if study.panels:
+        by_distance(study, report).savefig(out / 'distances.png', dpi=100)
     return text

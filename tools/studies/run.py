@@ -266,7 +266,8 @@ def main() -> None:
     for run, result in read_results(settings.out, (
             Run(row, seed) for row in rows for seed in seeds)).items():
         scores[run.row][run.seed] = result
-    report = make_report(study, task.METRICS, limits, scores)
+    report = make_report(study, task.METRICS, limits, scores,
+                         getattr(task, 'DISTANCES', None))
     report['command'] = shlex.join(
         ['python', 'tools/studies/run.py', *sys.argv[1:]])
     print(write_report(settings.out, study, report), end='')

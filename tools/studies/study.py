@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 PAPERS = Path(__file__).parent / 'papers'
+# Where a claim is from that no paper makes.
+OURS = 'not of the paper'
 # The frames of a clip that a row sees.
 VIEWS = ('all', 'middle', 'shuffled')
 
@@ -44,7 +46,7 @@ class Claim:
         text: The sentence, in our words.
         better: Name of a row.
         worse: Name of the other row.
-        source: Table or section of the paper.
+        source: Table or section of the paper, or ``OURS``.
         equal: The paper says that they are alike instead.
         metric: Which of a run's figures is compared.
         paper: The difference in the paper, where it is not that of the rows'
@@ -78,6 +80,8 @@ class Study:
         measure: What the paper's figures are.
         notes: Paragraphs of the report: what to keep in mind, and a sentence
             on each disagreement.
+        panels: Rows that a picture shows side by side, by distance, under
+            the titles of its parts; only of tasks with ``DISTANCES``.
     """
     title: str
     paper: str
@@ -91,12 +95,15 @@ class Study:
     measure: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for claim in self.claims:
-            for name in claim.better, claim.worse:
+        named = {claim.text: (claim.better, claim.worse)
+                 for claim in self.claims}
+        for text, rows in {**named, **self.panels}.items():
+            for name in rows:
                 if name not in self.rows:
-                    raise ValueError(f'{claim.text!r} is about row {name!r}, '
+                    raise ValueError(f'{text!r} is about row {name!r}, '
                                      'which there is not')
 
     @property
@@ -112,7 +119,7 @@ class Study:
 
     def papers_difference(self, claim: Claim) -> float | None:
         """What the paper says of a claim, in points."""
-        if claim.paper is not None:
+        if claim.paper is not None or claim.metric != 'score':
             return claim.paper
         better, worse = (self.rows[name].paper
                          for name in (claim.better, claim.worse))

@@ -27,6 +27,8 @@ METRICS = dict(
     **{f'bin_{name}': f'{low}-{high} steps'
        for name, (low, high) in streams.BINS.items()},
     anticipation='anticipation')
+# Steps from a cue to an action that a figure is of: at least, and below.
+DISTANCES = {f'bin_{name}': bounds for name, bounds in streams.BINS.items()}
 # Actions are of that many steps or more.
 TEST_STRIDE = 8
 
