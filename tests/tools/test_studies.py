@@ -401,8 +401,9 @@ def test_wrong_options(run_main, tmp_path, capsys, option, value, says):
 @pytest.mark.parametrize('name', names())
 def test_whole_study_at_toy_size(run_tool, tmp_path, name):
     out = tmp_path / 'out'
+    # 114 runs of TeSTra, of some 5 s each.
     done = run_tool('studies/run.py', name, '--out', out, *TOY, '--seeds', 4,
-                    '--jobs', 2, cwd=tmp_path)
+                    '--jobs', 2, cwd=tmp_path, limit=1800)
     assert done.returncode == 0, done.stderr
     report = json.loads((out / 'report.json').read_text())
     assert len(report['rows']) == len(load(name).rows)
