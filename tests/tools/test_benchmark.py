@@ -157,6 +157,15 @@ def test_vivit_agrees_with_hugging_face(case_of):
     assert len(found) == 4 and max(found.values()) < 1e-5
 
 
+def test_model_and_rate_are_those_of_the_options():
+    options = {'model.backbone.long_memory_length': 24,
+               'test_dataloader.dataset.long_rate': 2}
+    args = argparse.Namespace(
+        config='testra_tiny_synthetic', cfg_options=options, device='cpu')
+    model, rate = harness.online_model(args)
+    assert (model.backbone.long_memory_length, rate) == (24, 2)
+
+
 def test_windows_are_consecutive_and_full(case_of):
     case = case_of('dense')
     options = dict(option.split('=') for option in SMALL)

@@ -24,7 +24,7 @@ from report import (  # noqa: E402
     write_report,
 )
 from study import OURS, Claim, Row, Study, load, names  # noqa: E402
-from tasks import clip_model, from_image, motion  # noqa: E402
+from tasks import clip_model, from_image, motion, streams  # noqa: E402
 
 from mmvidattn.apis.models import load_config  # noqa: E402
 
@@ -382,6 +382,22 @@ def test_killed_study_goes_on(run_tool, tmp_path):
     assert other.returncode == 1
     assert 'other options (steps, see' in other.stderr
     assert runs_of(out) == after
+
+
+@pytest.mark.parametrize('first_seed', [0, 100])
+def test_report_of_streams(run_main, tmp_path, monkeypatch, first_seed):
+    # As relative paths of data are from there.
+    monkeypatch.chdir(tmp_path)
+    run_main('studies/run.py', 'testra', '--out', 'out', *TOY,
+             '--report-only', '--first-seed', first_seed)
+    report = json.loads(Path('out/report.json').read_text())
+    assert report['distances'] == {
+        f'bin_{name}': [*bounds] for name, bounds in streams.BINS.items()}
+    assert Path('out/distances.png').is_file()
+    # The notes are about the first seeds.
+    page = Path('out/report.md').read_text()
+    assert all((note in page) == (first_seed == 0)
+               for note in load('testra').notes)
 
 
 @pytest.mark.parametrize('option, value, says', [

@@ -68,11 +68,12 @@ def _is_decided(claim: dict) -> bool:
     return verdict is not None and verdict['word'] != 'undecided'
 
 
-def _count(study: Study, claims: list[dict]) -> str:
+def _count(study: Study, report: dict[str, Any]) -> str:
     """How many are decided, in words."""
     paper = f'of [the paper]({study.paper})'
-    ours = [_is_decided(claim) for claim in claims if claim['source'] == OURS]
-    all_, decided = len(claims), sum(map(_is_decided, claims))
+    ours = [_is_decided(claim) for claim in report['claims']
+            if claim['source'] == OURS]
+    all_, decided = len(report['claims']), report['decided']
     if not ours:
         return f'{decided} of {all_} claims {paper} are decided.'
     return (f'{decided} of {all_} claims are decided: '
@@ -121,7 +122,7 @@ def format_report(study: Study, report: dict[str, Any]) -> str:
         f'counted; {report["machine"]}). What rows and claims are is in '
         f'[`papers`](../../papers); what they are trained on, and how a claim '
         f'is decided, on [the page of all studies](../../README.md).', '',
-        f'**{_count(study, report["claims"])}**', '',
+        f'**{_count(study, report)}**', '',
         '| claim | source | rows | paper | ours | seeds | the data |',
         '|---|---|---|---|---|---|---|',
         *map(_claim_line, report['claims']), '',

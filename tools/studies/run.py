@@ -23,6 +23,7 @@ import time
 import traceback
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -266,6 +267,9 @@ def main() -> None:
     for run, result in read_results(settings.out, (
             Run(row, seed) for row in rows for seed in seeds)).items():
         scores[run.row][run.seed] = result
+    if args.first_seed:
+        # These are about the seeds that were reported first.
+        study = replace(study, notes=())
     report = make_report(study, task.METRICS, limits, scores,
                          getattr(task, 'DISTANCES', None))
     report['command'] = shlex.join(
