@@ -73,6 +73,19 @@ def test_another_loop_resumes_between_epochs_with_a_warning(tmp_path):
     assert saved['exact_resume']['batch'] == 0
 
 
+@pytest.mark.parametrize('by_epoch', [False, True])
+def test_a_run_that_is_past_its_end_trains_no_more(tmp_path, by_epoch):
+    done = build(tmp_path, by_epoch=by_epoch)
+    done.train()
+    runner = build(tmp_path, by_epoch=by_epoch, resume=True)
+    runner._train_loop = (dict(by_epoch=True, max_epochs=2) if by_epoch
+                          else dict(by_epoch=False, max_iters=7))
+    model = runner.train()
+    assert runner.iter == 16
+    for name, weight in done.model.state_dict().items():
+        assert torch.equal(model.state_dict()[name], weight), name
+
+
 def loaders(motion_dir, split):
     return dict(
         batch_size=2, num_workers=0,

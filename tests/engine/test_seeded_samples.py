@@ -31,6 +31,18 @@ def test_epochs_and_samples_differ():
     assert len({x for epoch in noise for x in epoch[:, 0].tolist()}) == 22
 
 
+def test_epochs_are_counted():
+    """A run that goes on in an epoch draws what an earlier one drew."""
+    one, two = (seed_samples(DataLoader(Data(), batch_size=5), 0, 0)
+                for _ in range(2))
+    for _ in range(3):
+        last = collated(one)
+    assert one.batch_sampler.epoch == 3
+    two.batch_sampler.epoch = 2
+    for a, b in zip(last, collated(two), strict=True):
+        assert torch.equal(a['inputs'], b['inputs'])
+
+
 @pytest.mark.parametrize('workers', [1, 2])
 def test_samples_do_not_depend_on_workers(workers):
     found = []

@@ -121,9 +121,12 @@ def test_windows_and_whole_videos_agree(root, tokens):
     each = [average_precision(truth[:, c] == 1, scores[:, c]) for c in (1, 2)]
     assert found[0]['online/mAP_dense'] == pytest.approx(np.mean(each))
     assert found[0]['online/AP_dense_two'] == pytest.approx(each[1])
+    names = {'mAP_dense', 'AP_dense_one', 'AP_dense_two'}
     if not tokens:
-        assert len(found[0]) == 3
+        assert {*found[0]} == {f'online/{name}' for name in names}
         return
+    names |= {f'mAP_dense@{s}' for s in ('0.25s', '0.5s', '0.75s', 'mean')}
+    assert {*found[0]} == {f'online/{name}' for name in names}
     # The last token, as released: in a video's first steps it is what the
     # first window says.
     truth, scores = [], []

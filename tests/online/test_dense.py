@@ -43,6 +43,8 @@ def test_matches_a_loop_over_windows(pair, batch_size):
     want = want[:, model.work_memory_length - 1:]
     assert got.shape == want.shape
     assert (got - want).norm() / want.norm() < 1e-11
+    # Nothing of a whole video is kept for gradients.
+    assert want.requires_grad and not got.requires_grad
 
 
 def test_takes_any_indices_and_no_mask(pair):

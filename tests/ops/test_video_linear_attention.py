@@ -136,3 +136,9 @@ def test_layer_drops_queries_and_keys_in_training_only():
 def test_rejects(options, words):
     with pytest.raises(ValueError, match=words):
         video_linear_attention(torch.zeros(1, 2, 3, 3, 24), **options)
+
+
+@pytest.mark.parametrize('shape', [(2, 3, 3, 24), (1, 1, 2, 3, 3, 24)])
+def test_rejects_other_dimensions(shape):
+    with pytest.raises(ValueError, match=r'qkv \[B, T, H, W, 3 C\]'):
+        video_linear_attention(torch.zeros(shape), num_heads=2)

@@ -91,7 +91,8 @@ class GuardedVideoDataset(VideoDataset):
     def get_cat_ids(self, idx: int) -> list[int]:
         """The classes of a video, for mmengine's ``ClassBalancedDataset``."""
         label = self.get_data_info(idx)['label']
-        return list(label) if self.multi_class else [label]
+        # One number of a class each, where a video has many.
+        return label.nonzero()[:, 0].tolist() if self.multi_class else [label]
 
     @classmethod
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:

@@ -30,7 +30,7 @@ class _OutliveSignal:
     seconds = 10
 
     def __init__(self, number: int, then: Callable | None,
-                 num_workers: int = 1) -> None:
+                 num_workers: int) -> None:
         self.number, self.then = number, then
         # Whether the main process is leaving, and who the workers are.
         self.shared = torch.zeros(

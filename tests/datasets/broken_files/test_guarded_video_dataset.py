@@ -73,6 +73,21 @@ def test_other_delimiter_and_many_labels(folder):
         num_classes=3)
     assert dataset.get_data_info(0)['label'].tolist() == [1, 0, 1]
     assert dataset.get_data_info(1)['label'].tolist() == [0, 1, 0]
+    assert [dataset.get_cat_ids(i) for i in range(2)] == [[0, 2], [1]]
+
+
+def test_rare_classes_are_seen_more_often(folder):
+    """mmengine repeats a video by sqrt(threshold / share of its class)."""
+    lines = ['a.mp4 0'] * 3 + ['b.mp4 1']
+    build(folder, lines)
+    balanced = DATASETS.build(dict(
+        type='ClassBalancedDataset', oversample_thr=1., dataset=dict(
+            type='GuardedVideoDataset', ann_file='list.txt',
+            pipeline=PIPELINE, data_root=str(folder),
+            metainfo=dict(classes=['still', 'moving']))))
+    labels = [balanced.get_data_info(i)['label']
+              for i in range(len(balanced))]
+    assert labels == [0] * 3 * 2 + [1] * 2
 
 
 @pytest.mark.parametrize('line, said, kwargs', [

@@ -120,7 +120,7 @@ class SignalWorkersHook(Hook):
 
 
 def _stuck_worker(ready):
-    preemption_hook._OutliveSignal(signal.SIGTERM, None)(0)
+    preemption_hook._OutliveSignal(signal.SIGTERM, None, 1)(0)
     ready.set()
     time.sleep(1000)
 
