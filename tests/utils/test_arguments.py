@@ -155,6 +155,14 @@ def test_wrong_arguments_are_named():
     check(random.Random(0).sample(everything, 400))
 
 
+def test_every_class_checks_its_arguments():
+    for name, cls in classes().items():
+        named = [p for p in inspect.signature(cls).parameters.values()
+                 if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        # What ``functools.wraps`` leaves behind.
+        assert not named or hasattr(cls.__init__, '__wrapped__'), name
+
+
 @pytest.mark.slow
 def test_all_wrong_arguments_are_named():
     check(cases())

@@ -8,11 +8,14 @@ from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 from mmengine.fileio import FileClient
 
+from ...utils.arguments import check_arguments
+from ...utils.checks import check_natural
 from ...utils.video_readers import open_video, split_video_backend
 from .segment_frames import SegmentFrames
 
 
 @TRANSFORMS.register_module()
+@check_arguments(num_threads=check_natural)
 class VideoReaderInit(BaseTransform):
     """Open a video with one of our readers, or a segment of it.
 
@@ -97,6 +100,7 @@ class VideoReaderDecode(BaseTransform):
 
 
 @TRANSFORMS.register_module()
+@check_arguments(num_threads=check_natural)
 class TorchCodecInit(VideoReaderInit):
     """Open a video with torchcodec, or a segment of it.
 

@@ -32,12 +32,12 @@ def test_shares_are_of_what_passed(monkeypatch):
             hook.after_val_epoch(runner)
         hook.after_train_epoch(runner)
 
-    epoch([1, 2], [4, 3], [sample(decode_seconds=0.02), sample(),
-                           sample(decode_seconds=0.01)])
+    epoch([1, 2], [4, 3], [sample(decode_seconds=2.5), sample(),
+                           sample(decode_seconds=1.5)])
     epoch([0.5], [0.5], [sample()])
     assert said == [
         '30% of the time of training steps went to waiting for data (3.0 of '
-        '10.0 s); opening and decoding a clip took 15.0 ms of a worker',
+        '10.0 s); opening and decoding a clip took 2000.0 ms of a worker',
         '50% of the time of training steps went to waiting for data (0.5 of '
         '1.0 s)']
 

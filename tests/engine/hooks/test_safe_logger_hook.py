@@ -3,6 +3,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from toy_runs import build, log_of
 
 from mmvidattn.engine.hooks import SafeLoggerHook, safe_logger_hook
 
@@ -23,3 +24,31 @@ def test_one_process_writes_the_metrics_of_a_test(tmp_path, monkeypatch,
     assert path.exists() == is_main
     if is_main:
         assert json.loads(path.read_text()) == dict(acc=.5)
+
+
+def test_training_goes_on_when_logs_cannot_be_written(tmp_path):
+    runner = build(tmp_path, logger=dict(type='SafeLoggerHook', interval=1))
+    # Where the values are written, there is a folder.
+    backend = runner.visualizer.get_backend('LocalVisBackend')
+    backend.experiment  # makes the folder of its files
+    for name in 'scalars.json', f'{runner.timestamp}.json':
+        path = tmp_path / runner.timestamp / 'vis_data' / name
+        path.unlink(missing_ok=True)
+        path.mkdir(parents=True)
+    runner.train()
+    assert (tmp_path / 'epoch_4.pth').exists()
+    said = [line for line in log_of(tmp_path).splitlines()
+            if 'cannot write the logs' in line]
+    assert len(said) == 1
+    assert 'Is a directory' in said[0] and 'training goes on' in said[0]
+
+
+def test_other_errors_are_not_kept_quiet(tmp_path, monkeypatch):
+    runner = build(tmp_path, logger=dict(type='SafeLoggerHook', interval=1))
+
+    def fail(*args, **kwargs):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(runner.visualizer, 'add_scalars', fail)
+    with pytest.raises(ZeroDivisionError):
+        runner.train()

@@ -1,0 +1,44 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmvidattn.evaluation.segment_scores import read_segment_scores
+
+SCORES = {
+    # Four segments of a video; the first score is the background's.
+    'pred_action': torch.tensor(
+        [[9., 1., 2.], [9., 3., 4.], [9., 5., 6.], [9., 7., 8.]]),
+    # Two tokens that look ahead.
+    'pred_anticipated_action': torch.arange(24.).reshape(4, 2, 3)}
+
+
+def test_rows_of_a_stream():
+    """Row 0 is the detection, the others are tokens, and none is nothing."""
+    found = read_segment_scores(dict(
+        SCORES, is_whole_video=True, video_name='v',
+        segment_id=[1, 2, 'c', 4],
+        segment_labels=[dict(action=0), {}, {}, {}],
+        score_rows=[[0], [1], [2], []]))
+    assert [segment.id for segment in found] == ['1', '2', 'c', '4']
+    assert [segment.seen for segment in found] == [True, True, True, False]
+    assert found[0].labels == dict(action=0)
+    assert [segment.scores['action'].tolist() for segment in found] == [
+        [1, 2], [7, 8], [16, 17], [0, 0]]
+
+
+def test_a_stream_may_have_no_tokens():
+    found, = read_segment_scores(dict(
+        pred_action=SCORES['pred_action'][:1], is_whole_video=True,
+        video_name='v', segment_id=[1], segment_labels=[{}],
+        score_rows=[[0]]))
+    assert found.scores['action'].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize('rows, scores', [
+    ([2], [5, 6]), ([3], [7, 8]), ([], [0, 0])])
+def test_rows_of_a_window(rows, scores):
+    found, = read_segment_scores(dict(
+        SCORES, is_whole_video=False, video_name='v', segment_id=1,
+        segment_labels={}, score_rows=rows))
+    assert found.seen == bool(rows)
+    assert found.scores['action'].tolist() == scores
