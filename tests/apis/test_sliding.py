@@ -128,6 +128,9 @@ def test_what_is_shared_is_encoded_once(model_of, frames, name, stride,
             assert old / (new + old) == shared
         # Groups of one window for each of the ways that they may begin.
         assert len(session.encoder) <= 4 * 8
+        # None keeps the memory of others that were encoded with it.
+        for x in session.encoder._encodings.values():
+            assert x.untyped_storage().nbytes() == x.nbytes
         assert len(session._frames) <= WINDOW
 
 

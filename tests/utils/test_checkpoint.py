@@ -77,7 +77,8 @@ def test_reads_safetensors_as_mmengine_does_then(tmp_path):
     path = tmp_path / 'x.safetensors'
     save_file(WEIGHTS, path)
     for found in (load_state_dict_file(path),
-                  CheckpointLoader.load_checkpoint(str(path), 'cpu')):
+                  CheckpointLoader.load_checkpoint(str(path), 'cpu'),
+                  CheckpointLoader.load_checkpoint(str(path))):
         assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
 
 
