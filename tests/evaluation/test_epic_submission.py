@@ -53,6 +53,12 @@ def check_format(found, challenge, ids):
             assert isinstance(score, float)
 
 
+def test_supervision_is_that_of_public_weights_and_all_labels(tmp_path):
+    found = submit(tmp_path / 'x.json', [anticipated('P01_101_0', 0)],
+                   actions=ACTIONS)
+    assert (found['sls_pt'], found['sls_tl'], found['sls_td']) == (2, 3, 3)
+
+
 @pytest.mark.parametrize('suffix', ['.json', '.zip'])
 def test_anticipation(tmp_path, suffix):
     ids = ['P01_101_0', 'P01_101_1', 'P37_103_77']
@@ -60,7 +66,7 @@ def test_anticipation(tmp_path, suffix):
     found = submit(tmp_path / f'new/new/test{suffix}', samples,
                    actions=ACTIONS, supervision=dict(pt=1, tl=3, td=4))
     check_format(found, 'action_anticipation', ids)
-    assert (found['sls_pt'], found['sls_td']) == (1, 4)
+    assert (found['sls_pt'], found['sls_tl'], found['sls_td']) == (1, 3, 4)
     for sample in samples:
         entry = found['results'][sample['segment_id']]
         # The row that counts, without the background.
