@@ -55,11 +55,11 @@ def test_samples_do_not_depend_on_workers(workers):
 
 def test_ranks_and_seeds_draw_other_numbers():
     found = []
-    for seed, rank in ((0, 0), (0, 1), (1, 0)):
+    for seed, rank in ((0, 0), (0, 1), (1, 0), (2, 0), (2**40, 0), (-1, 0)):
         loader = seed_samples(
             DataLoader(Data(), batch_size=10), seed, rank, 2)
         found.append(collated(loader)[0]['inputs'][0, 0].item())
-    assert len(set(found)) == 3
+    assert len(set(found)) == 6
 
 
 def test_processes_draw_what_one_draws():

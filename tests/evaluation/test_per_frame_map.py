@@ -9,6 +9,7 @@ from mmaction.registry import METRICS
 
 from mmvidattn.datasets import FeatureStreamDataset
 from mmvidattn.evaluation import average_precision, smooth_scores
+from mmvidattn.evaluation.per_frame_map import read_scores
 
 
 @pytest.fixture(scope='module')
@@ -145,6 +146,23 @@ def test_windows_and_whole_videos_agree(root, tokens):
     assert found[0]['online/mAP_dense@mean'] == pytest.approx(
         np.mean([found[0][f'online/mAP_dense@{s}s']
                  for s in ('0.25', '0.5', '0.75')]))
+
+
+@pytest.mark.parametrize('first', [True, False])
+def test_steps_of_a_window(first):
+    """Two steps of work and two tokens, of which the last is past the end."""
+    scores = torch.arange(8.).reshape(4, 2)
+    parts = read_scores(dict(
+        one_video(scores, scores + 10), video_length=9, num_work=2,
+        score_rows=[1], score_steps=[6], anticipation_steps=[8, 9],
+        is_first_window=first))
+    before = [6] if first else []
+    assert [part[0].tolist() for part in parts] == [
+        [6], [*before, 8], [*before, 8] if first else []]
+    for part in parts:
+        rows = [{6: 1, 8: 2}[step] for step in part[0]]
+        assert np.array_equal(part[1], scores[rows])
+        assert np.array_equal(part[2], scores[rows] + 10)
 
 
 def test_mode_is_in_the_name():

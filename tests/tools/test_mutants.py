@@ -115,8 +115,8 @@ def test_finds_the_tests_that_reach_a_line(mutants, tiny):
         return suite.of(mutants.Mutant('mmvidattn/tiny.py', line, '', 0))
 
     assert of(3) == [fails, clamp]
-    assert of(5) == [clamp]
-    # Run on import: all that reach the file.
+    # Those that reach the line first; then the others of the file.
+    assert of(5) == [clamp, fails]
     assert of(8) == [fails, clamp]
     assert suite.of(mutants.Mutant('mmvidattn/other.py', 3, '', 0)) == []
 

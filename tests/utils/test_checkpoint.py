@@ -180,6 +180,17 @@ def test_loads_all_and_returns_meta(tmp_path):
         assert torch.equal(model.state_dict()[key], value)
 
 
+def test_a_part_may_stay_as_it_is(tmp_path):
+    saved, model = Model(num_classes=5), Model()
+    own = model.cls_head.weight.clone()
+    path = save(tmp_path / 'x.pth', saved)
+    with pytest.raises(ValueError, match='cls_head'):
+        load_checkpoint(Model(), path)
+    load_checkpoint(model, path, optional='cls_head.')
+    assert torch.equal(model.backbone.weight, saved.backbone.weight)
+    assert torch.equal(model.cls_head.weight, own)
+
+
 def test_hooks_of_the_model_resize_and_rename(tmp_path):
     model = Model(length=5)
     load_checkpoint(model, save(tmp_path / 'x.pth', Model(length=7)))

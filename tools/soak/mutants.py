@@ -7,11 +7,11 @@
 The breaks are those of cosmic-ray (``pip install ".[mutation]"``): another
 operator, comparison, number or truth value, a loop that never runs, a
 decorator or a ``not`` that is gone. Of each place one is drawn, then
-``--sample`` places of all. For each, in a copy of the checkout, the tests run
-that reach its line (by ``--coverage``, a file of coverage.py with contexts);
-those of the same name and the quick ones first, until one fails or runs into
-the limit of time. What ``--quick-seconds`` of tests do not notice, all that
-reach it must (up to ``--seconds``).
+``--sample`` places of all. For each, in a copy of the checkout, tests run that
+reach its file (by ``--coverage``, a file of coverage.py with contexts); those
+that reach its line, those of the same name and the quick ones first, until one
+fails or runs into the limit of time. What ``--quick-seconds`` of tests do not
+notice, others must (up to ``--seconds``).
 
 Breaks that change nothing that runs (annotations, docstrings) are not drawn.
 In the end every test that has failed runs once more, on the code as it is; one
@@ -175,7 +175,7 @@ def _what_runs(source: str) -> str | None:
 # Tests
 
 class Suite:
-    """Which tests reach a line, in the order in which to run them."""
+    """Which tests reach a file, in the order in which to run them."""
 
     def __init__(self, coverage: Path, durations: Path) -> None:
         from coverage import CoverageData
@@ -207,15 +207,15 @@ class Suite:
         if name is None:
             return []
         lines = self._data.contexts_by_lineno(name)
-        reached = lines.get(mutant.line, ())
-        found = self._known(reached)
-        if '' in reached or not found:
-            # Run on import, or a later line of a statement.
-            found = self._known(x for those in lines.values() for x in those)
+        reach = self._known(lines.get(mutant.line, ()))
+        # Lines are also run on import, by processes whose test is not known,
+        # and as a later line of a statement.
+        all_ = self._known(x for those in lines.values() for x in those)
         name = f'test_{Path(mutant.path).stem}.py::'
-        return sorted(
-            ((self._nodes[x], self._seconds[x]) for x in found),
-            key=lambda x: (name not in x[0], x[1]))
+        found = sorted(
+            all_, key=lambda x: (x not in reach, name not in self._nodes[x],
+                                 self._seconds[x]))
+        return [(self._nodes[x], self._seconds[x]) for x in found]
 
     def _known(self, contexts) -> set[str]:
         found = set()

@@ -10,9 +10,11 @@ import torch
 from made_videos import require_backend
 from mmaction.registry import DATASETS
 from mmengine.dataset import pseudo_collate
+from mmengine.structures import BaseDataElement
 from torch.utils.data import DataLoader
 
 from mmvidattn.datasets import GuardedDataset
+from mmvidattn.datasets.broken_files.guard import Guard
 from mmvidattn.datasets.broken_files.guarded_dataset import guarded, guards_of
 from mmvidattn.datasets.broken_files.read_notes import ReadNotes
 
@@ -241,6 +243,33 @@ def test_flagged_in_testing_on_request(folder):
     assert 'Error' in meta(bad)['unreadable']
     assert meta(bad)['filename'] == str(folder / 'bad.mp4')
     assert 'unreadable' not in meta(good)
+
+
+class Kind:
+    """A dataset whose samples have no label of their own."""
+
+    def __init__(self, label):
+        self.label = label
+
+    def __len__(self):
+        return 2
+
+    def get_data_info(self, idx):
+        return dict(filename=f'{idx}.mp4', label=self.label)
+
+    def load(self, idx):
+        if idx == 0:
+            raise OSError('cannot be read')
+        return dict(inputs=torch.ones(2), data_samples=BaseDataElement())
+
+
+@pytest.mark.parametrize('label', [None, 1])
+def test_flags_samples_of_any_kind(label):
+    dataset = Kind(label)
+    found = Guard(on_error='flag')(dataset, 0, dataset.load)
+    assert found['inputs'].tolist() == [0, 0]
+    assert 'cannot be read' in meta(found)['unreadable']
+    assert meta(found)['filename'] == '0.mp4'
 
 
 def test_nothing_to_flag_with(folder):

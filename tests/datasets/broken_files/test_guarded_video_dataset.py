@@ -187,6 +187,7 @@ def test_test_set_without_any_readable_video_raises(folder):
     with pytest.raises(RuntimeError, match='none of the 2 videos') as error:
         build(folder, ['empty.mp4 0', 'cut.mp4 0'], test_mode=True,
               on_error='skip')
+    assert f'the first of them {folder}/empty.mp4' in str(error.value)
     assert error.value.__cause__ is not None
 
 

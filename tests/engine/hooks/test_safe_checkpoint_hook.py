@@ -44,6 +44,8 @@ def test_keeps_the_last_and_the_best(tmp_path):
     assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_4.pth')
     assert all(opens(path) for path in tmp_path.glob('*.pth'))
     # The best one has weights only, and is not even looked at.
+    assert {'message_hub', 'meta', 'state_dict'} >= {
+        *torch.load(best, weights_only=True)}
     os.utime(best, (2e9, 2e9))
     assert find_resumable(tmp_path) == (tmp_path / 'epoch_4.pth', [])
 
@@ -297,6 +299,16 @@ def test_old_file_that_cannot_go_is_told_and_training_goes_on(
     runner.train()
     assert runner.epoch == 4
     assert f'cannot remove {tmp_path}/epoch_1.pth: ' in log_of(tmp_path)
+
+
+def test_pointer_that_cannot_be_written_is_told_and_training_goes_on(
+        tmp_path):
+    (tmp_path / 'last_checkpoint').mkdir(parents=True)
+    runner = build(tmp_path, checkpoint=dict(save_best=None))
+    runner.train()
+    assert 'cannot write last_checkpoint: ' in log_of(tmp_path)
+    assert names(tmp_path) == ['epoch_3.pth', 'epoch_4.pth']
+    assert find_resumable(tmp_path)[0].name == 'epoch_4.pth'
 
 
 @pytest.mark.parametrize('key', [
