@@ -189,6 +189,19 @@ def test_ambiguous_steps_do_not_count():
     assert without['online/mAP_dense'] == 1 > with_all['online/mAP_dense']
 
 
+def test_stages_of_an_action():
+    """Eleven steps, as the last is in no stage; k + 1 of the ten background
+    steps outrank that of stage k."""
+    scores = np.concatenate([9.5 - np.arange(11), 10. - np.arange(10)])
+    targets = np.eye(2)[[1] * 11 + [0] * 10]
+    found = evaluate(
+        METRICS.build(dict(type='PerFrameMAP', per_stage=True)),
+        [one_video(np.stack([0 * scores, scores], axis=1), targets)])
+    for k in range(10):
+        stage = found[f'online/mAP_dense_stage_{10 * k}-{10 * k + 10}']
+        assert stage == pytest.approx(1 / (k + 2))
+
+
 def test_stages_do_not_run_over_the_end_of_a_video():
     targets = np.eye(2)[[0, 1, 1, 1, 1]]
     names = 'one', 'two'

@@ -263,6 +263,19 @@ def test_damaged_features_are_computed_again(run, tmp_path):
     assert_equal(again, whole)
 
 
+def test_tells_what_came_from_disk_and_says_it_once(tmp_path):
+    hook, said = FeatureCacheHook(str(tmp_path)), []
+    runner = SimpleNamespace(logger=SimpleNamespace(info=said.append))
+    counts = iter([(0, 6), (6, 0), (6, 0), (5, 1)])
+    hook.writer = SimpleNamespace(
+        take_counts=lambda: next(counts), size=2_500_000, root='features')
+    for _ in range(4):
+        hook._say_counts(runner, 'training')
+    assert said == [
+        f'cached features: training, {disk} clips from disk, {new} computed; '
+        '2.50 MB in features' for disk, new in [(0, 6), (6, 0), (5, 1)]]
+
+
 def test_size_is_limited_and_cleared(run, tmp_path, capfd):
     folder = tmp_path / 'features'
     run(val=False, epochs=1)
