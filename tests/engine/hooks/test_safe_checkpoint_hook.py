@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -235,6 +236,18 @@ def test_failed_save_is_not_taken_for_the_last(tmp_path, monkeypatch):
     assert hub.get_info('last_ckpt') == f'{tmp_path}/epoch_3.pth'
     assert hub.get_info('keep_ckpt_ids') == [2, 3]
     assert hub.get_info('outdated_ckpt') == f'{tmp_path}/epoch_1.pth'
+
+
+def test_a_disk_that_is_gone_has_an_unknown_amount_free(tmp_path):
+    hook = SafeCheckpointHook()
+    hook.out_dir = str(tmp_path / 'gone')
+    said = hook._why(
+        SimpleNamespace(model=torch.nn.Linear(2**17, 2)), 'epoch_1.pth',
+        OSError('Input/output error'))
+    assert said.startswith(
+        f'cannot save epoch_1.pth in {tmp_path}/gone: Input/output error (an '
+        'unknown amount free there; the weights alone are 1 MiB). There is no '
+        'earlier checkpoint')
 
 
 def test_best_of_the_same_epoch_replaces_itself(tmp_path):
