@@ -19,6 +19,7 @@ from mmvidattn.datasets.feature_windows import (
     long_padding_mask,
 )
 from mmvidattn.online import StreamSession, StreamStep
+from mmvidattn.online.stream_step import _fits
 from mmvidattn.utils.complexity import count_complexity
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -421,6 +422,27 @@ def test_what_overflows_behind_the_projections_is_a_bad_frame(
     assert all(x.isfinite().all() for x in out.values())
     if dtype != torch.float16:
         assert session.num_bad_frames == len(values)
+
+
+def test_a_fourth_of_the_largest_number_fits():
+    """So do sums of two, and what a position adds to each; in float16 squares,
+    which are in float32, do not come before them."""
+    tokens = torch.tensor([[0, 0], [16000, 0], [0, -16000], [17000, 0],
+                           [0, -17000]]).half()
+    none = torch.zeros(5, 2).half()
+    fits = [True, True, True, False, False]
+    assert _fits([none, tokens], [none], torch.zeros(1, 2),
+                 None).tolist() == fits
+    # What a projection makes of values of norm x is at most 1.9 x + 800.
+    assert _fits([none], [none, tokens / 2], torch.tensor([
+        [0., 0.], [1.9, 0.]]), None).tolist() == [True] * 5
+    assert _fits([none], [none, tokens / 2], torch.tensor([
+        [0., 0.], [1.9, 800.]]), None).tolist() == fits
+    # In float32 the squares bound it.
+    for value, fit in (1e18, True), (1e19, False):
+        x = torch.full((1, 2), value)
+        assert _fits([x], [torch.zeros(1, 2)], torch.zeros(1, 2),
+                     None).item() == fit
 
 
 @pytest.mark.parametrize('name', [
