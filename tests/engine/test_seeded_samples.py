@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pickle
 import random
 
 import numpy as np
@@ -9,6 +10,7 @@ from toy_runs import Data
 
 from mmvidattn.engine.seeded_samples import (
     LazyLoader,
+    SeededDataset,
     loader_like,
     seed_samples,
 )
@@ -73,6 +75,11 @@ def test_processes_draw_what_one_draws():
     whole, parts = noise(4), [noise(2, rank, 2) for rank in range(2)]
     for rank, part in enumerate(parts):
         assert torch.equal(part, whole[rank::2])
+
+
+def test_goes_to_workers_that_are_spawned():
+    dataset = pickle.loads(pickle.dumps(SeededDataset(Data())))
+    assert len(dataset) == 11 and isinstance(dataset.dataset, Data)
 
 
 def draw():

@@ -215,7 +215,8 @@ def test_rejects_what_it_is_not_made_for():
     for options, message in (
         (dict(num_groups=5), 'num_groups must divide'),
         (dict(anticipation_rate=5), 'num_future_tokens must be at least'),
-        (dict(share=0.), 'share'), (dict(long_memory_length=0), 'long_mem')):
+        (dict(share=0.), 'share'), (dict(share=1.5), 'share'),
+        (dict(long_memory_length=0), 'long_mem')):
         with pytest.raises(ValueError, match=message):
             build_rival('mat', **options)
     with pytest.raises(ValueError, match='work_weights must have one for'):

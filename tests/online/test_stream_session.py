@@ -332,6 +332,27 @@ def test_skipping_is_pushing_missing_frames(detector, name, kernel, rates,
         assert relative(got, want) < 1e-9, number
 
 
+@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
+def test_streams_of_a_batch_skip_together(detector, kernel):
+    model = detector('laplace').double().eval()
+    step, videos = StreamStep(model, kernel=kernel), [
+        _video(model, 9, seed=i) for i in range(2)]
+
+    def run(videos):
+        state = step.initial_state(len(videos))
+        for t in range(9):
+            frames = [_frame(video, t) for video in videos]
+            step.update({name: torch.stack([f[name] for f in frames])
+                         for name in frames[0]}, state)
+        step.skip(30, state)
+        return state
+
+    both, alone = run(videos), [run([video]) for video in videos]
+    for name, x in both.items():
+        want = torch.cat([state[name] for state in alone])
+        torch.testing.assert_close(x, want, rtol=1e-9, atol=1e-12)
+
+
 def test_skipping_is_of_one_stream_of_a_batch(detector):
     model = detector('laplace').eval()
     sessions = [StreamSession(model, kernel='smoothing')]

@@ -175,6 +175,20 @@ def test_goes_on_with_as_many_samples_in_a_step_or_not_at_all(
         runner.train()
 
 
+def test_a_process_more_has_no_generators_to_go_on_from(
+        tmp_path, monkeypatch):
+    with pytest.raises(Stop):
+        build(tmp_path, stop=('after_train_epoch', 1)).train()
+    change_state(tmp_path, samples=6)
+    processes(monkeypatch, 2)
+    monkeypatch.setattr(
+        'mmvidattn.engine.hooks.exact_resume_hook.get_rank', lambda: 1)
+    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1))
+    with pytest.raises(Stop):
+        runner.train()
+    assert 'has no generators for process 1' in log_of(tmp_path)
+
+
 def test_says_what_differs(tmp_path, monkeypatch):
     with pytest.raises(Stop):
         build(tmp_path, stop=('after_train_epoch', 1)).train()

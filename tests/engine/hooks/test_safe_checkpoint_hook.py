@@ -259,6 +259,9 @@ def test_best_of_the_same_epoch_replaces_itself(tmp_path):
         path, = tmp_path.glob('best_*')
         assert path.name == 'best_acc_epoch_4.pth'
         assert runner.message_hub.get_info('best_score') == score
+        # The last one was saved again, with what it knows of the best.
+        assert [*hook.keep_ckpt_ids] == [3, 4]
+        assert names(tmp_path) == [path.name, 'epoch_3.pth', 'epoch_4.pth']
 
 
 def test_full_disk(tmp_path):
