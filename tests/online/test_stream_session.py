@@ -459,7 +459,10 @@ def test_a_fourth_of_the_largest_number_fits():
         [0., 0.], [1.9, 0.]]), None).tolist() == [True] * 5
     assert _fits([none], [none, tokens / 2], torch.tensor([
         [0., 0.], [1.9, 800.]]), None).tolist() == fits
-    # In float32 the squares bound it.
+    # In float32 the squares bound it, of as many channels as there are.
+    for value, fit in (1e18, True), (2e18, False):
+        assert _fits([torch.zeros(1, 8)], [torch.zeros(1, 2)],
+                     torch.tensor([[0., value]]), None).item() == fit
     for value, fit in (1e18, True), (1e19, False):
         x = torch.full((1, 2), value)
         assert _fits([x], [torch.zeros(1, 2)], torch.zeros(1, 2),
