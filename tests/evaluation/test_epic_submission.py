@@ -59,6 +59,14 @@ def test_supervision_is_that_of_public_weights_and_all_labels(tmp_path):
     assert (found['sls_pt'], found['sls_tl'], found['sls_td']) == (2, 3, 3)
 
 
+def test_what_is_missing_is_named(tmp_path):
+    sample = anticipated('P01_101_0', 0)
+    with pytest.raises(ValueError, match='actions must be the list'):
+        submit(tmp_path / 'x.json', [sample])
+    with pytest.raises(ValueError, match='samples with a segment_id'):
+        submit(tmp_path / 'x.json', [dict(pred_score=torch.zeros(397))])
+
+
 @pytest.mark.parametrize('suffix', ['.json', '.zip'])
 def test_anticipation(tmp_path, suffix):
     ids = ['P01_101_0', 'P01_101_1', 'P37_103_77']

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from mmengine.hooks import EMAHook
+from mmengine.hooks import EMAHook, Hook
 from toy_runs import Stop, build, log_of
 
 from mmvidattn.utils.random_state import get_random_state, set_random_state
@@ -234,3 +234,57 @@ def test_checkpoint_of_mmengine_is_resumed_with_a_warning(tmp_path):
     runner.train()
     assert runner.epoch == 4
     assert 'no state of the random generators' in log_of(tmp_path)
+
+
+def test_many_changes_of_the_config_are_counted(tmp_path):
+    with pytest.raises(Stop):
+        build(tmp_path, stop=('after_train_epoch', 1)).train()
+    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1))
+    runner.cfg.data_set = {f'option_{i}': i for i in range(20)}
+    with pytest.raises(Stop):
+        runner.train()
+    lines = [line for line in log_of(tmp_path).splitlines()
+             if line.startswith('  config: ')]
+    shown = [line for line in lines if 'option_' in line]
+    assert len(lines) == 13 and 10 <= len(shown) <= 12
+    assert lines[-1].startswith('  config: ... and ')
+
+
+def test_gradients_of_many_processes_are_not_saved_and_it_is_told(
+        tmp_path, monkeypatch):
+    runner = build(tmp_path, wrapper=dict(accumulative_counts=4),
+                   checkpoint=dict(by_epoch=False),
+                   stop=('after_train_iter', 6))
+    processes(monkeypatch, 2)
+    with pytest.raises(Stop):
+        runner.train()
+    assert 'save after a multiple of accumulative_counts=4 iterations' in \
+        log_of(tmp_path)
+    saved = torch.load(tmp_path / 'iter_6.pth', weights_only=True)
+    assert saved['exact_resume']['gradients'] == {}
+
+
+def test_iterations_resume_where_they_were_without_this_hook(tmp_path):
+    """As mmengine's: the batches that are done are drawn, and left out."""
+    seen = []
+
+    class Look(Hook):
+
+        def before_train_iter(self, runner, batch_idx, data_batch=None):
+            seen.append([sample.filename
+                         for sample in data_batch['data_samples']])
+
+    def run(**options):
+        return build(tmp_path, by_epoch=False, exact_resume=None,
+                     hooks=[Look()], **options)
+
+    run().train()
+    whole = seen.copy()
+    (tmp_path / 'last_checkpoint').unlink()
+    for path in tmp_path.glob('*.pth'):
+        path.unlink()
+    with pytest.raises(Stop):
+        run(stop=('after_train_iter', 6)).train()
+    seen.clear()
+    run(resume=True).train()
+    assert len(whole) == 16 and seen == whole[6:]

@@ -192,3 +192,17 @@ def test_only_the_first_names_are_listed():
     line, = runner.lines
     assert '25 unreadable' in line and '19.mp4 (1), ...' in line
     assert '20.mp4' not in line
+
+
+def test_list_that_cannot_be_written_is_told_and_training_goes_on(
+        folder, tmp_path):
+    (folder / 'train/000001.mp4').write_bytes(b'broken')
+    (tmp_path / 'run/skipped_videos.txt').mkdir(parents=True)
+    model, log = train(folder, tmp_path / 'run', epochs=1)
+    assert model.seen == 16
+    assert 'cannot write skipped_videos.txt: ' in log
+
+
+def test_rejects_what_it_does_not_know():
+    with pytest.raises(ValueError, match="in_test must be 'raise' or 'flag'"):
+        SkippedVideosHook(in_test='skip')
