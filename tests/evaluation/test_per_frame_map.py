@@ -154,13 +154,13 @@ def test_steps_of_a_window(first):
     scores = torch.arange(8.).reshape(4, 2)
     parts = read_scores(dict(
         one_video(scores, scores + 10), video_length=9, num_work=2,
-        score_rows=[1], score_steps=[6], anticipation_steps=[8, 9],
+        score_rows=[0, 1], score_steps=[5, 6], anticipation_steps=[8, 9],
         is_first_window=first))
-    before = [6] if first else []
+    before = [5, 6] if first else []
     assert [part[0].tolist() for part in parts] == [
-        [6], [*before, 8], [*before, 8] if first else []]
+        [5, 6], [*before, 8], [*before, 8] if first else []]
     for part in parts:
-        rows = [{6: 1, 8: 2}[step] for step in part[0]]
+        rows = [{5: 0, 6: 1, 8: 2}[step] for step in part[0]]
         assert np.array_equal(part[1], scores[rows])
         assert np.array_equal(part[2], scores[rows] + 10)
 
