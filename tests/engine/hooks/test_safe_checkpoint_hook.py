@@ -243,11 +243,11 @@ def test_a_disk_that_is_gone_has_an_unknown_amount_free(tmp_path):
     hook = SafeCheckpointHook()
     hook.out_dir = str(tmp_path / 'gone')
     said = hook._why(
-        SimpleNamespace(model=torch.nn.Linear(2**17, 2)), 'epoch_1.pth',
+        SimpleNamespace(model=torch.nn.Linear(2**17, 6)), 'epoch_1.pth',
         OSError('Input/output error'))
     assert said.startswith(
         f'cannot save epoch_1.pth in {tmp_path}/gone: Input/output error (an '
-        'unknown amount free there; the weights alone are 1 MiB). There is no '
+        'unknown amount free there; the weights alone are 3 MiB). There is no '
         'earlier checkpoint')
 
 
