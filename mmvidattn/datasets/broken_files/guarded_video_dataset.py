@@ -91,7 +91,7 @@ class GuardedVideoDataset(VideoDataset):
     def get_cat_ids(self, idx: int) -> list[int]:
         """The classes of a video, for mmengine's ``ClassBalancedDataset``."""
         label = self.get_data_info(idx)['label']
-        # One number of a class each, where a video has many.
+        # Many labels of a video are zeros and ones by now, as in mmaction2.
         return label.nonzero()[:, 0].tolist() if self.multi_class else [label]
 
     @classmethod
