@@ -5,7 +5,8 @@
 #   git clone --branch v1.2.0 https://github.com/open-mmlab/mmaction2
 #   bash tools/soak/peers.sh mmaction2
 # Further arguments go to pytest. A test may take LIMIT seconds (default: 120);
-# JOBS processes share the tests (default: 1); what they print is kept in
+# JOBS processes share the tests (default: 1; with more, mmengine's tests of
+# several processes take each other's port); what they print is kept in
 # OUT (default: a temporary folder). Ends with 1 if a test that passes without
 # us fails with us. Tests that differ are run once more, each way, as some fail
 # now and then.
