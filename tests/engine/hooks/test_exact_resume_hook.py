@@ -274,17 +274,14 @@ def test_iterations_resume_where_they_were_without_this_hook(tmp_path):
             seen.append([sample.filename
                          for sample in data_batch['data_samples']])
 
-    def run(**options):
-        return build(tmp_path, by_epoch=False, exact_resume=None,
+    def run(name, **options):
+        return build(tmp_path / name, by_epoch=False, exact_resume=None,
                      hooks=[Look()], **options)
 
-    run().train()
+    run('whole').train()
     whole = seen.copy()
-    (tmp_path / 'last_checkpoint').unlink()
-    for path in tmp_path.glob('*.pth'):
-        path.unlink()
     with pytest.raises(Stop):
-        run(stop=('after_train_iter', 6)).train()
+        run('run', stop=('after_train_iter', 6)).train()
     seen.clear()
-    run(resume=True).train()
+    run('run', resume=True).train()
     assert len(whole) == 16 and seen == whole[6:]
