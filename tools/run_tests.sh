@@ -8,5 +8,9 @@ cd "$(dirname "$0")/.."
 source tools/setup_env.sh
 # One thread a worker: the models are tiny, and more threads only wait.
 export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
-exec python -m pytest -m 'not slow' -n auto --maxprocesses 8 \
+# Modules are compiled once, and not by each of hundreds of processes.
+unset PYTHONDONTWRITEBYTECODE
+# More workers than processors, as many tests wait for a program.
+workers=$(($(getconf _NPROCESSORS_ONLN) * 3 / 2))
+exec python -m pytest -m 'not slow' -n $workers --maxprocesses 8 \
     --dist loadfile --no-loadscope-reorder "$@"

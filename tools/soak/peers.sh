@@ -42,7 +42,10 @@ run() {
 }
 
 differences() {
-    comm -13 "$out/without.failed" "$out/with.failed" > "$out/harmed"
+    # Without the tests of a file that without us cannot even be imported.
+    comm -13 "$out/without.failed" "$out/with.failed" |
+        awk -F :: 'FILENAME != "-" { failed[$0]; next } !($1 in failed)' \
+            "$out/without.failed" - > "$out/harmed"
     comm -23 "$out/without.failed" "$out/with.failed" > "$out/mended"
 }
 
