@@ -96,6 +96,19 @@ def test_goes_on_from_a_saved_state_of_one_size(model):
     assert torch.equal(got, want[17:])
 
 
+def test_a_new_state(model):
+    step = type(make_stream_step(model))(
+        model=model, long_memory_sample_rate=3, work_memory_sample_rate=2,
+        kernel='window')
+    state = step.initial_state(5)
+    assert not any(x.requires_grad for x in state.values())
+    assert all(len(x) == 5 for x in state.values())
+    if 'long' in state:
+        # From the oldest of 5 samples, 2 apart, 12 more, 3 apart.
+        assert state['work'].shape[1] == 9
+        assert state['long'].shape[1] == 9 + 36
+
+
 @pytest.mark.slow
 def test_the_step_can_be_exported(model):
     step = make_stream_step(model.float())

@@ -61,5 +61,5 @@ def test_rejects_what_does_not_fit():
         window_partition(torch.zeros(2, 3), (1, 1, 1))
     with pytest.raises(ValueError, match=r'window_size.*\(2, 0, 2\)'):
         window_partition(torch.zeros(1, 4, 4, 4, 1), (2, 0, 2))
-    with pytest.raises(ValueError, match=r'are \[B, 8, 8, C\], got'):
-        window_merge(torch.zeros(1, 8, 7, 1), (2, 2, 2), (4, 4, 3))
+    with pytest.raises(ValueError, match=r'are \[B, 6, 8, C\], got'):
+        window_merge(torch.zeros(1, 6, 7, 1), (2, 2, 2), (1, 4, 6))

@@ -248,17 +248,17 @@ def test_flagged_in_testing_on_request(folder):
 class Kind:
     """A dataset whose samples have no label of their own."""
 
-    def __init__(self, label):
-        self.label = label
+    def __init__(self, label=None, num_bad=1):
+        self.label, self.num_bad = label, num_bad
 
     def __len__(self):
-        return 2
+        return 4
 
     def get_data_info(self, idx):
         return dict(filename=f'{idx}.mp4', label=self.label)
 
     def load(self, idx):
-        if idx == 0:
+        if idx < self.num_bad:
             raise OSError('cannot be read')
         return dict(inputs=torch.ones(2), data_samples=BaseDataElement())
 
@@ -270,6 +270,15 @@ def test_flags_samples_of_any_kind(label):
     assert found['inputs'].tolist() == [0, 0]
     assert 'cannot be read' in meta(found)['unreadable']
     assert meta(found)['filename'] == '0.mp4'
+
+
+def test_flags_where_the_next_ones_are_bad_too():
+    dataset = Kind(num_bad=3)
+    for idx in range(3):
+        found = Guard(on_error='flag')(dataset, idx, dataset.load)
+        assert found['inputs'].tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match='nor the 2 samples that follow'):
+        Guard(on_error='flag', max_failures=2)(dataset, 0, dataset.load)
 
 
 def test_nothing_to_flag_with(folder):

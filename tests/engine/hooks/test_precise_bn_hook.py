@@ -5,6 +5,7 @@ from mmengine.model import BaseDataPreprocessor, BaseModel
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from torch import nn
+from toy_runs import NUMBERS, log_of
 
 from mmvidattn.engine.hooks.precise_bn_hook import PreciseBNHook, precise_bn
 
@@ -100,6 +101,22 @@ def test_momentum_comes_back_after_an_error():
     assert model.norm.momentum == 0.1
 
 
+def _runner(model, work_dir, hook):
+    frames = torch.cat([batch['inputs'] for batch in _batches()]).unbind()
+    return Runner(
+        model,
+        str(work_dir),
+        train_dataloader=dict(
+            batch_size=6,
+            sampler=dict(type='DefaultSampler', shuffle=False),
+            dataset=frames,
+            collate_fn=lambda frames: dict(inputs=torch.stack(frames))),
+        train_cfg=dict(by_epoch=True, max_epochs=3),
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.01)),
+        custom_hooks=[hook],
+        experiment_name=f'precise_bn_{next(NUMBERS)}')
+
+
 def test_runs_after_the_epochs_of_a_training(tmp_path):
     init_default_scope('mmaction')
     model = Model()
@@ -112,23 +129,19 @@ def test_runs_after_the_epochs_of_a_training(tmp_path):
             seen.append(runner.model.norm.running_mean.clone())
 
     batches = _batches()
-    runner = Runner(
-        model,
-        str(tmp_path),
-        train_dataloader=dict(
-            batch_size=6,
-            sampler=dict(type='DefaultSampler', shuffle=False),
-            dataset=torch.cat([b['inputs'] for b in batches]).unbind(),
-            collate_fn=lambda frames: dict(inputs=torch.stack(frames))),
-        train_cfg=dict(by_epoch=True, max_epochs=3),
-        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.01)),
-        custom_hooks=[Seen(num_batches=2, interval=2)],
-        experiment_name='precise_bn')
-    runner.train()
+    _runner(model, tmp_path, Seen(num_batches=2, interval=2)).train()
     values = _all_values(model, batches[:2])
     # Of the second epoch and, as it is the last, of the third.
     assert torch.allclose(seen[2], values.mean(0), atol=1e-4)
     assert not torch.allclose(seen[0], seen[1], atol=1e-2)
+    assert log_of(tmp_path).count('BatchNorm over 2 batches') == 2
+
+
+def test_says_nothing_without_batch_norm(tmp_path):
+    init_default_scope('mmaction')
+    model = Model(lambda channels: nn.GroupNorm(2, channels))
+    _runner(model, tmp_path, PreciseBNHook()).train()
+    assert 'BatchNorm over' not in log_of(tmp_path)
 
 
 @pytest.mark.parametrize('name', ['num_batches', 'interval'])

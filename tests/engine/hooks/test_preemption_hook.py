@@ -3,6 +3,7 @@ import multiprocessing
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -90,6 +91,22 @@ def test_does_not_save_twice(tmp_path):
 def test_signal_is_as_before_when_training_is_over(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
     run(tmp_path).train()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_is_off_where_nothing_would_be_saved():
+    hook, before = PreemptionHook(), signal.getsignal(signal.SIGTERM)
+    hook.before_train(SimpleNamespace(
+        train_loop=SimpleNamespace(preemption=hook), hooks=[hook]))
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_trains_in_another_thread(tmp_path):
+    """Where Python takes no signals."""
+    before = signal.getsignal(signal.SIGTERM)
+    with ThreadPoolExecutor() as pool:
+        pool.submit(run(tmp_path).train).result()
+    assert (tmp_path / 'epoch_4.pth').is_file()
     assert signal.getsignal(signal.SIGTERM) is before
 
 

@@ -1,0 +1,35 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A backbone without options is that of a config."""
+import inspect
+
+import pytest
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+
+from mmvidattn.apis import load_config
+
+# With what the config changes.
+CONFIGS = {
+    'causal_transformer_thumos14': (),
+    'dualformer_tiny_k400': ('drop_path_rate', ),
+    'laps_rest_s_k400': (),
+    'laps_visformer_k400': (),
+    'laps_vit_k400': (),
+    'mat_thumos14': (),
+    'miniroad_thumos14': (),
+    'testra_box_thumos14': (),
+    'vivit_b16x2_joint_k400': (),
+}
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_defaults_are_the_options_of(name):
+    init_default_scope('mmaction')
+    backbone = load_config(name).model.backbone
+    parameters = inspect.signature(MODELS.get(backbone.type)).parameters
+    defaults = {key: parameter.default
+                for key, parameter in parameters.items()
+                if parameter.default is not parameter.empty}
+    changed = {key for key in defaults.keys() & backbone.keys()
+               if defaults[key] != type(defaults[key])(backbone[key])}
+    assert changed == {*CONFIGS[name]}
