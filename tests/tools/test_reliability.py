@@ -77,6 +77,17 @@ def test_what_was_lost_is_counted(tool, tmp_path):
     assert tool.read_service(out) == (
         5, 0, 'nothing: 1,100 actions compared; the longest life of a '
         'process, 25 minutes, with 710 MiB in the middle and 711 at the end')
+    flood = dict(connections=900, wrong=[], visits=7, refused=0, usage=dict(
+        handles_most=44., memory_middle=500., memory_end=501.),
+        steps=[dict(calm=4., flood=4.), dict(calm=4., flood=3.96)])
+    flooded = tmp_path / 'flood'
+    flooded.write_text(json.dumps(flood))
+    assert tool.read_flood(flooded) == (
+        900, 0, 'nothing: 99% of the steps came, and 7 of 7 with the token '
+        'got in; at most 44 handles; memory 500 MiB in the middle and 501 at '
+        'the end')
+    flooded.write_text(json.dumps(dict(flood, wrong=['a', 'b'], usage={})))
+    assert tool.read_flood(flooded) == (900, 2, 'a; b')
     out.write_text(json.dumps(dict(service, wrong=['a clip', 'a start'])))
     times, failed, lost = tool.read_service(out)
     assert (times, failed) == (5, 2) and lost.startswith('a clip; a start: ')

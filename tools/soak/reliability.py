@@ -142,6 +142,21 @@ def read_service(out: Path) -> Outcome:
         f'{memory[-1]:.0f} at the end')
 
 
+def read_flood(out: Path) -> Outcome:
+    """Read what flood.py writes."""
+    found, = _lines(out)
+    wrong, usage = found['wrong'], found['usage']
+    lost = '; '.join(wrong[:3])
+    if not wrong:
+        steps = min(row['flood'] / row['calm'] for row in found['steps'])
+        lost = (f'nothing: {steps:.0%} of the steps came, and '
+                f'{found["visits"]} of {found["visits"]} with the token got '
+                f'in; at most {usage["handles_most"]:.0f} handles; memory '
+                f'{usage["memory_middle"]:.0f} MiB in the middle and '
+                f'{usage["memory_end"]:.0f} at the end')
+    return Outcome(found['connections'], len(wrong), lost)
+
+
 @dataclass
 class Row:
     """A row of the page.
@@ -213,6 +228,11 @@ ROWS = dict(
         'and found, SIGKILL, jumps of the clock',
         'tools/soak/service.py --minutes 60 --out', read_service,
         '--minutes 3'),
+    flood=Row(
+        'connections of strangers to the page of such a service, 200 a '
+        'second, 430 open: silent, half a request, without a token or with a '
+        'wrong one, malformed; a client that does not read',
+        'tools/soak/flood.py --minutes 5 --out', read_flood, '--minutes 1'),
     stream_window=Row(
         'NaN, infinite and 1e22 frames, silence, spikes and drift in a '
         'stream (box kernel)',

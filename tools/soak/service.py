@@ -27,7 +27,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -123,6 +123,19 @@ def make_model(folder: Path) -> tuple[Path, Path]:
         layer.bias.copy_(weight[-1])
     torch.save(dict(state_dict=model.state_dict()), folder / 'colors.pth')
     return config, folder / 'colors.pth'
+
+
+def make_frames(folder: Path, seconds: float) -> Path:
+    """A folder of frames that show plan 1, at ``FOLDER_FPS``."""
+    frames = folder / 'frames'
+    frames.mkdir()
+    for color, value in COLORS.items():
+        cv2.imwrite(str(folder / f'{color}.png'),
+                    np.full((32, 32, 3), value[::-1], np.uint8))
+    for i in range(int(seconds * FOLDER_FPS)):
+        (frames / f'{i}.png').symlink_to(
+            folder.absolute() / f'{color_at(i / FOLDER_FPS, 1)}.png')
+    return frames
 
 
 class Shown:
@@ -278,10 +291,12 @@ class Service:
         sources: What it reads.
         model: Config and checkpoint.
         port: Of its page.
+        options: More of ``stream.py``.
     """
 
     def __init__(self, folder: Path, sources: list[str],
-                 model: tuple[Path, Path], port: int) -> None:
+                 model: tuple[Path, Path], port: int,
+                 options: Sequence[str] = ()) -> None:
         self.folder, self.port = folder, port
         self._skew = folder / 'skew'
         self.jump(0.)
@@ -296,10 +311,7 @@ class Service:
             *map(str, model), '--realtime', '--serve', '--port', str(port),
             '--fps', str(FOLDER_FPS), '--events', str(folder / 'events.jsonl'),
             '--state', str(folder / 'state'), '--state-seconds', '2',
-            '--segments', str(folder / 'clips'),
-            '--segment-margin', str(MARGIN), str(MARGIN),
-            # Full within a minute, so that growth is not that of its frames.
-            '--segment-mb', '0.5']
+            *options]
         self._env = dict(
             os.environ, OMP_NUM_THREADS='1', PYTHONUNBUFFERED='1',
             OPENCV_FFMPEG_CAPTURE_OPTIONS='rtsp_transport;udp',
@@ -319,6 +331,14 @@ class Service:
         part = self._skew.with_suffix('.part')
         part.write_text(str(seconds))
         os.replace(part, self._skew)
+
+    def stop(self) -> None:
+        """End it, if it runs."""
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
 
     def is_ready(self) -> bool:
         """Whether all sources are there and have scores."""
@@ -470,6 +490,15 @@ def compare(events: list[tuple[str, str, float]],
     return compared, wrong
 
 
+def compare_frames(events: list[dict]) -> tuple[int, list[str]]:
+    """:func:`compare` the events of :func:`make_frames`."""
+    timed = [(event['event'], event['class'], event[event['event']])
+             for event in events]
+    done = events[-1]['time'] if events else 0.
+    # Its first action begins after a pause.
+    return compare(timed, plan_of(1, done), [], 0., done, 0.6)
+
+
 def check_usage(usage: dict[int, list[tuple]]
                 ) -> tuple[str, dict[str, object], list[str]]:
     """The last third of the longest life beside its second one.
@@ -510,15 +539,8 @@ def free_ports(number: int) -> list[int]:
 def run(args: argparse.Namespace, folder: Path) -> list[str]:
     draw, seconds = random.Random(args.seed), 60 * args.minutes
     model = make_model(folder)
-    frames = folder / 'frames'
-    frames.mkdir()
-    for color, value in COLORS.items():
-        cv2.imwrite(str(folder / f'{color}.png'),
-                    np.full((32, 32, 3), value[::-1], np.uint8))
     # The last fault ends a while later.
-    for i in range(int((seconds + 180) * FOLDER_FPS)):
-        (frames / f'{i}.png').symlink_to(
-            folder.absolute() / f'{color_at(i / FOLDER_FPS, 1)}.png')
+    frames = make_frames(folder, seconds + 180)
     begun = time.monotonic()
     port, *ports = free_ports(3)
     pipe = folder / 'pipe'
@@ -534,7 +556,11 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
     time.sleep(3)
     addresses = [cameras[i].address if i in cameras else str(frames)
                  for i in range(4)]
-    service = Service(folder, addresses, model, port)
+    service = Service(folder, addresses, model, port, [
+        '--segments', str(folder / 'clips'),
+        '--segment-margin', str(MARGIN), str(MARGIN),
+        # Full within a minute, so that growth is not that of its frames.
+        '--segment-mb', '0.5'])
     watch = Watch(service, list(cameras))
     faults: dict[int, list[tuple[float, float]]] = {i: [] for i in cameras}
     counts: Counter[str] = Counter()
@@ -591,11 +617,7 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
         watch.done.set()
         watch.join()
     finally:
-        service.process.terminate()
-        try:
-            service.process.wait(30)
-        except subprocess.TimeoutExpired:
-            service.process.kill()
+        service.stop()
         for camera in cameras.values():
             camera.stop()
     # Of a machine that is too slow steps are dropped, and events are late.
@@ -622,12 +644,7 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
             lines += [f'the clip of {event} is not there' for event in due
                       if not service.has_clip(source, event)]
         else:
-            timed = [(event['event'], event['class'], event[event['event']])
-                     for event in events]
-            done = events[-1]['time'] if events else 0.
-            # Its first action begins after a pause.
-            compared, lines = compare(
-                timed, plan_of(source, done), [], 0., done, 0.6)
+            compared, lines = compare_frames(events)
         print(f'source {source}: {len(events)} events, {compared} actions '
               f'compared, {len(lines)} wrong', flush=True)
         rows.append(dict(events=len(events), compared=compared,
