@@ -422,6 +422,7 @@ model = dict(
 """
 
 
+@pytest.mark.slow
 def test_tools_in_the_wheel_of_mmaction_run_on_a_cpu(tmp_path):
     tools = Path(mmaction.__file__).parent / '.mim' / 'tools'
     for i in range(6):

@@ -225,6 +225,7 @@ def test_models_are_not_measured_while_they_differ(case_of, monkeypatch,
                  '--repeats', 1)
 
 
+@pytest.mark.slow
 def test_models_are_measured_in_two_dtypes(tmp_path):
     result = run_case(
         'models', '--amp', '--models', 'linear_ff', '--scale', 7, '--modes',

@@ -34,6 +34,7 @@ def small_run(run_tool, tmp_path_factory):
     return done, json.loads((folder / 'new/out.json').read_text())
 
 
+@pytest.mark.slow
 def test_measures_speed_and_memory(small_run):
     done, result = small_run
     assert result['settings']['repeats'] == 2
@@ -56,6 +57,7 @@ def test_measures_speed_and_memory(small_run):
     assert 'ours and the transcription agree' in done.stderr
 
 
+@pytest.mark.slow
 def test_out_of_memory_is_reported_and_survived(small_run):
     done, result = small_run
     # In ascending cost, whatever the order they were given in.

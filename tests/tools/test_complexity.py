@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mmvidattn.apis import find_config, list_models, load_config
+from mmvidattn.apis import list_models, load_config
 from mmvidattn.cli import complexity as tool
 from mmvidattn.layers import (
     CosFormerAttention,
@@ -78,14 +79,20 @@ def test_released_counts_match_closed_formulas(attention, macs):
     assert count(attention, q, k, v) == 6 * G * macs
 
 
-def _slow_in_ablations(name):
-    # A row differs in an option or two, and is stepped by its own tests.
-    slow = find_config(name).parent.name == 'ablations'
-    return pytest.param(name, marks=[pytest.mark.slow] if slow else [])
+def _models():
+    """Of those that differ in sizes alone, all but the first are slow."""
+    quick, seen = [], set()
+    for name in list_models():
+        backbone = load_config(name).model.backbone
+        words = tuple(sorted(re.findall('[A-Za-z_]{2,}', str(backbone))))
+        if words not in seen:
+            quick.append(name)
+        seen.add(words)
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in quick))
+            for name in list_models(ablations=True)]
 
 
-@pytest.mark.parametrize(
-    'name', map(_slow_in_ablations, list_models(ablations=True)))
+@pytest.mark.parametrize('name', _models())
 def test_every_operator_of_every_model_is_counted(name):
     # Others have an ``arch``, which is not cut so easily.
     flat = 'num_layers' in load_config(name).model.backbone

@@ -347,6 +347,7 @@ def runs_of(out):
     return found
 
 
+@pytest.mark.slow
 def test_killed_study_goes_on(run_tool, tmp_path):
     out = tmp_path / 'out'
     words = ['laps', '--out', out, *TOY, '--seeds', 1, '--rows',
