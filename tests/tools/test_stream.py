@@ -15,6 +15,7 @@ import pytest
 
 from mmvidattn.cli import stream
 from mmvidattn.live import message_sinks
+from mmvidattn.live import model as live_model
 from mmvidattn.online.stream_step import StreamStep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,13 +170,12 @@ def test_view_in_a_terminal(run_main, files, clip, monkeypatch):
 def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
                                          monkeypatch, capsys):
     compiled = []
-    monkeypatch.setattr(StreamStep, 'compile',
-                        lambda step: compiled.append(step))
+    monkeypatch.setattr(live_model, 'compile_in_place', compiled.append)
     recognizer = files[1].with_name('recognizer.pth')
     run_main('stream.py', clip, *files, '--rgb', 'linear_ff_tiny_motion',
              recognizer, '--compile')
     assert '28 steps' in capsys.readouterr().out
-    assert len(compiled) == 1
+    assert [type(step) for step in compiled] == [StreamStep]
     with pytest.raises(SystemExit, match='the model reads rgb; there is an '
                        'extractor of flow'):
         run_main('stream.py', clip, *files, '--flow', 'x', 'y')
