@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """A backbone without options is that of a config."""
 import inspect
+import json
 
 import pytest
 from mmaction.registry import MODELS
@@ -31,5 +32,5 @@ def test_defaults_are_the_options_of(name):
                 for key, parameter in parameters.items()
                 if parameter.default is not parameter.empty}
     changed = {key for key in defaults.keys() & backbone.keys()
-               if defaults[key] != type(defaults[key])(backbone[key])}
+               if json.dumps(defaults[key]) != json.dumps(backbone[key])}
     assert changed == {*CONFIGS[name]}

@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import importlib.util
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,17 @@ def test_sees_steps_that_do_not_come(flood, step, pause, wrong):
 
 @pytest.mark.slow
 def test_half_a_minute(run_tool, tmp_path):
-    done = run_tool('soak/flood.py', '--minutes', 0.5, cwd=tmp_path)
+    done = run_tool('soak/flood.py', '--minutes', 0.5, '--rate', 100,
+                    '--open', 50, '--out', 'out.json', cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith('passed\n')
+    found = json.loads((tmp_path / 'out.json').read_text())
+    assert found['wrong'] == [] and 1500 < found['connections'] <= 3100
+
+
+@pytest.mark.parametrize('option', ['--minutes', '--rate', '--open'])
+def test_rejects(flood, monkeypatch, capsys, option):
+    monkeypatch.setattr(sys, 'argv', ['flood.py', option, '0'])
+    with pytest.raises(SystemExit):
+        flood.main()
+    assert 'must be above 0, --open at least 1' in capsys.readouterr().err

@@ -499,6 +499,11 @@ def compare_frames(events: list[dict]) -> tuple[int, list[str]]:
     return compare(timed, plan_of(1, done), [], 0., done, 0.6)
 
 
+def may_grow(memory: float) -> float:
+    """MiB that are no growth yet, of what there is."""
+    return 0.03 * memory + 5
+
+
 def check_usage(usage: dict[int, list[tuple]]
                 ) -> tuple[str, dict[str, object], list[str]]:
     """The last third of the longest life beside its second one.
@@ -514,7 +519,7 @@ def check_usage(usage: dict[int, list[tuple]]
     wrong = [
         f'{name} grew from {a:.0f} to {b:.0f}' for name, a, b, allowed in zip(
             ('memory (MiB)', 'handles', 'threads'), before, after,
-            (0.03 * before[0] + 5 if seconds >= SETTLED else np.inf, 1, 1))
+            (may_grow(before[0]) if seconds >= SETTLED else np.inf, 1, 1))
         if b > a + allowed]
     text = (f'{seconds:.0f} s: memory {before[0]:.0f}, {after[0]:.0f} MiB; '
             f'handles {before[1]:.0f}, {after[1]:.0f}; threads '
@@ -663,6 +668,14 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
     return wrong
 
 
+def finish(wrong: list[str]) -> None:
+    """Print what is wrong, and end with 1 if anything is."""
+    for line in wrong:
+        print(f'wrong: {line}')
+    print('failed' if wrong else 'passed')
+    raise SystemExit(bool(wrong))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--minutes', type=float, default=60.)
@@ -688,10 +701,7 @@ def main() -> None:
         folder = args.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         wrong = run(args, folder)
-    for line in wrong:
-        print(f'wrong: {line}')
-    print('failed' if wrong else 'passed')
-    raise SystemExit(bool(wrong))
+    finish(wrong)
 
 
 if __name__ == '__main__':
