@@ -318,6 +318,9 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
     if not compared:
         wrong.append('no action was compared')
     connections = sum(flood.counts.values())
+    if flood.refused > connections:
+        wrong.append(f'{flood.refused} strangers were refused, and only '
+                     f'{connections} connected: there was no flood')
     print(f'{end - start:.0f} s, {connections:,} connections of strangers '
           f'({connections / (end - start):.0f} a second), {flood.refused} '
           'more refused')
