@@ -20,6 +20,7 @@ DECORD = f'decord; {HAS_DECORD}'
 TORCHCODEC = 'torchcodec<0.14'
 METRICS = ['prometheus_client']
 MQTT = ['paho-mqtt>=2']
+WEBHOOK = ['httpx>=0.27']
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
 # The last mkdocstrings for Python 3.10 fails with pymdown-extensions 12.
 DOCS = ['mkdocs-material', 'mkdocstrings[python]', 'pymdown-extensions!=12.*']
@@ -70,7 +71,6 @@ setup(
     package_data={
         'mmvidattn.live': ['page.html', 'page.js'],
         'mmvidattn.ops': ['README.md', 'gpu.md'],
-        'mmvidattn.ops.triton': ['resources.md'],
     },
     cmdclass=dict(build_py=BuildWithMim),
     zip_safe=False,
@@ -95,6 +95,9 @@ setup(
         'numpy>=1.24',
         'opencv-python',
         'pillow',
+        # Decodes live sources, and checks what other decoders get wrong; 17.1
+        # frees what it has opened at once.
+        'av>=17.1',
         DECORD,
         'safetensors',
     ],
@@ -115,24 +118,24 @@ setup(
         hub=['huggingface_hub'],
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
-        # video_backend = 'torchcodec' and 'pyav' of a config; PyAV writes
-        # videos that browsers play as well.
+        # video_backend = 'torchcodec' of a config.
         torchcodec=[TORCHCODEC],
-        pyav=['av'],
         # The page of tools/stream.py --serve.
         serve=SERVE,
         # /metrics of it.
         metrics=METRICS,
         # tools/stream.py --mqtt.
         mqtt=MQTT,
+        # tools/stream.py --webhook.
+        webhook=WEBHOOK,
         # Breaks the code on purpose, for tools/soak/mutants.py.
         mutation=['cosmic-ray', 'coverage'],
         # mkdocs build, of docs/ and of the pages elsewhere.
         docs=DOCS,
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
-        dev=['av', 'hypothesis', 'lmdb', 'pytest', 'pytest-xdist', 'ruff',
+        dev=['hypothesis', 'lmdb', 'pytest', 'pytest-xdist', 'ruff',
              'scikit-learn', 'selenium', *DOCS, *METRICS, *MQTT, *ONNX,
-             *SERVE],
+             *SERVE, *WEBHOOK],
     ),
 )

@@ -7,6 +7,11 @@ _base_ = [
     '_base_/schedules/adam_25e_testra.py', '_base_/default_runtime.py'
 ]
 
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
+
 window = dict(long_steps=0, work_steps=128)
 train_dataloader = dict(dataset=window)
 val_dataloader = dict(batch_size=1, dataset=dict(windows='videos', **window))

@@ -9,16 +9,13 @@ _base_ = [
     '_base_/schedules/adamw_30e_dualformer.py', '_base_/default_runtime.py'
 ]
 
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
+
 model = dict(
     backbone=dict(arch='base', drop_path_rate=0.3),
-    cls_head=dict(num_classes=600, in_channels=1024))
-
-train_pipeline = _base_.clip_train_pipeline
-val_pipeline = _base_.clip_val_pipeline
-test_pipeline = _base_.clip_test_pipeline
-
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+    cls_head=dict(in_channels=1024))
 
 optim_wrapper = dict(optimizer=dict(lr=5e-4, weight_decay=0.05))

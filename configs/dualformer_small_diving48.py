@@ -5,21 +5,18 @@
 # as released; the paper says 16 epochs.
 _base_ = 'dualformer_tiny_diving48.py'
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import change, derive
+
+derive(_base_, num_frames=32)
+
+
 
 model = dict(
     backbone=dict(arch='small', drop_path_rate=0.2),
     cls_head=dict(in_channels=768))
 
-train_pipeline = change(_base_.train_pipeline, SampleFrames=dict(clip_len=32))
-val_pipeline = change(_base_.val_pipeline, SampleFrames=dict(clip_len=32))
-test_pipeline = change(
-    _base_.test_pipeline, CenteredSampleFrames=dict(clip_len=32))
-
 # 8 on each of 8 GPUs.
-train_dataloader = dict(batch_size=8, dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+train_dataloader = dict(batch_size=8)
 
 optim_wrapper = dict(optimizer=dict(weight_decay=0.02))
 param_scheduler = change(

@@ -4,19 +4,14 @@
 # four; 97.5 at 4 x 3 views, 1908 G.
 _base_ = 'dualformer_tiny_ucf101.py'
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import derive
+
+derive(_base_, num_frames=32)
+
+
 
 model = dict(
     backbone=dict(arch='small', drop_path_rate=0.3),
     cls_head=dict(in_channels=768))
-
-train_pipeline = change(_base_.train_pipeline, SampleFrames=dict(clip_len=32))
-val_pipeline = change(_base_.val_pipeline, SampleFrames=dict(clip_len=32))
-test_pipeline = change(
-    _base_.test_pipeline, CenteredSampleFrames=dict(clip_len=32))
-
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 
 optim_wrapper = dict(optimizer=dict(weight_decay=0.1))

@@ -8,15 +8,10 @@ _base_ = [
     '_base_/schedules/adamw_30e_dualformer.py', '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import change, derive
 
-train_pipeline = _base_.clip_train_pipeline
-val_pipeline = _base_.clip_val_pipeline
-test_pipeline = _base_.clip_test_pipeline
+derive(_base_)
 
-# 8 on each of 8 GPUs.
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+
 
 param_scheduler = change(_base_.param_scheduler, LinearLR=dict(end=3))

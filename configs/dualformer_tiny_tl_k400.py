@@ -11,7 +11,10 @@ model = dict(
     teacher=dict(
         type='Recognizer3D',
         backbone=dict(type='DualFormer', arch='base'),
-        cls_head=dict(type='I3DHead', num_classes=400, in_channels=1024)),
+        cls_head=dict(
+            type='I3DHead',
+            num_classes=_base_.num_classes,
+            in_channels=1024)),
     teacher_checkpoint='checkpoints/dualformer_base_k400.pth')
 
 # The released recipe has 128 clips a batch here, at the same learning rate.

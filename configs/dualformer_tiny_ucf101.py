@@ -10,16 +10,12 @@ _base_ = [
     '_base_/schedules/adamw_16e_dualformer.py', '_base_/default_runtime.py'
 ]
 
-model = dict(cls_head=dict(num_classes=101))
+from mmvidattn.utils.config import derive
 
-train_pipeline = _base_.clip_train_pipeline
-val_pipeline = _base_.clip_val_pipeline
-test_pipeline = _base_.clip_test_pipeline
+derive(_base_)
+
 
 # 16 on each of 8 GPUs.
-train_dataloader = dict(
-    batch_size=16, dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+train_dataloader = dict(batch_size=16)
 
 optim_wrapper = dict(optimizer=dict(weight_decay=0.05))

@@ -4,18 +4,21 @@
 # left out, and 85.9 M parameters.
 _base_ = 'laps_vit_k400.py'
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import derive
 
-clip = dict(clip_len=16, frame_interval=32)
-train_pipeline = change(_base_.train_pipeline, SpreadSampleFrames=clip)
-val_pipeline = change(_base_.val_pipeline, SpreadSampleFrames=clip)
-test_pipeline = change(_base_.test_pipeline, SpreadSampleFrames=clip)
+apart = dict(SpreadSampleFrames=dict(frame_interval=32))
+derive(
+    _base_,
+    num_frames=16,
+    train_pipeline=apart,
+    val_pipeline=apart,
+    test_pipeline=apart)
 
-model = dict(backbone=dict(num_frames=16, attention='2d', shift='token'))
-train_dataloader = dict(
-    batch_size=12, dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(batch_size=12, dataset=dict(pipeline=val_pipeline))
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+
+
+model = dict(backbone=dict(attention='2d', shift='token'))
+train_dataloader = dict(batch_size=12)
+val_dataloader = dict(batch_size=12)
 
 optim_wrapper = dict(optimizer=dict(lr=0.12))
 auto_scale_lr = dict(base_batch_size=48)

@@ -3,8 +3,14 @@
 # 95.43.
 # It starts from laps_visformer_k400.py: load_from or init_cfg of the backbone.
 _base_ = [
-    '_base_/models/laps_visformer.py', '_base_/datasets/ucf101_laps.py',
-    '_base_/schedules/sgd_18e_laps.py', '_base_/default_runtime.py'
+    '_base_/models/laps_visformer.py', '_base_/datasets/ucf101.py',
+    '_base_/pipelines/laps.py', '_base_/schedules/sgd_18e_laps.py',
+    '_base_/default_runtime.py'
 ]
 
-model = dict(cls_head=dict(num_classes=101))
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
+train_dataloader = dict(batch_size=40)
+val_dataloader = dict(batch_size=40)

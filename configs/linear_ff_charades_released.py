@@ -7,12 +7,15 @@ _base_ = [
     '_base_/schedules/sgd_35e.py', '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import change, derive
+
+derive(_base_)
+
+
 
 model = dict(
     backbone=dict(temporal_shift=dict(divisor=8, segment_frames=8)),
     cls_head=dict(
-        num_classes=157,
         multi_class=True,
         loss_cls=dict(type='BCELossWithLogits'),
         average_clips='max'))

@@ -3,16 +3,6 @@
 # multiply-accumulates a view.
 _base_ = 'linear_ff_ssv2.py'
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import derive
 
-train_pipeline = change(
-    _base_.train_pipeline, SegmentSampleFrames=dict(clip_len=32))
-val_pipeline = change(
-    _base_.val_pipeline, SegmentSampleFrames=dict(clip_len=32))
-test_pipeline = change(
-    _base_.test_pipeline, SegmentSampleFrames=dict(clip_len=32))
-
-model = dict(backbone=dict(num_frames=32))
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+derive(_base_, num_frames=32)

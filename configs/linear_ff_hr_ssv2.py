@@ -3,18 +3,6 @@
 # multiply-accumulates a view. The jitter is that of 224, scaled by 1.5.
 _base_ = 'linear_ff_ssv2.py'
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import derive
 
-train_pipeline = change(
-    _base_.train_pipeline,
-    RandomRescale=dict(scale_range=(384, 480)), RandomCrop=dict(size=336))
-val_pipeline = change(
-    _base_.val_pipeline,
-    Resize=dict(scale=(-1, 336)), CenterCrop=dict(crop_size=336))
-test_pipeline = change(
-    _base_.test_pipeline,
-    Resize=dict(scale=(-1, 336)), ThreeCrop=dict(crop_size=336))
-
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+derive(_base_, img_size=336)

@@ -4,8 +4,14 @@
 # Paper, Table 2: top-1 78.0, top-5 94.2 at 4 x 3 views.
 _base_ = [
     '_base_/models/linear_ff_kinetics.py', '_base_/datasets/kinetics400.py',
+    '_base_/pipelines/linear_ff_kinetics.py',
     '_base_/schedules/sgd_35e_kinetics.py', '_base_/default_runtime.py'
 ]
+
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
 
 # 8 GPUs
 train_dataloader = dict(batch_size=4, drop_last=True)

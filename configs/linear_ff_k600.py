@@ -4,11 +4,14 @@
 # top-1 84.1, top-5 96.2 at 4 x 3 views.
 _base_ = [
     '_base_/models/linear_ff_kinetics.py', '_base_/datasets/kinetics600.py',
+    '_base_/pipelines/linear_ff_kinetics.py',
     '_base_/schedules/sgd_35e_kinetics.py', '_base_/default_runtime.py'
 ]
 
-model = dict(
-    cls_head=dict(num_classes=600),
-    data_preprocessor=dict(blending=dict(num_classes=600)))
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
+
 # 8 GPUs
 train_dataloader = dict(batch_size=4, drop_last=True)

@@ -3,9 +3,14 @@
 # (A.3), as far as Table 10 has it.
 _base_ = [
     '_base_/models/linear_ff.py', '_base_/models/linear_ff_paper.py',
-    '_base_/datasets/ssv2.py', '_base_/schedules/sgd_35e_paper.py',
-    '_base_/default_runtime.py'
+    '_base_/datasets/ssv2.py', '_base_/pipelines/linear_ff_ssv2.py',
+    '_base_/schedules/sgd_35e_paper.py', '_base_/default_runtime.py'
 ]
+
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
 
 model = dict(
     backbone=dict(

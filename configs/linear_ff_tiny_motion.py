@@ -6,11 +6,14 @@ _base_ = [
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import change, derive
+
+derive(_base_)
+
+
 
 model = dict(
     backbone=dict(
-        num_frames=8,
         patch_frames=3,
         patch_stride=12,
         patch_padding=4,
@@ -23,7 +26,7 @@ model = dict(
         init_std=0.1,
         embed_init_std=0.5),
     cls_head=dict(
-        num_classes=8, in_channels=96, hidden_dims=96, dropout_ratio=0.1))
+        in_channels=96, hidden_dims=96, dropout_ratio=0.1))
 
 optim_wrapper = dict(optimizer=dict(lr=4e-3))
 param_scheduler = change(

@@ -5,6 +5,11 @@ _base_ = [
     '_base_/schedules/adam_25e_testra.py', '_base_/default_runtime.py'
 ]
 
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
+
 # Early in a video, the samples so far are stretched over the long memory.
 stretch = dict(stretch_long_memory=True)
 train_dataloader = dict(dataset=stretch)

@@ -5,8 +5,12 @@ _base_ = [
     '_base_/schedules/adam_25e_testra.py', '_base_/default_runtime.py'
 ]
 
-model = dict(
-    cls_head=dict(num_classes=31, loss_cls=dict(ignore_index=None)))
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
+
+model = dict(cls_head=dict(loss_cls=dict(ignore_index=None)))
 # Early in a video, the samples so far are stretched over the long memory.
 stretch = dict(stretch_long_memory=True)
 train_dataloader = dict(dataset=stretch)

@@ -6,6 +6,11 @@ _base_ = [
     '_base_/schedules/adam_30e_testra_ek100.py', '_base_/default_runtime.py'
 ]
 
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
+
 model = dict(
     backbone=dict(
         in_channels=dict(_delete_=True, rgb=1024, flow=1024),
@@ -17,10 +22,9 @@ model = dict(
         anticipation_rate=4),
     # With the background (0).
     cls_head=dict(
-        num_classes=3807,
         in_channels=2048,
-        num_verbs=98,
-        num_nouns=301,
+        num_verbs=_base_.num_verbs,
+        num_nouns=_base_.num_nouns,
         dropout_ratio=0.8,
         loss_cls=dict(
             _delete_=True,

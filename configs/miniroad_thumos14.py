@@ -5,6 +5,11 @@ _base_ = [
     '_base_/schedules/adamw_10e_miniroad.py', '_base_/default_runtime.py'
 ]
 
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
+
 window = dict(long_steps=0, work_steps=128)
 # A window to each fourth step of a video, from its first on.
 train_dataloader = dict(

@@ -6,8 +6,12 @@ _base_ = [
     '_base_/schedules/adamw_10e_miniroad.py', '_base_/default_runtime.py'
 ]
 
-model = dict(
-    backbone=dict(in_channels=dict(flow=2048)), cls_head=dict(num_classes=31))
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
+
+model = dict(backbone=dict(in_channels=dict(flow=2048)))
 
 window = dict(
     long_steps=0,

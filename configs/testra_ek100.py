@@ -5,3 +5,7 @@ _base_ = [
     '_base_/models/testra_ek100.py', '_base_/datasets/ek100_features.py',
     '_base_/schedules/adam_30e_testra_ek100.py', '_base_/default_runtime.py'
 ]
+
+from mmvidattn.utils.config import derive
+
+derive(_base_)

@@ -3,7 +3,6 @@
 # step is pasted all over another. The paper describes crops.
 _base_ = 'testra_ek100.py'
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import derive
 
-train_pipeline = change(_base_.train_pipeline, MixClip=dict(mode='single'))
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
+derive(_base_, train_pipeline=dict(MixClip=dict(mode='single')))

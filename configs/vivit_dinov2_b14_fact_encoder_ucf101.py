@@ -8,21 +8,23 @@
 #     type='Pretrained', checkpoint=FILE, source='vivit_image')
 _base_ = [
     '_base_/models/vivit_b16x2.py', '_base_/datasets/ucf101.py',
-    '_base_/default_runtime.py'
+    '_base_/pipelines/uniform.py', '_base_/default_runtime.py'
 ]
+
+from mmvidattn.utils.config import derive
+
+derive(_base_)
 
 model = dict(
     type='FineTunedRecognizer3D',
     freeze='spatial',
     backbone=dict(
-        num_frames=16,
         patch_size=14,
         tubelet_frames=1,
         model='fact_encoder',
         num_temporal_layers=4,
         gelu_approximate='none',
         norm_eps=1e-6),
-    cls_head=dict(num_classes=101),
     data_preprocessor=dict(
         mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375]))
 # Four augmentations of each clip, which take turns: from the fifth epoch on
@@ -30,39 +32,9 @@ model = dict(
 custom_hooks = [dict(
     type='FeatureCacheHook', cache_dir='work_dirs/features', num_variants=4)]
 
-train_pipeline = [
-    dict(type='DecordInit', io_backend='disk'),
-    dict(type='UniformSample', clip_len=16),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 256)),
-    dict(type='RandomResizedCrop', area_range=(0.5, 1.0)),
-    dict(type='Resize', scale=(224, 224), keep_ratio=False),
-    dict(type='Flip', flip_ratio=0.5),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
-val_pipeline = [
-    dict(type='DecordInit', io_backend='disk'),
-    dict(type='UniformSample', clip_len=16, test_mode=True),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 224)),
-    dict(type='CenterCrop', crop_size=224),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
-test_pipeline = [
-    dict(type='DecordInit', io_backend='disk'),
-    dict(type='UniformSample', clip_len=16, num_clips=2, test_mode=True),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 224)),
-    dict(type='ThreeCrop', crop_size=224),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
-
-train_dataloader = dict(batch_size=32, dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(batch_size=32, dataset=dict(pipeline=val_pipeline))
-test_dataloader = dict(batch_size=8, dataset=dict(pipeline=test_pipeline))
+train_dataloader = dict(batch_size=32)
+val_dataloader = dict(batch_size=32)
+test_dataloader = dict(batch_size=8)
 
 optim_wrapper = dict(
     type='OptimWrapper',

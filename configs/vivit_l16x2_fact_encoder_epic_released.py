@@ -4,9 +4,7 @@
 # paper and of the released model are those of 4 x 1.
 _base_ = 'vivit_l16x2_fact_encoder_epic.py'
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import derive
 
-test_pipeline = change(
-    _base_.test_pipeline, CenterCrop=dict(type='UniformThreeCrop'))
-
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+derive(
+    _base_, test_pipeline=dict(CenterCrop=dict(type='UniformThreeCrop')))

@@ -3,8 +3,10 @@
 # top-5 64.1; 988 G multiply-accumulates a view.
 _base_ = [
     '_base_/models/vivit_l16x2_fact_encoder.py',
-    '_base_/datasets/moments_in_time_vivit.py',
+    '_base_/datasets/moments_in_time.py', '_base_/pipelines/vivit_kinetics.py',
     '_base_/schedules/sgd_10e_vivit.py', '_base_/default_runtime.py'
 ]
 
-model = dict(cls_head=dict(num_classes=339))
+from mmvidattn.utils.config import derive
+
+derive(_base_)

@@ -4,8 +4,6 @@
 # recipe it mirrors no clips: many classes name a direction.
 _base_ = 'vivit_l16x2_fact_encoder_ssv2_released.py'
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import derive
 
-train_pipeline = change(_base_.train_pipeline, Flip=None)
-
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
+derive(_base_, train_pipeline=dict(Flip=None))

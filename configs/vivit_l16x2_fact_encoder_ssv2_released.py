@@ -3,13 +3,21 @@
 # a model of Kinetics or ImageNet. It mirrors clips at random, as the paper's
 # Table 7 says, although many classes name a direction.
 _base_ = [
-    '_base_/models/vivit_l16x2_fact_encoder.py',
-    '_base_/datasets/ssv2_vivit.py',
-    '_base_/schedules/sgd_35e_vivit.py', '_base_/default_runtime.py'
+    '_base_/models/vivit_l16x2_fact_encoder.py', '_base_/datasets/ssv2.py',
+    '_base_/pipelines/vivit_ssv2.py', '_base_/schedules/sgd_35e_vivit.py',
+    '_base_/default_runtime.py'
 ]
 
+from mmvidattn.utils.config import derive
+
+derive(_base_)
+
+
 model = dict(
-    backbone=dict(img_size=256, drop_path_rate=0.3),
-    cls_head=dict(num_classes=174, label_smooth_eps=0.3),
+    backbone=dict(drop_path_rate=0.3),
+    cls_head=dict(label_smooth_eps=0.3),
     data_preprocessor=dict(
-        blending=dict(type='MixupBlending', num_classes=174, alpha=0.3)))
+        blending=dict(
+            type='MixupBlending', num_classes=_base_.num_classes,
+            alpha=0.3)))
+train_dataloader = dict(batch_size=8)

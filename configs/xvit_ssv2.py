@@ -4,14 +4,17 @@
 # the three. Released: xvit_ssv2_released.py, which tests 2 x 3 views.
 _base_ = [
     '_base_/models/xvit.py', '_base_/datasets/ssv2.py',
-    '_base_/schedules/sgd_35e_xvit.py', '_base_/default_runtime.py'
+    '_base_/pipelines/linear_ff_ssv2.py', '_base_/schedules/sgd_35e_xvit.py',
+    '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import derive
 
-test_pipeline = change(
-    _base_.test_pipeline, SegmentSampleFrames=dict(num_clips=1))
+derive(
+    _base_,
+    test_pipeline=dict(SegmentSampleFrames=dict(num_clips=1)))
+
+
 
 # 8 GPUs
 train_dataloader = dict(batch_size=8, drop_last=True)
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

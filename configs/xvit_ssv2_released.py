@@ -4,9 +4,8 @@
 # repository trains the same with 32 clips a batch.
 _base_ = 'xvit_ssv2.py'
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import derive
 
-test_pipeline = change(
-    _base_.test_pipeline, SegmentSampleFrames=dict(num_clips=2))
-
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+derive(
+    _base_,
+    test_pipeline=dict(SegmentSampleFrames=dict(num_clips=2)))

@@ -26,7 +26,6 @@ PLACES = {
     'configs/*/ablations/README.md': 'models/{above}_ablations.md',
     'mmvidattn/ops/README.md': 'more/kernels.md',
     'mmvidattn/ops/gpu.md': 'more/kernels_gpu.md',
-    'mmvidattn/ops/triton/*.md': 'more/kernels_{stem}.md',
     'tools/*/README.md': 'more/{folder}.md',
     'tools/data/*/README.md': 'more/data_{folder}.md',
     'tools/studies/results/*/report.md': 'more/study_{folder}.md',

@@ -6,11 +6,14 @@ Importing this package first patches the OpenMMLab stack for a current PyTorch
 registries, so that ``custom_imports = dict(imports=['mmvidattn'])`` in a
 config is all that is needed.
 """
+from typing import Any
+
 from . import compat
 
 compat.apply()
 
 from . import (  # noqa: E402
+    apis,  # noqa: E402
     backbones,
     datasets,
     engine,
@@ -30,7 +33,20 @@ from .apis import (  # noqa: E402
 from .version import __version__  # noqa: E402
 
 __all__ = [
-    'SlidingClassifier', 'VideoClassifier', '__version__', 'backbones',
+    'OnlineDetector', 'SlidingClassifier', 'VideoClassifier', '__version__',
+    'apis', 'backbones',
     'compat', 'datasets', 'engine', 'evaluation', 'get_model', 'heads',
     'layers', 'list_models', 'losses', 'online', 'recognizers'
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import live detection, and the packages it needs, once it is used."""
+    if name == 'OnlineDetector':
+        from .live import OnlineDetector
+        return OnlineDetector
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+# mmvidattn.apis.OnlineDetector works as well, and apis imports no live.
+apis.__getattr__ = __getattr__

@@ -1,15 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Runs cases of tools/benchmark within a test's process."""
-import importlib.util
+"""Run cases of tools/benchmark within a test's process."""
 import json
-from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[1] / 'tools/benchmark'
-# By its path: the studies have a run.py, too.
-SPEC = importlib.util.spec_from_file_location(
-    'benchmark_run', FOLDER / 'run.py')
-run = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(run)
+from tools.benchmark import run
 
 
 def run_case(name, *args, out=None):

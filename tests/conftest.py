@@ -2,6 +2,7 @@
 # First of all, so that what the tests import next is patched.
 import mmvidattn  # noqa: F401, I001  isort: skip
 
+import faulthandler
 import os
 import signal
 import subprocess
@@ -29,11 +30,16 @@ if 'PYTEST_XDIST_WORKER' in os.environ:
 # its own to a program that it runs.
 LIMIT = 600
 SLOW_LIMIT = 3600
+GRACE = 30
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item):
-    """End a test that hangs, such as on a program that never returns."""
+    """End a test that hangs, such as on a program that never returns.
+
+    A deadlock in C code runs no signal handler: it ends the process, and
+    xdist names the test.
+    """
     if not hasattr(signal, 'SIGALRM') or (
             threading.current_thread() is not threading.main_thread()):
         return (yield)
@@ -44,9 +50,11 @@ def pytest_runtest_protocol(item: pytest.Item):
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(limit)
+    faulthandler.dump_traceback_later(limit + GRACE, exit=True)
     try:
         return (yield)
     finally:
+        faulthandler.cancel_dump_traceback_later()
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
 

@@ -370,7 +370,7 @@ class Scratch:
                     path = str(find_config(word))
                 except (ValueError, FileNotFoundError):
                     continue
-                if path.endswith('.py') and 'tools/' not in path:
+                if path.endswith('.py') and not path.startswith('tools/'):
                     return path
         raise ValueError(f'no config beside CHECKPOINT: {line}')
 
@@ -400,6 +400,7 @@ class Scratch:
         text = re.sub(
             r"(?<=^_base_ = ')(.*)(?=')", lambda m: str(find_config(
                 m[1].removesuffix('.py'))), block.text, flags=re.M)
+        text = text.replace("'_base_/", f"'{ROOT}/configs/_base_/")
         path.write_text(base + text)
         cfg = load_config(path)
         init_default_scope('mmaction')

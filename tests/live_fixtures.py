@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Clips, a network camera and a detector, all tiny."""
+import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,8 +13,7 @@ import pytest
 import torch
 
 import mmvidattn
-from mmvidattn.live.sources import Source
-from mmvidattn.live.steps import Frame
+from mmvidattn.sources import Frame, Source
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = 'background', 'jump', 'run', 'swim'
@@ -153,15 +153,72 @@ def camera():
     camera.switch_off()
 
 
+class Hook:
+    """A web server that notes what it is sent.
+
+    ``answers`` may have a status, with headers, or bytes for each request;
+    then it answers with 204.
+    """
+
+    def __init__(self):
+        self.found, self.answers, site = [], [], self
+
+        class Handler(BaseHTTPRequestHandler):
+
+            def do_POST(self):
+                length = int(self.headers['Content-Length'])
+                data = self.rfile.read(length)
+                if len(data) < length:
+                    # The client was killed.
+                    return
+                site.found.append((self.path, dict(self.headers), data))
+                answer = site.answers.pop(0) if site.answers else (204, {})
+                if isinstance(answer, bytes):
+                    self.wfile.write(answer)
+                    return
+                self.send_response(answer[0])
+                for name, value in answer[1].items():
+                    self.send_header(name, value)
+                self.end_headers()
+
+            def do_GET(self):
+                site.found.append((self.path, dict(self.headers), b''))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *args):
+                pass
+
+        self._server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.05, ),
+                         daemon=True).start()
+        self.host = f'127.0.0.1:{self._server.server_port}'
+
+    @property
+    def events(self):
+        return [json.loads(data) for _, _, data in self.found]
+
+    @property
+    def keys(self):
+        return [headers['Idempotency-Key'] for _, headers, _ in self.found]
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
 @pytest.fixture
 def web(tmp_path):
-    """A web server of ``files``; notes the ``requests``."""
-    site = SimpleNamespace(files={}, requests=[], bytes_sent=10 ** 9)
+    """A web server of ``files``; notes the ``requests`` and ``agents``."""
+    site = SimpleNamespace(files={}, requests=[], agents=[],
+                           bytes_sent=10 ** 9)
 
     class Handler(BaseHTTPRequestHandler):
 
         def do_GET(self):
             site.requests.append(self.path)
+            site.agents.append(self.headers['User-Agent'])
             data = site.files[self.path.partition('?')[0]]
             self.send_response(200)
             self.send_header('Content-Length', str(len(data)))

@@ -1,8 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Videos of several kinds, each frame of which tells its number."""
 import struct
+from collections.abc import Container
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from mmvidattn.utils.video_readers import why_no_backend
 
 WIDTH, HEIGHT, LENGTH, FPS = 96, 64, 40, 20
 BITS = 6
+# The first frame of a video that was cut.
+CUT = 17
 
 
 def require_backend(name: str) -> None:
@@ -51,9 +55,10 @@ def write_opencv(path: Path) -> Path:
     return path
 
 
-def write_video(path: Path, codec: str, **options: str) -> Path:
-    """A file of any kind that PyAV's ffmpeg can write."""
-    av = pytest.importorskip('av', reason='PyAV is not installed')
+def write_video(path: Path, codec: str, lost: Container[int] = (),
+                **options: str) -> Path:
+    """A file of any kind that PyAV's ffmpeg can write, but for the packets
+    with the numbers ``lost``."""
     if codec not in av.codecs_available:
         pytest.skip(f'ffmpeg has no {codec} here')
     with av.open(str(path), 'w') as container:
@@ -61,10 +66,27 @@ def write_video(path: Path, codec: str, **options: str) -> Path:
         stream.width, stream.height = WIDTH, HEIGHT
         stream.pix_fmt = options.pop('pix_fmt', 'yuv420p')
         stream.options = options
-        for image in images():
-            container.mux(stream.encode(
-                av.VideoFrame.from_ndarray(image, format='rgb24')))
-        container.mux(stream.encode())
+        frames = [av.VideoFrame.from_ndarray(image, format='rgb24')
+                  for image in images()]
+        packets = [packet for frame in [*frames, None]
+                   for packet in stream.encode(frame)]
+        container.mux([packet for number, packet in enumerate(packets)
+                       if number not in lost])
+    return path
+
+
+def cut(path: Path, source: Path, seconds: float) -> Path:
+    """Copy the frames of an mp4 from a time on, without re-encoding: an edit
+    list hides those between the key frame and that time."""
+    with av.open(str(source)) as old, av.open(str(path), 'w') as new:
+        stream = new.add_stream_from_template(old.streams.video[0])
+        old.seek(int(seconds * av.time_base))
+        for packet in old.demux(video=0):
+            if packet.size:
+                begin = round(seconds / packet.time_base)
+                packet.pts, packet.dts = packet.pts - begin, packet.dts - begin
+                packet.stream = stream
+                new.mux(packet)
     return path
 
 
@@ -91,6 +113,25 @@ def make(kind: str, folder: Path) -> Path:
         return turn(write_opencv(folder / 'turned.mp4'))
     if kind == 'B-frames':
         return write_video(folder / 'b.mp4', 'libx264', bf='3', g='12')
+    if kind == 'interlaced':
+        return write_video(folder / 'interlaced.mp4', 'libx264', g='12',
+                           flags='+ilme+ildct', **{'x264-params': 'tff=1'})
+    if kind == 'interlaced MPEG-2':
+        return write_video(folder / 'mpeg2.mkv', 'mpeg2video', g='12',
+                           flags='+ilme+ildct', b='4M')
+    if kind == 'cut':
+        return cut(folder / 'cut.mp4', make('B-frames', folder), CUT / FPS)
+    if kind == 'cut in its first group':
+        return cut(folder / 'first.mp4', write_video(
+            folder / 'one.mp4', 'libx264', bf='3', g='99'), CUT / FPS)
+    if kind == 'no key frame first':
+        return write_video(folder / 'late.mp4', 'libx264', g='12', bf='0',
+                           lost=range(5))
+    if kind == 'intra refresh':
+        return write_video(folder / 'refresh.mp4', 'libx264', g='12',
+                           **{'x264-params': 'intra-refresh=1'})
+    if kind == 'one group in avi':
+        return write_video(folder / 'one.avi', 'mpeg4', bf='2', g='99')
     if kind == 'open groups':
         return write_video(folder / 'open.mkv', 'libx264', bf='3', g='12',
                            **{'x264-params': 'open-gop=1'})

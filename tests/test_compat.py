@@ -1,13 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import collections
-import datetime
 import json
 import os
 import pickle
 import re
 import subprocess
 import sys
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -17,18 +16,20 @@ import numpy as np
 import pytest
 import torch
 from compat_symptoms import SYMPTOMS
+from fuzzed_files import harmless
 from mmaction.registry import MODELS
 
 import mmvidattn
 from mmvidattn import compat
 
 HERE = Path(__file__).parent
+PACKAGE = Path(mmvidattn.__file__).parent
 
 
 @pytest.fixture(scope='module')
 def outcomes() -> dict[str, list]:
     """What each symptom raises: patched, and without its patch."""
-    run = python(HERE / 'compat_symptoms.py', compat.__file__)
+    run = python(HERE / 'compat_symptoms.py', PACKAGE)
     return json.loads(run.stdout.splitlines()[-1])
 
 
@@ -84,7 +85,7 @@ def test_the_list_is_printed():
 
 
 AUDIT = """
-import importlib, importlib.util, json, pkgutil, sys, types, warnings
+import importlib, json, pkgutil, sys, types, warnings
 
 PACKAGES = 'mmaction', 'mmengine', 'mmcv'
 # Of these, not the modules within.
@@ -116,13 +117,14 @@ def registries():
                 yield f'{name}.{key}', value.module_dict
 
 
-spec = importlib.util.spec_from_file_location('first', sys.argv[1])
-first = importlib.util.module_from_spec(spec)
-sys.modules['first'] = first
-spec.loader.exec_module(first)
+sys.path.insert(0, sys.argv[1])
+from compat_symptoms import unapplied
+
 warnings.simplefilter('ignore')
 # mmaction cannot be imported without it.
-first.add_missing_drn()
+unapplied(sys.argv[2]).imports.add_missing_drn()
+for name in [name for name in sys.modules if name.startswith('mmvidattn')]:
+    del sys.modules[name]
 for package in PACKAGES:
     package = importlib.import_module(package)
     for info in pkgutil.walk_packages(package.__path__, package.__name__ + '.',
@@ -140,7 +142,7 @@ known = {name: dict(entries) for name, entries in registries()}
 code = {id(v): v.__code__ for s in before for v in s.values()
         if isinstance(v, types.FunctionType)}
 
-exec(sys.argv[2])
+exec(sys.argv[3])
 
 changed = []
 for (name, owner), old, items in zip(owners, before, inside):
@@ -182,7 +184,7 @@ def audit(tmp_path_factory):
     path.write_text(AUDIT)
 
     def run(code: str = 'import mmvidattn') -> tuple[list[str], list[str]]:
-        done = python(path, compat.__file__, code)
+        done = python(path, HERE, PACKAGE, code)
         return json.loads(done.stdout.splitlines()[-1])
 
     return run
@@ -231,7 +233,7 @@ class Seen:
 if __name__ == '__main__':
     import mmvidattn
     from mmengine.runner import Runner
-    for method in 'spawn', 'forkserver', 'fork':
+    for method in 'spawn', 'fork':
         drawn = []
         loader = Runner.build_dataloader(
             dict(dataset=Seen(), batch_size=4, num_workers=1,
@@ -246,32 +248,7 @@ if __name__ == '__main__':
 def test_workers_start_by_any_method_and_are_patched(tmp_path):
     (tmp_path / 'spawn.py').write_text(SPAWN)
     lines = python(tmp_path / 'spawn.py').stdout.splitlines()
-    assert [line.split()[0] for line in lines] == [
-        'spawn', 'forkserver', 'fork']
-
-
-def harmless() -> dict[str, Any]:
-    """Data that people keep in pickles, by kind."""
-    from mmaction.structures import ActionDataSample
-    from mmengine.config import Config, ConfigDict
-    from mmengine.structures import InstanceData
-    counts = collections.defaultdict(list, a=[1])
-    return dict(
-        plain=[{1: (2., 'x')}, {3}, frozenset([4]), b'5', 6j, None, range(7)],
-        containers=[counts, collections.Counter('aab'),
-                    collections.deque([1, 2], 3),
-                    collections.OrderedDict(b=1, a=2)],
-        times=[datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone.utc),
-               datetime.date(2020, 1, 2), datetime.time(3),
-               datetime.timedelta(seconds=4)],
-        path=[Path('a/b.mp4'), PurePosixPath('c')],
-        config=[ConfigDict(a=dict(b=[1, (2, 3)])), Config(dict(a=dict(b=4)))],
-        arrays=[np.arange(6).reshape(2, 3), np.float32(0.5), np.array('x')],
-        tensors=[torch.arange(3), torch.nn.Parameter(torch.ones(2)),
-                 torch.float16, torch.device('cpu'), torch.Size([1, 2])],
-        samples=[InstanceData(scores=torch.ones(2), names=['a', 'b']),
-                 ActionDataSample(metainfo=dict(path=Path('v.mp4')))
-                 .set_gt_label(1).set_pred_score(torch.ones(3))])
+    assert [line.split()[0] for line in lines] == ['spawn', 'fork']
 
 
 @pytest.mark.parametrize('protocol', [2, 4, 5])

@@ -130,13 +130,18 @@ def requirement_names(text: str) -> set[str]:
     }
 
 
-def test_imported_packages_are_required(wheel):
+@pytest.fixture(scope='module')
+def required(wheel) -> set[str]:
+    """Packages that the wheel requires, extras included."""
     with zipfile.ZipFile(wheel) as file:
         metadata = next(
             file.read(n).decode() for n in file.namelist()
             if n.endswith('.dist-info/METADATA'))
-    required = requirement_names('\n'.join(
+    return requirement_names('\n'.join(
         re.findall('^Requires-Dist: (.*)$', metadata, re.M)))
+
+
+def test_imported_packages_are_required(required):
     provides = dict(
         cv2='opencv-python', mmaction='mmaction2', mmcv='mmcv-lite',
         PIL='pillow', huggingface_hub='huggingface-hub',
@@ -165,13 +170,7 @@ def test_imported_packages_are_required(wheel):
                 assert name in required | indirect, f'{path}: {module}'
 
 
-def test_requirements_are_pinned(wheel):
-    with zipfile.ZipFile(wheel) as file:
-        metadata = next(
-            file.read(n).decode() for n in file.namelist()
-            if n.endswith('.dist-info/METADATA'))
-    required = requirement_names('\n'.join(
-        re.findall('^Requires-Dist: (.*)$', metadata, re.M)))
+def test_requirements_are_pinned(required):
     lines = (ROOT / 'requirements/constraints.txt').read_text().splitlines()
     pins = [line for line in lines if line and not line.startswith('#')]
     assert all('==' in pin for pin in pins)

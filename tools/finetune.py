@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Fine-tune a model on videos of your own.
+"""Fine-tune a model on your own videos.
 
 The same as ``mmvidattn finetune``.
 """

@@ -17,7 +17,6 @@ two cores.
 
 Only the standard library is needed.
 """
-import argparse
 import glob
 import json
 import os
@@ -31,14 +30,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools.harness import ROOT, parser_of, replace_rows, table
+
 NEWEST = re.search(r'^torch==(\S+)$', Path(
     ROOT, 'requirements/constraints.txt').read_text(), re.M)[1]
 CPU_INDEX = 'https://download.pytorch.org/whl/cpu'
-HEADER = ('| row | Python | torch | mmcv | numpy | OpenCV | install, s | '
-          'import, s | self-test, s | quickstart, s | result |\n'
-          '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- '
-          '|')
+# Titles of the columns, and the cell of each.
+COLUMNS = {
+    'row': 'row', 'Python': 'python', 'torch': 'torch', 'mmcv': 'mmcv',
+    'numpy': 'numpy', 'OpenCV': 'opencv', 'install, s': 'install',
+    'import, s': 'imported', 'self-test, s': 'self_test',
+    'quickstart, s': 'quickstart', 'result': 'result'}
 # Of a failed step, what is kept.
 TAIL = 300
 
@@ -263,10 +266,9 @@ def try_row(environment: Environment, wheel: Path) -> dict[str, str]:
 
 
 def line_of(number: int, cells: dict[str, str]) -> str:
-    names = ('python', 'torch', 'mmcv', 'numpy', 'opencv', 'install',
-             'imported', 'self_test', 'quickstart', 'result')
-    texts = [cells.get(name, '').replace('|', '\\|') for name in names]
-    return f'| {number} | {" | ".join(texts)} |'
+    cells = dict(cells, row=str(number))
+    return table(COLUMNS, [[cells.get(name, '').replace('|', '\\|')
+                            for name in COLUMNS.values()]])[-1]
 
 
 def copy_checkout(folder: Path) -> Path:
@@ -292,18 +294,13 @@ def build_wheel(python: str, source: Path, folder: Path) -> Path:
 
 def write_page(page: Path, lines: Iterable[str]) -> None:
     """Replace the rows of a page's table that were run again."""
-    text, _, table = page.read_text('utf-8').partition(f'{HEADER}\n')
-    table, _, rest = table.partition('\n\n')
-    rows = {int(line.split('|')[1]): line
-            for line in (*table.strip().splitlines(), *lines)}
-    table = '\n'.join(rows[number] for number in sorted(rows))
-    page.write_text(f'{text}{HEADER}\n{table}\n'
-                    + (f'\n{rest}' if rest else ''), 'utf-8')
+    page.write_text(replace_rows(
+        page.read_text('utf-8'), [*COLUMNS], lines,
+        key=lambda line: int(line.split('|')[1])), 'utf-8')
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument(
         '--rows', nargs='+', type=int, choices=range(1, len(ROWS) + 1),
         metavar='N', default=[*range(1, len(ROWS) + 1)],
@@ -341,7 +338,7 @@ def main() -> int:
         source = copy_checkout(work / 'source')
         some = next(filter(None, programs.values()), sys.executable)
         wheel = build_wheel(some, source, work)
-        print(HEADER, flush=True)
+        print(*table(COLUMNS, ()), sep='\n', flush=True)
         for number, program in programs.items():
             row = ROWS[number - 1]
             if program is None:

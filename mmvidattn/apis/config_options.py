@@ -8,7 +8,7 @@ would change nothing.
 import difflib
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmaction import registry
@@ -16,11 +16,15 @@ from mmengine.config import Config
 from mmengine.registry import Registry
 from mmengine.runner import Runner
 
+from ..utils.config import PIPELINES, VARIABLES, set_variable
 from ..utils.video_backend import apply_video_backend
 
-# Variables with which every value changes that has the same name and number.
-COUNTS = 'num_classes', 'num_nouns', 'num_verbs'
-PIPELINES = 'train_pipeline', 'val_pipeline', 'test_pipeline'
+# Options of the model that stand for a variable.
+OF_MODEL = {
+    'model.backbone.num_frames': 'num_frames',
+    'model.backbone.img_size': 'img_size',
+    'model.cls_head.num_classes': 'num_classes'
+}
 # What a runner, the programs here and mmaction2's read of a config.
 READ = {
     *inspect.signature(Runner).parameters, 'activation_checkpointing',
@@ -38,38 +42,35 @@ MAX_NAMED = 3
 
 
 def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
-    """Change a config, by dotted keys, and all that follows from that.
+    """Change a config, by dotted keys, and everything that follows from them.
 
-    * ``data_root``: every path at or below the old root moves to the new one:
-      of the data sets, their lists, classes, subsets and counts.
-    * ``num_classes``, ``num_nouns``, ``num_verbs``, where the config has them
-      at its top: every value of that name and that number, of data sets,
-      heads, blending and evaluators.
+    * ``data_root``, ``num_classes``, ``num_nouns``, ``num_verbs``,
+      ``num_frames``, ``img_size``, if the config has them at its top level:
+      see :func:`~mmvidattn.utils.config.set_variable`.
+    * ``model.backbone.num_frames``, ``model.backbone.img_size``,
+      ``model.cls_head.num_classes``: the variable, if it has the same value.
     * ``train_pipeline`` and its like: the pipeline of the data loader, if it
       is the same.
     * ``video_backend``: every step that opens or decodes videos, by
       :func:`~mmvidattn.utils.video_backend.apply_video_backend`.
 
-    Another option for one of these wins. An option that nothing reads is
-    warned of, with the nearest one that is read.
+    Another option for one of these wins. An option that nothing reads
+    triggers a warning that suggests the closest one that is read.
 
     Args:
-        cfg: Changed in place.
-        options: By dotted keys; places in lists are numbers.
+        cfg: Config to change in place.
+        options: Values by dotted keys; places in lists are numbers.
     """
     before = cfg.to_dict()
-    followed = set()
-    root = _root(options.get('data_root'))
-    if root is not None and _root(before.get('data_root')) is not None:
-        old = _root(before['data_root'])
-        options = {**options, 'data_root': root}
-        if _replace(cfg, lambda name, value: _moved(value, old, root)):
-            followed.add('data_root')
-    for count in COUNTS:
-        if count in options and count in before and _replace(
-                cfg, lambda name, value: options[count]
-                if name == count and value == before[count] else value):
-            followed.add(count)
+    variables = {key: options[key] for key in VARIABLES if key in options}
+    for key, name in OF_MODEL.items():
+        if key in options and name not in options and before.get(
+                name) == _found(before, key.split('.')) is not None:
+            variables[name] = options[key]
+    followed = {
+        name for name, value in variables.items()
+        if before.get(name) is not None
+        and set_variable(cfg, name, value) & READ}
     more = {}
     for key, value in options.items():
         pipeline, _, rest = key.partition('.')
@@ -79,46 +80,13 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
                 before, (loader, *inner)) == before[pipeline]:
             more['.'.join(filter(None, (loader, *inner, rest)))] = value
             followed.add(key)
-    cfg.merge_from_dict({**more, **options})
+    cfg.merge_from_dict({
+        **more, **options, **{name: cfg[name] for name in followed & {
+            *VARIABLES}}})
     apply_video_backend(cfg)
     for key in options:
         if key not in followed:
             _warn_if_unread(key, before, cfg.to_dict())
-
-
-def _root(path: Any) -> str | None:
-    """A folder as a config has it, without a slash at its end."""
-    return path.rstrip('/') or '/' if isinstance(path, str) and path else None
-
-
-def _moved(path: Any, old: str, new: str) -> Any:
-    if isinstance(path, str):
-        if _root(path) == old:
-            return new
-        if path.startswith(f'{old}/'):
-            return f'{new.rstrip("/")}{path[len(old):]}'
-    return path
-
-
-def _replace(cfg: Config, change: Callable[[str, Any], Any]) -> bool:
-    """Change every value below the top; whether one that is read has."""
-
-    def replaced(name: str, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return type(value)(
-                {key: replaced(key, item) for key, item in value.items()})
-        if isinstance(value, (list, tuple)):
-            return type(value)([replaced(name, item) for item in value])
-        return change(name, value)
-
-    changed = False
-    for name, old in list(cfg.items()):
-        # In a copy, as a config may have one object in two places.
-        new = replaced(name, old)
-        if new != old:
-            changed |= name in READ
-            cfg[name] = new
-    return changed
 
 
 def _warn_if_unread(key: str, before: dict, after: dict) -> None:

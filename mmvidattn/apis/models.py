@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Our models, by the names of their configs."""
 import difflib
-import warnings
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,10 @@ from torch import nn
 
 from ..layers.lora import merge_lora
 from ..utils.checkpoint import is_url, load_checkpoint
-from ..utils.compiling import compile_in_place
+from ..utils.config import check_variables
 from ..utils.video_backend import apply_video_backend
+from .ablations import find_row, list_rows, load_row
+from .compiling import compile_in_place
 from .config_options import apply_options
 from .model_options import check_model_options
 
@@ -25,93 +26,65 @@ PACKAGE = Path(__file__).resolve().parents[1]
 CONFIG_FOLDERS = (PACKAGE / '.mim/configs', PACKAGE.parent / 'configs')
 
 
-def _configs() -> dict[str, Path]:
+def _config_folder() -> Path:
     folder = next((path for path in CONFIG_FOLDERS if path.is_dir()), None)
     if folder is None:
         raise FileNotFoundError(
             f'no configs in {" or ".join(map(str, CONFIG_FOLDERS))}')
-    return {
-        path.stem: path
-        for path in sorted(folder.rglob('*.py'))
-        if '_base_' not in path.relative_to(folder).parts
-    }
-
-
-def _feature_configs() -> dict[str, Path]:
-    """Recognizers whose features others read, which are no models of ours."""
-    folder = next((path for path in CONFIG_FOLDERS if path.is_dir()), None)
-    found = folder.glob('_base_/features/*.py') if folder else ()
-    return {path.stem: path for path in found}
-
-
-def _is_ablation(config: Path) -> bool:
-    return config.parent.name == 'ablations'
-
-
-def _with_family(ablation: Path) -> str:
-    """The name of an ablation that was called without its family's prefix."""
-    return f'{ablation.parent.parent.name}_{ablation.stem}'
+    return folder
 
 
 def list_models(pattern: str = '*', ablations: bool = False) -> list[str]:
     """List the names of our models, sorted.
 
     Args:
-        pattern: As in a shell, e.g. ``'linear_ff_*'``.
+        pattern: Pattern as in a shell, e.g. ``'linear_ff_*'``.
         ablations: List the rows of the papers' ablation tables too, e.g.
             ``linear_ff_table05_relu``.
     """
-    return sorted(name for name, path in _configs().items()
-                  if fnmatch(name, pattern)
-                  and (ablations or not _is_ablation(path)))
+    folder = _config_folder()
+    names = [path.stem for path in folder.glob('*.py')]
+    if ablations:
+        names += [row.path.stem for row in list_rows(folder)]
+    return sorted(name for name in names if fnmatch(name, pattern))
 
 
 def find_config(name: str | Path) -> Path:
-    """Find the config file of a model.
+    """Find the path of a config.
 
-    Names and paths of ablations without their family's prefix
-    (``table05_relu``) are deprecated.
+    The path of a row of an ablation table is ``<row>.py`` beside the table;
+    no file has it, and :func:`load_config` reads the row.
 
     Args:
         name: One of :func:`list_models`, an ablation included, a recognizer
             that others read features of (``configs/_base_/features``), or
-            the path of a config file.
+            the path of a config file or of a row.
 
     Raises:
         FileNotFoundError: If it is a path, and there is no such file.
-        ValueError: If it is a name, and there is no such model, or if
-            ablations of several families have it without their prefix.
+        ValueError: If it is a name, and there is no such model.
     """
     path = Path(name)
     if path.is_file():
         return path
     if path.suffix or len(path.parts) > 1:
-        path = path.resolve()
-        renamed = [path.with_stem(_with_family(path))]
-        if not _is_ablation(path) or not renamed[0].is_file():
+        row = find_row(path.stem, path.resolve().parent)
+        if row is None or path.suffix != '.py':
             raise FileNotFoundError(f'no config file {name}')
-    else:
-        configs = _configs()
-        known = {**_feature_configs(), **configs}
-        if path.name in known:
-            return known[path.name]
-        renamed = [config for new, config in configs.items()
-                   if _is_ablation(config)
-                   and new == _with_family(config.with_name(path.name))]
-        if len(renamed) > 1:
-            raise ValueError(
-                f'{path.name!r} is the name of several ablations: '
-                + ' and '.join(config.stem for config in renamed))
-        if not renamed:
-            close = difflib.get_close_matches(path.name, configs, cutoff=0.4)
-            raise ValueError(
-                f'no model {path.name!r}; '
-                + (f'did you mean {" or ".join(close)}? ' if close else '')
-                + 'mmvidattn.list_models() lists all')
-    warnings.warn(
-        f'{path.stem} is now called {renamed[0].stem}', DeprecationWarning,
-        stacklevel=2)
-    return renamed[0]
+        return path
+    folder = _config_folder()
+    for place in folder, folder / '_base_/features':
+        if (place / f'{name}.py').is_file():
+            return place / f'{name}.py'
+    row = find_row(str(name), folder)
+    if row is not None:
+        return row.path
+    close = difflib.get_close_matches(
+        str(name), list_models(ablations=True), cutoff=0.4)
+    raise ValueError(
+        f'no model {str(name)!r}; '
+        + (f'did you mean {" or ".join(close)}? ' if close else '')
+        + 'mmvidattn.list_models() lists all')
 
 
 def load_config(name: str | Path,
@@ -120,14 +93,23 @@ def load_config(name: str | Path,
 
     Args:
         name: See :func:`find_config`.
-        cfg_options: What to change in it, by dotted keys; see
+        cfg_options: Options to change in it, by dotted keys; see
             :func:`~mmvidattn.apis.config_options.apply_options`.
 
     Raises:
         ImportError: If its ``video_backend`` is not installed.
-        ValueError: If its ``video_backend`` is none.
+        ValueError: If its ``video_backend`` is none, or if it sets a
+            number that does not reach the options that depend on it; see
+            :func:`~mmvidattn.utils.config.check_variables`.
     """
-    cfg = Config.fromfile(find_config(name))
+    path = find_config(name)
+    row = None if path.is_file() else find_row(
+        path.stem, path.resolve().parent)
+    if row is None:
+        cfg = Config.fromfile(path)
+        check_variables(cfg, path.read_text('utf-8'))
+    else:
+        cfg = load_row(row)
     if cfg_options:
         apply_options(cfg, cfg_options)
     apply_video_backend(cfg)

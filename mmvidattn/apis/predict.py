@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -43,7 +43,7 @@ class VideoPrediction:
         predictions: The most probable classes, best first.
         probabilities: Of all classes, float32 [K], on the CPU; None if there
             is an error.
-        error: Why the video could not be read, or None.
+        error: Why the video could not be read or has no scores, or None.
     """
     video: str
     start: float = 0.
@@ -82,7 +82,7 @@ class VideoClassifier:
     - a folder of frames, as images in the order of the numbers in their names;
     - frames in memory, a numpy array or tensor, **uint8 [T, H, W, 3], RGB**;
     - for :meth:`windows`, also the number of a camera, the URL of a stream,
-      or a :class:`mmvidattn.live.sources.Source`.
+      or a :class:`mmvidattn.sources.Source`.
 
     Args:
         model: A name of :func:`mmvidattn.list_models`, the path of a config,
@@ -133,13 +133,17 @@ class VideoClassifier:
 
         Raises:
             FileNotFoundError: If there is no such file.
-            ValueError: If the one video can't be read, or has no end.
+            ValueError: If the one video can't be read or has no end, or its
+                scores are not finite.
         """
         if isinstance(source, (list, tuple)) or is_folder_of_videos(source):
             return list(self.each(source, topk=topk, batch_size=batch_size,
                                   fps=fps))
         check_count(topk=topk, batch_size=batch_size)
-        return next(self._predict([self._read(source, fps)], topk))
+        prediction = next(self._predict([self._read(source, fps)], topk))
+        if prediction.error is not None:
+            raise ValueError(f'{prediction.video}: {prediction.error}')
+        return prediction
 
     def each(self,
              sources: VideoSource | Iterable[VideoSource],
@@ -258,10 +262,15 @@ class VideoClassifier:
             if data is None:
                 yield prediction
                 continue
-            found = probabilities(self.model, next(samples).pred_score)
-            yield VideoPrediction(
-                prediction.video, prediction.start, prediction.end,
-                tuple(top_predictions(found, self.labels, topk)), found)
+            sample = next(samples)
+            try:
+                found = probabilities(self.model, sample.pred_score)
+            except ValueError as error:
+                yield replace(prediction, error=str(error))
+                continue
+            yield replace(
+                prediction, probabilities=found,
+                predictions=tuple(top_predictions(found, self.labels, topk)))
 
 
 def predict_video(model: nn.Module,

@@ -15,10 +15,9 @@ import torch.distributed as dist
 from mmaction.registry import OPTIMIZERS, RUNNERS
 from mmengine.config import Config, DictAction
 from mmengine.dist import broadcast_object_list
-from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
-from ..datasets.annotations import read_video_list
+from ..datasets.annotations.own.video_list import read_video_list
 from ..engine import SafeRunner
 from ..engine.hooks import (
     ExactResumeHook,
@@ -32,8 +31,10 @@ from ..utils.checkpoint import (
     load_checkpoint,
     require_overlap,
 )
-from ..utils.compiling import compile_in_place
+from ..utils.printable import LAYOUT, printable
 from ..utils.safe_load import safe_load
+from ..utils.unwrap import unwrap
+from .compiling import compile_in_place
 from .model_options import check_model_options
 from .models import CONFIG_FOLDERS, find_config, load_config
 
@@ -131,8 +132,7 @@ def build_runner(cfg: Config, strict: bool,
         runner = RUNNERS.build(cfg)
     else:
         runner = SafeRunner.from_cfg(cfg)
-    model = runner.model.module if is_model_wrapper(
-        runner.model) else runner.model
+    model = unwrap(runner.model)
     if compile:
         compile_in_place(model.backbone)
     checkpoint = cfg.get('load_from')
@@ -248,7 +248,8 @@ def one_line_errors(prog: str | None = None) -> Iterator[None]:
             ImportError) as error:
         message = error.args[0] if isinstance(error, KeyError) else error
         raise SystemExit(
-            f'{prog or program_name()}: error: {message}') from error
+            printable(f'{prog or program_name()}: error: {message}', LAYOUT)
+        ) from error
 
 
 def unsaved(runner: Runner) -> str:
@@ -285,7 +286,7 @@ def leave(error: str = '') -> None:
     takes the whole run for failed. So leave without that.
     """
     if error:
-        error = f'{program_name()}: error: {error}'
+        error = printable(f'{program_name()}: error: {error}', LAYOUT)
     if dist.is_available() and dist.is_initialized():
         is_first = dist.get_rank() == 0
         dist.destroy_process_group()

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from ..online import StreamSession
 from ..ops import dispatch
 from ..ops.examples import compare, make_examples, relative_difference
-from ..utils.compiling import why_not_compile
+from .compiling import why_not_compile
 from .models import load_config
 
 # Relative, of float32 and float64. On a device, products may be of TF32.

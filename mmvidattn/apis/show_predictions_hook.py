@@ -6,9 +6,9 @@ from tempfile import TemporaryDirectory
 import cv2
 from mmengine.dist import get_dist_info
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
+from ..utils.unwrap import unwrap
 from ..visualization import write_sheet
 from .labels import probabilities, top_predictions
 
@@ -35,9 +35,7 @@ class ShowPredictionsHook(Hook):
     def after_test_iter(self, runner: Runner, batch_idx: int,
                         data_batch: dict, outputs: list) -> None:
         loader = runner.test_dataloader
-        model = runner.model
-        if is_model_wrapper(model):
-            model = model.module
+        model = unwrap(runner.model)
         rank, world_size = get_dist_info()
         classes = loader.dataset.metainfo.get('classes', ())
         for i, (clips, sample) in enumerate(

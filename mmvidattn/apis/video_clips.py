@@ -18,8 +18,10 @@ from mmengine.registry import init_default_scope
 from torch import Tensor
 
 from ..datasets.broken_files.container_size import check_not_cut
-from ..datasets.own_videos import VIDEO_SUFFIXES
 from ..datasets.transforms.segment_frames import MILLISECOND
+from ..datasets.video_facts import VIDEO_SUFFIXES
+from ..sources import open_source
+from ..sources.files import IMAGE_SUFFIXES
 from ..utils.checks import check_positive
 from ..utils.frame_times import frame_times
 from ..utils.urls import without_secrets
@@ -179,7 +181,7 @@ def whole_clip(source: VideoSource, pipeline: ClipPipeline,
         raise ValueError(f'{source_name(source)} has no end: give windows() '
                          'the seconds to look at')
     if path.is_dir():
-        folder = _open_source(path, fps)
+        folder = open_source(path, fps=fps)
         return _frames_clip(
             str(path), PassingFrames(folder), folder.num_frames, fps)
     _check_own_rate(path, fps)
@@ -211,7 +213,7 @@ def window_clips(source: VideoSource, pipeline: ClipPipeline, seconds: float,
         return
     if path is not None and fps is None:
         raise ValueError('windows of a folder of frames need their fps')
-    stream = _open_source(source, fps)
+    stream = open_source(source, fps=fps)
     try:
         yield from _passing_windows(stream, seconds, stride)
     finally:
@@ -302,8 +304,6 @@ def is_folder_of_videos(source: Any) -> bool:
     """Tell a folder from a source, such as a folder of frames."""
     if not isinstance(source, (str, Path)) or not Path(source).is_dir():
         return False
-    # The room above this one, which imports it: only once it is wanted.
-    from ..live.sources import IMAGE_SUFFIXES
     return not any(path.suffix.lower() in IMAGE_SUFFIXES
                    for path in Path(source).iterdir())
 
@@ -370,9 +370,3 @@ def _is_file_url(source: VideoSource) -> bool:
     parts = urlsplit(source)
     return parts.scheme in ('http', 'https') and \
         Path(parts.path).suffix.lower() in VIDEO_SUFFIXES
-
-
-def _open_source(source: str | Path | int, fps: float | None) -> Any:
-    # As above.
-    from ..live.sources import open_source
-    return open_source(source, fps=fps)

@@ -8,11 +8,11 @@ from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_choice, check_count, check_size
+from ..utils.arguments import Count, NotNegative, check_arguments, check_type
+from ..utils.checks import check_choice
 from ..utils.initialize import initialize
-from ..utils.positions import fit_positions
-from ..utils.pretrained import load_matching, read_pretrained
+from .positions import fit_positions
+from .pretrained import load_matching, read_pretrained
 
 
 @check_arguments
@@ -48,9 +48,9 @@ class BaseBackbone(BaseModule):
     any_length = False
 
     def __init__(self,
-                 num_frames: int,
+                 num_frames: Count,
                  with_cp: bool = False,
-                 init_std: float = 0.02,
+                 init_std: NotNegative = 0.02,
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
         self.num_frames = num_frames
@@ -89,10 +89,9 @@ class BaseBackbone(BaseModule):
         for name, value in chosen.items():
             label = name if numbers.get(name) is not None else \
                 f'{name} of arch'
-            if isinstance(example[name], int):
-                check_count(**{label: value})
-            else:
-                check_size(len(example[name]), **{label: value})
+            of_stages = not isinstance(example[name], int)
+            check_type(label, value, tuple[(Count, ) * len(example[name])]
+                       if of_stages else Count)
         return chosen
 
     def check_clips(self, x: Tensor) -> None:

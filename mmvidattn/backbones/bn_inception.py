@@ -6,23 +6,22 @@ from mmaction.registry import MODELS
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, check_arguments
 
 # The channels of each block's branches: 1 x 1; 3 x 3 after its reduction; two
 # 3 x 3 after theirs; and the projection behind the pool. A block without the
 # first and the last halves the resolution.
-BLOCKS = OrderedDict([
-    ('inception_3a', (64, (64, 64), (64, 96, 96), 32)),
-    ('inception_3b', (64, (64, 96), (64, 96, 96), 64)),
-    ('inception_3c', (None, (128, 160), (64, 96, 96), None)),
-    ('inception_4a', (224, (64, 96), (96, 128, 128), 128)),
-    ('inception_4b', (192, (96, 128), (96, 128, 128), 128)),
-    ('inception_4c', (160, (128, 160), (128, 160, 160), 128)),
-    ('inception_4d', (96, (128, 192), (160, 192, 192), 128)),
-    ('inception_4e', (None, (128, 192), (192, 256, 256), None)),
-    ('inception_5a', (352, (192, 320), (160, 224, 224), 128)),
-    ('inception_5b', (352, (192, 320), (192, 224, 224), 128)),
-])
+BLOCKS = dict(
+    inception_3a=(64, (64, 64), (64, 96, 96), 32),
+    inception_3b=(64, (64, 96), (64, 96, 96), 64),
+    inception_3c=(None, (128, 160), (64, 96, 96), None),
+    inception_4a=(224, (64, 96), (96, 128, 128), 128),
+    inception_4b=(192, (96, 128), (96, 128, 128), 128),
+    inception_4c=(160, (128, 160), (128, 160, 160), 128),
+    inception_4d=(96, (128, 192), (160, 192, 192), 128),
+    inception_4e=(None, (128, 192), (192, 256, 256), None),
+    inception_5a=(352, (192, 320), (160, 224, 224), 128),
+    inception_5b=(352, (192, 320), (192, 224, 224), 128))
 # The last block pools by the maximum.
 MAX_POOLED = 'inception_5b'
 
@@ -105,7 +104,7 @@ class BNInception(BaseModule):
     """
     out_channels = 1024
 
-    def __init__(self, in_channels: int = 3,
+    def __init__(self, in_channels: Count = 3,
                  init_cfg: dict | list[dict] | None = None) -> None:
         super().__init__(init_cfg=init_cfg or [
             dict(type='Kaiming', layer='Conv2d'),

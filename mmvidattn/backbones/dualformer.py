@@ -8,6 +8,7 @@ https://github.com/sail-sg/dualformer.
 import math
 import warnings
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from mmaction.registry import MODELS
@@ -21,22 +22,23 @@ from ..layers import (
     PositionEncodingGenerator,
     VideoTransformerBlock,
 )
-from ..layers.global_pyramid_attention import POOLINGS
+from ..layers.global_pyramid_attention import Pooling
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..ops.sizes import is_any_size
-from ..utils.arguments import check_arguments
-from ..utils.checks import (
-    check_choice,
-    check_size,
-    to_pair,
+from ..utils.arguments import (
+    Count,
+    Fraction,
+    NotNegative,
+    Positive,
+    check_arguments,
 )
+from ..utils.checks import to_pair
 from .base import BaseBackbone, block_names, run_blocks
 
 NUM_STAGES = 4
-PATTERNS = ('LG', 'LL', 'GG')
-POSITIONS = ('dwconv', 'relative', 'none')
-
-Size = tuple[int, int, int]
+Pattern = Literal['LG', 'LL', 'GG']
+Position = Literal['dwconv', 'relative', 'none']
+Size = tuple[Count, Count, Count]
 
 
 @MODELS.register_module()
@@ -114,39 +116,31 @@ class DualFormer(BaseBackbone):
 
     def __init__(self,
                  arch: str | dict = 'tiny',
-                 num_frames: int = 32,
-                 img_size: int | tuple[int, int] = 224,
-                 in_channels: int = 3,
+                 num_frames: Count = 32,
+                 img_size: Count | tuple[Count, Count] = 224,
+                 in_channels: Count = 3,
                  patch_size: Size = (2, 4, 4),
-                 temporal_pooling: Sequence[int] = (1, 1, 1),
-                 pattern: Sequence[str] = ('LG', 'LG', 'LG', 'LG'),
+                 temporal_pooling: Size = (1, 1, 1),
+                 pattern: Sequence[Pattern] = ('LG', 'LG', 'LG', 'LG'),
                  window_size: Size | Sequence[Size] = (8, 7, 7),
                  pyramid_sizes: Sequence[Sequence[Size]] = (
                      ((8, 7, 7), (4, 4, 4)), ((8, 7, 7), (4, 4, 4)),
                      ((8, 7, 7), ), ()),
-                 pooling: str = 'dwconv',
-                 position: str = 'dwconv',
-                 mlp_ratio: float = 4,
+                 pooling: Pooling = 'dwconv',
+                 position: Position = 'dwconv',
+                 mlp_ratio: Positive = 4,
                  qkv_bias: bool = True,
-                 drop_rate: float = 0.,
-                 drop_path_rate: float = 0.,
+                 drop_rate: Fraction = 0.,
+                 drop_path_rate: Fraction = 0.,
                  with_cp: bool = False,
-                 init_std: float = 0.02,
+                 init_std: NotNegative = 0.02,
                  init_cfg: dict | None = None) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch)
-        check_choice('pooling', pooling, POOLINGS)
-        check_choice('position', position, POSITIONS)
-        if len(pattern) != NUM_STAGES:
-            raise ValueError(f'pattern must be {NUM_STAGES} of {PATTERNS}, '
-                             f'got {pattern!r}')
-        for name in pattern:
-            check_choice('pattern', name, PATTERNS)
-        check_size(NUM_STAGES - 1, temporal_pooling=temporal_pooling)
         windows = window_size
         if isinstance(window_size[0], int):
             windows = [window_size] * NUM_STAGES
-        for name, value in (('window_size', windows),
+        for name, value in (('pattern', pattern), ('window_size', windows),
                             ('pyramid_sizes', pyramid_sizes)):
             if len(value) != NUM_STAGES:
                 raise ValueError(f'{name} must be those of each of the '
@@ -154,7 +148,7 @@ class DualFormer(BaseBackbone):
         self.patch_embeds = nn.ModuleList()
         self.blocks = nn.ModuleList()
         self.pegs = nn.ModuleList()
-        grid_shape = (num_frames, *to_pair('img_size', img_size))
+        grid_shape = (num_frames, *to_pair(img_size))
         patches = [patch_size] + [(n, 2, 2) for n in temporal_pooling]
         rates = iter(
             stochastic_depth_rates(drop_path_rate, sum(arch['num_layers'])))
@@ -173,8 +167,7 @@ class DualFormer(BaseBackbone):
                 else:
                     attn = GlobalPyramidAttention(dims, num_heads, kernels,
                                                   pooling, qkv_bias)
-                mlp = MLP(dims, int(mlp_ratio * dims),
-                              dropout=drop_rate)
+                mlp = MLP(dims, int(mlp_ratio * dims), dropout=drop_rate)
                 self.blocks[i].append(
                     VideoTransformerBlock(
                         dict(attn=attn), mlp, dims, next(rates), eps=1e-5))

@@ -8,9 +8,9 @@ from mmengine.model import BaseModule
 from torch import Tensor
 
 from ..layers.temporal import inflate, inflated_modules
-from ..utils.arguments import check_arguments
-from ..utils.pretrained import load_matching, read_pretrained
+from ..utils.arguments import Count, check_arguments
 from .base import BaseBackbone
+from .pretrained import load_matching, read_pretrained
 
 
 @MODELS.register_module()
@@ -44,7 +44,7 @@ class InflatedBackbone(BaseBackbone):
 
     def __init__(self,
                  model: str | dict,
-                 num_frames: int = 8,
+                 num_frames: Count = 8,
                  model_cfg: dict[str, Any] | None = None,
                  with_cp: bool = False,
                  init_cfg: dict | None = None,

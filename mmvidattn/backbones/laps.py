@@ -8,13 +8,19 @@ https://github.com/VideoNetworks/LAPS-transformer. The networks are in
 networks of timm and mmpretrain.
 """
 from collections.abc import Sequence
+from typing import Literal
 
 from torch import Tensor, nn
 
 from ..layers.temporal import FrameMixing
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_choice
+from ..utils.arguments import Count, Fraction, check_arguments
 from .base import BaseBackbone
+
+Attention = Literal['2d', '3d', 'leap']
+# The shifts that make sense without class tokens.
+Shift = Literal['none', 'plain', 'periodic']
+TokenShift = Literal['none', 'plain', 'periodic', 'token']
+First = Literal['next', 'previous']
 
 
 @check_arguments
@@ -27,7 +33,7 @@ class LAPSBackbone(BaseBackbone):
     Args:
         num_frames: Frames T of a clip.
         attention: '2d', '3d' or 'leap'.
-        shift: One of ``shifts``.
+        shift: 'none', 'plain', 'periodic' or, with class tokens, 'token'.
         pyramid: Levels R of leap attention; the i-th attention has the i-th,
             over again.
         shift_fraction: Fraction of the channels that a shift takes from
@@ -36,14 +42,11 @@ class LAPSBackbone(BaseBackbone):
             'previous' frame.
         **kwargs: See :class:`BaseBackbone`.
     """
-    # Those that make sense without class tokens.
-    shifts = 'none', 'plain', 'periodic'
-
-    def __init__(self, num_frames: int, attention: str, shift: str,
-                 pyramid: Sequence[int], shift_fraction: float,
-                 shift_first: str, **kwargs) -> None:
+    def __init__(self, num_frames: Count, attention: Attention,
+                 shift: TokenShift, pyramid: Sequence[Count],
+                 shift_fraction: Fraction, shift_first: First,
+                 **kwargs) -> None:
         super().__init__(num_frames, **kwargs)
-        check_choice(f'shift of {type(self).__name__}', shift, self.shifts)
         if not pyramid:
             raise ValueError('pyramid must have at least one level, got '
                              f'{pyramid!r}')
@@ -71,7 +74,7 @@ class LAPSBackbone(BaseBackbone):
         in time.
         """
         frames = self.encode_images(x.transpose(1, 2).flatten(0, 1))
-        return frames.unflatten(0, (x.shape[0], -1))
+        return frames.unflatten(0, (x.shape[0], x.shape[2]))
 
     def encode_images(self, x: Tensor) -> Tensor:
         """Frames [B T, C, H, W] to their encodings, [B T, *]."""

@@ -5,6 +5,8 @@ Paper: *Linear Video Transformer with Feature Fixation*,
 https://arxiv.org/abs/2210.08164. Authors' code:
 https://github.com/OpenNLPLab/Linear_VideoTransformer.
 """
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from mmaction.registry import MODELS
@@ -17,17 +19,23 @@ from ..layers import (
     VideoTransformerBlock,
 )
 from ..layers.stochastic_depth import stochastic_depth_rates
-from ..utils.arguments import check_arguments
+from ..utils.arguments import (
+    Count,
+    Fraction,
+    Natural,
+    NotNegative,
+    Positive,
+    check_arguments,
+)
 from ..utils.checks import (
-    check_choice,
     to_pair,
 )
-from ..utils.positions import repeat_cyclic
 from .base import BaseBackbone, run_blocks
+from .positions import repeat_cyclic
 
-PATTERNS = ('factorized', 'joint', 'windowed')
-ORDERS = ('time_space', 'space_time')
-PLACEMENTS = ('complementary', 'both')
+Pattern = Literal['factorized', 'joint', 'windowed']
+Order = Literal['time_space', 'space_time']
+Placement = Literal['complementary', 'both']
 
 
 @MODELS.register_module()
@@ -104,36 +112,36 @@ class LinearVideoTransformer(BaseBackbone):
     arch_zoo = dict(base=dict(embed_dims=512, num_layers=12, num_heads=8))
 
     def __init__(self,
-                 num_frames: int = 16,
-                 img_size: int | tuple[int, int] = 224,
-                 in_channels: int = 3,
-                 patch_frames: int = 1,
-                 patch_size: int = 16,
-                 patch_stride: int = 14,
-                 patch_padding: int = 8,
+                 num_frames: Count = 16,
+                 img_size: Count | tuple[Count, Count] = 224,
+                 in_channels: Count = 3,
+                 patch_frames: Count = 1,
+                 patch_size: Count = 16,
+                 patch_stride: Count = 14,
+                 patch_padding: Natural = 8,
                  with_patch_norm: bool = True,
-                 embed_dims: int | None = None,
-                 num_layers: int | None = None,
-                 num_heads: int | None = None,
-                 mlp_ratio: float = 4,
+                 embed_dims: Count | None = None,
+                 num_layers: Count | None = None,
+                 num_heads: Count | None = None,
+                 mlp_ratio: Positive = 4,
                  attention: dict = dict(
                      type='LinearAttention', kernel='relu', offset='auto'),
-                 pattern: str = 'factorized',
-                 order: str = 'time_space',
-                 window_frames: int | None = None,
+                 pattern: Pattern = 'factorized',
+                 order: Order = 'time_space',
+                 window_frames: Count | None = None,
                  fixation: dict | None = dict(
                      mode='cooperative', inputs='qkv', shared=True),
                  temporal_shift: dict | None = dict(mode='tsm', divisor=4),
                  spatial_shift: dict | None = dict(mode='eight', size=1),
-                 shift_placement: str = 'complementary',
+                 shift_placement: Placement = 'complementary',
                  with_dwconv: bool = True,
                  with_pos_embed: bool = False,
                  qkv_bias: bool = True,
-                 drop_rate: float = 0.,
-                 drop_path_rate: float = 0.,
+                 drop_rate: Fraction = 0.,
+                 drop_path_rate: Fraction = 0.,
                  with_cp: bool = False,
-                 init_std: float = 0.02,
-                 embed_init_std: float = 0.,
+                 init_std: NotNegative = 0.02,
+                 embed_init_std: NotNegative = 0.,
                  init_cfg: dict | None = None,
                  arch: str | dict = 'base',
                  fixation_first: bool = False) -> None:
@@ -141,9 +149,6 @@ class LinearVideoTransformer(BaseBackbone):
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
         embed_dims = arch['embed_dims']
-        check_choice('pattern', pattern, PATTERNS)
-        check_choice('order', order, ORDERS)
-        check_choice('shift_placement', shift_placement, PLACEMENTS)
         if (pattern == 'windowed') != (window_frames is not None):
             raise ValueError("pattern='windowed', and it alone, takes "
                              f'window_frames, got {window_frames} with '
@@ -152,7 +157,7 @@ class LinearVideoTransformer(BaseBackbone):
         self.patch_embed = PatchEmbed(in_channels, embed_dims, patch_frames,
                                       patch_size, patch_stride, patch_padding,
                                       with_patch_norm)
-        grid = self.patch_embed.grid_of(to_pair('img_size', img_size))
+        grid = self.patch_embed.grid_of(to_pair(img_size))
         self.temporal_embed = nn.Parameter(
             torch.zeros(1, num_frames, 1, 1, embed_dims))
         self.position_grids['temporal_embed'] = num_frames, 1, 1
@@ -194,8 +199,8 @@ class LinearVideoTransformer(BaseBackbone):
                         shifts=both,
                         window_frames=window_frames,
                         **options))
-            mlp = MLP(embed_dims, int(mlp_ratio * embed_dims),
-                          with_dwconv, drop_rate)
+            mlp = MLP(embed_dims, int(mlp_ratio * embed_dims), with_dwconv,
+                      drop_rate)
             self.blocks.append(
                 VideoTransformerBlock(attentions, mlp, embed_dims, rate))
         self.norm = nn.LayerNorm(embed_dims, eps=1e-6)

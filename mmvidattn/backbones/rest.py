@@ -19,12 +19,16 @@ from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing
 from ..ops import softmax_attention
 from ..ops.precision import at_least_float32
-from ..utils.arguments import check_arguments
-from ..utils.checks import (
-    check_divides,
+from ..utils.arguments import (
+    Count,
+    Fraction,
+    NotNegative,
+    Positive,
+    check_arguments,
 )
+from ..utils.checks import check_divides
 from .base import block_names, run_blocks
-from .laps import LAPSBackbone
+from .laps import Attention, First, LAPSBackbone, Shift
 
 # Of the frame that keys and values are of, in each stage.
 REDUCTIONS = 8, 4, 2, 1
@@ -181,17 +185,17 @@ class ResT(LAPSBackbone):
 
     def __init__(self,
                  arch: str | dict = 'small',
-                 num_frames: int = 8,
-                 in_channels: int = 3,
-                 attention: str = 'leap',
-                 shift: str = 'periodic',
-                 pyramid: Sequence[int] = (1, 2, 3),
-                 shift_fraction: float = 0.125,
-                 shift_first: str = 'next',
-                 mlp_ratio: float = 4,
-                 drop_path_rate: float = 0.,
+                 num_frames: Count = 8,
+                 in_channels: Count = 3,
+                 attention: Attention = 'leap',
+                 shift: Shift = 'periodic',
+                 pyramid: Sequence[Count] = (1, 2, 3),
+                 shift_fraction: Fraction = 0.125,
+                 shift_first: First = 'next',
+                 mlp_ratio: Positive = 4,
+                 drop_path_rate: Fraction = 0.,
                  with_cp: bool = False,
-                 init_std: float = 0.02,
+                 init_std: NotNegative = 0.02,
                  init_cfg: dict | None = None) -> None:
         super().__init__(
             num_frames, attention, shift, pyramid, shift_fraction,

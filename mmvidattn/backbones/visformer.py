@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing, LAPSAttention
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, Fraction, NotNegative, check_arguments
 from ..utils.checks import to_pair
 from .base import block_names, run_blocks
-from .laps import LAPSBackbone
+from .laps import Attention, First, LAPSBackbone, Shift
 
 GROUPS = 8
 # Sides of the patches of each stage, in pixels of the one before.
@@ -70,7 +70,7 @@ class _Block(nn.Module):
             self.attn = LAPSAttention(channels, num_heads, mixing, bias=False)
         self.norm2 = nn.BatchNorm2d(channels)
         self.mlp = _MLP(channels, channels * (2 if mixing is None else 4),
-                            with_conv=mixing is None)
+                        with_conv=mixing is None)
         self.drop_path = DropPath(drop_path)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -141,17 +141,17 @@ class Visformer(LAPSBackbone):
 
     def __init__(self,
                  arch: str | dict = 'small',
-                 num_frames: int = 8,
-                 img_size: int | tuple[int, int] = 224,
-                 in_channels: int = 3,
-                 attention: str = 'leap',
-                 shift: str = 'periodic',
-                 pyramid: Sequence[int] = (1, 2, 3),
-                 shift_fraction: float = 0.25,
-                 shift_first: str = 'next',
-                 drop_path_rate: float = 0.,
+                 num_frames: Count = 8,
+                 img_size: Count | tuple[Count, Count] = 224,
+                 in_channels: Count = 3,
+                 attention: Attention = 'leap',
+                 shift: Shift = 'periodic',
+                 pyramid: Sequence[Count] = (1, 2, 3),
+                 shift_fraction: Fraction = 0.25,
+                 shift_first: First = 'next',
+                 drop_path_rate: Fraction = 0.,
                  with_cp: bool = False,
-                 init_std: float = 0.02,
+                 init_std: NotNegative = 0.02,
                  init_cfg: dict | None = None) -> None:
         super().__init__(
             num_frames, attention, shift, pyramid, shift_fraction,
@@ -162,7 +162,7 @@ class Visformer(LAPSBackbone):
         if width % (2 * GROUPS):
             raise ValueError('embed_dims of arch must be a multiple of '
                              f'{2 * GROUPS}, got {width}')
-        sides = to_pair('img_size', img_size)
+        sides = to_pair(img_size)
         if min(sides) < 32:
             raise ValueError(f'img_size must be at least 32, got {img_size}')
         self.stem = nn.Sequential(

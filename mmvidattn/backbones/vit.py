@@ -15,13 +15,16 @@ from torch import Tensor, nn
 from ..layers import MLP, PatchEmbed, VideoTransformerBlock
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import LAPSAttention
-from ..utils.arguments import check_arguments
-from ..utils.checks import (
-    check_divides,
-    to_pair,
+from ..utils.arguments import (
+    Count,
+    Fraction,
+    NotNegative,
+    Positive,
+    check_arguments,
 )
+from ..utils.checks import check_divides, to_pair
 from .base import run_blocks
-from .laps import LAPSBackbone
+from .laps import Attention, First, LAPSBackbone, TokenShift
 
 
 class _Block(VideoTransformerBlock):
@@ -84,30 +87,29 @@ class VisionTransformerLAPS(LAPSBackbone):
     arch_zoo = dict(
         base=dict(embed_dims=768, num_layers=12, num_heads=12),
         large=dict(embed_dims=1024, num_layers=24, num_heads=16))
-    shifts = 'none', 'plain', 'periodic', 'token'
 
     def __init__(self,
                  arch: str | dict = 'base',
-                 num_frames: int = 8,
-                 img_size: int | tuple[int, int] = 224,
-                 in_channels: int = 3,
-                 patch_size: int = 16,
-                 attention: str = 'leap',
-                 shift: str = 'periodic',
-                 pyramid: Sequence[int] = (1, 2, 3, 1),
-                 shift_fraction: float = 0.25,
-                 shift_first: str = 'next',
-                 mlp_ratio: float = 4,
-                 drop_path_rate: float = 0.,
+                 num_frames: Count = 8,
+                 img_size: Count | tuple[Count, Count] = 224,
+                 in_channels: Count = 3,
+                 patch_size: Count = 16,
+                 attention: Attention = 'leap',
+                 shift: TokenShift = 'periodic',
+                 pyramid: Sequence[Count] = (1, 2, 3, 1),
+                 shift_fraction: Fraction = 0.25,
+                 shift_first: First = 'next',
+                 mlp_ratio: Positive = 4,
+                 drop_path_rate: Fraction = 0.,
                  with_cp: bool = False,
-                 init_std: float = 0.02,
+                 init_std: NotNegative = 0.02,
                  init_cfg: dict | None = None) -> None:
         super().__init__(
             num_frames, attention, shift, pyramid, shift_fraction,
             shift_first, with_cp=with_cp, init_std=init_std,
             init_cfg=init_cfg)
         arch = self.choose_arch(arch)
-        sides = to_pair('img_size', img_size)
+        sides = to_pair(img_size)
         check_divides(patch_size=patch_size, img_size=sides)
         width = arch['embed_dims']
         self.patch_embed = PatchEmbed(

@@ -6,6 +6,7 @@ Authors' code:
 https://github.com/google-research/scenic/tree/main/scenic/projects/vivit.
 """
 import math
+from typing import Literal, get_args
 
 import torch
 from mmaction.registry import MODELS
@@ -18,22 +19,26 @@ from ..layers import (
     VideoSelfAttention,
     VideoTransformerBlock,
 )
-from ..layers.mlp import APPROXIMATIONS
+from ..layers.mlp import Approximation
 from ..layers.stochastic_depth import stochastic_depth_rates
-from ..layers.tubelet_embed import INFLATIONS, inflate_kernel
-from ..utils.arguments import check_arguments
-from ..utils.checks import (
-    check_choice,
-    check_divides,
-    to_pair,
+from ..layers.tubelet_embed import inflate_kernel
+from ..utils.arguments import (
+    Count,
+    Fraction,
+    Natural,
+    NotNegative,
+    Positive,
+    check_arguments,
 )
+from ..utils.checks import check_divides, to_pair
 from .base import BaseBackbone, block_names, run_blocks
 
 # The paper's models 1 to 4.
 ENCODERS = ('joint', 'fact_encoder', 'fact_attention', 'fact_dot')
-ORDERS = ('time_space', 'space_time')
-POOLS = ('cls', 'mean', 'mean_norm')
-PATCH_INITS = (*INFLATIONS, 'random')
+Model = Literal[ENCODERS]
+Order = Literal['time_space', 'space_time']
+Pool = Literal['cls', 'mean', 'mean_norm']
+PatchInit = Literal['central', 'average', 'random']
 
 
 class Encoder(nn.Module):
@@ -84,7 +89,7 @@ class Encoder(nn.Module):
                  drop_path_rate: float,
                  drop_path_scale: bool,
                  norm_eps: float,
-                 gelu_approximate: str,
+                 gelu_approximate: Approximation,
                  pre_norm: bool = False) -> None:
         super().__init__()
         options = dict(
@@ -196,7 +201,7 @@ def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
                 attn_drop_rate=attention.get('dropout', 0.),
                 drop_rate=drop_rate))
     patterns = dict(attn=pattern)
-    if pattern in ORDERS:
+    if pattern in get_args(Order):
         patterns = dict(temporal_attn='time', attn='space')
     attentions = {
         name: VideoSelfAttention(
@@ -298,45 +303,40 @@ class ViViT(BaseBackbone):
         H=dict(embed_dims=1280, num_layers=32, num_heads=16))
 
     def __init__(self,
-                 num_frames: int = 32,
-                 img_size: int | tuple[int, int] = 224,
-                 in_channels: int = 3,
-                 patch_size: int = 16,
-                 tubelet_frames: int = 2,
-                 sampled_frames: int | None = None,
-                 model: str = 'joint',
+                 num_frames: Count = 32,
+                 img_size: Count | tuple[Count, Count] = 224,
+                 in_channels: Count = 3,
+                 patch_size: Count = 16,
+                 tubelet_frames: Count = 2,
+                 sampled_frames: Count | None = None,
+                 model: Model = 'joint',
                  arch: str | dict = 'B',
-                 embed_dims: int | None = None,
-                 num_layers: int | None = None,
-                 num_heads: int | None = None,
-                 num_temporal_layers: int | None = None,
-                 mlp_ratio: float = 4,
+                 embed_dims: Count | None = None,
+                 num_layers: Count | None = None,
+                 num_heads: Count | None = None,
+                 num_temporal_layers: Natural | None = None,
+                 mlp_ratio: Positive = 4,
                  attention: dict = dict(type='SoftmaxAttention'),
-                 order: str | None = None,
-                 pool: str | None = None,
+                 order: Order | None = None,
+                 pool: Pool | None = None,
                  zero_init_temporal: bool | None = None,
-                 patch_init: str = 'central',
+                 patch_init: PatchInit = 'central',
                  qkv_bias: bool = True,
-                 drop_rate: float = 0.,
-                 drop_path_rate: float = 0.,
+                 drop_rate: Fraction = 0.,
+                 drop_path_rate: Fraction = 0.,
                  drop_path_scale: bool = False,
                  with_cp: bool = False,
-                 init_std: float = 0.02,
-                 embed_init_std: float = 0.02,
+                 init_std: NotNegative = 0.02,
+                 embed_init_std: NotNegative = 0.02,
                  init_cfg: dict | None = None,
-                 norm_eps: float = 1e-6,
-                 gelu_approximate: str = 'tanh',
+                 norm_eps: Positive = 1e-6,
+                 gelu_approximate: Approximation = 'tanh',
                  pre_norm: bool = False,
                  fixation: dict | None = None) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
-        check_choice('model', model, ENCODERS)
-        check_choice('order', order, (*ORDERS, None))
-        check_choice('pool', pool, (*POOLS, None))
-        check_choice('patch_init', patch_init, PATCH_INITS)
-        check_choice('gelu_approximate', gelu_approximate, APPROXIMATIONS)
-        sides = to_pair('img_size', img_size)
+        sides = to_pair(img_size)
         check_divides(patch_size=patch_size, img_size=sides)
         for name, value, owner in (
             ('num_temporal_layers', num_temporal_layers, 'fact_encoder'),

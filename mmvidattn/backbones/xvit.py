@@ -16,17 +16,23 @@ from ..layers import (
     VideoSelfAttention,
     VideoTransformerBlock,
 )
-from ..layers.mlp import APPROXIMATIONS
+from ..layers.mlp import Approximation
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..ops.shift import TEMPORAL_MODES
-from ..utils.arguments import check_arguments
+from ..utils.arguments import (
+    Count,
+    Fraction,
+    NotNegative,
+    Positive,
+    check_arguments,
+)
 from ..utils.checks import (
     check_choice,
     check_divides,
     to_pair,
 )
-from ..utils.positions import repeat_cyclic
 from .base import BaseBackbone, run_blocks
+from .positions import repeat_cyclic
 
 
 @MODELS.register_module()
@@ -92,34 +98,33 @@ class XViT(BaseBackbone):
     arch_zoo = dict(base=dict(embed_dims=768, num_layers=12, num_heads=12))
 
     def __init__(self,
-                 num_frames: int = 16,
-                 img_size: int | tuple[int, int] = 224,
-                 in_channels: int = 3,
-                 patch_size: int = 16,
-                 embed_dims: int | None = None,
-                 num_layers: int | None = None,
-                 num_heads: int | None = None,
-                 mlp_ratio: float = 4,
+                 num_frames: Count = 16,
+                 img_size: Count | tuple[Count, Count] = 224,
+                 in_channels: Count = 3,
+                 patch_size: Count = 16,
+                 embed_dims: Count | None = None,
+                 num_layers: Count | None = None,
+                 num_heads: Count | None = None,
+                 mlp_ratio: Positive = 4,
                  attention: dict = dict(type='SoftmaxAttention'),
                  fixation: dict | None = None,
                  temporal_shift: dict | None = dict(mode='tsm', divisor=4),
                  qkv_bias: bool = True,
-                 drop_rate: float = 0.,
-                 drop_path_rate: float = 0.,
+                 drop_rate: Fraction = 0.,
+                 drop_path_rate: Fraction = 0.,
                  with_cp: bool = False,
-                 init_std: float = 0.02,
-                 embed_init_std: float = 0.02,
+                 init_std: NotNegative = 0.02,
+                 embed_init_std: NotNegative = 0.02,
                  init_cfg: dict | None = None,
                  arch: str | dict = 'base',
-                 norm_eps: float = 1e-6,
-                 gelu_approximate: str = 'none',
+                 norm_eps: Positive = 1e-6,
+                 gelu_approximate: Approximation = 'none',
                  pre_norm: bool = False) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
         embed_dims = arch['embed_dims']
-        check_choice('gelu_approximate', gelu_approximate, APPROXIMATIONS)
-        sides = to_pair('img_size', img_size)
+        sides = to_pair(img_size)
         check_divides(patch_size=patch_size, img_size=sides)
         if temporal_shift is not None:
             check_choice('the mode of temporal_shift',

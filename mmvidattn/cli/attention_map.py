@@ -28,9 +28,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from mmengine.config import DictAction
-from mmengine.dataset import Compose, pseudo_collate
-from mmengine.device import get_device
 from mmengine.logging import MMLogger
 from torch import Tensor, nn
 
@@ -38,16 +35,25 @@ from ..apis import get_model
 from ..apis.runner import one_line_errors
 from ..layers import VideoSelfAttention
 from ..layers.video_self_attention import PATTERNS
-from ..utils.attention_rows import (
-    CapturedAttention,
-    capture_attention,
-    row_entropy,
-)
+from ..utils.printable import echo
 from ..version import __version__
 from ..visualization.attention_map import (
     Overlay,
     draw_matrices,
     draw_overlays,
+)
+from ..visualization.attention_rows import (
+    CapturedAttention,
+    capture_attention,
+    row_entropy,
+)
+from ._shared import (
+    add_cfg_options,
+    add_device,
+    at_least,
+    named_model,
+    parser_of,
+    read_clip,
 )
 
 # What each of the figure's four models changes in the default one.
@@ -87,7 +93,7 @@ def _token(text: str) -> Token:
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument('video', type=Path, help='video file')
     parser.add_argument(
         '--config',
@@ -105,12 +111,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--base',
         default='linear_ff_ssv2',
         help='config of the variants (default: %(default)s)')
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        metavar='KEY=VALUE',
-        help='change all configs, by dotted keys')
+    add_cfg_options(parser)
     parser.add_argument(
         '--pattern',
         choices=PATTERNS,
@@ -134,7 +135,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help="queries: frame, row and column (default: the clip's middle)")
     parser.add_argument(
         '--max-rows',
-        type=int,
+        type=at_least(1),
         default=512,
         help='of more queries than this, so many are drawn, evenly spaced '
         '(default: %(default)s)')
@@ -144,10 +145,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         default=Path('attention_maps'),
         metavar='FOLDER',
         help='where to write (default: %(default)s)')
-    parser.add_argument(
-        '--device',
-        default=get_device(),
-        help='where to compute (default here: %(default)s)')
+    add_device(parser)
     return parser.parse_args(argv)
 
 
@@ -155,34 +153,16 @@ def find_sources(args: argparse.Namespace) -> list[Source]:
     sources = []
     variants = args.variants or ([] if args.config else VARIANTS)
     for text in variants:
-        name, _, checkpoint = text.partition(':')
+        name, checkpoint = named_model(text)
         if name not in VARIANTS:
             raise ValueError(
                 f'--variants must be of {", ".join(VARIANTS)}, got {name!r}')
         sources.append(
-            Source(name, args.base, checkpoint or None, VARIANTS[name]))
+            Source(name, args.base, checkpoint, VARIANTS[name]))
     for text in args.config:
-        config, _, checkpoint = text.partition(':')
-        sources.append(
-            Source(Path(config).stem, config, checkpoint or None, {}))
+        config, checkpoint = named_model(text)
+        sources.append(Source(Path(config).stem, config, checkpoint, {}))
     return sources
-
-
-def read_clip(model: nn.Module, video: Path) -> dict:
-    """The first view of a video, collated, as the validation has it."""
-    if not video.is_file():
-        raise FileNotFoundError(f'no video {video}')
-    pipeline = Compose(model.cfg.get('val_pipeline', model.cfg.test_pipeline))
-    try:
-        data = pipeline(
-            dict(
-                filename=str(video), label=-1, start_index=0, modality='RGB'))
-    except Exception as error:
-        # The lines after the first are decord's stack trace.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f'cannot read {video}: {reason}') from error
-    data['inputs'] = data['inputs'][:1]
-    return pseudo_collate([data])
 
 
 def find_attention(model: nn.Module, pattern: str,
@@ -367,9 +347,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     # mmengine warns of its own deprecated calls.
     MMLogger.get_current_instance().setLevel(logging.ERROR)
     with one_line_errors():
-        if args.max_rows < 1:
-            raise ValueError(
-                f'--max-rows must be at least 1, got {args.max_rows}')
         sources = find_sources(args)
         results, matrices, overlays = zip(*(analyze(source, args)
                                             for source in sources))
@@ -380,7 +357,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for result in results:
         weights = '' if result['checkpoint'] else ', fresh weights'
         title = f'{result["name"]}, layer {result["layer"]}{weights}'
-        print(f'{title}: {describe(result["matrix"])}')
+        echo(f'{title}: {describe(result["matrix"])}')
         titles.append(f'{title}\n{describe(result["matrix"])}')
     files = [args.out / 'matrices.png']
     draw_matrices(files[0], matrices, titles, caption)
@@ -402,4 +379,4 @@ def main(argv: Sequence[str] | None = None) -> None:
                 models=results,
                 files=[file.name for file in files[:-1]]),
             indent=2) + '\n')
-    print('written: ' + ', '.join(map(str, files)))
+    echo('written: ' + ', '.join(map(str, files)))

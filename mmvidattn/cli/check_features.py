@@ -17,6 +17,9 @@ import numpy as np
 
 from ..apis.runner import one_line_errors
 from ..datasets.feature_streams import MAX_DIFFERENCE, open_array
+from ..utils.lines import read_lines
+from ..utils.printable import echo
+from ._shared import parser_of
 
 BLOCK = 4096
 
@@ -112,7 +115,7 @@ def table(rows: list[list[str]]) -> str:
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser = parser_of(__doc__)
     parser.add_argument('root', type=Path, help='folder of the set')
     parser.add_argument('--features', nargs='+', required=True,
                         metavar='FOLDER', help='folders of features')
@@ -148,8 +151,7 @@ def read_videos(args: argparse.Namespace) -> list[str]:
         path = args.root / name
         if not path.is_file():
             raise ValueError(f'--list: there is no file {path}')
-        videos += [
-            v for v in path.read_text('utf-8-sig').splitlines() if v]
+        videos += filter(None, read_lines(path))
     if not videos:
         raise ValueError(f'--list {" ".join(args.list)} names no videos')
     return videos
@@ -169,7 +171,7 @@ def check(args: argparse.Namespace) -> list[str]:
         if not path.is_file():
             raise ValueError(f'--classes: there is no file {path}')
         num_classes = sum(
-            bool(line.strip()) for line in path.read_text('utf-8').split('\n'))
+            bool(line.strip()) for line in read_lines(path))
     durations = {}
     if args.durations:
         durations = json.loads(args.durations.read_text())
@@ -182,9 +184,9 @@ def check(args: argparse.Namespace) -> list[str]:
         folders[name] = Folder(
             args.root / name, videos,
             num_classes if name == args.targets[0] else None, True)
-    print(table([['folder', 'videos', 'width', 'type', 'steps', 'in all',
-                  'faults'],
-                 *(folder.row(name) for name, folder in folders.items())]))
+    echo(table([['folder', 'videos', 'width', 'type', 'steps', 'in all',
+                 'faults'],
+                *(folder.row(name) for name, folder in folders.items())]))
     faults = [fault for folder in folders.values() for fault in folder.faults]
     return faults + compare_lengths(folders, videos, durations, args.rate)
 
@@ -194,6 +196,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     with one_line_errors():
         faults = check(args)
     for fault in faults:
-        print(fault)
-    print(f'{len(faults)} faults' if faults else 'no faults')
+        echo(fault)
+    echo(f'{len(faults)} faults' if faults else 'no faults')
     sys.exit(bool(faults))

@@ -7,7 +7,6 @@ Nothing is computed: the model lives on the meta device. The linear video
 transformer, and XViT, are also counted as the code of its authors does it. Of
 a detector that reads streams of features a view is one window.
 """
-import argparse
 import copy
 import json
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import torch
 from mmaction.registry import MODELS
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from torch import Tensor, nn
 
@@ -37,7 +36,9 @@ from ..layers import (
 )
 from ..recognizers import OnlineActionDetector
 from ..utils.complexity import Complexity, count_complexity
+from ..utils.printable import echo
 from ..version import __version__
+from ._shared import add_cfg_options, add_config, parser_of
 
 CROPS = dict(CenterCrop=1, ThreeCrop=3, UniformThreeCrop=3, TenCrop=10)
 
@@ -236,8 +237,8 @@ def rows_of(ours: Complexity, released: Complexity | None,
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('config', help='config file, or its name')
+    parser = parser_of(__doc__)
+    add_config(parser, checkpoint=False)
     parser.add_argument(
         '--shape',
         nargs=3,
@@ -247,7 +248,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "pipeline's)")
     parser.add_argument(
         '--views', type=int, help="views of a video (default: likewise)")
-    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    add_cfg_options(parser)
     parser.add_argument('--json', help='write the figures to this file')
     args = parser.parse_args(argv)
 
@@ -257,23 +258,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     ours, released = count_config(cfg, shape)
     rows = rows_of(ours, released, views)
 
-    print(f'{args.config}: view {"x".join(map(str, shape))}, {views} views '
-          'a video')
+    echo(f'{args.config}: view {"x".join(map(str, shape))}, {views} views '
+         'a video')
     units = dict(
         params=('params M', 1e6, 3),
         macs_per_view=('GMACs/view', 1e9, 2),
         macs_per_video=('GMACs/video', 1e9, 2),
         flops_per_view=('GFLOPs/view', 1e9, 2),
         flops_per_video=('GFLOPs/video', 1e9, 2))
-    print(f'{"":28}' + ''.join(f'{name:>13}' for name, _, _ in units.values()))
+    echo(f'{"":28}' + ''.join(f'{name:>13}' for name, _, _ in units.values()))
     for r in rows:
-        print(f'{r["counted"]:28}' + ''.join(
+        echo(f'{r["counted"]:28}' + ''.join(
             f'{r[key] / unit:13.{digits}f}' if key in r else f'{"":13}'
             for key, (_, unit, digits) in units.items()))
-    print("The papers' \"GFLOPs\" are multiply-accumulates (GMACs); a FLOP "
-          'here is one floating-point operation, elementwise work included.')
+    echo("The papers' \"GFLOPs\" are multiply-accumulates (GMACs); a FLOP "
+         'here is one floating-point operation, elementwise work included.')
     for op, calls in ours.uncounted.items():
-        print(f'not counted: {op} ({calls} calls)', file=sys.stderr)
+        echo(f'not counted: {op} ({calls} calls)', file=sys.stderr)
     if args.json:
         Path(args.json).write_text(
             json.dumps(

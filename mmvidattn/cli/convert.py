@@ -6,9 +6,6 @@ r"""Convert published weights into a checkpoint of ours.
         --config laps_visformer_h_k400
     mmvidattn convert vivit_videomae hf://OWNER/MODEL@REVISION CONVERTED.pth
 """
-import argparse
-import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,17 +15,16 @@ from ..apis import get_model, load_config
 from ..apis.model_options import KEY, model_options
 from ..apis.runner import one_line_errors
 from ..convert import SOURCES, UNTOLD, convert
+from ..convert.flax_checkpoint import load_flax_file
 from ..utils.checkpoint import load_state_dict_file
-from ..utils.flax_checkpoint import load_flax_file
+from ..utils.files import hash_file, replacing
 from ..utils.hub import SCHEME, hub_file
+from ..utils.printable import echo
 from ..version import __version__
+from ._shared import parser_of
 
 # What reads the sources that have a file format of their own.
 FILES_OF = dict(vivit_scenic=load_flax_file)
-
-
-def sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def convert_file(source: str, src: str, dst: Path, force: bool,
@@ -53,26 +49,20 @@ def convert_file(source: str, src: str, dst: Path, force: bool,
     meta = dict(
         source=source,
         source_file=src if on_hub else path.name,
-        source_sha256=sha256(path),
+        source_sha256=hash_file(path),
         mmvidattn_version=__version__)
     if config is not None:
         meta |= {'config': config, KEY: model_options(
             load_config(config).model)}
-    # Beside the place it goes to, so that it is there whole or not at all.
-    dst.parent.mkdir(parents=True, exist_ok=True)
-    part = dst.with_name(f'{dst.name}.part{os.getpid()}')
-    try:
+    with replacing(dst, shared=True) as part:
         torch.save(dict(state_dict=state_dict, meta=meta), part)
         if config is not None:
             get_model(config, part)
-        os.replace(part, dst)
-    finally:
-        part.unlink(missing_ok=True)
     return state_dict
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument('source', help=f'one of {", ".join(SOURCES)}')
     parser.add_argument(
         'src', help='.pth, .pt or .safetensors, or hf://OWNER/MODEL@REVISION '
@@ -90,9 +80,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         tensors = convert_file(
             args.source, args.src, args.dst, args.force, args.config)
     numel = sum(value.numel() for value in tensors.values())
-    print(f'{args.dst}: {len(tensors)} tensors, {numel} parameters, sha256 '
-          f'{sha256(args.dst)}')
+    echo(f'{args.dst}: {len(tensors)} tensors, {numel} parameters, sha256 '
+         f'{hash_file(args.dst)}')
     if args.source in UNTOLD and args.config is None:
-        print('The tensors do not tell: '
-              f'{UNTOLD[args.source]}. Take the config of what the file is; '
-              'with --config it is kept in the file.')
+        echo('The tensors do not tell: '
+             f'{UNTOLD[args.source]}. Take the config of what the file is; '
+             'with --config it is kept in the file.')

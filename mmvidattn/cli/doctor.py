@@ -52,8 +52,9 @@ INTERCHANGEABLE = {*OPENCV, 'decord', 'eva-decord'}
 # install; ours, which imports the others, comes last.
 REQUIRED = dict(
     numpy='"numpy>=1.24"', torch='torch', cv2='opencv-python',
-    pkg_resources='"setuptools<81"', mmengine='"mmengine>=0.10.5,<0.11"',
-    mmcv='mmcv-lite==2.1.0', mmvidattn='"mmvidattn[lite]"')
+    av='"av>=17.1"', pkg_resources='"setuptools<81"',
+    mmengine='"mmengine>=0.10.5,<0.11"', mmcv='mmcv-lite==2.1.0',
+    mmvidattn='"mmvidattn[lite]"')
 # Those that decode videos: what it means when one is not there.
 DECODERS = dict(
     decord='configs need --cfg-options video_backend=torchcodec (or pyav, or '
@@ -548,6 +549,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         '--time-limit', type=int, default=600, metavar='SECONDS',
         help='end what takes longer (default: 600)')
     args = parser.parse_args(argv)
+    printable = runpy.run_path(
+        str(PACKAGE / 'utils/printable.py'))['printable']
     report = dict(
         mmvidattn=runpy.run_path(str(PACKAGE / 'version.py'))['__version__'],
         python=sys.version, platform=platform.platform(), findings=[])
@@ -555,7 +558,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if 'finding' in said:
             report['findings'].append(said['finding'])
             if not args.json:
-                print(describe(said['finding']), flush=True)
+                print(printable(describe(said['finding']), '\n'),
+                      flush=True)
         else:
             report.update(said)
     problems, notes = (

@@ -11,21 +11,20 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmengine.config import DictAction
-
 from ..apis import get_model
 from ..apis.models import find_config
 from ..apis.runner import one_line_errors
 from ..export import choose_format, export_program, program_of
 from ..export.programs import AXES, DTYPES, OUTPUTS
-from ..online.stream_step import KERNELS
+from ..online.testra_step import KERNELS
+from ..utils.printable import echo
+from ._shared import add_cfg_options, add_config, parser_of
 from .complexity import shape_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('config', help='config file, or its name')
-    parser.add_argument('checkpoint', help='checkpoint file')
+    parser = parser_of(__doc__)
+    add_config(parser)
     parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
     parser.add_argument(
         '--output', choices=OUTPUTS, default='logits',
@@ -49,7 +48,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
                         help='where to run .pt2 files (default: cpu)')
     parser.add_argument('--force', action='store_true',
                         help='replace an existing file')
-    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    add_cfg_options(parser)
     return parser.parse_args(argv)
 
 
@@ -69,8 +68,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             program, args.out, dict(config=find_config(args.config).stem))
     for name, value in report.differences.items():
         if not name.startswith('new_state'):
-            print(f'{name}: differs by {value:.1e} of its largest value')
-    print(f'largest difference: {max(report.differences.values()):.1e}')
-    print(f'{args.out}: {report.format}, {report.num_bytes / 1e6:.1f} MB, '
-          f'{", ".join(program.input_names)} -> '
-          f'{", ".join(program.output_names)}')
+            echo(f'{name}: differs by {value:.1e} of its largest value')
+    echo(f'largest difference: {max(report.differences.values()):.1e}')
+    echo(f'{args.out}: {report.format}, {report.num_bytes / 1e6:.1f} MB, '
+         f'{", ".join(program.input_names)} -> '
+         f'{", ".join(program.output_names)}')

@@ -15,7 +15,6 @@ import copy
 import hashlib
 import json
 import multiprocessing
-import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -26,6 +25,7 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
+from mmengine.config import DictAction
 from mmengine.registry import init_default_scope
 from rich.console import Console
 from rich.progress import Progress
@@ -33,15 +33,17 @@ from rich.progress import Progress
 from ..apis import load_config
 from ..apis.runner import one_line_errors, program_name
 from ..apis.video_clips import find_videos
-from ..datasets.broken_files.guard import brief
 from ..live.feature_extractor import FeatureExtractor
 from ..live.named_networks import is_network
 from ..live.optical_flow import FLOWS
 from ..live.recognizer_features import CLASSIFIER
 from ..live.steps import num_steps
+from ..utils.files import replacing
 from ..utils.frame_times import ConstantRate
 from ..utils.hub import SCHEME
+from ..utils.printable import brief, echo, printable
 from ..utils.video_readers import open_video
+from ._shared import add_cfg_options, add_device, at_least, parser_of, positive
 
 
 class Extractor:
@@ -116,11 +118,8 @@ def start_worker(options: dict[str, Any]) -> None:
 def extract(video: Path, out: Path) -> tuple[int, int]:
     """Write the features of a video; returns their shape."""
     rows = _extractor(video)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_suffix('.part')
-    with part.open('wb') as file:
+    with replacing(out, to_disk=False) as part, part.open('wb') as file:
         np.save(file, rows)
-    os.replace(part, out)
     return rows.shape
 
 
@@ -152,10 +151,13 @@ def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
                     continue
                 except Exception as error:
                     failed[video] = brief(error)
-                    bar.console.print(f'{video}: {failed[video]}',
-                                      markup=False, highlight=False)
+                    say(video)
                 del left[video]
                 bar.update(task, advance=1)
+
+    def say(video):
+        bar.console.print(printable(f'{video}: {failed[video]}'),
+                          markup=False, highlight=False)
 
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task('Extracting', total=len(jobs))
@@ -164,7 +166,7 @@ def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
             attempt([video], 1)
             if video in left:
                 failed[video] = 'the process died while it read this video'
-                bar.console.print(f'{video}: {failed[video]}', markup=False)
+                say(video)
                 bar.update(task, advance=1)
     return failed
 
@@ -223,9 +225,7 @@ def open_folder(out: Path, options: dict[str, Any]) -> None:
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    from mmengine.config import DictAction
-    from mmengine.device import get_device
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser = parser_of(__doc__)
     parser.add_argument('videos', nargs='+', type=Path, metavar='VIDEO',
                         help='video file, or a folder of them')
     parser.add_argument('out', type=Path, help='folder to write to')
@@ -237,11 +237,11 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
                         'those of hf://). With timm:// also "pretrained", '
                         "which downloads timm's")
     steps = parser.add_mutually_exclusive_group()
-    steps.add_argument('--rate', type=float, default=4.,
+    steps.add_argument('--rate', type=positive, default=4.,
                        help='steps a second (default: 4)')
-    steps.add_argument('--every', type=int, metavar='N',
+    steps.add_argument('--every', type=at_least(1), metavar='N',
                        help='a step every N frames, instead of --rate')
-    parser.add_argument('--sample-fps', type=float, metavar='FPS',
+    parser.add_argument('--sample-fps', type=positive, metavar='FPS',
                         help='take frames as if videos had so many a second '
                         '(default: their own)')
     parser.add_argument('--input', nargs='+', action=DictAction,
@@ -253,62 +253,51 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument('--flow', choices=FLOWS,
                         help='read optical flow, estimated so, instead of '
                         'frames; for recognizers of flow')
-    parser.add_argument('--flow-side', type=int, default=180,
+    parser.add_argument('--flow-side', type=at_least(1), default=180,
                         help='short side of the frames that flow is computed '
                         'of (default: 180)')
-    parser.add_argument('--bound', type=float, default=20.,
+    parser.add_argument('--bound', type=positive, default=20.,
                         help='pixels of flow that become 0 or 255 (default: '
                         '20)')
-    parser.add_argument('--clip-len', type=int,
+    parser.add_argument('--clip-len', type=at_least(1),
                         help="frames, or flow fields, of a step (default: "
                         "the config's)")
-    parser.add_argument('--frame-interval', type=int, default=1,
+    parser.add_argument('--frame-interval', type=at_least(1), default=1,
                         help='from one of these frames to the next (default: '
                         '1)')
     parser.add_argument('--layer',
                         help='the layer whose input is the features (default: '
                         f"a recognizer's {CLASSIFIER}, another network's "
                         'output)')
-    parser.add_argument('--processes', type=int, default=1)
-    parser.add_argument('--threads', type=int, default=1,
+    parser.add_argument('--processes', type=at_least(1), default=1)
+    parser.add_argument('--threads', type=at_least(1), default=1,
                         help='of each process (default: 1)')
-    parser.add_argument('--batch-size', type=int, default=16,
+    parser.add_argument('--batch-size', type=at_least(1), default=16,
                         help='steps at a time (default: 16)')
-    parser.add_argument('--device', default=get_device(),
-                        help='where to compute (default here: %(default)s)')
-    parser.add_argument('--cfg-options', nargs='+', action=DictAction,
-                        metavar='KEY=VALUE', help='change the config')
+    add_device(parser)
+    add_cfg_options(parser)
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
     with one_line_errors():
-        for name in ('rate', 'every', 'sample_fps', 'flow_side', 'bound',
-                     'frame_interval', 'processes', 'threads', 'batch_size'):
-            value = getattr(args, name)
-            if value is not None and not value > 0:
-                raise ValueError(f'--{name.replace("_", "-")} must be above '
-                                 f'0, got {getattr(args, name)}')
-        if args.clip_len is not None and args.clip_len < 1:
-            raise ValueError(f'--clip-len must be at least 1, got '
-                             f'{args.clip_len}')
         options = copy.deepcopy(vars(args))
         for name in 'videos', 'out', 'processes':
             del options[name]
         jobs = plan_features(args.videos, args.out)
         if args.checkpoint is None and not args.config.startswith(SCHEME):
-            print(f'{program_name()}: warning: without --checkpoint the '
-                  'weights are random', file=sys.stderr)
+            echo(f'{program_name()}: warning: without --checkpoint the '
+                 'weights are random', file=sys.stderr)
         # What is wrong with network or options shows here, once.
         init_default_scope('mmaction')
         start_worker(options)
-        print(f'{_extractor.recognizer.width} features a step')
+        echo(f'{_extractor.recognizer.width} features a step')
         open_folder(args.out, options)
     left = {v: o for v, o in jobs.items() if not o.is_file()}
     failed = extract_all(left, options, args.processes)
-    print(f'{args.out}: {len(left) - len(failed)} videos written, '
-          f'{len(jobs) - len(left)} were there already, {len(failed)} failed')
+    echo(f'{args.out}: {len(left) - len(failed)} videos written, '
+         f'{len(jobs) - len(left)} were there already, {len(failed)} failed')
     if failed:
         raise SystemExit(f'{program_name()}: error: '
                          + '; '.join(f'{v}: {e}' for v, e in failed.items()))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..apis.runner import one_line_errors
 from ..utils.feature_cache import VIDEOS, describe_folders, megabytes
+from ..utils.printable import echo
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -46,11 +47,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             settings = one['settings']
             backbone = settings.get('backbone') or {}
             goes = days is not None and one['unused_days'] >= days
-            print(f'{"deleted " if goes else ""}{one["path"]}: '
-                  f'{one["files"]} clips, {megabytes(one["size"])}, used '
-                  f'{one["unused_days"]:.1f} days ago; '
-                  f'{settings.get("freeze")} of {backbone.get("type")}, '
-                  f'weights {str(settings.get("weights"))[:8]}')
+            echo(f'{"deleted " if goes else ""}{one["path"]}: '
+                 f'{one["files"]} clips, {megabytes(one["size"])}, used '
+                 f'{one["unused_days"]:.1f} days ago; '
+                 f'{settings.get("freeze")} of {backbone.get("type")}, '
+                 f'weights {str(settings.get("weights"))[:8]}')
             kept += not goes
             if goes:
                 shutil.rmtree(one['path'])

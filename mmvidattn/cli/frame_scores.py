@@ -20,16 +20,20 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from mmengine.config import DictAction
-from mmengine.dataset import Compose, pseudo_collate
-from mmengine.device import get_device
-from mmengine.registry import init_default_scope
 from torch import nn
 
 from ..apis import get_model
 from ..apis.labels import find_labels
 from ..apis.runner import one_line_errors
+from ..utils.printable import echo
 from ..visualization.frame_scores import draw_frame_scores
+from ._shared import (
+    add_cfg_options,
+    add_device,
+    named_model,
+    parser_of,
+    read_clip,
+)
 
 
 class Scores(NamedTuple):
@@ -54,16 +58,12 @@ def score_frames(model: nn.Module, video: str | Path) -> Scores:
     if not hasattr(model.cls_head, 'frame_scores'):
         raise ValueError(f'{type(model.cls_head).__name__} has no scores of '
                          'frames; LAPSHead has')
-    if not Path(video).is_file():
-        raise FileNotFoundError(f'no video {video}')
-    init_default_scope(model.cfg.get('default_scope', 'mmaction'))
-    data = Compose(model.cfg.val_pipeline)(
-        dict(filename=str(video), label=-1, start_index=0, modality='RGB'))
-    batch = model.data_preprocessor(pseudo_collate([data]), False)
+    data = read_clip(model, video)
+    batch = model.data_preprocessor(data, False)
     with torch.no_grad():
         feats, _ = model.extract_feat(batch['inputs'])
         logits = model.cls_head.frame_scores(feats)[0].float()
-    return Scores(data['inputs'][0].permute(1, 2, 3, 0).numpy(),
+    return Scores(data['inputs'][0][0].permute(1, 2, 3, 0).numpy(),
                   logits.softmax(-1).cpu().numpy(),
                   logits.mean(0).softmax(-1).cpu().numpy())
 
@@ -79,7 +79,7 @@ def class_of(text: str, labels: list[str], num_classes: int) -> int:
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument('video', type=Path, help='video file')
     parser.add_argument(
         '--model',
@@ -90,14 +90,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         '--label',
         help='class, by name or number (default: what the last model says)')
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        metavar='KEY=VALUE',
-        help='change all configs, by dotted keys')
+    add_cfg_options(parser)
     parser.add_argument('--out', type=Path, default=Path('frame_scores.png'))
-    parser.add_argument('--device', default=get_device())
+    add_device(parser)
     return parser.parse_args(argv)
 
 
@@ -108,8 +103,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise ValueError(f'--out must be a .png, got {args.out}')
         names, scores, labels = [], [], []
         for source in args.model:
-            config, _, checkpoint = source.partition(':')
-            model = get_model(config, checkpoint or None, args.device,
+            config, checkpoint = named_model(source)
+            model = get_model(config, checkpoint, args.device,
                               args.cfg_options)
             name = Path(checkpoint or config).stem
             names.append(f'{name} ({len(names) + 1})'
@@ -136,6 +131,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         })
     args.out.with_suffix('.json').write_text(json.dumps(result, indent=2))
     for name, model in result['models'].items():
-        print(f'{name}: {label} {model["clip"]:.3f}; frames '
-              + ' '.join(f'{score:.3f}' for score in model['frames']))
-    print(args.out)
+        echo(f'{name}: {label} {model["clip"]:.3f}; frames '
+             + ' '.join(f'{score:.3f}' for score in model['frames']))
+    echo(args.out)

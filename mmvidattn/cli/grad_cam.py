@@ -17,16 +17,21 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from mmengine.config import DictAction
-from mmengine.device import get_device
 from torch import Tensor, nn
 
 from ..apis import find_config, get_model
 from ..apis.labels import find_labels
 from ..apis.runner import one_line_errors
 from ..layers import VideoTransformerBlock
+from ..utils.printable import echo
 from ..visualization.annotate import write_sheet
-from .attention_map import read_clip
+from ._shared import (
+    add_cfg_options,
+    add_device,
+    named_model,
+    parser_of,
+    read_clip,
+)
 
 # Tokens of a frame, or of the clip, that are no patches.
 MAX_CLASS_TOKENS = 2
@@ -139,10 +144,9 @@ def overlay(frames: np.ndarray, heat: np.ndarray) -> np.ndarray:
 
 def analyze(text: str, args: argparse.Namespace) -> list[dict]:
     """Write the pictures of a model; the figures of each."""
-    config, _, checkpoint = text.partition(':')
+    config, checkpoint = named_model(text)
     torch.manual_seed(0)
-    model = get_model(config, checkpoint or None, args.device,
-                      args.cfg_options)
+    model = get_model(config, checkpoint, args.device, args.cfg_options)
     name, layer = find_layer(model, args.layer)
     data = read_clip(model, args.video)
     frames = data['inputs'][0][0].permute(1, 2, 3, 0).numpy()
@@ -166,7 +170,7 @@ def analyze(text: str, args: argparse.Namespace) -> list[dict]:
         figures.append(
             dict(
                 config=config,
-                checkpoint=checkpoint or None,
+                checkpoint=checkpoint,
                 layer=name,
                 method=args.method,
                 index=index,
@@ -175,12 +179,12 @@ def analyze(text: str, args: argparse.Namespace) -> list[dict]:
                 hottest_t_y_x=[int(i) for i in hottest],
                 mean_heat_of_frames=heat.mean((1, 2)).tolist(),
                 picture=path.name))
-        print(f'{path}: {label} {score:.3f}')
+        echo(f'{path}: {label} {score:.3f}')
     return figures
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument('video', type=Path, help='video file')
     parser.add_argument(
         '--config',
@@ -197,18 +201,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         '--layer', help='name in the backbone (default: see above)')
     parser.add_argument('--method', choices=METHODS, default=METHODS[0])
-    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    add_cfg_options(parser)
     parser.add_argument(
         '--out',
         type=Path,
         default=Path('grad_cam'),
         metavar='FOLDER',
         help='where to write (default: %(default)s)')
-    parser.add_argument('--device', default=get_device())
+    add_device(parser)
     args = parser.parse_args(argv)
     with one_line_errors():
         for text in args.config:
-            find_config(text.partition(':')[0])
+            find_config(named_model(text)[0])
         figures = [figure for text in args.config
                    for figure in analyze(text, args)]
         args.out.mkdir(parents=True, exist_ok=True)

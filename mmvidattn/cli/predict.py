@@ -15,7 +15,6 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
-from mmengine.device import get_device
 from mmengine.logging import MMLogger
 from rich.console import Console
 from rich.progress import track
@@ -24,17 +23,18 @@ from ..apis import VideoClassifier, VideoPrediction, read_labels
 from ..apis.predict import write_json_line
 from ..apis.runner import one_line_errors, program_name
 from ..apis.video_clips import find_videos, is_folder_of_videos
+from ..utils.printable import echo, printable
 from ..visualization import OUTPUTS, annotate_video
+from ._shared import add_config, add_device, parser_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument(
         'videos', nargs='+', metavar='VIDEO',
         help='video file, its URL, a folder of videos or of the frames of one;'
         ' for windows also the number of a camera, or the URL of a stream')
-    parser.add_argument('config', help='config file, or its name')
-    parser.add_argument('checkpoint', help='checkpoint file')
+    add_config(parser)
     parser.add_argument(
         '--labels', help='file with the name of a class on each line (default:'
         " the checkpoint's, else the config's)")
@@ -65,9 +65,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--compile', action='store_true',
         help='compile the model first: slower to start, then faster; for many '
         'videos')
-    parser.add_argument(
-        '--device', default=get_device(),
-        help='where to compute (default here: %(default)s)')
+    add_device(parser)
     args = parser.parse_args(argv)
     if args.windows is None and args.stride is not None:
         parser.error('--stride is for --windows')
@@ -127,7 +125,7 @@ def predict_windows(classifier: VideoClassifier, video: str,
         for found in classifier.windows(
                 video, args.windows, args.stride, batch_size=args.batch_size,
                 fps=args.fps):
-            print(f'{video}, {found.start:.2f} to {found.end:.2f} s')
+            echo(f'{video}, {found.start:.2f} to {found.end:.2f} s')
             yield found
     except (ValueError, OSError) as error:
         yield VideoPrediction(video, error=str(error))
@@ -158,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if failed:
         raise SystemExit(
             f'{program_name()}: {len(failed)} of {len(videos)} videos failed: '
-            + ', '.join(failed))
+            + printable(', '.join(failed)))
 
 
 def predict(classifier: VideoClassifier, videos: dict[str, Path],
@@ -180,20 +178,20 @@ def predict(classifier: VideoClassifier, videos: dict[str, Path],
         if error is None:
             said = describe(prediction)
             if args.windows is None:
-                print(prediction.video)
-            print(*said, sep='\n')
+                echo(prediction.video)
+            echo(*said, sep='\n')
             if prediction.video in outputs:
                 out = outputs[prediction.video]
                 try:
                     annotate_video(prediction.video, out, said)
-                    print(f'written: {out}')
+                    echo(f'written: {out}')
                 except (ValueError, OSError) as fault:
                     error = str(fault)
         result = prediction.as_dict()
         if error is not None:
             failed.append(prediction.video)
             result['error'] = error
-            print(f'{program_name()}: error: {error}', file=sys.stderr)
+            echo(f'{program_name()}: error: {error}', file=sys.stderr)
         if args.json:
             results.append(result)
         if lines is not None:

@@ -14,15 +14,17 @@ from pathlib import Path
 
 from ..apis.runner import one_line_errors
 from ..datasets.prepare import RECIPES
+from ..utils.printable import echo
+from ._shared import parser_of
 from .targets import Faults
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser = parser_of(__doc__)
     sets = parser.add_subparsers(dest='dataset', required=True)
     for name, recipe in RECIPES.items():
         one = sets.add_parser(
-            name, help=recipe.__doc__.split('\n')[0], description=recipe.NEEDS,
+            name, help=recipe.TITLE, description=recipe.NEEDS,
             formatter_class=argparse.RawDescriptionHelpFormatter)
         one.add_argument('sources', nargs='+', type=Path,
                          help=f'what was downloaded: {recipe.SOURCES}')
@@ -32,6 +34,6 @@ def main(argv: Sequence[str] | None = None) -> None:
                          help='write over files of other content')
     args = parser.parse_args(argv)
     recipe = RECIPES[args.dataset]
-    print(recipe.NEEDS, flush=True)
+    echo(recipe.NEEDS, flush=True)
     with one_line_errors():
         recipe.prepare(args, Faults(getattr(args, 'lenient', False)))

@@ -9,7 +9,6 @@ exactly this model, the averaged ones if the training averaged them, the text
 of the config and the names of the classes. Nothing else goes with them: no
 optimizer, no paths of the work directory, no logs.
 """
-import argparse
 import os
 from collections.abc import Sequence
 from datetime import date
@@ -19,7 +18,9 @@ from ..apis import get_model
 from ..apis.models import find_config, load_config
 from ..apis.release import SUFFIXES, save_release
 from ..apis.runner import one_line_errors
-from ..utils.checkpoint import hash_file
+from ..utils.files import hash_file
+from ..utils.printable import echo
+from ._shared import add_config, parser_of
 
 
 def publish(config: str, checkpoint: str, out_dir: Path,
@@ -40,8 +41,8 @@ def publish(config: str, checkpoint: str, out_dir: Path,
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('config', help='config file, or its name')
+    parser = parser_of(__doc__)
+    add_config(parser, checkpoint=False)
     parser.add_argument('checkpoint', help='checkpoint of a training')
     parser.add_argument(
         '--out-dir', type=Path, default=Path('release'),
@@ -49,4 +50,4 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     with one_line_errors():
         for path in publish(args.config, args.checkpoint, args.out_dir):
-            print(f'{path}  sha256 {hash_file(path)}')
+            echo(f'{path}  sha256 {hash_file(path)}')

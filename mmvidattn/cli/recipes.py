@@ -9,7 +9,6 @@ each config what training and testing it does, as it resolves, and below it
 what its authors have, from ``configs/<family>/recipes.yml``. What differs is
 bold. ``model-index.yml`` lists the metafiles of all families.
 """
-import argparse
 import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
@@ -22,6 +21,7 @@ from mmengine.config import Config, ConfigDict
 from ..apis import load_config
 from ..apis.models import PACKAGE
 from ..apis.runner import one_line_errors
+from ._shared import parser_of
 from .complexity import CROPS
 
 BEGIN = '<!-- Written by python tools/analysis/recipes.py -->'
@@ -323,7 +323,7 @@ def files(root: Path) -> dict[Path, str]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument(
         '--root', type=Path, default=PACKAGE.parent,
         help='the checkout (default: %(default)s)')

@@ -18,13 +18,10 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from mmengine.config import DictAction
-from mmengine.device import get_device
 from rich.console import Console, Group
 from rich.live import Live
 
@@ -33,25 +30,28 @@ from ..apis.runner import one_line_errors, program_name
 from ..apis.sliding import SlidingClassifier
 from ..datasets.feature_streams import open_array
 from ..live import Detection, Run, load_live_model, open_source
-from ..live.message_sinks import (
+from ..live.optical_flow import FLOWS
+from ..live.sinks import Sink
+from ..live.sinks.messages import (
     MqttSink,
     WebhookSink,
     check_mqtt,
     check_webhook,
 )
-from ..live.optical_flow import FLOWS
-from ..live.segments import SegmentSink
-from ..live.sink import Sink
-from ..live.sinks import PLOTTED, PageSink, PlotSink, VideoSink
+from ..live.sinks.plot import PLOTTED, PlotSink
+from ..live.sinks.segments import SegmentSink
+from ..live.sinks.video import VideoSink
 from ..live.terminal import describe_event, describe_report, view
 from ..utils.checks import check_not_negative, check_positive
+from ..utils.printable import LAYOUT, printable
+from ._shared import add_cfg_options, add_device, parser_of
 
 if TYPE_CHECKING:
     from ..live.server import LivePage
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument(
         'sources', nargs='+', metavar='SOURCE',
         help='video file, folder of frames, number of a camera, or URL')
@@ -140,10 +140,11 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '%(default)s)')
     parser.add_argument(
         '--webhook', metavar='URL',
-        help='post each event to this http(s) URL, as JSON')
+        help='post each event to this http(s) URL, as JSON; with --events and '
+        '--state at least once, even if the program is killed')
     parser.add_argument(
         '--mqtt', metavar='URL',
-        help='publish each event, as JSON, by MQTT: '
+        help='publish each event by MQTT, with the same guarantee: '
         'mqtt://USER:PASSWORD@HOST:PORT/TOPIC')
     parser.add_argument(
         '--serve', action='store_true',
@@ -166,12 +167,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         '--max-clients', type=int, default=8,
         help='how many may be connected (default: %(default)s)')
-    parser.add_argument(
-        '--device', default=get_device(),
-        help='where to compute (default here: %(default)s)')
-    parser.add_argument(
-        '--cfg-options', nargs='+', action=DictAction, metavar='KEY=VALUE',
-        help='change the config')
+    add_device(parser)
+    add_cfg_options(parser)
     return parser.parse_args(argv)
 
 
@@ -214,11 +211,13 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
         open_source(source, args.realtime or args.serve, args.fps, backend)
         for source in args.sources]
     model = load_live_model(
-        args.config, args.checkpoint, extractors,
-        {k: v for k, v in events.items() if v is not None}, args.device,
-        args.compile, args.cfg_options, args.seconds, args.stride)
+        args.config, args.checkpoint, extractors=extractors,
+        events={k: v for k, v in events.items() if v is not None},
+        device=args.device, compile_step=args.compile,
+        cfg_options=args.cfg_options, seconds=args.seconds,
+        stride=args.stride)
     return [
-        Run(model, source, file_of_source(args.events, i, args),
+        Run(model, source, events_file=file_of_source(args.events, i, args),
             queue_size=args.queue, state_file=file_of_source(
                 args.state, i, args),
             state_seconds=args.state_seconds, duration=args.duration)
@@ -244,11 +243,22 @@ def make_sinks(args: argparse.Namespace, i: int, run: Run,
         sinks.append(SegmentSink(
             file_of_source(args.segments, i, args), run,
             *args.segment_margin, int(args.segment_mb * 2**20)))
-    if args.webhook:
-        sinks.append(WebhookSink(args.webhook, run))
-    if args.mqtt:
-        sinks.append(MqttSink(args.mqtt, run))
+    for name, sink in ('webhook', WebhookSink), ('mqtt', MqttSink):
+        url = getattr(args, name)
+        if url:
+            sinks.append(sink(url, run, sent_file(name, i, args)))
     return sinks
+
+
+def sent_file(name: str, i: int, args: argparse.Namespace) -> Path | None:
+    """Return the file for the last delivered event of a message sink.
+
+    None without --events and --state, which a restart needs.
+    """
+    if args.events is None or args.state is None:
+        return None
+    events = file_of_source(args.events, i, args)
+    return events.with_name(f'{events.name}.{name}')
 
 
 def file_of_source(path: Path | None, i: int,
@@ -328,7 +338,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Names may have brackets.
     console = Console(markup=False, highlight=False)
-    log = partial(console.print, soft_wrap=True)
+
+    def log(line: str) -> None:
+        console.print(printable(line, LAYOUT), soft_wrap=True)
+
     with one_line_errors(), ExitStack() as stack:
         truth = check_args(args)
         runs = make_runs(args)
@@ -336,6 +349,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             if isinstance(run.session, SlidingClassifier):
                 log(f'{run.source.name}: {run.session.describe()}')
         sinks = [make_sinks(args, i, run, truth) for i, run in enumerate(runs)]
+        if (args.webhook or args.mqtt) and not (args.events and args.state):
+            log('note: messages that are not delivered when this program ends '
+                'are lost; --events with --state keeps them')
         for run, group in zip(runs, sinks):
             if run.resumed:
                 log(f'{run.source.name} {run.resumed}')
@@ -345,7 +361,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             page = stack.enter_context(make_page(args, runs, sinks))
             log(f'the page: {page.url}')
             for i, run in enumerate(runs):
-                run.add_sink(PageSink(page, i), log)
+                run.add_sink(page.sink(i), log)
         # A terminal has the events in its view.
         quiet = console.is_terminal
         workers = [
@@ -368,4 +384,5 @@ def main(argv: Sequence[str] | None = None) -> None:
             log(f'{report["name"]}: {describe_report(report)}')
     failed = [str(w.error) for w in workers if w.error is not None]
     if failed:
-        raise SystemExit(f'{program_name()}: error: ' + '; '.join(failed))
+        raise SystemExit(printable(
+            f'{program_name()}: error: ' + '; '.join(failed), LAYOUT))

@@ -15,17 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..apis.runner import one_line_errors, program_name
-from ..datasets.formats import (
-    EK100_CLASSES,
-    VideoSegment,
-    read_activitynet,
-    read_own_csv,
-    read_rulstm,
-    read_thumos14,
-    read_tvseries,
-)
-from ..datasets.formats.thumos14 import CLASSES as THUMOS14
-from ..datasets.formats.tvseries import CLASSES as TVSERIES
+from ..datasets.annotations.own.segment_csv import read_own_csv
+from ..datasets.annotations.published.activitynet import read_activitynet
+from ..datasets.annotations.published.rulstm import EK100_CLASSES, read_rulstm
+from ..datasets.annotations.published.thumos14 import CLASSES as THUMOS14
+from ..datasets.annotations.published.thumos14 import read_thumos14
+from ..datasets.annotations.published.tvseries import CLASSES as TVSERIES
+from ..datasets.annotations.published.tvseries import read_tvseries
+from ..datasets.annotations.video_segment import VideoSegment
 from ..datasets.prepare.feature_targets import (
     BACKGROUND,
     feature_lengths,
@@ -36,6 +33,9 @@ from ..datasets.prepare.feature_targets import (
     write_targets,
 )
 from ..datasets.prepare.output import Output
+from ..utils.lines import read_lines
+from ..utils.printable import echo
+from ._shared import parser_of, positive
 
 # In the order of released targets and checkpoints.
 RELEASED = dict(thumos14=THUMOS14, tvseries=TVSERIES)
@@ -53,28 +53,26 @@ class Faults:
         if not self.lenient:
             raise ValueError(f'{message} (--lenient goes on without)')
         self.number += 1
-        print(f'{program_name()}: warning: {message}', file=sys.stderr)
+        echo(f'{program_name()}: warning: {message}', file=sys.stderr)
 
 
 def read(args: argparse.Namespace, fault: Faults) -> list[VideoSegment]:
     """The segments of the annotations."""
     if not args.annotations.exists():
         raise ValueError(f'there is no {args.annotations}')
+    path = args.annotations
     if args.format == 'ek100':
-        return read_rulstm(args.annotations, num_classes=EK100_CLASSES,
-                           fault=fault)
+        return read_rulstm(path, num_classes=EK100_CLASSES, fault=fault)
     if args.format == 'thumos14':
-        return read_thumos14(args.annotations, args.split, fault)
+        return read_thumos14(path, args.split, fault=fault)
     if args.format == 'tvseries':
-        return read_tvseries(args.annotations, args.split or 'all', fault)
+        return read_tvseries(path, args.split or 'all', fault=fault)
     readers = dict(csv=read_own_csv, json=read_activitynet)
-    return readers[args.format](args.annotations, fault)
+    return readers[args.format](path, fault=fault)
 
 
 def run(args: argparse.Namespace) -> None:
     fault = Faults(args.lenient)
-    if not args.rate > 0:
-        raise ValueError(f'--rate must be above 0, got {args.rate}')
     lengths = feature_lengths([args.features])
     segments = read(args, fault)
     if not segments and not fault.number:
@@ -91,7 +89,7 @@ def run(args: argparse.Namespace) -> None:
         videos = with_features(segments, lengths, args.features, fault)
         if args.format == 'ek100':
             name = args.split or args.annotations.stem
-            print(write_targets(
+            echo(write_targets(
                 output, segments, lengths, numbered_targets(EK100_CLASSES),
                 args.rate, lists={name: videos}))
             return
@@ -105,7 +103,7 @@ def run(args: argparse.Namespace) -> None:
         # Other splits of published sets have their features there as well.
         others = [] if args.format in ('thumos14', 'tvseries') else [
             video for video in lengths if video not in subset_of]
-        print(write_targets(
+        echo(write_targets(
             output, segments, lengths, named_targets(classes), args.rate,
             lists=subsets, classes=classes, background=others))
 
@@ -114,7 +112,7 @@ def class_names(args: argparse.Namespace,
                 segments: Sequence[VideoSegment]) -> list[str]:
     """The background, and the classes told, released, or that occur."""
     if args.classes is not None:
-        names = args.classes.read_text('utf-8-sig').splitlines()
+        names = read_lines(args.classes)
     elif args.format in RELEASED:
         names = RELEASED[args.format]
     else:
@@ -127,7 +125,7 @@ def class_names(args: argparse.Namespace,
     ]
     path = args.out / 'classes.txt'
     if args.classes is None and path.is_file():
-        found = path.read_text('utf-8').splitlines()
+        found = read_lines(path)
         if found != names and not args.force:
             # Targets of two splits would not mean the same.
             raise ValueError(
@@ -138,14 +136,14 @@ def class_names(args: argparse.Namespace,
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser = parser_of(__doc__)
     parser.add_argument('format', choices=FORMATS, help='of the annotations')
     parser.add_argument('annotations', type=Path,
                         help="file, or THUMOS'14's folder")
     parser.add_argument('out', type=Path, help='folder to write to')
     parser.add_argument('--features', type=Path, required=True,
                         help='folder of features, which tell the lengths')
-    parser.add_argument('--rate', type=float, default=4,
+    parser.add_argument('--rate', type=positive, default=4,
                         help='steps a second (default: 4)')
     parser.add_argument('--classes', type=Path,
                         help='names of the classes, one a line (default: '

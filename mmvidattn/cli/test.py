@@ -16,12 +16,12 @@ from ..apis.runner import (
 from ..apis.show_predictions_hook import ShowPredictionsHook
 from ..datasets import FeatureStreamDataset
 from ..datasets.prepare import describe_root
+from ._shared import add_config, at_least, parser_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('config', help='config file, or its name')
-    parser.add_argument('checkpoint', help='checkpoint file')
+    parser = parser_of(__doc__)
+    add_config(parser)
     parser.add_argument(
         '--dump',
         metavar='FILE.pkl',
@@ -34,7 +34,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--show', action='store_true', help='show these in a window')
     parser.add_argument(
         '--interval',
-        type=int,
+        type=at_least(1),
         default=1,
         help='of how many videos one is written or shown (default: 1)')
     parser.add_argument(
@@ -46,8 +46,6 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.dump and not args.dump.endswith(('.pkl', '.pickle')):
         parser.error(f'--dump must end with .pkl or .pickle, got {args.dump}')
-    if args.interval < 1:
-        parser.error(f'--interval must be at least 1, got {args.interval}')
     return args
 
 

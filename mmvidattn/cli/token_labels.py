@@ -15,15 +15,16 @@ from collections.abc import Sequence
 
 import torch
 from mmaction.registry import DATASETS, MODELS
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.device import get_device
 from mmengine.registry import init_default_scope
 from torch.utils.data import DataLoader, Dataset
 
 from ..apis import load_config
 from ..apis.runner import one_line_errors
-from ..utils.token_label_store import TokenLabelStore
+from ..recognizers.token_label_store import TokenLabelStore
+from ..utils.printable import echo
+from ._shared import add_cfg_options, add_config, add_device, parser_of
 
 
 class Views(Dataset):
@@ -50,8 +51,8 @@ class Views(Dataset):
         except Exception as error:
             # A bad video has no labels; training replaces it.
             reason = (str(error).strip() or type(error).__name__)
-            print(f'skipped {info["filename"]}: {reason.splitlines()[0]}',
-                  file=sys.stderr)
+            echo(f'skipped {info["filename"]}: {reason.splitlines()[0]}',
+                 file=sys.stderr)
             return None
         return dict(data, place=(video, view))
 
@@ -109,7 +110,7 @@ def write_labels(cfg: Config, args: argparse.Namespace) -> None:
         transforms=[str(dict(t)) for t in step.transforms])
     missing = list(store.missing())
     total = store.done.size
-    print(f'{folder}: {total - len(missing)} of {total} views are there')
+    echo(f'{folder}: {total - len(missing)} of {total} views are there')
     loader = DataLoader(
         Views(dataset, missing),
         batch_size=args.batch_size,
@@ -125,18 +126,18 @@ def write_labels(cfg: Config, args: argparse.Namespace) -> None:
         for place, values, classes in zip(places, best.values, best.indices):
             store.write(*place, values, classes)
         written += len(places)
-        print(f'{written} of {total}', file=sys.stderr)
-    print(f'{folder}: {written} of {total} views are there')
+        echo(f'{written} of {total}', file=sys.stderr)
+    echo(f'{folder}: {written} of {total} views are there')
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('config', help='config file, or its name')
+    parser = parser_of(__doc__)
+    add_config(parser, checkpoint=False)
     parser.add_argument('--batch-size', type=int, default=8)
     parser.add_argument(
         '--workers', type=int, default=4, help='processes that load videos')
-    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
-    parser.add_argument('--device', default=get_device())
+    add_cfg_options(parser)
+    add_device(parser)
     args = parser.parse_args(argv)
     with one_line_errors():
         write_labels(load_config(args.config, args.cfg_options), args)

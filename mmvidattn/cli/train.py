@@ -17,11 +17,12 @@ from ..apis.runner import (
     quick_exit,
     unsaved,
 )
+from ._shared import add_config, parser_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('config', help='config file, or its name')
+    parser = parser_of(__doc__)
+    add_config(parser, checkpoint=False)
     parser.add_argument(
         '--resume',
         nargs='?',

@@ -6,13 +6,7 @@ from torch import Tensor
 
 from .dualformer import dualformer
 from .dualformer_2d import dualformer_2d
-from .laps import (
-    laps,
-    laps_vit_timm,
-    rest,
-    visformer_s_in10k,
-    visformer_timm,
-)
+from .laps import laps, laps_vit_timm, rest, visformer
 from .linear_ff import linear_ff
 from .linear_ff_image import linear_ff_image, vit_hf, vit_timm
 from .mat import mat
@@ -39,8 +33,8 @@ SOURCES = dict(
     testra=testra,
     tsn_resnet=tsn_resnet,
     rest=rest,
-    visformer_s_in10k=visformer_s_in10k,
-    visformer_timm=visformer_timm,
+    visformer_s_in10k=visformer,
+    visformer_timm=visformer,
     vit_hf=vit_hf,
     vit_timm=vit_timm,
     vivit_hf=vivit_hf,

@@ -36,17 +36,22 @@ def is_hf(state_dict: dict[str, Tensor]) -> bool:
         for name in state_dict)
 
 
+def check_hf(state_dict: dict[str, Tensor]) -> None:
+    """Raise a ``ValueError`` unless :func:`is_hf`."""
+    if not is_hf(state_dict):
+        raise ValueError(
+            'no ViT of transformers: there is no '
+            'embeddings.patch_embeddings.projection.weight among '
+            f'{", ".join(list(state_dict)[:3])}, ...')
+
+
 def timm_names(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """From transformers' names of a ViT, or ViViT, to timm's.
 
     Raises:
         ValueError: If it is no such model, or not all of one.
     """
-    if not is_hf(state_dict):
-        raise ValueError(
-            'no ViT of transformers: there is no '
-            'embeddings.patch_embeddings.projection.weight among '
-            f'{", ".join(list(state_dict)[:3])}, ...')
+    check_hf(state_dict)
     renamed = {
         rename(name, RENAMES): value
         for name, value in state_dict.items()

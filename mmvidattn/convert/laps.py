@@ -90,35 +90,21 @@ def laps(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     return _convert(kind, tensors, with_head=True)
 
 
-def visformer_timm(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From timm's ``Visformer``, of images, to ours.
+def visformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Convert a ``Visformer`` of images to our backbone.
 
-    All but the classifier: a start for training,
-    ``init_cfg=dict(type='Pretrained', ...)``.
-
-    Args:
-        state_dict: Tensors of timm's visformer_tiny or visformer_small.
-
-    Raises:
-        ValueError: If it is no such model.
-    """
-    return _convert('visformer', state_dict, with_head=False)
-
-
-def visformer_s_in10k(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Likewise from the authors' Visformer-S of ImageNet-10k, which LAPS
-    starts from.
-
-    https://github.com/danczs/Visformer. The file is ``visformer_s_in10k.pth``
-    to LAPS' code, and nowhere else that we know of. The names are those of the
-    authors' ``models.py``, ``visformer_small``: a module ``bn`` in each norm,
-    the stem's, the patches' and the last one among them.
+    All tensors except the classifier: a start for training,
+    ``init_cfg=dict(type='Pretrained', ...)``. It takes timm's visformer_tiny
+    and visformer_small, and the Visformer-S of ImageNet-10k of its authors,
+    https://github.com/danczs/Visformer, from which LAPS starts
+    (``visformer_s_in10k.pth`` in LAPS' code, published nowhere else that we
+    know of). The latter has a module ``bn`` in each norm.
 
     Args:
-        state_dict: Tensors of that file.
+        state_dict: Tensors of such a model.
 
     Raises:
-        ValueError: If it is no such model.
+        ValueError: If the tensors do not belong to a Visformer.
     """
     return _convert('visformer', state_dict, with_head=False)
 

@@ -5,7 +5,7 @@ https://github.com/OpenNLPLab/Linear_VideoTransformer
 """
 from torch import Tensor
 
-from .rename import rename
+from .rename import rename_all
 
 # Of joint attention, which has no attention in time beside it.
 _JOINT = (
@@ -55,16 +55,10 @@ def linear_ff(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         ValueError: If a tensor is not one of that model.
     """
     is_joint = not any('.temporal_attn.' in name for name in state_dict)
-    rules = (*(_JOINT if is_joint else _FACTORIZED), *_RENAMES)
-    out = {}
-    for name, value in state_dict.items():
-        if name.startswith('new_fc.'):
-            continue
-        new = rename(name, rules)
-        if not new.startswith(('backbone.', 'cls_head.')):
-            raise ValueError(f'{name} is no tensor of the released linear '
-                             'video transformer')
-        if new == 'backbone.cyclic_temporal_embed':
-            value = value.unsqueeze(2)
-        out[new] = value
+    out = rename_all(
+        state_dict, (*(_JOINT if is_joint else _FACTORIZED), *_RENAMES),
+        'the released linear video transformer', unused=('new_fc.', ))
+    table = 'backbone.cyclic_temporal_embed'
+    if table in out:
+        out[table] = out[table].unsqueeze(2)
     return out

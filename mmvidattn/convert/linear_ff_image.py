@@ -2,7 +2,7 @@
 """Weights of a 2D image ViT for the linear video transformer."""
 from torch import Tensor
 
-from .hf_names import is_hf
+from .hf_names import check_hf
 from .image_vit import image_vit
 from .rename import rename
 from .start_weights import StartWeights
@@ -69,9 +69,5 @@ def vit_hf(state_dict: dict[str, Tensor]) -> StartWeights:
     Raises:
         ValueError: If they are not; and see :func:`image_vit`.
     """
-    if not is_hf(state_dict):
-        raise ValueError(
-            'no ViT of transformers: there is no '
-            'embeddings.patch_embeddings.projection.weight among '
-            f'{", ".join(list(state_dict)[:3])}, ...')
+    check_hf(state_dict)
     return linear_ff_image(state_dict)

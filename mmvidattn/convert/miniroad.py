@@ -5,7 +5,7 @@ https://github.com/jbistanbul/MiniROAD
 """
 from torch import Tensor
 
-from .rename import rename
+from .rename import rename_all
 
 _RENAMES = (
     (r'^layer1\.0\.', 'backbone.projection.projection.'),
@@ -29,8 +29,4 @@ def miniroad(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     Raises:
         ValueError: If a tensor is not one of that model.
     """
-    out = {rename(name, _RENAMES): x for name, x in state_dict.items()}
-    for name, new in zip(state_dict, out):
-        if not new.startswith(('backbone.', 'cls_head.')):
-            raise ValueError(f'{name} is no tensor of the released MiniROAD')
-    return out
+    return rename_all(state_dict, _RENAMES, 'the released MiniROAD')

@@ -14,6 +14,32 @@ def rename(name: str, rules: Sequence[tuple[str, str]]) -> str:
     return name
 
 
+def rename_all(state_dict: dict[str, Tensor],
+               rules: Sequence[tuple[str, str]], model: str,
+               unused: tuple[str, ...] = ()) -> dict[str, Tensor]:
+    """Rename the tensors of a checkpoint to our recognizer's names.
+
+    Args:
+        state_dict: Tensors by their published names.
+        rules: See :func:`rename`.
+        model: Name of the published model, for the error.
+        unused: Prefixes of published names to leave out.
+
+    Raises:
+        ValueError: If a new name begins with neither ``backbone.`` nor
+            ``cls_head.``.
+    """
+    out = {}
+    for name, value in state_dict.items():
+        if name.startswith(unused):
+            continue
+        new = rename(name, rules)
+        if not new.startswith(('backbone.', 'cls_head.')):
+            raise ValueError(f'{name} is no tensor of {model}')
+        out[new] = value
+    return out
+
+
 def join_qkv(tensors: dict[str, Tensor], parts: tuple[str, str, str],
              joined: str) -> dict[str, Tensor]:
     """Join the projections to Q, K and V into one.

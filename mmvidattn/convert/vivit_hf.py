@@ -4,7 +4,7 @@ from torch import Tensor
 
 from .hf_names import timm_names
 from .image_vit import image_vit
-from .rename import rename
+from .rename import rename, rename_all
 from .start_weights import StartWeights
 
 _RENAMES = (
@@ -65,14 +65,7 @@ def vivit_image(state_dict: dict[str, Tensor]) -> StartWeights:
 
 def _rename(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """From timm's names to ours, with the first position in the token."""
-    out = {}
-    for name, value in state_dict.items():
-        if name in _TOKENS:
-            continue
-        new = rename(name, _RENAMES)
-        if not new.startswith(('backbone.', 'cls_head.')):
-            raise ValueError(f'{name} is no tensor of a ViT')
-        out[new] = value
+    out = rename_all(state_dict, _RENAMES, 'a ViT', unused=_TOKENS)
     cls_token, positions = (state_dict.get(name) for name in _TOKENS)
     if cls_token is not None and positions is not None:
         cls_token = cls_token + positions[:, :1]

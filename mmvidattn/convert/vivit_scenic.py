@@ -47,8 +47,8 @@ def vivit_scenic(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
 
     Args:
         state_dict: Arrays by their paths, 'Transformer/encoder_norm/scale',
-            with the optimizer's state or without; as
-            :func:`mmvidattn.utils.flax_checkpoint.load_flax_file` reads them.
+            with the optimizer's state or without, as read by
+            :func:`~mmvidattn.convert.flax_checkpoint.load_flax_file`.
 
     Returns:
         Tensors that load strictly into a recognizer of ``ViViT`` and

@@ -6,7 +6,7 @@ https://github.com/OpenNLPLab/Linear_VideoTransformer
 from torch import Tensor
 
 from .image_vit import image_vit
-from .rename import rename
+from .rename import rename, rename_all
 from .start_weights import StartWeights
 
 _RENAMES = (
@@ -44,16 +44,11 @@ def xvit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         ValueError: If a tensor is not one of that model, or the positions
             form no square.
     """
-    out = {}
-    for name, value in state_dict.items():
-        if name.startswith('new_fc.') or name in _TOKENS:
-            continue
-        new = rename(name, _RENAMES)
-        if not new.startswith(('backbone.', 'cls_head.')):
-            raise ValueError(f'{name} is no tensor of the released XViT')
-        if new == 'backbone.cyclic_temporal_embed':
-            value = value.unsqueeze(2)
-        out[new] = value
+    out = rename_all(state_dict, _RENAMES, 'the released XViT',
+                     unused=('new_fc.', *_TOKENS))
+    table = 'backbone.cyclic_temporal_embed'
+    if table in out:
+        out[table] = out[table].unsqueeze(2)
     return {**out, **_tokens(state_dict)}
 
 

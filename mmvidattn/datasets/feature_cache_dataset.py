@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Videos whose features are on disk, and which are then not opened."""
-import inspect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,16 +7,14 @@ from typing import Any
 import torch
 from mmaction.datasets import VideoDataset
 from mmaction.registry import DATASETS
-from mmengine.dataset import BaseDataset
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from ..utils.arguments import check_arguments
 from ..utils.feature_cache import FeatureFolder, read_features
 from ..utils.random_state import random_place, seeded
-from .broken_files.checked_transform import CheckedTransform
+from .broken_files.checked_step import plain_step
 from .broken_files.guarded_dataset import guards_of
-from .wrappers import find_within
+from .wrappers import DatasetWrapper, find_within, is_kind, map_innermost
 
 PACKS = 'PackActionInputs'
 # What a sample has that does not change its frames.
@@ -26,7 +23,7 @@ NO_PART = 'filename', 'label', 'sample_idx', 'segment_id'
 
 @DATASETS.register_module()
 @check_arguments
-class FeatureCacheDataset(Dataset):
+class FeatureCacheDataset(DatasetWrapper):
     """A dataset of videos that gives features in place of frames.
 
     They are those of the frozen part of a
@@ -54,7 +51,7 @@ class FeatureCacheDataset(Dataset):
                 'type') != PACKS:
             raise ValueError(f'cached features need a pipeline with {PACKS} '
                              f'at its end, got {pipeline[-1]}')
-        self.dataset = DATASETS.build(dataset)
+        super().__init__(DATASETS.build(dataset))
         self._folder: FeatureFolder | None = None
         self._num_variants: int | None = None
         # Workers that go on from epoch to epoch see it.
@@ -79,18 +76,6 @@ class FeatureCacheDataset(Dataset):
     def set_epoch(self, epoch: int) -> None:
         """Say which epoch comes, which the variant of a clip depends on."""
         self._epoch.fill_(epoch)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == 'dataset':
-            # Not there yet while it is unpickled in a worker.
-            raise AttributeError(name)
-        return getattr(self.dataset, name)
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-    # Draws another number for a sample that is None.
-    __getitem__ = BaseDataset.__getitem__
 
     def prepare_data(self, idx: int) -> Any:
         """Load a sample; None if it is to be skipped."""
@@ -154,9 +139,7 @@ class FeatureCacheDataset(Dataset):
             before = random_place()
             info = step(info)
             if random_place() != before:
-                step = step.transform if isinstance(
-                    step, CheckedTransform) else step
-                return type(step).__name__
+                return type(plain_step(step)).__name__
         return 'a step'
 
     def _check_label(self, info: dict, data: dict) -> None:
@@ -185,22 +168,15 @@ def with_feature_cache(dataset: Any) -> Any:
         ValueError: If there is a dataset of other things, or one that is
             built already.
     """
-    if isinstance(dataset, dict):
-        if 'datasets' in dataset:
-            return dict(dataset, datasets=[
-                with_feature_cache(one) for one in dataset['datasets']])
-        kind = dataset.get('type')
-        if kind == FeatureCacheDataset.__name__:
-            return dataset
-        if 'dataset' in dataset:
-            return dict(dataset,
-                        dataset=with_feature_cache(dataset['dataset']))
-        kind = kind if inspect.isclass(kind) else DATASETS.get(kind)
-        if kind is not None and issubclass(kind, VideoDataset):
-            return dict(type=FeatureCacheDataset.__name__, dataset=dataset)
-        dataset = dataset.get('type')
-    raise ValueError('cached features need the config of a dataset of video '
-                     f'files, such as VideoDataset, got {dataset}')
+    def cached(one: Any) -> dict:
+        if not isinstance(one, dict) or not is_kind(one, VideoDataset):
+            raise ValueError(
+                'cached features need the config of a dataset of video files, '
+                'such as VideoDataset, got '
+                f'{one.get("type") if isinstance(one, dict) else one}')
+        return dict(type=FeatureCacheDataset.__name__, dataset=one)
+
+    return map_innermost(dataset, FeatureCacheDataset, cached)
 
 
 def feature_caches_of(dataset: Any) -> Iterator[FeatureCacheDataset]:

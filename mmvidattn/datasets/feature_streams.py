@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Feature files of untrimmed videos, opened as they are needed."""
-import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -8,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from mmengine.logging import print_log
 
-from .feature_windows import find_runs
-from .formats import read_segment_file, steps_of
+from ..utils.files import map_numbers
+from .annotations.segment_file import read_segment_file
+from .annotations.video_segment import steps_of
 
 # Files of a process that stay open; systems allow 1024 or more.
 MAX_OPEN = 512
@@ -72,16 +72,8 @@ def open_array(path: Path) -> np.ndarray:
         ValueError: If it is missing, no such file, or of other than numbers
             in rows.
     """
-    if not path.is_file():
-        raise ValueError(f'there is no file {path}')
-    try:
-        array = np.load(path, mmap_mode='r', allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f'{path} must be a .npy file of numbers that needs '
-                         f'no unpickling: {error}') from None
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f'{path} must be a .npy file, not an archive of some')
-    if array.ndim != 2 or array.dtype.kind not in 'fiub':
+    array = map_numbers(path)
+    if array.ndim != 2:
         raise ValueError(f'{path} must be numbers of shape (steps, width), '
                          f'got {array.dtype} {array.shape}')
     return array
@@ -236,7 +228,8 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
     in. Test lists have no labels.
 
     Args:
-        path: The CSV file, see :func:`~.formats.read_segment_file`.
+        path: The CSV file, see
+            :func:`~.annotations.segment_file.read_segment_file`.
         videos: Names of the videos.
         video_fps: Frames a second of RULSTM's lists, 30.
         feature_rate: Steps a second.
@@ -251,3 +244,11 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
                 round((one.end - one.start) * video_fps, 6), one.labels)
         for one in read_segment_file(path, video_fps)
         if one.video in numbers)
+
+
+def find_runs(positive: np.ndarray) -> list[tuple[int, int]]:
+    """First step, and first step after, of each run of true steps."""
+    edges = np.diff(np.concatenate([[0], positive, [0]]).astype(np.int8))
+    return list(
+        zip(np.flatnonzero(edges == 1).tolist(),
+            np.flatnonzero(edges == -1).tolist()))

@@ -1,84 +1,325 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Which steps of a feature stream a window holds.
+"""Windows of feature streams: a class for each kind."""
+from dataclasses import dataclass
+from typing import Any
 
-A step is a row of the feature files; at 4 Hz it is a quarter of a second. The
-arithmetic is that of TeSTra's and LSTR's released code.
-"""
 import numpy as np
 
+from .feature_streams import FeatureStreams, Segment, SegmentTable
+from .memory_steps import (
+    dense_long_indices,
+    long_padding_mask,
+    training_long_indices,
+)
 
-def dense_long_indices(work_start: int,
-                       steps: int,
-                       rate: int,
-                       keep_phase: bool = True) -> np.ndarray:
-    """Steps of the long memory in evaluation, oldest first.
 
-    Every ``rate``-th step up to the one ``rate`` before the work memory.
-    Where the video has no such step, step 0 stands in.
+@dataclass(frozen=True)
+class WindowShape:
+    """Numbers of steps in a window; see :class:`FeatureStreamDataset`."""
+    feature_rate: float
+    long_steps: int
+    long_rate: int
+    work_steps: int
+    work_rate: int
+    anticipation_steps: int
+    anticipation_rate: int
+    future_steps: int
+    stretch_long_memory: bool
+    pad_start: bool
+
+    def __post_init__(self) -> None:
+        for name in 'long', 'work', 'anticipation':
+            steps = getattr(self, f'{name}_steps')
+            rate = getattr(self, f'{name}_rate')
+            if steps % rate:
+                raise ValueError(f'{name}_steps must be a multiple of '
+                                 f'{name}_rate ({rate}), got {steps}')
+
+    @property
+    def num_work(self) -> int:
+        """Rows of the work memory, L."""
+        return self.work_steps // self.work_rate
+
+    @property
+    def needed(self) -> int:
+        """Steps between the start of the work memory and the last token."""
+        return self.work_steps + self.anticipation_steps
+
+    @property
+    def horizons(self) -> list[float]:
+        """Seconds between the end of the work memory and each token."""
+        ahead = range(1, self.anticipation_steps + 1, self.anticipation_rate)
+        return [step / self.feature_rate for step in ahead]
+
+    @property
+    def second_ahead(self) -> float:
+        """Horizon of the token that anticipates a segment by one second.
+
+        The features of the segment's first step end a step after it begins.
+        """
+        return 1 + 1 / self.feature_rate
+
+    def place_of_score(self, segment: Segment,
+                       protocol: str) -> tuple[int, list[int]]:
+        """First step of the window of a segment, and the row that counts.
+
+        No row counts if the window would have seen nothing in time.
+        """
+        start = segment.start
+        if protocol == 'strict':
+            token = self.horizons.index(self.second_ahead)
+            end = start - token * self.anticipation_rate
+            rows = [self.num_work + token] if end > 0 else []
+            return end - self.work_steps, rows
+        if start < self.anticipation_steps:
+            return start % self.work_rate, []
+        if start < self.work_steps:
+            # A row of the first window of this phase: a detection.
+            first = start % self.work_rate
+            return first, [(start - first) // self.work_rate]
+        # The last step that is sampled is the one before the segment.
+        return start - 1 + self.work_rate - self.work_steps, [self.num_work]
+
+
+class DenseWindows:
+    """A window that begins at each step.
+
+    Only its last row is scored, but all rows of a video's first window.
 
     Args:
-        work_start: First step of the work memory.
-        steps: How far back the long memory reaches.
-        rate: Every how many steps one is taken.
-        keep_phase: Where the video is younger than ``steps``, count back from
-            the work memory (TeSTra), instead of on from step 0 (LSTR).
-
-    Returns:
-        ``(steps // rate,)`` int64.
+        shape: Numbers of steps.
+        streams: Features and targets.
+        segments: Segments of all videos.
+        test_mode: Evaluation.
+        protocol: End of a segment's window in evaluation.
     """
-    start = work_start - steps
-    if start < 0:
-        start = work_start % rate if keep_phase else 0
-    known = np.arange(start, work_start, rate)
-    # At the start LSTR's way has one step more than there is room for.
-    known = known[-(steps // rate):] if steps else known[:0]
-    return np.concatenate(
-        [np.zeros(steps // rate - len(known), np.int64), known])
+    mode = 'dense'
+    only_for_evaluation = False
+    scores_last_row = True
+
+    def __init__(self, shape: WindowShape, streams: FeatureStreams,
+                 segments: SegmentTable, test_mode: bool,
+                 protocol: str) -> None:
+        self.shape = shape
+        self.streams = streams
+        self.segments = segments
+        self.test_mode = test_mode
+        self.protocol = protocol
+
+    @property
+    def stride(self) -> int:
+        """Steps between windows without a common step."""
+        return self.shape.work_steps if self.test_mode else self.shape.needed
+
+    def list(self) -> list[dict]:
+        """List the windows of all videos."""
+        return [dict(video=video, work_start=start)
+                for video, length in enumerate(self.streams.lengths)
+                for start in self._starts(length)]
+
+    def _starts(self, length: int) -> Any:
+        if self.test_mode and length < self.stride:
+            return [0]
+        first = 1 - self.shape.work_steps if self.shape.pad_start else 0
+        return range(first, length - self.stride + 1)
+
+    def load(self, info: dict, rng: np.random.Generator) -> dict:
+        """Return the input of the pipeline for a window of the list."""
+        return self._window(info['video'], info['work_start'])
+
+    def _window(self, video: int, work_start: int,
+                segment: Segment | None = None) -> dict:
+        shape = self.shape
+        length = self.streams.lengths[video]
+        work_end = work_start + shape.work_steps
+        work = np.arange(work_start, work_end, shape.work_rate)
+        ahead = np.arange(work_end, work_end + shape.anticipation_steps,
+                          shape.anticipation_rate)
+        if self.test_mode:
+            # A strict window may begin before the video.
+            long = self._dense_long(max(0, work_start))
+        else:
+            long = training_long_indices(
+                work_start, shape.long_steps, shape.long_rate,
+                shape.stretch_long_memory)
+        is_first = work_start < shape.work_rate
+        counting = np.flatnonzero(work < length)
+        if self.scores_last_row and not is_first:
+            counting = counting[-1:]
+        num_future = 0 if self.test_mode else shape.future_steps
+        return dict(
+            video=video,
+            video_name=self.streams.videos[video],
+            video_length=length,
+            long_indices=long,
+            long_videos=np.full(len(long), video),
+            padding_mask=long_padding_mask(long),
+            work_indices=work,
+            pad_start=shape.pad_start,
+            future_steps=(work_end + 1 + np.arange(num_future)).clip(
+                max=length - 1),
+            num_work=len(work),
+            anticipation_steps=ahead,
+            horizons=shape.horizons,
+            # MixClip changes nothing from here on.
+            history_end=work_start if segment is None else segment.start,
+            segment_id=None if segment is None else segment.id,
+            segment_labels=None if segment is None else segment.labels,
+            is_first_window=is_first,
+            is_whole_video=False,
+            score_rows=counting.tolist(),
+            score_steps=work[counting].tolist(),
+            evaluation_mode=self.mode)
+
+    def _dense_long(self, work_start: int) -> np.ndarray:
+        return dense_long_indices(
+            work_start, self.shape.long_steps, self.shape.long_rate,
+            not self.shape.stretch_long_memory)
 
 
-def training_long_indices(work_start: int,
-                          steps: int,
-                          rate: int,
-                          stretch: bool = False) -> np.ndarray:
-    """Steps of the long memory in training, oldest first.
+class NonOverlappingWindows(DenseWindows):
+    """Windows that cover each step once; all of their rows are scored.
 
-    Spread evenly, and rounded down, over the steps before the work memory.
-
-    Args:
-        work_start: First step of the work memory.
-        steps: How far back the long memory reaches.
-        rate: Every how many steps one is taken.
-        stretch: Where the video is younger than ``steps``, spread all of them
-            over what there is (LSTR). Otherwise step 0 stands in (TeSTra).
-
-    Returns:
-        ``(steps // rate,)`` int64.
+    The released code reports these while it trains; :class:`DenseWindows`
+    give higher scores.
     """
-    start = work_start - steps
-    if stretch:
-        start = max(0, start)
-    spread = np.linspace(start, work_start - 1, steps // rate)
-    # Towards zero, as released: -0.8 becomes 0.
-    return spread.astype(np.int64).clip(min=0)
+    mode = 'non_overlapping'
+    only_for_evaluation = True
+    scores_last_row = False
+
+    def _starts(self, length: int) -> Any:
+        if length < self.stride:
+            return [0]
+        starts = [*range(0, length - self.stride + 1, self.stride)]
+        # The released code leaves the end of the video out.
+        return starts + [length - self.stride] * bool(length % self.stride)
 
 
-def long_padding_mask(indices: np.ndarray) -> np.ndarray:
-    """Which long memory rows are padded: all step 0 but the last.
+class SegmentWindows(DenseWindows):
+    """A window before each segment of EPIC-Kitchens-100, to anticipate it.
 
-    Args:
-        indices: ``(N,)``.
+    In training the segment is taken to begin up to ``anticipation_steps``
+    later than it does, drawn uniformly, but not after its end (as released).
+    In evaluation ``protocol`` decides where the window ends:
 
-    Returns:
-        bool ``(N,)``, True where padded.
+    * ``'testra'``: as released, the first token anticipates the segment from
+      the step before it (a quarter to half a second, reported as one second).
+      A segment within the first window is scored by its row of the detection.
+    * ``'strict'``: the window ends one second before the segment, and the
+      token one second ahead is scored.
     """
-    mask = np.zeros(len(indices), dtype=bool)
-    mask[:max(0, np.count_nonzero(indices == 0) - 1)] = True
-    return mask
+    mode = 'segments'
+    scores_last_row = False
+
+    def list(self) -> list[dict]:
+        """List the segments that a window fits before."""
+        windows = []
+        for number, segment in enumerate(self.segments):
+            latest = min(segment.start + self.shape.anticipation_steps - 1,
+                         segment.end,
+                         self.streams.lengths[segment.video] - 1)
+            if self.test_mode or latest >= self.shape.needed:
+                windows.append(
+                    dict(video=segment.video, segment=number, latest=latest))
+        return windows
+
+    def load(self, info: dict, rng: np.random.Generator) -> dict:
+        """Return the input of the pipeline for a window of the list."""
+        segment = self.segments[info['segment']]
+        if self.test_mode:
+            first, rows = self.shape.place_of_score(segment, self.protocol)
+            return self._window(segment.video, first, segment) | dict(
+                score_rows=rows, score_steps=[segment.start] * len(rows),
+                evaluation_mode=self.protocol)
+        needed = self.shape.needed
+        later = rng.integers(max(0, needed - segment.start),
+                             self.shape.anticipation_steps)
+        begin = min(segment.start + int(later), info['latest'])
+        return self._window(segment.video, begin - needed, segment)
 
 
-def find_runs(positive: np.ndarray) -> list[tuple[int, int]]:
-    """First step, and first step after, of each run of true steps."""
-    edges = np.diff(np.concatenate([[0], positive, [0]]).astype(np.int8))
-    return list(
-        zip(np.flatnonzero(edges == 1).tolist(),
-            np.flatnonzero(edges == -1).tolist()))
+class VideoWindows(DenseWindows):
+    """The windows of :class:`DenseWindows`, with a whole video as an item.
+
+    The model can then share the work that windows have in common, see
+    :class:`~mmvidattn.recognizers.OnlineActionDetector`. ``inputs`` are
+    features ``(T, D)``, ``long_indices`` ``(W, N)``, ``work_indices`` ``(W,
+    L)`` and ``padding_mask`` ``(W, N)``; targets ``(T, K)``.
+    """
+    only_for_evaluation = True
+
+    def _starts(self, length: int) -> Any:
+        return [0]
+
+    def load(self, info: dict, rng: np.random.Generator) -> dict:
+        """Return the input of the pipeline for a video."""
+        video = self._whole_video(info['video'])
+        starts = np.arange(len(video['anticipation_steps']))
+        long = np.stack([self._dense_long(start) for start in starts])
+        work = starts[:, None] + video['work_indices']
+        return video | dict(
+            long_indices=long,
+            padding_mask=np.stack([long_padding_mask(row) for row in long]),
+            # A video shorter than a window repeats its last step.
+            work_indices=work.clip(max=video['video_length'] - 1))
+
+    def _whole_video(self, number: int) -> dict:
+        """Score each step of a video."""
+        video = self._window(number, 0)
+        length = video['video_length']
+        starts = np.arange(max(1, length - self.shape.work_steps + 1))
+        return video | dict(
+            anticipation_steps=starts[:, None] + video['anticipation_steps'],
+            score_rows=list(range(length)),
+            score_steps=list(range(length)),
+            is_whole_video=True)
+
+
+class StreamWindows(VideoWindows):
+    """A whole video as an item, which the model runs step by step.
+
+    ``inputs`` are features ``(T, D)``, ``long_rate``, ``work_rate`` and
+    ``stretch_long_memory``. Each step is scored.
+    """
+    mode = 'stream'
+
+    def load(self, info: dict, rng: np.random.Generator) -> dict:
+        """Return the input of the pipeline for a video."""
+        return self._whole_video(info['video']) | dict(stream=dict(
+            long_rate=self.shape.long_rate,
+            work_rate=self.shape.work_rate,
+            stretch_long_memory=self.shape.stretch_long_memory))
+
+
+class SegmentStreamWindows(StreamWindows):
+    """Streams of which the segments are scored, and no targets are read."""
+
+    def load(self, info: dict, rng: np.random.Generator) -> dict:
+        """Return the input of the pipeline for a video."""
+        segments = self.segments.of_video(info['video'])
+        places = [self._place(segment) for segment in segments]
+        return super().load(info, rng) | dict(
+            score_steps=[step for step, _ in places],
+            score_rows=[rows for _, rows in places],
+            segment_id=[segment.id for segment in segments],
+            segment_labels=[segment.labels for segment in segments],
+            evaluation_mode=f'{self.protocol}_stream')
+
+    def _place(self, segment: Segment) -> tuple[int, list[int]]:
+        """Step of a stream that scores a segment, and the row that counts.
+
+        Row 0 is the detection, and the tokens follow.
+        """
+        num_work = self.shape.num_work
+        first, rows = self.shape.place_of_score(segment, self.protocol)
+        if not rows:
+            return 0, []
+        last = min(rows[0], num_work - 1)
+        return (max(0, first + last * self.shape.work_rate),
+                [max(0, rows[0] - num_work + 1)])
+
+
+WINDOWS = dict(
+    dense=DenseWindows, videos=VideoWindows,
+    non_overlapping=NonOverlappingWindows, segments=SegmentWindows,
+    stream=StreamWindows)

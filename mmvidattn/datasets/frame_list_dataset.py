@@ -8,8 +8,8 @@ from typing import Any
 from mmaction.datasets.base import BaseActionDataset
 from mmaction.registry import DATASETS
 
-from ..utils.arguments import check_arguments
-from .annotations import check_inside
+from ..utils.arguments import Count, check_arguments
+from .annotations.own.video_list import check_inside
 
 HEADER = 'original_vido_id'
 
@@ -42,7 +42,7 @@ class FrameListDataset(BaseActionDataset):
             of a video are not numbered in order.
     """
 
-    def __init__(self, ann_file: str, pipeline: Sequence, num_classes: int,
+    def __init__(self, ann_file: str, pipeline: Sequence, num_classes: Count,
                  data_prefix: dict = dict(img=''), allow_outside: bool = True,
                  **kwargs: Any) -> None:
         self.allow_outside = allow_outside

@@ -7,13 +7,12 @@ from mmaction.registry import DATA_SAMPLERS
 from mmengine.dist import get_dist_info, sync_random_seed
 from torch.utils.data import Sampler
 
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_count
+from ..utils.arguments import Count, Natural, check_arguments
 from .feature_stream_dataset import FeatureStreamDataset
 
 
 @DATA_SAMPLERS.register_module()
-@check_arguments(stride=check_count)
+@check_arguments
 class RandomOffsetSampler(Sampler):
     """Shuffled windows of each video, cut from a random offset on.
 
@@ -36,8 +35,8 @@ class RandomOffsetSampler(Sampler):
     def __init__(self,
                  dataset: FeatureStreamDataset,
                  shuffle: bool = True,
-                 seed: int | None = None,
-                 stride: int | None = None) -> None:
+                 seed: Natural | None = None,
+                 stride: Count | None = None) -> None:
         if getattr(dataset, 'windows', None) not in ('dense', 'segments'):
             raise ValueError(
                 "dataset must be a FeatureStreamDataset of windows='dense' or "

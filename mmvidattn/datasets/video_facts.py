@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from ..utils.video_readers import VideoBackend, open_video
 
+VIDEO_SUFFIXES = ('.avi', '.flv', '.m4v', '.mkv', '.mov', '.mp4', '.mpeg',
+                  '.mpg', '.ts', '.webm', '.wmv')
+
 
 class VideoFacts(NamedTuple):
     """Frames, frames a second, and the size of a frame in pixels."""

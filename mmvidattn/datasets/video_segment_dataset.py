@@ -5,17 +5,18 @@ import logging
 import os.path as osp
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from mmaction.datasets.transforms import PackActionInputs
 from mmaction.registry import DATASETS
 from mmengine.fileio import exists
 from mmengine.logging import print_log
 
-from ..utils.arguments import check_arguments
-from .annotations import check_inside
+from ..utils.arguments import Count, Positive, check_arguments
+from .annotations.own.video_list import check_inside
+from .annotations.segment_file import read_segment_file
+from .annotations.video_segment import VideoSegment
 from .broken_files.guarded_video_dataset import GuardedVideoDataset
-from .formats import VideoSegment, read_segment_file
 from .transforms.segment_frames import UNITS
 
 OPENS, OPENS_SEGMENT = 'DecordInit', 'DecordSegmentInit'
@@ -32,10 +33,10 @@ META_KEYS = inspect.signature(
 class VideoSegmentDataset(GuardedVideoDataset):
     """Segments of long videos, each of which is a sample.
 
-    The annotation file is a csv, of one of the kinds that
-    :func:`~mmvidattn.datasets.formats.read_segment_file` tells apart: one's
-    own (columns video, start, end, and label or verb and noun),
-    EPIC-Kitchens' or RULSTM's. A list of whole videos, which does not end
+    The annotation file is a csv in one of the formats of
+    :func:`~.annotations.segment_file.read_segment_file`: the user's own
+    (columns video, start, end, and label or verb and noun), EPIC-Kitchens'
+    or RULSTM's. A list of whole videos, which does not end
     with ``.csv``, is read as by :class:`GuardedVideoDataset`.
 
     ``DecordInit`` of the pipeline is replaced by
@@ -73,12 +74,10 @@ class VideoSegmentDataset(GuardedVideoDataset):
                  pipeline: Sequence[dict | Callable],
                  *,
                  filename_tmpl: str = '{}',
-                 unit: str = 's',
-                 fps: float = 30.,
-                 num_nouns: int | None = None,
+                 unit: Literal[UNITS] = 's',
+                 fps: Positive = 30.,
+                 num_nouns: Count | None = None,
                  **kwargs: Any) -> None:
-        if unit not in UNITS:
-            raise ValueError(f'unit must be one of {UNITS}, got {unit!r}')
         if num_nouns is not None and not (
                 kwargs.get('multi_class')
                 and (kwargs.get('num_classes') or 0) > num_nouns):
@@ -102,8 +101,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
             ranges = dict(noun=self.num_nouns,
                           verb=self.num_classes - self.num_nouns)
         segments = read_segment_file(
-            self.ann_file, self.fps,
-            {part: number for part, number in ranges.items() if number})
+            self.ann_file, self.fps, num_classes={
+                part: number for part, number in ranges.items() if number})
         if not segments:
             raise ValueError(f'{self.ann_file} lists no segments')
         data_list = []

@@ -1,18 +1,47 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Datasets around datasets, built or in a config."""
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
+
+from mmaction.registry import DATASETS
+from mmengine.dataset import BaseDataset
+from torch.utils.data import Dataset
 
 Found = TypeVar('Found')
 
 
+class DatasetWrapper(Dataset):
+    """A dataset with the attributes of the one that it wraps.
+
+    Subclasses define ``prepare_data``, which returns None for a sample to
+    skip.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+
+    def __getattr__(self, name: str) -> Any:
+        if name == 'dataset':
+            # Unpickling in a worker asks for it before it is there.
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    # Draws another number for a sample that is None.
+    __getitem__ = BaseDataset.__getitem__
+
+
 def find_within(dataset: Any,
                 pick: Callable[[Any], Found | None]) -> Iterator[Found]:
-    """Find things in a dataset, or in a wrapper of one or more.
+    """Find objects in a dataset, or in a wrapper of one or more.
 
     Args:
         dataset: The outermost.
-        pick: Takes a dataset, and returns what is wanted of it, or None.
-            Within one that has it nothing more is looked for.
+        pick: Takes a dataset and returns its object, or None. The search
+            ends at a dataset with an object.
     """
     found = pick(dataset)
     if found is not None:
@@ -24,3 +53,35 @@ def find_within(dataset: Any,
     for one in inner:
         if one is not None:
             yield from find_within(one, pick)
+
+
+def map_innermost(dataset: Any, wrapper: type,
+                  change: Callable[[Any], Any]) -> Any:
+    """Change the innermost datasets of a config, or a built dataset.
+
+    Args:
+        dataset: Config of a dataset, or of a wrapper of one or more; or a
+            built dataset.
+        wrapper: Class of a wrapper whose datasets stay unchanged.
+        change: Takes an innermost dataset and returns its replacement.
+    """
+    if isinstance(dataset, dict):
+        if dataset.get('type') == wrapper.__name__:
+            return dataset
+        if 'datasets' in dataset:
+            return dict(dataset, datasets=[
+                map_innermost(one, wrapper, change)
+                for one in dataset['datasets']])
+        if 'dataset' in dataset:
+            return dict(dataset, dataset=map_innermost(
+                dataset['dataset'], wrapper, change))
+    return change(dataset)
+
+
+def is_kind(dataset: Any, kind: type) -> bool:
+    """Return True for a dataset of a class, built or in a config."""
+    found = type(dataset)
+    if isinstance(dataset, dict):
+        found = dataset.get('type')
+        found = found if inspect.isclass(found) else DATASETS.get(found)
+    return found is not None and issubclass(found, kind)

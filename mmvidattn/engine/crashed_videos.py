@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..datasets.broken_files.read_notes import ReadNotes
+from ..utils.lines import read_lines
 
 CRASHED = 'crashed_videos.txt'
 # How torch tells of a dead worker, and the signals of its own fault.
@@ -17,7 +18,7 @@ FAULT = re.compile(r'killed by signal: (Segmentation fault|Aborted|Illegal '
 def read_crashed_videos(work_dir: str) -> list[str]:
     """Read the videos that crashed earlier runs in a work directory."""
     path = Path(work_dir, CRASHED)
-    return path.read_text('utf-8').splitlines() if path.is_file() else []
+    return read_lines(path) if path.is_file() else []
 
 
 @contextmanager

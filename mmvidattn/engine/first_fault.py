@@ -25,10 +25,10 @@ def watch_outputs(model: nn.Module) -> Iterator[list[str]]:
     def look(name: str):
 
         def hook(module: nn.Module, args: Any, output: Any) -> None:
-            if not found and _finite(args) and not _finite(output):
+            if not found and is_finite(args) and not is_finite(output):
                 found.append(f'{name or "the model"} '
                              f'({type(module).__name__})')
-            elif not found and not name == '' and not _finite(args):
+            elif not found and not name == '' and not is_finite(args):
                 found.append(f'the input of {name} '
                              f'({type(module).__name__})')
 
@@ -60,11 +60,12 @@ def name_files(batch: Any) -> list[str]:
     return names[:MAX_FILES] + ['...'] * (len(names) > MAX_FILES)
 
 
-def _finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
+    """Return True if all tensors in nested dicts and lists are finite."""
     if torch.is_tensor(value):
         return not value.is_floating_point() or bool(value.isfinite().all())
     if isinstance(value, dict):
-        return all(map(_finite, value.values()))
+        return all(map(is_finite, value.values()))
     if isinstance(value, (list, tuple)):
-        return all(map(_finite, value))
+        return all(map(is_finite, value))
     return True

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from mmaction.registry import OPTIM_WRAPPER_CONSTRUCTORS
-from mmengine.model import is_model_wrapper
 from mmengine.optim import DefaultOptimWrapperConstructor
 from torch import nn
 
 from ..utils.arguments import check_arguments
+from ..utils.unwrap import unwrap
 
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()
@@ -52,8 +52,7 @@ class LearningRateDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         Raises:
             ValueError: If its backbone does not tell the depths.
         """
-        if is_model_wrapper(module):
-            module = module.module
+        module = unwrap(module)
         backbone = getattr(module, 'backbone', None)
         if not hasattr(backbone, 'get_layer_depth'):
             raise ValueError(

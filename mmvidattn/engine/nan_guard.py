@@ -8,6 +8,8 @@ import torch
 from mmengine.optim import OptimWrapper
 from torch import Tensor
 
+from ..ops.torch_private import largest_values
+
 
 class NanGuard(OptimWrapper):
     """Leaves out steps whose gradients are not finite.
@@ -47,7 +49,7 @@ class NanGuard(OptimWrapper):
         if not grads:
             return True
         # The largest value, not the norm, which overflows itself.
-        largest = torch._foreach_norm(grads, float('inf'))
+        largest = largest_values(grads)
         return bool(torch.stack([x.float().to(largest[0].device)
                                  for x in largest]).isfinite().all())
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from mmaction.registry import LOOPS, OPTIM_WRAPPERS, RUNNERS
 from mmengine.config import Config
+from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import (
     EpochBasedTrainLoop,
@@ -20,6 +21,7 @@ from torch.utils.data import DataLoader
 from ..datasets.broken_files.guarded_dataset import guarded, guards_of
 from ..datasets.broken_files.read_notes import ReadNotes
 from ..datasets.feature_cache_dataset import with_feature_cache
+from ..utils.printable import PrintableFilter
 from ..utils.video_backend import apply_video_backend
 from .crashed_videos import crashes_named, read_crashed_videos
 from .hooks import (
@@ -58,6 +60,8 @@ class SafeRunner(Runner):
 
     Args: those of ``Runner``.
     """
+    # Checked by SafeHook, which cannot import this class.
+    has_safe_parts = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._notes: list[ReadNotes] = []
@@ -68,6 +72,12 @@ class SafeRunner(Runner):
         """Build a runner; ``video_backend`` of the config holds for all."""
         apply_video_backend(cfg)
         return super().from_cfg(cfg)
+
+    def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
+        """Build the logger; it escapes what cannot be printed."""
+        logger = super().build_logger(*args, **kwargs)
+        logger.addFilter(PrintableFilter())
+        return logger
 
     def train(self) -> nn.Module:
         """Train, and return the model."""

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import math
+from typing import Literal
 
 from mmengine.optim import BaseOptimWrapper
 from mmengine.optim.scheduler.lr_scheduler import LRSchedulerMixin
@@ -7,7 +8,10 @@ from mmengine.optim.scheduler.param_scheduler import _ParamScheduler
 from mmengine.registry import PARAM_SCHEDULERS
 from torch.optim import Optimizer
 
+from ..utils.arguments import Fraction, check_arguments
 
+
+@check_arguments
 class WarmupCosineParamScheduler(_ParamScheduler):
     """See :class:`WarmupCosineLR`, of a parameter of any name."""
 
@@ -16,19 +20,13 @@ class WarmupCosineParamScheduler(_ParamScheduler):
                  param_name: str,
                  warmup: float,
                  end: float,
-                 start_factor: float = 0.3,
-                 curve: str = 'product',
+                 start_factor: Fraction = 0.3,
+                 curve: Literal['product', 'line'] = 'product',
                  begin: float = 0,
                  **kwargs) -> None:
         if not 0 <= warmup <= end - begin:
             raise ValueError('warmup must be between 0 and end - begin = '
                              f'{end - begin}, got {warmup}')
-        if not 0 <= start_factor <= 1:
-            raise ValueError('start_factor must be between 0 and 1, got '
-                             f'{start_factor}')
-        if curve not in ('product', 'line'):
-            raise ValueError(
-                f"curve must be 'product' or 'line', got {curve!r}")
         self.warmup = warmup
         self.start_factor = start_factor
         self.curve = curve

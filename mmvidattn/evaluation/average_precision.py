@@ -2,6 +2,8 @@
 """Average precision of the scores of one class."""
 import numpy as np
 
+from ..utils.checks import check_finite
+
 
 def average_precision(positive: np.ndarray, score: np.ndarray) -> float:
     """Precision at each recall that is reached, as scikit-learn sums it.
@@ -21,9 +23,7 @@ def average_precision(positive: np.ndarray, score: np.ndarray) -> float:
     order = np.argsort(-score, kind='stable')
     # The last of each run of equal scores.
     ordered = score[order]
-    # Not their differences: that of infinities is no number.
-    ends = np.append(
-        np.flatnonzero(ordered[1:] != ordered[:-1]), len(score) - 1)
+    ends = np.append(np.flatnonzero(np.diff(ordered)), len(score) - 1)
     hits = np.cumsum(positive[order])[ends]
     precision = hits / (ends + 1)
     recall = hits / hits[-1]
@@ -93,6 +93,5 @@ def _check(positive: np.ndarray,
     if positive.shape != score.shape or positive.ndim != 1:
         raise ValueError('positive and score must be of one shape (T,), got '
                          f'{positive.shape} and {score.shape}')
-    if np.isnan(score).any():
-        raise ValueError('score must be numbers, got nan')
+    check_finite(score=score)
     return positive, score

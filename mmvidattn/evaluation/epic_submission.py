@@ -1,11 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The file that the challenges of EPIC-KITCHENS-100 take."""
 import json
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -13,9 +12,11 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 from mmengine.logging import print_log
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, check_arguments
+from ..utils.checks import check_finite
+from ..utils.files import replacing
 from .segment_scores import read_actions, read_segment_scores, stack_scores
-from .verb_noun_accuracy import check_score, log_probabilities, top_actions
+from .verb_noun_accuracy import log_probabilities, top_actions
 
 VERSION = '0.2'
 LEVELS = 'pt', 'tl', 'td'
@@ -54,10 +55,10 @@ class EpicSubmission(BaseMetric):
     def __init__(self,
                  out_file: str,
                  actions: str | Sequence[tuple[int, int]] | None = None,
-                 num_actions: int = 100,
+                 num_actions: Count = 100,
                  supervision: Mapping[str, int] = dict(pt=2, tl=3, td=3),
-                 num_nouns: int = 300,
-                 score: str = 'logit',
+                 num_nouns: Count = 300,
+                 score: Literal['logit', 'prob'] = 'logit',
                  collect_device: str = 'cpu',
                  prefix: str | None = None) -> None:
         super().__init__(collect_device=collect_device, prefix=prefix)
@@ -68,7 +69,6 @@ class EpicSubmission(BaseMetric):
                 0 <= level <= 5 for level in supervision.values()):
             raise ValueError('supervision must be dict(pt=..., tl=..., '
                              f'td=...), 0 to 5 each, got {dict(supervision)}')
-        check_score(score)
         self.out_file = Path(out_file)
         self.parts_of_action = None if actions is None else read_actions(
             actions)
@@ -138,14 +138,12 @@ class EpicSubmission(BaseMetric):
                 challenge=results[0]['challenge'],
                 **{f'sls_{key}': self.supervision[key] for key in LEVELS},
                 results=segments))
-        self.out_file.parent.mkdir(parents=True, exist_ok=True)
-        part = self.out_file.with_name(f'{self.out_file.name}.part')
-        if self.out_file.suffix == '.zip':
-            with zipfile.ZipFile(part, 'w', zipfile.ZIP_DEFLATED) as file:
-                file.writestr('test.json', text)
-        else:
-            part.write_text(text, encoding='utf-8')
-        os.replace(part, self.out_file)
+        with replacing(self.out_file) as part:
+            if self.out_file.suffix == '.zip':
+                with zipfile.ZipFile(part, 'w', zipfile.ZIP_DEFLATED) as file:
+                    file.writestr('test.json', text)
+            else:
+                part.write_text(text, encoding='utf-8')
         print_log(f'{self.out_file}: {len(segments)} segments for '
                   f'{results[0]["challenge"]}', 'current')
         return {}
@@ -154,9 +152,7 @@ class EpicSubmission(BaseMetric):
 def _entry(verb: torch.Tensor, noun: torch.Tensor,
            pairs: Sequence[tuple[int, int]],
            best: torch.Tensor) -> dict[str, dict[str, float]]:
-    for scores in (verb, noun, best):
-        if not scores.isfinite().all():
-            raise ValueError('scores to submit must be finite')
+    check_finite(verb=verb, noun=noun, action=best)
     keys = [f'{verb},{noun}' for verb, noun in pairs]
     return dict(
         verb=_numbers(map(str, range(len(verb))), verb),

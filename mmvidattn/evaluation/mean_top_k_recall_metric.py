@@ -8,7 +8,7 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 from mmengine.logging import print_log
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, check_arguments
 from .segment_scores import (
     SegmentScores,
     read_actions,
@@ -54,7 +54,7 @@ class MeanTopKRecall(BaseMetric):
     default_prefix = 'online'
 
     def __init__(self,
-                 k: int = 5,
+                 k: Count = 5,
                  actions: str | Sequence[tuple[int, int]] | None = None,
                  subsets: Mapping[str, Any] | None = None,
                  collect_device: str = 'cpu',

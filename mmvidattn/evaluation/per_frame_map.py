@@ -1,13 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Mean average precision over all steps of all videos."""
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Natural, check_arguments
+from ..utils.checks import check_finite
 from .average_precision import AVERAGE_PRECISIONS, stage_masks
 from .stream_cost import stream_cost
 
@@ -57,20 +58,16 @@ class PerFrameMAP(BaseMetric):
     default_prefix = 'online'
 
     def __init__(self,
-                 metric: str = 'AP',
-                 background_index: int | None = 0,
-                 ignore_index: int | None = None,
+                 metric: Literal[tuple(AVERAGE_PRECISIONS)] = 'AP',
+                 background_index: Natural | None = 0,
+                 ignore_index: Natural | None = None,
                  per_stage: bool = False,
                  per_class: bool = False,
-                 smooth: int = 0,
+                 smooth: Natural = 0,
                  implies: Mapping[int, int] | None = None,
                  collect_device: str = 'cpu',
                  prefix: str | None = None) -> None:
         super().__init__(collect_device=collect_device, prefix=prefix)
-        if metric not in AVERAGE_PRECISIONS:
-            raise ValueError(
-                f'metric must be one of {", ".join(AVERAGE_PRECISIONS)}, got '
-                f'{metric!r}')
         self.metric = metric
         self.background_index = background_index
         self.ignore_index = ignore_index
@@ -168,6 +165,9 @@ def read_scores(sample: dict) -> list[Part]:
     Returns:
         Of detection, and of each token: the steps ``(n,)``, their scores and
         their targets, ``(n, K)``.
+
+    Raises:
+        ValueError: If a score is not finite, or the shapes differ.
     """
     scores, targets = (
         sample[key].float().cpu().numpy()
@@ -180,6 +180,8 @@ def read_scores(sample: dict) -> list[Part]:
         raise ValueError(
             f'{sample["video_name"]}: pred_action must be {targets.shape}, '
             f'as gt_action, got {scores.shape}')
+    name = f'pred_action of {sample["video_name"]}'
+    check_finite(**{name: scores})
     parts = [(steps, scores[rows], targets[rows])]
     ahead = np.asarray(sample['anticipation_steps'])
     if not ahead.size:
@@ -187,6 +189,7 @@ def read_scores(sample: dict) -> list[Part]:
     num_work, length = sample['num_work'], sample['video_length']
     if sample['is_whole_video']:
         foreseen = sample['pred_anticipated_action'].float().cpu().numpy()
+        check_finite(**{f'anticipated {name}': foreseen})
         # A stream anticipates before there is a whole window, too.
         foreseen = foreseen[-len(ahead):]
         truth = targets[ahead.clip(max=length - 1)]

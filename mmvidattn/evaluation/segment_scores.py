@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets.formats import read_rulstm_actions
+from ..datasets.annotations.published.rulstm import read_rulstm_actions
+from ..utils.checks import check_finite
 from .top_k_recall import marginal_scores
 
 # The action first: by the first result the best checkpoint is chosen.
@@ -42,7 +43,8 @@ def read_segment_scores(sample: dict) -> list[SegmentScores]:
         Of each segment.
 
     Raises:
-        ValueError: If the sample is not of segments.
+        ValueError: If the sample is not of segments, or a score is not
+            finite.
     """
     if sample['segment_labels'] is None:
         raise ValueError(
@@ -74,6 +76,8 @@ def _score(sample: dict, place: int | None, identity: Any,
                 all_rows, rows = ahead, [rows[0] - 1]
         # Without the background, which no segment has.
         each = all_rows[rows[0] if rows else 0, 1:].float().cpu().numpy()
+        if rows:
+            check_finite(**{f'pred_{part} of segment {identity}': each})
         scores[part] = each if rows else np.zeros_like(each)
     return SegmentScores(str(identity), labels, bool(rows), scores)
 
@@ -111,8 +115,7 @@ def read_actions(actions: str | Sequence[tuple[int, int]]) -> np.ndarray:
     """The verb and the noun of each action, ``(K, 2)``.
 
     Args:
-        actions: These, or RULSTM's ``actions.csv``, see
-            :func:`~mmvidattn.datasets.formats.read_rulstm_actions`.
+        actions: These, or the path of RULSTM's ``actions.csv``.
     """
     if not isinstance(actions, str):
         return np.asarray(actions)

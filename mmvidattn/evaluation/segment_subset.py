@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from mmengine.logging import print_log
 
+from ..utils.lines import read_lines
 from .segment_scores import PARTS
 
 # What the first line of a list may say of the others.
@@ -125,7 +126,7 @@ def read_list(path: str | Path) -> tuple[str | None, list[str]]:
     """
     if not Path(path).is_file():
         raise ValueError(f'subsets: there is no file {path}')
-    lines = Path(path).read_text(encoding='utf-8-sig').splitlines()
+    lines = read_lines(path)
     heading = HEADINGS.get(lines[0].strip().lower()) if lines else None
     entries = []
     for number, line in enumerate(lines, 1):

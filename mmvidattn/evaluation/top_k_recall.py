@@ -4,6 +4,8 @@ from collections.abc import Collection
 
 import numpy as np
 
+from ..utils.checks import check_finite
+
 
 def mean_top_k_recall(scores: np.ndarray,
                       labels: np.ndarray,
@@ -28,6 +30,7 @@ def mean_top_k_recall(scores: np.ndarray,
     if scores.ndim != 2 or labels.shape != scores.shape[:1]:
         raise ValueError('scores must be (S, K) and labels (S,), got '
                          f'{scores.shape} and {labels.shape}')
+    check_finite(scores=scores)
     if k < 1:
         raise ValueError(f'k must be at least 1, got {k}')
     top = np.argsort(scores, axis=1, kind='stable')[:, ::-1][:, :k]

@@ -1,13 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, check_arguments
+from ..utils.checks import check_finite
 from .segment_scores import PARTS
 from .segment_subset import build_subsets
 
@@ -42,19 +43,20 @@ def log_probabilities(pred_score: Tensor, num_nouns: int,
         pred_score: [num_nouns + V].
         num_nouns: Noun classes.
         score: What they are, 'logit' or 'prob'.
+
+    Raises:
+        ValueError: If a score is not finite, or a probability is negative.
     """
+    check_finite(pred_score=pred_score)
+    if score == 'prob' and (pred_score < 0).any():
+        raise ValueError("pred_score must not be negative with score='prob', "
+                         f'got {pred_score.min():g}')
     parts = dict(
         noun=pred_score[:num_nouns].float(),
         verb=pred_score[num_nouns:].float())
     if score == 'prob':
         return {name: x.log() for name, x in parts.items()}
     return {name: x.log_softmax(dim=-1) for name, x in parts.items()}
-
-
-def check_score(score: str) -> None:
-    """Raise a ``ValueError`` if scores are none that we know."""
-    if score not in ('logit', 'prob'):
-        raise ValueError(f"score must be 'logit' or 'prob', got {score!r}")
 
 
 @METRICS.register_module()
@@ -80,12 +82,11 @@ class VerbNounAccuracy(BaseMetric):
     default_prefix = 'acc'
 
     def __init__(self,
-                 num_nouns: int = 300,
-                 score: str = 'logit',
+                 num_nouns: Count = 300,
+                 score: Literal['logit', 'prob'] = 'logit',
                  subsets: Mapping[str, Any] | None = None,
                  **kwargs) -> None:
         super().__init__(**kwargs)
-        check_score(score)
         self.num_nouns = num_nouns
         self.score = score
         self.subsets = build_subsets(subsets)

@@ -9,6 +9,7 @@ from torch.export import Dim, ExportedProgram
 from torch.fx import Node
 
 from ..ops.dispatch import use_backends
+from ..ops.torch_private import any_export_sizes
 from .programs import Program
 
 # Neither 0 nor 1, which are never dynamic, nor a number of heads or so.
@@ -50,9 +51,7 @@ def _any_sizes(program: Program) -> AbstractContextManager:
     """
     if all(len(axes) == 1 for axes in program.axes):
         return nullcontext()
-    from torch.fx.experimental import _config
-
-    return _config.patch(backed_size_oblivious=True)
+    return any_export_sizes()
 
 
 def _in_words(error: Exception, program: Program) -> str:

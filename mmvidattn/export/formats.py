@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 
+from ..ops.torch_private import is_operator
 from .capture import module_of
 from .programs import Function, Program
 
@@ -130,7 +131,7 @@ def _unsupported(error: Exception, exported: ExportedProgram) -> str:
             '.default')
         where = [module_of(node) for node in
                  exported.run_decompositions().graph.nodes
-                 if isinstance(node.target, torch._ops.OpOverload)
+                 if is_operator(node.target)
                  and node.target.name() == op]
         return f'ONNX has no operator for {op}' + (
             f', in {where[0]}' if where else '')

@@ -2,7 +2,7 @@
 from mmaction.models.heads import BaseHead
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, Fraction, NotNegative, check_arguments
 from ..utils.initialize import initialize
 
 
@@ -24,9 +24,9 @@ class VideoHead(BaseHead):
         ValueError: If a number is out of its range.
     """
 
-    def __init__(self, num_classes: int, in_channels: int,
-                 dropout_ratio: float, average_clips: str | None,
-                 init_std: float, **kwargs) -> None:
+    def __init__(self, num_classes: Count, in_channels: Count,
+                 dropout_ratio: Fraction, average_clips: str | None,
+                 init_std: NotNegative, **kwargs) -> None:
         super().__init__(
             num_classes, in_channels, average_clips=average_clips, **kwargs)
         self.init_std = init_std

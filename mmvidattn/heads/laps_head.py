@@ -2,7 +2,7 @@
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, Fraction, NotNegative, check_arguments
 from .base import VideoHead
 
 
@@ -26,11 +26,11 @@ class LAPSHead(VideoHead):
     """
 
     def __init__(self,
-                 num_classes: int,
-                 in_channels: int,
-                 dropout_ratio: float = 0.,
+                 num_classes: Count,
+                 in_channels: Count,
+                 dropout_ratio: Fraction = 0.,
                  average_clips: str | None = 'score',
-                 init_std: float = 0.02,
+                 init_std: NotNegative = 0.02,
                  **kwargs) -> None:
         super().__init__(num_classes, in_channels, dropout_ratio,
                          average_clips, init_std, **kwargs)

@@ -3,7 +3,7 @@ import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, Fraction, NotNegative, check_arguments
 from .base import VideoHead
 
 
@@ -28,12 +28,12 @@ class LinearVideoTransformerHead(VideoHead):
     """
 
     def __init__(self,
-                 num_classes: int,
-                 in_channels: int = 512,
-                 hidden_dims: int = 768,
-                 dropout_ratio: float = 0.5,
+                 num_classes: Count,
+                 in_channels: Count = 512,
+                 hidden_dims: Count = 768,
+                 dropout_ratio: Fraction = 0.5,
                  average_clips: str | None = 'score',
-                 init_std: float = 0.02,
+                 init_std: NotNegative = 0.02,
                  **kwargs) -> None:
         super().__init__(num_classes, in_channels, dropout_ratio,
                          average_clips, init_std, **kwargs)

@@ -7,7 +7,7 @@ from mmaction.registry import MODELS
 from mmengine.structures import BaseDataElement
 from torch import Tensor
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, NotNegative, check_arguments
 from .online_action_head import OnlineActionHead
 
 
@@ -32,10 +32,10 @@ class MATHead(OnlineActionHead):
     """
 
     def __init__(self,
-                 num_classes: int,
-                 in_channels: int = 1024,
-                 work_weights: Sequence[float] = (0.2, 0.2, 1.),
-                 future_weight: float = 0.1,
+                 num_classes: Count,
+                 in_channels: Count = 1024,
+                 work_weights: Sequence[NotNegative] = (0.2, 0.2, 1.),
+                 future_weight: NotNegative = 0.1,
                  **kwargs: Any) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
         self.work_weights = tuple(work_weights)

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +10,7 @@ from mmengine.structures import BaseDataElement
 from torch import Tensor, nn
 
 from ..layers.linear import Linear
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, Fraction, check_arguments
 
 
 class CosineLinear(nn.Linear):
@@ -54,21 +55,19 @@ class OnlineActionHead(BaseModule):
     """
 
     def __init__(self,
-                 num_classes: int,
-                 in_channels: int = 1024,
-                 num_verbs: int | None = None,
-                 num_nouns: int | None = None,
-                 dropout_ratio: float = 0.,
+                 num_classes: Count,
+                 in_channels: Count = 1024,
+                 num_verbs: Count | None = None,
+                 num_nouns: Count | None = None,
+                 dropout_ratio: Fraction = 0.,
                  cosine: bool = False,
                  loss_cls: dict = dict(type='MultiClassCrossEntropyLoss'),
                  loss_verb: dict | None = None,
                  loss_noun: dict | None = None,
-                 score: str = 'prob',
-                 num_loss_steps: int | None = None,
+                 score: Literal['prob', 'logit'] = 'prob',
+                 num_loss_steps: Count | None = None,
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
-        if score not in ('prob', 'logit'):
-            raise ValueError(f"score must be 'prob' or 'logit', got {score!r}")
         self.num_classes = num_classes
         self.in_channels = in_channels
         self.score = score

@@ -4,12 +4,11 @@ from mmaction.models.heads import I3DHead
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_fraction
+from ..utils.arguments import Count, Fraction, check_arguments
 
 
 @MODELS.register_module()
-@check_arguments(gamma=check_fraction)
+@check_arguments
 class TokenLabelHead(I3DHead):
     """An ``I3DHead`` with a second branch that classifies every token.
 
@@ -37,12 +36,12 @@ class TokenLabelHead(I3DHead):
     """
 
     def __init__(self,
-                 num_classes: int,
-                 in_channels: int,
-                 gamma: float = 0.5,
+                 num_classes: Count,
+                 in_channels: Count,
+                 gamma: Fraction = 0.5,
                  loss_token: dict = dict(type='TokenLabelLoss'),
-                 token_dropout_ratio: float = 0.5,
-                 dropout_ratio: float = 0.5,
+                 token_dropout_ratio: Fraction = 0.5,
+                 dropout_ratio: Fraction = 0.5,
                  average_clips: str | None = 'prob',
                  **kwargs) -> None:
         super().__init__(

@@ -3,7 +3,7 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, Fraction, NotNegative, check_arguments
 from .base import VideoHead
 
 
@@ -26,11 +26,11 @@ class ViViTHead(VideoHead):
     """
 
     def __init__(self,
-                 num_classes: int,
-                 in_channels: int = 768,
-                 dropout_ratio: float = 0.,
+                 num_classes: Count,
+                 in_channels: Count = 768,
+                 dropout_ratio: Fraction = 0.,
                  average_clips: str | None = 'score',
-                 init_std: float = 0.,
+                 init_std: NotNegative = 0.,
                  **kwargs) -> None:
         super().__init__(num_classes, in_channels, dropout_ratio,
                          average_clips, init_std, **kwargs)
@@ -63,9 +63,9 @@ class VerbNounHead(ViViTHead):
     """
 
     def __init__(self,
-                 num_nouns: int = 300,
-                 num_verbs: int = 97,
-                 num_classes: int | None = None,
+                 num_nouns: Count = 300,
+                 num_verbs: Count = 97,
+                 num_classes: Count | None = None,
                  **kwargs) -> None:
         if num_classes not in (None, num_nouns + num_verbs):
             raise ValueError(f'num_classes must be num_nouns + num_verbs = '

@@ -5,7 +5,13 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..layers import MLP, VideoSelfAttention, VideoTransformerBlock
-from ..utils.arguments import check_arguments
+from ..utils.arguments import (
+    Count,
+    Fraction,
+    NotNegative,
+    Positive,
+    check_arguments,
+)
 from .base import VideoHead
 
 
@@ -36,14 +42,14 @@ class XViTHead(VideoHead):
     """
 
     def __init__(self,
-                 num_classes: int,
-                 in_channels: int = 768,
-                 num_heads: int = 12,
-                 mlp_ratio: float = 4,
-                 hidden_dims: int = 768,
-                 dropout_ratio: float = 0.5,
+                 num_classes: Count,
+                 in_channels: Count = 768,
+                 num_heads: Count = 12,
+                 mlp_ratio: Positive = 4,
+                 hidden_dims: Count = 768,
+                 dropout_ratio: Fraction = 0.5,
                  average_clips: str | None = 'score',
-                 init_std: float = 0.02,
+                 init_std: NotNegative = 0.02,
                  **kwargs) -> None:
         super().__init__(num_classes, in_channels, dropout_ratio,
                          average_clips, init_std, **kwargs)
@@ -56,8 +62,7 @@ class XViTHead(VideoHead):
             grid_shape=(1, 1, 1),
             pattern='time',
             qkv_bias=False)
-        mlp = MLP(
-            in_channels, int(mlp_ratio * in_channels))
+        mlp = MLP(in_channels, int(mlp_ratio * in_channels))
         self.block = VideoTransformerBlock(
             dict(attn=attn), mlp, in_channels, eps=1e-5)
         self.norm = nn.LayerNorm(in_channels)

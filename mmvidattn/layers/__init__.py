@@ -14,7 +14,7 @@ from .linformer_attention import LinformerAttention
 from .local_window_attention import LocalWindowAttention
 from .lora import add_lora, merge_lora
 from .mlp import MLP
-from .neighbor_shift import NeighborShift, NeighbourShift
+from .neighbor_shift import NeighborShift
 from .orthoformer_attention import OrthoformerAttention
 from .patch_conv import PatchConv3d, PatchEmbed3d
 from .patch_embed import PatchEmbed
@@ -31,7 +31,7 @@ __all__ = [
     'FactorisedDotAttention', 'FactorizedDotAttention', 'FeatureFixation',
     'GlobalPyramid', 'GlobalPyramidAttention', 'LARAAttention',
     'LinearAttention', 'LinformerAttention', 'LocalWindowAttention', 'MLP',
-    'NeighborShift', 'NeighbourShift', 'OrthoformerAttention',
+    'NeighborShift', 'OrthoformerAttention',
     'PatchConv3d', 'PatchEmbed', 'PatchEmbed3d', 'PerformerAttention',
     'PositionEncodingGenerator', 'SoftmaxAttention', 'StochasticDepth',
     'TubeletEmbed', 'VideoSelfAttention', 'VideoTransformerBlock',

@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 
@@ -32,6 +34,25 @@ class BaseAttention(nn.Module):
     def feature_map(self, x: Tensor) -> Tensor:
         """Map queries or keys [*, D], before fixation and :meth:`forward`."""
         return x
+
+    def fused(self, qkv: Tensor, pattern: str, shifts: Sequence[nn.Module],
+              fixation: nn.Module | None) -> Tensor | None:
+        """Compute everything between a layer's two projections by one op.
+
+        Called only if the keys and values are shifted before fixation, and no
+        part has a hook, which the op would skip.
+
+        Args:
+            qkv: Projected queries, keys and values, [B, T, H, W, 3C].
+            pattern: Pattern of :class:`VideoSelfAttention`.
+            shifts: Its :class:`NeighborShift` modules.
+            fixation: Its :class:`FeatureFixation`, or None.
+
+        Returns:
+            [B, T, H, W, C], or None without such an op: the layer then runs
+            shifts, :meth:`feature_map`, fixation and :meth:`forward`.
+        """
+        return None
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor,
                 *shapes: tuple[int, ...]) -> Tensor:

@@ -3,8 +3,8 @@ from mmaction.registry import MODELS
 from torch import Tensor
 
 from ..ops import cosformer_attention, feature_map
-from ..ops.linear_attention import ORDERS
-from ..utils.arguments import check_arguments
+from ..ops.linear_attention import Order
+from ..utils.arguments import Count, Positive, check_arguments
 from .base_attention import BaseAttention
 
 
@@ -27,14 +27,12 @@ class CosFormerAttention(BaseAttention):
     """
 
     def __init__(self,
-                 head_dims: int,
-                 num_heads: int,
-                 seq_shape: tuple[int, ...],
-                 order: str = 'auto',
-                 eps: float = 1e-6) -> None:
+                 head_dims: Count,
+                 num_heads: Count,
+                 seq_shape: tuple[Count, ...],
+                 order: Order = 'auto',
+                 eps: Positive = 1e-6) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
-        if order not in ORDERS:
-            raise ValueError(f'order must be one of {ORDERS}, got {order!r}')
         self.order = order
         self.eps = eps
 

@@ -1,9 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from typing import Literal
+
 from torch import Tensor, nn
 
-from ..ops import AGGREGATES
-from ..ops.feature_fixation import Gate, fixate
-from ..utils.arguments import check_arguments
+from ..ops.feature_fixation import Aggregate, Gate, fixate
+from ..utils.arguments import Count, check_arguments
 
 
 @check_arguments
@@ -31,31 +32,19 @@ class FeatureFixation(nn.Module):
             a channel's ratio depends on every other channel of its token.
     """
 
-    MODES = ('separate', 'cooperative')
-    INPUTS = ('qk', 'qkv')
-
     def __init__(self,
-                 head_dims: int,
-                 mode: str = 'cooperative',
-                 inputs: str | None = None,
+                 head_dims: Count,
+                 mode: Literal['separate', 'cooperative'] = 'cooperative',
+                 inputs: Literal['qk', 'qkv'] | None = None,
                  shared: bool | None = None,
-                 aggregate: str = 'concat',
-                 num_heads: int = 1,
+                 aggregate: Aggregate = 'concat',
+                 num_heads: Count = 1,
                  across_heads: bool = False) -> None:
         super().__init__()
-        if mode not in self.MODES:
-            raise ValueError(f'the mode of feature fixation must be one of '
-                             f'{self.MODES}, got {mode!r}')
         separate = mode == 'separate'
         if inputs is None:
             inputs = 'qk' if separate else 'qkv'
         shared = not separate if shared is None else shared
-        if inputs not in self.INPUTS:
-            raise ValueError(f'the inputs of feature fixation must be one of '
-                             f'{self.INPUTS}, got {inputs!r}')
-        if aggregate not in AGGREGATES:
-            raise ValueError(f'aggregate must be one of {AGGREGATES}, got '
-                             f'{aggregate!r}')
         if separate and (inputs != 'qk' or shared or aggregate != 'concat'):
             raise ValueError(
                 "separate fixation takes inputs='qk', shared=False and "

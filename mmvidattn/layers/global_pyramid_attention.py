@@ -1,17 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..ops import softmax_attention
+from ..utils.arguments import check_arguments
 from .linear import Linear
 from .patch_conv import PatchConv3d
 
 Size = tuple[int, int, int]
 
-POOLINGS = ('dwconv', 'conv', 'avg')
+Pooling = Literal['dwconv', 'conv', 'avg']
 # Side of the first of the two steps of a coarse level.
 COARSE_STEP = 7
 
@@ -66,6 +68,7 @@ class CoarseLevel(nn.Module):
         return self.conv2(F.relu(x))
 
 
+@check_arguments
 class GlobalPyramid(nn.Module):
     """Priors of a clip at several scales, from which keys and values come.
 
@@ -89,11 +92,8 @@ class GlobalPyramid(nn.Module):
     def __init__(self,
                  embed_dims: int,
                  kernels: Sequence[Size],
-                 pooling: str = 'dwconv') -> None:
+                 pooling: Pooling = 'dwconv') -> None:
         super().__init__()
-        if pooling not in POOLINGS:
-            raise ValueError(
-                f'pooling must be one of {POOLINGS}, got {pooling!r}')
         self.levels = nn.ModuleList()
         for i, kernel in enumerate(kernels):
             if pooling == 'avg':

@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from typing import Literal
+
 import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
@@ -9,9 +11,9 @@ from ..ops import (
     lara_attention,
     softmax_attention,
 )
-from ..ops.lara import WEIGHTINGS
+from ..ops.lara import Weighting
 from ..ops.precision import at_least_float32
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, check_arguments
 from .base_attention import BaseAttention
 
 
@@ -49,25 +51,19 @@ class LARAAttention(BaseAttention):
         alpha: How far 'mis-opt' departs from 'mis-bh'.
     """
 
-    POOLINGS = ('per-head', 'all-heads', 'no-param')
     takes_shapes = True
 
     def __init__(self,
-                 head_dims: int,
-                 num_heads: int,
-                 seq_shape: tuple[int, ...],
-                 num_landmarks: int = 49,
-                 pooling: str = 'per-head',
+                 head_dims: Count,
+                 num_heads: Count,
+                 seq_shape: tuple[Count, ...],
+                 num_landmarks: Count = 49,
+                 pooling: Literal['per-head', 'all-heads',
+                                  'no-param'] = 'per-head',
                  mix_keys: bool = False,
-                 weighting: str = 'mis-opt',
+                 weighting: Weighting = 'mis-opt',
                  alpha: float = 1.) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
-        if pooling not in self.POOLINGS:
-            raise ValueError(
-                f'pooling must be one of {self.POOLINGS}, got {pooling!r}')
-        if weighting not in WEIGHTINGS:
-            raise ValueError(
-                f'weighting must be one of {WEIGHTINGS}, got {weighting!r}')
         # Fails early where the number does not fit the axes.
         landmark_grid(self.seq_shape, num_landmarks)
         self.num_landmarks = num_landmarks

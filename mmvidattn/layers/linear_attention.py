@@ -1,10 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+from typing import Literal
+
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..ops import FEATURE_MAPS, feature_map, linear_attention
-from ..ops.linear_attention import ORDERS
-from ..utils.arguments import check_arguments
+from ..ops import feature_map, linear_attention
+from ..ops.feature_maps import FeatureMap
+from ..ops.linear_attention import Order
+from ..ops.token_sequences import PATTERNS
+from ..ops.video_linear_attention import Options, video_linear_attention
+from ..utils.arguments import Count, Fraction, Positive, check_arguments
 from .base_attention import BaseAttention
 
 
@@ -31,20 +37,15 @@ class LinearAttention(BaseAttention):
     """
 
     def __init__(self,
-                 head_dims: int,
-                 num_heads: int,
-                 seq_shape: tuple[int, ...],
-                 kernel: str = 'relu',
-                 offset: float | str = 0.,
-                 order: str = 'auto',
-                 dropout: float = 0.,
-                 eps: float = 1e-6) -> None:
+                 head_dims: Count,
+                 num_heads: Count,
+                 seq_shape: tuple[Count, ...],
+                 kernel: FeatureMap = 'relu',
+                 offset: float | Literal['auto'] = 0.,
+                 order: Order = 'auto',
+                 dropout: Fraction = 0.,
+                 eps: Positive = 1e-6) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
-        if kernel not in FEATURE_MAPS:
-            raise ValueError(
-                f'kernel must be one of {FEATURE_MAPS}, got {kernel!r}')
-        if order not in ORDERS:
-            raise ValueError(f'order must be one of {ORDERS}, got {order!r}')
         self.kernel = kernel
         self.offset = head_dims**-0.5 if offset == 'auto' else float(offset)
         self.order = order
@@ -53,6 +54,24 @@ class LinearAttention(BaseAttention):
 
     def feature_map(self, x: Tensor) -> Tensor:
         return feature_map(x, self.kernel, self.offset)
+
+    def fused(self, qkv: Tensor, pattern: str, shifts: Sequence[nn.Module],
+              fixation: nn.Module | None) -> Tensor | None:
+        # A subclass may have another forward.
+        if (type(self) is not LinearAttention or pattern not in PATTERNS
+                or self.training and self.dropout.p or len(shifts) > 1
+                or fixation is not None and fixation.across_heads):
+            return None
+        return video_linear_attention(qkv, Options(
+            self.num_heads,
+            pattern,
+            folds=shifts[0].plan if len(shifts) else (),
+            segment_frames=shifts[0].segment_frames if len(shifts) else None,
+            kernel=self.kernel,
+            offset=self.offset,
+            gate=None if fixation is None else fixation.as_gate(),
+            order=self.order,
+            eps=self.eps))
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return linear_attention(

@@ -6,7 +6,7 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..ops import linformer_attention
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, check_arguments
 from .base_attention import BaseAttention
 
 
@@ -31,10 +31,10 @@ class LinformerAttention(BaseAttention):
     """
 
     def __init__(self,
-                 head_dims: int,
-                 num_heads: int,
-                 seq_shape: tuple[int, ...],
-                 num_projections: int = 256,
+                 head_dims: Count,
+                 num_heads: Count,
+                 seq_shape: tuple[Count, ...],
+                 num_projections: Count = 256,
                  share_projection: bool = False) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
         shape = math.prod(self.seq_shape), num_projections

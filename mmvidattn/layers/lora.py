@@ -4,13 +4,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..utils.checks import check_count, check_positive
+from ..utils.arguments import Count, Positive, check_arguments
 
 # How the projections of attentions are called, here and in timm.
 PROJECTIONS = 'qkv', 'q', 'k', 'v', 'kv', 'proj'
 
 
-def add_lora(model: nn.Module, rank: int, alpha: float | None = None
+@check_arguments
+def add_lora(model: nn.Module, rank: Count, alpha: Positive | None = None
              ) -> list[str]:
     """Add a low-rank update to every linear projection of an attention.
 
@@ -37,8 +38,6 @@ def add_lora(model: nn.Module, rank: int, alpha: float | None = None
         ValueError: If there is no such module, or one has an update already.
     """
     alpha = rank if alpha is None else alpha
-    check_count(rank=rank)
-    check_positive(alpha=alpha)
     found = {name: module for name, module in model.named_modules()
              if isinstance(module, nn.Linear)
              and name.rpartition('.')[2] in PROJECTIONS}

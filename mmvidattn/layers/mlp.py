@@ -1,12 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from typing import Literal
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..utils.arguments import check_arguments
 from .linear import Linear
 
-APPROXIMATIONS = ('none', 'tanh', 'sigmoid')
+Approximation = Literal['none', 'tanh', 'sigmoid']
 
 
+@check_arguments
 class MLP(nn.Module):
     """MLP of the video transformers, with or without a convolution inside.
 
@@ -29,11 +33,8 @@ class MLP(nn.Module):
                  hidden_dims: int,
                  with_conv: bool = False,
                  dropout: float = 0.,
-                 approximate: str = 'none') -> None:
+                 approximate: Approximation = 'none') -> None:
         super().__init__()
-        if approximate not in APPROXIMATIONS:
-            raise ValueError(f'approximate must be one of {APPROXIMATIONS}, '
-                             f'got {approximate!r}')
         self.approximate = approximate
         self.fc1 = Linear(embed_dims, hidden_dims)
         self.dwconv = nn.Conv2d(

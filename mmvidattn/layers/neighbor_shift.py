@@ -2,11 +2,10 @@
 from torch import Tensor, nn
 
 from ..ops import neighbor_shift, shift_plan
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_count
+from ..utils.arguments import Count, Fraction, check_arguments
 
 
-@check_arguments(size=check_count, divisor=check_count)
+@check_arguments
 class NeighborShift(nn.Module):
     """Neighborhood association: channels taken from nearby tokens.
 
@@ -23,13 +22,13 @@ class NeighborShift(nn.Module):
     """
 
     def __init__(self,
-                 channels: int,
+                 channels: Count,
                  mode: str,
-                 size: int = 1,
-                 divisor: int | None = None,
-                 alpha: float | None = None,
+                 size: Count = 1,
+                 divisor: Count | None = None,
+                 alpha: Fraction | None = None,
                  boundary: str | None = None,
-                 segment_frames: int | None = None) -> None:
+                 segment_frames: Count | None = None) -> None:
         super().__init__()
         self.mode = mode
         self.plan = shift_plan(
@@ -47,7 +46,3 @@ class NeighborShift(nn.Module):
 
     def extra_repr(self) -> str:
         return f'mode={self.mode!r}, folds={len(self.plan)}'
-
-
-# The old name.
-NeighbourShift = NeighborShift

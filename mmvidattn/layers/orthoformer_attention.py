@@ -3,7 +3,7 @@ from mmaction.registry import MODELS
 from torch import Tensor
 
 from ..ops import orthoformer_attention, orthogonal_landmarks
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, check_arguments
 from .base_attention import BaseAttention
 
 
@@ -32,10 +32,10 @@ class OrthoformerAttention(BaseAttention):
     """
 
     def __init__(self,
-                 head_dims: int,
-                 num_heads: int,
-                 seq_shape: tuple[int, ...],
-                 num_landmarks: int = 64) -> None:
+                 head_dims: Count,
+                 num_heads: Count,
+                 seq_shape: tuple[Count, ...],
+                 num_landmarks: Count = 64) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
         self.num_landmarks = num_landmarks
 

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from ..ops.packed_linear import pack_weight, packed_linear
+from ..ops.torch_private import shallow_copy
 from .linear import Linear
 
 
@@ -45,13 +46,7 @@ def with_packed_layers(module: nn.Module) -> nn.Module:
         Modules of the same classes, of the same parameters, buffers and
         hooks, but for each :class:`Linear` a :class:`PackedLinear`.
     """
-    new = object.__new__(type(module))
-    new.__dict__ = dict(module.__dict__)
-    for kind in '_parameters', '_buffers', '_modules':
-        new.__dict__[kind] = dict(module.__dict__[kind])
-    for name, child in new._modules.items():
-        if child is not None:
-            new._modules[name] = with_packed_layers(child)
+    new = shallow_copy(module, with_packed_layers)
     if type(module) is Linear:
         new.__class__ = PackedLinear
         new.pack()

@@ -4,9 +4,9 @@ from mmaction.registry import MODELS
 from torch import Tensor
 
 from ..ops import performer_attention, random_projection
-from ..ops.linear_attention import ORDERS
-from ..ops.performer import KINDS
-from ..utils.arguments import check_arguments
+from ..ops.linear_attention import Order
+from ..ops.performer import Kind
+from ..utils.arguments import Count, Natural, Positive, check_arguments
 from .base_attention import BaseAttention
 
 
@@ -35,19 +35,15 @@ class PerformerAttention(BaseAttention):
     """
 
     def __init__(self,
-                 head_dims: int,
-                 num_heads: int,
-                 seq_shape: tuple[int, ...],
-                 num_features: int = 64,
-                 kind: str = 'favor',
-                 seed: int | None = None,
-                 order: str = 'auto',
-                 eps: float | None = None) -> None:
+                 head_dims: Count,
+                 num_heads: Count,
+                 seq_shape: tuple[Count, ...],
+                 num_features: Count = 64,
+                 kind: Kind = 'favor',
+                 seed: Natural | None = None,
+                 order: Order = 'auto',
+                 eps: Positive | None = None) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
-        if kind not in KINDS:
-            raise ValueError(f'kind must be one of {KINDS}, got {kind!r}')
-        if order not in ORDERS:
-            raise ValueError(f'order must be one of {ORDERS}, got {order!r}')
         generator = None if seed is None else torch.Generator().manual_seed(
             seed)
         self.register_buffer(

@@ -3,7 +3,7 @@ from mmaction.registry import MODELS
 from torch import Tensor
 
 from ..ops import softmax_attention
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, Fraction, check_arguments
 from .base_attention import BaseAttention
 
 
@@ -20,10 +20,10 @@ class SoftmaxAttention(BaseAttention):
     """
 
     def __init__(self,
-                 head_dims: int,
-                 num_heads: int,
-                 seq_shape: tuple[int, ...],
-                 dropout: float = 0.) -> None:
+                 head_dims: Count,
+                 num_heads: Count,
+                 seq_shape: tuple[Count, ...],
+                 dropout: Fraction = 0.) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
         self.dropout = dropout
 

@@ -1,13 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 
+from ..utils.arguments import check_arguments
 from .patch_conv import PatchConv3d
 
-INFLATIONS = ('central', 'average')
+Inflation = Literal['central', 'average']
 
 
-def inflate_kernel(kernel: Tensor, num_frames: int, mode: str) -> Tensor:
+@check_arguments
+def inflate_kernel(kernel: Tensor, num_frames: int, mode: Inflation) -> Tensor:
     """Spread the patch kernel of an image model over the frames of a tubelet.
 
     Args:
@@ -20,8 +24,6 @@ def inflate_kernel(kernel: Tensor, num_frames: int, mode: str) -> Tensor:
     Returns:
         [D, C, t, P, P].
     """
-    if mode not in INFLATIONS:
-        raise ValueError(f'mode must be one of {INFLATIONS}, got {mode!r}')
     out = kernel.unsqueeze(2).repeat(1, 1, num_frames, 1, 1)
     if mode == 'average':
         return out / num_frames

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from mmaction.registry import MODELS
@@ -7,20 +8,17 @@ from torch import Tensor, nn
 
 from ..ops.token_sequences import PATTERNS as SEQUENCES
 from ..ops.token_sequences import from_sequences, to_sequences
-from ..ops.video_linear_attention import video_linear_attention
+from ..ops.torch_private import has_hooks
+from ..utils.arguments import check_arguments
 from .feature_fixation import FeatureFixation
 from .linear import Linear
-from .linear_attention import LinearAttention
 from .neighbor_shift import NeighborShift
 
 PATTERNS = (*SEQUENCES, 'window')
+Pattern = Literal[PATTERNS]
 
 
-def _has_hooks(module: nn.Module) -> bool:
-    return bool(module._forward_hooks or module._forward_pre_hooks
-                or module._backward_hooks or module._backward_pre_hooks)
-
-
+@check_arguments
 class VideoSelfAttention(nn.Module):
     """Self-attention of video tokens, with its projections.
 
@@ -55,7 +53,7 @@ class VideoSelfAttention(nn.Module):
                  num_heads: int,
                  attention: dict,
                  grid_shape: tuple[int, int, int],
-                 pattern: str = 'joint',
+                 pattern: Pattern = 'joint',
                  fixation: dict | None = None,
                  shifts: Sequence[dict] = (),
                  window_frames: int | None = None,
@@ -66,9 +64,6 @@ class VideoSelfAttention(nn.Module):
         if embed_dims % num_heads:
             raise ValueError(f'embed_dims={embed_dims} is not divisible by '
                              f'num_heads={num_heads}')
-        if pattern not in PATTERNS:
-            raise ValueError(
-                f'pattern must be one of {PATTERNS}, got {pattern!r}')
         if (pattern == 'window') != (window_frames is not None):
             raise ValueError("the pattern 'window', and it alone, takes "
                              f'window_frames, got {window_frames} with '
@@ -99,9 +94,11 @@ class VideoSelfAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, H, W, C] to the same shape."""
         qkv = self.qkv(x)
-        if self._is_one_op():
-            y = self._by_one_op(qkv)
-        else:
+        y = None
+        if self._is_fusible():
+            y = self.attention.fused(qkv, self.pattern, self.shifts,
+                                     self.fixation)
+        if y is None:
             y = self._by_parts(qkv)
         return self.dropout(self.proj(y))
 
@@ -119,34 +116,12 @@ class VideoSelfAttention(nn.Module):
             k, v = kv.unflatten(-1, (self.num_heads, -1)).unbind(-3)
         return self._attend(q, k, v).flatten(-2)
 
-    def _is_one_op(self) -> bool:
-        """Whether :func:`video_linear_attention` does all between the
-        projections, and no part has a hook that must be called."""
-        if (type(self.attention) is not LinearAttention
-                or self.attention.training and self.attention.dropout.p
-                or self.pattern == 'window' or self.fixation_first
-                or len(self.shifts) > 1):
-            return False
-        if self.fixation is not None and self.fixation.across_heads:
-            return False
+    def _is_fusible(self) -> bool:
+        """Return True if the parts run in their usual order, without hooks."""
         parts = self.attention, self.fixation, *self.shifts
-        return not any(_has_hooks(module) for part in parts
-                       if part is not None for module in part.modules())
-
-    def _by_one_op(self, qkv: Tensor) -> Tensor:
-        attention = self.attention
-        shift = self.shifts[0] if len(self.shifts) else None
-        return video_linear_attention(
-            qkv,
-            num_heads=self.num_heads,
-            pattern=self.pattern,
-            folds=() if shift is None else shift.plan,
-            segment_frames=None if shift is None else shift.segment_frames,
-            kernel=attention.kernel,
-            offset=attention.offset,
-            gate=None if self.fixation is None else self.fixation.as_gate(),
-            order=attention.order,
-            eps=attention.eps)
+        return not self.fixation_first and not any(
+            has_hooks(module) for part in parts
+            if part is not None for module in part.modules())
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """[B, T, H, W, G, D] each to the same."""

@@ -1,39 +1,61 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Live detection by a config, a checkpoint and a source."""
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..apis.models import load_config
+from ..sources import Source, open_source
 from .clip_model import LiveClipModel
 from .model import ONLINE, LiveModel
-from .run import Run
-from .sources import Source, open_source
+from .run import Run, RunOptions
 
 
-def load_live_model(config: str | Path,
-                    checkpoint: str | Path | None,
-                    extractors: Mapping[str, dict] | None = None,
-                    events: dict | None = None,
-                    device: str | torch.device = 'cpu',
-                    compile_step: bool = False,
-                    cfg_options: dict[str, Any] | None = None,
-                    seconds: float | None = None,
-                    stride: float | None = None
-                    ) -> LiveModel | LiveClipModel:
+@dataclass(frozen=True)
+class ModelOptions:
+    """Options of a live model.
+
+    Attributes:
+        extractors: See :class:`LiveModel`, as for ``compile_step``; for
+            models of feature streams.
+        events: Arguments of :class:`EventDetector`. They update the config's.
+        device: Device to compute on.
+        compile_step: See :class:`LiveModel`.
+        cfg_options: Changes to the config, by dotted keys.
+        seconds: See :class:`LiveClipModel`, as for ``stride``; for models of
+            clips.
+        stride: Seconds from a step to the next.
+    """
+    extractors: Mapping[str, dict] | None = None
+    events: dict | None = None
+    device: str | torch.device = 'cpu'
+    compile_step: bool = False
+    cfg_options: dict[str, Any] | None = None
+    seconds: float | None = None
+    stride: float | None = None
+
+
+def load_live_model(config: str | Path, checkpoint: str | Path | None,
+                    **options: Any) -> LiveModel | LiveClipModel:
     """Load a model of feature streams or of clips, by its config.
 
-    The arguments are those of :class:`LiveModel`, and ``seconds`` and
-    ``stride`` those of :class:`LiveClipModel`.
+    Args:
+        config: Config, or its name.
+        checkpoint: Weights of the model.
+        **options: See :class:`ModelOptions`.
 
     Raises:
         ValueError: If an option belongs to the other kind of model, or
             something does not fit together.
     """
-    kind = load_config(config, cfg_options).get('model', {}).get('type')
-    of_streams = dict(extractors=extractors, compile_step=compile_step)
-    of_clips = dict(seconds=seconds, stride=stride)
+    given = ModelOptions(**options)
+    kind = load_config(config, given.cfg_options).get('model', {}).get('type')
+    of_streams = dict(extractors=given.extractors,
+                      compile_step=given.compile_step)
+    of_clips = dict(seconds=given.seconds, stride=given.stride)
     alien = of_clips if kind == ONLINE else of_streams
     for name, value in alien.items():
         # Left out is None, no compilation, no extractors.
@@ -42,11 +64,10 @@ def load_live_model(config: str | Path,
                 f'{name} is for models of '
                 f'{"clips" if kind == ONLINE else "feature streams"}, and '
                 f'{config} is a {kind}; got {value!r}')
-    if kind == ONLINE:
-        return LiveModel(config, checkpoint, extractors, events, device,
-                         compile_step, cfg_options)
-    return LiveClipModel(config, checkpoint, seconds, stride, events, device,
-                         cfg_options)
+    build, rest = (LiveModel, of_streams) if kind == ONLINE else (
+        LiveClipModel, of_clips)
+    return build(config, checkpoint, events=given.events, device=given.device,
+                 cfg_options=given.cfg_options, **rest)
 
 
 class OnlineDetector(Run):
@@ -60,45 +81,29 @@ class OnlineDetector(Run):
     slides over the source. :meth:`with_source` runs it on another source.
 
     Args:
-        config: See :class:`LiveModel` or :class:`LiveClipModel`, as for all
-            that is not listed here.
-        checkpoint: Its weights.
+        config: Config of the model, or its name; see :class:`LiveModel` and
+            :class:`LiveClipModel`.
+        checkpoint: Weights of the model.
         source: See :func:`open_source`.
-        events_file: See :class:`Run`, as for ``queue_size``,
-            ``state_file``, ``state_seconds`` and ``duration``.
-        realtime: Play a recording at its own speed, as if it were live.
-        fps: Frames a second; see :func:`open_source`.
+        extractors: See :class:`LiveModel`.
+        **options: See :class:`ModelOptions` and
+            :class:`~mmvidattn.live.run.RunOptions`.
 
     Raises:
         ValueError: If the config, the checkpoint, the extractors and the
             source do not fit together; while it runs, if the source breaks.
     """
 
-    def __init__(self,
-                 config: str | Path,
-                 checkpoint: str | Path | None,
+    def __init__(self, config: str | Path, checkpoint: str | Path | None,
                  source: int | str | Path | Source,
                  extractors: Mapping[str, dict] | None = None,
-                 events: dict | None = None,
-                 events_file: str | Path | None = None,
-                 device: str | torch.device = 'cpu',
-                 realtime: bool = False,
-                 fps: float | None = None,
-                 queue_size: int = 4,
-                 compile_step: bool = False,
-                 cfg_options: dict[str, Any] | None = None,
-                 seconds: float | None = None,
-                 stride: float | None = None,
-                 state_file: str | Path | None = None,
-                 state_seconds: float = 10.,
-                 duration: float | None = None) -> None:
+                 **options: Any) -> None:
+        names = {field.name for field in fields(RunOptions)}
+        of_run = {k: options.pop(k) for k in names & options.keys()}
         # Before the model is built: the source is what is most often wrong.
-        cfg = load_config(config, cfg_options)
-        source = open_source(source, realtime, fps, cfg.get('video_backend'))
-        model = load_live_model(
-            config, checkpoint, extractors, events, device, compile_step,
-            cfg_options, seconds, stride)
-        super().__init__(
-            model, source, events_file, queue_size=queue_size,
-            state_file=state_file, state_seconds=state_seconds,
-            duration=duration)
+        cfg = load_config(config, options.get('cfg_options'))
+        source = open_source(source, of_run.get('realtime', False),
+                             of_run.get('fps'), cfg.get('video_backend'))
+        model = load_live_model(config, checkpoint, extractors=extractors,
+                                **options)
+        super().__init__(model, source, **of_run)

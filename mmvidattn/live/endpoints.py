@@ -16,9 +16,9 @@ METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 class Endpoints:
     """Answers to ``/metrics``, ``/healthz`` and ``/readyz``.
 
-    Metrics are for those who send the token, as ``Authorization: Bearer
-    TOKEN``. The other two say no more than ``ok``, or how many runs are not:
-    with status 503.
+    Metrics need the token, as ``Authorization: Bearer TOKEN`` in UTF-8. The
+    other two say no more than ``ok``, or how many runs are not: with status
+    503.
 
     Args:
         runs: One for each source.
@@ -31,7 +31,8 @@ class Endpoints:
                  is_allowed: Callable[[Request], bool]) -> None:
         self._runs = runs
         self._names = names
-        self._token = token
+        # As bytes: both sides may have characters other than ASCII.
+        self._expected = f'Bearer {token}'.encode() if token else b''
         self._is_allowed = is_allowed
 
     def add_to(self, app: FastAPI) -> None:
@@ -44,9 +45,9 @@ class Endpoints:
         """Counts and latency, for Prometheus."""
         if not self._is_allowed(request):
             return PlainTextResponse('forbidden\n', 403)
-        given = request.headers.get('authorization', '')
-        if self._token and not hmac.compare_digest(
-                given.encode(), f'Bearer {self._token}'.encode()):
+        # Starlette decodes headers as Latin-1.
+        given = request.headers.get('authorization', '').encode('latin-1')
+        if self._expected and not hmac.compare_digest(given, self._expected):
             return PlainTextResponse('the token is needed\n', 401, {
                 'WWW-Authenticate': 'Bearer'})
         try:
@@ -58,11 +59,11 @@ class Endpoints:
 
     def healthz(self) -> PlainTextResponse:
         """Whether all runs go on, or have ended as they should."""
-        return self._answer([not run.problem for run in self._runs])
+        return self._answer([not run.health.problem for run in self._runs])
 
     def readyz(self) -> PlainTextResponse:
         """Whether all runs have scored a step and their sources are there."""
-        return self._answer([run.is_ready for run in self._runs])
+        return self._answer([run.health.is_ready for run in self._runs])
 
     def _answer(self, good: Sequence[bool]) -> PlainTextResponse:
         bad = sum(not x for x in good)

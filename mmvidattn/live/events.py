@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.lines import split_lines
+
 # Length of `EventLog.recent`.
 MAX_RECENT = 200
 
@@ -99,6 +101,12 @@ class EventDetector:
         """Start of the first action that goes on, reported or not."""
         return min((action.start for action in self._current.values()),
                    default=None)
+
+    def thresholds(self) -> dict[str, Any]:
+        """Return ``on`` and ``off`` of all classes, and ``changed``, those of
+        the classes that have their own."""
+        return dict(on=self.on, off=self.off,
+                    changed=self.changed_thresholds())
 
     def changed_thresholds(self) -> dict[str, tuple[float, float]]:
         """``on`` and ``off`` of the classes that have their own."""
@@ -202,6 +210,7 @@ class EventLog:
             with a line.
 
     Attributes:
+        path: The file, if any.
         recent: The latest events.
         size: Bytes that were written so far.
     """
@@ -209,6 +218,7 @@ class EventLog:
     def __init__(self, path: str | Path | None = None,
                  size: int | None = None) -> None:
         self.recent: deque[dict] = deque(maxlen=MAX_RECENT)
+        self.path = path
         self.size = 0
         self._file = None
         if path is None:
@@ -267,4 +277,4 @@ def read_events(path: str | Path, start: int,
         raise ValueError(f'{wanted}, and has {len(data)} bytes: it is '
                          'another file, or has been changed')
     return [json.loads(line)
-            for line in data[start:end].decode().splitlines()], end
+            for line in split_lines(data[start:end].decode())], end

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..utils.checks import check_count, check_positive
+from ..utils.arguments import Count, Positive, check_arguments
 from .fair_lock import FairLock
 from .image_input import ImageInput
 from .module_features import ModuleFeatures
@@ -20,6 +20,7 @@ from .steps import frame_indices, source_frames
 NEEDED = 'takes', 'mean', 'std'
 
 
+@check_arguments
 class FeatureExtractor:
     """Computes the features of each step of a video with a network.
 
@@ -67,19 +68,12 @@ class FeatureExtractor:
                  flow: str | None = None,
                  flow_side: int = 180,
                  bound: float = 20.,
-                 clip_len: int | None = None,
-                 frame_interval: int = 1,
+                 clip_len: Count | None = None,
+                 frame_interval: Count = 1,
                  layer: str | None = None,
                  cfg_options: dict[str, Any] | None = None,
                  input: Mapping[str, Any] | None = None,
-                 sample_fps: float | None = None) -> None:
-        if clip_len is not None and clip_len < 1:
-            raise ValueError(f'clip_len must be at least 1, got {clip_len}')
-        if frame_interval < 1:
-            raise ValueError('frame_interval must be at least 1, got '
-                             f'{frame_interval}')
-        if sample_fps is not None:
-            check_positive(sample_fps=sample_fps)
+                 sample_fps: Positive | None = None) -> None:
         self.flow = flow and OpticalFlow(flow, flow_side, bound)
         self.frame_interval = frame_interval
         self.sample_fps = sample_fps
@@ -158,8 +152,6 @@ def _build_module(config: str | nn.Module, checkpoint: str | None,
     if cfg_options:
         raise ValueError(f'cfg_options are for recognizers: {network.name} '
                          f'has no config, got {cfg_options}')
-    if clip_len is not None:
-        check_count(clip_len=clip_len)
     options = {**network.image_input, **(given or {})}
     lacking = [key for key in NEEDED if key not in options]
     if lacking:

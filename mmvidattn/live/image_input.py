@@ -2,19 +2,19 @@
 """What a network wants its images to be like."""
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..utils.checks import check_choice, check_count, check_positive
+from ..utils.arguments import Count, Positive, check_arguments
 
-TAKES = 'frames', 'clips'
-INTERPOLATIONS = 'bilinear', 'bicubic', 'nearest'
-COLORS = 'RGB', 'BGR'
+Side = Count | tuple[Count, Count]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class ImageInput:
     """Turns images in bytes into the input of a network.
@@ -40,30 +40,14 @@ class ImageInput:
     Raises:
         ValueError: If a value is none of those.
     """
-    takes: str
+    takes: Literal['frames', 'clips']
     mean: float | Sequence[float]
     std: float | Sequence[float]
-    value_range: float = 1.
-    resize: int | Sequence[int] | None = None
-    crop: int | Sequence[int] | None = None
-    interpolation: str = 'bilinear'
-    color: str = 'RGB'
-
-    def __post_init__(self) -> None:
-        check_choice('takes', self.takes, TAKES)
-        check_choice('interpolation', self.interpolation, INTERPOLATIONS)
-        check_choice('color', self.color, COLORS)
-        check_positive(value_range=self.value_range)
-        for name in 'resize', 'crop':
-            value = getattr(self, name)
-            if isinstance(value, Sequence):
-                if len(value) != 2:
-                    raise ValueError(f'{name} must be a side or (height, '
-                                     f'width), got {value}')
-                check_count(**{f'{name}[{i}]': v
-                               for i, v in enumerate(value)})
-            elif value is not None:
-                check_count(**{name: value})
+    value_range: Positive = 1.
+    resize: Side | None = None
+    crop: Side | None = None
+    interpolation: Literal['bilinear', 'bicubic', 'nearest'] = 'bilinear'
+    color: Literal['RGB', 'BGR'] = 'RGB'
 
     def __call__(self, clip: Sequence[np.ndarray]) -> Tensor:
         """Make the network's input of a clip.

@@ -60,7 +60,7 @@ class _Collector:
             labels=(*labels, 'stage'))
         for values, run in self._runs:
             report = run.report()
-            up.add_metric(values, run.is_up)
+            up.add_metric(values, run.health.is_up)
             for key, counter in counters.items():
                 counter.add_metric(values, report[key])
             for key, count in list(run.event_counts.items()):

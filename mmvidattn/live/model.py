@@ -10,10 +10,10 @@ import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from ..apis.compiling import compile_in_place
 from ..apis.labels import find_labels
 from ..apis.models import get_model, load_config
 from ..online import StreamSession
-from ..utils.compiling import compile_in_place
 from .events import EventDetector
 from .feature_extractor import FeatureExtractor
 from .steps import Step

@@ -17,7 +17,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..utils.checkpoint import load_checkpoint, load_state_dict_file
+from ..utils.checkpoint import (
+    load_checkpoint,
+    load_exactly,
+    load_state_dict_file,
+)
 from ..utils.hub import SCHEME, hub_model
 
 TIMM = 'timm://'
@@ -133,11 +137,7 @@ def _load_timm(model: nn.Module, tensors: dict[str, Tensor],
     layers = (layers, ) if isinstance(layers, str) else layers
     heads = tuple(f'{layer}.' for layer in layers)
     kept = {k: v for k, v in tensors.items() if not k.startswith(heads)}
-    try:
-        model.load_state_dict(kept)
-    except RuntimeError as error:
-        raise ValueError(f'{source} is not of this model: '
-                         f'{" ".join(str(error).split())[:300]}') from None
+    load_exactly(model, kept, source)
 
 
 def timm_input(cfg: dict[str, Any], name: str) -> dict[str, Any]:

@@ -13,13 +13,15 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import cv2
 import numpy as np
 
+from .detection import Detection
 from .event_frames import EventFrames
-from .run import Detection, Run
+from .run import Run
+from .sinks.base import Sink
 
 try:
     import uvicorn
@@ -146,7 +148,7 @@ class LivePage:
     def url(self) -> str:
         """The page's address, with the token."""
         host = f'[{self.host}]' if ':' in self.host else self.host
-        token = f'#token={self.token}' if self.token else ''
+        token = f'#token={quote(self.token, safe="")}' if self.token else ''
         return f'http://{host}:{self.port}/{token}'
 
     def __enter__(self) -> 'LivePage':
@@ -160,6 +162,10 @@ class LivePage:
     def __exit__(self, *args: object) -> None:
         self._server.should_exit = True
         self._thread.join()
+
+    def sink(self, source: int) -> Sink:
+        """Make the sink of a run, by its number among those of the page."""
+        return PageSink(self, source)
 
     def publish(self, source: int, detection: Detection) -> None:
         """Send a detection in a source, by its number; from any thread."""
@@ -428,3 +434,22 @@ def _encode(image: np.ndarray, side: int) -> bytes:
 
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+class PageSink(Sink):
+    """Shows a run on a page.
+
+    Args:
+        page: The page.
+        number: The run's number among those of the page.
+    """
+    name = 'the page'
+    queue_size = 8
+
+    def __init__(self, page: LivePage, number: int) -> None:
+        self._page = page
+        self._number = number
+
+    def write(self, detection: Detection) -> None:
+        """Send a detection."""
+        self._page.publish(self._number, detection)

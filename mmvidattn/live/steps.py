@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..sources import Frame
+
 
 def num_steps(num_frames: int, fps: float, rate: float) -> int:
     """Number of whole steps in a video."""
@@ -48,23 +50,6 @@ def source_frames(indices: np.ndarray, sample_fps: float, fps: float,
     """
     frames = np.ceil((indices + 0.5) / sample_fps * fps - 1e-6).astype(int) - 1
     return frames.clip(0, last_frame(step, fps, rate))
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A frame of a source.
-
-    Attributes:
-        image: RGB, ``(H, W, 3)``, uint8.
-        index: Its number at the source's rate, from 0. A live source leaves
-            out those that it did not get in time.
-        decode_time: Seconds it took to read.
-        at: When it arrived, by ``time.monotonic()``.
-    """
-    image: np.ndarray
-    index: int
-    decode_time: float
-    at: float
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from .run import Detection, Run
+from ..utils.printable import printable
+from .detection import Detection
+from .run import Run
 
 VIEW_CLASSES, VIEW_EVENTS = 6, 4
 
@@ -41,5 +43,5 @@ def view(run: Run, latest: Detection | None) -> Panel:
         parts += [bars, describe_report(report)]
     parts += [describe_event(event)
               for event in list(run.events.recent)[-VIEW_EVENTS:]]
-    title = Text(f'{report["name"]}: {report["status"]}')
+    title = Text(printable(f'{report["name"]}: {report["status"]}'))
     return Panel(Group(*parts), title=title, title_align='left')

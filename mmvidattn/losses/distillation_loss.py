@@ -5,8 +5,7 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..ops.precision import at_least_float32
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_positive
+from ..utils.arguments import NotNegative, Positive, check_arguments
 
 
 @MODELS.register_module()
@@ -26,7 +25,7 @@ class FeatureDistillationLoss(nn.Module):
         loss_weight: Factor of the loss.
     """
 
-    def __init__(self, loss_weight: float = 1.) -> None:
+    def __init__(self, loss_weight: NotNegative = 1.) -> None:
         super().__init__()
         self.loss_weight = loss_weight
 
@@ -44,7 +43,7 @@ class FeatureDistillationLoss(nn.Module):
 
 
 @MODELS.register_module()
-@check_arguments(temperature=check_positive)
+@check_arguments
 class LogitDistillationLoss(nn.Module):
     """Kullback-Leibler divergence of softened classes, the mean of all clips.
 
@@ -60,8 +59,8 @@ class LogitDistillationLoss(nn.Module):
     """
 
     def __init__(self,
-                 temperature: float = 4.,
-                 loss_weight: float = 1.) -> None:
+                 temperature: Positive = 4.,
+                 loss_weight: NotNegative = 1.) -> None:
         super().__init__()
         self.temperature = temperature
         self.loss_weight = loss_weight

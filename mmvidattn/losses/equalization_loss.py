@@ -8,8 +8,14 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor
 
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_fraction, check_positive
+from ..utils.arguments import (
+    Fraction,
+    Natural,
+    NotNegative,
+    Share,
+    check_arguments,
+)
+from ..utils.files import map_numbers
 from .multi_class_cross_entropy_loss import MultiClassCrossEntropyLoss
 
 
@@ -30,7 +36,7 @@ def equalization_weights(targets: Tensor, tail: Tensor, gamma: float,
 
 
 @MODELS.register_module()
-@check_arguments(gamma=check_fraction)
+@check_arguments
 class EqualizationLoss(MultiClassCrossEntropyLoss):
     """Softmax equalization loss for long tails of actions.
 
@@ -47,7 +53,7 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
     Args:
         class_counts: How many training segments there are of each class,
             with those of the background in its place (0); or a ``.npy`` or
-            text file of these numbers, as ``targets.py`` writes it.
+            text file of these numbers, as ``mmvidattn targets`` writes it.
         gamma: Probability that a rare class leaves the softmax.
         tail_below: A class is rare if its share of all segments is below.
         ignore_index: As of :class:`MultiClassCrossEntropyLoss`.
@@ -55,13 +61,12 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
     """
 
     def __init__(self,
-                 class_counts: Sequence[int] | str | Path,
-                 gamma: float = 0.95,
-                 tail_below: float = 3e-3,
-                 ignore_index: int | None = 0,
-                 loss_weight: float = 1.) -> None:
+                 class_counts: Sequence[Natural] | str | Path,
+                 gamma: Fraction = 0.95,
+                 tail_below: Share = 3e-3,
+                 ignore_index: Natural | None = 0,
+                 loss_weight: NotNegative = 1.) -> None:
         super().__init__(ignore_index, loss_weight)
-        check_positive(tail_below=tail_below)
         self.class_counts = class_counts
         self.gamma = gamma
         self.tail_below = tail_below
@@ -104,5 +109,5 @@ def _read(class_counts: Sequence[int] | str | Path) -> np.ndarray:
     if not path.is_file():
         raise ValueError(f'class_counts: there is no file {path}')
     if path.suffix == '.npy':
-        return np.load(path, allow_pickle=False)
+        return np.array(map_numbers(path))
     return np.loadtxt(path)

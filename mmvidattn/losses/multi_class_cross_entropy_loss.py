@@ -4,7 +4,7 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Natural, NotNegative, check_arguments
 
 
 def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
@@ -51,8 +51,8 @@ class MultiClassCrossEntropyLoss(nn.Module):
     """
 
     def __init__(self,
-                 ignore_index: int | None = None,
-                 loss_weight: float = 1.,
+                 ignore_index: Natural | None = None,
+                 loss_weight: NotNegative = 1.,
                  normalize_targets: bool = False) -> None:
         super().__init__()
         self.ignore_index = ignore_index

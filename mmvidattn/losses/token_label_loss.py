@@ -5,11 +5,11 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..ops.precision import at_least_float32
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_count
+from ..utils.arguments import Count, NotNegative, check_arguments
 
 
-def soft_token_labels(logits: Tensor, topk: int = 5) -> Tensor:
+@check_arguments
+def soft_token_labels(logits: Tensor, topk: Count = 5) -> Tensor:
     """Turn the logits of a teacher into distributions, one a token.
 
     As DualFormer's authors released it: the logits outside the best
@@ -27,7 +27,6 @@ def soft_token_labels(logits: Tensor, topk: int = 5) -> Tensor:
     Raises:
         ValueError: If ``topk`` is less than 1.
     """
-    check_count(topk=topk)
     last = logits.topk(min(topk, logits.shape[-1])).values[..., -1:]
     logits, = at_least_float32(logits.masked_fill(logits < last, 0))
     return logits.softmax(-1)
@@ -42,7 +41,7 @@ class TokenLabelLoss(nn.Module):
         loss_weight: Factor of the loss.
     """
 
-    def __init__(self, loss_weight: float = 1.) -> None:
+    def __init__(self, loss_weight: NotNegative = 1.) -> None:
         super().__init__()
         self.loss_weight = loss_weight
 

@@ -42,8 +42,6 @@ class ProjectedAttention(nn.Module):
         if embed_dims % num_heads:
             raise ValueError('num_heads must divide embed_dims, got '
                              f'{num_heads} and {embed_dims}')
-        if not 0 < share <= 1:
-            raise ValueError(f'share must be in (0, 1], got {share}')
         self.num_heads = num_heads
         self.drop_rate = drop_rate
         self.share = share

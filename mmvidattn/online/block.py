@@ -1,17 +1,21 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from ..layers.linear import Linear
+from ..utils.arguments import check_arguments
 from .attention import ProjectedAttention
 
 ACTIVATIONS = dict(relu=nn.ReLU, gelu=nn.GELU)
+Activation = Literal['relu', 'gelu']
 # Queries of a memory in block i, [1 or B, N, C], to what they attend to.
 Reader = Callable[[int, Tensor], Tensor]
 
 
+@check_arguments
 class OnlineBlock(nn.Module):
     """A transformer's block with the norms after the sums.
 
@@ -34,13 +38,10 @@ class OnlineBlock(nn.Module):
                  num_heads: int,
                  ffn_dims: int,
                  drop_rate: float = 0.,
-                 act: str = 'relu',
+                 act: Activation = 'relu',
                  with_memory: bool = True,
                  share: float = 1.) -> None:
         super().__init__()
-        if act not in ACTIVATIONS:
-            raise ValueError(f'act must be one of {", ".join(ACTIVATIONS)}, '
-                             f'got {act!r}')
         self.self_attn = ProjectedAttention(embed_dims, num_heads, drop_rate,
                                             share)
         self.self_norm = nn.LayerNorm(embed_dims)
@@ -124,15 +125,6 @@ class OnlineTransformer(nn.Module):
         """
         return torch.cat(
             [block.memory_attn.kv(memory) for block in self.blocks], dim=-1)
-
-    def attended(self, rows: Tensor) -> list[tuple[Tensor, nn.Module]]:
-        """The values [*, C] of each block in rows of :meth:`project`.
-
-        Each with the projection of their means.
-        """
-        pairs = rows.chunk(len(self.blocks), dim=-1)
-        return [(pair.chunk(2, dim=-1)[1], block.memory_attn.proj)
-                for block, pair in zip(self.blocks, pairs)]
 
     def reader(self, rows: Tensor, **kwargs) -> Reader:
         """Attention to rows of :meth:`project`, [B, M, num_layers * 2C].

@@ -5,14 +5,13 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_count
+from ..utils.arguments import Count, Fraction, check_arguments
 from .block import OnlineBlock
 from .causal_network import CausalNetwork
 
 
 @MODELS.register_module()
-@check_arguments(attention_window=check_count)
+@check_arguments
 class CausalTransformer(CausalNetwork):
     """A plain causal transformer: features of a stream to features.
 
@@ -40,14 +39,14 @@ class CausalTransformer(CausalNetwork):
     """
 
     def __init__(self,
-                 in_channels: Mapping[str, int],
-                 embed_dims: int = 1024,
-                 num_heads: int = 16,
-                 ffn_dims: int = 1024,
-                 num_layers: int = 3,
-                 attention_window: int = 64,
-                 work_memory_length: int = 128,
-                 drop_rate: float = 0.2,
+                 in_channels: Mapping[str, Count],
+                 embed_dims: Count = 1024,
+                 num_heads: Count = 16,
+                 ffn_dims: Count = 1024,
+                 num_layers: Count = 3,
+                 attention_window: Count = 64,
+                 work_memory_length: Count = 128,
+                 drop_rate: Fraction = 0.2,
                  act: str = 'relu',
                  init_cfg: dict | None = None) -> None:
         super().__init__(in_channels, embed_dims, embed_dims,

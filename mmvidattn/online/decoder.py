@@ -46,21 +46,6 @@ class OnlineDecoder(nn.Module):
             rows.append(self.transformer.project(x))
         return torch.cat(rows, dim=-1)
 
-    def attended(self, rows: Tensor) -> list[tuple[Tensor, nn.Module]]:
-        """The values [*, C] that attentions to tokens as they came in take.
-
-        Args:
-            rows: Of :meth:`project`, [*, R].
-
-        Returns:
-            Each with the projection of their means.
-        """
-        C, blocks = self.embed_dims, self.transformer.blocks
-        found = [(rows[..., 3 * C:4 * C], blocks[0].self_attn.proj)]
-        if self.with_work_memory:
-            found += self.transformer.attended(rows[..., 4 * C:])
-        return found
-
     def forward(self,
                 rows: Tensor,
                 memory: Tensor | None = None,

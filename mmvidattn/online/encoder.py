@@ -32,8 +32,6 @@ class MemoryEncoder(nn.Module):
                  decay: float = 1.,
                  **kwargs) -> None:
         super().__init__()
-        if not 0 < decay <= 1:
-            raise ValueError(f'decay must be in (0, 1], got {decay}')
         if not stages or any(
                 set(stage) != {'num_queries', 'num_layers'}
                 for stage in stages):

@@ -1,34 +1,159 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The step of each network's streams; TeSTra's is in ``testra_step.py``."""
+from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from ..ops.temporal_smoothing import fill_rows, read_rows, write_row
 from .causal_transformer import CausalTransformer
-from .causal_transformer_step import CausalTransformerStep
 from .mat import MAT
-from .mat_step import MATStep
 from .miniroad import MiniROAD
-from .miniroad_step import MiniROADStep
-from .stream_step import StreamStep
+from .stream_step import FrameStep, StreamStep
 from .testra import TeSTra
+from .testra_step import TeSTraStep
+from .window_frames import long_memory_frames, work_memory_start
+
+
+class MiniROADStep(FrameStep):
+    """Step for streams of :class:`mmvidattn.online.MiniROAD`.
+
+    A stream's memory is the state of its GRU: ``hidden``, [B, layers, C].
+    Sample rates have no effect.
+    """
+
+    def memory(self, batch_size: int) -> dict[str, Tensor]:
+        gru = self.model.backbone.gru
+        return dict(hidden=self.example.new_zeros(
+            batch_size, gru.num_layers, gru.hidden_size))
+
+    def advance(self, row: Tensor, step: Tensor,
+                state: dict[str, Tensor]) -> None:
+        gru, hidden = self.model.backbone.gru, []
+        for layer, before in enumerate(state['hidden'].unbind(dim=1)):
+            row = torch.gru_cell(row, before, *(
+                getattr(gru, f'{name}_l{layer}')
+                for name in ('weight_ih', 'weight_hh', 'bias_ih', 'bias_hh')))
+            hidden.append(row)
+        state['hidden'].copy_(torch.stack(hidden, dim=1))
+
+    def scored(self, state: Mapping[str, Tensor]) -> Tensor:
+        return state['hidden'][:, -1:].relu()
+
+
+class CausalTransformerStep(FrameStep):
+    """Step for streams of :class:`mmvidattn.online.CausalTransformer`.
+
+    A stream's memory is the keys and values of its latest W frames in each
+    block, rings ``kv_0``, ..., each [B, W, 2C], and the ``newest`` features,
+    [B, C]. Sample rates have no effect.
+    """
+
+    @property
+    def reach(self) -> int:
+        backbone = self.model.backbone
+        return len(backbone.blocks) * backbone.attention_window
+
+    def memory(self, batch_size: int) -> dict[str, Tensor]:
+        backbone = self.model.backbone
+        W, C = backbone.attention_window, backbone.embed_dims
+        zeros = self.example.new_zeros
+        return {
+            'newest': zeros(batch_size, C),
+            **{f'kv_{i}': zeros(batch_size, W, 2 * C)
+               for i in range(len(backbone.blocks))}
+        }
+
+    def advance(self, row: Tensor, step: Tensor,
+                state: dict[str, Tensor]) -> None:
+        backbone, x = self.model.backbone, row[:, None]
+        W = backbone.attention_window
+        # Keys are in the order of the ring.
+        ago = (step[:, None] - torch.arange(W, device=step.device)) % W
+        # Hide places that no frame has reached yet.
+        ago = ago.masked_fill(ago > step[:, None], W)
+        biases = backbone.bias(ago).permute(0, 2, 1, 3)[:, :, :, None]
+        for i, (block, bias) in enumerate(zip(backbone.blocks, biases)):
+            attention, ring = block.self_attn, state[f'kv_{i}']
+            write_row(ring, step, attention.kv(x)[:, 0])
+            x, _ = block.attend(x, attention.q(x), ring, bias)
+            x = block(x)
+        state['newest'].copy_(backbone.norm(x)[:, 0])
+
+    def scored(self, state: Mapping[str, Tensor]) -> Tensor:
+        return state['newest'][:, None]
+
+
+class MATStep(FrameStep):
+    """Step for streams of :class:`mmvidattn.online.MAT`.
+
+    A frame is projected once. A stream's memory is the rows of its frames:
+    rings ``long``, [B, ., 2C], and ``work``, [B, ., C]. Everything that mixes
+    frames is computed in each step: segments of the long memory begin a frame
+    later each time, and each token of the work memory reads a future that
+    all of them make.
+    """
+
+    @property
+    def stretches_by_default(self) -> bool:
+        """True, as released."""
+        return True
+
+    def memory(self, batch_size: int) -> dict[str, Tensor]:
+        backbone = self.model.backbone
+        C = backbone.embed_dims
+        work = (backbone.work_memory_length - 1) * self.work_rate + 1
+        long = work + backbone.long_memory_length * self.long_rate
+        zeros = self.example.new_zeros
+        return dict(long=zeros(batch_size, long, 2 * C),
+                    work=zeros(batch_size, work, C))
+
+    def _split(self, row: Tensor) -> dict[str, Tensor]:
+        C = self.model.backbone.embed_dims
+        return dict(zip(('long', 'work'), row.split([2 * C, C], dim=-1)))
+
+    def advance(self, row: Tensor, step: Tensor,
+                state: dict[str, Tensor]) -> None:
+        for name, x in self._split(row).items():
+            write_row(state[name], step, x)
+
+    def scored(self, state: Mapping[str, Tensor]) -> Tensor:
+        backbone, step = self.model.backbone, state['count'] - 1
+        start, num_padded = work_memory_start(
+            step, backbone.work_memory_length, self.work_rate)
+        frames, mask = long_memory_frames(
+            start, backbone.long_memory_length, self.long_rate,
+            self.stretch_long_memory)
+        ago = self.work_rate * torch.arange(
+            backbone.work_memory_length - 1, -1, -1, device=step.device)
+        return backbone.read(
+            read_rows(state['long'], frames),
+            read_rows(state['work'], step[:, None] - ago), ~mask, num_padded,
+            1 + backbone.num_anticipation_tokens).work[-1]
+
+    def repeat(self, number: int, state: dict[str, Tensor]) -> None:
+        for name, x in self._split(state['row']).items():
+            fill_rows(state[name], state['count'], number, x)
+
 
 STEPS = {
     CausalTransformer: CausalTransformerStep,
     MAT: MATStep,
     MiniROAD: MiniROADStep,
-    TeSTra: StreamStep,
+    TeSTra: TeSTraStep,
 }
 
 
-def make_stream_step(model: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
-    """The step of a batch of streams of a model.
+def make_stream_step(model: nn.Module, *args: Any,
+                     **kwargs: Any) -> StreamStep:
+    """Build the step of a model's streams.
 
     Args:
         model: :class:`mmvidattn.recognizers.OnlineActionDetector` in eval
             mode.
-        *args: Of :class:`mmvidattn.online.StreamStep`, which every network's
-            step takes.
-        **kwargs: Likewise.
+        *args: Arguments of :class:`mmvidattn.online.StreamStep`.
+        **kwargs: Keyword arguments of ``StreamStep``.
 
     Raises:
         ValueError: If the backbone has no step, or the options do not fit it.

@@ -7,10 +7,9 @@ from mmaction.registry import MODELS
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_count, check_natural
+from ..utils.arguments import Count, Fraction, Natural, Share, check_arguments
 from .attention import causal_bias
-from .block import OnlineTransformer
+from .block import Activation, OnlineTransformer
 from .encoder import MemoryEncoder
 from .feature_projection import FeatureProjection
 from .frame_rows import gather_rows
@@ -74,7 +73,7 @@ class ModalityProjection(nn.Module):
 
 
 @MODELS.register_module()
-@check_arguments(long_memory_length=check_count, num_groups=check_natural)
+@check_arguments
 class MAT(BaseModule):
     """Memory-and-anticipation transformer: windows to features.
 
@@ -121,25 +120,25 @@ class MAT(BaseModule):
     """
 
     def __init__(self,
-                 in_channels: Mapping[str, int],
-                 embed_dims: int = 1024,
-                 num_heads: int = 4,
-                 ffn_dims: int = 1024,
-                 long_memory_length: int = 256,
-                 work_memory_length: int = 32,
-                 num_anticipation_tokens: int = 8,
-                 anticipation_rate: int = 1,
-                 num_groups: int = 8,
-                 num_queries: int = 16,
-                 num_encoder_layers: int = 2,
-                 num_layers: int = 2,
-                 num_future_queries: int = 32,
-                 num_future_layers: int = 2,
-                 num_future_tokens: int = 48,
-                 num_rounds: int = 2,
-                 share: float = 0.75,
-                 drop_rate: float = 0.,
-                 act: str = 'gelu',
+                 in_channels: Mapping[str, Count],
+                 embed_dims: Count = 1024,
+                 num_heads: Count = 4,
+                 ffn_dims: Count = 1024,
+                 long_memory_length: Count = 256,
+                 work_memory_length: Count = 32,
+                 num_anticipation_tokens: Natural = 8,
+                 anticipation_rate: Count = 1,
+                 num_groups: Natural = 8,
+                 num_queries: Count = 16,
+                 num_encoder_layers: Count = 2,
+                 num_layers: Count = 2,
+                 num_future_queries: Count = 32,
+                 num_future_layers: Count = 2,
+                 num_future_tokens: Count = 48,
+                 num_rounds: Count = 2,
+                 share: Share = 0.75,
+                 drop_rate: Fraction = 0.,
+                 act: Activation = 'gelu',
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
         if num_groups and long_memory_length % num_groups:

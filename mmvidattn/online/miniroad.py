@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, Fraction, check_arguments
 from .causal_network import CausalNetwork
 
 
@@ -32,12 +32,12 @@ class MiniROAD(CausalNetwork):
     """
 
     def __init__(self,
-                 in_channels: Mapping[str, int],
-                 embed_dims: int = 1024,
-                 proj_dims: int = 2048,
-                 num_layers: int = 1,
-                 work_memory_length: int = 128,
-                 drop_rate: float = 0.2,
+                 in_channels: Mapping[str, Count],
+                 embed_dims: Count = 1024,
+                 proj_dims: Count = 2048,
+                 num_layers: Count = 1,
+                 work_memory_length: Count = 128,
+                 drop_rate: Fraction = 0.2,
                  init_cfg: dict | None = None) -> None:
         super().__init__(in_channels, embed_dims, proj_dims,
                          work_memory_length, drop_rate, init_cfg)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .cuda_graph import CUDAGraphStep
 from .make_stream_step import make_stream_step
-from .step_graph import StepGraph
 
 VERSION = 1
 
@@ -63,8 +63,8 @@ class StreamSession:
             fit it or its device.
 
     Attributes:
-        step: Of :func:`make_stream_step`; ``session.step.compile()`` compiles
-            it.
+        step: Step of :func:`make_stream_step`; ``session.step.compile()``
+            compiles it.
     """
 
     def __init__(self,
@@ -223,7 +223,7 @@ class StreamSession:
         step = sessions[0].step
         _require_cuda('record_graph', step)
         batch = _join(sessions)
-        batch.graph = StepGraph(step, batch.state)
+        batch.graph = CUDAGraphStep(step, batch.state)
 
     def reset(self) -> None:
         """Start a new stream."""
@@ -293,7 +293,7 @@ class _Batch:
         graph: Their step, if it is recorded.
     """
     state: dict[str, Tensor]
-    graph: StepGraph | None = None
+    graph: CUDAGraphStep | None = None
 
 
 def _check_sessions(sessions: Sequence[StreamSession]) -> None:

@@ -1,13 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import torch
 from mmaction.registry import MODELS
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
-from .block import Reader
+from ..utils.arguments import Count, Fraction, Natural, Share, check_arguments
+from .block import Activation, Reader
 from .decoder import OnlineDecoder
 from .encoder import MemoryEncoder
 from .feature_projection import FeatureProjection
@@ -35,8 +36,8 @@ class TeSTra(BaseModule):
     The network is cut where frames are independent: :meth:`project` makes a
     row of each frame, :meth:`read` reads the rows of windows. Where windows
     share frames a row is made once: :func:`mmvidattn.online.dense_features`
-    gathers rows of a video, :class:`mmvidattn.online.StreamStep` those of a
-    stream's latest frames.
+    gathers rows of a video, :class:`~mmvidattn.online.testra_step.TeSTraStep`
+    those of a stream's latest frames.
 
     `LSTR <https://arxiv.org/abs/2107.03377>`_ is this model with
     ``decay=1, fusion='none', long_memory_pos_embed=True``.
@@ -72,29 +73,26 @@ class TeSTra(BaseModule):
     """
 
     def __init__(self,
-                 in_channels: Mapping[str, int],
-                 embed_dims: int = 1024,
-                 num_heads: int = 16,
-                 ffn_dims: int = 1024,
-                 long_memory_length: int = 512,
-                 work_memory_length: int = 32,
-                 num_anticipation_tokens: int = 0,
+                 in_channels: Mapping[str, Count],
+                 embed_dims: Count = 1024,
+                 num_heads: Count = 16,
+                 ffn_dims: Count = 1024,
+                 long_memory_length: Natural = 512,
+                 work_memory_length: Count = 32,
+                 num_anticipation_tokens: Natural = 0,
                  encoder: Sequence[dict[str, int | None]] = (
                      dict(num_queries=16, num_layers=1),
                      dict(num_queries=32, num_layers=2)),
-                 num_layers: int = 2,
-                 decay: float = 1.,
-                 fusion: str = 'compressed',
+                 num_layers: Count = 2,
+                 decay: Share = 1.,
+                 fusion: Literal[tuple(FUSIONS)] = 'compressed',
                  long_memory_pos_embed: bool = False,
                  work_memory_pos_embed: bool = True,
-                 drop_rate: float = 0.2,
-                 feature_drop_rate: float = 0.,
-                 act: str = 'relu',
+                 drop_rate: Fraction = 0.2,
+                 feature_drop_rate: Fraction = 0.,
+                 act: Activation = 'relu',
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
-        if fusion not in FUSIONS:
-            raise ValueError(f'fusion must be one of {", ".join(FUSIONS)}, '
-                             f'got {fusion!r}')
         self.in_channels = dict(in_channels)
         self.embed_dims = embed_dims
         self.long_memory_length = long_memory_length

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Which frames of a stream its newest window holds, at any age.
 
-Of full windows they are those of :mod:`mmvidattn.datasets.feature_windows`.
+Full windows have the steps of :mod:`mmvidattn.datasets.memory_steps`.
 """
 import torch
 from torch import Tensor

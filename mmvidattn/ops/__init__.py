@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Functions on tensors: torch only, no modules, no OpenMMLab."""
+from . import triton  # noqa: F401 (registers backends)
 from .cosformer import cosformer_attention
 from .feature_fixation import AGGREGATES, fixation_ratio
 from .feature_maps import FEATURE_MAPS, feature_map
@@ -16,7 +17,7 @@ from .performer import (
     random_projection,
 )
 from .periodic_shift import periodic_shift, plain_shift, token_shift
-from .shift import neighbor_shift, neighbour_shift, shift_plan
+from .shift import neighbor_shift, shift_plan
 from .softmax_attention import softmax_attention
 from .temporal_smoothing import temporal_smoothing_attention
 from .top_share_attention import top_share_attention
@@ -27,7 +28,7 @@ __all__ = [
     'feature_map', 'fixation_ratio', 'landmark_grid', 'landmark_pool',
     'lara_attention', 'leap_attention', 'leap_pair', 'leap_unpair', 'linear',
     'linear_attention', 'linformer_attention', 'neighbor_shift',
-    'neighbour_shift', 'orthoformer_attention', 'orthogonal_landmarks',
+    'orthoformer_attention', 'orthogonal_landmarks',
     'packed_linear', 'performer_attention', 'performer_features',
     'periodic_shift', 'plain_shift', 'random_projection', 'shift_plan',
     'softmax_attention', 'temporal_smoothing_attention', 'token_shift',

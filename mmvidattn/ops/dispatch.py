@@ -7,9 +7,11 @@ it does not fit these arguments, or None. The first backend that fits runs, in
 eager mode as well as under ``torch.compile`` and in an export. So verifiers
 look at shapes, dtypes, devices and modes only, and reject what the op rejects.
 
-The environment variable ``MMVIDATTN_DISPATCH=0`` and :func:`use_backends`
-leave only the plain code; ``python -m mmvidattn.ops`` prints what runs when,
-and ``mmvidattn doctor`` what runs on a machine.
+A backend without a measured gain runs only on request. The environment
+variable ``MMVIDATTN_DISPATCH`` and :func:`use_backends` choose: ``0`` leaves
+only the plain code, ``1``, the default, adds the measured backends, and
+``all`` all of them. ``python -m mmvidattn.ops`` prints what runs when, and
+``mmvidattn doctor`` what runs on a machine.
 """
 import functools
 import logging
@@ -19,8 +21,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd import forward_ad
-from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+from .torch_private import is_functional_transform, statically_known_true
 
 logger = logging.getLogger(__name__)
 
@@ -37,17 +39,23 @@ class Backend(NamedTuple):
         function: Called with the arguments of the op.
         why_not: Called likewise; a reason not to run it, or None.
         where: Where it runs, for the table.
-        gain: How many times as fast as the compiled plain code, measured.
+        gain: How many times as fast as the compiled plain code; None if not
+            measured, and the backend runs only on request.
     """
     name: str
     function: Callable[..., Any]
     why_not: Callable[..., str | None]
     where: str
-    gain: str
+    gain: str | None
 
 
 _backends: dict[str, list[Backend]] = {}
-_enabled = os.environ.get('MMVIDATTN_DISPATCH', '1') != '0'
+_switch = os.environ.get('MMVIDATTN_DISPATCH', '1')
+if _switch not in ('0', '1', 'all'):
+    raise ValueError("the environment variable MMVIDATTN_DISPATCH must be '0',"
+                     f" '1' or 'all', got {_switch!r}")
+_enabled = _switch != '0'
+_unmeasured = _switch == 'all'
 
 
 def dispatched(plain: Callable) -> Callable:
@@ -60,7 +68,7 @@ def dispatched(plain: Callable) -> Callable:
     def op(*args, **kwargs):
         if _enabled:
             for backend in backends:
-                reason = backend.why_not(*args, **kwargs)
+                reason = _why_not(backend, *args, **kwargs)
                 if reason is None:
                     return backend.function(*args, **kwargs)
                 if not torch.compiler.is_compiling():
@@ -73,7 +81,7 @@ def dispatched(plain: Callable) -> Callable:
 
 def register_backend(op: Callable, name: str, function: Callable[..., Any],
                      why_not: Callable[..., str | None], *, where: str,
-                     gain: str) -> None:
+                     gain: str | None) -> None:
     """Add a :class:`Backend` to an op; the first that fits runs.
 
     Raises:
@@ -94,14 +102,33 @@ def enabled() -> bool:
 
 
 @contextmanager
-def use_backends(enabled: bool) -> Iterator[None]:
-    """A context in which backends may run, or only the plain code."""
-    global _enabled
-    before, _enabled = _enabled, enabled
+def use_backends(enabled: bool,
+                 unmeasured: bool | None = None) -> Iterator[None]:
+    """Let backends run in a context, or only the plain code.
+
+    Args:
+        enabled: Let backends run.
+        unmeasured: Also let backends without a measured gain run. Defaults to
+            the setting outside of the context.
+    """
+    global _enabled, _unmeasured
+    before = _enabled, _unmeasured
+    _enabled = enabled
+    if unmeasured is not None:
+        _unmeasured = unmeasured
     try:
         yield
     finally:
-        _enabled = before
+        _enabled, _unmeasured = before
+
+
+def _why_not(backend: Backend, *args, **kwargs) -> str | None:
+    """Return the reason not to run a backend, or None."""
+    if not _enabled:
+        return 'backends are turned off'
+    if backend.gain is None and not _unmeasured:
+        return 'gain not measured; MMVIDATTN_DISPATCH=all requests it'
+    return backend.why_not(*args, **kwargs)
 
 
 def explain(op: Callable, *args, **kwargs
@@ -114,8 +141,7 @@ def explain(op: Callable, *args, **kwargs
     """
     reasons = {}
     for backend in _backends[op.__name__]:
-        reason = (backend.why_not(*args, **kwargs) if _enabled else
-                  'backends are turned off')
+        reason = _why_not(backend, *args, **kwargs)
         if reason is None:
             return backend.name, reasons
         reasons[backend.name] = reason
@@ -130,7 +156,8 @@ def table() -> str:
         '| --- | --- | --- | --- |'
     ]
     for op, backends in sorted(_backends.items()):
-        lines += (f'| `{op}` | {b.name} | {b.where} | {b.gain} |'
+        lines += (f'| `{op}` | {b.name} | {b.where} | '
+                  f'{b.gain or "not measured, only on request"} |'
                   for b in backends)
     return '\n'.join(lines)
 
@@ -162,9 +189,7 @@ def not_eager_autograd() -> str | None:
     """
     if _is_exporting() or torch.jit.is_tracing():
         return 'an exported program takes any number of rows'
-    if not torch.compiler.is_compiling() and (
-            torch._C._functorch.maybe_current_level() is not None
-            or forward_ad._current_level >= 0):
+    if not torch.compiler.is_compiling() and is_functional_transform():
         return 'transformed by torch.func or forward-mode derivatives'
     return None
 

@@ -16,7 +16,7 @@ from .linear import linear
 from .packed_linear import pack_weight, packed_linear
 from .patch_conv import patch_conv
 from .temporal_smoothing.rings import push_row, read_rows
-from .video_linear_attention import video_linear_attention
+from .video_linear_attention import Options, video_linear_attention
 
 
 class Example(NamedTuple):
@@ -61,7 +61,7 @@ def make_examples(device: torch.device | str) -> Iterator[Example]:
         read_rows, (random(2, 8, 16), integers([1, 2, 3], [9, 10, 11])),
         is_trained=False)
     yield Example(video_linear_attention, (random(1, 4, 6, 6, 3 * 32), ),
-                  dict(num_heads=2))
+                  dict(options=Options(num_heads=2)))
 
 
 def compare(example: Example, training: bool

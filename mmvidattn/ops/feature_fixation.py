@@ -1,13 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The gate that reweights the channels of queries and keys."""
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from .linear import linear
 
-AGGREGATES = ('concat', 'add', 'mul')
+Aggregate = Literal['concat', 'add', 'mul']
+AGGREGATES = get_args(Aggregate)
 
 
 class Gate(NamedTuple):

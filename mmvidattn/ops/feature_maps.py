@@ -1,10 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The kernel functions that turn queries and keys non-negative."""
+from typing import Literal, get_args
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-FEATURE_MAPS = ('relu', 'elu+1', 'sigmoid', 'identity')
+FeatureMap = Literal['relu', 'elu+1', 'sigmoid', 'identity']
+FEATURE_MAPS = get_args(FeatureMap)
 
 
 def feature_map(x: Tensor, kind: str = 'relu', offset: float = 0.) -> Tensor:

@@ -5,6 +5,7 @@ The samples come from landmarks, means of neighboring tokens.
 """
 import itertools
 import math
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -97,13 +98,15 @@ def _cells(length: int, num: int, overlap: bool, like: Tensor) -> Tensor:
 
 def _pool(x: Tensor, cells: list[Tensor]) -> Tensor:
     """[*, N, G, D] to [*, C, G, D], an axis at a time."""
-    y, rest = x, x.shape[-3:].numel()
+    y, rest, num = x, x.shape[-3:].numel(), 1
     for weights in cells:
         rest //= weights.shape[1]
+        num *= weights.shape[0]
         y = weights @ y.reshape(-1, weights.shape[1], rest)
-    return y.reshape(*x.shape[:-3], -1, *x.shape[-2:])
+    return y.reshape(*x.shape[:-3], num, *x.shape[-2:])
 
-WEIGHTINGS = ('mis-opt', 'mis-bh', 'mis-biased')
+Weighting = Literal['mis-opt', 'mis-bh', 'mis-biased']
+WEIGHTINGS = get_args(Weighting)
 
 
 def lara_attention(q: Tensor,

@@ -1,19 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """A linear map of tokens."""
-import platform
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry, register_flop_formula
 
+from . import torch_private
 from .dispatch import (
     dispatched,
     is_known,
     not_eager_autograd,
     register_backend,
 )
+from .processor import IS_AMD
+from .torch_private import HAS_ONEDNN, ONEDNN_LINEAR
 
 # Multiplications from which the backends below outweigh their call; the same
 # of one row, which MKL multiplies in one thread; and rows up to which copying
@@ -38,18 +38,6 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return F.linear(x, weight, bias)
 
 
-def _is_amd() -> bool:
-    cpuinfo = Path('/proc/cpuinfo')
-    vendor = cpuinfo.read_text() if cpuinfo.exists() else platform.processor()
-    return 'AuthenticAMD' in vendor
-
-
-IS_AMD = _is_amd()
-HAS_ONEDNN = (
-    torch.backends.mkldnn.is_available()
-    and hasattr(torch.ops.mkldnn, '_linear_pointwise'))
-
-
 @torch.library.custom_op(
     'mmvidattn::onednn_linear', mutates_args=(),
     schema='(Tensor x, Tensor weight, Tensor? bias) -> Tensor')
@@ -58,7 +46,7 @@ def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
     On AMD's processors MKL, torch's library for float32, takes twice as long.
     """
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, 'none', [], '')
+    return torch_private.onednn_linear(x, weight, bias)
 
 
 @onednn_linear.register_fake
@@ -75,8 +63,7 @@ def onednn_sum_of_products(x: Tensor, y: Tensor) -> Tensor:
     # oneDNN is slow at sums of many rows to few channels.
     if len(x) > 16 * max(x.shape[1], y.shape[1]):
         return x.t() @ y
-    return torch.ops.mkldnn._linear_pointwise(
-        x.t(), y.t(), None, 'none', [], '')
+    return torch_private.onednn_linear(x.t(), y.t(), None)
 
 
 @onednn_sum_of_products.register_fake
@@ -123,9 +110,8 @@ def _onednn_flops(x_shape: torch.Size, weight_shape: torch.Size, *args,
     return 2 * x_shape.numel() * weight_shape[0]
 
 
-for operator in (torch.ops.mmvidattn.onednn_linear, *(
-        [torch.ops.mkldnn._linear_pointwise] if HAS_ONEDNN else [])):
-    if operator not in flop_registry:
+for operator in torch.ops.mmvidattn.onednn_linear, ONEDNN_LINEAR:
+    if operator is not None and operator not in flop_registry:
         register_flop_formula(operator)(_onednn_flops)
 
 
@@ -134,7 +120,7 @@ def _by_onednn(x: Tensor, weight: Tensor,
     # Calling an operator of torch.library takes as long as a small product.
     if torch.is_grad_enabled() or torch.compiler.is_compiling():
         return onednn_linear(x, weight, bias)
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, 'none', [], '')
+    return torch_private.onednn_linear(x, weight, bias)
 
 
 def _why_not_onednn(x: Tensor, weight: Tensor,

@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Linear attention in whichever order of the product is cheaper."""
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor
 
@@ -7,7 +9,8 @@ from .attention_inputs import check_attention_inputs
 from .dispatch import needs_gradients
 from .precision import at_least_float32, without_autocast
 
-ORDERS = ('auto', 'left', 'right')
+Order = Literal['auto', 'left', 'right']
+ORDERS = get_args(Order)
 
 
 def cheaper_order(num_queries: int, num_keys: int, head_dims: int,

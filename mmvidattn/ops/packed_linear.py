@@ -5,14 +5,18 @@ from torch import Tensor
 
 from . import dispatch
 from .dispatch import dispatched, not_eager_autograd, register_backend
-from .linear import HAS_ONEDNN, IS_AMD, LEAST_PRODUCTS_OF_ROW, linear
+from .linear import LEAST_PRODUCTS_OF_ROW, linear
+from .processor import IS_AMD
+from .torch_private import (
+    CAN_PACK,
+    is_mkldnn_bf16_supported,
+    onednn_linear,
+    reorder_weight,
+)
 
 # oneDNN is told how many rows to expect. The order for 32 is good for any
 # number; that for one is not.
 ROWS = 32
-# Earlier torch packs tensors of a layout of oneDNN's only.
-CAN_PACK = HAS_ONEDNN and torch._C._dispatch_has_kernel_for_dispatch_key(
-    'mkldnn::_reorder_linear_weight', 'CPU')
 
 
 def pack_weight(weight: Tensor) -> Tensor | None:
@@ -30,7 +34,7 @@ def pack_weight(weight: Tensor) -> Tensor | None:
         in float32 those not of AMD.
     """
     dtypes = [torch.float32] if IS_AMD else []
-    if CAN_PACK and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    if CAN_PACK and is_mkldnn_bf16_supported():
         dtypes.append(torch.bfloat16)
     # A quantized weight is a tensor of a class of its own.
     if (not dispatch.enabled() or not CAN_PACK or weight.device.type != 'cpu'
@@ -38,7 +42,7 @@ def pack_weight(weight: Tensor) -> Tensor | None:
             or type(weight) not in (Tensor, torch.nn.Parameter)
             or weight.numel() < LEAST_PRODUCTS_OF_ROW):
         return None
-    return torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS)
+    return reorder_weight(weight.detach(), ROWS)
 
 
 @dispatched
@@ -56,11 +60,6 @@ def packed_linear(x: Tensor, weight: Tensor, bias: Tensor | None,
         [*, K].
     """
     return linear(x, weight, bias)
-
-
-def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None,
-               packed: Tensor | None) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, 'none', [], '')
 
 
 def _why_not_onednn(x: Tensor, weight: Tensor, bias: Tensor | None,
@@ -81,7 +80,7 @@ def _why_not_onednn(x: Tensor, weight: Tensor, bias: Tensor | None,
 register_backend(
     packed_linear,
     'oneDNN',
-    _by_onednn,
+    lambda x, weight, bias, packed: onednn_linear(x, packed, bias),
     _why_not_onednn,
     where='CPU, inference in bfloat16, or of AMD in float32',
     gain='0.9 to 1.8')

@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Performer: linear attention with random features."""
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor
 
@@ -43,7 +45,8 @@ def random_projection(num_features: int,
             dim=-1, keepdim=True)
     return lengths * q.flatten(0, 1)[:num_features]
 
-KINDS = ('favor', 'relu')
+Kind = Literal['favor', 'relu']
+KINDS = get_args(Kind)
 
 
 def performer_features(x: Tensor,

@@ -171,7 +171,8 @@ def neighbor_shift(x: Tensor,
             raise ValueError(f'a clip of {T} frames cannot be shifted in '
                              f'segments of segment_frames={segment_frames}')
         x = x.reshape(-1, segment_frames, *x.shape[2:])
-        return neighbor_shift(x, plan).unflatten(0, (B, -1)).flatten(1, 2)
+        return neighbor_shift(x, plan).unflatten(
+            0, (B, T // segment_frames)).flatten(1, 2)
     if not plan:
         return x
     edges = sorted({0, x.shape[-1], *(e for f in plan for e in f[:2])})
@@ -231,7 +232,3 @@ def naive_neighbor_shift(x: Tensor, plan: Sequence[Fold]) -> Tensor:
                     out[:, t, y, z, start:stop] = \
                         x[:, there[0], there[1], there[2], start:stop]
     return out
-
-
-# The old name.
-neighbour_shift = neighbor_shift

@@ -54,7 +54,7 @@ def softmax_attention(q: Tensor,
         # A row without keys is NaN to some kernels; it attends to the zeros
         # that all its values now are.
         key_mask = key_mask | ~key_mask.any(dim=-1, keepdim=True)
-        key_mask = key_mask.reshape(k.shape[0], 1, 1, -1)
+        key_mask = key_mask.reshape(k.shape[0], 1, 1, k.shape[1])
     mask = key_mask if bias is None else _hide(
         _flat_bias(bias, (*lead, q.shape[2], q.shape[1], k.shape[1]),
                    q.dtype), key_mask)

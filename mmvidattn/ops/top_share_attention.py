@@ -54,12 +54,12 @@ def top_share_attention(q: Tensor,
         scores = scores.masked_fill(~key_mask[:, None, None], -torch.inf)
     if num_keys is None:
         kept = max(1, int(share * k.shape[1]))
-        least = scores.detach().topk(kept, dim=-1).values[..., -1:]
+        least = scores.topk(kept, dim=-1).values[..., -1:]
     else:
         kept = (share * num_keys.double()).long().clamp(min=1)
         place = (kept - 1)[:, None, None, None].expand(
             *scores.shape[:-1], 1)
-        least = scores.detach().sort(
+        least = scores.sort(
             dim=-1, descending=True).values.gather(-1, place)
     scores = scores.masked_fill(scores < least, -torch.inf)
     weights = torch.nn.functional.dropout(scores.softmax(dim=-1), dropout_p)

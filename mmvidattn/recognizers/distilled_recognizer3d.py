@@ -9,16 +9,14 @@ from mmaction.registry import MODELS
 from mmengine.logging import MessageHub, print_log
 from torch import Tensor, nn
 
+from ..backbones.pretrained import load_matching
 from ..layers import VideoTransformerBlock
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_natural, check_not_negative
-from ..utils.pretrained import load_matching
+from ..utils.arguments import Natural, NotNegative, check_arguments
 from .teacher import Teacher
 
 
 @MODELS.register_module()
-@check_arguments(task_loss_weight=check_not_negative,
-                 distill_epochs=check_natural)
+@check_arguments
 class DistilledRecognizer3D(Recognizer3D):
     """A recognizer that takes over what a trained one has learned.
 
@@ -75,11 +73,11 @@ class DistilledRecognizer3D(Recognizer3D):
                  teacher_checkpoint: str | None = None,
                  *,
                  start_from_teacher: bool = True,
-                 distill_epochs: int | None = None,
+                 distill_epochs: Natural | None = None,
                  feature_loss: dict | None = dict(
                      type='FeatureDistillationLoss'),
                  logit_loss: dict | None = dict(type='LogitDistillationLoss'),
-                 task_loss_weight: float = 0.,
+                 task_loss_weight: NotNegative = 0.,
                  **kwargs) -> None:
         super().__init__(backbone=backbone, cls_head=cls_head, **kwargs)
         if distill_epochs != 0 and feature_loss is None and (

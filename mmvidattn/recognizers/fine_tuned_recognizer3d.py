@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import copy
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from mmaction.models import Recognizer3D
@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from ..layers.lora import add_lora
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Natural, check_arguments
 from ..utils.feature_cache import FeatureWriter, weights_digest
 
+Part = Literal['backbone', 'spatial']
 # Options of a backbone that its frozen part does not feel: those of starting
 # and of training.
 NOT_FELT = {'init_cfg', 'init_std', 'embed_init_std', 'patch_init', 'with_cp',
@@ -63,7 +64,8 @@ class FineTunedRecognizer3D(Recognizer3D):
     """
 
     def __init__(self, backbone: dict, *args: Any,
-                 freeze: str | int | None = None, lora: dict | None = None,
+                 freeze: Part | Natural | None = None,
+                 lora: dict | None = None,
                  data_preprocessor: dict | None = None,
                  **kwargs: Any) -> None:
         options = copy.deepcopy((backbone, data_preprocessor))
@@ -115,12 +117,10 @@ class FineTunedRecognizer3D(Recognizer3D):
                   for name, _ in backbone.named_parameters()}
         # The first depth comes before the blocks, the last one after them.
         most = next(iter(depths.values()))[1] - 2
-        if isinstance(number, bool) or not isinstance(
-                number, int) or not 0 <= number <= most:
+        if number > most:
             raise ValueError(
-                "freeze must be 'backbone', 'spatial' or a number from 0 to "
-                f'{most}, the blocks of this {type(backbone).__name__}, got '
-                f'{number!r}')
+                f'freeze must be at most {most}, the number of blocks of this '
+                f'{type(backbone).__name__}, got {number}')
         for name, parameter in backbone.named_parameters():
             if depths[name][0] <= number:
                 parameter.requires_grad_(False)

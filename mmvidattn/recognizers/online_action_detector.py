@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import torch
 from mmaction.registry import MODELS
@@ -8,8 +9,7 @@ from mmengine.structures import BaseDataElement
 from torch import Tensor
 
 from ..online import StreamSession, dense_features, stream_videos
-from ..online.stream_step import KERNELS
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, check_arguments
 
 
 @MODELS.register_module()
@@ -36,8 +36,8 @@ class OnlineActionDetector(BaseModel):
                  backbone: dict,
                  cls_head: dict,
                  data_preprocessor: dict | None = None,
-                 dense_batch_size: int = 32,
-                 stream_kernel: str = 'window',
+                 dense_batch_size: Count = 32,
+                 stream_kernel: Literal['window', 'smoothing'] = 'window',
                  train_cfg: dict | None = None,
                  test_cfg: dict | None = None,
                  init_cfg: dict | None = None) -> None:
@@ -47,9 +47,6 @@ class OnlineActionDetector(BaseModel):
         self.backbone = MODELS.build(backbone)
         self.cls_head = MODELS.build(cls_head)
         self.dense_batch_size = dense_batch_size
-        if stream_kernel not in KERNELS:
-            raise ValueError(f'stream_kernel must be {" or ".join(KERNELS)}, '
-                             f'got {stream_kernel!r}')
         self.stream_kernel = stream_kernel
 
     def forward(

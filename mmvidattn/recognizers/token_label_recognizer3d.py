@@ -9,9 +9,9 @@ from torch import Tensor
 
 from ..heads.token_label_head import classify_tokens
 from ..losses.token_label_loss import soft_token_labels
-from ..utils.arguments import check_arguments
-from ..utils.token_label_store import TokenLabelStore
+from ..utils.arguments import Count, check_arguments
 from .teacher import Teacher
+from .token_label_store import TokenLabelStore
 
 
 @MODELS.register_module()
@@ -59,7 +59,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
                  teacher: dict | None = None,
                  teacher_checkpoint: str | None = None,
                  label_store: str | None = None,
-                 topk: int = 5,
+                 topk: Count = 5,
                  as_released: bool = False,
                  **kwargs) -> None:
         super().__init__(backbone=backbone, cls_head=cls_head, **kwargs)

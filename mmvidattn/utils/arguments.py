@@ -1,86 +1,80 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""One check of the arguments of all classes that a config can build."""
+"""One check of arguments, by their annotations.
+
+:func:`check_arguments` is the only place where a single argument is checked:
+a class or function behind it trusts what it is given, and only checks what
+arguments must be together.
+"""
 import functools
 import inspect
 import os
-import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from .checks import (
-    check_count,
-    check_fraction,
-    check_natural,
-    check_not_negative,
-    check_positive,
-)
 
-# Ranges of numbers, by what arguments are called everywhere; the first that
-# fits counts. An argument that has another meaning somewhere is given its
-# range there: ``@check_arguments(eps=check_not_negative)``.
-RANGES = (
-    (r'long_memory_length|num_anticipation_tokens|num_temporal_layers|'
-     r'anticipation_steps|smooth|long_steps|patch_padding|max_failures|'
-     r'max_skips|(\w+_)?seed|\w+_index',
-     check_natural),
-    (r'num_\w+|\w+_dims|in_channels|clip_len|frame_interval|\w+_frames|'
-     r'(img|patch|crop|window|dense_batch)_size|patch_stride|'
-     r'work_memory_length|(long|work|anticipation)_rate|work_steps|pyramid|'
-     r'pyramid_sizes|seq_shape|topk|k|interval',
-     check_count),
-    (r'drop(out)?|(\w+_)?(drop_rate|drop_path_rate|dropout_ratio|prob)|'
-     r'shift_fraction|tail_below', check_fraction),
-    (r'eps|norm_eps|(\w+_)?fps|mlp_ratio|feature_rate|timeout',
-     check_positive),
-    (r'loss_weight|(\w+_)?init_std|magnitude(_std)?|brightness|contrast|'
-     r'saturation|gamma|weight', check_not_negative),
-)
+@dataclass(frozen=True)
+class Range:
+    """The numbers that an annotation such as :data:`Count` allows.
+
+    Attributes:
+        text: What they are called in an error.
+        holds: Whether a finite number is one of them.
+    """
+    text: str
+    holds: Callable[[float], bool]
 
 
-def check_arguments(cls: type | None = None, **ranges: Callable | None) -> Any:
-    """Have a class check its arguments by their annotations and names.
+Count = Annotated[int, Range('a positive integer', lambda x: x >= 1)]
+Natural = Annotated[int, Range('a non-negative integer', lambda x: x >= 0)]
+Positive = Annotated[float, Range('a positive number', lambda x: x > 0)]
+NotNegative = Annotated[float, Range('a number that is not negative',
+                                     lambda x: x >= 0)]
+Share = Annotated[float, Range('a number in (0, 1]', lambda x: 0 < x <= 1)]
+Fraction = Annotated[float, Range('a number in [0, 1]', lambda x: 0 <= x <= 1)]
 
-    A decorator, below that of the registry. A value of another type, or a
-    number outside of what ``RANGES`` says of arguments of this name, is a
-    ``ValueError`` that names the argument, whatever the class does with it.
+
+def check_arguments(target: Callable | None = None, **hints: Any) -> Any:
+    """Have a class or function check its arguments by their annotations.
+
+    A decorator that follows the decorator of the registry. It raises a
+    ``ValueError`` that names the argument if a value has the wrong type, is
+    outside of the :class:`Range`, or is not in the ``Literal``.
 
     Args:
-        cls: The class. An ``__init__`` that it inherits from another package
-            is checked as well.
-        **ranges: Arguments with a range of their own, a function of
-            :mod:`mmvidattn.utils.checks`; None for any number.
+        target: The class or function. An ``__init__`` that a class inherits
+            from another package is checked as well.
+        **hints: Annotations of arguments of an inherited ``__init__``.
     """
-    if cls is None:
-        return functools.partial(check_arguments, **ranges)
-    init = cls.__init__
-    signature = inspect.signature(init)
+    if target is None:
+        return functools.partial(check_arguments, **hints)
+    is_class = isinstance(target, type)
+    function = target.__init__ if is_class else target
+    signature = inspect.signature(function)
 
-    @functools.wraps(init)
-    def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = signature.bind(self, *args, **kwargs).arguments
+            given = signature.bind_partial(*args, **kwargs).arguments
         except TypeError:
             given = {}
-        hints = _hints(init)
+        wanted = {**_hints(function), **hints}
         for name, value in given.items():
-            kind = signature.parameters[name].kind
-            if name in hints and kind not in (
+            if name in wanted and signature.parameters[name].kind not in (
                     inspect.Parameter.VAR_POSITIONAL,
                     inspect.Parameter.VAR_KEYWORD):
-                check_type(name, value, hints[name])
-                check = ranges[name] if name in ranges else _range_of(name)
-                if check is not None:
-                    for number in _numbers(value):
-                        check(**{name: number})
-        init(self, *args, **kwargs)
+                check_type(name, value, wanted[name])
+        return function(*args, **kwargs)
 
-    cls.__init__ = checked
-    return cls
+    if not is_class:
+        return checked
+    target.__init__ = checked
+    return target
 
 
 def check_type(name: str, value: Any, wanted: Any) -> None:
@@ -95,27 +89,14 @@ def check_type(name: str, value: Any, wanted: Any) -> None:
 
 @functools.cache
 def _hints(function: Callable) -> dict[str, Any]:
-    return typing.get_type_hints(function)
-
-
-@functools.cache
-def _range_of(name: str) -> Callable | None:
-    return next((check for pattern, check in RANGES
-                 if re.fullmatch(pattern, name)), None)
-
-
-def _numbers(value: Any) -> list[Any]:
-    """The numbers in a value, however deep in sequences and dicts."""
-    if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [number for part in value for number in _numbers(part)]
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return [value] if is_number else []
+    return typing.get_type_hints(function, include_extras=True)
 
 
 def _is(value: Any, wanted: Any) -> bool:
     origin, args = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin is Annotated:
+        kind, allowed = args
+        return _is(value, kind) and allowed.holds(value)
     if wanted in (Any, inspect.Parameter.empty) or isinstance(
             wanted, typing.TypeVar):
         return True
@@ -132,7 +113,7 @@ def _is(value: Any, wanted: Any) -> bool:
     if wanted is str:
         return isinstance(value, (str, os.PathLike))
     if origin is typing.Literal:
-        return value in args
+        return any(type(value) is type(arg) and value == arg for arg in args)
     kind = origin or wanted
     if kind is Callable:
         return callable(value)
@@ -157,6 +138,8 @@ def _is_sequence(value: Any, kind: type, args: tuple) -> bool:
 
 def _describe(wanted: Any) -> str:
     origin, args = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin is Annotated:
+        return args[1].text
     if origin in (typing.Union, types.UnionType):
         return ' or '.join(_describe(arg) for arg in args)
     names = {types.NoneType: 'None', bool: 'True or False',

@@ -5,7 +5,7 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -16,9 +16,13 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from .files import hash_file
 from .hub import SCHEME, hub_file
+from .printable import brief
 from .safe_load import safe_load
 
+# Reason of an error without a message.
+EMPTY = 'it is empty'
 # Where the tensors are in the files of the usual training programs.
 WRAPPERS = ('state_dict', 'model', 'model_state', 'model_state_dict',
             'module')
@@ -104,15 +108,6 @@ def download(url: str, sha256: str | None = None) -> Path:
     return path
 
 
-def hash_file(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
-    with open(path, 'rb') as file:
-        while chunk := file.read(2**20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 def read_checkpoint(path: str | Path,
                     sha256: str | None = None) -> dict[str, Any]:
     """Read a checkpoint of tensors and plain types, to the CPU.
@@ -146,7 +141,8 @@ def read_checkpoint(path: str | Path,
         names = re.findall(r'GLOBAL (\S+)', str(error))
         if not names:
             raise ValueError(
-                f'{path} is not a checkpoint: {_brief(error)}') from error
+                f'{path} is not a checkpoint: {brief(error, EMPTY)}'
+            ) from error
         raise ValueError(
             f'{path} is refused: loading it would call {names[0]}. If you '
             'trust it, load it with the program that wrote it and save its '
@@ -202,11 +198,7 @@ def load_checkpoint(model: nn.Module, path: str | Path,
                 if name.startswith(optional)}
         state_dict = {name: value for name, value in state_dict.items()
                       if not name.startswith(optional)} | kept
-    try:
-        model.load_state_dict(state_dict)
-    except RuntimeError as error:
-        raise ValueError(
-            _mismatch(model, state_dict, path, str(error))) from None
+    load_exactly(model, state_dict, path)
     return checkpoint.get('meta', {})
 
 
@@ -230,7 +222,8 @@ def require_overlap(model: nn.Module, path: str | Path) -> str:
         raise ValueError(
             f'{path} has nothing for the backbone of {_describe(model)}: it '
             f'has {_some(found)}; expected {_some(wanted)}')
-    return report(model, found, path) + _new_classifier(model, found)
+    return (f'{_describe(model)} starts from {path}: '
+            + report_fit(model, found) + _new_classifier(model, found))
 
 
 def _new_classifier(model: nn.Module,
@@ -245,24 +238,54 @@ def _new_classifier(model: nn.Module,
     return ''
 
 
-def report(model: nn.Module, state_dict: Mapping[str, Tensor],
-           path: str | Path) -> str:
-    """Report in one line what of a checkpoint fits a model, and what not.
+def load_exactly(model: nn.Module, state_dict: Mapping[str, Tensor],
+                 path: str | Path) -> None:
+    """Load tensors that must match a model exactly.
 
-    Hooks of the model may rename and resize more of it as it loads.
+    Args:
+        model: The model. After an error it may have some of the tensors.
+        state_dict: The tensors, by name.
+        path: Source of the tensors, for the error.
+
+    Raises:
+        ValueError: If a tensor is missing, unexpected or has the wrong shape.
+    """
+    try:
+        model.load_state_dict(state_dict)
+    except RuntimeError as error:
+        text = str(error)
+        raise ValueError(
+            f'{path} is not of this model, {_describe(model)}: ' + report_fit(
+                model, state_dict, lambda name: f'"{name}"' in text
+                or f'size mismatch for {name}:' in text)) from None
+
+
+def report_fit(model: nn.Module, state_dict: Mapping[str, Tensor],
+               is_fault: Callable[[str], bool] = lambda name: True,
+               limit: int | None = MAX_NAMES, separator: str = '. ') -> str:
+    """Report which tensors fit a model by name and shape.
+
+    Args:
+        model: The model. Its hooks may rename and resize more tensors as it
+            loads.
+        state_dict: The tensors, by name.
+        is_fault: Returns False for a name that fits nevertheless.
+        limit: Names to list of each kind; None for all.
+        separator: Text between the kinds.
     """
     own = model.state_dict()
-    shapes = [f'{n} {tuple(state_dict[n].shape)}, here {tuple(own[n].shape)}'
-              for n in own if n in state_dict
-              and state_dict[n].shape != own[n].shape]
-    groups = (('missing', [n for n in own if n not in state_dict]),
-              ('unexpected', [n for n in state_dict if n not in own]),
-              ('of another shape', shapes))
-    same = sum(n in state_dict for n in own) - len(shapes)
-    return '. '.join(
-        [f'{path}: {same} of the {len(own)} tensors of {_describe(model)} '
-         'fit'] + [f'{what} {len(names)}: {_some(names, "; ")}'
-                   for what, names in groups if names])
+    missing = [n for n in own if n not in state_dict and is_fault(n)]
+    unexpected = [n for n in state_dict if n not in own and is_fault(n)]
+    shapes = [f'{n} {tuple(state_dict[n].shape)}, expected '
+              f'{tuple(own[n].shape)}' for n in own if n in state_dict
+              and state_dict[n].shape != own[n].shape and is_fault(n)]
+    matched = len(own) - len(missing) - len(shapes)
+    return separator.join(
+        [f'{matched} of {len(own)} tensors match'] + [
+            f'{kind} {len(names)}: {_some(names, "; ", limit)}'
+            for kind, names in (('missing', missing),
+                                ('unexpected', unexpected),
+                                ('of another shape', shapes)) if names])
 
 
 def check_opens(source: str | Path | bytes) -> Any:
@@ -286,7 +309,8 @@ def check_opens(source: str | Path | bytes) -> Any:
         return safe_load(source, mmap=not is_data)
     except Exception as error:
         # A damaged file can fail in any way.
-        raise ValueError(f'{name} does not open: {_brief(error)}') from error
+        raise ValueError(
+            f'{name} does not open: {brief(error, EMPTY)}') from error
 
 
 def find_resumable(work_dir: str | Path
@@ -361,26 +385,6 @@ def _unwrap(checkpoint: Mapping, path: str | Path) -> dict[str, Tensor]:
     return state_dict
 
 
-def _mismatch(model: nn.Module, state_dict: Mapping[str, Tensor],
-              path: str | Path, error: str) -> str:
-    own = model.state_dict()
-    # Hooks of the model may rename and resize while it loads, so that what
-    # differs is at fault only if torch says so.
-    missing = [n for n in own if n not in state_dict and f'"{n}"' in error]
-    unknown = [n for n in state_dict if n not in own and f'"{n}"' in error]
-    shapes = [f'{n} {tuple(state_dict[n].shape)}, expected '
-              f'{tuple(own[n].shape)}' for n in own
-              if f'size mismatch for {n}:' in error and n in state_dict]
-    faults = [f'{what} {len(names)}: {_some(names, "; ")}'
-              for what, names in (('missing', missing),
-                                  ('unexpected', unknown),
-                                  ('of another shape', shapes)) if names]
-    matched = len(own) - len(missing) - len(shapes)
-    return (f'{path} is not of this model, {_describe(model)}: {matched} of '
-            f'its {len(own)} tensors match; '
-            + ('. '.join(faults) if faults else ' '.join(error.split())))
-
-
 def _describe(model: nn.Module) -> str:
     parts = [type(getattr(model, name)).__name__
              for name in ('backbone', 'cls_head') if hasattr(model, name)]
@@ -388,14 +392,9 @@ def _describe(model: nn.Module) -> str:
     return f'{name}({", ".join(parts)})' if parts else name
 
 
-def _some(names: Any, separator: str = ', ') -> str:
+def _some(names: Iterable[str], separator: str = ', ',
+          limit: int | None = MAX_NAMES) -> str:
     names = list(names)
-    shown = names[:MAX_NAMES] + ['...'] * (len(names) > MAX_NAMES)
+    limit = len(names) if limit is None else limit
+    shown = names[:limit] + ['...'] * (len(names) > limit)
     return separator.join(shown) or 'nothing'
-
-
-def _brief(error: Exception) -> str:
-    # torch goes on about how to load it unsafely.
-    message = str(error).split('WeightsUnpickler error:')[-1]
-    words = ' '.join(message.split()) or 'it is empty'
-    return f'{type(error).__name__}: {words[:200]}'

@@ -1,9 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Checks of arguments: a wrong value is a ``ValueError`` that names it."""
-import math
-from collections.abc import Callable, Iterable, Sequence
-from numbers import Integral, Real
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
+
+import torch
+
+from .arguments import Count, NotNegative, Positive, check_type
 
 
 def check_choice(name: str, value: Any, allowed: Iterable) -> None:
@@ -15,31 +18,32 @@ def check_choice(name: str, value: Any, allowed: Iterable) -> None:
 
 def check_count(**values: int) -> None:
     """Raise a ``ValueError`` unless each value is an integer from 1."""
-    _check(values, lambda x: _is_integer(x) and x >= 1,
-           'a positive integer')
-
-
-def check_natural(**values: int) -> None:
-    """Raise a ``ValueError`` unless each value is an integer from 0."""
-    _check(values, lambda x: _is_integer(x) and x >= 0,
-           'a non-negative integer')
+    _check_all(values, Count)
 
 
 def check_positive(**values: float) -> None:
     """Raise a ``ValueError`` unless each value is finite and above 0."""
-    _check(values, lambda x: _is_finite(x) and x > 0, 'a positive number')
+    _check_all(values, Positive)
 
 
 def check_not_negative(**values: float) -> None:
     """Raise a ``ValueError`` unless each value is finite and at least 0."""
-    _check(values, lambda x: _is_finite(x) and x >= 0,
-           'a number that is not negative')
+    _check_all(values, NotNegative)
 
 
-def check_fraction(**values: float) -> None:
-    """Raise a ``ValueError`` unless each value is in [0, 1]."""
-    _check(values, lambda x: _is_finite(x) and 0 <= x <= 1,
-           'a number in [0, 1]')
+def check_finite(**values: Any) -> None:
+    """Raise a ``ValueError`` unless all values of each array are finite.
+
+    Args:
+        **values: Tensors or arrays of any shape, by name.
+    """
+    for name, value in values.items():
+        value = torch.as_tensor(value)
+        number = value.numel() - int(value.isfinite().sum())
+        if number:
+            kind = 'nan' if value.isnan().any() else 'inf'
+            raise ValueError(f'{name} must be finite, got {kind}: {number} of '
+                             f'{value.numel()} values are not finite')
 
 
 def check_divides(**values: int | Sequence[int]) -> None:
@@ -52,45 +56,17 @@ def check_divides(**values: int | Sequence[int]) -> None:
     (name, divisor), *others = values.items()
     check_count(**{name: divisor})
     for other, value in others:
-        for number in (value, ) if _is_integer(value) else value:
+        for number in (value, ) if isinstance(value, Integral) else value:
             if number % divisor:
                 raise ValueError(f'{other}={value} is not divisible by '
                                  f'{name}={divisor}')
 
 
-def check_size(num_axes: int, **values: Sequence[int]) -> None:
-    """Raise a ``ValueError`` unless each is ``num_axes`` positive integers."""
-    _check(
-        values, lambda x: isinstance(x, Sequence) and len(x) == num_axes and
-        all(_is_integer(n) and n >= 1 for n in x),
-        f'{num_axes} positive integers')
+def to_pair(value: int | Sequence[int]) -> tuple[int, int]:
+    """Height and width, of both or of one number for both."""
+    return (value, value) if isinstance(value, Integral) else tuple(value)
 
 
-def to_pair(name: str, value: int | Sequence[int]) -> tuple[int, int]:
-    """Height and width, of both or of one number for both.
-
-    Raises:
-        ValueError: If they are not positive integers.
-    """
-    pair = (value, value) if _is_integer(value) else value
-    _check({name: value},
-           lambda _: isinstance(pair, Sequence) and len(pair) == 2 and all(
-               _is_integer(n) and n >= 1 for n in pair),
-           'a positive integer, or two')
-    return tuple(pair)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(
-        value, bool) and math.isfinite(value)
-
-
-def _check(values: dict[str, Any], is_right: Callable[[Any], bool],
-           wanted: str) -> None:
+def _check_all(values: dict[str, Any], wanted: Any) -> None:
     for name, value in values.items():
-        if not is_right(value):
-            raise ValueError(f'{name} must be {wanted}, got {value!r}')
+        check_type(name, value, wanted)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
+
+from ..ops.torch_private import TorchDispatchMode
 
 aten = torch.ops.aten
 

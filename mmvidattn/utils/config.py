@@ -1,34 +1,236 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Helpers for config files."""
+"""Helpers for config files.
+
+A config states its clip length, image size and number of classes once, as
+the variables ``num_frames``, ``img_size`` and ``num_classes`` at its top
+level. :func:`derive` puts them wherever they belong.
+"""
 import copy
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
+
+# Options that have the value of a variable.
+NUMBERS = dict(
+    num_classes=('num_classes', 'gt_action'),
+    num_nouns=('num_nouns', 'gt_noun'),
+    num_verbs=('num_verbs', 'gt_verb'),
+    num_frames=('num_frames', 'clip_len'),
+    img_size=('img_size', 'size', 'crop_size', 'input_size'))
+# Options in pixels, in proportion to img_size.
+SCALED = 'scale', 'scale_range'
+PIPELINES = 'train_pipeline', 'val_pipeline', 'test_pipeline'
+VARIABLES = 'data_root', *NUMBERS
+
+
+def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:
+    """Change variables of a config, and everything that follows from them.
+
+    A config that combines a model with a data set and a pipeline fills in
+    the numbers that the model leaves open with ``None``, and the pipelines
+    of the data loaders::
+
+        _base_ = [
+            '_base_/models/linear_ff.py', '_base_/datasets/ssv2.py',
+            '_base_/pipelines/linear_ff_ssv2.py', ...]
+
+        from mmvidattn.utils.config import derive
+
+        derive(_base_)
+
+    A config that inherits another config names its changes::
+
+        _base_ = 'linear_ff_ssv2.py'
+
+        from mmvidattn.utils.config import derive
+
+        derive(
+            _base_,
+            num_frames=32,          # of the sampler and of the backbone
+            img_size=336,           # of crops; scales in proportion
+            train_pipeline=dict(    # steps by their types, see `change`
+                RandomErasing=None))
+
+    The import comes below ``_base_``: mmengine takes a file that begins with
+    an import for one of its "pure Python" configs.
+
+    Args:
+        cfg: Config to change in place. In a config file it is ``_base_``:
+            mmengine merges the file's own variables into it afterwards, so
+            they win.
+        variables: ``data_root``, ``num_classes``, ``num_nouns``,
+            ``num_verbs``, ``num_frames``, ``img_size``: see
+            :func:`set_variable`. ``train_pipeline``, ``val_pipeline``,
+            ``test_pipeline``: a list of steps, or a dict for :func:`change`.
+
+    Raises:
+        ValueError: If the config does not have one of the variables.
+    """
+    unknown = [name for name in variables
+               if name not in (*VARIABLES, *PIPELINES) or name not in cfg]
+    if unknown:
+        raise ValueError(
+            f'cannot derive {", ".join(unknown)}: must be one of '
+            f'{", ".join(n for n in (*VARIABLES, *PIPELINES) if n in cfg)}')
+    for name in VARIABLES:
+        if name in cfg:
+            set_variable(cfg, name, variables.get(name, cfg[name]))
+    for name in PIPELINES:
+        split = name.split('_')[0]
+        inherited = cfg.get(name)
+        steps = variables.get(name, inherited)
+        if isinstance(steps, Mapping):
+            steps = change(inherited, **steps)
+        if steps is None:
+            continue
+        loader = copy.deepcopy(cfg.get(f'{split}_dataloader'))
+        dataset = (loader or {}).get('dataset') or {}
+        if dataset and dataset.get('pipeline') in (None, inherited):
+            dataset['pipeline'] = copy.deepcopy(steps)
+            cfg[f'{split}_dataloader'] = loader
+        cfg[name] = steps
+
+
+def set_variable(cfg: MutableMapping[str, Any], name: str,
+                 value: Any) -> set[str]:
+    """Change a variable of a config, and every option that has its value.
+
+    * ``data_root``: every path at or below the old root moves to the new
+      one: of data sets, their lists, classes, subsets and counts.
+    * Numbers: every option in :data:`NUMBERS` that has the old number, or
+      is ``None``.
+    * ``img_size``: scales of pipelines change in proportion.
+
+    Args:
+        cfg: Config to change in place, with the variable at its top level.
+        name: Name of the variable.
+        value: Its new value.
+
+    Returns:
+        Top-level keys of the config that changed, except ``name``.
+    """
+    old = cfg[name]
+    if name == 'data_root':
+        old, value = _root(old), _root(value)
+
+        def changed(key: str, item: Any) -> Any:
+            return _moved(item, old, value)
+    else:
+
+        def changed(key: str, item: Any) -> Any:
+            if key in NUMBERS[name] and (
+                    item == old or item is None and key == name):
+                return value
+            if name == 'img_size' and key in SCALED and type(item) is int:
+                return item if item < 0 else round(item * value / old)
+            return item
+
+    keys = set()
+    for key in cfg:
+        if key != name:
+            # A copy, because a config may hold one object in two places.
+            new = _mapped(changed, key, cfg[key])
+            if new != cfg[key]:
+                keys.add(key)
+                cfg[key] = new
+    cfg[name] = value
+    return keys
+
+
+def check_variables(cfg: Mapping[str, Any], source: str = '') -> None:
+    """Check that the numbers of a config reach the options that need them.
+
+    Args:
+        cfg: Config, with its bases merged.
+        source: Text of its file.
+
+    Raises:
+        ValueError: If the file sets a number that no option has, or if a
+            number or a pipeline is still ``None``, because the file does not
+            call :func:`derive`; or if the file is a table of ablations.
+    """
+    if 'rows' in cfg and 'model' not in cfg:
+        raise ValueError('a table of ablations is not a config; give the name '
+                         f'of a row: {", ".join(cfg["rows"])}')
+    # Teachers may be for other clips, and so may the kernels of a backbone.
+    model = {key: value for key, value in (cfg.get('model') or {}).items()
+             if key != 'teacher'}
+    for name, places in NUMBERS.items():
+        number = cfg.get(name)
+        found: dict[str, set] = {}
+
+        def visit(key: str, item: Any) -> None:
+            if item is None or isinstance(item, int):
+                found.setdefault(key, set()).add(item)
+
+        _mapped(visit, '', {key: value for key, value in {
+            **cfg, 'model': model}.items() if key not in NUMBERS})
+        used = found.get('clip_len', set()) if name == 'num_frames' else (
+            set().union(*(found.get(place, set()) for place in places)))
+        if number is not None and (
+                None in found.get(name, ()) or used and number not in used
+                and re.search(rf'^{name}\s*=', source, re.MULTILINE)):
+            raise ValueError(
+                f'{name} is {number}, but the options that depend on it have '
+                f'{", ".join(map(str, used))}; write '
+                f'derive(_base_, {name}={number}) in the config '
+                '(mmvidattn.utils.config)')
+    for name in PIPELINES:
+        dataset: Any = cfg
+        for key in f'{name.split("_")[0]}_dataloader', 'dataset':
+            dataset = dataset.get(key) if isinstance(
+                dataset, Mapping) else None
+        if isinstance(dataset, Mapping) and dataset.get(
+                'pipeline', ()) is None:
+            raise ValueError(
+                f'{name} is missing from the data set; write derive(_base_) '
+                'in the config (mmvidattn.utils.config)')
+
+
+def _mapped(function: Callable[[str, Any], Any], key: str,
+            value: Any) -> Any:
+    """Apply a function to every leaf of a config."""
+    if isinstance(value, Mapping):
+        return type(value)({
+            name: _mapped(function, name, item)
+            for name, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return type(value)([_mapped(function, key, item) for item in value])
+    return function(key, value)
+
+
+def _root(path: Any) -> Any:
+    """Remove the slash at the end of a folder."""
+    return path.rstrip('/') or '/' if isinstance(path, str) else path
+
+
+def _moved(path: Any, old: str, new: str) -> Any:
+    if isinstance(path, str):
+        if _root(path) == old:
+            return new
+        if path.startswith(f'{old}/'):
+            return f'{new.rstrip("/")}{path[len(old):]}'
+    return path
 
 
 def change(steps: Sequence[dict[str, Any]],
            **changes: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Change steps of an inherited pipeline by the names of their types.
+    """Change steps of an inherited list by the names of their types.
 
-    A config inherits a list only as a whole. In a config file::
+    A config inherits a list only as a whole. :func:`derive` changes
+    pipelines by this function; a config file changes its schedulers by it::
 
         _base_ = 'linear_ff_ssv2.py'
 
         from mmvidattn.utils.config import change
 
-        train_pipeline = change(
-            _base_.train_pipeline,
-            RandomCrop=dict(size=336),  # this option, the others stay
-            AutoAugment=None,           # without this step
-            RandomErasing=dict(         # another one in its place
-                _delete_=True, type='RandAugment', num_ops=2))
-        train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
-
-    The import comes below ``_base_``: mmengine takes a file that begins with
-    an import for one of its "pure Python" configs. Schedulers change likewise.
+        param_scheduler = change(
+            _base_.param_scheduler, WarmupCosineLR=dict(end=40))
 
     Args:
-        steps: Dicts with a ``type``; they are left as they are.
-        changes: By type, options that replace those of the step.
+        steps: Dicts with a ``type``; they stay as they are.
+        changes: Options by type, which replace the step's: a dict; with
+            ``_delete_=True`` the whole step; ``None`` removes it.
 
     Raises:
         ValueError: If not exactly one of the steps is of a type.

@@ -10,7 +10,7 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import safetensors.torch
 import torch
@@ -18,9 +18,8 @@ from mmengine.logging import print_log
 from safetensors import SafetensorError
 from torch import Tensor
 
-from .checkpoint import hash_file
-from .checks import check_choice, check_positive
-from .files import write_atomically
+from .arguments import Positive, check_arguments
+from .files import hash_file, write_atomically
 
 # Part of every key: to be raised when the same settings give other features.
 FORMAT = 1
@@ -132,6 +131,7 @@ class FeatureFolder:
         return found
 
 
+@check_arguments
 class FeatureWriter:
     """Writes features, and counts those that were read and written.
 
@@ -147,11 +147,10 @@ class FeatureWriter:
         size: Bytes under ``root``, as far as this process knows.
     """
 
-    def __init__(self, root: str | Path, dtype: str = 'float32',
-                 max_gb: float | None = None) -> None:
-        check_choice('dtype', dtype, DTYPES)
-        if max_gb is not None:
-            check_positive(max_gb=max_gb)
+    def __init__(self,
+                 root: str | Path,
+                 dtype: Literal['float32', 'float16'] = 'float32',
+                 max_gb: Positive | None = None) -> None:
         self.root = Path(root)
         self.dtype = DTYPES[dtype]
         self.max_size = math.inf if max_gb is None else max_gb * 1e9

@@ -1,43 +1,75 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Files that are there whole or not at all."""
+"""Files written completely or not at all, their hash, and mapped arrays."""
+import hashlib
 import os
+import tokenize
 import uuid
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 
-def write_atomically(path: str | Path, content: bytes | str,
-                     to_disk: bool = True, shared: bool = False) -> None:
-    """Write a file whole or not at all, whenever the program ends.
+
+@contextmanager
+def replacing(path: str | Path, to_disk: bool = True,
+              shared: bool = False) -> Iterator[Path]:
+    """Write a file completely or not at all, whenever the program ends.
 
     Args:
-        path: The file; its folder is made.
-        content: Text is encoded in UTF-8.
-        to_disk: Whether to return when it is on the disk, and not only in the
-            system's memory, where a loss of power would lose it.
-        shared: Whether other processes may write the same file at the same
-            time; one of them is the last. What a killed one leaves beside the
-            file then stays; otherwise the next one writes over it.
+        path: The file. Missing folders are created.
+        to_disk: Wait until the file is on the disk; a power failure loses a
+            file that is only in the system's memory.
+        shared: Set True if other processes may write the same file at the same
+            time. The last one wins. A killed process then leaves its part
+            behind; otherwise the next write replaces that part.
+
+    Yields:
+        The path to write. It becomes ``path`` after the block, unless the
+        block raises an error.
 
     Raises:
-        OSError: If it cannot be written, as on a full disk. What was there
+        OSError: If the file cannot be written, as on a full disk. The old file
             stays.
+
+    Example::
+
+        with replacing('x.pth') as part:
+            torch.save(weights, part)
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(content, str):
-        content = content.encode()
     part = path.with_name(
         f'.{uuid.uuid4().hex if shared else path.name}.part')
     try:
-        part.write_bytes(content)
+        yield part
         if to_disk:
             flush(part)
         os.replace(part, path)
-    except OSError:
+    except BaseException:
         part.unlink(missing_ok=True)
         raise
     if to_disk and os.name == 'posix':
         flush(path.parent)
+
+
+def write_atomically(path: str | Path, content: bytes | str,
+                     to_disk: bool = True, shared: bool = False) -> None:
+    """Write bytes, or text in UTF-8; see :func:`replacing`."""
+    if isinstance(content, str):
+        content = content.encode()
+    with replacing(path, to_disk, shared) as part:
+        part.write_bytes(content)
+
+
+def hash_file(path: str | Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, 'rb') as file:
+        while chunk := file.read(2**20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def flush(path: str | Path) -> None:
@@ -47,3 +79,32 @@ def flush(path: str | Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def map_numbers(path: str | Path, mode: str = 'r') -> np.ndarray:
+    """Map a ``.npy`` file of numbers into memory, without unpickling.
+
+    The header of the file may not announce more numbers than the file has.
+
+    Args:
+        path: The file.
+        mode: ``'r'`` to read, ``'r+'`` to write as well. Defaults to ``'r'``.
+
+    Raises:
+        ValueError: If the file is missing, damaged or has no numbers.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f'there is no file {path}')
+    try:
+        array = np.load(path, mmap_mode=mode, allow_pickle=False)
+    except (ValueError, EOFError, OverflowError, TypeError, SyntaxError,
+            tokenize.TokenError, zipfile.BadZipFile) as error:
+        raise ValueError(f'{path} must be a .npy file of numbers that needs '
+                         f'no unpickling: {error}') from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise ValueError(f'{path} must be a .npy file, not an archive')
+    if array.dtype.kind not in 'fiub':
+        raise ValueError(f'{path} must have numbers, got {array.dtype}')
+    return array

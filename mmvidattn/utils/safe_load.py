@@ -1,5 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""``torch.load`` of files that may be damaged or made to do harm."""
+"""``torch.load`` of files that may be damaged or made to do harm.
+
+torch refuses code with ``weights_only=True``, and tensors behind the end of
+their storage. It lacks these checks, which are made here:
+
+- The members of an archive may not unpack to more than the file, and their
+  checksums must be right.
+- A pickle may not have more instructions than its tensors explain (each takes
+  some 70 bytes of memory), or nest deeper than Python can hash.
+- With ``mmap``, a storage may not be larger than its member.
+"""
 import io
 import os
 import pickletools
@@ -12,8 +22,7 @@ from typing import Any, BinaryIO
 
 import torch
 
-# Instructions of a pickle, of which a tensor takes 32: each may become a
-# hundred bytes in memory, and takes its time.
+# Instructions of a pickle; a tensor needs 32.
 MAX_INSTRUCTIONS = 1_000_000
 PER_STORAGE = 100
 MAX_NESTING = 1000
@@ -24,46 +33,41 @@ LEGACY_PICKLES, LEGACY_BYTES = 5, 2**26
 def safe_load(source: str | Path | bytes, mmap: bool = False) -> Any:
     """Read a file of ``torch.save`` with ``weights_only=True``, to the CPU.
 
-    What it announces is checked before any of it is read: it may not unpack
-    to more than it is, and its pickle may not be endless or nested without
-    end. Its checksums must be those of its contents.
-
     Args:
-        source: The file, or what is in it.
+        source: The file, or its contents.
         mmap: Leave the tensors in the file until they are used.
 
     Raises:
-        ValueError: If a check fails.
-        Exception: What else ``torch.load`` raises.
+        ValueError: If a check of this module fails.
+        Exception: Other errors of ``torch.load``.
     """
     is_data = isinstance(source, bytes)
-    opened = io.BytesIO(source) if is_data else open(source, 'rb')
-    with closing(opened) as file:
-        size = file.seek(0, os.SEEK_END)
-        sizes = None
-        if zipfile.is_zipfile(file):
-            sizes = _check_archive(file, size)
+    with closing(io.BytesIO(source) if is_data else open(source, 'rb')
+                 ) as file:
+        is_archive = zipfile.is_zipfile(file)
+        if is_archive:
+            sizes = _check_archive(file)
         else:
             file.seek(0)
             head = io.BytesIO(file.read(LEGACY_BYTES))
             for _ in range(LEGACY_PICKLES):
                 _check_pickle(head, MAX_INSTRUCTIONS)
         file.seek(0)
-        if mmap and sizes is not None:
-            loaded = torch.load(str(source), 'cpu', weights_only=True,
-                                mmap=True)
-        else:
-            loaded = torch.load(file, 'cpu', weights_only=True)
-    _check_storages(loaded, sizes, size)
+        if not (mmap and is_archive):
+            return torch.load(file, 'cpu', weights_only=True)
+    loaded = torch.load(str(source), 'cpu', weights_only=True, mmap=True)
+    storages = {x.untyped_storage()._cdata: x.untyped_storage().nbytes()
+                for x in _dense_tensors(loaded)}
+    if Counter(size for size in storages.values() if size) - sizes:
+        raise ValueError('a storage is larger than its member of the archive')
     return loaded
 
 
-def _check_archive(file: BinaryIO, size: int) -> Counter:
+def _check_archive(file: BinaryIO) -> Counter:
     """Check the members of an archive; returns the sizes of its storages."""
+    size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
-        if len({member.filename for member in members}) < len(members):
-            raise ValueError('it has two members of one name')
         unpacked = sum(member.file_size for member in members)
         if unpacked > size:
             raise ValueError(f'it has {size} bytes and would unpack to '
@@ -75,7 +79,7 @@ def _check_archive(file: BinaryIO, size: int) -> Counter:
         for member in members:
             if member.filename.endswith('.pkl'):
                 _check_pickle(io.BytesIO(archive.read(member)), limit)
-        # Also reads the checksums.
+        # testzip also reads the checksums.
         damaged = archive.testzip()
         if damaged is not None:
             raise ValueError(f'{damaged} is damaged')
@@ -83,26 +87,35 @@ def _check_archive(file: BinaryIO, size: int) -> Counter:
 
 
 def _check_pickle(file: BinaryIO, limit: int) -> None:
-    """Go through a pickle, without making anything of it."""
+    """Check the length and the nesting of a pickle without running it."""
+    # Depth of tuples in each object of the stack; None is a mark. Python
+    # hashes nested tuples by recursion in C, which has no limit.
+    stack: list[int | None] = []
+    memo: dict[int, int] = {}
     nesting = 0
-    for number, (code, _, _) in enumerate(pickletools.genops(file)):
-        if code.name == 'MARK':
-            nesting += 1
-        elif pickletools.markobject in code.stack_before:
+    for number, (code, arg, _) in enumerate(pickletools.genops(file)):
+        depth = 0
+        if pickletools.markobject in code.stack_before:
             nesting -= 1
-        if number > limit or nesting > MAX_NESTING:
+            while stack and (top := stack.pop()) is not None:
+                depth = max(depth, top)
+            left = code.stack_before.index(pickletools.markobject)
+        else:
+            left = len(code.stack_before)
+        for _ in range(min(left, len(stack))):
+            depth = max(depth, stack.pop() or 0)
+        if code.name.startswith('TUPLE'):
+            depth += 1
+        elif code.name.endswith('GET'):
+            depth = memo.get(int(arg), 0)
+        nesting += code.name == 'MARK'
+        stack += [None if kind is pickletools.markobject else depth
+                  for kind in code.stack_after]
+        if code.name == 'MEMOIZE' or code.name.endswith('PUT'):
+            key = len(memo) if arg is None else int(arg)
+            memo[key] = (stack[-1] if stack else 0) or 0
+        if number > limit or max(nesting, depth) > MAX_NESTING:
             raise ValueError('its pickle is too long, or nested too deep')
-
-
-def _check_storages(loaded: Any, sizes: Counter | None, size: int) -> None:
-    """Check that no tensor reaches behind what the file has for it."""
-    found = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes()
-             for tensor in _dense_tensors(loaded)}
-    total = sum(found.values())
-    own = Counter(found.values())
-    del own[0]
-    if total > size or (sizes is not None and own - sizes):
-        raise ValueError('a tensor reaches behind its storage')
 
 
 def _dense_tensors(value: Any) -> Iterator[torch.Tensor]:

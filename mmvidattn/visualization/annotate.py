@@ -69,7 +69,8 @@ def write_sheet(path: str | Path, frames: np.ndarray,
 class VideoWriter:
     """Writes frames under captions to an mp4, as they come.
 
-    It is H.264 where PyAV is there (:func:`open_mp4`).
+    It is H.264 where PyAV is there (:func:`open_mp4`). As a context manager
+    it deletes a file that could not be finished.
 
     Args:
         path: The video.
@@ -81,6 +82,18 @@ class VideoWriter:
         self.fps = fps
         self._writer: H264File | Mpeg4File | None = None
         self._size: tuple[int, int] | None = None
+
+    def __enter__(self) -> 'VideoWriter':
+        return self
+
+    def __exit__(self, error_type: type | None, *args: object) -> None:
+        is_complete = False
+        try:
+            self.close()
+            is_complete = error_type is None
+        finally:
+            if not is_complete:
+                self.path.unlink(missing_ok=True)
 
     def write(self, frame: np.ndarray, lines: Sequence[str]) -> None:
         """Write an RGB frame [H, W, 3], uint8, under some lines.
@@ -123,7 +136,6 @@ def annotate_video(video: str | Path, out: str | Path,
         write_sheet(out, frames, lines)
         return
     ticks = ConstantRate(reader)
-    writer = VideoWriter(out, ticks.fps)
-    for i in range(len(ticks)):
-        writer.write(reader[int(ticks.frames(i))], lines)
-    writer.close()
+    with VideoWriter(out, ticks.fps) as writer:
+        for i in range(len(ticks)):
+            writer.write(reader[int(ticks.frames(i))], lines)

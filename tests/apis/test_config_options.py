@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from mmengine.config import Config
 
 from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.config_options import apply_options
@@ -103,6 +104,16 @@ def test_a_number_of_classes_is_that_of_data_and_model(name, old):
         k: v for k, v in before.items() if k not in counts}
 
 
+def test_other_numbers_of_classes_stay():
+    cfg = Config(dict(num_classes=5, model=dict(
+        cls_head=dict(num_classes=5), one=dict(num_classes=2),
+        other=dict(num_classes=9))))
+    apply_options(cfg, {'num_classes': 7})
+    assert leaves(cfg.to_dict()) == {
+        '.num_classes': 7, '.model.cls_head.num_classes': 7,
+        '.model.one.num_classes': 2, '.model.other.num_classes': 9}
+
+
 def test_nouns_and_verbs_are_counted_alike():
     cfg = load_config('vivit_l16x2_fact_encoder_epic', {
         'num_nouns': 9, 'num_verbs': 2, 'num_classes': 11})
@@ -110,6 +121,52 @@ def test_nouns_and_verbs_are_counted_alike():
     assert (dataset.num_nouns, dataset.num_classes) == (9, 11)
     assert (head.num_nouns, head.num_verbs, head.num_classes) == (9, 2, 11)
     assert cfg.test_evaluator.num_nouns == 9
+
+
+def test_labels_of_features_are_counted_alike():
+    cfg = load_config('testra_ek100', {
+        'num_classes': 4, 'num_verbs': 3, 'num_nouns': 2})
+    dims = cfg.test_dataloader.dataset.feature_dims
+    assert (dims.gt_action, dims.gt_verb, dims.gt_noun) == (4, 3, 2)
+    head = cfg.model.cls_head
+    assert (head.num_classes, head.num_verbs, head.num_nouns) == (4, 3, 2)
+
+
+@pytest.mark.parametrize('key', ['num_frames', 'model.backbone.num_frames'])
+@pytest.mark.parametrize('name', [
+    'linear_ff_ssv2', 'xvit_k400', 'vivit_l16x2_fact_encoder_epic',
+    'dualformer_tiny_tl_stored_k400', 'laps_rest_s_k400',
+    'vivit_table04_crop288'])
+def test_clip_length_is_that_of_pipelines_and_backbone(name, key):
+    before = leaves(load_config(name).to_dict())
+    after = leaves(load_config(name, {key: 4}).to_dict())
+    of_clip = {key for key in before if key == '.num_frames'
+               or key.endswith(('.clip_len', '.model.backbone.num_frames'))}
+    assert len(of_clip) >= 8
+    assert {before[key] for key in of_clip} == {before['.num_frames']}
+    assert after == {**before, **dict.fromkeys(of_clip, 4)}
+
+
+@pytest.mark.parametrize('key', ['img_size', 'model.backbone.img_size'])
+@pytest.mark.parametrize('options, same_as', [
+    ({}, 'linear_ff_hr_ssv2'),
+    ({'train_pipeline.5.size': 320}, None)])
+def test_image_size_is_that_of_pipelines_and_backbone(key, options, same_as):
+    cfg = load_config('linear_ff_ssv2', {key: 336, **options})
+    if same_as:
+        assert cfg.to_dict() == load_config(same_as).to_dict()
+    else:
+        assert cfg.train_dataloader.dataset.pipeline[5].size == 320
+        assert cfg.test_dataloader.dataset.pipeline[4].crop_size == 336
+
+
+def test_kernels_for_longer_clips_stay():
+    cfg = load_config('dualformer_tiny_ucf101', {'num_frames': 8})
+    assert cfg.test_pipeline[1].clip_len == 8
+    assert cfg.model.backbone.num_frames == 32
+    cfg = load_config('dualformer_tiny_ucf101',
+                      {'model.backbone.num_frames': 16})
+    assert cfg.model.backbone.num_frames == cfg.test_pipeline[1].clip_len
 
 
 def test_pipelines_are_those_of_the_loaders():
@@ -129,8 +186,8 @@ def test_pipelines_are_those_of_the_loaders():
      'model.backbone.num_layers'),
     ('vivit_tiny_motion', 'train_dataloader.dataset.time_out',
      'train_dataloader.dataset.timeout'),
-    ('testra_ek100', 'memory.long_steps', 'train_dataloader.dataset.long_st'),
-    ('testra_ek100', 'num_classes', 'model.cls_head.num_classes')])
+    ('testra_ek100', 'memory.long_steps',
+     'train_dataloader.dataset.long_st')])
 def test_an_option_that_nothing_reads_is_a_warning(name, key, near):
     with pytest.warns(UserWarning, match=(
             f'option {key} has no effect: .*; did you mean {near}')):

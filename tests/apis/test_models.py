@@ -10,7 +10,6 @@ from mmvidattn.apis import find_config, load_config, models
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = 'linear_ff_tiny_motion'
-ABLATIONS = sorted((ROOT / 'configs').glob('*/ablations/*.py'))
 DEEPER = {'model.backbone.num_layers': 2}
 
 
@@ -31,10 +30,14 @@ def test_lists_the_configs_without_parts_and_ablations():
 
 def test_lists_ablations_where_they_are_wanted():
     names = mmvidattn.list_models(ablations=True)
-    stems = [path.stem for path in (ROOT / 'configs').rglob('*.py')
-             if '_base_' not in path.parts]
-    assert names == sorted(stems) and len(names) == len(set(stems))
-    assert set(mmvidattn.list_models()) < set(names)
+    assert names == sorted(set(names))
+    rows = set(names) - set(mmvidattn.list_models())
+    assert len(rows) == 145 == len(names) - len(mmvidattn.list_models())
+    for row in rows:
+        path = find_config(row)
+        assert path.stem == row and not path.exists()
+        # LSTR is TeSTra's predecessor, on the same page.
+        assert row.startswith((path.parents[1].name, 'lstr_'))
 
 
 def test_lists_what_matches_a_pattern():
@@ -45,38 +48,31 @@ def test_lists_what_matches_a_pattern():
         'testra_table04_box', 'testra_table04_laplace']
 
 
-@pytest.mark.parametrize('path', ABLATIONS, ids=lambda path: path.stem)
-def test_ablations_have_the_prefix_of_their_family(path):
-    family = path.parent.parent.name
-    # LSTR is TeSTra's predecessor, on the same page.
-    prefixes = ('testra_', 'lstr_') if family == 'testra' else f'{family}_'
-    assert path.stem.startswith(prefixes)
-
-
-@pytest.mark.parametrize('old', [
-    'table05_relu', ROOT / 'configs/linear_ff/ablations/table05_relu.py',
-    'configs/linear_ff/ablations/table05_relu.py', 'table05_relu.py'],
+@pytest.mark.parametrize('name', [
+    'linear_ff_table05_sigmoid',
+    ROOT / 'configs/linear_ff/ablations/linear_ff_table05_sigmoid.py',
+    'configs/linear_ff/ablations/linear_ff_table05_sigmoid.py',
+    'linear_ff_table05_sigmoid.py'],
     ids=['name', 'path', 'relative path', 'file'])
-def test_ablations_are_found_without_the_prefix(old, monkeypatch):
-    file = old == 'table05_relu.py'
-    monkeypatch.chdir(ABLATIONS[0].parents[2] / 'linear_ff/ablations'
-                      if file else ROOT)
-    new = 'linear_ff_table05_relu'
-    with pytest.warns(DeprecationWarning,
-                      match=f'table05_relu is now called {new}'):
-        assert find_config(old).samefile(find_config(new))
-    with pytest.warns(DeprecationWarning):
-        assert find_config(new).samefile(load_config(old).filename)
+def test_a_row_has_a_name_and_a_path(name, monkeypatch, tmp_path):
+    file = name == 'linear_ff_table05_sigmoid.py'
+    monkeypatch.chdir(
+        ROOT / 'configs/linear_ff/ablations' if file else ROOT)
+    assert find_config(name).stem == 'linear_ff_table05_sigmoid'
+    cfg = load_config(name, {'model.backbone.num_layers': 2})
+    assert Path(cfg.filename).name == 'linear_ff_table05_sigmoid.py'
+    want = load_config('linear_ff_ssv2').to_dict()
+    want['model']['backbone'].update(num_layers=2, attention=dict(
+        type='LinearAttention', kernel='sigmoid', offset=0.))
+    assert cfg.to_dict() == want
+    cfg.dump(tmp_path / 'row.py')
+    assert load_config(tmp_path / 'row.py').to_dict() == want
 
 
-def test_ablation_of_two_families_needs_a_prefix(tmp_path, monkeypatch):
-    for family in 'one', 'two':
-        (tmp_path / family / 'ablations').mkdir(parents=True)
-        (tmp_path / family / f'ablations/{family}_row.py').write_text('x = 1')
-    monkeypatch.setattr(models, 'CONFIG_FOLDERS', (tmp_path, ))
-    assert find_config('two_row').name == 'two_row.py'
-    with pytest.raises(ValueError, match='several ablations: .*one_row and '):
-        find_config('row')
+def test_a_table_is_no_config():
+    table = ROOT / 'configs/testra/ablations/testra_table04.py'
+    with pytest.raises(ValueError, match='testra_table04_laplace'):
+        load_config(table)
 
 
 @pytest.mark.parametrize('name', mmvidattn.list_models(ablations=True))
@@ -90,14 +86,16 @@ def test_every_listed_model_builds(name):
 
 
 def test_finds_the_configs_of_a_wheel_first(tmp_path, monkeypatch):
-    for folder in ('wheel/linear_ff/ablations', 'wheel/_base_/models',
+    for folder in ('wheel/family/ablations', 'wheel/_base_/models',
                    'checkout'):
         (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / f'{Path(folder).name}.py').write_text('x = 1')
+        (tmp_path / folder / f'{Path(folder).name}.py').write_text(
+            "rows = dict(ablations_row=dict(base='a', row='r'))\n"
+            "table = 'Table 1'")
     folders = tmp_path / 'wheel', tmp_path / 'checkout'
     monkeypatch.setattr(models, 'CONFIG_FOLDERS', folders)
-    assert mmvidattn.list_models(ablations=True) == ['ablations']
-    assert find_config('ablations').parent.name == 'ablations'
+    assert mmvidattn.list_models(ablations=True) == ['ablations_row']
+    assert find_config('ablations_row').parent.name == 'ablations'
     monkeypatch.setattr(models, 'CONFIG_FOLDERS', folders[1:])
     assert mmvidattn.list_models() == ['checkout']
     monkeypatch.setattr(models, 'CONFIG_FOLDERS', (tmp_path / 'none', ))
@@ -153,9 +151,12 @@ def test_checkpoint_of_another_model_is_an_error(checkpoint):
     'name, kind, error',
     [('linear_ff_tiny_motoin', ValueError,
       "no model 'linear_ff_tiny_motoin'; did you mean linear_ff_tiny_motion"),
-     ('table05_rleu', ValueError, 'did you mean .*linear_ff_table05_relu'),
+     ('linear_ff_table05_rleu', ValueError,
+      'did you mean .*linear_ff_table05_relu'),
      ('configs/laps/ablations/table99_none.py', FileNotFoundError,
       'no config file configs/laps/ablations/table99_none.py'),
+     ('configs/laps/ablations/laps_table01_leap.yml', FileNotFoundError,
+      'no config file'),
      ('configs/laps/tiny_motion.py', FileNotFoundError,
       'no config file configs/laps/tiny_motion.py'),
      ('zzz', ValueError, "no model 'zzz'; mmvidattn.list_models"),

@@ -4,7 +4,7 @@ import torch
 from mmaction.apis import inference_recognizer
 
 import mmvidattn
-from mmvidattn.apis import predict_video, read_labels
+from mmvidattn.apis import VideoClassifier, predict_video, read_labels
 from mmvidattn.apis.labels import find_labels
 
 NAME = 'linear_ff_tiny_motion'
@@ -65,8 +65,39 @@ def test_labels_are_the_checkpoints_then_the_configs(model, motion_dir,
     metainfo.classes = str(motion_dir / 'label_map.txt')
     names = (motion_dir / 'label_map.txt').read_text().splitlines()
     assert find_labels(model) == names
+    monkeypatch.setitem(model.cfg.train_dataloader.dataset, 'metainfo',
+                        dict(classes=['of', 'training']))
+    assert find_labels(model) == names
     monkeypatch.setattr(model, 'dataset_meta', dict(classes=('a', 'b')))
     assert find_labels(model) == ['a', 'b']
+
+
+@pytest.mark.parametrize('as_text', [str, lambda path: f'../{path.name}'])
+def test_a_checkpoint_names_no_file(model, motion_dir, tmp_path, monkeypatch,
+                                    as_text):
+    """Its author could have any file read and passed on."""
+    secret = tmp_path / 'secret.txt'
+    secret.write_text('password 1234\n')
+    (tmp_path / 'here').mkdir()
+    monkeypatch.chdir(tmp_path / 'here')
+    monkeypatch.setattr(model, 'dataset_meta', dict(classes=as_text(secret)))
+    for split in 'test_dataloader', 'train_dataloader':
+        monkeypatch.setitem(model.cfg[split].dataset, 'metainfo', {})
+    assert find_labels(model) == []
+    # The user's config may.
+    path = motion_dir / 'label_map.txt'
+    monkeypatch.setitem(model.cfg.test_dataloader.dataset, 'metainfo',
+                        dict(classes=str(path)))
+    assert find_labels(model) == read_labels(path)
+
+
+def test_labels_can_be_printed(model, tmp_path, monkeypatch):
+    (tmp_path / 'names.txt').write_text('a\x1b[31m\n跳\u2028\x9b1m\n', 'utf-8')
+    names = ['a\\x1b[31m', '跳\\u2028\\x9b1m']
+    assert read_labels(tmp_path / 'names.txt') == names
+    monkeypatch.setattr(model, 'dataset_meta', dict(
+        classes=['a\x1b[31m', '跳\u2028\x9b1m']))
+    assert find_labels(model) == names
 
 
 def test_labels_are_one_a_line(tmp_path):
@@ -89,3 +120,15 @@ def test_broken_video_is_named_in_one_line(model, tmp_path):
     with pytest.raises(ValueError, match=r'cannot read .*bad.mp4: .') as info:
         predict_video(model, tmp_path / 'bad.mp4')
     assert '\n' not in str(info.value)
+
+
+@pytest.mark.parametrize('bad', [torch.nan, torch.inf], ids=str)
+def test_scores_that_are_not_finite_are_an_error(model, video, monkeypatch,
+                                                 bad):
+    monkeypatch.setattr(model.cls_head.fc_cls.bias, 'data',
+                        torch.full((8, ), bad))
+    with pytest.raises(ValueError, match='000001.mp4: pred_score .*8 of 8'):
+        predict_video(model, video)
+    found = VideoClassifier(model)([video, video])
+    assert all('pred_score' in each.error for each in found)
+    assert not any(each.predictions for each in found)

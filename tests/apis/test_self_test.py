@@ -7,6 +7,8 @@ from helpers import only_backends
 from mmvidattn.apis import self_test
 from mmvidattn.ops import dispatch
 
+MEDIAN_SECONDS = self_test.median_seconds
+
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
@@ -24,6 +26,20 @@ def test_family_agrees_with_its_numbers(name):
 def test_every_family_has_one():
     assert {*self_test.FAMILIES} == {
         'linear_ff', 'xvit', 'vivit', 'laps', 'dualformer', 'testra'}
+
+
+def test_a_quick_function_is_timed_twenty_times():
+    calls = iter(range(21))
+    assert 0 < MEDIAN_SECONDS(lambda: next(calls), budget=60.) < 60
+    assert next(calls, None) is None
+
+
+def test_a_slow_function_is_timed_within_the_budget(monkeypatch):
+    """A clock by which the calls take 1, 0.3, 0.1 and 0.2 seconds."""
+    times = iter([0., 1., 1., 1.3, 1.3, 1.4, 1.4, 1.6])
+    monkeypatch.setattr(self_test.time, 'perf_counter', lambda: next(times))
+    assert MEDIAN_SECONDS(lambda: None, budget=0.5) == pytest.approx(0.2)
+    assert next(times, None) is None
 
 
 def test_wrong_plain_code_is_found(monkeypatch):

@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -245,6 +247,15 @@ def test_frames_that_do_not_fit(model_of, frames):
     session.add(5, frames[0])
     with pytest.raises(ValueError, match='frame 5 came after frame 5'):
         session.add(5, frames[0])
+
+
+@pytest.mark.parametrize('shape', [
+    (9, 3), (1, 9, 9, 3), (9, 9, 4), (0, 9, 3)], ids=str)
+def test_frames_of_another_shape(model_of, shape):
+    session = mmvidattn.SlidingClassifier(
+        model_of('linear_ff_tiny_motion'), fps=FPS)
+    with pytest.raises(ValueError, match=re.escape(f'uint8 {[*shape]}')):
+        session.add(5, np.zeros(shape, np.uint8))
 
 
 def test_window_of_another_length_than_the_model(model_of):

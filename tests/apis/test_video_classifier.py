@@ -22,8 +22,7 @@ from mmengine.dataset import pseudo_collate
 import mmvidattn
 from mmvidattn.apis import predict_video
 from mmvidattn.apis.predict import write_json_line
-from mmvidattn.live.sources import Source
-from mmvidattn.live.steps import Frame
+from mmvidattn.sources import Frame, Source
 
 NAME = 'linear_ff_tiny_motion'
 FPS = 10
@@ -294,6 +293,13 @@ def test_windows_without_a_frame_are_left_out(classifier):
     frames = np.zeros((4, 32, 48, 3), np.uint8)
     found = list(classifier.windows(frames, .5, fps=1))
     assert [one.start for one in found] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize('name', ['topk', 'batch_size'])
+def test_numbers_must_be_positive(classifier, video, name):
+    for predict in classifier, classifier.each:
+        with pytest.raises(ValueError, match=f'^{name} must .* got 0'):
+            predict(video, **{name: 0})
 
 
 def test_lines_of_json(classifier, video):

@@ -1,7 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Tiny models of every family of backbones, for the tests of all of them."""
 import torch
+from mmaction.registry import MODELS
 from mmengine.model import BaseModule
+from mmengine.registry import init_default_scope
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -15,6 +17,8 @@ from mmvidattn.backbones import (
     ViViT,
     XViT,
 )
+from mmvidattn.convert import convert
+from mmvidattn.utils.checks import to_pair
 
 FRAMES = Visformer, ResT, VisionTransformerLAPS
 
@@ -121,9 +125,6 @@ OPTIONS = {
             attention=dict(type='LinearAttention', kernel='relu'),
             temporal_shift=dict(mode='window', size=2, alpha=.5),
             spatial_shift=dict(mode='cross', size=1, alpha=.5)),
-        'elu': dict(attention=dict(type='LinearAttention', kernel='elu+1')),
-        'sigmoid': dict(
-            attention=dict(type='LinearAttention', kernel='sigmoid')),
         'softmax': dict(
             attention=dict(type='SoftmaxAttention'), fixation=None),
         'separate': dict(fixation=dict(mode='separate')),
@@ -167,23 +168,14 @@ OPTIONS = {
             model='fact_attention',
             attention=dict(type='LinearAttention', offset='auto'),
             fixation={}),
-        'joint-cosformer': dict(
-            model='joint', pool='mean',
-            attention=dict(type='CosFormerAttention')),
         'encoder': dict(model='fact_encoder', num_temporal_layers=2),
         'encoder-mean': dict(
             model='fact_encoder', num_temporal_layers=1, pool='mean'),
-        'encoder-performer': dict(
-            model='fact_encoder', num_temporal_layers=1,
-            attention=dict(type='PerformerAttention')),
         'time-space': dict(model='fact_attention'),
         'space-time': dict(model='fact_attention', order='space_time'),
         'attention-linformer': dict(
             model='fact_attention',
             attention=dict(type='LinformerAttention')),
-        'attention-lara': dict(
-            model='fact_attention',
-            attention=dict(type='LARAAttention', num_landmarks=4)),
         'dot': dict(model='fact_dot'),
         'dropout': dict(
             model='fact_dot', drop_rate=.1, drop_path_rate=.1,
@@ -191,8 +183,6 @@ OPTIONS = {
     },
     DualFormer: {
         'default': {},
-        'LL': dict(pattern=('LL', ) * 4),
-        'GG': dict(pattern=('GG', ) * 4),
         'mixed': dict(pattern=('LL', 'LG', 'GG', 'LG')),
         'one-scale': dict(pyramid_sizes=(((2, 2, 2), ), ) * 4),
         'three-scales': dict(
@@ -243,10 +233,33 @@ def build(backbone, **kwargs):
     return model
 
 
-def clips_for(model, batch=2, **size):
+def clips_for(model, batch=2, /, **options):
     """Random clips of the size that a model of :func:`build` takes."""
-    height, width = size.get('img_size') or {
-        ViViT: (32, 48), InflatedBackbone: (8, 12)
-    }.get(type(model), (64, 64))
-    return torch.randn(batch, 3, size.get('num_frames', model.num_frames),
-                       height, width)
+    size = options.get('img_size') or {
+        ViViT: (32, 48), InflatedBackbone: (8, 12)}.get(type(model), 64)
+    return torch.randn(batch, 3, options.get('num_frames', model.num_frames),
+                       *to_pair(size))
+
+
+def released(source, state_dict, backbone, head):
+    """A recognizer with published weights, loaded strictly."""
+    init_default_scope('mmaction')
+    model = MODELS.build(dict(
+        type='Recognizer3D', backbone=backbone, cls_head=head)).eval()
+    model.load_state_dict(convert(source, state_dict), strict=True)
+    return model
+
+
+@torch.no_grad()
+def outputs_of(model, clips):
+    """Logits of clips [B, C, T, H, W], and each block's tokens [B T, N, C]."""
+    taps = {}
+    handles = [block.register_forward_hook(
+        lambda m, args, y, i=i: taps.update({f'block{i}': y}))
+        for i, block in enumerate(getattr(model.backbone, 'blocks', ()))
+        if not isinstance(block, nn.ModuleList)]
+    logits = model(clips[:, None], mode='tensor', stage='head')
+    for handle in handles:
+        handle.remove()
+    return logits, {name: y.flatten(0, 1).flatten(1, 2)
+                    for name, y in taps.items() if y.dim() == 5}

@@ -40,19 +40,6 @@ def test_gives_the_features_of_frames(build, with_grid):
             assert torch.equal(y[b, :, t], frames[b * T + t])
 
 
-def test_trains_and_tests_as_a_recognizer(build):
-    model = MODELS.build(
-        dict(
-            type='Recognizer3D',
-            backbone=dict(type='InflatedBackbone', num_frames=T,
-                          pyramid=(1, 2), model=dict(type='TestImage')),
-            cls_head=dict(type='LAPSHead', num_classes=5, in_channels=8)))
-    y = model(torch.randn(2, 3, 3, T, 8, 8), mode='tensor', stage='head')
-    assert y.shape == (6, 5)
-    y.square().sum().backward()
-    assert all(p.grad is not None for p in model.parameters())
-
-
 def test_passes_the_options_on(build):
     backbone = build(shift='plain', attention='3d', shift_fraction=1 / 8)
     assert inflated_modules(backbone) == {

@@ -40,10 +40,12 @@ def _make_narrow(model, width):
 
 @pytest.fixture(scope='session')
 def narrow(motion_dir):
-    """Reads a config with its own clips and options, but a narrow model."""
+    """Read a config with its own options, but a narrow model."""
 
-    def read(name, width=32):
-        cfg = load_config(name)
+    def read(name, width=32, **variables):
+        cfg = load_config(name, {
+            key: value for key, value in variables.items()
+            if value != load_config(name)[key]})
         _make_narrow(cfg.model, width)
         if 'teacher' in cfg.model:
             _make_narrow(cfg.model.teacher, width)

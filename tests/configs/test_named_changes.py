@@ -13,13 +13,13 @@ CONFIGS = sorted(path.relative_to(FOLDER) for path in FOLDER.rglob('*.py'))
 NEW = dict(type='Inserted')
 
 
-@pytest.mark.parametrize('path', CONFIGS, ids=str)
-def test_no_config_counts_steps(path):
-    for node in ast.walk(ast.parse((FOLDER / path).read_text())):
-        if isinstance(node, ast.Subscript):
-            assert not isinstance(node.slice, ast.Slice), ast.unparse(node)
-            assert not re.fullmatch(r'-?\d+', ast.unparse(node.slice)), \
-                ast.unparse(node)
+def test_no_config_counts_steps():
+    for path in CONFIGS:
+        for node in ast.walk(ast.parse((FOLDER / path).read_text())):
+            if isinstance(node, ast.Subscript):
+                found = ast.unparse(node.slice)
+                assert ':' not in found, path
+                assert not re.fullmatch(r'-?\d+', found), path
 
 
 @pytest.fixture(scope='module')
@@ -42,22 +42,13 @@ def _without_new(value):
     return value
 
 
-@pytest.mark.parametrize('path', [
-    path for path in CONFIGS if 'change(' in (FOLDER / path).read_text()],
-    ids=str)
-def test_changes_hold_where_a_step_is_inserted(inserted, path):
-    cfg = Config.fromfile(FOLDER / path).to_dict()
-    more = Config.fromfile(inserted / path).to_dict()
-    assert str(NEW) in str(more)
-    assert _without_new(more) == cfg
-
-
-@pytest.mark.parametrize(
-    'path', [path for path in CONFIGS if '_base_' not in path.parts], ids=str)
-def test_pipelines_are_those_of_the_dataloaders(path):
-    """Those of the dataloaders are run; the others are what is inherited."""
-    cfg = Config.fromfile(FOLDER / path)
-    for split in 'train', 'val', 'test':
-        if f'{split}_pipeline' in cfg:
-            assert cfg[f'{split}_pipeline'] == \
-                cfg[f'{split}_dataloader'].dataset.pipeline
+def test_changes_hold_where_a_step_is_inserted(inserted):
+    paths = [path for path in CONFIGS if 'ablations' not in path.parts
+             and re.search(r'change\(|_pipeline=dict',
+                           (FOLDER / path).read_text())]
+    assert len(paths) > 30
+    for path in paths:
+        cfg = Config.fromfile(FOLDER / path).to_dict()
+        more = Config.fromfile(inserted / path).to_dict()
+        assert str(NEW) in str(more), path
+        assert _without_new(more) == cfg, path

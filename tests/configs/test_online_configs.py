@@ -1,26 +1,31 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Configs of online detection: on features of their sizes, but narrow."""
 import copy
-import re
-from pathlib import Path
 
 import pytest
 import torch
-from mmaction.registry import DATASETS, METRICS, MODELS
+from mmaction.registry import DATA_SAMPLERS, DATASETS, METRICS, MODELS
 from mmengine.dataset import pseudo_collate
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 
-from mmvidattn.apis import find_config, load_config
+from mmvidattn.apis import list_models, load_config
 
-FOLDER = Path(__file__).resolve().parents[2] / 'configs'
-ABLATIONS = sorted(
-    path.stem for path in (FOLDER / 'testra/ablations').glob('*.py'))
+FAMILIES = 'testra_*', 'lstr_*', 'mat_*', 'miniroad_*', 'causal_transformer*'
 # The tiny ones have tests with the data that they are for.
-NAMES = sorted(
-    path.stem for family in ('testra', 'lstr')
-    for path in FOLDER.glob(f'{family}_*.py')
-    if 'tiny' not in path.stem) + ABLATIONS
+NAMES = [name for family in FAMILIES
+         for name in list_models(family, ablations=True)
+         if 'tiny' not in name]
+# One for each code path.
+PATHS = [
+    'testra_thumos14', 'testra_anticipation_thumos14', 'testra_ek100',
+    'testra_rgb_ek100', 'lstr_thumos14', 'lstr_refined_thumos14',
+    'lstr_no_long_memory_thumos14', 'testra_table05_long_short',
+    'testra_table05_none', 'testra_table06b_long_memory',
+    'testra_table06b_no_fuse', 'testra_table06b_no_long_memory',
+    'mat_thumos14', 'mat_ek100', 'miniroad_thumos14', 'miniroad_tvseries',
+    'causal_transformer_thumos14']
+WINDOWS = 'miniroad', 'causal'
 STEPS = 60
 
 
@@ -28,14 +33,22 @@ def _data_set(name):
     return next((k for k in ('thumos14', 'tvseries') if k in name), 'ek100')
 
 
-@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize('name', PATHS)
 def test_trains_a_step_and_tests_a_step(name, narrow_online):
     cfg = narrow_online(name)
     torch.manual_seed(0)
+    if name.startswith(WINDOWS):
+        # As many steps as the videos have, or fewer.
+        cfg.model.backbone.work_memory_length = 32
+        for split in 'train', 'val', 'test':
+            cfg[f'{split}_dataloader'].dataset.work_steps = 32
     model = MODELS.build(cfg.model)
     model.init_weights()
     wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    sampler = DATA_SAMPLERS.build(dict(cfg.train_dataloader.sampler,
+                                       dataset=dataset))
+    assert len(list(sampler)) == len(sampler) > 0
     before = copy.deepcopy(model.state_dict())
     # The last ones have a history.
     batch = pseudo_collate([dataset[len(dataset) - i] for i in (1, 2)])
@@ -46,21 +59,25 @@ def test_trains_a_step_and_tests_a_step(name, narrow_online):
     # What starts at zero in front of a softmax stays there for a step.
     assert not {k for k in same if not k.endswith('kv.bias')}
 
-    head, backbone = cfg.model.cls_head, model.backbone
-    rows = backbone.work_memory_length + backbone.num_anticipation_tokens
-    for split, rows in (('val', rows), (
-            'test', rows if _data_set(name) == 'ek100' else STEPS)):
+    head, backbone = cfg.model.cls_head, cfg.model.backbone
+    ahead = backbone.get('num_anticipation_tokens', 0)
+    of_videos = _data_set(name) != 'ek100'
+    rows = dict(val=backbone.work_memory_length + ahead)
+    rows['test'] = STEPS if of_videos else rows['val']
+    if name.startswith(WINDOWS):
+        rows['val'] = STEPS
+    for split in 'val', 'test':
         sample = DATASETS.build(cfg[f'{split}_dataloader'].dataset)[0]
         with torch.no_grad():
             result, = model.eval().test_step(pseudo_collate([sample]))
-        assert result.pred_action.shape == (rows, head.num_classes)
+        assert result.pred_action.shape == (rows[split], head.num_classes)
         assert result.pred_action.isfinite().all()
-    assert ('pred_verb' in result) == (_data_set(name) == 'ek100')
-    ahead = result.get('pred_anticipated_action')
-    if cfg.model.backbone.num_anticipation_tokens == 8:
-        assert ahead.shape == (STEPS - 31, 8, head.num_classes)
-    else:
-        assert ahead is None
+    assert ('pred_verb' in result) == ('num_verbs' in head)
+    if name.startswith(('testra', 'lstr')):
+        later = result.get('pred_anticipated_action')
+        assert (later is None) == (ahead != 8)
+        assert later is None or later.shape == (
+            STEPS - 31, 8, head.num_classes)
 
 
 @pytest.mark.parametrize('kernel', ['window', 'smoothing'])
@@ -94,18 +111,19 @@ def test_model_and_data_agree(name):
     for split in 'train', 'val', 'test':
         data = cfg[f'{split}_dataloader'].dataset
         assert data.long_steps // data.long_rate == \
-            backbone.long_memory_length
+            backbone.get('long_memory_length', 0)
         assert data.work_steps // data.work_rate == \
             backbone.work_memory_length
         assert data.get('anticipation_steps', 0) // data.get(
-            'anticipation_rate', 1) == backbone.num_anticipation_tokens
-        modalities = set(data.data_prefix) - {'gt_action', 'gt_verb',
-                                              'gt_noun'}
+            'anticipation_rate', 1) == backbone.get(
+                'num_anticipation_tokens', 0)
+        modalities = {k for k in data.data_prefix if not k.startswith('gt_')}
         assert modalities == set(backbone.in_channels)
         for modality, channels in backbone.in_channels.items():
             assert data.feature_dims[modality] == channels
-        # A young video fills all of the memory only in LSTR.
-        assert data.get('stretch_long_memory', False) == ('lstr' in name)
+        # A young video fills all of the memory only in LSTR and MAT.
+        assert data.get('stretch_long_memory', False) == (
+            'lstr' in name or name.startswith('mat_'))
     assert cfg.model.cls_head.in_channels == backbone.embed_dims
     assert cfg.train_dataloader.batch_size == \
         cfg.auto_scale_lr.base_batch_size
@@ -192,13 +210,54 @@ def test_rows_of_lstrs_code_change_what_they_name(name, changed, fewer):
 
 
 @pytest.mark.parametrize('name', [
-    name for name in ABLATIONS if not name.startswith('lstr_')])
-def test_figures_are_those_of_a_row_of_the_paper(name, shared_dir):
-    text = (shared_dir / 'papers/testra.txt').read_text()
-    if name.startswith(('testra_table01', 'testra_table02')):
-        text = text[text.index('Table 1: Result of'):]
-    else:
-        text = text[text.index('Table 4: Temporal smoothing kernels'):]
-    config = find_config(name).read_text().replace('\n# ', ' ')
-    figures = re.findall(r'\d\d\.\d+', config.split('Paper:')[1])
-    assert figures and all(figure in text for figure in figures)
+    'causal_transformer_thumos14', 'causal_transformer_tiny_synthetic',
+    'mat_thumos14', 'mat_tiny_synthetic', 'miniroad_thumos14',
+    'miniroad_tiny_synthetic'])
+def test_a_stream_has_the_scores_of_the_video(name, narrow_online):
+    cfg = narrow_online(name)
+    cfg.merge_from_dict({'model.cls_head.score': 'logit'})
+    torch.manual_seed(0)
+    model = MODELS.build(cfg.model).eval()
+    whole = DATASETS.build(cfg.test_dataloader.dataset)
+    cfg.test_dataloader.dataset.windows = 'stream'
+    stream = DATASETS.build(cfg.test_dataloader.dataset)
+    with torch.no_grad():
+        want, = model.test_step(pseudo_collate([whole[0]]))
+        results = model.test_step(pseudo_collate([stream[0], stream[1]]))
+    got = results[0]
+    # A network that looks ahead within a window does so in a video's first.
+    first = 31 if name.startswith('mat') else 0
+    torch.testing.assert_close(
+        got.pred_action[first:], want.pred_action[first:STEPS], rtol=0,
+        atol=1e-5)
+    metric = METRICS.build(cfg.test_evaluator)
+    metric.dataset_meta = None
+    metric.process(None, [result.to_dict() for result in results])
+    found = metric.evaluate(2)
+    assert list(found)[0].endswith('_stream_window')
+    assert found['online/stream_state_bytes'] > 0
+
+
+@pytest.mark.parametrize('name, batch, flow, classes', [
+    ('miniroad_thumos14', 16, 1024, 22), ('miniroad_tvseries', 64, 2048, 31)])
+def test_miniroad_is_trained_as_released(name, batch, flow, classes):
+    cfg = load_config(name)
+    assert cfg.model.backbone.to_dict() == dict(
+        type='MiniROAD', in_channels=dict(rgb=2048, flow=flow),
+        embed_dims=1024, proj_dims=2048, num_layers=1,
+        work_memory_length=128, drop_rate=0.2)
+    assert cfg.model.cls_head.num_classes == classes
+    assert cfg.model.cls_head.num_loss_steps == 1
+    assert cfg.train_dataloader.batch_size == batch
+    assert cfg.train_dataloader.sampler.stride == 4
+    assert cfg.train_dataloader.dataset.pad_start
+    assert cfg.optim_wrapper.optimizer.to_dict() == dict(
+        type='AdamW', lr=1e-4, weight_decay=0.05)
+    assert cfg.train_cfg.max_epochs == 10
+    assert not cfg.get('param_scheduler')
+    init = MODELS.build(cfg.model.cls_head.loss_cls)
+    # Two classes at once count a root of a half each.
+    logits, target = torch.randn(1, classes), torch.zeros(1, classes)
+    target[0, [1, classes - 1]] = 1
+    want = -logits.log_softmax(-1)[0, [1, classes - 1]].sum() / 2**0.5
+    torch.testing.assert_close(init(logits, target), want)

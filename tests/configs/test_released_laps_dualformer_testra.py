@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from mmaction.registry import TRANSFORMS
 
-from mmvidattn.apis import load_config
+from mmvidattn.apis import list_models, load_config
 
 
 def _steps(cfg, split='train'):
@@ -48,14 +48,37 @@ LAPS = dict(
     table04_vit_8x32=(8, 32, .24, 24, 4, (224, 360), 224, None),
     vit_k400=(8, 8, .18, 18, 4, (224, 360), 224, 1 / 4),
     tokshift_k400=(16, 32, .12, 12, 4, (224, 360), 224, None),
-    # Of TokShift's first repository.
-    table04_tokshift_mr=(8, 32, .076, 16, 2, (256, 380), 256, None))
+    # Of TokShift's first repository, also for UCF-101.
+    table04_tokshift_mr=(8, 32, .076, 16, 2, (256, 380), 256, None),
+    table05_vit_ucf101=(8, 8, .076, 16, 2, (256, 380), 256, None),
+    table05_tokshift_ucf101=(8, 8, .076, 16, 2, (256, 380), 256, None),
+    # Not released: the values of the paper, or of the closest file.
+    table05_tokshift_l_hr_ucf101=(8, 8, .01, 1, 4, (384, 480), 384, None),
+    table06_tokshift_hr_egtea=(8, 8, .05, 5, 4, (384, 512), 384, None),
+    table06_tokshift_egtea=(8, 8, .24, 24, 4, (224, 360), 224, None),
+    table06_vit_egtea=(8, 8, .24, 24, 4, (224, 360), 224, None),
+    visformer_b_k400=(8, 8, .036, 16, 8, (320, 480), 320, 1 / 4),
+    visformer_l_k400=(16, 8, .036, 8, 8, (320, 480), 320, 1 / 4),
+    visformer_ucf101=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
+    visformer_h_ucf101=(32, 8, .036, 4, 8, (320, 480), 320, 1 / 4),
+    visformer_h_egtea=(32, 8, .036, 4, 8, (320, 480), 320, 1 / 4),
+    table02_r1=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
+    table02_r2=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
+    table02_r3=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4))
+
+
+def test_every_config_of_laps_is_here():
+    names = list_models('laps_*', ablations=True)
+    assert {f'laps_{name}' for name in LAPS} == {*names} - {
+        'laps_tiny_motion'}
 
 
 @pytest.mark.parametrize('name', LAPS)
 def test_laps_has_the_released_recipe(name):
     cfg = load_config(f'laps_{name}')
     frames, apart, rate, clips, gpus, jitter, crop, shifted = LAPS[name]
+    assert cfg.model.backbone.num_frames == frames
+    assert cfg.model.backbone.get('img_size', crop) == crop
     for split in ('train', 'val', 'test'):
         sampler = cfg[f'{split}_dataloader'].dataset.pipeline[1]
         assert sampler.type == 'SpreadSampleFrames'
@@ -63,23 +86,40 @@ def test_laps_has_the_released_recipe(name):
     assert cfg.optim_wrapper.optimizer == dict(
         type='SGD', lr=rate, momentum=.9, weight_decay=0)
     assert cfg.optim_wrapper.accumulative_counts == 10
+    assert cfg.optim_wrapper.clip_grad.max_norm == 1
+    assert cfg.custom_hooks == [dict(type='PreciseBNHook', num_batches=200)]
+    assert cfg.model.cls_head.label_smooth_eps == 0.1
     assert cfg.train_dataloader.batch_size == clips
     assert cfg.auto_scale_lr.base_batch_size == gpus * clips
     steps = _steps(cfg)
     assert steps['RandomRescale'].scale_range == jitter
     assert steps['RandomCrop'].size == crop
     assert steps['Flip'].flip_ratio == .5
+    assert steps['PhotometricJitter'] == dict(
+        type='PhotometricJitter', prob=0.1, brightness=(0.5, 2),
+        saturation=(0.5, 3), gamma=(0.8, 1.2), hue=(-0.5, 0.5))
+    vit = cfg.model.backbone.type == 'VisionTransformerLAPS'
+    mean, std = (3 * (.5, ), 3 * (.5, )) if vit else (
+        (.486, .457, .407), (.229, .224, .225))
+    preprocessor = cfg.model.data_preprocessor
+    assert preprocessor.mean == pytest.approx([255 * x for x in mean])
+    assert preprocessor.std == pytest.approx([255 * x for x in std])
+    assert _steps(cfg, 'test')['SpreadSampleFrames'].num_clips == 5
+    assert _steps(cfg, 'val')['CenterCrop'].crop_size == crop
     assert _steps(cfg, 'test')['Resize'].scale == (-1, crop)
     assert _steps(cfg, 'test')['ThreeCrop'].crop_size == crop
     schedule, = cfg.param_scheduler
-    assert (schedule.type, schedule.milestones, schedule.gamma,
-            cfg.train_cfg.max_epochs) == ('MultiStepLR', [10, 15], .1, 18)
+    steps, epochs = ([20, 30], 36) if 'egtea' in name else ([10, 15], 18)
+    assert (schedule.type, schedule.milestones, schedule.gamma, schedule.end,
+            cfg.train_cfg.max_epochs) == (
+                'MultiStepLR', steps, .1, epochs, epochs)
     assert cfg.model.cls_head.average_clips == 'score'
     if shifted is not None:
         assert cfg.model.backbone.shift_fraction == shifted
 
 
-# Clips a GPU, a step, decay, stochastic depth, warm-up, epochs, frames, apart,
+# The tiny models on HMDB-51 and Diving-48 are trained as on UCF-101. Clips a
+# GPU, a step, decay, stochastic depth, warm-up, epochs, frames, apart,
 # rate.
 DUALFORMER = dict(
     tiny_k400=(8, 64, .02, .1, 3, 30, 32, 2, 1e-3),
@@ -90,6 +130,8 @@ DUALFORMER = dict(
     base_k400=(8, 64, .05, .3, 2.5, 30, 32, 2, 1e-3),
     base_k600=(8, 64, .05, .3, 2.5, 30, 32, 2, 5e-4),
     tiny_ucf101=(16, 128, .05, .2, 1, 16, 16, 4, 1e-3),
+    tiny_hmdb51=(16, 128, .05, .2, 1, 16, 16, 4, 1e-3),
+    tiny_diving48=(16, 128, .05, .2, 1, 16, 16, 4, 1e-3),
     small_ucf101=(16, 128, .1, .3, 1, 16, 32, 4, 1e-3),
     small_hmdb51=(16, 128, .1, .3, 1, 16, 32, 4, 1e-3),
     small_diving48=(8, 64, .02, .2, 1, 30, 32, 4, 1e-3))
@@ -111,7 +153,9 @@ def test_dualformer_has_the_released_recipe(name):
     assert (linear.begin, linear.end, linear.start_factor) == (0, warmup, .1)
     assert (cosine.begin, cosine.end, cosine.T_max, cosine.eta_min) == (
         0, epochs, epochs, 0)
+    # Per epoch, under a warm-up per iteration.
     assert not cosine.get('convert_to_iter_based')
+    assert linear.convert_to_iter_based
     assert cfg.train_cfg.max_epochs == epochs
     test = cfg.test_dataloader.dataset.pipeline[1]
     assert (test.clip_len, test.frame_interval, test.num_clips) == (

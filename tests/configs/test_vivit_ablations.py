@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The rows of ViViT's ablations, configs and options of configs."""
 import copy
-import math
 import re
 from itertools import combinations
 from pathlib import Path
@@ -11,7 +10,7 @@ import torch
 import yaml
 from mmaction.registry import MODELS
 
-from mmvidattn.apis import find_config, load_config
+from mmvidattn.apis import load_config
 from mmvidattn.apis.config_options import apply_options
 from mmvidattn.cli.complexity import count_config, view_of
 from mmvidattn.convert import convert
@@ -21,81 +20,8 @@ FOLDER = ROOT / 'configs/vivit/ablations'
 TABLES = yaml.safe_load((FOLDER / 'page.yml').read_text())['tables']
 
 
-def _rows():
-    """Config and options of each row; what is not new has its own tests."""
-    rows = {}
-    for table in TABLES.values():
-        for row in table['rows']:
-            name = row if isinstance(row, str) else row['config']
-            options = () if isinstance(row, str) else tuple(
-                x for x in row.get('options', ()) if 'load_from' not in x)
-            if options or find_config(name).parent == FOLDER:
-                rows[name, options] = None
-    return list(rows)
-
-
-ROWS = _rows()
-
-
-def _load(name, options, read=load_config):
-    cfg = read(name)
-    pairs = (option.split('=') for option in options)
-    apply_options(cfg, {k: yaml.safe_load(v) for k, v in pairs})
-    return cfg
-
-
-@pytest.fixture
-def small(narrow):
-    """Reads a row with half the frames, small ones, and a narrow model.
-
-    Crops of 224 become four patches, the others as many as in proportion.
-    """
-
-    def read(name, options):
-        cfg = _load(name, options, narrow)
-        backbone = cfg.model.backbone
-        patch = backbone.patch_size
-        side = patch * round(4 * backbone.img_size / 224)
-        for split in ('train', 'val', 'test'):
-            for step in cfg[f'{split}_dataloader'].dataset.pipeline:
-                if 'clip_len' in step:
-                    step['clip_len'] //= 2
-                elif step.type == 'Resize':
-                    step.scale = (-1, math.ceil(
-                        step.scale[1] * side / backbone.img_size))
-                for key in {'size', 'crop_size'} & set(step):
-                    assert step[key] == backbone.img_size
-                    step[key] = side
-        backbone.img_size = side
-        backbone.num_frames //= 2
-        return cfg
-
-    return read
-
-
-# Views, frames and sides of the small clips that are not 12, 16 and 64.
-EPIC = 'table02', 'table03'
-CLIPS = dict(
-    vivit_table04_crop288=(12, 16, 80),
-    vivit_table04_crop320=(12, 16, 96),
-    vivit_table05_128_frames_k400=(3, 64, 64),
-    vivit_table05_128_frames_k600=(3, 64, 64),
-    vivit_table05_h14x2_k400=(12, 16, 56),
-    vivit_table05_h14x2_k600=(12, 16, 56))
-
-
-@pytest.mark.parametrize('name, options', ROWS, ids=lambda x: ','.join(
-    x) if isinstance(x, tuple) else x)
-def test_trains_a_step_and_tests_a_step(name, options, small, step_once):
-    views, frames, side = CLIPS.get(name, (12, 16, 64))
-    if name[6:13] in EPIC:
-        views = 4
-    elif 'test_pipeline.1.num_clips=2' in options:
-        views, frames = 6, 32
-    elif 'test_pipeline.4.type=CenterCrop' in options:
-        views = 1
-    cfg = small(name, options)
-    assert step_once(cfg) == (views, 3, frames, side, side)
+def _options(pairs):
+    return {k: yaml.safe_load(v) for k, v in (x.split('=') for x in pairs)}
 
 
 # Figures typed from the paper: of what is a number, in the order of the rows.
@@ -134,7 +60,7 @@ def test_page_has_the_figures_of_the_paper_in_order():
     ('vivit_table05_128_frames_k400', (), 3980.4, None),
     ('vivit_table05_h14x2_k400', (), 47770 / 12, None)])
 def test_costs_what_the_paper_prints(name, options, gflops, mparams):
-    cfg = _load(name, options)
+    cfg = load_config(name, _options(options))
     counts, _ = count_config(cfg, view_of(cfg.test_pipeline)[0])
     # The paper adds half of the elementwise work, see the page; of the
     # encoders of 128 frames it has more, wherever from.
@@ -149,9 +75,10 @@ def test_costs_what_the_paper_prints(name, options, gflops, mparams):
     ([], [0, 0, 1, 0]),
     (['model.backbone.patch_init=average'], 4 * [.25]),
     (['model.backbone.patch_init=random'], None)])
-def test_table_1_starts_tubelets_as_it_names(options, shares, small,
+def test_table_1_starts_tubelets_as_it_names(options, shares, narrow,
                                              tmp_path):
-    cfg = small('vivit_table01_central_frame', options)
+    cfg = narrow('vivit_table01_central_frame')
+    apply_options(cfg, _options(options))
     projection = _from_an_image(cfg, tmp_path)
     frames = projection.weight.unbind(2)
     if shares is None:
@@ -167,8 +94,8 @@ def test_table_1_starts_tubelets_as_it_names(options, shares, small,
 
 
 def test_table_1_samples_eight_frames_with_the_patches_of_the_image(
-        small, tmp_path):
-    cfg = small('vivit_table01_uniform_sampling', ())
+        narrow, tmp_path):
+    cfg = narrow('vivit_table01_uniform_sampling')
     projection = _from_an_image(cfg, tmp_path)
     assert torch.equal(projection.weight[:, :, 0], IMAGE_PATCH)
     backbone = load_config('vivit_table01_uniform_sampling').model.backbone
@@ -267,21 +194,11 @@ def test_row_changes_what_it_names_and_nothing_else(name, of, changes):
     if 'h14' in name:
         model['cls_head']['in_channels'] = 1280
     assert cfg.model.to_dict() == model
-    for split in ('train', 'val', 'test'):
-        pipeline = want[f'{split}_dataloader'].dataset.pipeline
-        for step in pipeline:
-            if 'clip_len' in step and '128' in name:
-                step.clip_len = 128
-                if split == 'test':
-                    step.num_clips = 1
-            if 'crop' in name:
-                side = changes['img_size']
-                if step.type == 'Resize':
-                    # 256 for 224.
-                    step.scale = (-1, round(side * 8 / 7))
-                for key in {'size', 'crop_size'} & set(step):
-                    step[key] = side
-        assert cfg[f'{split}_dataloader'] == want[f'{split}_dataloader']
+    # Sides of crops and lengths of clips: test_configs.py.
+    short = dict(crop288=329, crop320=366).get(name[8:], 256)
+    for split in 'train', 'val', 'test':
+        assert cfg[f'{split}_pipeline'][3].scale == (-1, short)
+    assert cfg.test_pipeline[1].num_clips == (1 if '128' in name else 4)
     for key in ('optim_wrapper', 'param_scheduler', 'train_cfg'):
         assert cfg[key] == want[key]
 

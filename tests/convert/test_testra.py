@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import json
 
 import pytest
 import torch
@@ -7,7 +6,7 @@ from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import load_config
-from mmvidattn.convert import SOURCES, convert
+from mmvidattn.convert import convert
 from mmvidattn.utils.checkpoint import load_state_dict_file
 
 # Of the released models, the config and the parameters.
@@ -26,22 +25,6 @@ def _model(name):
     init_default_scope('mmaction')
     with torch.device('meta'):
         return MODELS.build(load_config(name).model)
-
-
-@pytest.mark.parametrize('released', RELEASED)
-def test_every_released_tensor_has_its_place(shared_dir, released):
-    keys = json.loads(
-        (shared_dir / f'keys/testra/{released}.keys.json').read_text())
-    name, params = RELEASED[released]
-    model = _model(name)
-    source = 'lstr' if 'lstr' in released else 'testra'
-    tensors = next(v for v in keys.values() if isinstance(v, dict))
-    assert params == keys['params']
-    model.load_state_dict(
-        convert(source, {
-            key: torch.empty(shape, device='meta')
-            for key, shape in tensors.items()
-        }), strict=True, assign=True)
 
 
 @pytest.mark.parametrize('released', RELEASED)
@@ -76,12 +59,8 @@ def test_second_norm_is_the_last_without_a_memory():
         f'{block}.{name}_norm.bias' for name in ('self', 'ffn')]
 
 
-def test_sinusoids_are_left_out_and_strangers_named():
+def test_sinusoids_are_left_out():
     assert convert('testra', {'pos_encoding.pe': torch.zeros(1)}) == {}
-    for name in 'conv1.weight', 'classifier_adverb.bias', 'enc_queries.bias':
-        with pytest.raises(ValueError, match=f'{name} is no tensor of the'):
-            convert('lstr', {name: torch.zeros(1)})
-    assert SOURCES['lstr'] is SOURCES['testra']
 
 
 def test_reads_the_released_files(tmp_path):

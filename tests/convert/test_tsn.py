@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """A ResNet of torchvision's names as mmaction2 computes it."""
-import pytest
 import torch
 import torch.nn.functional as F
 from mmaction.registry import MODELS
@@ -80,11 +79,3 @@ def test_mits_tsn_becomes_mmaction2s():
     torch.testing.assert_close(got, _naive(state, x), rtol=1e-4, atol=1e-4)
     assert torch.equal(found['cls_head.fc_cls.bias'],
                        saved['module.new_fc.bias'])
-
-
-def test_a_tsm_is_refused():
-    state = _state()
-    state['layer1.0.conv1.net.weight'] = state.pop('layer1.0.conv1.weight')
-    with pytest.raises(ValueError, match='layer1.0.conv1.net.weight is no '
-                                         'tensor of a TSN on a ResNet'):
-        convert('tsn_resnet', state)

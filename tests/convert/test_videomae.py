@@ -155,49 +155,6 @@ def test_account_names_the_decoder_and_the_table(capsys):
             "as in the source: model='joint', pool='mean'") in report
 
 
-def test_base_as_published_is_vivit_b_of_16_frames():
-    width, shapes = 768, {}
-    for i in range(12):
-        shapes.update({
-            f'blocks.{i}.attn.qkv.weight': (3 * width, width),
-            f'blocks.{i}.attn.proj.weight': (width, width),
-            f'blocks.{i}.attn.proj.bias': (width, ),
-            f'blocks.{i}.mlp.fc1.weight': (4 * width, width),
-            f'blocks.{i}.mlp.fc1.bias': (4 * width, ),
-            f'blocks.{i}.mlp.fc2.weight': (width, 4 * width),
-            f'blocks.{i}.mlp.fc2.bias': (width, ),
-            **{f'blocks.{i}.{name}': (width, ) for name in (
-                'attn.q_bias', 'attn.v_bias', 'norm1.weight', 'norm1.bias',
-                'norm2.weight', 'norm2.bias')}})
-    shapes.update({
-        'patch_embed.proj.weight': (width, 3, 2, 16, 16),
-        'patch_embed.proj.bias': (width, ), 'fc_norm.weight': (width, ),
-        'fc_norm.bias': (width, ), 'head.weight': (400, width),
-        'head.bias': (400, )})
-    init_default_scope('mmaction')
-    with torch.device('meta'):
-        model = MODELS.build(dict(
-            type='Recognizer3D',
-            backbone=dict(type='ViViT', num_frames=16, pool='mean_norm'),
-            cls_head=dict(type='ViViTHead', num_classes=400)))
-        found = convert('vivit_videomae', {
-            name: torch.empty(shape) for name, shape in shapes.items()})
-    model.load_state_dict(found, assign=True)
-
-
-@pytest.mark.parametrize('change, message', [
-    ({'blocks.0.cross.weight': (D, )},
-     '^blocks.0.cross.weight is no tensor of a VideoMAE'),
-    ({'patch_embed.proj.weight': (D, 3, PATCH, PATCH)}, '^no VideoMAE'),
-    ({'norm.weight': (D, )}, 'both norm.weight and fc_norm.weight'),
-], ids=['unknown', 'image', 'two-norms'])
-def test_names_what_is_wrong(change, message):
-    state = _authors(True)
-    state.update({name: torch.zeros(shape) for name, shape in change.items()})
-    with pytest.raises(ValueError, match=message):
-        convert('vivit_videomae', state)
-
-
 def _old_names(state):
     """Those of the published files: biases of Q and V by themselves."""
     return {

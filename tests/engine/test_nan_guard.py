@@ -28,6 +28,12 @@ def test_leaves_out_a_step_whose_gradients_are_not_finite():
     assert wrapper.skips == 0 and weight.tolist() == [0, 0]
 
 
+def test_a_step_without_gradients_is_no_failure():
+    wrapper, weight, reports = build()
+    wrapper.step()
+    assert not reports and weight.tolist() == [1, 1]
+
+
 def test_a_loss_that_is_not_finite_shows_in_the_gradients():
     wrapper, weight, reports = build()
     wrapper.update_params(weight.sum() + torch.inf)

@@ -2,6 +2,7 @@
 import pytest
 import torch
 from mmaction.registry import DATASETS, LOOPS
+from mmengine.logging import print_log
 from mmengine.optim import AmpOptimWrapper, OptimWrapper
 from mmengine.registry import DefaultScope
 from mmengine.runner import EpochBasedTrainLoop, Runner
@@ -155,3 +156,15 @@ def test_a_hook_says_that_it_needs_this_runner(tmp_path, name):
     with pytest.raises(RuntimeError, match=(
             f"{name} does nothing without .*runner_type = 'SafeRunner'")):
         runner.call_hook('before_run')
+
+
+def test_the_log_has_no_control_sequences(tmp_path, capsys):
+    runner = build(tmp_path)
+    runner.logger.warning('skipped %s\nand more', 'a\x1b[2J\x9b.mp4')
+    print_log('no\x1b]0;x\x07.mp4', logger='current')
+    for text in log_of(tmp_path), *capsys.readouterr():
+        # Levels have colors in a terminal.
+        assert '\x1b[2J' not in text and '\x1b]' not in text
+        assert not {'\x07', '\x9b'} & set(text)
+    assert 'skipped a\\x1b[2J\\x9b.mp4\nand more' in log_of(tmp_path)
+    assert 'no\\x1b]0;x\\x07.mp4' in log_of(tmp_path)

@@ -25,26 +25,6 @@ def test_matches_scikit_learn(case):
     assert average_precision(*case) == pytest.approx(wanted, abs=1e-12)
 
 
-def test_matches_naive(case):
-    positive, score = case
-    total, before = 0, 0
-    for threshold in sorted({*score}, reverse=True):
-        chosen = score >= threshold
-        recall = (chosen & positive).sum() / positive.sum()
-        total += (recall - before) * positive[chosen].mean()
-        before = recall
-    assert average_precision(*case) == pytest.approx(total, abs=1e-12)
-
-
-@pytest.mark.parametrize('score, want', [
-    ([-np.inf] * 3, 1 / 3), ([np.inf] * 3, 1 / 3),
-    ([np.inf, np.inf, -np.inf], 1 / 2), ([-np.inf, 0, 1], 1 / 3)])
-def test_equal_infinities_are_one_threshold(score, want):
-    assert average_precision([1, 0, 0], score) == pytest.approx(want)
-    finite = np.nan_to_num(np.array(score), posinf=9, neginf=-9)
-    assert average_precision([1, 0, 0], finite) == pytest.approx(want)
-
-
 def test_calibrated_matches_naive():
     rng = np.random.default_rng(1)
     score, positive = rng.normal(size=301), rng.random(301) < 0.1
@@ -58,15 +38,6 @@ def test_calibrated_matches_naive():
     assert found == pytest.approx(total / positive.sum(), abs=1e-12)
 
 
-def test_calibration_does_not_depend_on_the_number_of_negatives():
-    positive = np.array([1, 0, 1, 0])
-    score = np.array([4., 3, 2, 1])
-    more = np.repeat([0, 1, 2, 3], [1, 100, 1, 100])
-    assert calibrated_average_precision(positive, score) == pytest.approx(5/6)
-    assert calibrated_average_precision(
-        positive[more], score[more]) == pytest.approx(5 / 6)
-
-
 @pytest.mark.parametrize('function',
                          [average_precision, calibrated_average_precision])
 def test_perfect_and_absent(function):
@@ -74,8 +45,9 @@ def test_perfect_and_absent(function):
     assert np.isnan(function([0, 0], [1, 2]))
     with pytest.raises(ValueError, match='one shape'):
         function([0, 1], [1, 2, 3])
-    with pytest.raises(ValueError, match='got nan'):
-        function([0, 1], [1, np.nan])
+    for bad in np.nan, np.inf, -np.inf:
+        with pytest.raises(ValueError, match='score .*1 of 2'):
+            function([0, 1], [1, bad])
 
 
 def test_stages_are_tenths_of_each_action():

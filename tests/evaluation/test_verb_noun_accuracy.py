@@ -67,6 +67,23 @@ def test_the_five_best(samples, score):
     assert 0 < right['action'] < right['noun']
 
 
+def test_of_equal_scores_the_first_classes_are_best():
+    num_nouns, num_verbs = 300, 97
+    samples = []
+    for noun, verb in (0, 0), (4, 4), (5, 5), (299, 96):
+        label = torch.zeros(num_nouns + num_verbs)
+        label[[noun, num_nouns + verb]] = 1
+        samples.append(dict(pred_score=torch.zeros(len(label)),
+                            gt_label=label))
+    metric = _metric(num_nouns)
+    metric.process(None, samples)
+    found = metric.evaluate(len(samples))
+    for part in 'noun', 'verb':
+        assert found[f'acc/{part}'] == 1 / 4
+        assert found[f'acc/{part}_top5'] == 2 / 4
+    assert found['acc/action'] == 1 / 4
+
+
 def test_subsets(samples, tmp_path):
     (tmp_path / 'verbs.csv').write_text('verb\n2\n')
     subsets = dict(unseen=['P01'], tail_verb=str(tmp_path / 'verbs.csv'))
@@ -90,5 +107,24 @@ def test_names_a_label_of_another_kind():
     sample = dict(pred_score=torch.zeros(5), gt_label=torch.tensor([1]))
     with pytest.raises(ValueError, match=r'must be \(5,\).*got \(1,\)'):
         _metric().process(None, [sample])
-    with pytest.raises(ValueError, match="score must be .* got 'x'"):
-        _metric(score='x')
+
+
+def test_rejects_scores_that_are_not_finite(samples):
+    metric = _metric(NOUNS)
+    sample = samples[0]
+    sample['pred_score'][-1] = torch.inf
+    with pytest.raises(ValueError, match='pred_score .*1 of 13'):
+        metric.process(None, [sample])
+
+
+def test_rejects_negative_probabilities(samples):
+    sample = dict(samples[0], pred_score=torch.full((13, ), -0.5))
+    with pytest.raises(ValueError, match='pred_score .*-0.5'):
+        _metric(NOUNS, score='prob').process(None, [sample])
+
+
+def test_a_probability_may_be_zero(samples):
+    scores = torch.zeros(13)
+    scores[[0, NOUNS]] = 1
+    _metric(NOUNS, score='prob').process(
+        None, [dict(samples[0], pred_score=scores)])

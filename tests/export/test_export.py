@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
-import runpy
 import sys
 import warnings
 from pathlib import Path
@@ -28,10 +27,10 @@ from mmvidattn.export.capture import _in_words
 from mmvidattn.export.export import difference
 from mmvidattn.export.programs import Program
 from mmvidattn.online import StreamSession
-from mmvidattn.online.stream_step import StreamStep
+from mmvidattn.online.testra_step import TeSTraStep
+from tools.analysis.export_table import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = runpy.run_path(str(ROOT / 'tools/analysis/export_table.py'))['MODELS']
 QUICK = 'ViViT 1, joint'
 CLIPS = [name for name in MODELS if 'step' not in name]
 
@@ -81,6 +80,14 @@ def test_any_batch_fits_each_family(backbone):
             assert relative(program(clips), model(clips)) < 1e-4
 
 
+def test_without_rates_in_the_config_a_stream_has_those_of_a_session():
+    model = detector_of(VARIANTS['box']).eval()
+    model.cfg = {}
+    step, usual = program_of(model).step, StreamSession(model).step
+    assert (step.long_rate, step.work_rate) == (
+        usual.long_rate, usual.work_rate)
+
+
 def check_model(small, path):
     """An exported file against the model, without our own comparison."""
     program = small.program()
@@ -125,7 +132,7 @@ def test_steps_with_state_fed_back_are_a_session(tmp_path, suffix, kernel,
     torch.manual_seed(0)
     model = detector_of(VARIANTS['laplace']).eval()
     model.dataset_meta, model.cfg = {}, {}
-    program = StreamProgram(StreamStep(model, kernel=kernel))
+    program = StreamProgram(TeSTraStep(model, kernel=kernel))
     function, metadata = torch.no_grad()(program), program.metadata()
     if suffix is not None:
         path = tmp_path / f'step.{suffix}'
@@ -228,11 +235,6 @@ class Counted(nn.Module):
         return x * len(x)
 
 
-def test_tells_of_a_batch_that_is_fixed(tmp_path):
-    with pytest.raises(ValueError, match=r'cannot keep batch \(always 3\)'):
-        export_program(Small(Counted()), tmp_path / 'x.pt2')
-
-
 class Wide(Small):
     axes = {0: 'batch', 1: 'frames'},
 
@@ -243,9 +245,12 @@ class Sized(nn.Module):
         return x * int(x.shape[1])
 
 
-def test_tells_of_frames_that_are_fixed(tmp_path):
-    with pytest.raises(ValueError, match=r'cannot keep frames \(always 4\)'):
-        export_program(Wide(Sized()), tmp_path / 'x.pt2')
+@pytest.mark.parametrize('program, axis', [
+    (Small(Counted()), r'batch \(always 3\)'),
+    (Wide(Sized()), r'frames \(always 4\)')])
+def test_names_the_axis_that_is_fixed(tmp_path, program, axis):
+    with pytest.raises(ValueError, match=f'cannot keep {axis}'):
+        export_program(program, tmp_path / 'x.pt2')
 
 
 def test_says_when_a_batch_of_one_is_left_out():

@@ -81,11 +81,6 @@ def test_says_which_targets_are_missing():
         head.loss(torch.randn(1, 3, 6), [sample])
 
 
-def test_rejects_a_score_that_is_none():
-    with pytest.raises(ValueError, match="score must be 'prob' or 'logit'"):
-        OnlineActionHead(4, score='sigmoid')
-
-
 def test_probabilities_leave_out_what_the_loss_ignores():
     """By hand: the softmax of the other classes alone."""
     torch.manual_seed(0)

@@ -40,13 +40,6 @@ def test_is_linear_with_dropout_in_training_only():
     assert head.fc_cls.weight.std() > 0.5
 
 
-def test_views_are_averaged_as_logits_by_default():
-    head, x = ViViTHead(5, 4, init_std=1.).eval(), torch.randn(6, 4)
-    samples = head.predict(x, [ActionDataSample(), ActionDataSample()])
-    for sample, score in zip(samples, head(x).view(2, 3, 5).mean(1)):
-        assert torch.allclose(sample.pred_score, score)
-
-
 @pytest.mark.parametrize('eps', [0., 0.2])
 @pytest.mark.parametrize('mixed', [False, True])
 def test_loss_is_the_mean_of_nouns_and_verbs(eps, mixed):

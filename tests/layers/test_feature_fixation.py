@@ -52,21 +52,6 @@ def test_across_heads_one_map_takes_all_channels(mode, inputs, shared,
         assert torch.allclose(got.flatten(-2), want, rtol=1e-12)
 
 
-def test_shared_gate_has_the_fewer_parameters():
-    def count(**kwargs):
-        module = FeatureFixation(64, **kwargs)
-        return sum(p.numel() for p in module.parameters())
-
-    assert count() == 64 * 192 + 64
-    assert count(shared=False) == 2 * count()
-    assert count(inputs='qk') == 64 * 128 + 64
-    assert count(mode='separate') == 2 * (64 * 64 + 64)
-    # The D x D of Eqs. 4 and 5, D = 512, for each of Q, K and V.
-    whole = dict(num_heads=8, across_heads=True)
-    assert count(**whole) == 512 * 3 * 512 + 512
-    assert count(mode='separate', **whole) == 2 * (512 * 512 + 512)
-
-
 @pytest.mark.parametrize('kwargs, message', [
     (dict(mode='both'), "'separate', 'cooperative'.*'both'"),
     (dict(inputs='kv'), "'qk', 'qkv'.*'kv'"),

@@ -108,49 +108,6 @@ def test_samples_are_drawn_around_the_landmarks_in_training(weighting):
     assert torch.equal(attention(*args), attention(*args))
 
 
-@pytest.mark.parametrize('pattern, window, query_grid, key_grid', PATTERNS)
-@pytest.mark.parametrize('pooling', LARAAttention.POOLINGS)
-@pytest.mark.parametrize('weighting', WEIGHTINGS)
-def test_every_parameter_gets_a_gradient(pattern, window, query_grid,
-                                         key_grid, pooling, weighting):
-    module = _module(pattern, window, pooling=pooling, weighting=weighting)
-    y = module(torch.randn(2, *GRID, 12, dtype=torch.float64))
-    y.square().sum().backward()
-    for name, parameter in module.named_parameters():
-        assert parameter.grad.isfinite().all(), name
-        assert parameter.grad.abs().sum() > 0, name
-
-
-@pytest.mark.parametrize('pooling, width', [('per-head', 64),
-                                            ('all-heads', 512),
-                                            ('no-param', 0)])
-def test_parameters_are_those_of_two_maps_and_two_norms(pooling, width):
-    attention = LARAAttention(64, 8, (17, 17), pooling=pooling)
-    count = sum(p.numel() for p in attention.parameters())
-    assert count == 2 * (width**2 + width + 2 * width)
-
-
-def test_other_clips_fit():
-    for pattern in ('time', 'space', 'joint'):
-        module = _module(pattern)
-        for grid in [(1, 1, 1), (1, 2, 5), (13, 7, 2)]:
-            y = module(torch.randn(1, *grid, 12, dtype=torch.float64))
-            assert y.shape == (1, *grid, 12) and y.isfinite().all()
-
-
-@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize('autocast', [False, True])
-def test_half_precision_is_close(dtype, autocast):
-    module = _module('space').eval()
-    x = torch.randn(1, *GRID, 12, dtype=torch.float64)
-    want = module(x)
-    module, x = (y.to(torch.float32 if autocast else dtype)
-                 for y in (module, x))
-    with torch.autocast('cpu', dtype=dtype, enabled=autocast):
-        y = module(x)
-    assert (y.double() - want).norm() < 4e-2 * want.norm()
-
-
 @pytest.mark.parametrize('kwargs, message', [
     (dict(pooling='light'), "'per-head', 'all-heads', 'no-param'.*'light'"),
     (dict(weighting='opt'), "'mis-opt', 'mis-bh', 'mis-biased'.*'opt'"),

@@ -1,12 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from live_fixtures import Script
 
 import mmvidattn
-from mmvidattn.live import LiveClipModel, OnlineDetector, Run
+from mmvidattn.live import LiveClipModel, OnlineDetector, Run, clip_model
 
 WINDOW, STRIDE = 24, 6
 
@@ -74,7 +76,10 @@ def test_detector_by_name(clip_files, clip):
     config, checkpoint = clip_files
     run = OnlineDetector(config, checkpoint, clip, seconds=1, stride=.25)
     assert run.session.window_frames == 12 and run.rate == 4
-    assert run.with_source(clip).session.window_frames == 12
+    other = OnlineDetector(config, checkpoint, clip, seconds=1, stride=.25,
+                           queue_size=7).with_source(clip)
+    assert other.session.window_frames == 12
+    assert other.options.queue_size == 7
     with pytest.raises(ValueError, match='compile_step is for models of feat'):
         OnlineDetector(config, checkpoint, clip, compile_step=True)
     with pytest.raises(ValueError, match='may have events and seconds and st'):
@@ -91,3 +96,16 @@ def test_fresh_weights_and_names_without_labels(clip_files):
     assert model.classes == [f'class {i}' for i in range(8)]
     assert model.ignore == set()
     assert model.new_event_detector().names == model.classes
+
+
+def test_seconds_are_of_each_stage(monkeypatch):
+    """A clock by which the encoding takes 3 seconds, and the rest 2."""
+    session = SimpleNamespace(
+        rate=2, stride_frames=STRIDE, window_frames=WINDOW,
+        add=lambda *args: None, encode=lambda stop: stop,
+        classify=lambda encoded: torch.ones(8))
+    times = iter([10., 13., 15.])
+    monkeypatch.setattr(clip_model.time, 'perf_counter', lambda: next(times))
+    _, seconds = clip_model.ClipScorer(session).scores(
+        SimpleNamespace(number=0, frames=()))
+    assert seconds == dict(features=3., head=2.)

@@ -5,6 +5,7 @@ import time
 import urllib.request
 from types import SimpleNamespace
 from urllib.error import HTTPError
+from urllib.parse import parse_qs
 
 import pytest
 from live_fixtures import Script
@@ -12,7 +13,7 @@ from live_fixtures import Script
 from mmvidattn.live import LiveModel, Run
 
 pytest.importorskip('fastapi')
-from mmvidattn.live import run as live_run  # noqa: E402
+from mmvidattn.live import health  # noqa: E402
 from mmvidattn.live.server import LivePage  # noqa: E402
 
 
@@ -82,6 +83,27 @@ def test_metrics_need_the_token(model):
         assert get(page, 'healthz') == (200, 'ok\n')
 
 
+@pytest.mark.parametrize('token', ['schlüssel', '鍵', 'a+b &%'])
+def test_metrics_take_any_token(model, token):
+    """Clients such as Prometheus send UTF-8."""
+    pytest.importorskip('prometheus_client')
+    with LivePage([Run(model, Script(range(12)))], port=0,
+                  token=token) as page:
+        for text, status in (token, 200), (token + 'x', 401):
+            # urllib writes each character as a byte.
+            header = f'Bearer {text}'.encode().decode('latin-1')
+            assert get(page, 'metrics', Authorization=header)[0] == status
+        # The page's script reads it as a form.
+        fragment = page.url.partition('#')[2]
+        assert parse_qs(fragment) == {'token': [token]}
+
+
+def test_a_token_that_is_not_text(model):
+    """An environment variable may have any bytes."""
+    with pytest.raises(ValueError, match='surrogates'):
+        LivePage([Run(model, Script(range(12)))], port=0, token='\udcff')
+
+
 def test_metrics_without_the_library(model, monkeypatch):
     monkeypatch.setitem(sys.modules, 'prometheus_client', None)
     with LivePage([Run(model, Script(range(12)))], port=0) as page:
@@ -111,19 +133,19 @@ def test_health(model):
 
 
 def test_a_step_that_hangs_is_unhealthy(model, monkeypatch):
-    monkeypatch.setattr(live_run, 'STUCK_SECONDS', 0.1)
+    monkeypatch.setattr(health, 'STUCK_SECONDS', 0.1)
     run = Run(model, Script(range(24)))
     found = []
     score = run._scorer.scores
 
     def slow(step):
-        assert run.problem == ''
+        assert run.health.problem == ''
         time.sleep(0.2)
-        found.append(run.problem)
+        found.append(run.health.problem)
         return score(step)
 
     run._scorer = SimpleNamespace(
         scores=slow, skip=run._scorer.skip, num_bad=0)
     next(iter(run))
     assert found[0] == 'a step has taken longer than 0.1 s'
-    assert run.problem == ''
+    assert run.health.problem == ''

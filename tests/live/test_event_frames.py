@@ -40,6 +40,15 @@ def test_a_long_one_is_thinned_over_its_whole_length():
     assert {b - a for a, b in zip(found, found[1:])} == {4.}
 
 
+def test_thinning_counts_the_bytes_that_stay():
+    frames = EventFrames()
+    for step in range(400):
+        frames.add((step + 1) / RATE, b'x' * (step + 1),
+                   [event('start', 1, .25)] if step == 0 else [])
+        assert frames.size == sum(
+            len(picture) for _, picture in frames.get(1, .25))
+
+
 def test_one_that_runs_has_what_is_there():
     assert times(follow(3, {2: [event('start', 1, .25)]}), 1, .25) == [
         .25, .5, .75]

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from mmvidattn.live.events import EventDetector, EventLog
+from mmvidattn.live.events import EventDetector, EventLog, read_events
 
 NAMES = 'background', 'jump', 'run'
 
@@ -47,6 +47,18 @@ def test_hysteresis():
                              ('end', .5, 1.25, 1.5)]
     assert events[0]['class'] == 'jump' and events[0]['index'] == 1
     assert events[1]['peak'] == 0.6
+
+
+@pytest.mark.parametrize('dtype', [np.float32, np.float64])
+def test_scores_equal_to_a_threshold_reach_it(dtype):
+    """In float32, 0.7 is below 0.7 and 0.3 is above 0.3."""
+    for on, off in (.7, .7), (.7, .3), (.3, .3):
+        detector = EventDetector(NAMES, on=on, off=off, min_duration=0.)
+        rows = np.array(jump(on, off, 0.), dtype)
+        events = [detector.update(t, t + 1., row)
+                  for t, row in enumerate(rows)]
+        assert [[event['event'] for event in those] for those in events] == [
+            ['start'], [], ['end']]
 
 
 def test_short_ones_are_not_reported():
@@ -223,3 +235,14 @@ def test_rejects_thresholds(name, on, message):
     with pytest.raises(ValueError, match=message):
         detector.set_threshold(name, on)
     assert detector.changed_thresholds() == {}
+
+
+@pytest.mark.parametrize('char', ['\u2028', '\x85', '\x0c', '\r\n'])
+def test_a_class_name_may_have_any_character(tmp_path, char):
+    path = tmp_path / 'events.jsonl'
+    event = {'id': 0, 'class': f'jump{char}high'}
+    log = EventLog(path)
+    log.write([event, dict(event, id=1)])
+    log.close()
+    assert read_events(path, 0) == ([event, dict(event, id=1)], log.size)
+    assert [*EventLog(path, log.size).recent] == [event, dict(event, id=1)]

@@ -87,7 +87,7 @@ def test_values_and_layouts():
     (dict(takes='video'), "takes must be one of .* got 'video'"),
     (dict(color='GBR'), 'color must be one of'),
     (dict(interpolation='lanczos'), 'interpolation must be one of'),
-    (dict(resize=(3, )), 'resize must be a side or'),
+    (dict(resize=(3, )), r'resize must be .*got \(3,\)'),
     (dict(crop=0), 'crop must be a positive integer'),
     (dict(crop=64), r'crop must fit into the images.* 32 x 42, got 64'),
     (dict(mean=[1, 2]), 'mean must be a number, or one for each of 3'),
@@ -109,6 +109,12 @@ def test_a_module_gives_its_output_or_what_a_layer_reads():
     torch.testing.assert_close(output.features([[image], [image]]),
                                model.fc(means).detach().repeat(2, 1))
     assert (layer.width, output.width, output.clip_len) == (3, 2, 1)
+
+
+def test_the_network_is_in_eval_mode():
+    model = Pooled().train()
+    FeatureExtractor(model, input=FRAMES)
+    assert not any(module.training for module in model.modules())
 
 
 def test_clips_are_given_whole_and_frames_are_averaged():
@@ -194,6 +200,8 @@ def test_the_hubs_own_data_config():
     # From -1 to 1, and then less the mean.
     torch.testing.assert_close(x[0, :, 0, 0], torch.tensor([.9, .8, .7]))
     assert x.shape == (1, 3, 224, 224) and found['resize'] == 256
+    # Values of bytes.
+    assert hub_input(dict(do_rescale=False))['value_range'] == 255
     with pytest.raises(ValueError, match='size must have shortest_edge'):
         hub_input(dict(size=dict(longest_edge=3)))
 
@@ -287,6 +295,41 @@ def test_a_model_of_timm_on_the_hub(hub, timm):
                'fc.bias': torch.zeros(7)}, hub / 'model.safetensors')
     extractor = FeatureExtractor(NAME)
     assert extractor.features([WHITE]).tolist() == [[1, 2, 3]]
+
+
+class TinyTransformer(nn.Module):
+    """A network that returns tokens and a pooler's output."""
+
+    def forward(self, pixel_values):
+        tokens = pixel_values.flatten(2).mT
+        return types.SimpleNamespace(
+            last_hidden_state=tokens, pooler_output=-tokens.mean(1))
+
+
+@pytest.mark.parametrize('of_text_too', [False, True])
+@pytest.mark.parametrize('missing, want', [
+    ([], -1.), (['pooler.weight', 'pooler.bias'], 1.),
+    (['pooler.weight', 'layer.3'], r'lacks 1 tensors of .*layer\.3')])
+def test_tensors_that_a_file_of_transformers_lacks(
+        hub, monkeypatch, missing, want, of_text_too):
+    model = TinyTransformer()
+    if of_text_too:
+        model = nn.ModuleDict(dict(vision_model=model))
+        missing = ['text_model.x', *(f'vision_model.{x}' for x in missing)]
+    monkeypatch.setitem(sys.modules, 'transformers', types.SimpleNamespace(
+        AutoModel=types.SimpleNamespace(
+            from_pretrained=lambda folder, **kwargs: (
+                model, dict(missing_keys=missing)))))
+    (hub / 'config.json').write_text('{}')
+    (hub / 'model.safetensors').touch()
+    (hub / 'preprocessor_config.json').write_text(json.dumps(dict(
+        size=dict(height=32, width=32), image_mean=0., image_std=1.)))
+    if isinstance(want, str):
+        with pytest.raises(ValueError, match=want):
+            FeatureExtractor(NAME)
+    else:
+        assert FeatureExtractor(NAME).features([WHITE]).tolist() == [
+            pytest.approx([want] * 3)]
 
 
 @pytest.mark.parametrize('pooler', [True, False])

@@ -6,18 +6,32 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 import torch
+from live_fixtures import Hook, wait_until
 
-from mmvidattn.live import LiveModel, OnlineDetector, Run, open_source
-from mmvidattn.live import run as live_run
+from mmvidattn.live import (
+    LiveModel,
+    OnlineDetector,
+    Run,
+    open_source,
+    state_file,
+    step_reader,
+)
 from mmvidattn.live.events import EventLog, read_events
-from mmvidattn.live.sources import RecordedSource, Source
-from mmvidattn.live.steps import Frame
+from mmvidattn.live.sinks import messages
+from mmvidattn.live.sinks.messages import WebhookSink
+from mmvidattn.live.sinks.segments import SegmentSink
+from mmvidattn.live.state_file import StateFile
+from mmvidattn.live.step_reader import StepReader
+from mmvidattn.sources import Frame, RecordedSource, Source
 
 FRAMES = 240
 
@@ -175,7 +189,7 @@ def test_a_stop_leaves_the_actions_open(model, whole, tmp_path):
     # It has ended: there is nothing to do, and nothing is changed.
     run = Run(model, Recording(), **options(tmp_path))
     assert 'had ended at 20.00 s' in run.resumed
-    assert list(run) == [] and run.is_ready and not run.problem
+    assert list(run) == [] and run.health.is_ready and not run.health.problem
     assert run.report()['status'] == 'ended'
     assert (tmp_path / 'events.jsonl').read_bytes() == whole[0]
     assert list(run.events.recent)[-1]['id'] == len(
@@ -231,6 +245,17 @@ def test_a_live_source_says_the_gap(model, tmp_path, away):
     check_pairs(events)
 
 
+def test_a_clock_that_went_back_is_no_gap(model, tmp_path):
+    list(Run(model, Camera(24), **options(tmp_path), duration=1.))
+    state = torch.load(tmp_path / 'state', weights_only=True)
+    state['ended'] = False
+    state['clock'] += 3600
+    torch.save(state, tmp_path / 'state')
+    run = Run(model, Camera(36), **options(tmp_path))
+    assert run.resumed.endswith('after a gap of 0.0 s')
+    assert next(iter(run)).step >= 4
+
+
 def check_pairs(events):
     """Each action starts and ends once, in this order."""
     open_ = {}
@@ -265,7 +290,7 @@ def test_duration(model, tmp_path, monkeypatch):
     path = tmp_path / 'events.jsonl'
     run = Run(model, Recording(), path, duration=10)
     assert [d.step for d in run] == list(range(40))
-    assert run.report()['status'] == 'ended' and run.is_up
+    assert run.report()['status'] == 'ended' and run.health.is_up
     ends = [json.loads(line) for line in path.read_text().splitlines()]
     assert all(event['time'] <= 10 for event in ends)
 
@@ -275,11 +300,45 @@ def test_duration(model, tmp_path, monkeypatch):
             yield from super()._frames()
             self._stopped.wait(60)
 
-    monkeypatch.setattr(live_run, 'GRACE_SECONDS', 0.1)
+    monkeypatch.setattr(step_reader, 'GRACE_SECONDS', 0.1)
     began = time.monotonic()
     run = Run(model, Stalling(12), duration=1.2)
     assert [d.step for d in run] == list(range(4))
     assert time.monotonic() - began < 8
+
+
+def test_a_duration_goes_on_after_a_restart(model, monkeypatch):
+    """5 of 5.2 seconds are over; the source hangs, and is soon too late."""
+
+    class Stalling(Source):
+        patience = 3.
+
+        def _frames(self):
+            self._stopped.wait(60)
+            yield from ()
+
+    monkeypatch.setattr(step_reader, 'GRACE_SECONDS', 0.1)
+    source = Stalling('camera', 10., live=True)
+    source.start_at(50)
+    assert list(StepReader(source, 2., 1, queue_size=4, duration=5.2)) == []
+    assert source.status == 'ended'
+
+
+def test_states_are_written_at_intervals(tmp_path, monkeypatch):
+    now = 0.
+    monkeypatch.setattr(state_file.time, 'monotonic', lambda: now)
+    file = StateFile(tmp_path / 'state', 10., dict(rate=2))
+    written = []
+    for now in range(0, 35, 2):
+        file.write_if_due(lambda: written.append(now) or {})
+    assert written == [10, 20, 30]
+
+
+@pytest.mark.parametrize('duration, frames', [
+    (1.2, 14), (1.24, 15), (1.25, 15)])
+def test_a_duration_is_of_whole_frames(model, duration, frames):
+    run = Run(model, Recording(), duration=duration)
+    assert len(list(run)) == frames // 3
 
 
 def test_a_state_that_cannot_be_written_is_named(model, tmp_path,
@@ -289,7 +348,7 @@ def test_a_state_that_cannot_be_written_is_named(model, tmp_path,
     def full(*args):
         raise OSError('no space left')
 
-    monkeypatch.setattr(live_run, 'write_state', full)
+    monkeypatch.setattr(state_file, 'write_atomically', full)
     with pytest.warns(UserWarning, match='cannot write .*no space left'):
         with pytest.raises(OSError, match='no space'):
             list(run)
@@ -356,3 +415,138 @@ def test_event_log_goes_on(tmp_path):
         'utf-8').splitlines()] == [0, 1, 3]
     with pytest.raises(ValueError, match='must have events up to byte 5'):
         EventLog(path, 5)
+
+
+def post(model, source, folder, url):
+    """Run, and post the events, in a process that is killed."""
+    run = Run(model, source, **options(folder, state_seconds=0.05))
+    run.add_sink(WebhookSink(url, run, folder / 'sent'), lambda line: None)
+    for _ in run:
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize('source', [Recording, Camera])
+@pytest.mark.parametrize('kills', [
+    1, pytest.param(30, marks=pytest.mark.slow)])
+def test_killed_between_an_event_and_its_message(
+        model, tmp_path, monkeypatch, record_property, source, kills):
+    """Each event of the file is delivered, under one key."""
+    record_property('times', kills)
+    monkeypatch.setattr(messages, 'FIRST_DELAY', 0.02)
+    monkeypatch.setattr(messages, 'MAX_DELAY', 0.02)
+    hook, path = Hook(), tmp_path / 'events.jsonl'
+    context = multiprocessing.get_context('fork')
+    source, rng = source(120 * (kills + 1)), random.Random(kills)
+    unsent = 0
+    try:
+        for _ in range(kills):
+            # Some are delivered, then the receiver is out of order.
+            hook.answers = [(204, {})] * rng.randint(0, 3) + (
+                [(503, {})] * 9999)
+            num_before = num_lines(path)
+            process = context.Process(target=post, args=(
+                model, source, tmp_path, f'http://{hook.host}/'))
+            process.start()
+            wait_until(lambda: num_lines(path) > num_before + 3
+                       and len(hook.answers) < 9999, 90)
+            time.sleep(rng.uniform(0, 0.1))
+            os.kill(process.pid, signal.SIGKILL)
+            process.join(60)
+            sent = json.loads((tmp_path / 'sent').read_bytes())['sent']
+            unsent += sent + 1 < num_lines(path)
+        hook.answers = []
+        post(model, source, tmp_path, f'http://{hook.host}/')
+    finally:
+        hook.close()
+    assert unsent, 'no event was undelivered when its process was killed'
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    found = {}
+    for event, key in zip(hook.events, hook.keys):
+        found.setdefault(event['id'], []).append((event, key))
+    assert sorted(found) == [event['id'] for event in events]
+    for event in events:
+        first, *others = found[event['id']]
+        assert first[0] == dict(event, source=source.name)
+        assert all(other == first for other in others)
+
+
+def num_lines(path):
+    return path.read_bytes().count(b'\n') if path.exists() else 0
+
+
+@contextmanager
+def small_disk(folder, size):
+    """Mount a small file system in memory, which needs root."""
+    folder.mkdir()
+    command = ['mount', '-t', 'tmpfs', '-o', f'size={size}', 'tmpfs', folder]
+    mounted = subprocess.run(
+        command, capture_output=True, text=True, timeout=30)
+    if mounted.returncode:
+        pytest.skip(f'cannot mount a tmpfs: {mounted.stderr.strip()}')
+    try:
+        yield
+    finally:
+        subprocess.run(['umount', '-l', folder], check=True, timeout=30)
+
+
+def fill(path):
+    """Write a file until the disk is full."""
+    with open(path, 'ab', buffering=0) as file, pytest.raises(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
+def num_handles():
+    return len(os.listdir('/proc/self/fd'))
+
+
+def num_frames(path):
+    """Count the frames of a video that can be decoded."""
+    video, number = cv2.VideoCapture(str(path)), 0
+    while video.read()[0]:
+        number += 1
+    return number
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),
+                    reason='counts open files in /proc')
+def test_a_disk_that_fills_and_empties_ten_times(model, tmp_path,
+                                                 record_property):
+    """Only clips that are due while the disk is full are lost."""
+    record_property('times', 10)
+    cycle, disk, lines = 240, tmp_path / 'disk', []
+    events = [tmp_path / 'events.jsonl', tmp_path / 'wanted.jsonl']
+    list(Run(model, Recording(10 * cycle), events[1]))
+    before = num_handles()
+    with small_disk(disk, 2**26):
+        run = Run(model, Recording(10 * cycle), events[0])
+        sink = SegmentSink(disk, run, 0, 0)
+        run.add_sink(sink, lines.append)
+        handles = []
+        for step, _ in enumerate(run):
+            if step % (cycle // 3) == 0:
+                # It is full for a third of each cycle.
+                fill(disk / 'filler')
+            elif step % (cycle // 3) == cycle // 9:
+                (disk / 'filler').unlink()
+            handles.append(num_handles())
+        (disk / 'filler').unlink(missing_ok=True)
+        assert events[0].read_bytes() == events[1].read_bytes()
+        ends = [event for event in map(
+            json.loads, events[0].read_text().splitlines())
+            if event['event'] == 'end']
+        clips = {sink.path(event['start_id']): round(12 * (
+            event['end'] - event['start'])) for event in ends}
+        found = sorted(disk.iterdir())
+        lost = run.sink_losses()[sink.name]
+        print(f'{len(ends)} clips: {len(found)} written, {lost} lost; '
+              f'handles: {before} before, at most {max(handles)}, '
+              f'{num_handles()} after')
+        assert len(found) + lost == len(ends) and lost >= 10
+        assert len(found) >= 10 and set(found) <= set(clips)
+        assert [num_frames(path) for path in found] == [
+            clips[path] for path in found]
+        # The file of events, and a clip, which is read while it is finished.
+        assert max(handles) <= before + 3 and num_handles() == before
+        assert any('No space left' in line for line in lines), lines

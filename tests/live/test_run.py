@@ -20,9 +20,9 @@ from mmvidattn.live import (
     OnlineDetector,
     Run,
     open_source,
+    step_reader,
 )
-from mmvidattn.live import run as live_run
-from mmvidattn.online.stream_step import StreamStep
+from mmvidattn.online.testra_step import TeSTraStep
 
 CLASSES = ['background', 'jump', 'run', 'swim']
 STEPS = 28
@@ -116,7 +116,7 @@ def test_a_slow_machine_drops_the_oldest(model):
     steps, largest = [], 0
     for detection in run:
         steps.append(detection.step)
-        largest = max(largest, len(run._queue._steps))
+        largest = max(largest, len(run._reader.queue))
         time.sleep(0.03)
     assert run.dropped > 0
     assert largest <= 4
@@ -214,7 +214,7 @@ class Hanging(Script):
 
 
 def test_a_source_that_hangs_is_given_up(model, monkeypatch):
-    monkeypatch.setattr(live_run, 'STOP_SECONDS', 0.2)
+    monkeypatch.setattr(step_reader, 'STOP_SECONDS', 0.2)
     source = Hanging(range(12))
     source.patience = 0.7
     run, found = Run(model, source), []
@@ -227,7 +227,7 @@ def test_a_source_that_hangs_is_given_up(model, monkeypatch):
 
 
 def test_stop_leaves_a_source_that_hangs(model, monkeypatch):
-    monkeypatch.setattr(live_run, 'STOP_SECONDS', 0.2)
+    monkeypatch.setattr(step_reader, 'STOP_SECONDS', 0.2)
     source = Hanging(range(12))
     run = Run(model, source)
     began = []
@@ -324,9 +324,9 @@ def options(**changes):
         layer='cls_head.fc_hidden'))),
      "reads 96 features 'rgb', and the network .* gives 48"),
     (dict(extractors=dict(rgb=dict(frame_interval=0))),
-     'frame_interval must be at least 1'),
+     'frame_interval must be .*got 0'),
     (dict(events=dict(on=2.)), '0 < off <= on <= 1'),
-    (dict(queue_size=0), 'queue_size must be at least 1'),
+    (dict(queue_size=0), 'queue_size must be .*got 0'),
     (dict(source='none.mp4'), 'there is no none.mp4'),
 ], ids=['model', 'window', 'rates', 'online', 'checkpoint', 'classes',
         'modality', 'layer', 'width', 'interval', 'events', 'queue', 'source'])
@@ -344,6 +344,15 @@ def test_model_of_clips_is_none_of_streams():
                        "model.type must be 'OnlineActionDetector', got "
                        "'Recognizer3D'"):
         LiveModel('linear_ff_tiny_motion', None)
+
+
+def test_options_of_the_source(files, tmp_path):
+    """And the source is looked at before the model is built."""
+    cv2.imwrite(str(tmp_path / '0.png'), np.zeros((64, 64, 3), np.uint8))
+    source = OnlineDetector(*files, tmp_path, realtime=True, fps=16).source
+    assert source.fps == 16 and source.live
+    with pytest.raises(ValueError, match='there is no nowhere'):
+        OnlineDetector(files[0], 'no checkpoint', 'nowhere')
 
 
 def test_config_without_extractors(clip):
@@ -395,7 +404,7 @@ def test_compiled_step_finds_the_same(found, files, clip, monkeypatch,
         compiled.append(step)
         nn.Module.compile(step, backend=backend)
 
-    monkeypatch.setattr(StreamStep, 'compile', compile_step)
+    monkeypatch.setattr(TeSTraStep, 'compile', compile_step)
     detector = OnlineDetector(*files, clip, compile_step=True)
     assert compiled == [detector.session.step]
     # The call that compiled it leaves nothing behind.

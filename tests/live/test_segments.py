@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import os
+import resource
 from types import SimpleNamespace
 
 import cv2
@@ -6,7 +8,7 @@ import numpy as np
 import pytest
 
 from mmvidattn.live import Detection
-from mmvidattn.live.segments import SegmentSink
+from mmvidattn.live.sinks.segments import SegmentSink
 
 RUN = SimpleNamespace(source=SimpleNamespace(fps=8.), rate=4.)
 NONE = np.zeros(0)
@@ -134,3 +136,45 @@ def test_clips_are_read_by_their_event(tmp_path):
 def test_bad_options(tmp_path, options):
     with pytest.raises(ValueError, match=f'{next(iter(options))} must be'):
         SegmentSink(tmp_path, RUN, **options)
+
+
+def noisy(step, events=()):
+    """A detection whose clip is larger than any buffer."""
+    rng = np.random.default_rng(step)
+    images = rng.integers(0, 255, (2, 96, 480, 3), np.uint8)
+    return Detection(step, (step + 1) / 4, NONE, NONE, events, [*images], {},
+                     step / 4)
+
+
+def num_handles():
+    return len(os.listdir('/proc/self/fd'))
+
+
+@pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),
+                    reason='counts open files in /proc')
+def test_a_clip_that_cannot_be_written_leaves_nothing(tmp_path):
+    sink = SegmentSink(tmp_path, RUN, before=0, after=0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = num_handles()
+    for number, size in enumerate((0, 40, 9_000, 30_000)):
+        sink.write(noisy(2 * number))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            with pytest.raises(OSError):
+                sink.write(noisy(2 * number + 1, [
+                    end(number / 2, number / 2 + .5, number)]))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert not list(tmp_path.iterdir()), size
+        assert num_handles() == before, size
+    sink.write(noisy(8))
+    sink.write(noisy(9, [end(2., 2.5, 4)]))
+    assert [path.name for path in tmp_path.iterdir()] == ['000004.mp4']
+    assert len(shown(sink.path(4))) == 4
+
+
+def test_clips_that_a_killed_run_left_unfinished_are_deleted(tmp_path):
+    (tmp_path / '000003.part.mp4').write_bytes(b'some')
+    (tmp_path / '000002.mp4').write_bytes(b'all')
+    SegmentSink(tmp_path, RUN)
+    assert [path.name for path in tmp_path.iterdir()] == ['000002.mp4']

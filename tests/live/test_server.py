@@ -119,6 +119,16 @@ def test_steps_are_sent(page):
         assert receive(websocket, 'state')['status'] == 'running'
 
 
+def test_scores_are_sent_with_four_digits(page):
+    scores = np.linspace(0, 1, 20) ** 3
+    with client(page) as websocket:
+        receive(websocket, 'hello')
+        page.publish(0, detection(0, scores))
+        sent = receive(websocket, 'step')['scores']
+    assert sent == {f'class {i}': round(scores[i], 4)
+                    for i in range(19, 11, -1)}
+
+
 def test_late_clients_get_the_past(page):
     for step in range(300):
         page.publish(0, detection(step))
@@ -177,11 +187,47 @@ def test_too_many_clients():
             receive(again, 'hello')
 
 
+def test_of_clients_that_come_together_only_max_clients_enter():
+    """All are accepted before the first of them has sent the token."""
+    with LivePage([FakeRun()], port=0, token='sesam', max_clients=1) as page:
+        address = f'ws://127.0.0.1:{page.port}/live'
+        with connect(address) as one, connect(address) as two:
+            one.send('sesam')
+            receive(one, 'hello')
+            two.send('sesam')
+            assert closed(two) == server.TOO_MANY
+            assert page._connected == 1
+            page.publish(0, detection(0))
+            assert receive(one, 'step')['time'] == 0.25
+
+
+def test_strangers_that_left_make_room(monkeypatch):
+    monkeypatch.setattr(server, 'MAX_STRANGERS', 2)
+    monkeypatch.setattr(server, 'STRANGER_SECONDS', 60)
+    with LivePage([FakeRun()], port=0) as page, ExitStack() as stack:
+        connections = page._server.server_state.connections
+
+        def stranger():
+            number = len(connections)
+            connection = stack.enter_context(
+                socket.create_connection(('127.0.0.1', page.port), 10))
+            wait_until(lambda: len(connections) > number)
+            return connection
+
+        oldest, gone = stranger(), stranger()
+        gone.close()
+        wait_until(lambda: len(connections) == 1)
+        stranger()
+        oldest.sendall(b'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
+        assert oldest.recv(4096).startswith(b'HTTP/1.1 200')
+
+
 def test_strangers_keep_nobody_out(monkeypatch):
     """Neither those that send no token, nor those that say nothing at all."""
     monkeypatch.setattr(server, 'MAX_STRANGERS', 6)
     monkeypatch.setattr(server, 'STRANGER_SECONDS', 0.6)
     with LivePage([FakeRun()], port=0, token='sesam', max_clients=2) as page:
+        assert (page._lobby.size, page._lobby.seconds) == (6, 0.6)
         address = '127.0.0.1', page.port
         with ExitStack() as stack:
             one = stack.enter_context(client(page, 'sesam'))
@@ -250,6 +296,11 @@ def test_the_page_does_not_show_where_files_are():
     assert (one['name'], other['name']) == ('clip.mp4', 'http://host/x/y')
     assert one['status'] == 'failed: clip.mp4 breaks off'
     assert 'secret' not in text
+
+
+def test_a_name_that_is_no_file_is_shown_whole():
+    assert server._shown_name('/') == '/'
+    assert server._shown_name('..') == '..'
 
 
 @pytest.mark.parametrize('message', [

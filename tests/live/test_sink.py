@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mmvidattn.live import Detection
-from mmvidattn.live import sink as live_sink
-from mmvidattn.live.sink import Sink, SinkThread
-from mmvidattn.live.sinks import CallbackSink
+from mmvidattn.live.sinks import CallbackSink, Sink
+from mmvidattn.live.sinks import thread as sink_thread
+from mmvidattn.live.sinks.thread import SinkThread
 
 
 def detection(step=0, events=()):
@@ -78,7 +78,7 @@ def test_errors_are_named_once():
 
 
 def test_one_that_hangs_is_left_behind(monkeypatch):
-    monkeypatch.setattr(live_sink, 'CLOSE_SECONDS', 0.1)
+    monkeypatch.setattr(sink_thread, 'CLOSE_SECONDS', 0.1)
     sink, lines = Recorder(), []
     thread = SinkThread(sink, drop=True, log=lines.append)
     sink.go.clear()

@@ -1,6 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import contextlib
+import os
+import socket
 import threading
 import time
+from itertools import islice
 
 import cv2
 import decord
@@ -8,9 +12,10 @@ import numpy as np
 import pytest
 from helpers import slow_down
 from live_fixtures import write_clip
+from made_videos import CUT, LENGTH, images, make, numbers_of, write_video
 
 from mmvidattn.live import open_source
-from mmvidattn.live.sources import LiveSource
+from mmvidattn.sources import LiveSource
 
 
 def test_file_is_what_decord_reads(clip):
@@ -92,6 +97,32 @@ def test_video_that_breaks_off(broken_clip, clip):
             image, cv2.cvtColor(capture.read()[1], cv2.COLOR_BGR2RGB), atol=3)
 
 
+@pytest.mark.parametrize('kind, where', [
+    ('interlaced', 'file'), ('interlaced', 'web'),
+    ('interlaced MPEG-2', 'file'), ('interlaced MPEG-2', 'web'),
+    ('interlaced MPEG-2', 'pipe'), ('cut', 'file'), ('cut', 'web'),
+    ('transport stream', 'file')])
+def test_frames_are_right(web, tmp_path, kind, where):
+    path = make(kind, tmp_path)
+    source = path
+    if where == 'web':
+        web.files['/video'] = path.read_bytes()
+        source = f'{web.url}/video'
+    elif where == 'pipe':
+        source = tmp_path / 'pipe'
+        os.mkfifo(source)
+        # Ends when the reader closes the pipe.
+        threading.Thread(target=source.write_bytes, daemon=True,
+                         args=[path.read_bytes()]).start()
+    first = CUT if kind == 'cut' else 0
+    # No more of a pipe: reopening it waits for a writer.
+    found = np.stack([frame.image for frame in islice(
+        open_source(source), LENGTH if where == 'pipe' else None)])
+    assert numbers_of(found) == list(range(first, LENGTH))
+    wanted = np.stack(images())[first:]
+    assert np.abs(found - wanted.astype(int)).mean((0, 2, 3)).max() < 20
+
+
 def test_image_that_cannot_be_read(tmp_path):
     for i in range(3):
         cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3)))
@@ -144,6 +175,43 @@ def test_camera_that_stays_lost_is_given_up(camera):
     camera.switch_on()
 
 
+@pytest.fixture
+def silent():
+    """The URL of a camera that sends 12 pictures, and then nothing."""
+    picture = cv2.imencode('.jpg', np.full((64, 64, 3), 90, np.uint8))[1]
+    part = b'--x\r\nContent-Type: image/jpeg\r\n\r\n%s\r\n' % picture
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        clients = []
+
+        def serve():
+            # Ends when the server is closed.
+            with contextlib.suppress(OSError):
+                while True:
+                    clients.append(server.accept()[0])
+                    if len(clients) == 1:
+                        clients[0].sendall(
+                            b'HTTP/1.0 200 OK\r\nContent-Type: multipart/'
+                            b'x-mixed-replace; boundary=x\r\n\r\n'
+                            + 12 * part)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f'http://127.0.0.1:{server.getsockname()[1]}/video.mjpg'
+        server.shutdown(socket.SHUT_RDWR)
+    for client in clients:
+        client.close()
+
+
+def test_a_camera_that_sends_no_more_is_lost(silent):
+    source = LiveSource(silent, timeout=0.3, patience=0.5)
+    frames = []
+    # Reading and reopening it take no longer than the timeout.
+    with pytest.raises(ValueError, match='was lost'):
+        frames += source
+    assert frames
+    with pytest.raises(ValueError, match='cannot open http://127.0.0.1'):
+        LiveSource(silent, timeout=0.3)
+
+
 def test_a_file_on_the_web_is_read_once(web, clip):
     web.files['/clip.mp4'] = clip.read_bytes()
     source = open_source(f'{web.url}/clip.mp4?key=secret')
@@ -157,6 +225,25 @@ def test_a_file_on_the_web_is_read_once(web, clip):
         [f.image for f in frames], wanted, atol=3)
     with pytest.raises(ValueError, match='has its own rate'):
         open_source(f'{web.url}/clip.mp4', fps=10)
+
+
+def test_a_variable_has_options_of_ffmpeg(web, clip, monkeypatch):
+    web.files['/clip.mp4'] = clip.read_bytes()
+    name = 'OPENCV_FFMPEG_CAPTURE_OPTIONS'
+    monkeypatch.setenv(name, 'rtsp_transport;udp|user_agent;door')
+    assert len(list(open_source(f'{web.url}/clip.mp4'))) == 84
+    assert web.agents == ['door']
+    monkeypatch.setenv(name, 'rtsp_transport=udp')
+    with pytest.raises(ValueError, match=f'{name}.*rtsp_transport=udp'):
+        open_source(f'{web.url}/clip.mp4')
+
+
+def test_a_stream_begins_with_its_first_key_frame(web, tmp_path):
+    # MPEG-4 is shown in gray before it.
+    path = write_video(tmp_path / 'late.mp4', 'mpeg4', g='12', lost=range(5))
+    web.files['/late.mp4'] = path.read_bytes()
+    found = [frame.image for frame in open_source(f'{web.url}/late.mp4')]
+    assert numbers_of(np.stack(found)) == [*range(12, LENGTH)]
 
 
 def test_a_file_on_the_web_is_timed_by_its_time_stamps(web, uneven):

@@ -90,6 +90,28 @@ def test_steps_without_frames_are_missing():
                                                                     [40, 41]]
 
 
+def test_empty_frames_are_counted():
+    maker = StepMaker(24, 4, 0)
+    assert not maker.add(Frame(np.zeros((0, 0, 3), np.uint8), 0, 0., 0.))
+    assert [step.number for step in cut(maker, range(1, 6))] == [0]
+    assert maker.bad_frames == 1
+
+
+@pytest.mark.parametrize('fps, rate', RATES)
+def test_steps_from_a_later_one_are_the_same(fps, rate):
+    steps = cut(StepMaker(fps, rate, 12), range(120))
+    for step in steps[::3]:
+        maker = StepMaker(fps, rate, 12)
+        first = maker.start_at(step.number)
+        later = cut(maker, range(first, 120))
+        assert [x.number for x in later] == [
+            x.number for x in steps[step.number:]]
+        for one, other in zip(later, steps[step.number:]):
+            assert [f.index for f in one.frames] == [
+                f.index for f in other.frames]
+            assert one.num_new == other.num_new
+
+
 def test_an_old_frame_does_not_stand_in():
     *_, last = cut(StepMaker(24, 4, 12), [*range(24), *range(48, 54)])
     assert [f.index for f in last.frames] == list(range(48, 54))

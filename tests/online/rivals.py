@@ -41,7 +41,15 @@ def random_rival(name, **kwargs):
     return model.double().eval()
 
 
-def video_of(model, length=40, dtype=torch.float64, seed=0):
+def video_like(channels, length=40, dtype=torch.float64, seed=0):
     gen = torch.Generator().manual_seed(seed)
-    return {name: torch.randn(length, channels, generator=gen, dtype=dtype)
-            for name, channels in model.backbone.in_channels.items()}
+    return {name: torch.randn(length, width, generator=gen, dtype=dtype)
+            for name, width in channels.items()}
+
+
+def video_of(model, *args, **kwargs):
+    return video_like(model.backbone.in_channels, *args, **kwargs)
+
+
+def frame_of(video, t):
+    return {name: x[t] for name, x in video.items()}

@@ -1,17 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from online.rivals import video_like
 
 from mmvidattn.online import dense_features
 from mmvidattn.utils.complexity import count_complexity
-
-
-def _video(model, length=40, dtype=torch.float64, seed=0):
-    gen = torch.Generator().manual_seed(seed)
-    return {
-        name: torch.randn(length, channels, generator=gen, dtype=dtype)
-        for name, channels in model.in_channels.items()
-    }
 
 
 def _tables(model, length=40, rate=2):
@@ -37,7 +30,7 @@ def _windows(video, long, work):
 @pytest.mark.parametrize('batch_size', [7, 100])
 def test_matches_a_loop_over_windows(pair, batch_size):
     model = pair[1].backbone
-    video, (long, work, mask) = _video(model), _tables(model)
+    video, (long, work, mask) = video_like(model.in_channels), _tables(model)
     got = dense_features(model, video, long, work, mask, batch_size)
     want = model(dict(_windows(video, long, work), padding_mask=mask))
     want = want[:, model.work_memory_length - 1:]
@@ -49,7 +42,7 @@ def test_matches_a_loop_over_windows(pair, batch_size):
 
 def test_takes_any_indices_and_no_mask(pair):
     model = pair[1].backbone
-    video, (long, work, _) = _video(model), _tables(model)
+    video, (long, work, _) = video_like(model.in_channels), _tables(model)
     long = torch.randint(40, long.shape)
     work = torch.randint(40, work.shape)
     got = dense_features(model, video, long, work)
@@ -96,7 +89,7 @@ def _macs_of_dense(model, length):
 
 def test_rejects_training_mode_and_other_windows(detector):
     model = detector().backbone
-    video, (long, work, mask) = _video(model), _tables(model)
+    video, (long, work, mask) = video_like(model.in_channels), _tables(model)
     with pytest.raises(ValueError, match='takes a model in eval mode'):
         dense_features(model.train(), video, long, work, mask)
     model.eval()

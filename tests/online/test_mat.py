@@ -1,19 +1,22 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """MAT: maths, windows and streams."""
+from functools import partial
+
 import pytest
 import torch
 from helpers import relative
-from online.rivals import build_rival
-from torch_mat import NaiveMAT, Sizes, random_weights
+from online.rivals import build_rival, video_like
 
 from mmvidattn.convert import convert
-from mmvidattn.datasets.feature_windows import (
+from mmvidattn.datasets.memory_steps import (
     dense_long_indices,
     long_padding_mask,
 )
 from mmvidattn.online import StreamSession, dense_features
+from tools.benchmark.references.mat import NaiveMAT, Sizes, random_weights
 
 N, L, A = 12, 5, 2
+video_of = partial(video_like, dict(rgb=6, flow=4))
 
 
 def pair_of(sizes=Sizes(), **kwargs):
@@ -27,13 +30,6 @@ def pair_of(sizes=Sizes(), **kwargs):
     assert relative(model.backbone.positions, positions) < 1e-6
     model.backbone.positions = positions
     return naive, model
-
-
-def video_of(length, seed=0):
-    gen = torch.Generator().manual_seed(seed)
-    return {name: torch.randn(length, channels, generator=gen,
-                              dtype=torch.float64)
-            for name, channels in dict(rgb=6, flow=4).items()}
 
 
 def window_at(video, t, long_rate, work_rate, stretch):
@@ -53,7 +49,7 @@ def test_matches_naive(rounds):
     """Windows that are compressed in segments and as a whole, in a batch."""
     naive, model = pair_of(Sizes(rounds=rounds), num_rounds=rounds,
                            head=dict(work_weights=[1.] * (rounds + 1)))
-    windows = [video_of(N + L, seed) for seed in range(4)]
+    windows = [video_of(N + L, seed=seed) for seed in range(4)]
     padded = torch.arange(N) < torch.tensor([[0], [2], [3], [11]])
     stages = model.backbone.stages(dict(
         {name: torch.stack([w[name] for w in windows])
@@ -100,19 +96,6 @@ def test_stream_equals_the_window_of_each_step(long_rate, work_rate, stretch):
             works, _ = naive(window['rgb'], window['flow'], padded)
             want = naive.linear('classifier', works[-1][-1 - A:])
             assert (got[t] - want).abs().max() < 1e-11, t
-
-
-@torch.no_grad()
-def test_stream_in_float32_equals_its_windows():
-    _, model = pair_of()
-    model = model.float()
-    video = {name: x.float() for name, x in video_of(44).items()}
-    got = StreamSession(model, 2).push(video)['action']
-    for t in range(0, 44, 3):
-        window, padded = window_at(video, t, 2, 1, True)
-        want = model({**{name: x[None] for name, x in window.items()},
-                      'padding_mask': padded[None]})['action'][0, -1 - A:]
-        assert (got[t] - want).abs().max() < 1e-5, t
 
 
 @torch.no_grad()
@@ -207,6 +190,8 @@ def test_rejects_what_it_is_not_made_for():
     window = {name: x[None] for name, x in video_of(N + L + 1).items()}
     with pytest.raises(ValueError, match=r"inputs\['rgb'\] must be .*12\+5"):
         model(window)
+    with pytest.raises(ValueError, match=r'\[B, 12\+5.* got nothing'):
+        model({})
     with pytest.raises(ValueError, match='must be .* or of a shorter work'):
         model({name: x[:, :N] for name, x in window.items()})
     window = {name: x[:, :-1] for name, x in window.items()}

@@ -3,9 +3,9 @@
 import pytest
 import torch
 from helpers import relative
-from references.testra_stream import TranscribedStream
 
 from mmvidattn.online import StreamSession
+from tools.benchmark.references.testra_stream import TranscribedStream
 
 
 def _pushed(case, **kwargs):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidattn.datasets.feature_windows import (
+from mmvidattn.datasets.memory_steps import (
     dense_long_indices,
     long_padding_mask,
 )

@@ -1,8 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import logging
-import os
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
@@ -63,17 +61,39 @@ def test_the_switch_leaves_the_plain_code(op):
     assert (op(matrix) == 2).all()
 
 
-@pytest.mark.parametrize('value, enabled', [('0', 'False'), ('1', 'True'),
-                                            (None, 'True')])
-def test_the_environment_is_a_switch(value, enabled):
-    env = {k: v for k, v in os.environ.items() if k != 'MMVIDATTN_DISPATCH'}
+@pytest.mark.parametrize('value, enabled, unmeasured', [
+    ('0', False, False), ('1', True, False), (None, True, False),
+    ('all', True, True)])
+def test_the_environment_is_a_switch(monkeypatch, value, enabled, unmeasured):
+    monkeypatch.delenv('MMVIDATTN_DISPATCH', raising=False)
     if value is not None:
-        env['MMVIDATTN_DISPATCH'] = value
-    code = ('import runpy; print(runpy.run_path("mmvidattn/ops/dispatch.py")'
-            '["_enabled"])')
-    out = subprocess.run([sys.executable, '-c', code], cwd=ROOT, env=env,
-                         capture_output=True, text=True, check=True).stdout
-    assert out.strip() == enabled
+        monkeypatch.setenv('MMVIDATTN_DISPATCH', value)
+    fresh = runpy.run_module('mmvidattn.ops.dispatch')
+    assert fresh['_enabled'] is enabled
+    assert fresh['_unmeasured'] is unmeasured
+
+
+def test_the_environment_names_a_choice(monkeypatch):
+    monkeypatch.setenv('MMVIDATTN_DISPATCH', 'yes')
+    with pytest.raises(ValueError, match="MMVIDATTN_DISPATCH.*'yes'"):
+        runpy.run_module('mmvidattn.ops.dispatch')
+
+
+def test_an_unmeasured_backend_runs_only_on_request(op):
+    x = torch.zeros(3)
+    register_backend(op, 'new', lambda x, much=1: x + 5,
+                     lambda x, much=1: None, where='all else', gain=None)
+    assert (op(x) == 1).all()
+    chosen, reasons = dispatch.explain(op, x)
+    assert chosen is None and 'MMVIDATTN_DISPATCH=all' in reasons['new']
+    with use_backends(True, unmeasured=True):
+        assert (op(x) == 5).all()
+        with use_backends(False):
+            assert (op(x) == 1).all()
+        with use_backends(True):
+            assert dispatch.explain(op, x)[0] == 'new'
+    assert (op(x) == 1).all()
+    assert 'only on request' in table()
 
 
 def test_a_rejection_is_logged_once(op, caplog):

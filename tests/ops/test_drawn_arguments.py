@@ -66,7 +66,10 @@ from mmvidattn.ops.temporal_smoothing.temporal_smoothing import (
     naive_temporal_smoothing_attention,
 )
 from mmvidattn.ops.token_sequences import from_sequences, to_sequences
-from mmvidattn.ops.video_linear_attention import video_linear_attention
+from mmvidattn.ops.video_linear_attention import (
+    Options,
+    video_linear_attention,
+)
 from mmvidattn.ops.window import (
     naive_window_merge,
     naive_window_partition,
@@ -416,7 +419,7 @@ def check_video_attention(data):
     wanted = torch.einsum('bgnm,bmge->bnge', scores, v.flatten(1, 3)) / (
         scores.sum(-1).transpose(1, 2)[..., None] + 1e-6)
     d.same(video_linear_attention(
-        qkv, num_heads=G, pattern=pattern, offset=offset),
+        qkv, Options(G, pattern, offset=offset)),
         wanted.reshape(*grid, -1), v)
 
 

@@ -9,12 +9,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mmvidattn.ops import cheaper_order, feature_map, linear_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
 
-SHAPES = [
-    pytest.param((2, ), 63, 63, 3, 16, 16, id='self-63'),
-    pytest.param((), 5, 40, 2, 60, 24, id='cross-5-40-D60'),
-    pytest.param((2, 3), 16, 16, 1, 8, 8, id='two-lead-dims'),
-]
-
 
 def _qkv(lead, N, M, G, D, E, dtype=torch.float64):
     gen = torch.Generator().manual_seed(0)
@@ -23,23 +17,6 @@ def _qkv(lead, N, M, G, D, E, dtype=torch.float64):
         return torch.randn(*lead, length, G, width, generator=gen).to(dtype)
 
     return (new(N, D).relu() + 0.1, new(M, D).relu() + 0.1, new(M, E))
-
-
-@pytest.mark.parametrize('lead, N, M, G, D, E', SHAPES)
-@pytest.mark.parametrize('order', ['left', 'right', 'auto'])
-@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-12),
-                                              (torch.float32, 1e-5),
-                                              (torch.bfloat16, 1e-2)])
-def test_matches_naive(lead, N, M, G, D, E, order, dtype, tolerance):
-    q, k, v = (x.requires_grad_() for x in _qkv(lead, N, M, G, D, E, dtype))
-    y = linear_attention(q, k, v, order=order)
-    grads = torch.autograd.grad(y.double().square().sum(), (q, k, v))
-    ref = [x.detach().double().requires_grad_() for x in (q, k, v)]
-    y_ref = naive_linear_attention(*ref)
-    grads_ref = torch.autograd.grad(y_ref.square().sum(), ref)
-    assert y.dtype == dtype and y.shape == y_ref.shape
-    for a, b in zip((y, *grads), (y_ref, *grads_ref)):
-        assert relative(a, b) < tolerance
 
 
 def test_order_auto_takes_the_cheaper_product():
@@ -58,38 +35,6 @@ def test_order_auto_is_told_all_sizes(monkeypatch):
         lambda *sizes: seen.append(sizes) or 'left')
     linear_attention(*_qkv((2, ), 3, 5, 4, 6, 7), order='auto')
     assert seen == [(3, 5, 6, 7)]
-
-
-def test_zero_query_gives_zero_and_finite_gradient():
-    q, k, v = _qkv((1, ), 4, 6, 1, 8, 8, torch.float32)
-    q = torch.zeros_like(q).requires_grad_()
-    y = linear_attention(q, k, v)
-    y.sum().backward()
-    assert y.abs().max() == 0
-    assert q.grad.isfinite().all()
-
-
-@pytest.mark.parametrize('order', ['left', 'right'])
-def test_half_precision_does_not_overflow_over_many_tokens(order):
-    q = torch.full((1, 5000, 1, 8), 8., dtype=torch.float16)
-    v = torch.full((1, 5000, 1, 8), 8., dtype=torch.float16)
-    y = linear_attention(q, q, v, order=order)
-    assert torch.equal(y, v)
-
-
-def test_autocast_does_not_lower_the_sums():
-    q, k, v = _qkv((1, ), 300, 300, 2, 8, 8, torch.float32)
-    with torch.autocast('cpu', dtype=torch.bfloat16):
-        y = linear_attention(q, k, v)
-    assert relative(y, naive_linear_attention(q, k, v)) < 1e-5
-
-
-def test_rejects_unknown_order_and_shapes_that_do_not_fit():
-    q, k, v = _qkv((1, ), 4, 6, 1, 8, 8)
-    with pytest.raises(ValueError, match="'auto', 'left', 'right'.*'up'"):
-        linear_attention(q, k, v, order='up')
-    with pytest.raises(ValueError, match=r'v \[\*, M, G, E\]'):
-        linear_attention(q, k, v[:, :5])
 
 
 @pytest.mark.parametrize('kind, formula', [

@@ -3,44 +3,6 @@ import pytest
 import torch
 
 from mmvidattn.ops import neighbor_shift, shift_plan
-from mmvidattn.ops.shift import naive_neighbor_shift
-
-PLANS = {
-    'tsm-4': dict(mode='tsm', divisor=4),
-    'tsm-8-size2': dict(mode='tsm', divisor=8, size=2),
-    'tsm-3-leftover': dict(mode='tsm', divisor=3),
-    'window-2': dict(mode='window', alpha=0.5, size=2),
-    'cross-released': dict(mode='cross', divisor=8, size=2),
-    'cross-paper': dict(mode='cross', alpha=0.5, size=2),
-    'cross-beyond-grid': dict(mode='cross', divisor=8, size=9),
-    'square-1': dict(mode='square', alpha=0.5),
-    'eight': dict(mode='eight'),
-    'eight-size2': dict(mode='eight', size=2),
-}
-
-
-@pytest.mark.parametrize('options', PLANS.values(), ids=PLANS)
-@pytest.mark.parametrize('boundary', [None, 'zero', 'replicate', 'self'])
-def test_matches_naive(options, boundary):
-    # As many as all neighbors of 'eight' take a share of.
-    C = 48
-    x = torch.randn(2, 5, 4, 3, C, dtype=torch.float64, requires_grad=True)
-    plan = shift_plan(channels=C, boundary=boundary, **options)
-    assert plan
-    weight = torch.randn_like(x)
-    y, y_ref = neighbor_shift(x, plan), naive_neighbor_shift(x, plan)
-    assert torch.equal(y, y_ref)
-    grad, grad_ref = (
-        torch.autograd.grad((out * weight).sum(), x)[0] for out in (y, y_ref))
-    assert torch.allclose(grad, grad_ref, atol=1e-14)
-
-
-def test_keys_and_values_side_by_side_shift_alike():
-    x = torch.randn(1, 4, 3, 3, 2, 16)
-    plan = shift_plan('eight', 16)
-    y = neighbor_shift(x, plan)
-    for i in range(2):
-        assert torch.equal(y[..., i, :], neighbor_shift(x[..., i, :], plan))
 
 
 @pytest.mark.parametrize('mode, kwargs, folds', [
@@ -79,6 +41,20 @@ def test_folds_of_the_paper_at_512_channels(mode, kwargs, folds):
 ])
 def test_neighbors_of_each_mode(mode, options, offsets):
     assert [f.offset for f in shift_plan(mode, 512, **options)] == offsets
+
+
+@pytest.mark.parametrize('alpha, channels, shared', [
+    # In floating point, (1 - 0.9) * 20 is less than 2.
+    (.9, 20, 2), (.8, 20, 4), (.7, 20, 6),
+    # Fractions of a channel stay with the token.
+    (.5, 7, 3), (.75, 7, 1), (.6, 7, 2), (.9, 7, 0)])
+def test_rounds_the_shared_channels_down(alpha, channels, shared):
+    plan = shift_plan('window', channels, alpha=alpha)
+    fold = shared // 2
+    start = channels - shared
+    assert [f[:2] for f in plan] == ([
+        (start, start + fold), (start + fold, start + 2 * fold)]
+        if fold else [])
 
 
 # Rows and columns from a token to the one that a fold is read from.
@@ -159,8 +135,7 @@ def test_golden_windows_of_the_paper(golden):
                 neighbor_shift(G['x'], plan), G[f'{name}_{boundary}'])
 
 
-def test_least_divisor_reads_every_neighbor_once():
-    plan = shift_plan('tsm', 6, divisor=2)
-    assert [(fold.start, fold.stop) for fold in plan] == [(0, 3), (3, 6)]
-    with pytest.raises(ValueError, match='at least that, got 1'):
-        shift_plan('tsm', 6, divisor=1)
+def test_with_alpha_one_every_channel_keeps_its_own():
+    x = torch.randn(1, 2, 3, 3, 16)
+    folds = shift_plan('window', 16, alpha=1., size=2)
+    assert torch.equal(neighbor_shift(x, folds), x)

@@ -60,6 +60,20 @@ def test_all_keys_are_softmax_attention_and_equal_ones_all_stay(tokens):
     assert relative(got, v.mean(1, keepdim=True).expand_as(got)) < 1e-12
 
 
+@pytest.mark.parametrize('num_keys', [None, torch.tensor([4])])
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_only_equal_scores_tie(dtype, num_keys):
+    """The next float below the last score that stays is left out."""
+    least = torch.tensor(1., dtype=dtype)
+    near = least.nextafter(least - 1)
+    k = torch.stack([least + 1, least, near, least]).reshape(1, 4, 1, 1)
+    q = torch.ones(1, 1, 1, 1, dtype=dtype)
+    v = torch.eye(4, dtype=dtype).reshape(1, 4, 1, 4)
+    weights = top_share_attention(
+        q, k, v, share=.5, num_keys=num_keys).flatten()
+    assert (weights > 0).tolist() == [True, True, False, True]
+
+
 def test_rejects_shares_and_shapes(tokens):
     with pytest.raises(ValueError, match=r'share must be in \(0, 1], got 0'):
         top_share_attention(*tokens, share=0)

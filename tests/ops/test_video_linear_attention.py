@@ -7,7 +7,11 @@ from mmvidattn.layers import VideoSelfAttention
 from mmvidattn.ops import shift_plan
 from mmvidattn.ops.feature_fixation import Gate
 from mmvidattn.ops.shift import naive_neighbor_shift
-from mmvidattn.ops.video_linear_attention import video_linear_attention
+from mmvidattn.ops.triton.linear_attention_backend import _kind
+from mmvidattn.ops.video_linear_attention import (
+    Options,
+    video_linear_attention,
+)
 
 
 def ratio(inputs, weight, bias, aggregate='concat'):
@@ -96,8 +100,14 @@ def test_matches_naive(pattern, gate):
     options = dict(
         num_heads=2, pattern=pattern, gate=gate, offset=0.3,
         folds=shift_plan('tsm', 12, divisor=4), segment_frames=2)
-    y = video_linear_attention(qkv, **options)
+    y = video_linear_attention(qkv, Options(**options))
     assert relative(y, naive(qkv, **options)) < 1e-12
+
+
+def test_kinds_of_gates_in_the_kernels():
+    kinds = None, 'shared', 'of_qk', 'unshared', 'own'
+    assert [_kind(case((1, 1, 1, 1), 2, 4, kind)[1]) for kind in kinds] == [
+        'none', 'shared', 'shared', 'unshared', 'separate']
 
 
 @pytest.mark.parametrize('gate', [None, 'shared', 'unshared', 'own'])
@@ -135,10 +145,10 @@ def test_layer_drops_queries_and_keys_in_training_only():
 ])
 def test_rejects(options, words):
     with pytest.raises(ValueError, match=words):
-        video_linear_attention(torch.zeros(1, 2, 3, 3, 24), **options)
+        video_linear_attention(torch.zeros(1, 2, 3, 3, 24), Options(**options))
 
 
 @pytest.mark.parametrize('shape', [(2, 3, 3, 24), (1, 1, 2, 3, 3, 24)])
 def test_rejects_other_dimensions(shape):
     with pytest.raises(ValueError, match=r'qkv \[B, T, H, W, 3 C\]'):
-        video_linear_attention(torch.zeros(shape), num_heads=2)
+        video_linear_attention(torch.zeros(shape), Options(2))

@@ -148,16 +148,6 @@ def test_any_family_takes_a_step(name, options):
         assert names
 
 
-def test_checkpoints_load_into_each_other(tmp_path):
-    plain, part = build(), build(lora=dict(rank=2))
-    part.load_state_dict(plain.state_dict())
-    clips = torch.randn(1, 1, 3, 2, 32, 32)
-    wanted = plain.eval()(clips, mode='tensor', stage='head')
-    assert torch.equal(
-        part.eval()(clips, mode='tensor', stage='head'), wanted)
-    plain.load_state_dict(build(freeze=1).state_dict())
-
-
 def test_get_model_merges_lora(tmp_path):
     model = build(lora=dict(rank=2)).eval()
     for name, parameter in model.named_parameters():
@@ -177,7 +167,7 @@ model = dict(type='FineTunedRecognizer3D', lora=dict(rank=2),
 
 
 @pytest.mark.parametrize('options, error', [
-    (dict(freeze=4), 'a number from 0 to 3, the blocks of this LinearVideo'),
+    (dict(freeze=4), 'freeze .* 3, .* LinearVideo.*got 4'),
     (dict(freeze='spatial'), 'a LinearVideoTransformer without'),
     (dict(freeze='spatial', backbone=dict(FACTORIZED, model='joint',
                                           num_temporal_layers=None)),
@@ -185,7 +175,6 @@ model = dict(type='FineTunedRecognizer3D', lora=dict(rank=2),
     (dict(freeze='spatial', backbone=dict(FACTORIZED, num_temporal_layers=0)),
      'num_temporal_layers from 1, got a ViViT'),
     (dict(freeze=-1), 'got -1'), (dict(freeze='head'), "got 'head'"),
-    (dict(freeze=True), 'got True'),
     (dict(freeze=1, lora=dict(rank=1)), 'got freeze=1 as well')],
     ids=str)
 def test_names_what_is_wrong(options, error):

@@ -9,7 +9,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.registry import init_default_scope
 
 from mmvidattn.losses import soft_token_labels
-from mmvidattn.utils.token_label_store import TokenLabelStore
+from mmvidattn.recognizers.token_label_store import TokenLabelStore
 
 ARCH = dict(embed_dims=8, num_layers=(1, 1, 1, 2), num_heads=(1, 1, 2, 2))
 BACKBONE = dict(type='DualFormer', arch=ARCH, num_frames=8, img_size=64)
@@ -50,9 +50,8 @@ def _batch(frames=8):
     return clips, [ActionDataSample().set_gt_label(i) for i in (3, 5)]
 
 
-@pytest.mark.parametrize('topk', [5, 2])
-def test_labels_are_the_teachers_of_the_same_clips(checkpoint, topk):
-    path, teacher = checkpoint
+def test_labels_are_the_teachers_of_the_same_clips(checkpoint):
+    (path, teacher), topk = checkpoint, 2
     model = _build(teacher_checkpoint=path, topk=topk).train()
     model.cls_head.token_linear.eval()
     clips, samples = _batch()
@@ -117,14 +116,6 @@ def test_tests_as_a_plain_recognizer():
     assert logits.shape == (2, 9) and model._teacher.model is None
     result = model(clips, samples, mode='predict')
     assert torch.allclose(result[1].pred_score, logits[1].softmax(-1))
-
-
-def test_checkpoint_of_another_teacher_is_refused(checkpoint):
-    model = _build(
-        teacher=dict(TEACHER, cls_head=dict(HEAD, num_classes=8)),
-        teacher_checkpoint=checkpoint[0])
-    with pytest.raises(ValueError, match='of another shape'):
-        model.train().loss(*_batch())
 
 
 def test_stored_labels_are_those_of_the_teacher(checkpoint, tmp_path):

@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import itertools
 import os
 import runpy
 import subprocess
@@ -16,6 +17,7 @@ from live_fixtures import (  # noqa: F401
 )
 
 import mmvidattn
+import mmvidattn_cli
 
 ROOT = Path(__file__).resolve().parents[2]
 NUM_VAL = 7
@@ -23,16 +25,19 @@ NUM_VAL = 7
 
 @pytest.fixture(scope='session')
 def run_tool():
-    """Run a program of tools/ as a user does, outside the checkout."""
+    """Run a program of tools/ or a command as a user does."""
 
     def run(tool, *args, cwd, limit=600, **env):
-        command = 'bash' if str(tool).endswith('.sh') else sys.executable
+        tool = str(tool)
+        start = ['-m', 'mmvidattn', tool] if '.' not in tool else [
+            ROOT / 'tools' / tool]
+        command = 'bash' if tool.endswith('.sh') else sys.executable
         # What the checkout's scripts take for the active environment.
         path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
         default = dict(
             os.environ, OMP_NUM_THREADS='1', MPLBACKEND='Agg', PATH=path,
             VIRTUAL_ENV=sys.prefix)
-        words = [command, ROOT / 'tools' / tool, *map(str, args)]
+        words = [command, *start, *map(str, args)]
         with subprocess.Popen(
                 words, cwd=cwd, env={**default, **env}, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -54,15 +59,38 @@ def run_tool():
 
 @pytest.fixture
 def run_main(monkeypatch):
-    """Run a program of tools/ within this process; for its errors."""
+    """Run a program of tools/ or a command within this process."""
 
     def run(tool, *args):
         monkeypatch.setattr(sys, 'argv', [tool, *map(str, args)])
         monkeypatch.setattr(sys, 'path', [*sys.path])
         monkeypatch.setenv('LOCAL_RANK', '0')
-        runpy.run_path(str(ROOT / 'tools' / tool), run_name='__main__')
+        if '.' in tool:
+            runpy.run_path(str(ROOT / 'tools' / tool), run_name='__main__')
+        else:
+            mmvidattn_cli.main([tool, *map(str, args)])
 
     return run
+
+
+@pytest.fixture(scope='session')
+def stream_options():
+    """Options of a quiet run on a set of feature streams."""
+    numbers = itertools.count()
+
+    def options(data, work_dir, splits=('train', 'val', 'test')):
+        name = f'streams{next(numbers)}'
+        found = {
+            'work_dir': str(work_dir), 'visualizer.vis_backends': [],
+            'visualizer.name': name, 'experiment_name': name,
+            'log_level': 'ERROR'}
+        for split in splits:
+            dataset = f'{split}_dataloader.dataset'
+            found[f'{dataset}.data_root'] = str(data)
+            found[f'{dataset}.metainfo.classes'] = f'{data}/classes.txt'
+        return found
+
+    return options
 
 
 @pytest.fixture(scope='session')

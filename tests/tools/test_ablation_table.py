@@ -1,24 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import importlib.util
 from pathlib import Path
 
 import pytest
 
+from tools.analysis import ablation_table as tool
+
 ROOT = Path(__file__).resolve().parents[2]
-TOOL = ROOT / 'tools/analysis/ablation_table.py'
 
 
 @pytest.fixture(scope='module')
-def tool():
-    spec = importlib.util.spec_from_file_location('ablation_table', TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope='module')
-def rows(tool):
-    return [tool.read_row(path) for path in sorted(tool.FOLDER.glob('*.py'))]
+def rows():
+    return tool.pages()[0].rows
 
 
 @pytest.mark.parametrize('name', [
@@ -26,8 +18,8 @@ def rows(tool):
     'linear_ff_table04_qk_separate',
     'linear_ff_table07_s', 'linear_ff_table09_xvit_ff',
     'linear_ff_table12_ss_ts_ff'])
-def test_figures_on_the_page_are_current(tool, name):
-    row = tool.read_row(tool.FOLDER / f'{name}.py')
+def test_figures_on_the_page_are_current(rows, name):
+    row, = (row for row in rows if row.config.stem == name)
     lines = tool.table_of([row], tool.count([row]))
     page = tool.PAGE.read_text().splitlines()
     assert name in lines[2] and set(lines) <= set(page)
@@ -35,14 +27,14 @@ def test_figures_on_the_page_are_current(tool, name):
 
 @pytest.mark.parametrize('table, number', [
     ('Table 1', 0), ('Table 2', 4), ('Figure 6', 7)])
-def test_figures_of_vivit_on_the_page_are_current(tool, table, number):
+def test_figures_of_vivit_on_the_page_are_current(table, number):
     page = tool.pages()[1]
     row = [row for row in page.rows if row.table == table][number]
     line = tool.table_of([row], tool.count([row]), page.released)[2]
     assert line in page.path.read_text().splitlines()
 
 
-def test_text_on_the_pages_is_current(tool):
+def test_text_on_the_pages_is_current():
     """All but the figures, which take a minute."""
     def no_figures(text):
         return [line.split(' | ')[:3] if line.startswith('| ') else line
@@ -66,16 +58,12 @@ def test_whole_pages_are_current(run_tool, tmp_path):
 
 @pytest.mark.parametrize('edit', [lambda page: page + 'x', None],
                          ids=['another', 'absent'])
-def test_check_fails_where_the_page_is_stale(tool, rows, edit, tmp_path,
+def test_check_fails_where_the_page_is_stale(rows, edit, tmp_path,
                                              monkeypatch):
     few = [row for row in rows if row.table == 'Table 7']
     page = tmp_path / 'README.md'
-    for row in few:
-        (tmp_path / row.config.name).write_text(row.config.read_text().replace(
-            '../..', str(ROOT / 'configs')))
-    monkeypatch.setattr(tool, 'FOLDER', tmp_path)
-    monkeypatch.setattr(tool, 'PAGE', page)
-    monkeypatch.setattr(tool, 'OTHERS', [])
+    monkeypatch.setattr(tool, 'pages', lambda: [
+        tool.Page(page, '', tool.TITLES, few, '', released=True)])
     monkeypatch.setattr(tool, 'count_config',
                         lambda *args: (tool.Complexity(1, 2, 3), None))
     monkeypatch.setattr('sys.argv', ['ablation_table.py'])
@@ -90,11 +78,11 @@ def test_check_fails_where_the_page_is_stale(tool, rows, edit, tmp_path,
         tool.main()
 
 
-def test_the_same_model_is_counted_once(tool, monkeypatch):
+def test_the_same_model_is_counted_once(rows, monkeypatch):
     calls = []
     monkeypatch.setattr(tool, 'count_config',
                         lambda *args: calls.append(args) or len(calls))
-    rows = [tool.read_row(tool.FOLDER / f'{name}.py') for name in (
+    rows = [row for row in rows if row.config.stem in (
         'linear_ff_table01_ours', 'linear_ff_table07_default',
         'linear_ff_table07_h', 'linear_ff_table07_hr')]
     rows += [row._replace(options=('model.backbone.num_layers=2', ))
@@ -104,29 +92,7 @@ def test_the_same_model_is_counted_once(tool, monkeypatch):
     assert calls[-1][0].model.backbone.num_layers == 2
 
 
-@pytest.mark.parametrize('comment, row', [
-    ('# Table 3, TS. Paper: top-1 64.18.', ('Table 3', 'TS', 'top-1 64.18',
-                                            '')),
-    ('# Sec. 5.3, no kernel. Paper: does not\n# converge. Why.',
-     ('Sec. 5.3', 'no kernel', 'does not converge', 'Why.')),
-])
-def test_reads_the_comment_of_a_config(tool, tmp_path, comment, row):
-    path = tmp_path / 'row.py'
-    path.write_text(f'# Copyright.\n{comment}\n_base_ = []\n# Not this.\n')
-    assert tool.read_row(path) == (path, *row, ())
-
-
-@pytest.mark.parametrize('comment', [
-    '', '# A config.', '# Table 3, TS. top-1 64.18.',
-    '# Table 99, TS. Paper: top-1 64.18.', '# Table 3, TS. Paper: 64.18'])
-def test_rejects_a_config_that_does_not_tell_its_row(tool, tmp_path, comment):
-    path = tmp_path / 'row.py'
-    path.write_text(f'# Copyright.\n{comment}\n_base_ = []\n')
-    with pytest.raises(ValueError, match='row.py must begin with a comment'):
-        tool.read_row(path)
-
-
-def test_an_operator_without_a_formula_is_an_error(tool, rows):
+def test_an_operator_without_a_formula_is_an_error(rows):
     ours = tool.Complexity()
     ours.uncounted['aten.unknown'] = 2
     with pytest.raises(ValueError, match='aten.unknown'):
@@ -150,12 +116,14 @@ differences: |
 
 @pytest.fixture
 def told(tmp_path):
-    (tmp_path / 'a_row.py').write_text('# C.\n# Table 2, once. Paper: 5.\n')
+    (tmp_path / 'a.py').write_text(
+        "table = 'Table 2'\nbase = 'linear_ff_ssv2'\n"
+        "rows = dict(a_row=dict(row='once', paper='5'))\n")
     (tmp_path / 'page.yml').write_text(PAGE)
     return tmp_path / 'page.yml'
 
 
-def test_page_has_rows_of_configs_and_of_options_in_order(tool, told):
+def test_page_has_rows_of_configs_and_of_options_in_order(told):
     page = tool.read_page(told)
     assert page.path == told.with_name('README.md')
     cost = tool.Complexity(2_000_000, 3_000_000_000, 1_000_000_000)
@@ -166,7 +134,7 @@ def test_page_has_rows_of_configs_and_of_options_in_order(tool, told):
 
 | row | config | paper | M | GMACs | GFLOPs |
 |---|---|---|---|---|---|
-| once | [`a_row`](../../a_row.py) | 5 | 2.00 | 3.00 | 7.00 |
+| once | [`a_row`](a.py) | 5 | 2.00 | 3.00 | 7.00 |
 | twice | [`linear_ff_ssv2`](../../linear_ff_ssv2.py) \
 `model.backbone.num_layers=2` | top-1 7 | 2.00 | 3.00 | 7.00 |
 
@@ -177,19 +145,19 @@ Bye.
 
 
 @pytest.mark.parametrize('old, new, message', [
-    ('- a_row\n', '', 'must name each config of its folder once.* a_row$'),
+    ('- a_row\n', '', 'must name each row of its folder once.* a_row$'),
     ('- a_row\n', '- a_row\n    - a_row\n', 'once, not so a_row'),
-    ('Table 2:', 'Table 3:', 'of one of Table 3'),
+    ('Table 2:', 'Table 3:', "must be one of Table 3, got 'Table 2'"),
     ('  Table 2:', '  Table 2: {title: x, rows: []}\n  Table 3:',
      'a_row is of Table 2, not of Table 3'),
     ('linear_ff_ssv2', 'none', "no model 'none'")])
-def test_page_says_what_is_wrong(tool, told, old, new, message):
+def test_page_says_what_is_wrong(told, old, new, message):
     told.write_text(PAGE.replace(old, new))
     with pytest.raises(ValueError, match=message):
         tool.read_page(told)
 
 
-def test_columns_of_released_counts_are_where_there_are_any(tool, rows):
+def test_columns_of_released_counts_are_where_there_are_any(rows):
     cost = tool.Complexity(1_000_000, 2_000_000_000)
     released = tool.Complexity(3_000_000, 4_000_000_000)
     counts = {rows[0]: (cost, released)}

@@ -13,7 +13,7 @@ from mmvidattn.apis import predict_video
 from mmvidattn.cli.attention_map import patch_extent
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOL = 'analysis/attention_map.py'
+TOOL = 'attention-map'
 NAMES = ['linear', 'separate', 'cooperative', 'softmax']
 
 
@@ -176,13 +176,12 @@ model = dict(
     (['--head', 'all'], "got 'all'"),
     (['--tokens', '8,0,0'], r'--tokens must be of the \(8, .*got \(8, 0, 0\)'),
     (['--variants', 'cubic'], "--variants must be of linear, .* got 'cubic'"),
-    (['--max-rows', 0], '--max-rows must be at least 1, got 0'),
     (['--config', 'linear_ff_none'], "no model 'linear_ff_none'"),
 ], ids=lambda x: x[0][2:] if isinstance(x, list) else '')
 def test_names_what_is_wrong(run_main, video, small_config, tmp_path, options,
                              error):
     with pytest.raises(SystemExit,
-                       match=f'^attention_map.py: error: .*{error}'):
+                       match=f'^mmvidattn attention-map: error: .*{error}'):
         run_main(TOOL, video, '--base', small_config, '--out', tmp_path,
                  '--device', 'cpu', *options)
     assert not list(tmp_path.iterdir())

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 import torch
 from benchmark_cases import run_case
-from cases import stream, stream_cost
 from feature_set import write_set
 
 import mmvidattn
+from tools.benchmark.cases import stream, stream_cost
 
 CONFIGS = Path(__file__).resolve().parents[2] / 'configs'
 SMALL = [f'model.{key}' for key in (

@@ -6,19 +6,13 @@ import subprocess
 import pytest
 import torch
 from benchmark_cases import run_case
-from cases import throughput
 
-from mmvidattn.utils.complexity import count_complexity
+from tools.benchmark.cases import throughput
 
 SETTINGS = dict(
     device='cpu', dtype='float32', layers=1, models=['ours', 'softmax'],
     repeats=2, memory_limit_gib=None, machine='here', torch='2',
     version='0', config='linear_ff_ssv2')
-
-
-@pytest.fixture
-def tool():
-    return throughput
 
 
 @pytest.fixture(scope='module')
@@ -71,27 +65,25 @@ def test_out_of_memory_is_reported_and_survived(small_run):
 
 @pytest.mark.parametrize('code, stderr, oom', [
     (-9, '', True),
-    (1, "RuntimeError: DefaultCPUAllocator: can't allocate memory", True),
     (1, 'torch.OutOfMemoryError: CUDA out of memory. Tried', True),
-    (1, 'MemoryError', True),
     (-6, "terminate called after throwing 'std::bad_alloc'", True),
     (1, 'SystemExit: no timing: ours and the transcription differ', False),
     (-11, '', False),
 ])  # yapf: disable
-def test_tells_out_of_memory_from_other_failures(tool, monkeypatch, code,
+def test_tells_out_of_memory_from_other_failures(monkeypatch, code,
                                                  stderr, oom):
-    monkeypatch.setattr(
-        tool.subprocess, 'run', lambda args, **kwargs: subprocess.
-        CompletedProcess(args, code, '', stderr))
+    def run(args, **kwargs):
+        raise subprocess.CalledProcessError(code, args, '', stderr)
+
+    monkeypatch.setattr(subprocess, 'run', run)
     if oom:
-        assert tool.run_task('peak', settings=SETTINGS) is None
+        assert throughput.task('peak', settings=SETTINGS) is None
     else:
         with pytest.raises(SystemExit, match=f'peak failed:\n{stderr}'):
-            tool.run_task('peak', settings=SETTINGS)
+            throughput.task('peak', settings=SETTINGS)
 
 
-def test_models_that_fit_are_timed_without_those_that_do_not(
-        tool, monkeypatch):
+def test_models_that_fit_are_timed_without_those_that_do_not(monkeypatch):
     timed = []
 
     def run_task(name, **task):
@@ -101,8 +93,8 @@ def test_models_that_fit_are_timed_without_those_that_do_not(
         return None if task['model'] == 'ours' else dict(
             first_seconds=1., peak_gib=2., peak_is='x')
 
-    monkeypatch.setattr(tool, 'run_task', run_task)
-    models = tool.measure_point((2, 32), SETTINGS)['models']
+    monkeypatch.setattr(throughput, 'task', run_task)
+    models = throughput.measure_point((2, 32), SETTINGS)['models']
     assert timed == [['softmax']]
     assert models['ours'] == dict(oom='in one inference')
     assert models['softmax']['videos_per_second'] == 2
@@ -110,59 +102,42 @@ def test_models_that_fit_are_timed_without_those_that_do_not(
     def times_fail(name, **task):
         return None if name == 'times' else run_task(name, **task)
 
-    monkeypatch.setattr(tool, 'run_task', times_fail)
-    models = tool.measure_point((2, 32), SETTINGS)['models']
+    monkeypatch.setattr(throughput, 'task', times_fail)
+    models = throughput.measure_point((2, 32), SETTINGS)['models']
     assert models['softmax']['oom'] == 'beside the other models'
 
 
-@pytest.mark.parametrize('model, attention', [
-    ('ours', 'LinearAttention'), ('orthoformer', 'OrthoformerAttention'),
-    ('softmax', 'SoftmaxAttention')])
-def test_the_attention_alone_is_replaced(tool, model, attention):
-    backbone = tool.build(model, (2, 32), SETTINGS).backbone
-    for name in 'temporal_attn', 'spatial_attn':
-        module = getattr(backbone.blocks[0], name)
-        assert type(module.attention).__name__ == attention
-        assert (module.fixation is not None) == (model == 'ours')
-        assert len(module.shifts) == 1
-    assert getattr(module.attention, 'num_landmarks', 64) == 64
-    assert len(backbone.blocks) == 1 and backbone.num_frames == 2
-
-
-@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
-def test_check_agrees(tool, dtype):
-    found = tool.check((2, 32), dict(SETTINGS, dtype=dtype))
+def test_check_agrees():
+    found = throughput.check((2, 32), dict(SETTINGS, dtype='bfloat16'))
     low = {name for name in found if 'bfloat16' in name}
-    assert len(low) == (2 if dtype == 'bfloat16' else 0)
+    assert len(low) == 2
     assert max(v for name, v in found.items() if name not in low) < 1e-5
     assert all(1e-4 < found[name] < 0.05 for name in low)
 
 
 @pytest.mark.parametrize('softmax', [False, True])
-@pytest.mark.parametrize('change', [0.1, float('nan')])
-def test_prints_no_speed_while_the_outputs_differ(tool, monkeypatch, softmax,
-                                                  change):
-    transcribe = tool.transcribe
+def test_prints_no_speed_while_the_outputs_differ(monkeypatch, softmax):
+    transcribe = throughput.transcribe
 
     def wrong(model, **kwargs):
         other = transcribe(model, **kwargs)
         if kwargs.get('softmax', False) == softmax:
             with torch.no_grad():
-                other.norm.bias += change
+                other.norm.bias += 0.1
         return other
 
-    monkeypatch.setattr(tool, 'transcribe', wrong)
+    monkeypatch.setattr(throughput, 'transcribe', wrong)
     with pytest.raises(SystemExit, match='no timing'):
-        tool.check((2, 32), SETTINGS)
+        throughput.check((2, 32), SETTINGS)
 
 
 @pytest.fixture
-def run_faked(tool, monkeypatch):
+def run_faked(monkeypatch):
     """Run the program with nothing measured: one second an inference."""
     measured = []
 
     def measure_point(point, settings):
-        measured.append(tool.name_of(point))
+        measured.append(throughput.name_of(point))
         models = {
             name: dict(first_seconds=1., seconds=1., videos_per_second=1.,
                        peak_gib=1., peak_is='resident')
@@ -179,8 +154,8 @@ def run_faked(tool, monkeypatch):
         run_case('throughput', *args)
         return list(measured)
 
-    monkeypatch.setattr(tool, 'measure_point', measure_point)
-    monkeypatch.setattr(tool, 'run_task', run_task)
+    monkeypatch.setattr(throughput, 'measure_point', measure_point)
+    monkeypatch.setattr(throughput, 'task', run_task)
     return run
 
 
@@ -192,27 +167,8 @@ def test_a_run_is_taken_up_where_it_ended(run_faked, tmp_path, capsys):
     assert run_faked(*args, '8x64') == []
     table = capsys.readouterr().out
     assert '| 8x64 | 1 (1.00 GiB) | 1 (1.00 GiB) | 1 (1.00 GiB) |' in table
-    with pytest.raises(SystemExit, match='figures of another repeats, 10 and '
-                       'not 3; name another file'):
+    with pytest.raises(SystemExit, match=r'\(repeats was 10, now 3\)'):
         run_faked(*args, '--repeats', 3)
-
-
-def test_figures_are_written_after_every_clip_size(run_faked, tool, tmp_path,
-                                                   monkeypatch):
-    measure_point = tool.measure_point
-
-    def interrupted(point, settings):
-        if point == (4, 64):
-            raise KeyboardInterrupt
-        return measure_point(point, settings)
-
-    monkeypatch.setattr(tool, 'measure_point', interrupted)
-    args = ['--json', tmp_path / 'x.json', '--points', '2x32', '4x64']
-    with pytest.raises(KeyboardInterrupt):
-        run_faked(*args)
-    assert list(tmp_path.iterdir()) == [tmp_path / 'x.json']
-    assert list(json.loads((tmp_path / 'x.json').read_text())['points']) == [
-        '2x32']
 
 
 def test_stops_before_what_does_not_fit_into_the_budget(run_faked, tmp_path,
@@ -231,74 +187,21 @@ def test_stops_before_what_does_not_fit_into_the_budget(run_faked, tmp_path,
     assert run_faked(*args) == ['96x448']
 
 
-def test_predicts_from_the_largest_before(tool):
-    def of(wall, **first):
-        return dict(wall_seconds=wall, models={
-            name: dict(oom='x') if s is None else dict(
-                first_seconds=s, seconds=s) for name, s in first.items()})
-
-    predict = tool.predicted_seconds
-    assert predict((2, 28), {}, SETTINGS) is None
-    # Four runs of each; ten seconds are spent otherwise.
-    points = {'2x28': of(22., ours=1., softmax=2.)}
-    assert predict((2, 28), points, SETTINGS) == pytest.approx(22)
-    growth = tool.cost_of((16, 224)) / tool.cost_of((2, 28))
-    assert growth > 8 * 289 / 9
-    assert predict((16, 224), points, SETTINGS) == pytest.approx(
-        10 + 12 * growth)
-    # A model that was out of memory costs what it would have cost.
-    points['4x28'] = of(18., ours=2., softmax=None)
-    growth = [tool.cost_of((16, 224)) / tool.cost_of(p)
-              for p in ((2, 28), (4, 28))]
-    assert predict((16, 224), points, SETTINGS) == pytest.approx(
-        10 + 8 * growth[0] + 8 * growth[1])
-
-
-def test_cost_is_that_of_the_products(tool):
-    """Multiply-accumulates of a block with softmax attention, per channel."""
-    model = tool.build('softmax', (16, 224), SETTINGS).to('meta')
-    found = count_complexity(
-        model.backbone.blocks[0],
-        torch.empty(1, 16, 17, 17, 512, device='meta')).macs
-    dwconv = 9 * 4 * 512 * 16 * 289
-    assert 512 * tool.cost_of((16, 224)) == found - dwconv
-
-
-def test_table_of_the_paper(tool, shared_dir):
+def test_table_of_the_paper(shared_dir):
     text = (shared_dir / 'papers/linear_ff.txt').read_text('utf-8')
     text = text[text.index('Table 8:'):]
     for model, label in (('orthoformer', 'Orthoformer'), ('ours', 'Ours'),
                          ('softmax', 'Softmax')):
         row = re.search(rf'^{label}\b[^\t]*\t(.*)$', text, re.M)[1].split()
         assert row == ['OOM' if value is None else f'{value:.2f}'
-                       for value in tool.PAPER[model]]
+                       for value in throughput.PAPER[model]]
 
 
-def test_table_of_the_paper_has_the_points_asked_for(tool):
-    result = dict(settings=SETTINGS, command='c', check=dict(a=0.), points={},
-                  left_out={})
-    table = tool.as_markdown(result, [(2, 32), (96, 336)])
-    assert '| 96x336 | 2.30 | OOM |' in table and 'A100' in table
-    assert table.count('| 2x32 |') == 1
-    assert 'A100' not in tool.as_markdown(result, [(2, 32)])
-
-
-def test_prints_a_profile_of_each_model(tool, capsys):
-    tool.print_profiles((2, 32), SETTINGS)
+@pytest.mark.slow
+def test_prints_a_profile_of_each_model(capsys):
+    throughput.print_profiles((2, 32), SETTINGS)
     printed = capsys.readouterr().out
     assert 'ours, 2x32, float32, here' in printed
     assert 'softmax, 2x32' in printed
     assert printed.count('Self CPU time total') == 2
     assert 'scaled_dot_product' in printed
-
-
-@pytest.mark.parametrize('args, error', [
-    (['--points', '16'], "'16' is not FRAMESxSIDE"),
-    (['--points', '0x224'], "'0x224' is not FRAMESxSIDE"),
-    (['--models', 'linear'], "invalid choice: 'linear'"),
-    (['--repeats', 0], '--repeats must be at least 1, got 0'),
-])
-def test_names_what_is_wrong(run_faked, capsys, args, error):
-    with pytest.raises(SystemExit):
-        run_faked(*args)
-    assert error in capsys.readouterr().err

@@ -93,7 +93,7 @@ def test_check_videos_finds_what_is_refused(corpus, run_tool, tmp_path):
         ''.join(f'{name} 0\n' for name in names), 'utf-8')
     began = time.monotonic()
     done = run_tool(
-        'data/check_videos.py', 'list.txt', '--root', folder, '--workers', 2,
+        'check-videos', 'list.txt', '--root', folder, '--workers', 2,
         '--timeout', 3, '--out', 'bad.tsv', '--good', 'good.txt',
         cwd=tmp_path)
     assert time.monotonic() - began < 60

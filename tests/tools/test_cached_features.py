@@ -1,12 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import sys
-from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).resolve().parents[2] / 'tools/studies/cached_features.py'
-sys.path.insert(0, str(TOOL.parent))
-import cached_features as tool  # noqa: E402
+from tools.studies import cached_features as tool
 
 
 @pytest.mark.parametrize('difference, words', [

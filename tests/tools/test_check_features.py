@@ -11,7 +11,7 @@ def check(run_main, capsys):
 
     def run(root, *args):
         with pytest.raises(SystemExit) as exit:
-            run_main('data/online/check_features.py', root, '--features',
+            run_main('check-features', root, '--features',
                      'rgb', 'flow', *args)
         return exit.value.code, capsys.readouterr().out
 
@@ -38,14 +38,6 @@ def test_good_set(check, tmp_path):
      'flow/b.npy: rows must be of 2, got 4'),
     (lambda r: np.save(r / 'flow/b.npy', np.array([{}]), allow_pickle=True),
      'flow/b.npy must be a .npy file of numbers that needs no unpickling'),
-    (lambda r: (r / 'flow/b.npy').write_bytes(b'no'),
-     'flow/b.npy must be a .npy file'),
-    (lambda r: (r / 'flow/b.npy').write_bytes(b''),
-     'flow/b.npy must be a .npy file'),
-    (lambda r: (r / 'flow/b.npy').write_bytes(b'PK\x03\x04 cut'),
-     'flow/b.npy must be a .npy file'),
-    (lambda r: np.savez((r / 'flow/b.npy').open('wb'), np.zeros((55, 2))),
-     'flow/b.npy must be a .npy file, not an archive'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros(55)), 'must be numbers of'),
     (lambda r: np.save(r / 'flow/b.npy', np.full((55, 2), np.inf)),
      'flow/b.npy: nan or infinity, first in step 0'),
@@ -53,8 +45,8 @@ def test_good_set(check, tmp_path):
      'b.npy: targets must be 0 or 1, with a class in each step'),
     (lambda r: np.save(r / 'target_perframe/b.npy', np.full((55, 3), 2)),
      'b.npy: targets must be 0 or 1'),
-], ids=['missing', 'length', 'width', 'pickled', 'broken', 'empty', 'cut',
-        'archive', 'shape', 'infinity', 'no class', 'not a target'])
+], ids=['missing', 'length', 'width', 'pickled', 'shape', 'infinity',
+        'no class', 'not a target'])
 def test_tells_each_fault(check, tmp_path, write, error):
     write(write_set(tmp_path))
     code, out = check(tmp_path)
@@ -62,10 +54,8 @@ def test_tells_each_fault(check, tmp_path, write, error):
     assert out.endswith('1 faults\n')
 
 
-@pytest.mark.parametrize('text', [
-    'background\none\ntwo', 'background\none\ntwo\n\n'],
-    ids=['no last line end', 'blank line'])
-def test_names_of_classes_are_counted_by_lines(check, tmp_path, text):
+def test_names_of_classes_are_counted_by_lines(check, tmp_path):
+    text = 'background\none\ntwo\n\n'
     write_set(tmp_path)
     (tmp_path / 'classes.txt').write_text(text)
     assert check(tmp_path, '--classes', 'classes.txt')[0] == 0
@@ -91,5 +81,5 @@ def test_rates(check, tmp_path):
 def test_bad_options(check, tmp_path, args, error, run_main):
     write_set(tmp_path)
     with pytest.raises(SystemExit, match=error):
-        run_main('data/online/check_features.py', tmp_path, '--features',
+        run_main('check-features', tmp_path, '--features',
                  'rgb', 'flow', *args)

@@ -179,3 +179,9 @@ def test_released_variants_are_told_apart(name, other):
         check_model_options(load_config(other).model, meta, 'x.pth')
     # It is saved as plain types.
     assert json.loads(json.dumps(meta)) == meta
+
+
+@pytest.mark.parametrize('meta', [{}, {KEY: None}, {KEY: 'text'}], ids=str)
+def test_a_checkpoint_without_options_fits(meta):
+    check_model_options(
+        load_config('testra_thumos14').model, meta, 'x.pth')

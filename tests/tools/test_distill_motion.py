@@ -1,14 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import argparse
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).resolve().parents[2] / 'tools/studies/distill_motion.py'
-sys.path.insert(0, str(TOOL.parent))
-import distill_motion as tool  # noqa: E402
+from tools.studies import distill_motion as tool
 
 SMALL = '--train 16 --val 8 --epochs 2 --distill-epochs 1 --steps 0 1 2'
 
@@ -46,7 +42,8 @@ def test_report_has_means_and_seeds(tmp_path):
                                                       1000: 93.}]}
     lines = tool.format_report(results, options()).splitlines()
     assert 'The teachers end at 91.5 (91.0, 92.0).' in lines[0]
-    assert lines[2:4] == ['| | 0 | 500 | 1000 |', '|---|---|---|---|']
+    assert lines[2:4] == [
+        '|  | 0 | 500 | 1000 |', '| --- | --- | --- | --- |']
     assert lines[-1] == ('| distilled | 35.5 (30.0-41.0) | 80.0 (80.0-80.0) | '
                          '91.5 (90.0-93.0) |')
     tool.draw_curves(tmp_path / 'curves.png', results, options())

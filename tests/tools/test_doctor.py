@@ -195,3 +195,12 @@ def test_what_takes_too_long_is_ended(tmp_path, monkeypatch):
     said, = doctor.probe_in_process('quick', limit=1)
     assert said['finding']['topic'] == 'numpy'
     assert said['finding']['text'] == 'it took more than 1 s'
+
+
+def test_output_has_no_control_sequences(monkeypatch, capsys):
+    item = dict(level='note', topic='x', text='a\x1b[2J\x9b', remedy='')
+    monkeypatch.setattr(
+        doctor, 'collect', lambda *args: iter([dict(finding=item)]))
+    with pytest.raises(SystemExit):
+        doctor.main(['--quick'])
+    assert 'a\\x1b[2J\\x9b\n' in capsys.readouterr().out

@@ -116,7 +116,7 @@ def test_leaves_all_and_goes_on(begin, videos, capfd):
         'max_epochs = 1', 'max_epochs = 2'), 'utf-8')
     (out / 'metrics.json').unlink()
     begin()
-    assert f'{out}: goes on with its lists' in capfd.readouterr().out
+    assert f'{out}: resuming with its lists' in capfd.readouterr().out
     check_files(out)
     assert epochs_of(out) == [1] * 4 + [2] * 4
     assert (out / 'run/epoch_2.pth').is_file()
@@ -183,11 +183,11 @@ def test_one_video_a_class_is_trained_without_figures(begin, videos, tmp_path,
         shutil.copy(videos / name / 'a 0.mp4', root / name)
     out = begin('--balance', 'focal', source=root, weights=False)
     said = capfd.readouterr().out
-    for words in ('note: without --weights the model learns from nothing',
-                  'note: 2 classes of one video, which is for training',
-                  'note: few videos: 2 classes with less than 10',
-                  'note: no validation: nothing chooses the best checkpoint, '
-                  'and the last one is taken; there will be no figures'):
+    for words in ('note: without --weights, training starts',
+                  'note: 2 classes with a single video',
+                  'note: 2 classes with fewer than 10 training videos',
+                  'note: no validation videos: the last checkpoint is kept '
+                  'instead of the best one, and there are no metrics'):
         assert words in said
     assert {path.name for path in out.iterdir()} == FILES - {
         'confusion.png', 'metrics.json', 'mistakes.png'}
@@ -203,24 +203,24 @@ def test_dry_run_prints_the_config(begin, videos, tmp_path, capfd):
     out = begin('--dry-run', '--epochs', 'auto', source=broken)
     said = capfd.readouterr().out
     assert not out.exists()
-    assert ('1 video cannot be read and left out:\n  go left é/b.mp4: '
+    assert ('1 unreadable video left out:\n  go left é/b.mp4: '
             in said)
-    assert 'note: figures are rough: of 2 videos one is 50 %' in said
+    assert 'note: metrics are rough: one of 2 videos is 50 %' in said
     assert f'videos = {str(broken)!r}' in said
     compile(said[said.index('# Written once'):], 'config.py', 'exec')
 
 
 @pytest.mark.parametrize('change, options, error', [
-    ('one class', [], 'all videos are of one class, go left é: to tell'),
-    ('broken', [], 'none of the 6 videos can be read, the first of them'),
+    ('one class', [], 'all videos have the same class, go left é: '),
+    ('broken', [], 'none of the 6 videos can be read; first error'),
     ('none', [], 'no folder or csv .*mine'),
     ('empty', [], 'no videos in folders of .*put those of each class into'),
-    ('', ['--work-dir', 'SOURCE/out'], 'would be taken for a class'),
+    ('', ['--work-dir', 'SOURCE/out'], 'must not be inside .*mine'),
     ('', ['--weights', 'none.pth'], 'no checkpoint file none.pth'),
-    ('', ['--weights', 'https://x.org/a.pth'], 'nothing is downloaded here'),
+    ('', ['--weights', 'https://x.org/a.pth'], 'must be a local file'),
     ('', ['--weights', 'SOURCE/notes.txt'], 'notes.txt is not a checkpoint'),
-    ('', ['--model', 'testra_thumos14'], 'cannot be fine-tuned here'),
-    ('', ['--freeze', '9'], 'a number from 0 to 1, the blocks of this')],
+    ('', ['--model', 'testra_thumos14'], 'cannot be fine-tuned: '),
+    ('', ['--freeze', '9'], 'freeze must be at most 1, .*got 9')],
     ids=str)
 def test_names_what_is_wrong(begin, videos, tmp_path, change, options, error):
     source = tmp_path / 'mine'
@@ -243,14 +243,14 @@ def test_names_what_is_wrong(begin, videos, tmp_path, change, options, error):
 
 
 @pytest.mark.parametrize('options, error', [
-    (['--epochs', '0'], 'must be a number from 1, or auto'),
+    (['--epochs', '0'], 'must be a positive integer or auto'),
     (['--freeze', 'head'], 'must be backbone, spatial or a number of blocks'),
     (['--lora', '2', '--weights', 'w', '--freeze', '1'], 'already'),
-    (['--lora', '2'], 'keep what --weights has learned'),
-    (['--cache-features'], 'give --freeze backbone or spatial as well'),
-    (['--variants', '2'], '--variants is of --cache-features'),
+    (['--lora', '2'], '--freeze and --lora need --weights'),
+    (['--cache-features'],
+     '--cache-features needs --freeze backbone or spatial'),
+    (['--variants', '2'], '--variants needs --cache-features'),
     (['--val-share', '1'], 'at least 0 and below 1'),
-    (['--minutes', '0'], '--minutes must be positive'),
     (['--layer-decay', '2'], 'above 0 and at most 1'),
     (['--balance', 'smote'], 'invalid choice')], ids=str)
 def test_names_wrong_options(capsys, options, error):

@@ -1,14 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import argparse
 import csv
-import sys
-from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).resolve().parents[2] / 'tools/studies/finetune_motion.py'
-sys.path.insert(0, str(TOOL.parent))
-import finetune_motion as tool  # noqa: E402
+from tools.studies import finetune_motion as tool
 
 
 def test_report_has_means_and_seeds():

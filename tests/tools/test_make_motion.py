@@ -13,14 +13,12 @@ from mmaction.datasets import VideoDataset
 from scipy import stats
 
 TOOL = Path(__file__).parents[2] / 'tools/data/motion/make_motion.py'
-sys.path.insert(0, str(TOOL.parent))
-from make_motion import (  # noqa: E402
+from tools.data.motion.make_motion import (  # noqa: E402
     CLASSES,
     DOUBLE_MOTIONS,
     MOTIONS,
     Difficulty,
     draw_clip,
-    draw_distractors,
     render,
     state_at,
 )
@@ -48,10 +46,9 @@ def motion_set(tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize('split, count', [('train', 16), ('val', 80)])
-def test_annotations_load_in_mmaction(motion_set, split, count):
-    dataset = VideoDataset(
-        f'{split}.txt', [], data_root=str(motion_set))
+def test_annotations_load_in_mmaction(motion_set):
+    dataset, count = VideoDataset(
+        'val.txt', [], data_root=str(motion_set)), 80
     assert len(dataset) == count
     labels = [dataset.get_data_info(i)['label'] for i in range(count)]
     assert np.bincount(labels).tolist() == [count // 8] * 8
@@ -91,12 +88,11 @@ def test_bytes_depend_on_seed_split_and_index_only(motion_set, tmp_path):
     assert ours['val/000000.mp4'] != ours['train/000000.mp4']
 
 
-@pytest.mark.parametrize('when', [0, 0.5, 1])
-def test_state_of_one_frame_is_uniform_in_every_class(when):
+def test_state_of_one_frame_is_uniform_in_every_class():
     states = {name: [] for name in CLASSES}
     for i in range(3200):
         clip = draw_clip(0, 'train', i)
-        frame = round(when * (clip.num_frames - 1))
+        frame = (clip.num_frames - 1) // 2
         states[CLASSES[clip.label]].append(state_at(clip, frame))
     for name, found in states.items():
         found = np.array(found)
@@ -106,16 +102,6 @@ def test_state_of_one_frame_is_uniform_in_every_class(when):
         # The phases of one clip do not tell of each other either.
         correlation = np.corrcoef(np.exp(2j * np.pi * found.T))
         assert np.abs(correlation - np.eye(4)).max() < 0.2, name
-
-
-def test_nothing_but_motion_depends_on_the_class():
-    clips = [draw_clip(0, 'train', i) for i in range(3200)]
-    for field in ('width', 'height', 'num_frames', 'fps', 'texture_seed'):
-        values = [getattr(clip, field) for clip in clips]
-        everything = np.array(values)
-        for label in range(8):
-            pvalue = stats.ks_2samp(everything[label::8], everything).pvalue
-            assert pvalue > 1e-4, (field, label)
 
 
 @pytest.mark.parametrize('frame', [0, 7])
@@ -195,48 +181,27 @@ def test_videos_show_the_motion_of_their_class(motion_set):
         assert max(map(abs, seen.values())) < 0.2, i
 
 
-def test_second_run_changes_nothing(motion_set):
-    before = {p: p.stat().st_mtime_ns for p in motion_set.rglob('*')}
-    done = run(motion_set, '--train', 16, '--val', 80)
-    assert done.returncode == 0 and 'already' in done.stdout
-    assert {p: p.stat().st_mtime_ns for p in motion_set.rglob('*')} == before
-
-
-def test_interrupted_run_is_repeated(tmp_path):
-    assert run(tmp_path, '--train', 8, '--val', 8).returncode == 0
-    whole = contents(tmp_path)
-    meta = json.loads(whole['meta.json'])
-    (tmp_path / 'meta.json').write_text(json.dumps({**meta, 'complete': 0}))
-    (tmp_path / 'val/000003.mp4').unlink()
-    (tmp_path / 'val.txt').unlink()
-    assert run(tmp_path, '--train', 8, '--val', 8).returncode == 0
-    assert contents(tmp_path) == whole
-
-
-def test_another_set_is_replaced_only_when_asked(tmp_path):
+def test_a_set_is_completed_and_replaced_only_when_asked(tmp_path):
+    (tmp_path / 'notes.txt').write_text('mine')
+    refused = run(tmp_path, '--train', 8, '--val', 8, '--overwrite')
+    assert refused.returncode != 0 and str(tmp_path) in refused.stderr
+    (tmp_path / 'notes.txt').unlink()
     assert run(tmp_path, '--train', 16, '--val', 8).returncode == 0
     before = contents(tmp_path)
+    done = run(tmp_path, '--train', 16, '--val', 8)
+    assert done.returncode == 0 and 'already' in done.stdout
+    # As after an interruption.
+    meta = json.loads(before['meta.json'])
+    (tmp_path / 'meta.json').write_text(json.dumps({**meta, 'complete': 0}))
+    (tmp_path / 'val/000003.mp4').unlink()
+    assert run(tmp_path, '--train', 16, '--val', 8).returncode == 0
+    assert contents(tmp_path) == before
     refused = run(tmp_path, '--train', 8, '--val', 8)
     assert refused.returncode != 0 and '--overwrite' in refused.stderr
     assert contents(tmp_path) == before
     assert run(tmp_path, '--train', 8, '--val', 8,
                '--overwrite').returncode == 0
     assert len(list(tmp_path.glob('train/*'))) == 8
-
-
-@pytest.mark.parametrize('name', ['notes.txt', 'meta.json'])
-def test_refuses_a_folder_it_did_not_make(tmp_path, name):
-    (tmp_path / name).write_text('{"mine": true}')
-    refused = run(tmp_path, '--train', 8, '--val', 8, '--overwrite')
-    assert refused.returncode != 0 and str(tmp_path) in refused.stderr
-    assert 'Traceback' not in refused.stderr
-    assert list(contents(tmp_path)) == [name]
-
-
-def test_rejects_an_empty_split(tmp_path):
-    refused = run(tmp_path / 'set', '--train', 0)
-    assert refused.returncode != 0 and 'train' in refused.stderr
-    assert not (tmp_path / 'set').exists()
 
 
 # Means, deviation and mean change from frame to frame of clips as they were
@@ -280,96 +245,11 @@ def test_scale_shrinks_the_shape():
     assert half / whole == pytest.approx(0.25, rel=0.1)
 
 
-@pytest.mark.parametrize('index', range(8), ids=list(CLASSES))
-def test_speed_slows_the_motion(index):
-    clip = replace(draw_clip(0, 'train', index), num_frames=21)
-    fast = list(render(clip))
-    slow = list(render(clip, Difficulty(speed=0.5)))
-    # The same way in twice the time.
-    for frame in (0, 3, 10):
-        error = np.float64(slow[2 * frame]) - fast[frame]
-        # A pixel more or less of an edge, where the angle is rounded.
-        assert np.abs(error).mean() < 0.1
-
-
-def without_edges(mask):
-    """A mask less the pixels where colours mix; the frame is a torus."""
-    wrapped = np.pad(np.uint8(mask), 3, mode='wrap')
-    return cv2.erode(wrapped, np.ones((5, 5)))[3:-3, 3:-3] > 0
-
-
-def test_plain_clips_have_two_colours():
-    for frame in pixels(texture=0):
-        mask = shape_mask(frame.astype(np.uint8))
-        for part in (mask, ~mask):
-            assert np.ptp(frame[without_edges(part)], axis=0).max() == 0
-    assert np.ptp(pixels()[0][0], axis=0).max() > 0
-
-
-def test_distractors_are_dimmer_and_beneath():
-    clean, full = pixels(texture=0), pixels(texture=0, distractors=3)
-    changed = np.abs(full - clean).max(axis=-1) > 0
-    assert 0.05 < changed.mean() < 0.8
-    for before, after, where in zip(clean, full, changed):
-        bright = shape_mask(before.astype(np.uint8))
-        assert not where[without_edges(bright)].any()
-        assert after[where & without_edges(~bright)].max() < 140
-
-
-def test_distractors_do_not_depend_on_the_class():
-    clips = [draw_clip(0, 'train', i) for i in range(1600)]
-    table = np.zeros((8, 8))
-    for clip in clips:
-        others = draw_distractors(clip, 2)
-        assert others == draw_distractors(replace(clip, label=0), 2)
-        for other in others:
-            table[clip.label, other.label] += 1
-    assert stats.chi2_contingency(table).pvalue > 1e-3
-    assert stats.chisquare(table.sum(0)).pvalue > 1e-3
-
-
-def test_options_make_another_set(motion_set, tmp_path):
-    options = ['--train', 8, '--val', 8]
-    hard = ['--distractors', 1, '--noise', 5, '--scale', 0.7, '--speed', 0.6,
-            '--texture', 0.5]
-    assert run(tmp_path / 'hard', *options, *hard).returncode == 0
-    found = contents(tmp_path / 'hard')
-    meta = json.loads(found['meta.json'])
-    assert meta['difficulty'] == dict(
-        distractors=1, noise=5, scale=0.7, speed=0.6, texture=0.5)
-    assert 'difficulty' not in json.loads(contents(motion_set)['meta.json'])
-    clip = draw_clip(0, 'train', 3)
-    frames = decord.VideoReader(
-        str(tmp_path / 'hard/train/000003.mp4'), num_threads=1).get_batch(
-            range(clip.num_frames)).asnumpy()
-    drawn = list(render(clip, Difficulty(1, 5, 0.7, 0.6, 0.5)))
-    error = frames.astype(float) - np.stack(drawn)[..., ::-1]
-    assert np.sqrt((error**2).mean()) < 8
-    again = run(tmp_path / 'hard', *options, *hard)
-    assert again.returncode == 0 and 'already' in again.stdout
-    refused = run(tmp_path / 'hard', *options)
-    assert refused.returncode != 0 and 'holds another set' in refused.stderr
-    assert contents(tmp_path / 'hard') == found
-
-
 @pytest.mark.parametrize('option, value', [
-    ('distractors', -1),
-    ('noise', -1),
-    ('noise', 65),
-    ('scale', 0.2),
-    ('scale', 1.5),
-    ('speed', 0),
-    ('speed', 2),
-    ('texture', -0.1),
-    ('texture', 1.1),
-])
-def test_rejects_a_difficulty_out_of_range(tmp_path, option, value):
+    ('distractors', -1), ('noise', 65), ('scale', 0.2), ('speed', 2)])
+def test_rejects_a_difficulty_out_of_range(option, value):
     with pytest.raises(ValueError, match=f'{option} must be .* got {value}'):
         Difficulty(**{option: value})
-    if option == 'speed':
-        refused = run(tmp_path / 'set', f'--{option}', value)
-        assert refused.returncode != 0 and option in refused.stderr
-        assert not (tmp_path / 'set').exists()
 
 
 @pytest.mark.parametrize('index', range(4), ids=list(DOUBLE_MOTIONS))
@@ -383,18 +263,3 @@ def test_double_motions_move_two_phases(index):
     assert len(wanted) == 2
     for name, change in moved.items():
         assert change == pytest.approx(step * wanted.get(name, 0), abs=1e-9)
-
-
-def test_double_set_is_of_other_shapes_and_the_single_one_as_ever(tmp_path):
-    run(tmp_path / 'double', '--train', 5, '--val', 4, '--motions', 'double')
-    meta = json.loads((tmp_path / 'double/meta.json').read_text())
-    assert meta['motions'] == 'double'
-    lines = (tmp_path / 'double/train.txt').read_text().splitlines()
-    assert [line[-1] for line in lines] == list('01230')
-    names = (tmp_path / 'double/label_map.txt').read_text().splitlines()
-    assert names == list(DOUBLE_MOTIONS)
-    assert not {*names} & {*CLASSES}
-    # Pixels of first frames, as they were before there were two sets.
-    sums = [int(next(render(draw_clip(0, 'train', i))).sum())
-            for i in range(3)]
-    assert sums == pytest.approx([2002394, 1154853, 2227291], rel=1e-3)

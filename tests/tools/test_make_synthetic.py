@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 TOOL = Path(__file__).parents[2] / 'tools/data/online/make_synthetic.py'
-sys.path.insert(0, str(TOOL.parent))
-from make_synthetic import (  # noqa: E402
+from tools.data.online.make_synthetic import (  # noqa: E402
     Recipe,
     make_stream,
     make_synthetic,
@@ -47,13 +46,6 @@ def test_targets_are_the_events(streams):
         assert features.dtype == np.float32
 
 
-def test_every_class_is_there_alike(streams):
-    count = np.sum([targets.sum(0) for _, targets, _ in streams], axis=0)
-    for kind in range(3):
-        each = count[1 + 3 * kind:4 + 3 * kind]
-        assert each.min() > 0.5 * each.max() > 500
-
-
 def test_cues_are_where_the_recipe_says(streams):
     for _, _, events in streams:
         cues = [e for e in events if e['event'] == 'long_cue']
@@ -87,14 +79,6 @@ def test_features_of_an_action_tell_its_class_of_now_alone(streams):
                 assert np.argmin(errors) == int(label)
             else:
                 assert len(errors) == 1 and errors[0] < 1
-
-
-def test_streams_depend_on_seed_split_and_number(streams):
-    again = make_stream(0, 'train', 3, RECIPE)
-    assert (again[0] == streams[3][0]).all() and again[2] == streams[3][2]
-    for other in ((1, 'train', 3), (0, 'val', 3), (0, 'train', 4)):
-        found = make_stream(*other, RECIPE)[0]
-        assert found.shape != again[0].shape or (found != again[0]).any()
 
 
 def test_writes_the_layout(tmp_path):
@@ -133,8 +117,7 @@ def test_interrupted_run_is_repeated(tmp_path):
 
 
 @pytest.mark.parametrize('kwargs', [
-    dict(steps=50), dict(classes=1), dict(noise=-1), dict(cue_steps=(10, 50)),
-    dict(cue_steps=(300, 200)), dict(cue_steps=(100, 5000))])
+    dict(steps=50), dict(classes=1), dict(cue_steps=(300, 200))])
 def test_bad_recipe(kwargs):
     with pytest.raises(ValueError, match=next(iter(kwargs))):
         Recipe(**kwargs)

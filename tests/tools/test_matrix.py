@@ -1,20 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import itertools
-import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tools import matrix
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / 'tools/matrix.py'
-
-
-@pytest.fixture(scope='module')
-def matrix():
-    names = runpy.run_path(str(SCRIPT))
-    return {**names, 'globals': names['try_row'].__globals__}
 
 
 def run(*arguments):
@@ -22,13 +17,13 @@ def run(*arguments):
                           capture_output=True, text=True)
 
 
-def test_pairs_of_versions_are_covered(matrix):
+def test_pairs_of_versions_are_covered():
     """Each Python with each torch and numpy, and those with each other."""
-    rows = [row for row in matrix['ROWS'] if row.torch and row.numpy]
+    rows = [row for row in matrix.ROWS if row.torch and row.numpy]
     assert {row.python for row in rows} == {'3.10', '3.11', '3.12', '3.13'}
     found = {
         pair for row in rows for pair in itertools.combinations(
-            (row.python, row.torch == matrix['NEWEST'], row.mmcv, row.numpy),
+            (row.python, row.torch == matrix.NEWEST, row.mmcv, row.numpy),
             2)
     }
     for python in '3.10', '3.11', '3.12':
@@ -52,25 +47,15 @@ def test_dry_run_tells_rows_and_pythons():
     assert run('--dry-run', '--rows', '99').returncode == 2
 
 
-def test_page_keeps_rows_that_were_not_run_again(matrix, tmp_path):
-    page = tmp_path / 'page.md'
-    page.write_text(f'Before.\n\n{matrix["HEADER"]}\n| 2 | old |\n\nAfter.\n')
-    line = matrix['line_of'](1, dict(python='3.10.1', result='a|b'))
-    assert line.split('|')[2] == ' 3.10.1 ' and line.endswith('a\\|b |')
-    matrix['write_page'](page, [line])
-    matrix['write_page'](page, ['| 2 | new |'])
-    assert page.read_text() == (
-        f'Before.\n\n{matrix["HEADER"]}\n{line}\n| 2 | new |\n\nAfter.\n')
-
-
-def test_page_has_every_row(matrix):
+def test_page_has_every_row():
+    head = '\n'.join(matrix.table(matrix.COLUMNS, ())) + '\n'
     table = (ROOT / 'docs/matrix.md').read_text().partition(
-        f'{matrix["HEADER"]}\n')[2].partition('\n\n')[0]
+        head)[2].partition('\n\n')[0]
     cells = [[x.strip() for x in line.split('|')[1:-1]]
              for line in table.splitlines()]
     assert [int(row[0]) for row in cells] == [
-        *range(1, 1 + len(matrix['ROWS']))]
-    for row, asked in zip(cells, matrix['ROWS']):
+        *range(1, 1 + len(matrix.ROWS))]
+    for row, asked in zip(cells, matrix.ROWS):
         assert len(row) == 11 and row[-1]
         assert row[1].startswith(asked.python)
         assert row[2].startswith(asked.torch)
@@ -78,9 +63,9 @@ def test_page_has_every_row(matrix):
         assert row[4].startswith(asked.numpy)
 
 
-def environment_of(matrix, tmp_path, **steps):
-    environment = matrix['Environment'](
-        matrix['Row']('3.11', '2.4.0', 'mmcv-lite', '2'), sys.executable,
+def environment_of(tmp_path, **steps):
+    environment = matrix.Environment(
+        matrix.Row('3.11', '2.4.0', 'mmcv-lite', '2'), sys.executable,
         tmp_path, tmp_path / 'row1')
     found = dict(python='3.11.7', torch='2.4.0+cpu', numpy='2.1.0')
     found |= {'mmcv-lite': '2.1.0', 'opencv-python': '5.0'}
@@ -92,61 +77,41 @@ def environment_of(matrix, tmp_path, **steps):
     return environment
 
 
-def test_tells_which_step_failed_and_why(matrix, tmp_path):
-    environment = environment_of(matrix, tmp_path)
+@pytest.mark.slow
+def test_tells_which_step_failed_and_why(tmp_path):
+    environment = environment_of(tmp_path)
 
     def fail():
         environment.run(sys.executable, '-c', 'print(1); raise OSError("no")')
 
     environment.quickstart = fail
-    cells = matrix['try_row'](environment, None)
+    cells = matrix.try_row(environment, None)
     assert cells['result'] == 'quickstart failed: OSError: no'
     assert cells['imported'] == '0' and 'quickstart' not in cells
     assert cells['torch'] == '2.4.0+cpu' and cells['mmcv'] == 'mmcv-lite 2.1.0'
     assert 'raise OSError' in environment.log.read_text()
 
 
-def test_tells_of_an_mmcv_made_by_hand(matrix, tmp_path):
-    environment = environment_of(matrix, tmp_path)
-    environment.row = environment.row._replace(mmcv='mmcv')
-    found = environment.versions()
-    environment.versions = lambda: found | dict(mmcv='2.1.0')
-    cells = matrix['try_row'](environment, None)
-    assert cells['install'] == '0'
-    environment.find_links = [tmp_path]
-    (tmp_path / 'mmcv-2.1.0-cp311-cp311-linux_x86_64.whl').touch()
-    cells = matrix['try_row'](environment, None)
-    assert cells['install'] == '0, with a wheel of mmcv made by hand'
-
-
-def test_what_cannot_be_had_is_no_failure(matrix, tmp_path):
-
-    def install(wheel):
-        raise matrix['Unavailable']('no wheels of torch 2.4.0')
-
-    cells = matrix['try_row'](
-        environment_of(matrix, tmp_path, install=install), None)
-    assert cells['result'] == 'cannot be had: no wheels of torch 2.4.0'
-
-
-def test_problem_of_the_self_test_fails_its_row(matrix, tmp_path):
-    environment = environment_of(matrix, tmp_path)
+@pytest.mark.slow
+def test_problem_of_the_self_test_fails_its_row(tmp_path):
+    environment = environment_of(tmp_path)
     del environment.test_itself
     environment.run = lambda *args, **kwargs: (
         '{"findings": [{"level": "ok", "topic": "a", "text": ""},'
         ' {"level": "problem", "topic": "vivit on cpu", "text": "wrong"}]}')
-    cells = matrix['try_row'](environment, None)
+    cells = matrix.try_row(environment, None)
     assert cells['result'] == 'self_test failed: vivit on cpu: wrong'
 
 
-def test_copy_has_no_outputs_of_the_checkout(matrix, tmp_path, monkeypatch):
+@pytest.mark.slow
+def test_copy_has_no_outputs_of_the_checkout(tmp_path, monkeypatch):
     root = tmp_path / 'checkout'
     for name in ('data/a.mp4', 'work_dirs/b.pth', '.venv/c', 'setup.py',
                  'tools/data/d.py', 'mmvidattn/.mim/e', 'build/f'):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
-    monkeypatch.setitem(matrix['globals'], 'ROOT', root)
-    copy = matrix['copy_checkout'](tmp_path / 'copy')
+    monkeypatch.setattr(matrix, 'ROOT', root)
+    copy = matrix.copy_checkout(tmp_path / 'copy')
     assert {x.relative_to(copy).as_posix()
             for x in copy.rglob('*') if x.is_file()} == {
                 'setup.py', 'tools/data/d.py'}
@@ -156,7 +121,7 @@ def test_copy_has_no_outputs_of_the_checkout(matrix, tmp_path, monkeypatch):
 def test_a_row_works():
     """The row of this Python and the newest torch; some minutes and GB."""
     version = '{}.{}'.format(*sys.version_info)
-    rows = [i for i, row in enumerate(runpy.run_path(str(SCRIPT))['ROWS'], 1)
+    rows = [i for i, row in enumerate(matrix.ROWS, 1)
             if row.python == version and row.mmcv == 'mmcv-lite']
     if not rows:
         pytest.skip(f'no row has Python {version}')

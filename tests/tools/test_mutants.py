@@ -1,12 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import importlib.util
+import faulthandler
 import json
 import sys
-from pathlib import Path
+import textwrap
 
 import pytest
 
-TOOL = Path(__file__).resolve().parents[2] / 'tools/soak/mutants.py'
+from tools.soak import mutants
+
 CODE = '''\
 def clamp(x: int) -> int:
     """At least 0."""
@@ -17,6 +18,9 @@ def clamp(x: int) -> int:
 
 def unwatched(x):
     return x + 1
+
+
+LIMIT = 3
 '''
 TESTS = '''\
 import sys
@@ -34,18 +38,19 @@ def test_clamp(x):
 def test_fails_anyway():
     assert clamp(-1) == 0 and 'unbroken' == 'broken'
 '''
+CONSTANTS = '''\
+from mmvidattn import (
+    tiny,
+)
 
 
-@pytest.fixture
-def mutants(monkeypatch):
-    spec = importlib.util.spec_from_file_location('soak_mutants', TOOL)
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, 'soak_mutants', module)
-    spec.loader.exec_module(module)
-    return module
+def test_limit():
+    assert tiny.LIMIT == 3
+'''
 
 
-def test_batches_begin_with_one_test_and_end_at_the_limit(mutants):
+@pytest.mark.slow
+def test_batches_begin_with_one_test_and_end_at_the_limit():
     tests = [('a', 8.), ('b', 3.), ('c', 30.), ('d', 90.)]
     assert mutants.batches(tests, 10., 45.) == [[('a', 8.)], tests[1:3]]
     # One that takes too long does not keep back those behind it.
@@ -57,17 +62,78 @@ def test_batches_begin_with_one_test_and_end_at_the_limit(mutants):
     assert mutants.batches([], 10., 45.) == []
 
 
-def test_annotations_do_not_run(mutants):
-    runs = mutants._what_runs
-    assert runs('def f(x: int | None) -> int: return x') == runs(
-        'def f(x: int & None) -> str: return x')
-    assert runs('y: int = 3') == runs('y: float = 3')
-    assert runs('y: int = 3') != runs('y: int = 4')
-    assert runs('def f(:') is None
+BREAKS = {
+    'RemoveCall': {
+        'f(g(x))': ['pass', 'f((x))'],
+        'y = x.abs().sum(0)': ['y = (x.abs())', 'y = (x).sum(0)'],
+        # Functions of modules and instances pass their argument through.
+        'import np\ny = np.abs(x)': ['import np\ny = (x)'],
+        'y = self.norm(x)': ['y = (x)'],
+        'y = f(*x) + f(a for a in x) + f()': [],
+        'raise ValueError(x)': [], '@f(x)\ndef g(): pass': [],
+        "y = f'{f(x)}'": [],
+        'for x in (\n        f(x)): pass': ['for x in (\n        (x)): pass'],
+        "y = 'ä', f(x)": ["y = 'ä', (x)"]},
+    'DropKeyword': {
+        'f(x, a=1, *y, b=(2,), **z)': [
+            'f(x, *y, b=(2,), **z)', 'f(x, a=1, *y, **z)'],
+        'f(\n  a=1)': ['f()'], 'def f(*, a=1): pass': []},
+    'SwapValues': {
+        'f(a, b, c[0], d[1], 1, 2, 2, "x")': [
+            'f(b, a, c[0], d[1], 1, 2, 2, "x")',
+            'f(a, b, d[1], c[0], 1, 2, 2, "x")',
+            'f(a, b, c[0], d[1], 2, 1, 2, "x")'],
+        'f(a=x, b=y)': ['f(a=y, b=x)'], 'x, y = z': ['y, x = z'],
+        'max(a, b)': [], 'a in (b, c)': [], 'isinstance(a, (b, c))': []},
+    'ReturnEarly': {
+        'def f(x):\n    x = g(x)\n    return (x,\n      1)': [
+            'def f(x):\n    return ((x,\n      1))\n    x = g(x)\n'
+            '    return (x,\n      1)'],
+        # The result is not there yet.
+        'def f(x):\n    y = g(x)\n    y += 1\n    return y': [
+            'def f(x):\n    y = g(x)\n    return (y)\n    y += 1\n'
+            '    return y'],
+        'def f(x):\n  """Doc."""\n  yield x': [
+            'def f(x):\n  """Doc."""\n  return\n  yield x'],
+        'def f(x):\n    return x': []},
+    'RemoveCheck': {
+        'if x:\n    y = 1\n    raise z\nelif y: return': [
+            'if False:\n    y = 1\n    raise z\nelif y: return',
+            'if x:\n    y = 1\n    raise z\nelif False: return'],
+        'if x: y = 1': [],
+        'y = a and (b or c)': [
+            'y = ((b or c))', 'y = ((a))', 'y = a and (((c)))',
+            'y = a and (((b)))'],
+        'y = a & b.all() | c': [
+            'y = (a & b.all())', 'y = (c)', 'y = (a) | c',
+            'y = (b.all()) | c'],
+        'def f(x: a | b): pass': []},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('operator, source', [
+    (operator, source) for operator, those in BREAKS.items()
+    for source in those])
+def test_breaks_of_each_operator(operator, source):
+    edits = mutants.find_edits(source)[f'own/{operator}']
+    found = [edit.apply(source) for edit in edits]
+    assert sorted(found) == sorted(BREAKS[operator][source])
+    for broken in found:
+        compile(f'def f():\n{textwrap.indent(broken, "  ")}', '', 'exec')
+
+
+def test_an_edit_is_at_what_it_changes():
+    source = 'f(x,\n  a=1)\nif a:\n  raise b\ny = (a and\n  b)'
+    lines = {name: sorted(edit.line for edit in edits)
+             for name, edits in mutants.find_edits(source).items()}
+    assert lines == {'own/RemoveCall': [1], 'own/DropKeyword': [2],
+                     'own/SwapValues': [], 'own/ReturnEarly': [],
+                     'own/RemoveCheck': [3, 5, 6]}
 
 
 @pytest.fixture
-def tiny(mutants, monkeypatch, tmp_path):
+def tiny(monkeypatch, tmp_path):
     """A checkout of one module and its tests; those that reach its lines."""
     pytest.importorskip('cosmic_ray', reason='needs ".[mutation]"')
     coverage = pytest.importorskip('coverage', reason='needs ".[mutation]"')
@@ -76,7 +142,8 @@ def tiny(mutants, monkeypatch, tmp_path):
             'pyproject.toml':
             '[tool.pytest.ini_options]\npythonpath = ["."]\n',
             'mmvidattn/__init__.py': '', 'mmvidattn/tiny.py': CODE,
-            'tests/test_tiny.py': TESTS}.items():
+            'tests/test_tiny.py': TESTS,
+            'tests/test_constants.py': CONSTANTS}.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     data = coverage.CoverageData(str(tmp_path / '.coverage'))
@@ -88,12 +155,17 @@ def tiny(mutants, monkeypatch, tmp_path):
                 1, 3, 4, 8, 9]}.items():
         data.set_context(context)
         data.add_lines({file: lines})
+    # Copies that were never imported, in an order that is not known.
+    for i in range(20):
+        data.touch_file(f'/home/copy_{i}/mmvidattn/tiny.py')
     data.write()
     (tmp_path / 'junit.xml').write_text('<testsuite>' + ''.join(
-        f'<testcase classname="tests.test_tiny" name="{name}" '
-        f'file="tests/test_tiny.py" time="{time}"/>' for name, time in (
-            ('test_clamp[-3]', .25), ('test_clamp[0]', .25),
-            ('test_fails_anyway', .1))) + '</testsuite>')
+        f'<testcase classname="tests.test_{module}" name="{name}" '
+        f'file="tests/test_{module}.py" time="{time}"/>'
+        for module, name, time in (
+            ('tiny', 'test_clamp[-3]', .25), ('tiny', 'test_clamp[0]', .25),
+            ('tiny', 'test_fails_anyway', .1),
+            ('constants', 'test_limit', .05))) + '</testsuite>')
     monkeypatch.setattr(mutants, 'ROOT', root)
     run = mutants._run_pytest
 
@@ -106,7 +178,8 @@ def tiny(mutants, monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_finds_the_tests_that_reach_a_line(mutants, tiny):
+@pytest.mark.slow
+def test_finds_the_tests_that_reach_a_line(tiny):
     suite = mutants.Suite(tiny / '.coverage', tiny / 'junit.xml')
     clamp = 'tests/test_tiny.py::test_clamp', .5
     fails = 'tests/test_tiny.py::test_fails_anyway', .1
@@ -114,24 +187,48 @@ def test_finds_the_tests_that_reach_a_line(mutants, tiny):
     def of(line):
         return suite.of(mutants.Mutant('mmvidattn/tiny.py', line, '', 0))
 
-    assert of(3) == [fails, clamp]
-    # Those that reach the line first; then the others of the file.
-    assert of(5) == [clamp, fails]
-    assert of(8) == [fails, clamp]
+    # First tests that reach the line, then namesakes, then importers.
+    limit = 'tests/test_constants.py::test_limit', .05
+    assert of(3) == [fails, clamp, limit]
+    assert of(5) == [clamp, fails, limit]
+    assert of(12) == [fails, clamp, limit]
     assert suite.of(mutants.Mutant('mmvidattn/other.py', 3, '', 0)) == []
 
 
-def test_copies_all_but_what_is_large(mutants, tiny):
-    for path in 'data/video.mp4', 'tools/data/make.py', '.git/HEAD':
-        (mutants.ROOT / path).parent.mkdir(parents=True)
-        (mutants.ROOT / path).touch()
-    copy = mutants._copy(tiny / 'copy')
-    assert (copy / 'tools/data/make.py').exists()
-    assert not (copy / 'data').exists() and not (copy / '.git').exists()
+@pytest.mark.slow
+def test_draws_each_kind_and_only_code_that_compiles(tiny):
+    drawn = [mutants.draw(['mmvidattn'], 99, seed) for seed in range(9)]
+    assert mutants.draw(['mmvidattn'], 99, seed=8) == drawn[-1]
+    drawn = sum(drawn, [])
+    assert {'own/ReturnEarly', 'own/RemoveCheck'} < {
+        x.operator for x in drawn}
+    for mutant in drawn:
+        compile(mutants.mutate(mutant), '', 'exec')
 
 
-def test_tells_what_is_noticed_from_what_survives(
-        mutants, tiny, monkeypatch, capsys):
+@pytest.mark.slow
+def test_continues_a_run_that_was_cut_off(tiny, monkeypatch):
+    drawn = mutants.draw(['mmvidattn'], 99, seed=0)
+    out = tiny / 'mutants.json'
+    for mutant in drawn[1:]:
+        mutant.outcome = 'noticed'
+    mutants.write(drawn, out)
+    tested = []
+    monkeypatch.setattr(
+        mutants, 'run_all', lambda waiting, *args: tested.extend(waiting) or
+        waiting)
+    monkeypatch.setattr(sys, 'argv', [
+        'mutants.py', 'mmvidattn', '--sample', '99', '--goal', '0',
+        '--coverage', str(tiny / '.coverage'), '--out', str(out),
+        '--durations', str(tiny / 'junit.xml')])
+    mutants.main()
+    assert [mutants.place(x) for x in tested] == [mutants.place(drawn[0])]
+
+
+@pytest.mark.slow
+def test_tells_what_is_noticed_from_what_survives(tiny, monkeypatch, capsys):
+    # A forked pytest would wait for the thread of the test's own time limit.
+    faulthandler.cancel_dump_traceback_later()
     out = tiny / 'mutants.json'
     monkeypatch.setattr(sys, 'argv', [
         'mutants.py', 'mmvidattn', '--sample', '99', '--jobs', '2',

@@ -1,25 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Training on the synthetic streams, with the ordinary Runner."""
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from mmengine.hooks import Hook
 
 from mmvidattn.apis import load_config
 from mmvidattn.apis.runner import build_runner
-
-ROOT = Path(__file__).resolve().parents[2]
+from tools.data.online.make_synthetic import Recipe, make_synthetic
 
 
 @pytest.fixture(scope='module')
 def data(tmp_path_factory):
     out = tmp_path_factory.mktemp('online') / 'set'
-    subprocess.run(
-        [sys.executable, ROOT / 'tools/data/online/make_synthetic.py', out,
-         '--train', '4', '--val', '1', '--steps', '500'], check=True)
+    make_synthetic(out, 4, 1, 0, Recipe(steps=500))
     return out
 
 
@@ -38,11 +31,11 @@ class StopHook(Hook):
 
 
 @pytest.fixture
-def train(data, tmp_path):
+def train(data, tmp_path, stream_options):
 
     def run(name, stop=None, resume=False):
         options = {
-            'work_dir': str(tmp_path / name),
+            **stream_options(data, tmp_path / name),
             'default_hooks.exact_resume': dict(type='ExactResumeHook'),
             'default_hooks.checkpoint.save_best': None,
             'train_cfg.max_epochs': 2,
@@ -53,15 +46,7 @@ def train(data, tmp_path):
             'model.backbone.embed_dims': 16,
             'model.backbone.ffn_dims': 16,
             'model.cls_head.in_channels': 16,
-            'visualizer.vis_backends': [],
-            'visualizer.name': f'{name}{resume}{tmp_path.name}',
-            'experiment_name': f'{name}{resume}{tmp_path.name}',
-            'log_level': 'ERROR',
         }
-        for split in 'train', 'val', 'test':
-            dataset = f'{split}_dataloader.dataset'
-            options[f'{dataset}.data_root'] = str(data)
-            options[f'{dataset}.metainfo.classes'] = f'{data}/classes.txt'
         cfg = load_config('testra_tiny_synthetic', options)
         cfg.resume = resume
         runner = build_runner(cfg, strict=False)

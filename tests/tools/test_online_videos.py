@@ -38,14 +38,14 @@ def test_four_commands(folder, videos, run_tool, run_main, monkeypatch):
     options = ['--cfg-options', 'model.cls_head.num_classes=3',
                'train_cfg.max_epochs=2', 'param_scheduler.end=2']
     # Eight a second: these videos last a few seconds.
-    done = run_tool('data/online/extract_features.py', *videos,
+    done = run_tool('extract-features', *videos,
                     'data/online/rgb', 'linear_ff_tiny_motion', '--rate', 8,
                     cwd=folder)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     assert '8 videos written' in done.stdout
     # The others start no processes of their own.
     monkeypatch.chdir(folder)
-    run_main('data/online/targets.py', 'csv', 'mine.csv', 'data/online',
+    run_main('targets', 'csv', 'mine.csv', 'data/online',
              '--features', 'data/online/rgb', '--rate', 8)
     run_main('train.py', 'testra_tiny_videos', *options)
     run_main('test.py', 'testra_tiny_videos',

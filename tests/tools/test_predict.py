@@ -6,6 +6,7 @@ import cv2
 import decord
 import numpy as np
 import pytest
+import torch
 
 import mmvidattn
 from mmvidattn.apis import predict_video
@@ -66,7 +67,7 @@ def test_goes_on_after_a_broken_video(run_tool, clips, small_config,
     assert all(str(clips / name) in done.stdout for name in ('a.mp4', 'b.mp4'))
 
 
-@pytest.mark.parametrize('name', ['out.png', 'new/out.JPG', 'out.mp4'])
+@pytest.mark.parametrize('name', ['new/out.JPG', 'out.mp4'])
 def test_writes_what_the_suffix_says(run_main, clips, small_config,
                                      small_checkpoint, tmp_path, name):
     out = tmp_path / name
@@ -179,3 +180,27 @@ def test_options_of_windows(run_main, tmp_path, capsys, options, error):
     with pytest.raises(SystemExit):
         run_main('predict.py', 'a.mp4', 'config', 'checkpoint', *options)
     assert error in capsys.readouterr().err
+
+
+def test_output_has_no_control_sequences(
+        run_main, motion_dir, small_config, small_checkpoint, tmp_path,
+        capsys):
+    """Names of classes and videos come from other people."""
+    model = torch.load(small_checkpoint, weights_only=True)
+    model['meta']['dataset_meta']['classes'] = [
+        f'class\x1b]0;{i}\x07\x9b2J\u202e' for i in range(8)]
+    torch.save(model, tmp_path / 'model.pth')
+    shutil.copy(motion_dir / 'val/000001.mp4', tmp_path / 'a\x1b[31m\x9b.mp4')
+    (tmp_path / 'b\x1b[2J\x9b.mp4').write_bytes(b'no video' * 99)
+    with pytest.raises(SystemExit) as end:
+        run_main('predict.py', tmp_path, small_config, tmp_path / 'model.pth',
+                 '--json', tmp_path / 'out.json')
+    out, error = capsys.readouterr()
+    for text in out, error, str(end.value):
+        assert not {'\x1b', '\x07', '\x9b', '\u202e'} & set(text)
+    assert 'a\\x1b[31m\\x9b.mp4\n' in out and 'class\\x1b]0;' in out
+    assert 'cannot read' in error and 'b\\x1b[2J\\x9b.mp4' in error
+    assert 'b\\x1b[2J\\x9b.mp4' in str(end.value)
+    with pytest.raises(SystemExit, match=r'no\\x1b\[31m\.txt'):
+        run_main('predict.py', tmp_path, small_config, tmp_path / 'model.pth',
+                 '--labels', 'no\x1b[31m.txt')

@@ -17,7 +17,7 @@ def test_publishes_weights_and_config_alone(run_main, small_config,
         dict(saved, optimizer=dict(state={}), message_hub={},
              ema_state_dict=saved['state_dict'], exact_resume={}),
         tmp_path / 'epoch_2.pth')
-    run_main('publish.py', small_config, tmp_path / 'epoch_2.pth',
+    run_main('publish', small_config, tmp_path / 'epoch_2.pth',
              '--out-dir', tmp_path / 'out')
     paths = sorted((tmp_path / 'out').iterdir())
     assert [path.suffix for path in paths] in (
@@ -44,7 +44,7 @@ def test_publishes_weights_and_config_alone(run_main, small_config,
 def test_refuses_a_checkpoint_of_another_model(run_main, small_config,
                                                tmp_path):
     torch.save(dict(state_dict=dict(a=torch.ones(1))), tmp_path / 'x.pth')
-    with pytest.raises(SystemExit, match='publish.py: error: .*x.pth is not'):
-        run_main('publish.py', small_config, tmp_path / 'x.pth', '--out-dir',
+    with pytest.raises(SystemExit, match='publish: error: .*x.pth is not'):
+        run_main('publish', small_config, tmp_path / 'x.pth', '--out-dir',
                  tmp_path / 'out')
     assert not (tmp_path / 'out').exists()

@@ -1,14 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The page of what is injected, how often, and what was lost."""
-import importlib.util
 import json
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).resolve().parents[2] / 'tools/soak/reliability.py'
+from tools.soak import reliability as tool
+
 REPORT = '''
 <testsuites><testsuite>
 <testcase name="a"/>
@@ -19,28 +17,12 @@ REPORT = '''
 </testsuite></testsuites>'''
 
 
-@pytest.fixture
-def tool(monkeypatch):
-    spec = importlib.util.spec_from_file_location('reliability', TOOL)
-    module = importlib.util.module_from_spec(spec)
-    # Its dataclass looks for it there.
-    monkeypatch.setitem(sys.modules, 'reliability', module)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_is_what_the_results_make(run_main):
     run_main('soak/reliability.py', '--check')
 
 
-def test_another_page_is_told(run_main, tool, tmp_path):
-    page = tmp_path / 'page.md'
-    page.write_text(tool.PAGE.read_text().replace('nothing', 'all'))
-    with pytest.raises(SystemExit, match='is not current'):
-        run_main('soak/reliability.py', '--check', '--page', page)
-
-
-def test_results_of_another_command_are_refused(tool, tmp_path):
+@pytest.mark.slow
+def test_results_of_another_command_are_refused(tmp_path):
     shutil.copytree(tool.RESULTS, tmp_path / 'results')
     path = tmp_path / 'results/sigkill.json'
     result = json.loads(path.read_text())
@@ -53,7 +35,8 @@ def test_results_of_another_command_are_refused(tool, tmp_path):
     assert '| not run here yet |' in line
 
 
-def test_what_was_lost_is_counted(tool, tmp_path):
+@pytest.mark.slow
+def test_what_was_lost_is_counted(tmp_path):
     out = tmp_path / 'out'
     out.write_text(REPORT.format(more=''))
     assert tool.read_tests(out) == (49, 0, '')
@@ -93,15 +76,15 @@ def test_what_was_lost_is_counted(tool, tmp_path):
     assert (times, failed) == (5, 2) and lost.startswith('a clip; a start: ')
 
 
-def test_a_loss_is_said_in_the_page_and_by_the_exit_code(
-        tool, run_main, tmp_path):
+@pytest.mark.slow
+def test_a_loss_is_said_in_the_page_and_by_the_exit_code(run_main, tmp_path):
     shutil.copytree(tool.RESULTS, tmp_path / 'results')
     path = tmp_path / 'results/sigkill.json'
     result = json.loads(path.read_text())
     path.write_text(json.dumps(dict(result, failed=1, lost='1 runs')))
     assert '| **LOST** 1 runs |' in tool.page(tmp_path / 'results')
     # Its file is not one of the tests.
-    row = tool.Row('', '-c "raise SystemExit(3)"', tool.read_tests)
+    row = tool.Row('', '-m there_is_no_such_module')
     with pytest.raises(RuntimeError, match='wrote no results'):
         tool.run(row)
 

@@ -1,11 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Streams, scored on data sets by the ordinary test loop."""
 import copy
-import itertools
 import json
-import subprocess
-import sys
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,9 +11,8 @@ from feature_set import LENGTHS, SEGMENTS, write_set
 
 from mmvidattn.apis import get_model, load_config
 from mmvidattn.apis.runner import build_runner
+from tools.data.online.make_synthetic import Recipe, make_synthetic
 
-ROOT = Path(__file__).resolve().parents[2]
-NUMBERS = itertools.count()
 # Smaller than the config's, with a long memory that a video outgrows.
 SMALL = {
     'model.backbone.embed_dims': 16,
@@ -27,17 +23,9 @@ SMALL = {
 }
 
 
-def run_options(root, work_dir):
-    name = f'streams{next(NUMBERS)}'
-    return {
-        'work_dir': str(work_dir),
-        'test_dataloader.dataset.data_root': str(root),
-        'test_dataloader.dataset.metainfo.classes': f'{root}/classes.txt',
-        'visualizer.vis_backends': [],
-        'visualizer.name': name,
-        'experiment_name': name,
-        'log_level': 'ERROR',
-    }
+@pytest.fixture
+def run_options(stream_options):
+    return partial(stream_options, splits=['test'])
 
 
 def score(config, options, checkpoint, samples=None):
@@ -68,11 +56,8 @@ def fresh_checkpoint(path, config, options):
 def data(tmp_path_factory):
     """Four streams of other lengths, one shorter than a window."""
     out = tmp_path_factory.mktemp('streams') / 'set'
-    subprocess.run(
-        [sys.executable, ROOT / 'tools/data/online/make_synthetic.py', out,
-         '--train', '2', '--val', '4', '--steps', '100', '--classes', '2',
-         '--cue-steps', '40', '60'],
-        check=True)
+    make_synthetic(out, 2, 4, 0, Recipe(
+        steps=100, classes=2, cue_steps=(40, 60)))
     short = (out / 'val.txt').read_text().split()[2]
     for folder in 'rgb', 'flow', 'target_perframe':
         path = out / folder / f'{short}.npy'
@@ -80,7 +65,7 @@ def data(tmp_path_factory):
     return out
 
 
-def test_a_stream_has_the_map_of_its_windows(data, tmp_path):
+def test_a_stream_has_the_map_of_its_windows(data, tmp_path, run_options):
     options = {**SMALL, **run_options(data, tmp_path),
                'model.cls_head.num_classes': 7}
     checkpoint = fresh_checkpoint(
@@ -139,7 +124,7 @@ def write_segments(root):
 
 
 @pytest.fixture
-def segments(tmp_path):
+def segments(tmp_path, run_options):
     """Options of segments, of four videos, and a checkpoint."""
     write_segments(write_set(tmp_path, LENGTHS))
     options = {
@@ -161,7 +146,8 @@ def segments(tmp_path):
         tmp_path / 'model.pth', 'testra_tiny_synthetic', options)
 
 
-def test_a_stream_has_the_recall_of_its_windows(segments, tmp_path):
+def test_a_stream_has_the_recall_of_its_windows(segments, tmp_path,
+                                                run_options):
     """The rows of Table 4: segments, by windows or along a stream."""
     options, checkpoint = segments
     found, scores = [], []
@@ -198,7 +184,7 @@ def test_a_stream_has_the_recall_of_its_windows(segments, tmp_path):
     assert compared == 6
 
 
-def test_a_challenge_is_answered(segments, tmp_path):
+def test_a_challenge_is_answered(segments, tmp_path, run_options):
     """Segments without labels or targets, as RULSTM's test list has them."""
     options, checkpoint = segments
     path = tmp_path / 'segments.csv'

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import contextlib
+import io
 import json
 import os
 import re
@@ -12,11 +13,14 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+import torch
+from live_fixtures import Hook
+from rich.console import Console
 
 from mmvidattn.cli import stream
-from mmvidattn.live import message_sinks
+from mmvidattn.live import load_live_model
 from mmvidattn.live import model as live_model
-from mmvidattn.online.stream_step import StreamStep
+from mmvidattn.online.testra_step import TeSTraStep
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,25 +74,41 @@ def test_recognizer_of_clips(run_main, clip_files, clip, tmp_path,
 
 
 def test_service(run_main, files, clip, tmp_path, monkeypatch, capsys):
-    """A state, a clip of each action, and a webhook that is not there."""
+    """A state, a clip of each action, and a webhook that comes late."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(message_sinks, 'DELAYS', ())
     options = ['--on', '0.26', '--off', '0.1', '--min-duration', '0',
                '--events', 'events.jsonl', '--state', 'state', '--segments',
-               'clips', '--webhook', 'http://u:secret@127.0.0.1:9/']
-    run_main('stream.py', clip, *files, *options, '--duration', '6')
+               'clips', '--webhook']
+    run_main('stream.py', clip, *files, *options,
+             'http://u:secret@127.0.0.1:9/', '--duration', '6')
     out = capsys.readouterr().out
     assert '24 steps' in out and 'secret' not in out
-    assert out.count('http://127.0.0.1:9/: <urlopen error') == 1
+    assert out.count('http://127.0.0.1:9/: ConnectError') == 1
     data = (tmp_path / 'events.jsonl').read_text()
     events = [json.loads(line) for line in data.splitlines()]
-    assert f'http://127.0.0.1:9/: 0 dropped, {len(events)} failed' in out
+    assert f'http://127.0.0.1:9/: {len(events)} not delivered' in out
+    assert 'dropped' not in out.replace(' 0 dropped, 0 missing', '')
+    assert 'are lost' not in out
     assert sorted(path.name for path in (tmp_path / 'clips').iterdir()) == (
         sorted(f'{e["start_id"]:06d}.mp4' for e in events
                if e['event'] == 'end'))
-    run_main('stream.py', clip, *files, *options)
-    assert f'{clip} had ended at 6.00 s' in capsys.readouterr().out
+    hook = Hook()
+    for _ in range(2):
+        run_main('stream.py', clip, *files, *options, f'http://{hook.host}/')
+        assert f'{clip} had ended at 6.00 s' in capsys.readouterr().out
+        # The second start finds all of them delivered.
+        assert hook.events == [dict(event, source=str(clip))
+                               for event in events]
+    hook.close()
     assert (tmp_path / 'events.jsonl').read_text() == data
+
+
+def test_messages_without_a_state_may_be_lost(
+        run_main, files, clip, capsys, tmp_path):
+    run_main('stream.py', clip, *files, '--duration', '1', '--events',
+             tmp_path / 'events.jsonl', '--webhook', 'http://127.0.0.1:9/')
+    assert '--events with --state' in capsys.readouterr().out
+    assert not (tmp_path / 'events.jsonl.webhook').exists()
 
 
 def test_options_of_the_page():
@@ -175,7 +195,7 @@ def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
     run_main('stream.py', clip, *files, '--rgb', 'linear_ff_tiny_motion',
              recognizer, '--compile')
     assert '28 steps' in capsys.readouterr().out
-    assert [type(step) for step in compiled] == [StreamStep]
+    assert [type(step) for step in compiled] == [TeSTraStep]
     with pytest.raises(SystemExit, match='the model reads rgb; there is an '
                        'extractor of flow'):
         run_main('stream.py', clip, *files, '--flow', 'x', 'y')
@@ -189,7 +209,7 @@ def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
     (['--on', 2], '0 < off <= on <= 1'),
     (['--fps', 3], 'has its own rate'),
     (['--serve', '--max-clients', 0], 'max_clients must be at least 1'),
-    (['--webhook', 'host'], 'a webhook must be http://'),
+    (['--webhook', 'host'], 'a webhook must be http://.* got host'),
     (['--mqtt', 'mqtt://host'], 'MQTT needs a topic'),
     (['--segments', 'x', '--segment-margin', -1, 2], 'segment_margin must be'),
     (['--segments', 'x', '--segment-mb', 0], 'segment_mb must be a positive'),
@@ -208,3 +228,28 @@ def test_bad_source(run_main, files):
     with pytest.raises(SystemExit, match='stream.py: error: there is no '
                        'none.mp4; a source is'):
         run_main('stream.py', 'none.mp4', *files)
+
+
+def test_output_has_no_control_sequences(
+        run_main, files, clip, broken_clip, tmp_path, capsys):
+    names = [tmp_path / f'{i}\x1b[2J\x9b.mp4' for i in range(2)]
+    for name, path in zip(names, (clip, broken_clip)):
+        name.write_bytes(path.read_bytes())
+    classes = ['none', 'jump\x1b]0;x\x07', 'run\x9b1m', 'swim\u2028']
+    model = torch.load(files[1], weights_only=True)
+    model['meta'] = dict(dataset_meta=dict(classes=classes))
+    torch.save(model, tmp_path / 'model.pth')
+    with pytest.raises(SystemExit) as end:
+        run_main('stream.py', *names, files[0], tmp_path / 'model.pth',
+                 '--on', '0.26', '--off', '0.1', '--min-duration', '0',
+                 '--events', tmp_path / 'events.jsonl')
+    events = (tmp_path / 'events_1.jsonl').read_text('utf-8')
+    for text in *capsys.readouterr(), str(end.value), events:
+        assert not {'\x1b', '\x07', '\x9b', '\u2028'} & set(text)
+        assert '\\' in text or not text
+    assert '\\x1b[2J\\x9b.mp4 breaks off' in str(end.value)
+    run = stream.Run(load_live_model(files[0], tmp_path / 'model.pth'),
+                     names[0])
+    console = Console(width=100, file=io.StringIO())
+    console.print(stream.view(run, None))
+    assert '0\\x1b[2J\\x9b.mp4' in console.file.getvalue()

@@ -5,7 +5,7 @@ from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import load_config
-from mmvidattn.utils.token_label_store import TokenLabelStore
+from mmvidattn.recognizers.token_label_store import TokenLabelStore
 
 TOOL = 'data/token_labels.py'
 

@@ -4,7 +4,7 @@ import copy
 import pytest
 from mmengine.config import Config
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import change, check_variables, derive
 
 STEPS = [dict(type='Open'), dict(type='Sample', clip_len=8, interval=2),
          dict(type='Crop', size=224), dict(type='Flip'), dict(type='Crop')]
@@ -55,3 +55,107 @@ def test_serves_a_config_file_that_is_changed_and_dumped(tmp_path):
     assert again.to_dict() == cfg.to_dict()
     assert again.loader.dataset.pipeline[1] == dict(
         type='Sample', clip_len=16, interval=4)
+
+
+BASE = dict(
+    num_classes=5, num_frames=16, img_size=224, data_root='data/a',
+    model=dict(
+        backbone=dict(num_frames=None, img_size=None, window=16),
+        cls_head=dict(num_classes=None), teacher=dict(num_frames=32)),
+    train_pipeline=[
+        dict(type='Sample', clip_len=16, interval=224),
+        dict(type='Resize', scale=(-1, 256)),
+        dict(type='Jitter', scale_range=(0.5, 1.5)),
+        dict(type='Crop', size=224), dict(type='Pad', size=16)],
+    train_dataloader=dict(dataset=dict(
+        ann_file='data/a/x.txt', num_classes=5, pipeline=None)))
+
+
+def test_derive_fills_in_what_a_model_leaves_open():
+    cfg = copy.deepcopy(BASE)
+    derive(cfg)
+    want = copy.deepcopy(BASE)
+    want['model']['backbone'].update(num_frames=16, img_size=224)
+    want['model']['cls_head']['num_classes'] = 5
+    want['train_dataloader']['dataset']['pipeline'] = BASE['train_pipeline']
+    assert cfg == want
+    check_variables(cfg)
+
+
+def test_derive_changes_what_follows_from_a_variable():
+    cfg = copy.deepcopy(BASE)
+    derive(cfg)
+    derive(cfg, num_classes=7, num_frames=8, img_size=112, data_root='b/',
+           train_pipeline=dict(Sample=dict(interval=2), Jitter=None))
+    steps = [
+        dict(type='Sample', clip_len=8, interval=2),
+        dict(type='Resize', scale=(-1, 128)),
+        dict(type='Crop', size=112), dict(type='Pad', size=16)]
+    assert cfg == dict(
+        num_classes=7, num_frames=8, img_size=112, data_root='b',
+        model=dict(
+            backbone=dict(num_frames=8, img_size=112, window=16),
+            cls_head=dict(num_classes=7), teacher=dict(num_frames=32)),
+        train_pipeline=steps,
+        train_dataloader=dict(dataset=dict(
+            ann_file='b/x.txt', num_classes=7, pipeline=steps)))
+
+
+def test_a_pipeline_of_the_loader_alone_stays():
+    cfg = copy.deepcopy(BASE)
+    own = cfg['train_dataloader']['dataset']['pipeline'] = [dict(type='Own')]
+    derive(cfg, train_pipeline=[dict(type='New')])
+    assert cfg['train_dataloader']['dataset']['pipeline'] == own
+    assert cfg['train_pipeline'] == [dict(type='New')]
+
+
+@pytest.mark.parametrize('name', ['num_nouns', 'val_pipeline', 'model'])
+def test_derive_rejects_what_the_base_has_not(name):
+    with pytest.raises(ValueError, match=f'{name}.*num_frames'):
+        derive(copy.deepcopy(BASE), **{name: 3})
+
+
+def test_variables_of_a_config_file_win_over_derived_ones(tmp_path):
+    (tmp_path / 'base.py').write_text('\n'.join(
+        f'{name} = {value}' if not isinstance(value, str)
+        else f'{name} = {value!r}' for name, value in BASE.items()))
+    (tmp_path / 'child.py').write_text(
+        "_base_ = 'base.py'\n\n"
+        'from mmvidattn.utils.config import derive\n\n'
+        'derive(_base_, num_frames=8)\n'
+        'model = dict(backbone=dict(_delete_=True, num_frames=4))\n')
+    cfg = Config.fromfile(tmp_path / 'child.py')
+    assert cfg.model.backbone == dict(num_frames=4)
+    assert cfg.model.cls_head == dict(num_classes=5)
+    assert cfg.train_dataloader.dataset.pipeline[0].clip_len == 8
+    # A grandchild begins with what its base has.
+    (tmp_path / 'grandchild.py').write_text(
+        (tmp_path / 'child.py').read_text().replace(
+            'base.py', 'child.py').replace('num_frames=8', 'num_frames=2'))
+    cfg = Config.fromfile(tmp_path / 'grandchild.py')
+    assert cfg.num_frames == cfg.train_pipeline[0].clip_len == 2
+
+
+@pytest.mark.parametrize('variables, message', [
+    (dict(num_frames=32), 'num_frames is 32.*16.*num_frames=32'),
+    (dict(num_classes=9), 'num_classes is 9.*5.*num_classes=9'),
+    (dict(model=BASE['model']), 'num_classes is 5.*num_classes=5'),
+    (dict(train_dataloader=BASE['train_dataloader']), 'train_pipeline'),
+    (dict(model=None, rows=dict(a=1, b=2)), 'a, b')])
+def test_a_number_that_reaches_nothing_is_an_error(variables, message):
+    cfg = copy.deepcopy(BASE)
+    derive(cfg)
+    cfg.update(variables)
+    if cfg['model'] is None:
+        del cfg['model']
+    with pytest.raises(ValueError, match=message):
+        check_variables(cfg, 'num_frames = 32\nnum_classes=9')
+
+
+def test_options_that_a_file_sets_by_itself_are_no_error():
+    """As mmaction2's users do: the inherited variable is not read."""
+    cfg = copy.deepcopy(BASE)
+    derive(cfg)
+    cfg['model']['cls_head']['num_classes'] = 9
+    cfg['train_dataloader']['dataset']['num_classes'] = 9
+    check_variables(cfg, "_base_ = 'base.py'\nmodel = dict()")

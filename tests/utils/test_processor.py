@@ -3,6 +3,7 @@ import platform
 
 import pytest
 
+from mmvidattn.ops import processor as ops_processor
 from mmvidattn.utils import processor
 
 
@@ -14,7 +15,7 @@ from mmvidattn.utils import processor
     (None, 'known to Python'),
 ], ids=['Linux', 'without a name', 'without a file'])
 def test_name(tmp_path, monkeypatch, text, wanted):
-    monkeypatch.setattr(processor, 'CPUINFO', tmp_path / 'cpuinfo')
+    monkeypatch.setattr(ops_processor, 'CPUINFO', tmp_path / 'cpuinfo')
     monkeypatch.setattr(platform, 'processor', lambda: 'known to Python')
     if text is not None:
         (tmp_path / 'cpuinfo').write_text(text)
@@ -22,7 +23,7 @@ def test_name(tmp_path, monkeypatch, text, wanted):
 
 
 def test_kind_where_there_is_no_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(processor, 'CPUINFO', tmp_path / 'cpuinfo')
+    monkeypatch.setattr(ops_processor, 'CPUINFO', tmp_path / 'cpuinfo')
     monkeypatch.setattr(platform, 'processor', lambda: '')
     monkeypatch.setattr(platform, 'machine', lambda: 'x86_64')
     assert processor.processor_name() == 'x86_64'

@@ -1,16 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import os
+import resource
 import sys
+from contextlib import contextmanager
 
 import cv2
 import numpy as np
 import pytest
 
-from mmvidattn.visualization.mp4 import (
-    H264File,
-    Mpeg4File,
-    can_encode_h264,
-    open_mp4,
-)
+from mmvidattn.visualization import VideoWriter
+from mmvidattn.visualization.mp4 import can_encode_h264, open_mp4
 
 
 @pytest.fixture(params=['pyav', 'opencv'])
@@ -55,8 +54,58 @@ def test_where_nothing_can_be_written(codec, tmp_path):
         open_mp4(tmp_path / 'none/video.mp4', 12, (64, 64))
 
 
-def test_which_it_is(codec, tmp_path):
-    file = open_mp4(tmp_path / 'video.mp4', 12, (64, 64))
-    assert type(file) is {'h264': H264File, 'FMP4': Mpeg4File}[codec]
-    file.write(np.zeros((64, 64, 3), np.uint8))
-    file.close()
+@contextmanager
+def largest_file(num_bytes):
+    """Let no file of this process grow beyond a size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def write_noise(path):
+    """Write frames of which the encoder needs more than a buffer."""
+    rng = np.random.default_rng(0)
+    with VideoWriter(path, 12) as video:
+        for _ in range(12):
+            video.write(rng.integers(0, 255, (64, 480, 3), np.uint8), ['x'])
+
+
+def num_frames(path):
+    """Count the frames of a video that can be decoded."""
+    video, number = cv2.VideoCapture(str(path)), 0
+    while video.read()[0]:
+        number += 1
+    return number
+
+
+def open_handles():
+    return sorted(os.readlink(f'/proc/self/fd/{name}')
+                  for name in os.listdir('/proc/self/fd')
+                  if os.path.exists(f'/proc/self/fd/{name}'))
+
+
+@pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),
+                    reason='counts open files in /proc')
+def test_a_full_disk_leaves_no_file_and_no_handle(codec, tmp_path):
+    path = tmp_path / 'video.mp4'
+    write_noise(path)
+    whole, before = path.read_bytes(), open_handles()
+    path.unlink()
+    # In the header, in the frames, in the index and at the last byte.
+    for size in 0, 40, 20_000, len(whole) - 400, len(whole) - 1:
+        try:
+            with largest_file(size):
+                write_noise(path)
+        except OSError:
+            assert not path.exists(), size
+        else:
+            # The size of the same video in H.264 may differ by some bytes.
+            assert codec == 'h264' and size > len(whole) - 500
+            assert path.stat().st_size < size and num_frames(path) == 12
+            path.unlink()
+        assert open_handles() == before, size
+    write_noise(path)
+    assert num_frames(path) == 12

@@ -4,14 +4,12 @@
     python tools/analysis/ablation_table.py           # writes README.md
     python tools/analysis/ablation_table.py --check   # is it current?
 
-A row a config of ``configs/<family>/ablations``: what the paper reports, as
-the comment at the head of the config tells it, and what the model costs, as
-``complexity.py`` counts it. ViViT's ``page.yml`` has the text of its page,
-the order of its rows, and rows that are options of a config. Nothing is
-computed: models live on the meta device.
+The rows of ``configs/<family>/ablations``: what the paper reports, and what
+the model costs, as ``complexity.py`` counts it. ViViT's ``page.yml`` has the
+text of its page, the order of its rows, and rows that are options of a config.
+Nothing is computed: models live on the meta device.
 """
 import argparse
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -21,6 +19,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from mmvidattn.apis import find_config, load_config
+from mmvidattn.apis.ablations import read_table
 from mmvidattn.cli.complexity import count_config, view_of
 from mmvidattn.utils.complexity import Complexity
 
@@ -50,10 +49,10 @@ TITLES = {
 INTRODUCTION = '''\
 # Ablations of the linear video transformer with feature fixation
 
-Written by `python tools/analysis/ablation_table.py` from the configs in this
+Written by `python tools/analysis/ablation_table.py` from the tables in this
 folder: change those, or that, but not this page.
 
-A config for each row of the tables of
+A row for each row of the tables of
 [the paper](https://arxiv.org/abs/2210.08164) whose model its authors trained,
 and for the two linear attentions whose figures they copied. The column
 "paper" is the paper's; we have trained none of these. Parameters
@@ -106,11 +105,6 @@ DIFFERENCES = '''\
   of views" one folder up.
 '''
 
-HEADER = re.compile(
-    r'(?P<table>Table \d+|Sec\. \d\.\d), (?P<row>.+?)\. '
-    r'Paper: (?P<paper>.+?)\.(?: (?P<note>.+)|$)')
-
-
 # Ours, and as released.
 Counts = tuple[Complexity, Complexity | None]
 
@@ -118,13 +112,16 @@ Counts = tuple[Complexity, Complexity | None]
 class Row(NamedTuple):
     """A model, and what the paper reports of it.
 
-    ``options`` are those for ``--cfg-options``.
+    Attributes:
+        file: File of the table that has the config; '' if it is a file.
+        options: Options for ``--cfg-options``.
     """
     config: Path
     table: str
     name: str
     paper: str
     note: str = ''
+    file: str = ''
     options: tuple[str, ...] = ()
 
 
@@ -142,64 +139,62 @@ class Page(NamedTuple):
     released: bool
 
 
-def read_row(config: Path, titles: Iterable[str] = TITLES) -> Row:
-    """The row of a config, from the comment at its head.
+def read_rows(table: Path, titles: Iterable[str] = TITLES) -> list[Row]:
+    """Read the rows of a table.
 
     Args:
-        config: The file.
+        table: File of the table.
         titles: Names of the tables there are.
 
     Raises:
-        ValueError: If the comment does not begin "Table N, ROW. Paper: ...".
+        ValueError: If `titles` does not have the table.
     """
-    lines = config.read_text().splitlines()[1:]
-    comment = []
-    for line in lines:
-        if not line.startswith('#'):
-            break
-        comment.append(line.removeprefix('#').strip())
-    match = HEADER.match(' '.join(comment))
-    if match is None or match['table'] not in titles:
-        raise ValueError(
-            f'{config} must begin with a comment "Table N, ROW. Paper: '
-            f'FIGURES." of one of {", ".join(titles)}, got {comment}')
-    return Row(config, match['table'], match['row'], match['paper'],
-               match['note'] or '')
+    rows = read_table(table)
+    number = rows[0].number
+    if number not in titles:
+        raise ValueError(f'{table}: table must be one of '
+                         f'{", ".join(titles)}, got {number!r}')
+    return [Row(row.path, number, row.title, row.paper, row.note, table.name)
+            for row in rows]
 
 
 def read_page(path: Path) -> Page:
     """A page from a ``page.yml``.
 
-    Each of its tables lists its rows in order. A name is a config of the
-    folder, whose comment tells the row; else a row has the keys of
-    :class:`Row`, and its config may be any.
+    Each of its tables lists its rows in order. A name is a row of the
+    folder's tables; otherwise a row has the keys of :class:`Row`, and its
+    config may be any.
 
     Raises:
-        ValueError: If a config of the folder is not named once, or a comment
-            is of another table.
+        ValueError: If a row of the folder is not named once, or is of another
+            table.
     """
     told = yaml.safe_load(path.read_text('utf-8'))
     titles = {table: body['title'] for table, body in told['tables'].items()}
+    known = {row.config.stem: row
+             for table in sorted(path.parent.glob('*.py'))
+             for row in read_rows(table, titles)}
     rows, named = [], Counter()
     for table, body in told['tables'].items():
         for row in body['rows']:
             if isinstance(row, str):
                 named[row] += 1
-                row = read_row(path.parent / f'{row}.py', titles)
+                row = known[row]
             else:
+                config = find_config(row['config'])
                 row = Row(**{
-                    **row, 'config': find_config(row['config']),
+                    **row, 'config': config,
                     'table': table,
+                    'file': getattr(known.get(config.stem), 'file', ''),
                     'options': tuple(row.get('options', ()))
                 })
             if row.table != table:
                 raise ValueError(f'{path}: {row.config.stem} is of '
                                  f'{row.table}, not of {table}')
             rows.append(row)
-    wrong = {config.stem for config in path.parent.glob('*.py')
-             if named[config.stem] != 1}
+    wrong = {name for name in known if named[name] != 1}
     if wrong:
-        raise ValueError(f'{path} must name each config of its folder once, '
+        raise ValueError(f'{path} must name each row of its folder once, '
                          f'not so {", ".join(sorted(wrong))}')
     return Page(path.with_name('README.md'), told['introduction'], titles,
                 rows, told['differences'], released=False)
@@ -207,7 +202,8 @@ def read_page(path: Path) -> Page:
 
 def pages() -> list[Page]:
     """All pages that are written."""
-    rows = [read_row(path) for path in sorted(FOLDER.glob('*.py'))]
+    rows = [row for table in sorted(FOLDER.glob('*.py'))
+            for row in read_rows(table)]
     return [
         Page(PAGE, INTRODUCTION, TITLES, rows, DIFFERENCES, released=True),
         *map(read_page, OTHERS)
@@ -253,9 +249,8 @@ def table_of(rows: Iterable[Row], counts: dict[Row, Counts],
         if ours.uncounted:
             raise ValueError(f'{row.config} has operators that nobody has '
                              f'told how to count: {dict(ours.uncounted)}')
-        up = '' if row.config.parent.name == 'ablations' else '../../'
         config = f'`{row.config.stem}`'
-        link = f'[{config}]({up}{row.config.name})'
+        link = f'[{config}]({row.file or f"../../{row.config.name}"})'
         cells = [
             row.name, ' '.join([link, *(f'`{o}`' for o in row.options)]),
             row.paper, f'{ours.params / 1e6:.2f}', f'{ours.macs / 1e9:.2f}',

@@ -6,7 +6,7 @@
 Each is exported with any number of clips or streams in a batch, and compared
 with the model itself. Rows that a run leaves out stay as they are.
 """
-import argparse
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +16,11 @@ import torch
 from mmvidattn import get_model
 from mmvidattn.export import FORMATS, export_program, program_of
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import ROOT, parser_of, replace_rows, table
+
 PAGE = ROOT / 'configs/export.md'
-HEADER = [
-    '| model | config | format | largest difference | size, MB |',
-    '| --- | --- | --- | --- | --- |'
-]
+COLUMNS = 'model', 'config', 'format', 'largest difference', 'size, MB'
 
 
 class Small(NamedTuple):
@@ -94,41 +93,38 @@ MODELS = {
 
 def row_of(name: str, format: str) -> str:
     """Export a model, and compare."""
-    start = f'| {name} | `{MODELS[name].config}` | {format}'
+    start = name, f'`{MODELS[name].config}`', format
     suffix = FORMATS[format].suffix
     with tempfile.TemporaryDirectory() as folder:
         try:
             report = export_program(MODELS[name].program(),
                                     Path(folder, f'model{suffix}'))
         except ValueError as error:
-            return f'{start} | not exported: {error} | |'
-    return (f'{start} | {max(report.differences.values()):.1e} | '
-            f'{report.num_bytes / 1e6:.1f} |')
+            return table(COLUMNS, [
+                [*start, f'not exported: {error}', '']])[-1]
+    return table(COLUMNS, [
+        [*start, f'{max(report.differences.values()):.1e}',
+         f'{report.num_bytes / 1e6:.1f}']])[-1]
 
 
-def key_of(row: str) -> tuple[str, str]:
+def key_of(row: str) -> tuple[int, str]:
     name, _, format = (cell.strip() for cell in row.split('|')[1:4])
-    return name, format
+    return [*MODELS].index(name), format
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument('--formats', nargs='+', choices=FORMATS,
                         default=[*FORMATS])
     parser.add_argument('--models', nargs='+', choices=MODELS,
                         default=[*MODELS])
     args = parser.parse_args()
-    # The table ends the page.
-    text, _, table = PAGE.read_text().partition('\n'.join(HEADER))
-    rows = {key_of(line): line for line in table.split('\n') if line}
     for name in args.models:
         for format in args.formats:
-            rows[name, format] = row_of(name, format)
-            print(rows[name, format], flush=True)
-            order = sorted(
-                rows, key=lambda key: ([*MODELS].index(key[0]), key[1]))
-            table = '\n'.join([*HEADER, *(rows[key] for key in order)])
-            PAGE.write_text(f'{text}{table}\n')
+            row = row_of(name, format)
+            print(row, flush=True)
+            PAGE.write_text(
+                replace_rows(PAGE.read_text(), COLUMNS, [row], key_of))
 
 
 if __name__ == '__main__':

@@ -10,12 +10,16 @@ the median is taken.
 """
 import argparse
 import importlib
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from harness import write_json
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.benchmark.measure import write_json
+from tools.harness import count, parser_of
 
 CASES = Path(__file__).with_name('cases')
 
@@ -23,33 +27,35 @@ CASES = Path(__file__).with_name('cases')
 def parse_args(argv: Sequence[str]) -> argparse.Namespace:
     names = sorted(path.stem for path in CASES.glob('*.py'))
     if not argv or argv[0] not in names:
-        parser = argparse.ArgumentParser(
-            prog='run.py', description=__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter)
+        parser = parser_of(__doc__, prog='run.py')
         parser.add_argument('case', choices=names)
         parser.parse_args(argv[:1])
-    case = importlib.import_module(f'cases.{argv[0]}')
-    parser = argparse.ArgumentParser(
-        prog=f'run.py {argv[0]}', description=case.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    case = importlib.import_module(f'tools.benchmark.cases.{argv[0]}')
+    parser = parser_of(case.__doc__, prog=f'run.py {argv[0]}')
     parser.add_argument(
-        '--repeats', type=int, default=5,
+        '--repeats', type=count, default=5,
         help='runs of which the median is taken, after one to warm up '
         '(default: %(default)s)')
     parser.add_argument(
         '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
     parser.add_argument(
         '--json', type=Path, help='write the figures to this file')
+    # A function of the case, run in a separate process.
+    parser.add_argument('--task', help=argparse.SUPPRESS)
     case.add_arguments(parser)
     args = parser.parse_args(argv[1:])
-    if args.repeats < 1:
-        parser.error(f'--repeats must be at least 1, got {args.repeats}')
     args.case, args.argv = case, list(argv)
     return args
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(sys.argv[1:] if argv is None else argv)
+    if args.task is not None:
+        task = json.loads(args.task)
+        found = args.case.IN_PROCESS[task['name']](**task['arguments'])
+        if found is not None:
+            print(json.dumps(found))
+        return
     result = args.case.run(args)
     if result is None:
         return

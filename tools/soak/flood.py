@@ -16,10 +16,9 @@ flat, the log without an error, and all connections gone in the end. Ends with
 import argparse
 import json
 import resource
-import signal
 import socket
 import statistics
-import tempfile
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -28,24 +27,26 @@ from contextlib import contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 
-import torch
-from service import (
+from websockets.exceptions import WebSocketException
+from websockets.sync.client import ClientConnection, connect
+
+from mmvidattn.live import server
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import append_json, count, parser_of, positive
+from tools.soak.service import (
     Camera,
     Service,
     Watch,
     check_numbers,
     compare_frames,
-    finish,
     free_ports,
     make_frames,
     make_model,
     may_grow,
+    run_in_folder,
     wait_until,
 )
-from websockets.exceptions import WebSocketException
-from websockets.sync.client import ClientConnection, connect
-
-from mmvidattn.live import server
 
 TOKEN = 'sesame'
 UPGRADE = (
@@ -330,33 +331,26 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
     print(f'{visitor.visits - visitor.refused} of {visitor.visits} with the '
           f'token got in; {compared} actions compared')
     print(', '.join(f'{name} {x}' for name, x in usage.items()))
-    if args.out:
-        args.out.write_text(json.dumps(dict(
-            seconds=round(end - start), connections=connections,
-            refused_strangers=flood.refused, steps=steps, usage=usage,
-            visits=visitor.visits, refused=visitor.refused, compared=compared,
-            wrong=wrong)) + '\n')
+    append_json(args.out, dict(
+        seconds=round(end - start), connections=connections,
+        refused_strangers=flood.refused, steps=steps, usage=usage,
+        visits=visitor.visits, refused=visitor.refused, compared=compared,
+        wrong=wrong))
     return wrong
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--minutes', type=float, default=5.,
+    parser = parser_of(__doc__)
+    parser.add_argument('--minutes', type=positive, default=5.,
                         help='of the flood (default: 5)')
-    parser.add_argument('--rate', type=float, default=200.,
+    parser.add_argument('--rate', type=positive, default=200.,
                         help='connections a second (default: 200)')
-    parser.add_argument('--open', type=int, default=430,
+    parser.add_argument('--open', type=count, default=430,
                         help='how many strangers keep open (default: 430)')
     parser.add_argument(
         '--out', type=Path, help='write the figures to this file, as JSON')
     args = parser.parse_args()
-    if not args.minutes > 0 or not args.rate > 0 or args.open < 1:
-        parser.error('--minutes and --rate must be above 0, --open at least 1')
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        wrong = run(args, Path(folder))
-    finish(wrong)
+    run_in_folder(run, args)
 
 
 if __name__ == '__main__':

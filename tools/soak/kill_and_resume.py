@@ -14,14 +14,12 @@ schedulers, generators, history of the logs; but for times and paths. Ends
 with 1 if any does not.
 """
 import argparse
-import json
 import multiprocessing as mp
 import os
 import random
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -41,7 +39,9 @@ from mmengine.runner import ValLoop
 from mmvidattn.cli.train import main as train
 from mmvidattn.engine import SafeCheckpointHook
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import ROOT, append_json, count, parser_of, run_program
+
 STAGES = 'forward', 'backward', 'save', 'validation'
 # Four batches in an epoch and a checkpoint after every third, so that a run
 # goes on within an epoch as well as between two.
@@ -121,8 +121,8 @@ test_dataloader = val_dataloader
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--trials', type=int, default=50)
+    parser = parser_of(__doc__)
+    parser.add_argument('--trials', type=count, default=50)
     parser.add_argument(
         '--processes', type=int, choices=[1, 2, 4], default=1,
         help='of one training, joined by gloo')
@@ -294,10 +294,8 @@ def write_config(folder: Path, kind: str, processes: int,
     """Write the data and the config of a training of seconds."""
     data = folder / 'motion'
     if not data.is_dir():
-        subprocess.run(
-            [sys.executable, ROOT / 'tools/data/motion/make_motion.py', data,
-             '--train', '16', '--val', '8', '--seed', '0'],
-            check=True, stdout=subprocess.DEVNULL)
+        run_program('data/motion/make_motion.py', data, '--train', 16,
+                    '--val', 8, '--seed', 0)
     config = folder / f'{kind}.py'
     config.write_text(CONFIGS[kind].format(
         root=ROOT, data=str(data), processes=processes, workers=workers))
@@ -367,9 +365,7 @@ def main() -> None:
               f'{result["hit"]} (time {result["count"]}), '
               f'{result["seconds"]} s: '
               + ('; '.join(result['differences']) or 'bit-equal'), flush=True)
-        if args.out:
-            with args.out.open('a') as file:
-                file.write(json.dumps(result) + '\n')
+        append_json(args.out, result)
     equal = [r for r in results if not r['differences']]
     hits = Counter(r['hit'] for r in results)
     print(f'{len(equal)} of {len(results)} runs ended bit-equal; killed in '

@@ -11,66 +11,26 @@ Each row of the page is a program of this folder or a part of the tests. Its
 result is a file of ``results``, which says what was run. ``--run`` ends with 1
 if anything was lost; the page is then written all the same.
 """
-import argparse
 import json
-import os
-import platform
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
+import yaml
 
-from mmvidattn.utils.processor import processor_name
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import ROOT, machine, parser_of, replace_rows, table
 
-ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / 'tools/soak/results'
 PAGE = ROOT / 'docs/reliability.md'
-HEAD = '''\
-# Reliability
-
-What was done to mmvidattn on purpose, how often, and what was lost. One
-command runs all of it and writes this page:
-`python tools/soak/reliability.py --run`.
-
-'''
-TAIL = '''
-A row that says `pytest` counts the faults of those tests, and nothing is lost
-if all of them pass. `--quick` runs fewer of each.
-
-Streams of up to a million steps, longer series of kills, and what the tests of
-mmaction2, mmengine and mmcv say with and without `import mmvidattn` are in
-[`tools/soak/README.md`](../tools/soak/README.md).
-
-## What is refused, and what has to be asked for
-
-- A training that was saved by another number of processes goes on with the
-  same samples in each step and the same schedule, if a step has as many
-  samples as before (`train_dataloader.batch_size` times the processes).
-  Otherwise it is refused, and the error says which `batch_size` would do.
-- `strategy = dict(type='FSDPStrategy')` is refused: mmengine calls it
-  experimental ([mmengine#1213](https://github.com/open-mmlab/mmengine/pull/1213)),
-  and saving its optimizer crashes with two gloo processes.
-- With `TORCHRUN_ARGS=--max-restarts=3`, `dist_train.sh --resume` starts again
-  from the last checkpoint when a process dies, if `PORT` is not set. With a
-  static rendezvous torchrun may hang after a restart
-  ([pytorch#135712](https://github.com/pytorch/pytorch/issues/135712)).
-- Names in lists of videos may lead out of the folder of the videos (`../`,
-  `/home/me/a.mp4`, links). For lists that others made, set
-  `allow_outside=False` in the dataset: such a name is then an error that names
-  its line. `GuardedVideoDataset`, `VideoSegmentDataset` and `FrameListDataset`
-  have the option.
-- A checkpoint that `tools/convert.py --config` wrote is refused by a model
-  with other options, even if all shapes fit.
-'''
+COLUMNS = ('What is injected', 'How often', 'What was lost', 'Seconds', 'By')
 
 
 class Outcome(NamedTuple):
@@ -157,93 +117,30 @@ def read_flood(out: Path) -> Outcome:
     return Outcome(found['connections'], len(wrong), lost)
 
 
-@dataclass
-class Row:
-    """A row of the page.
+# The reader of each program's results; `python -m` is pytest.
+READERS = {
+    'tools/soak/kill_and_resume.py': read_trials,
+    'tools/soak/stream.py': read_stream,
+    'tools/soak/service.py': read_service,
+    'tools/soak/flood.py': read_flood,
+    '-m': read_tests,
+}
 
-    Attributes:
-        injected: What is done, in words.
-        command: What does it; the file for its results is appended.
-        read: Reads that file.
-        quick: Options in place of the same ones in ``command``.
-        lost: What was lost if nothing fails, where ``read`` cannot tell.
-    """
+
+class Row(NamedTuple):
+    """A row of the page, as reliability.yml describes it."""
     injected: str
     command: str
-    read: Callable[[Path], Outcome]
     quick: str = ''
     lost: str = ''
 
-
-def _kill(options: str, quick: str = '--trials 2') -> tuple:
-    return (f'tools/soak/kill_and_resume.py {options} --out', read_trials,
-            quick)
-
-
-def _tests(what: str, quick: str = '') -> tuple:
-    return f'-m pytest -q {what} --junitxml', read_tests, quick
+    def read(self, out: Path) -> Outcome:
+        """Read the results of the command."""
+        return READERS[self.command.split()[0]](out)
 
 
-ROWS = dict(
-    sigkill=Row(
-        'SIGKILL at a random moment of training, in turn in the forward pass, '
-        'the backward pass, a save and validation; then `--resume`',
-        *_kill('--trials 8', '--trials 4')),
-    sigkill_two=Row(
-        'the same, with two processes', *_kill('--trials 4 --processes 2')),
-    sigterm=Row(
-        'SIGTERM at such a moment, as clusters send it; then `--resume`',
-        *_kill('--trials 4 --signal TERM')),
-    dead_process=Row(
-        'one of two processes dies: all end within a minute, or torchrun '
-        'starts them again from the last checkpoint',
-        *_tests('-m slow tests/tools/test_dist.py -k dies'),
-        lost='at most the steps since the last checkpoint'),
-    two_nodes=Row(
-        'training on two nodes; going on with another number of processes',
-        *_tests('-m slow tests/tools/test_dist.py -k "two_nodes or '
-                'another_number"'),
-        lost='nothing: samples, schedule and weights are those of one run, or '
-        'it is refused in words'),
-    disk=Row(
-        'a disk that is full or refuses: to save, to point to what is saved, '
-        'to remove the old',
-        *_tests('tests/engine/hooks/test_safe_checkpoint_hook.py '
-                'tests/tools/test_train.py -k "disk or failed or cannot or '
-                'interrupted or kill or could_not_be_saved"'),
-        lost='no checkpoint that was whole; the exit code and the last line '
-        'say what could not be saved'),
-    broken_videos=Row(
-        'damaged, odd and made-up video files, one of each kind',
-        *_tests('tests/tools/test_broken_videos.py -k each_kind'),
-        lost='none: each is read right, or refused by its name'),
-    malicious=Row(
-        'checkpoints, features and annotations that would run code, unpack '
-        'without end or reach behind their storage',
-        *_tests('tests/utils/test_malicious_files.py -k "nothing_runs or '
-                'mmengine_itself or greedy"'),
-        lost='nothing ran; each is refused within a second'),
-    service=Row(
-        'a service of live detection with four sources: sources lost, changed '
-        'and found, SIGKILL, jumps of the clock',
-        'tools/soak/service.py --minutes 60 --out', read_service,
-        '--minutes 3'),
-    flood=Row(
-        'connections of strangers to the page of such a service, 200 a '
-        'second, 430 open: silent, half a request, without a token or with a '
-        'wrong one, malformed; a client that does not read',
-        'tools/soak/flood.py --minutes 5 --out', read_flood, '--minutes 1'),
-    stream_window=Row(
-        'NaN, infinite and 1e22 frames, silence, spikes and drift in a '
-        'stream (box kernel)',
-        'tools/soak/stream.py --kernel window --steps 10000 --out',
-        read_stream),
-    stream_smoothing=Row(
-        'the same with a memory that never forgets (decay 1), silent from the '
-        'middle on',
-        'tools/soak/stream.py --kernel smoothing --decay 1 --silence 0.5 '
-        '--steps 10000 --out', read_stream),
-)
+ROWS = {name: Row(**row) for name, row in yaml.safe_load(
+    Path(__file__).with_suffix('.yml').read_text('utf-8')).items()}
 
 
 def command_of(row: Row, quick: bool = False) -> list[str]:
@@ -286,46 +183,47 @@ def run(row: Row, quick: bool = False) -> dict[str, Any]:
         failed=failed,
         lost=outcome.lost or (row.lost if not failed else 'see its output'),
         seconds=round(time.monotonic() - began), date=str(date.today()),
-        machine=_machine())
+        machine=machine())
 
 
-def _machine() -> str:
-    """This machine and its versions, in words."""
-    return (f'{os.cpu_count()} cores of {processor_name()}, Python '
-            f'{platform.python_version()}, torch {torch.__version__}')
+def page(results: Path = RESULTS, text: str | None = None) -> str:
+    """Return the page with the rows of all results in it.
 
-
-def page(results: Path = RESULTS) -> str:
-    """The page, of all results that are there; other rows say so.
+    Args:
+        results: Folder of the results. A row without one says so.
+        text: The old page. Defaults to the page in docs.
 
     Raises:
         ValueError: If a row has the result of another command.
     """
-    lines = ['| What is injected | How often | What was lost | Seconds | By |',
-             '|---|---|---|---|---|']
-    measured = set()
+    rows, measured = [], set()
     for name, row in ROWS.items():
         path = results / f'{name}.json'
-        found = json.loads(path.read_text()) if path.is_file() else {}
-        if not found:
-            lines.append(f'| {row.injected} | not run here yet | | | '
-                         f'`{_said(command_of(row))}` |')
+        if not path.is_file():
+            rows.append([row.injected, 'not run here yet', '', '',
+                         f'`{_said(command_of(row))}`'])
             continue
+        found = json.loads(path.read_text())
         if found['command'] not in [
                 _said(command_of(row, quick)) for quick in (False, True)]:
             raise ValueError(
                 f'{path} is the result of {found["command"]}; run it again: '
                 f'python tools/soak/reliability.py --run {name}')
         said = '**LOST** ' * bool(found['failed']) + found['lost']
-        lines.append(f'| {row.injected} | {found["times"]} | {said} | '
-                     f'{found["seconds"]} | `{found["command"]}` |')
+        rows.append([row.injected, str(found['times']), said,
+                     str(found['seconds']), f'`{found["command"]}`'])
         measured.add(f'{found["date"]} on {found["machine"]}')
-    lines += ['', f'Measured {"; ".join(sorted(measured))}.']
-    return HEAD + '\n'.join(lines) + '\n' + TAIL
+    names = [row.injected for row in ROWS.values()]
+    text = replace_rows(
+        PAGE.read_text() if text is None else text, COLUMNS,
+        table(COLUMNS, rows)[2:],
+        key=lambda line: names.index(line[2:].partition(' | ')[0]))
+    return re.sub(r'(?m)^Measured .*$',
+                  f'Measured {"; ".join(sorted(measured))}.', text)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument(
         '--run', nargs='*', metavar='ROW',
         help=f'run these first, or all: {", ".join(ROWS)}')
@@ -350,13 +248,12 @@ def main() -> None:
               f'({result["seconds"]} s)', flush=True)
         lost += [name] * bool(result['failed'])
     text = page(args.results)
-    if args.check:
-        if not args.page.is_file() or args.page.read_text() != text:
-            raise SystemExit(f'{args.page} is not current: run python '
-                             'tools/soak/reliability.py')
-    else:
+    if not args.check:
         args.page.parent.mkdir(parents=True, exist_ok=True)
         args.page.write_text(text)
+    elif not args.page.is_file() or args.page.read_text() != text:
+        raise SystemExit(f'{args.page} is not current: run python '
+                         'tools/soak/reliability.py')
     if lost:
         raise SystemExit(f'something was lost: {", ".join(lost)}')
 

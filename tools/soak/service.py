@@ -36,7 +36,9 @@ import numpy as np
 import torch
 from torch import nn
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import ROOT, append_json, finish, parser_of, positive
+
 COLORS = dict(background=(128, 128, 128), red=(220, 40, 40),
               green=(40, 200, 40), blue=(40, 40, 220))
 CLASSES = list(COLORS)
@@ -63,7 +65,7 @@ test_dataloader = dict(dataset=dict(metainfo=dict(classes={classes})))
 online = dict(
     _delete_=True,
     extractors=dict(rgb=dict(
-        config='service:MeanColor',
+        config='tools.soak.service:MeanColor',
         input=dict(takes='frames', mean=.5, std=.3))),
     events=dict(on=.6, off=.4, min_duration=1.))
 '''
@@ -316,8 +318,7 @@ class Service:
             os.environ, OMP_NUM_THREADS='1', PYTHONUNBUFFERED='1',
             OPENCV_FFMPEG_CAPTURE_OPTIONS='rtsp_transport;udp',
             PYTHONPATH=os.pathsep.join(
-                [str(ROOT), str(Path(__file__).parent),
-                 os.environ.get('PYTHONPATH', '')]))
+                [str(ROOT), os.environ.get('PYTHONPATH', '')]))
 
     def start(self) -> None:
         """Start it, or start it again."""
@@ -660,27 +661,30 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
     text, usage, lines = check_usage(watch.usage)
     print(f'{last - first:.0f} s, faults {dict(counts)}; longest life {text}')
     wrong += lines
-    if args.out:
-        args.out.write_text(json.dumps(dict(
-            seconds=round(last - first), rtsp=bool(args.rtsp),
-            faults=dict(counts), sources=rows, process=usage,
-            wrong=wrong)) + '\n')
+    append_json(args.out, dict(
+        seconds=round(last - first), rtsp=bool(args.rtsp),
+        faults=dict(counts), sources=rows, process=usage, wrong=wrong))
     return wrong
 
 
-def finish(wrong: list[str]) -> None:
-    """Print what is wrong, and end with 1 if anything is."""
-    for line in wrong:
-        print(f'wrong: {line}')
-    print('failed' if wrong else 'passed')
-    raise SystemExit(bool(wrong))
+def run_in_folder(run: Callable[[argparse.Namespace, Path], list[str]],
+                  args: argparse.Namespace,
+                  folder: Path | None = None) -> None:
+    """Run a soak in a folder, and exit with 1 if anything is wrong."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        wrong = run(args, folder)
+    finish(wrong)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--minutes', type=float, default=60.)
+    parser = parser_of(__doc__)
+    parser.add_argument('--minutes', type=positive, default=60.)
     parser.add_argument(
-        '--pause', type=float, default=20.,
+        '--pause', type=positive, default=20.,
         help='seconds from a fault to the next, on average')
     parser.add_argument(
         '--rtsp', metavar='NODE_MODULES',
@@ -693,15 +697,7 @@ def main() -> None:
     parser.add_argument(
         '--folder', type=Path, help='where to work (default: a temporary one)')
     args = parser.parse_args()
-    if not args.minutes > 0 or not args.pause > 0:
-        parser.error('--minutes and --pause must be above 0')
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = args.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        wrong = run(args, folder)
-    finish(wrong)
+    run_in_folder(run, args, args.folder)
 
 
 if __name__ == '__main__':

@@ -20,9 +20,8 @@ own"). Ends with 1 if either differs by more than 1e-3 (window) or 1e-4
 (smoothing), the former in float32 only; if a score is not finite; or if the
 memory of the process grows.
 """
-import argparse
-import json
 import math
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -40,6 +39,9 @@ from mmvidattn.ops.temporal_smoothing import (
     read_rows,
     window_smoothing,
 )
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import append_json, count, finish, parser_of
 
 CHANNELS, LENGTH, WORK, RATE = 8, 32, 4, 4
 DRIFT, SPIKE = 120., 1e4
@@ -270,8 +272,8 @@ def attention_of(session: StreamSession) -> Tensor:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--steps', type=int, default=1_000_000)
+    parser = parser_of(__doc__)
+    parser.add_argument('--steps', type=count, default=1_000_000)
     parser.add_argument('--kernel', choices=TOLERANCES, default='window')
     parser.add_argument(
         '--dtype', choices=['float32', 'float16', 'bfloat16'],
@@ -282,7 +284,7 @@ def main() -> None:
     parser.add_argument(
         '--silence', type=float, default=1., help='part of the stream after '
         'which there is silence (default: %(default)s)')
-    parser.add_argument('--checks', type=int, default=20)
+    parser.add_argument('--checks', type=count, default=20)
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument(
         '--compile', action='store_true', help='the step, by torch.compile')
@@ -301,13 +303,10 @@ def main() -> None:
               f'{result["not_finite"]} scores not finite, '
               f'{result["bad_frames"]} bad frames, '
               f'{result["resident"] / 2**20:.0f} MiB', flush=True)
-        if args.out:
-            with args.out.open('a') as file:
-                file.write(json.dumps(result) + '\n')
+        append_json(args.out, result)
     failures = failures_of(results, args.kernel, args.dtype)
-    print(f'{time.monotonic() - began:.0f} s; '
-          + ('; '.join(failures) or 'all is well'))
-    raise SystemExit(bool(failures))
+    print(f'{time.monotonic() - began:.0f} s')
+    finish(failures)
 
 
 def failures_of(results: list[dict[str, Any]], kernel: str,

@@ -9,9 +9,9 @@ without. Prints the seconds of each epoch, and how far apart the weights end.
 Clips are of the motion set, or videos of one's own in a folder for each class.
 """
 import argparse
-import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,9 +25,11 @@ from mmengine.runner import Runner
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.apis.runner import build_runner, one_line_errors
-from mmvidattn.datasets.own_videos import read_own_videos
+from mmvidattn.datasets.annotations.own.labeled_videos import read_own_videos
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import add_counts, parser_of, run_program, table
+
 BASE = 'vivit_tiny_frozen_motion'
 # Of a ViT-S, B or L.
 WIDTHS = dict(S=384, B=768, L=1024)
@@ -57,10 +59,8 @@ def write_list(args: argparse.Namespace, folder: Path) -> Path:
     """Write the list of the clips; returns it."""
     path = folder / 'clips.txt'
     if args.videos is None:
-        subprocess.run(
-            [sys.executable, ROOT / 'tools/data/motion/make_motion.py',
-             folder / 'motion', '--train', str(args.clips), '--val', '1'],
-            check=True, stdout=sys.stderr)
+        run_program('data/motion/make_motion.py', folder / 'motion',
+                    '--train', args.clips, '--val', 1)
         lines = (folder / 'motion/train.txt').read_text().splitlines()
         text = ''.join(f'{folder / "motion"}/{line}\n' for line in lines)
     else:
@@ -108,9 +108,11 @@ def train(cfg: Config, work_dir: Path
     cfg.work_dir = str(work_dir)
     cfg.experiment_name = work_dir.name
     timer = EpochTimerHook()
-    runner = build_runner(cfg, False)
-    runner.register_hook(timer)
-    return timer.seconds, runner.train().state_dict()
+    # The standard output is for the report alone.
+    with redirect_stdout(sys.stderr):
+        runner = build_runner(cfg, False)
+        runner.register_hook(timer)
+        return timer.seconds, runner.train().state_dict()
 
 
 def format_report(plain: list[float], cached: list[float],
@@ -122,9 +124,10 @@ def format_report(plain: list[float], cached: list[float],
         cached: Likewise, with the cache.
         difference: Largest one of two weights at the end.
     """
-    lines = ['| epoch | without, s | cached, s |', '|---|---|---|']
-    lines += [f'| {i} | {one:.3f} | {two:.3f} |'
-              for i, (one, two) in enumerate(zip(plain, cached), 1)]
+    lines = table(
+        ('epoch', 'without, s', 'cached, s'),
+        ([f'{i}', f'{one:.3f}', f'{two:.3f}']
+         for i, (one, two) in enumerate(zip(plain, cached), 1)))
     same = 'bit-equal' if difference == 0 else (
         f'at most {difference:.1e} apart')
     return '\n'.join([
@@ -134,7 +137,7 @@ def format_report(plain: list[float], cached: list[float],
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     add = parser.add_argument
     add('--out', type=Path, required=True, help='where to write report.md')
     add('--videos', type=Path, metavar='FOLDER',
@@ -142,13 +145,12 @@ def parse_args() -> argparse.Namespace:
         'a csv, as for mmvidattn finetune (default: the motion set)')
     add('--arch', choices=WIDTHS, default='S',
         help='ViT that is frozen (default: S)')
-    for name, default, what in (
-            ('clips', 24, 'of the motion set'), ('frames', 8, 'of a clip'),
-            ('temporal-layers', 4, 'that are trained'),
-            ('batch-size', 4, 'clips of a step'), ('epochs', 3, ''),
-            ('workers', 0, 'processes that read videos')):
-        add(f'--{name}', type=int, default=default,
-            help=f'{what} (default: {default})'.strip())
+    add('--workers', type=int, default=0,
+        help='processes that read videos (default: 0)')
+    add_counts(
+        parser, clips=(24, 'of the motion set'), frames=(8, 'of a clip'),
+        temporal_layers=(4, 'that are trained'),
+        batch_size=(4, 'clips of a step'), epochs=(3, 'at least 2'))
     args = parser.parse_args()
     if args.epochs < 2:
         parser.error(f'--epochs must be at least 2, got {args.epochs}')

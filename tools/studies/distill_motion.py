@@ -10,7 +10,6 @@ alone, and from nothing. It writes ``report.md`` and ``curves.png``: top-1
 after each of ``--steps``. The same command goes on after an interruption.
 """
 import argparse
-import json
 import math
 import statistics
 import sys
@@ -28,12 +27,14 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
-from motion_frames import BATCH, frame_loaders, make_data
-from study_folder import open_study
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.apis.runner import build_runner, one_line_errors
 from mmvidattn.utils.files import write_atomically
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import Results, add_counts, parser_of, table
+from tools.studies.motion_frames import BATCH, frame_loaders, make_data
 
 TEACHER = 'teacher'
 # Config of each way, and what is changed in it.
@@ -112,19 +113,22 @@ def run_folder(out: Path, way: str, seed: int) -> Path:
     return out / 'runs' / f'{way.replace(" ", "_")}_seed{seed}'
 
 
-def train(way: str, seed: int, out: Path,
+def train(way: str, seed: int, results: Results,
           args: argparse.Namespace) -> dict[int, float]:
-    """Train, unless it is done; top-1 by steps."""
-    file = out / 'results' / f'{run_folder(out, way, seed).name}.json'
-    if not file.is_file():
+    """Train, unless the result is there; top-1 by steps."""
+
+    def run() -> dict[int, float]:
         hook = ScoreAtSteps(args.steps)
         # The standard output is for the report alone.
         with redirect_stdout(sys.stderr):
-            runner = build_runner(make_config(way, seed, out, args), False)
+            runner = build_runner(
+                make_config(way, seed, args.out, args), False)
             runner.register_hook(hook)
             runner.train()
-        write_atomically(file, json.dumps(hook.top1))
-    top1 = {int(k): v for k, v in json.loads(file.read_text()).items()}
+        return hook.top1
+
+    found = results.once(run_folder(args.out, way, seed).name, run)
+    top1 = {int(k): v for k, v in found.items()}
     print(f'{way}, seed {seed}: top-1 {top1[max(top1)]:.1f} %',
           file=sys.stderr, flush=True)
     return top1
@@ -142,16 +146,16 @@ def format_report(results: dict[str, list[dict[int, float]]],
         f'{args.distill_epochs} of {args.epochs} epochs. The teachers end at '
         f'{statistics.mean(final):.1f} '
         f'({", ".join(f"{x:.1f}" for x in final)}).', '',
-        '| | ' + ' | '.join(map(str, args.steps)) + ' |',
-        '|---' * (len(args.steps) + 1) + '|'
     ]
+    rows = []
     for way, found in results.items():
-        cells = []
+        cells = [way]
         for step in args.steps:
             top1 = [one[step] for one in found]
             cells.append(f'{statistics.mean(top1):.1f} ({min(top1):.1f}-'
                          f'{max(top1):.1f})')
-        lines.append(f'| {way} | ' + ' | '.join(cells) + ' |')
+        rows.append(cells)
+    lines += table(['', *map(str, args.steps)], rows)
     return '\n'.join(lines) + '\n'
 
 
@@ -181,17 +185,15 @@ def draw_curves(path: Path, results: dict[str, list[dict[int, float]]],
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument('--out', type=Path, required=True,
                         help='folder of the study')
     parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2],
                         help='of weights and order (default: 0 1 2)')
-    for name, default, what in (
-            ('epochs', 8, 'of each run'),
-            ('distill-epochs', 4, 'of them with the teacher'),
-            ('train', 2000, 'training clips'), ('val', 400, 'clips to test')):
-        parser.add_argument(f'--{name}', type=int, default=default,
-                            help=f'{what} (default: {default})')
+    add_counts(
+        parser, epochs=(8, 'of each run'),
+        distill_epochs=(4, 'of them with the teacher'),
+        train=(2000, 'training clips'), val=(400, 'clips to test'))
     parser.add_argument(
         '--steps', nargs='+', type=int,
         default=[0, 10, 25, 50, 100, 250, 500, 1000],
@@ -217,12 +219,12 @@ def main() -> None:
     results: dict[str, list[dict[int, float]]] = {}
     with one_line_errors():
         check_args(args)
-        open_study(out, options)
+        done = Results(out, options)
         make_data(out, options, SIDE)
         for seed in args.seeds:
             for way in (TEACHER, *WAYS):
                 results.setdefault(way, []).append(
-                    train(way, seed, out, args))
+                    train(way, seed, done, args))
     text = format_report(results, args)
     write_atomically(out / 'report.md', text)
     draw_curves(out / 'curves.png', results, args)

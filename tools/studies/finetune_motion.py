@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 # First, so that what is imported next is patched.
@@ -23,7 +24,15 @@ import mmvidattn  # noqa: F401, I001  isort: skip
 from mmvidattn.apis.runner import one_line_errors
 from mmvidattn.utils.files import write_atomically
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import (
+    Results,
+    add_counts,
+    parser_of,
+    run_program,
+    table,
+)
+
 MODEL = 'linear_ff_tiny_motion'
 # Options of the command; the weights are those of the checkpoint.
 WAYS = {
@@ -37,11 +46,8 @@ SPLITS = dict(train='train', val='test')
 
 def make_data(out: Path, seed: int, num_train: int, num_test: int) -> Path:
     """Write the clips of a seed, and the csv of them; returns the csv."""
-    subprocess.run(
-        [sys.executable, ROOT / 'tools/data/motion/make_motion.py', out,
-         '--motions', 'double', '--seed', str(seed), '--train',
-         str(num_train), '--val', str(num_test)],
-        check=True, stdout=sys.stderr)
+    run_program('data/motion/make_motion.py', out, '--motions', 'double',
+                '--seed', seed, '--train', num_train, '--val', num_test)
     classes = (out / 'label_map.txt').read_text().splitlines()
     path = out / 'clips.csv'
     with open(path, 'w', newline='') as file:
@@ -56,10 +62,7 @@ def make_data(out: Path, seed: int, num_train: int, num_test: int) -> Path:
 
 def fine_tune(clips: Path, out: Path, way: str, seed: int,
               args: argparse.Namespace) -> dict:
-    """Run the command, unless it is done; returns top-1 and seconds."""
-    file = out / 'result.json'
-    if file.is_file():
-        return json.loads(file.read_text())
+    """Run the command; returns top-1 and seconds."""
     options = [] if WAYS[way] is None else [
         '--weights', args.checkpoint, *WAYS[way]]
     began = time.monotonic()
@@ -74,10 +77,8 @@ def fine_tune(clips: Path, out: Path, way: str, seed: int,
     if done.returncode:
         raise ValueError(f'{way}, seed {seed} failed: see {log.name}')
     metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
-    result = dict(top1=100 * metrics['top1'],
-                  seconds=time.monotonic() - began)
-    write_atomically(file, json.dumps(result).encode())
-    return result
+    return dict(top1=100 * metrics['top1'],
+                seconds=time.monotonic() - began)
 
 
 def format_report(results: dict[str, list[dict]],
@@ -87,41 +88,44 @@ def format_report(results: dict[str, list[dict]],
         f'Top-1 in percent on {args.test} clips after {args.epochs} epochs of '
         f'{args.train}; chance is 25. Seeds '
         f'{", ".join(map(str, args.seeds))} draw the clips, the order and the '
-        'new weights.', '',
-        '| | mean | each seed | seconds of a run, all included |',
-        '|---|---|---|---|'
+        'new weights.', ''
     ]
+    rows = []
     for way, found in results.items():
         top1 = [one['top1'] for one in found]
-        lines.append(
-            f'| {way} | {statistics.mean(top1):.1f} | '
-            + ', '.join(f'{x:.1f}' for x in top1) + ' | '
-            f'{statistics.mean(one["seconds"] for one in found):.0f} |')
+        rows.append([
+            way, f'{statistics.mean(top1):.1f}',
+            ', '.join(f'{x:.1f}' for x in top1),
+            f'{statistics.mean(one["seconds"] for one in found):.0f}'])
+    lines += table(('', 'mean', 'each seed', 'seconds of a run, all included'),
+                   rows)
     return '\n'.join(lines) + '\n'
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument('checkpoint', help=f'of {MODEL}')
     parser.add_argument('--out', type=Path, required=True,
                         help='folder of the study')
     parser.add_argument('--seeds', nargs='+', type=int, default=[1, 2, 3],
                         help='(default: 1 2 3)')
-    for name, default, what in (
-            ('epochs', 12, 'of each run'), ('train', 60, 'training clips'),
-            ('test', 200, 'test clips')):
-        parser.add_argument(f'--{name}', type=int, default=default,
-                            help=f'{what} (default: {default})')
+    add_counts(parser, epochs=(12, 'of each run'),
+               train=(60, 'training clips'), test=(200, 'test clips'))
     args = parser.parse_args()
+    options = vars(args).copy()
+    # More seeds add to a study.
+    del options['out'], options['seeds']
     results: dict[str, list[dict]] = {way: [] for way in WAYS}
     with one_line_errors():
+        done = Results(args.out, options)
         for seed in args.seeds:
             clips = make_data(args.out / f'data/seed{seed}', seed, args.train,
                               args.test)
             for way in WAYS:
                 name = f'{way.replace(" ", "_")}_seed{seed}'
-                result = fine_tune(clips, args.out / 'runs' / name, way, seed,
-                                   args)
+                result = done.once(name, partial(
+                    fine_tune, clips, args.out / 'runs' / name, way, seed,
+                    args))
                 results[way].append(result)
                 print(f'{way}, seed {seed}: top-1 {result["top1"]:.1f} %',
                       file=sys.stderr, flush=True)

@@ -1,7 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The motion set as frames on the disk, for runs of mmengine's runner."""
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,8 @@ from rich.console import Console
 from rich.progress import track
 
 from mmvidattn.utils.files import write_atomically
+from tools.harness import run_program
 
-ROOT = Path(__file__).resolve().parents[2]
 BATCH = 16
 SPLITS = ('train', 'val')
 FRAME = 'img_{:05}.png'
@@ -50,17 +48,8 @@ def frame_loaders(data: str, num_frames: int) -> dict[str, Any]:
 def make_data(out: Path, options: dict[str, Any], side: int) -> None:
     """Write the videos, and frames of them of ``side`` pixels."""
     motion = {**options['motion'], **{k: options[k] for k in ('train', 'val')}}
-    flags = [word for k, v in motion.items() for word in (f'--{k}', str(v))]
-    # The standard output is for the report alone.
-    done = subprocess.run(
-        [
-            sys.executable, ROOT / 'tools/data/motion/make_motion.py',
-            out / 'data', *flags
-        ],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True)
-    print(done.stdout, end='', file=sys.stderr)
+    run_program('data/motion/make_motion.py', out / 'data', *(
+        word for key, value in motion.items() for word in (f'--{key}', value)))
     for split in SPLITS:
         extract_frames(out, split, side)
 

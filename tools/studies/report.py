@@ -2,7 +2,6 @@
 """What a study has found, as a page and a picture."""
 import json
 import math
-import os
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -10,13 +9,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import torch
 from matplotlib.figure import Figure
-from study import OURS, Study
-from verdicts import LEVEL, LOOKS, MARGIN, Scores, verdict_of
 
 from mmvidattn.utils.files import write_atomically
-from mmvidattn.utils.processor import processor_name
+from tools.harness import machine, table
+from tools.studies.study import OURS, Study
+from tools.studies.verdicts import LEVEL, LOOKS, MARGIN, Scores, verdict_of
 
 
 def make_report(study: Study, metrics: Mapping[str, str],
@@ -52,10 +50,8 @@ def make_report(study: Study, metrics: Mapping[str, str],
                            verdict=verdict and asdict(verdict)))
     seconds = [one['seconds'] for found in scores.values()
                for one in found.values()]
-    machine = (f'{os.cpu_count()} cores of {processor_name()}, torch '
-               f'{torch.__version__}')
     return dict(
-        date=str(date.today()), machine=machine, headings=dict(metrics),
+        date=str(date.today()), machine=machine(), headings=dict(metrics),
         limits={name: dict(found) for name, found in limits.items()},
         distances=dict(distances or {}),
         rows=rows, claims=claims, num_runs=len(seconds),
@@ -90,7 +86,7 @@ def _cell(values: list[float]) -> str:
     return mean
 
 
-def _claim_line(claim: dict) -> str:
+def _claim_cells(claim: dict) -> list[str]:
     paper = '-' if claim['paper'] is None else f'{claim["paper"]:+.2f}'
     sign = '=' if claim['equal'] else '>'
     rows = f'`{claim["better"]}` {sign} `{claim["worse"]}`'
@@ -107,8 +103,7 @@ def _claim_line(claim: dict) -> str:
             word = f'**{word}**'
         if verdict['difference'] == 'none':
             word += ', no difference'
-    return (f'| {claim["text"]} | {claim["source"]} | {rows} | {paper} | '
-            f'{ours} | {seeds} | {word} |')
+    return [claim['text'], claim['source'], rows, paper, ours, seeds, word]
 
 
 def format_report(study: Study, report: dict[str, Any]) -> str:
@@ -123,9 +118,8 @@ def format_report(study: Study, report: dict[str, Any]) -> str:
         f'[`papers`](../../papers); what they are trained on, and how a claim '
         f'is decided, on [the page of all studies](../../README.md).', '',
         f'**{_count(study, report)}**', '',
-        '| claim | source | rows | paper | ours | seeds | the data |',
-        '|---|---|---|---|---|---|---|',
-        *map(_claim_line, report['claims']), '',
+        *table(('claim', 'source', 'rows', 'paper', 'ours', 'seeds',
+                'the data'), map(_claim_cells, report['claims'])), '',
         f'"Paper" is the difference of its figures ({study.measure}); "ours" '
         f'the mean difference over seeds in points, and its {LEVEL:.1%} '
         f'interval. Looked at after {", ".join(map(str, LOOKS[:-1]))} and '
@@ -134,21 +128,20 @@ def format_report(study: Study, report: dict[str, Any]) -> str:
         *(line for note in study.notes for line in (note, '')),
         '![The score of each row, and of each seed](rows.png)', '',
         *(['![Scores by distance](distances.png)', ''] if study.panels
-          else []),
-        f'| row | paper | rate | seeds | {" | ".join(headings.values())} |',
-        '|---|---|---|---|' + '---|' * len(headings),
+          else [])
     ]
+    rows = []
     for row in report['rows']:
         paper = '-' if row['paper'] is None else f'{row["paper"]:.2f}'
         rate = '-' if row['rate'] is None else f'{row["rate"]:g}'
         cells = [f'`{row["row"]}`', paper, rate, str(row['seeds'])]
-        cells += [_cell(row['metrics'][key]) for key in headings]
-        lines.append(f'| {" | ".join(cells)} |')
+        rows.append(
+            cells + [_cell(row['metrics'][key]) for key in headings])
     for name, found in report['limits'].items():
-        cells = [name, '-', '-', '-']
-        cells += [f'{found[key]:.1f}' if key in found else '-'
-                  for key in headings]
-        lines.append(f'| {" | ".join(cells)} |')
+        rows.append([name, '-', '-', '-', *(
+            f'{found[key]:.1f}' if key in found else '-'
+            for key in headings)])
+    lines += table(('row', 'paper', 'rate', 'seeds', *headings.values()), rows)
     lines += ['', 'Mean and standard deviation over seeds, in percent.']
     return '\n'.join(lines) + '\n'
 

@@ -12,7 +12,6 @@ seeds. Rows of decided claims alone are not trained on. ``--out`` has
 What is finished is kept: the same command goes on after an interruption.
 """
 import argparse
-import json
 import multiprocessing
 import os
 import re
@@ -33,14 +32,15 @@ import mmvidattn  # noqa: F401, I001  isort: skip
 
 import torch
 from mmengine.logging import MMLogger
-from report import make_report, write_report
-from study import Study, load, names
-from study_folder import open_study
-from verdicts import LOOKS, Scores, verdict_of
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.apis.runner import one_line_errors
-from mmvidattn.utils.files import write_atomically
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import Results, add_counts, count, parser_of
+from tools.studies.report import make_report, write_report
+from tools.studies.study import Study, load, names
+from tools.studies.verdicts import LOOKS, Scores, verdict_of
 
 # Beyond all seeds that are reported.
 TUNING_SEED = 10000
@@ -57,12 +57,13 @@ class Run(NamedTuple):
             return f'{self.row}, seed {self.seed}'
         return f'{self.row}, rate {self.rate:g}'
 
-    def file(self, out: Path) -> Path:
-        """Where its result is."""
+    @property
+    def name(self) -> str:
+        """Name of its result."""
         name = re.sub(r'\W+', '_', self.row)
         which = (f'seed{self.seed}' if self.rate is None
                  else f'rate{self.rate:g}')
-        return out / f'results/{name}_{which}.json'
+        return f'{name}_{which}'
 
 
 class Settings(NamedTuple):
@@ -82,7 +83,7 @@ def train(settings: Settings, run: Run, rate: float) -> dict:
     torch.set_num_threads(1)
     MMLogger.get_instance('mmengine').setLevel('WARNING')
     study = load(settings.study)
-    task = import_module(f'tasks.{study.task}')
+    task = import_module(f'tools.studies.tasks.{study.task}')
     row = study.rows[run.row]
     reference = None
     if (run.row != study.reference and row.config is None
@@ -98,11 +99,10 @@ def train(settings: Settings, run: Run, rate: float) -> dict:
     return dict(figures, rate=rate, seconds=time.process_time() - began)
 
 
-def read_results(out: Path, runs: Iterable[Run]) -> dict[Run, dict]:
-    """The results of those runs that are finished."""
-    files = {run: run.file(out) for run in runs}
-    return {run: json.loads(file.read_text())
-            for run, file in files.items() if file.is_file()}
+def finished(results: Results, runs: Iterable[Run]) -> dict[Run, dict]:
+    """Return the results of the runs that have finished."""
+    found = {run: results.get(run.name) for run in runs}
+    return {run: result for run, result in found.items() if result}
 
 
 class Trainer:
@@ -110,11 +110,13 @@ class Trainer:
 
     Args:
         settings: Of the study.
+        results: Where the results are kept.
         jobs: Runs at once.
     """
 
-    def __init__(self, settings: Settings, jobs: int) -> None:
-        self.settings, self.out = settings, settings.out
+    def __init__(self, settings: Settings, results: Results,
+                 jobs: int) -> None:
+        self.settings, self.results = settings, results
         self.failed: list[Run] = []
         self._pool = ProcessPoolExecutor(
             jobs, multiprocessing.get_context('spawn'))
@@ -130,9 +132,9 @@ class Trainer:
     def __call__(self, runs: Sequence[Run],
                  rates: dict[str, float]) -> dict[Run, dict]:
         """Train; returns the results of runs that did not fail."""
-        finished = read_results(self.out, runs)
+        found = finished(self.results, runs)
         waiting = [run for run in runs
-                   if run not in finished and run not in self.failed]
+                   if run not in found and run not in self.failed]
         futures = {
             self._pool.submit(train, self.settings, run,
                               run.rate or rates[run.row]): run
@@ -147,11 +149,10 @@ class Trainer:
                 print(f'{run}: failed\n{traceback.format_exc()}',
                       file=sys.stderr)
                 continue
-            write_atomically(run.file(self.out), json.dumps(result))
-            finished[run] = result
+            found[run] = self.results.put(run.name, result)
             print(f'{number}/{len(waiting)} {run}: {result["score"]:.1f} in '
                   f'{result["seconds"]:.0f} s', file=sys.stderr, flush=True)
-        return finished
+        return found
 
 
 def choose_rates(study: Study, rows: Sequence[str],
@@ -203,19 +204,17 @@ def describe(settings: Settings, study: Study, first_seed: int) -> dict:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument('study', choices=names())
     parser.add_argument('--out', type=Path, required=True,
                         help='folder of the study: data, runs, report')
-    parser.add_argument('--jobs', type=int, default=1,
-                        help='runs at once, each with one thread (default: 1)')
     parser.add_argument('--rows', nargs='+', metavar='ROW',
                         help='which rows (default: all)')
     parser.add_argument('--first-seed', type=int, default=0,
                         help='of those that are reported (default: 0)')
-    parser.add_argument('--seeds', type=int, default=LOOKS[-1],
-                        help=f'at most so many (default: {LOOKS[-1]})')
-    parser.add_argument('--steps', type=int,
+    add_counts(parser, jobs=(1, 'runs at once, each with one thread'),
+               seeds=(LOOKS[-1], 'at most so many'))
+    parser.add_argument('--steps', type=count,
                         help="updates of a run (default: the study's)")
     parser.add_argument('--share', type=float, default=1.,
                         help='share of the data, to try a study in seconds '
@@ -226,14 +225,9 @@ def parse_args() -> argparse.Namespace:
 
 
 def check_args(args: argparse.Namespace, study: Study) -> None:
-    for name, least in (('jobs', 1), ('first-seed', 0), ('seeds', 1),
-                        ('steps', 1)):
-        value = getattr(args, name.replace('-', '_'))
-        if value is not None and value < least:
-            raise ValueError(f'--{name} must be at least {least}, got {value}')
-    if args.first_seed + args.seeds > TUNING_SEED:
-        raise ValueError(f'seeds must be below {TUNING_SEED}, got '
-                         f'--first-seed {args.first_seed}')
+    if not 0 <= args.first_seed <= TUNING_SEED - args.seeds:
+        raise ValueError(f'--first-seed must be at least 0, and seeds below '
+                         f'{TUNING_SEED}, got {args.first_seed}')
     if not 0 < args.share <= 1:
         raise ValueError(f'--share must be in (0, 1], got {args.share}')
     unknown = {*(args.rows or [])} - {*study.rows}
@@ -245,7 +239,7 @@ def check_args(args: argparse.Namespace, study: Study) -> None:
 def main() -> None:
     args = parse_args()
     study = load(args.study)
-    task = import_module(f'tasks.{study.task}')
+    task = import_module(f'tools.studies.tasks.{study.task}')
     sizes = {split: max(8, round(args.share * count))
              for split, count in task.SIZES.items()}
     settings = Settings(args.study, args.out.resolve(),
@@ -254,17 +248,18 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with one_line_errors():
         check_args(args, study)
-        open_study(settings.out, describe(settings, study, args.first_seed))
+        results = Results(
+            settings.out, describe(settings, study, args.first_seed))
         limits = task.prepare(settings.out / 'data', sizes)
     rows = [row for row in study.rows if row in (args.rows or study.rows)]
     seeds = range(args.first_seed, args.first_seed + args.seeds)
     failed: list[Run] = []
     if not args.report_only:
-        with Trainer(settings, args.jobs) as trainer:
+        with Trainer(settings, results, args.jobs) as trainer:
             run_study(study, trainer, rows, seeds)
             failed = trainer.failed
     scores: Scores = {row: {} for row in rows}
-    for run, result in read_results(settings.out, (
+    for run, result in finished(results, (
             Run(row, seed) for row in rows for seed in seeds)).items():
         scores[run.row][run.seed] = result
     if args.first_seed:

@@ -1,10 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """What a study is: rows to train, and claims about them."""
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 PAPERS = Path(__file__).parent / 'papers'
 # Where a claim is from that no paper makes.
@@ -133,7 +134,7 @@ class Study:
 
 def names() -> list[str]:
     """The studies that there are."""
-    return sorted(path.stem for path in PAPERS.glob('[a-z]*.py'))
+    return sorted(path.stem for path in PAPERS.glob('*.yml'))
 
 
 def load(name: str) -> Study:
@@ -145,4 +146,17 @@ def load(name: str) -> Study:
     if name not in names():
         raise ValueError(f'there is no study {name!r}, but '
                          f'{", ".join(names())}')
-    return importlib.import_module(f'papers.{name}').STUDY
+    told = _as_tuples(
+        yaml.safe_load((PAPERS / f'{name}.yml').read_text('utf-8')))
+    rows = {row: Row(**told_row) for row, told_row in told['rows'].items()}
+    claims = [Claim(**claim) for claim in told['claims']]
+    return Study(**{**told, 'rows': rows, 'claims': claims})
+
+
+def _as_tuples(value: Any) -> Any:
+    """Replace the lists in a config by tuples."""
+    if isinstance(value, dict):
+        return {key: _as_tuples(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(map(_as_tuples, value))
+    return value

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scipy import stats
-from study import Claim
+
+from tools.studies.study import Claim
 
 LOOKS = (4, 8, 12)
 # In points: differences below are called none.

@@ -7,16 +7,18 @@ frame_dir = 'Charades_v1_rgb'
 ann_file_train = 'train.csv'
 ann_file_val = 'val.csv'
 num_classes = 157
+num_frames = 16
+img_size = 224
 
 # As the linear video transformer is released.
-clip = dict(type='CharadesSampleFrames', clip_len=16, frame_interval=8)
+clip = dict(type='CharadesSampleFrames', clip_len=num_frames, frame_interval=8)
 train_pipeline = [
     clip,
     dict(type='ClipLabels'),
     dict(type='RawFrameDecode'),
     dict(type='AutoAugment', policy='v0', interpolation='random'),
     dict(type='RandomRescale', scale_range=(256, 340)),
-    dict(type='RandomCrop', size=224),
+    dict(type='RandomCrop', size=img_size),
     dict(type='Flip', flip_ratio=0.5),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
@@ -24,8 +26,8 @@ train_pipeline = [
 val_pipeline = [
     dict(clip, num_clips=1, test_mode=True),
     dict(type='RawFrameDecode'),
-    dict(type='Resize', scale=(-1, 224)),
-    dict(type='CenterCrop', crop_size=224),
+    dict(type='Resize', scale=(-1, img_size)),
+    dict(type='CenterCrop', crop_size=img_size),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]

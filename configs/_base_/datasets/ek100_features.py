@@ -4,8 +4,13 @@
 # the background (0). The lists of segments and of subsets are RULSTM's.
 dataset_type = 'FeatureStreamDataset'
 data_root = 'data/ek100'
+num_classes, num_verbs, num_nouns = 3807, 98, 301
 feature_dims = dict(
-    rgb=1024, flow=1024, gt_action=3807, gt_verb=98, gt_noun=301)
+    rgb=1024,
+    flow=1024,
+    gt_action=num_classes,
+    gt_verb=num_verbs,
+    gt_noun=num_nouns)
 data_prefix = dict(
     rgb='rgb_kinetics_bninception',
     flow='flow_kinetics_bninception',

@@ -1,20 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# HMDB-51, split 1, as Kinetics-400, in the folders that mmaction2's
-# tools/data/hmdb51 makes.
+# HMDB-51, split 1, in the folders that mmaction2's tools/data/hmdb51 makes.
 _base_ = 'kinetics400.py'
 
-data_root = 'data/hmdb51'
+from mmvidattn.utils.config import derive
+
+derive(_base_, data_root='data/hmdb51', num_classes=51)
+
 video_dir = 'videos'
 ann_file_train = 'hmdb51_train_split_1_videos.txt'
 ann_file_val = 'hmdb51_val_split_1_videos.txt'
-num_classes = 51
-metainfo = dict(classes=f'{data_root}/label_map.txt')
 
-dataset = dict(
-    data_root=data_root,
-    data_prefix=dict(video=video_dir),
-    metainfo=metainfo,
-    num_classes=num_classes)
+dataset = dict(data_prefix=dict(video=video_dir))
 train_dataloader = dict(dataset=dict(ann_file=ann_file_train, **dataset))
 val_dataloader = dict(dataset=dict(ann_file=ann_file_val, **dataset))
 test_dataloader = val_dataloader

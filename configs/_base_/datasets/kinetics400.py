@@ -10,58 +10,6 @@ ann_file_val = 'kinetics400_val_list_videos.txt'
 num_classes = 400
 metainfo = dict(classes=f'{data_root}/label_map.txt')
 
-# As the linear video transformer and XViT are released. Networks with clips
-# of their own replace the pipelines.
-file_client_args = dict(io_backend='disk')
-train_pipeline = [
-    dict(type='DecordInit', **file_client_args),
-    # 256 frames at 30 a second, of which 16 are 17 apart.
-    dict(type='SlowFastSampleFrames', clip_len=16, frame_interval=16),
-    dict(type='DecordDecode'),
-    # The released recipes read videos that are made this small beforehand.
-    dict(type='Resize', scale=(-1, 256)),
-    dict(type='AutoAugment', policy='v0', interpolation='random'),
-    dict(
-        type='MultiScaleCrop',
-        input_size=224,
-        scales=(1, 0.875, 0.75, 0.66),
-        random_crop=False,
-        max_wh_scale_gap=1,
-        num_fixed_crops=13),
-    dict(type='Resize', scale=(224, 224), keep_ratio=False),
-    dict(type='Flip', flip_ratio=0.5),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
-val_pipeline = [
-    dict(type='DecordInit', **file_client_args),
-    dict(
-        type='SlowFastSampleFrames',
-        clip_len=16,
-        frame_interval=16,
-        num_clips=1,
-        test_mode=True),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 224)),
-    dict(type='CenterCrop', crop_size=224),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
-test_pipeline = [
-    dict(type='DecordInit', **file_client_args),
-    dict(
-        type='SlowFastSampleFrames',
-        clip_len=16,
-        frame_interval=16,
-        num_clips=4,
-        test_mode=True),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 224)),
-    dict(type='ThreeCrop', crop_size=224),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
-
 dataset = dict(
     type=dataset_type,
     data_root=data_root,
@@ -76,7 +24,7 @@ train_dataloader = dict(
     dataset=dict(
         ann_file=ann_file_train,
         data_prefix=dict(video=video_dir_train),
-        pipeline=train_pipeline,
+        pipeline=None,
         **dataset))
 val_dataloader = dict(
     batch_size=8,
@@ -86,7 +34,7 @@ val_dataloader = dict(
     dataset=dict(
         ann_file=ann_file_val,
         data_prefix=dict(video=video_dir_val),
-        pipeline=val_pipeline,
+        pipeline=None,
         test_mode=True,
         **dataset))
 test_dataloader = dict(
@@ -97,7 +45,7 @@ test_dataloader = dict(
     dataset=dict(
         ann_file=ann_file_val,
         data_prefix=dict(video=video_dir_val),
-        pipeline=test_pipeline,
+        pipeline=None,
         test_mode=True,
         **dataset))
 

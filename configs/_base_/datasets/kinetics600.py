@@ -2,14 +2,13 @@
 # Kinetics-600 as Kinetics-400, in the folders that mmaction2 makes.
 _base_ = 'kinetics400.py'
 
-data_root = 'data/kinetics600'
+from mmvidattn.utils.config import derive
+
+derive(_base_, data_root='data/kinetics600', num_classes=600)
+
 ann_file_train = 'kinetics600_train_list_videos.txt'
 ann_file_val = 'kinetics600_val_list_videos.txt'
-num_classes = 600
-metainfo = dict(classes=f'{data_root}/label_map.txt')
 
-dataset = dict(
-    data_root=data_root, metainfo=metainfo, num_classes=num_classes)
-train_dataloader = dict(dataset=dict(ann_file=ann_file_train, **dataset))
-val_dataloader = dict(dataset=dict(ann_file=ann_file_val, **dataset))
+train_dataloader = dict(dataset=dict(ann_file=ann_file_train))
+val_dataloader = dict(dataset=dict(ann_file=ann_file_val))
 test_dataloader = val_dataloader

@@ -6,32 +6,39 @@ data_root = 'data/motion'
 ann_file_train = 'train.txt'
 ann_file_val = 'val.txt'
 num_classes = 8
+num_frames = 8
+img_size = 64
 metainfo = dict(classes=f'{data_root}/label_map.txt')
 
 file_client_args = dict(io_backend='disk')
 train_pipeline = [
     dict(type='DecordInit', **file_client_args),
-    dict(type='UniformSample', clip_len=8),
+    dict(type='UniformSample', clip_len=num_frames),
     dict(type='DecordDecode'),
-    dict(type='Resize', scale=(64, 64), keep_ratio=False),
+    dict(type='Resize', scale=(img_size, img_size), keep_ratio=False),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]
 val_pipeline = [
     dict(type='DecordInit', **file_client_args),
-    dict(type='UniformSample', clip_len=8, test_mode=True),
+    dict(type='UniformSample', clip_len=num_frames, test_mode=True),
     dict(type='DecordDecode'),
-    dict(type='Resize', scale=(64, 64), keep_ratio=False),
+    dict(type='Resize', scale=(img_size, img_size), keep_ratio=False),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]
 test_pipeline = [
     dict(type='DecordInit', **file_client_args),
-    dict(type='UniformSample', clip_len=8, num_clips=2, test_mode=True),
+    dict(
+        type='UniformSample',
+        clip_len=num_frames,
+        num_clips=2,
+        test_mode=True),
     dict(type='DecordDecode'),
-    # ThreeCrop needs one side to be the crop's; 72 keeps most of the frame.
-    dict(type='Resize', scale=(72, 64), keep_ratio=False),
-    dict(type='ThreeCrop', crop_size=64),
+    # ThreeCrop needs one side to be the crop's; 72 of 64 keeps most of the
+    # frame.
+    dict(type='Resize', scale=(img_size * 9 // 8, img_size), keep_ratio=False),
+    dict(type='ThreeCrop', crop_size=img_size),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]

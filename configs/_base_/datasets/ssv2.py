@@ -9,45 +9,6 @@ ann_file_val = 'sthv2_val_list_videos.txt'
 num_classes = 174
 metainfo = dict(classes=f'{data_root}/label_map.txt')
 
-file_client_args = dict(io_backend='disk')
-# As released (linear video transformer, XViT), here and in testing. No Flip:
-# many classes name a direction.
-train_pipeline = [
-    dict(type='DecordInit', **file_client_args),
-    dict(type='SegmentSampleFrames', clip_len=16),
-    dict(type='DecordDecode'),
-    # Of whole frames, as released.
-    dict(type='AutoAugment', policy='v0', interpolation='random'),
-    dict(type='RandomRescale', scale_range=(256, 320)),
-    dict(type='RandomCrop', size=224),
-    # Mid gray, its default, is the mean that the preprocessor subtracts.
-    dict(type='RandomErasing', erase_prob=0.5),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
-val_pipeline = [
-    dict(type='DecordInit', **file_client_args),
-    dict(type='SegmentSampleFrames', clip_len=16, test_mode=True),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 224)),
-    dict(type='CenterCrop', crop_size=224),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
-test_pipeline = [
-    dict(type='DecordInit', **file_client_args),
-    dict(
-        type='SegmentSampleFrames',
-        clip_len=16,
-        num_clips=2,
-        test_mode=True),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 224)),
-    dict(type='ThreeCrop', crop_size=224),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
-
 dataset = dict(
     type=dataset_type,
     data_root=data_root,
@@ -62,7 +23,7 @@ train_dataloader = dict(
     sampler=dict(type='DefaultSampler', shuffle=True),
     dataset=dict(
         ann_file=ann_file_train,
-        pipeline=train_pipeline,
+        pipeline=None,
         **dataset))
 val_dataloader = dict(
     batch_size=4,
@@ -71,7 +32,7 @@ val_dataloader = dict(
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
         ann_file=ann_file_val,
-        pipeline=val_pipeline,
+        pipeline=None,
         test_mode=True,
         **dataset))
 test_dataloader = dict(
@@ -81,7 +42,7 @@ test_dataloader = dict(
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
         ann_file=ann_file_val,
-        pipeline=test_pipeline,
+        pipeline=None,
         test_mode=True,
         **dataset))
 

@@ -4,10 +4,14 @@
 model = dict(
     type='Recognizer3D',
     backbone=dict(
-        type='DualFormer', arch='tiny', num_frames=32, drop_path_rate=0.1),
+        type='DualFormer',
+        arch='tiny',
+        num_frames=None,
+        img_size=None,
+        drop_path_rate=0.1),
     cls_head=dict(
         type='I3DHead',
-        num_classes=400,
+        num_classes=None,
         in_channels=512,
         dropout_ratio=0.5,
         average_clips='prob'),

@@ -4,5 +4,6 @@
 _base_ = 'dualformer.py'
 
 model = dict(
-    backbone=dict(drop_path_rate=0.2),
+    # The kernels are those for 32 frames, as in the checkpoint.
+    backbone=dict(num_frames=32, drop_path_rate=0.2),
     data_preprocessor=dict(mean=[104, 117, 128], std=[1, 1, 1]))

@@ -7,6 +7,6 @@ model = dict(
     backbone=dict(
         temporal_shift=dict(divisor=8),
         spatial_shift=dict(_delete_=True, mode='cross', size=4, divisor=8)),
-    cls_head=dict(num_classes=400, label_smooth_eps=0.3),
+    cls_head=dict(num_classes=None, label_smooth_eps=0.3),
     data_preprocessor=dict(
-        blending=dict(type='MixupBlending', num_classes=400, alpha=0.4)))
+        blending=dict(type='MixupBlending', num_classes=None, alpha=0.4)))

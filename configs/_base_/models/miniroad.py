@@ -14,7 +14,7 @@ model = dict(
     # like others in training. Only the last step of a window counts.
     cls_head=dict(
         type='OnlineActionHead',
-        num_classes=22,
+        num_classes=None,
         in_channels=1024,
         num_loss_steps=1,
         loss_cls=dict(

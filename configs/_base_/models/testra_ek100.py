@@ -20,10 +20,10 @@ model = dict(
         drop_rate=0.1),
     # With the background (0).
     cls_head=dict(
-        num_classes=3807,
+        num_classes=None,
         in_channels=2048,
-        num_verbs=98,
-        num_nouns=301,
+        num_verbs=None,
+        num_nouns=None,
         dropout_ratio=0.8,
         loss_cls=dict(
             _delete_=True,

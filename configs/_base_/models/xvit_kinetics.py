@@ -5,6 +5,6 @@ _base_ = 'xvit.py'
 
 model = dict(
     backbone=dict(temporal_shift=dict(divisor=8)),
-    cls_head=dict(num_classes=400, label_smooth_eps=0.3),
+    cls_head=dict(num_classes=None, label_smooth_eps=0.3),
     data_preprocessor=dict(
-        blending=dict(type='MixupBlending', num_classes=400, alpha=0.4)))
+        blending=dict(type='MixupBlending', num_classes=None, alpha=0.4)))

@@ -3,42 +3,49 @@
 # equal parts, as released. With SampleFrames instead of CenteredSampleFrames
 # the first one starts with the video and the last one ends with it:
 #     --cfg-options test_dataloader.dataset.pipeline.1.type=SampleFrames
-clip_train_pipeline = [
+num_frames = 32
+img_size = 224
+
+train_pipeline = [
     dict(type='DecordInit'),
-    dict(type='SampleFrames', clip_len=32, frame_interval=2, num_clips=1),
+    dict(
+        type='SampleFrames',
+        clip_len=num_frames,
+        frame_interval=2,
+        num_clips=1),
     dict(type='DecordDecode'),
     dict(type='Resize', scale=(-1, 256)),
     dict(type='RandomResizedCrop'),
-    dict(type='Resize', scale=(224, 224), keep_ratio=False),
+    dict(type='Resize', scale=(img_size, img_size), keep_ratio=False),
     dict(type='Flip', flip_ratio=0.5),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]
-clip_val_pipeline = [
+val_pipeline = [
     dict(type='DecordInit'),
     dict(
         type='SampleFrames',
-        clip_len=32,
+        clip_len=num_frames,
         frame_interval=2,
         num_clips=1,
         test_mode=True),
     dict(type='DecordDecode'),
     dict(type='Resize', scale=(-1, 256)),
-    dict(type='CenterCrop', crop_size=224),
+    dict(type='CenterCrop', crop_size=img_size),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]
-clip_test_pipeline = [
+test_pipeline = [
     dict(type='DecordInit'),
     dict(
         type='CenteredSampleFrames',
-        clip_len=32,
+        clip_len=num_frames,
         frame_interval=2,
         num_clips=4,
         test_mode=True),
     dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 224)),
-    dict(type='CenterCrop', crop_size=224),
+    dict(type='Resize', scale=(-1, img_size)),
+    dict(type='CenterCrop', crop_size=img_size),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]

@@ -3,10 +3,12 @@
 #     --cfg-options test_dataloader.dataset.pipeline.4.type=ThreeCrop
 _base_ = 'dualformer.py'
 
-from mmvidattn.utils.config import change
+from mmvidattn.utils.config import derive
 
-clip = dict(clip_len=16, frame_interval=4)
-clip_train_pipeline = change(_base_.clip_train_pipeline, SampleFrames=clip)
-clip_val_pipeline = change(_base_.clip_val_pipeline, SampleFrames=clip)
-clip_test_pipeline = change(
-    _base_.clip_test_pipeline, CenteredSampleFrames=clip)
+apart = dict(frame_interval=4)
+derive(
+    _base_,
+    num_frames=16,
+    train_pipeline=dict(SampleFrames=apart),
+    val_pipeline=dict(SampleFrames=apart),
+    test_pipeline=dict(CenteredSampleFrames=apart))

@@ -1,13 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # The clips of LAPS, to go with a data set: 8 frames spread over 64, as in the
 # released code; 5 x 3 views, as in the paper. The released code tests 10 x 3.
-laps_train_pipeline = [
+num_frames = 8
+img_size = 224
+
+train_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
     dict(
-        type='SpreadSampleFrames', clip_len=8, frame_interval=8, num_clips=1),
+        type='SpreadSampleFrames',
+        clip_len=num_frames,
+        frame_interval=8,
+        num_clips=1),
     dict(type='DecordDecode'),
     dict(type='RandomRescale', scale_range=(224, 360)),
-    dict(type='RandomCrop', size=224),
+    dict(type='RandomCrop', size=img_size),
     # Each adjustment in one clip out of ten.
     dict(
         type='PhotometricJitter',
@@ -20,31 +26,31 @@ laps_train_pipeline = [
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]
-laps_val_pipeline = [
+val_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
     dict(
         type='SpreadSampleFrames',
-        clip_len=8,
+        clip_len=num_frames,
         frame_interval=8,
         num_clips=1,
         test_mode=True),
     dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 224)),
-    dict(type='CenterCrop', crop_size=224),
+    dict(type='Resize', scale=(-1, img_size)),
+    dict(type='CenterCrop', crop_size=img_size),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]
-laps_test_pipeline = [
+test_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
     dict(
         type='SpreadSampleFrames',
-        clip_len=8,
+        clip_len=num_frames,
         frame_interval=8,
         num_clips=5,
         test_mode=True),
     dict(type='DecordDecode'),
-    dict(type='Resize', scale=(-1, 224)),
-    dict(type='ThreeCrop', crop_size=224),
+    dict(type='Resize', scale=(-1, img_size)),
+    dict(type='ThreeCrop', crop_size=img_size),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]

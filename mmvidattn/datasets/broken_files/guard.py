@@ -3,14 +3,16 @@
 import copy
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from mmengine.dataset import BaseDataset
 from mmengine.logging import print_log
 from mmengine.structures import BaseDataElement
 
-from .checked_transform import CLOCK
+from ...utils.arguments import Count, Positive, check_arguments
+from ...utils.printable import brief
+from .checked_step import CLOCK, CheckedStep, plain_step
 from .container_size import check_not_cut
 from .read_notes import ReadNotes
 from .timeout import TimeLimit
@@ -19,6 +21,7 @@ ON_ERROR = ('skip', 'raise', 'flag')
 NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
 
 
+@check_arguments
 class Guard:
     """Loads samples of a dataset, and decides about those that fail.
 
@@ -33,11 +36,12 @@ class Guard:
     opening and decoding it took as ``decode_seconds``, if that was done.
 
     Args:
-        on_error: ``'skip'`` (for training only), ``'raise'``, or ``'flag'``:
-            a sample of zeros with its label and the error under
-            ``unreadable``.
-        max_failures: How often in a row loading may fail before the fault is
-            taken to be elsewhere, and raised.
+        dataset: The dataset, whose pipeline gets checks of its frames.
+        on_error: ``'skip'``, which raises in testing, ``'raise'``, or
+            ``'flag'``: a sample of zeros with its label and the error under
+            ``unreadable``. Defaults to ``'skip'``.
+        max_failures: Failures in a row after which the fault is taken to be
+            elsewhere, and raised.
         timeout: Seconds that a sample may take; None for any number.
 
     Attributes:
@@ -46,19 +50,17 @@ class Guard:
     """
 
     def __init__(self,
+                 dataset: BaseDataset,
                  *,
-                 on_error: str = 'skip',
-                 max_failures: int = 10,
-                 timeout: float | None = 60.) -> None:
-        if on_error not in ON_ERROR:
-            raise ValueError(
-                f'on_error must be None or one of {ON_ERROR}, got '
-                f'{on_error!r}')
-        if max_failures < 1:
-            raise ValueError(
-                f'max_failures must be at least 1, got {max_failures}')
-        self.on_error = on_error
+                 on_error: Literal[ON_ERROR] | None = None,
+                 max_failures: Count = 10,
+                 timeout: Positive | None = 60.) -> None:
+        self.on_error = on_error or 'skip'
+        if self.on_error == 'skip' and dataset.test_mode:
+            self.on_error = 'raise'
         self.max_failures = max_failures
+        steps = dataset.pipeline.transforms
+        steps[:] = [CheckedStep(plain_step(step)) for step in steps]
         self.notes: ReadNotes | None = None
         self.given_up: dict[str, str] = {}
         # Files that failed since the last one that did not, and why.
@@ -180,12 +182,6 @@ class Guard:
         data = copy.deepcopy(self._template)
         data['inputs'] = _zeros_like(data['inputs'])
         return data
-
-
-def brief(error: BaseException) -> str:
-    """Type and start of an error; decord appends a stack trace to its own."""
-    words = ' '.join(str(error).split('Stack trace')[0].split())
-    return f'{type(error).__name__}: {words[:200]}'
 
 
 def _annotate(data: Any, **note: Any) -> None:

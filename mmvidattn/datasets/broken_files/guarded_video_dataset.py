@@ -4,20 +4,21 @@ import logging
 import os.path as osp
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 from mmaction.datasets import VideoDataset
 from mmaction.registry import DATASETS
 from mmengine.fileio import exists, list_from_file
 from mmengine.logging import print_log
 
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Count, Positive, check_arguments
+from ...utils.printable import brief
 from ...utils.video_readers import VideoBackend
-from ..annotations import read_video_list
+from ..annotations.own.video_list import read_video_list
 from ..transforms.video_reader_steps import VideoReaderInit
-from .checked_transform import CheckedTransform
+from .checked_step import plain_step
 from .find_fault import find_fault
-from .guard import Guard, brief
+from .guard import ON_ERROR, Guard
 
 
 @DATASETS.register_module()
@@ -65,24 +66,18 @@ class GuardedVideoDataset(VideoDataset):
                  ann_file: str,
                  pipeline: list,
                  *,
-                 num_classes: int | None = None,
-                 on_error: str | None = None,
-                 max_failures: int = 10,
-                 timeout: float | None = 60.,
+                 num_classes: Count | None = None,
+                 on_error: Literal[ON_ERROR] | None = None,
+                 max_failures: Count = 10,
+                 timeout: Positive | None = 60.,
                  allow_outside: bool = True,
                  **kwargs: Any) -> None:
-        in_test = kwargs.get('test_mode', False)
-        if on_error is None:
-            on_error = 'raise' if in_test else 'skip'
         self.on_error = on_error
         self.allow_outside = allow_outside
         super().__init__(
-            ann_file, [CheckedTransform(t) for t in pipeline],
-            num_classes=num_classes, **kwargs)
-        self.guard = Guard(
-            on_error='raise' if in_test and on_error == 'skip' else on_error,
-            max_failures=max_failures,
-            timeout=timeout)
+            ann_file, pipeline, num_classes=num_classes, **kwargs)
+        self.guard = Guard(self, on_error=on_error, max_failures=max_failures,
+                           timeout=timeout)
 
     def prepare_data(self, idx: int) -> Any:
         """Load a sample; None if it is to be skipped."""
@@ -158,6 +153,6 @@ class GuardedVideoDataset(VideoDataset):
 
     def _video_backend(self) -> VideoBackend | None:
         """What decodes the videos, if it is one of our readers."""
-        return next((step.backend for step in self.pipeline.transforms
-                     if isinstance(getattr(step, 'transform', None),
-                                   VideoReaderInit)), None)
+        steps = map(plain_step, self.pipeline.transforms)
+        return next((step.backend for step in steps
+                     if isinstance(step, VideoReaderInit)), None)

@@ -21,9 +21,6 @@ class TimeLimit:
     """
 
     def __init__(self, timeout: float | None) -> None:
-        if timeout is not None and not timeout > 0:
-            raise ValueError('timeout must be None or a positive number of '
-                             f'seconds, got {timeout}')
         self.timeout = timeout
         self._inbox = None
 

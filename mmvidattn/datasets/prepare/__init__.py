@@ -1,28 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Recipes: from what a person downloads to a data root that trains.
 
-A module a data set; each tells what it needs (``NEEDS``), adds its options,
-and writes the data root.
+A recipe names the files that it needs (``NEEDS``), adds its options, and
+writes the data root.
 """
-from types import ModuleType
-
-from . import (
-    diving48,
-    egtea,
-    epic100,
-    hmdb51,
-    kinetics,
-    mit,
-    ssv2,
-    thumos14,
-    tvseries,
-    ucf101,
-)
+from . import egtea, epic100, thumos14, tvseries
 from .output import describe_root
+from .video_lists import VIDEO_LISTS
 
-RECIPES: dict[str, ModuleType] = dict(
-    thumos14=thumos14, tvseries=tvseries, epic100=epic100, egtea=egtea,
-    ssv2=ssv2, kinetics=kinetics, ucf101=ucf101, hmdb51=hmdb51,
-    diving48=diving48, mit=mit)
+RECIPES = dict(thumos14=thumos14, tvseries=tvseries, epic100=epic100,
+               egtea=egtea, **VIDEO_LISTS)
 
 __all__ = ['RECIPES', 'describe_root']

@@ -2,17 +2,22 @@
 """EGTEA Gaze+: RULSTM's lists, of videos or of features; trimmed clips."""
 import argparse
 
-from ..formats import EGTEA_CLASSES, read_rulstm, read_rulstm_actions
-from ..formats.egtea import read_egtea_actions, read_egtea_clips
-from ..formats.rulstm import FPS
-from ..formats.video_lists import VideoList
-from ..formats.video_segment import Fault
-from . import feature_set, video_set
+from ..annotations.published.egtea import read_egtea_actions, read_egtea_clips
+from ..annotations.published.rulstm import (
+    EGTEA_CLASSES,
+    FPS,
+    read_rulstm,
+    read_rulstm_actions,
+)
+from ..annotations.published.video_lists import VideoList
+from ..annotations.video_segment import Fault
+from . import feature_set
 from .feature_targets import BACKGROUND, numbered_targets
 from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_files, find_one
-from .video_set import VideoFiles
+from .video_lists import VideoFiles, prepare_lists
 
+TITLE = __doc__
 SOURCES = 'RULSTM/data/egtea'
 NEEDS = """\
 EGTEA Gaze+ needs RULSTM's training1.csv, validation1.csv and actions.csv
@@ -50,8 +55,11 @@ def prepare_videos(args: argparse.Namespace, fault: Fault) -> None:
     found = find_files(args.sources, ['actions.csv'])
     classes = [action for path in found.values()
                for action, _, _ in read_rulstm_actions(path)]
-    files = {name: SegmentFile(path, read_rulstm(
-        path, FPS, EGTEA_CLASSES, fault)) for name, path in paths.items()}
+    files = {
+        name: SegmentFile(path, read_rulstm(
+            path, num_classes=EGTEA_CLASSES, fault=fault))
+        for name, path in paths.items()
+    }
     prepare_segments(args, f'videos, split {args.split}', files, classes,
                      [*found.values()])
 
@@ -72,7 +80,7 @@ def prepare_clips(args: argparse.Namespace) -> None:
                          VideoList(read_egtea_clips(path), classes))
         for name, path in paths.items()
     }
-    video_set.prepare_lists(args, f'split {args.split}', files, sources,
+    prepare_lists(args, f'split {args.split}', files, sources,
                             (EGTEA_CLASSES['action'], ))
 
 
@@ -89,7 +97,7 @@ def prepare_features(args: argparse.Namespace, fault: Fault) -> None:
     parts = [
         feature_set.Part(
             f'{name} split {args.split}',
-            read_rulstm(path, FPS, EGTEA_CLASSES, fault),
+            read_rulstm(path, num_classes=EGTEA_CLASSES, fault=fault),
             [path, *found.values()], f'{name}_split{args.split}',
             {path.name: path.read_bytes(), **more})
         for name, path in paths.items()

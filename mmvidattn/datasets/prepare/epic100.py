@@ -4,20 +4,20 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..formats import (
+from ..annotations.published.epic_kitchens import read_epic_kitchens
+from ..annotations.published.rulstm import (
     EK100_CLASSES,
-    VideoSegment,
-    read_epic_kitchens,
+    FPS,
     read_rulstm,
     read_rulstm_actions,
 )
-from ..formats.rulstm import FPS
-from ..formats.video_segment import Fault, read_rows
+from ..annotations.video_segment import Fault, VideoSegment, read_rows
 from . import feature_set
 from .feature_targets import BACKGROUND, numbered_targets
 from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_files
 
+TITLE = __doc__
 SOURCES = 'training.csv validation.csv actions.csv'
 NEEDS = """\
 EPIC-Kitchens-100 needs RULSTM's training.csv, validation.csv, actions.csv and
@@ -66,7 +66,7 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
     if official and not has_features(args, FOLDERS):
         return prepare_segments(args, 'videos, ' + ' and '.join(official), {
             name: SegmentFile(path, read_epic_kitchens(
-                path, EK100_CLASSES, fault))
+                path, num_classes=EK100_CLASSES, fault=fault))
             for name, path in official.items()})
     if not names & {*found}:
         raise ValueError(f'there is no {", ".join(sorted(names))} among '
@@ -75,15 +75,16 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
     for split, (ours, official) in FILES.items():
         if ours in found:
             path = found[ours]
-            segments = read_rulstm(path, FPS, EK100_CLASSES, fault)
+            segments = read_rulstm(path, num_classes=EK100_CLASSES,
+                                   fault=fault)
             files = {ours: path.read_bytes()}
         elif official in found:
             path = found[official]
             if actions is None:
                 raise ValueError(f"{path} does not number actions: RULSTM's "
                                  'actions.csv is needed as well')
-            segments = as_rulstm(
-                read_epic_kitchens(path, EK100_CLASSES, fault), actions)
+            segments = as_rulstm(read_epic_kitchens(
+                path, num_classes=EK100_CLASSES, fault=fault), actions)
             files = {ours: rulstm_lines(segments)}
         else:
             continue

@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..formats import VideoSegment, videos_of
-from ..formats.video_segment import Fault
+from ..annotations.video_segment import Fault, VideoSegment, videos_of
 from .feature_targets import (
     Targets,
     feature_lengths,

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..feature_streams import open_array
-from ..formats import (
+from ..annotations.video_segment import (
+    Fault,
     VideoSegment,
     describe,
     fit_to_videos,
@@ -19,7 +19,7 @@ from ..formats import (
     steps_of,
     videos_of,
 )
-from ..formats.video_segment import Fault
+from ..feature_streams import open_array
 from .output import Output
 
 BACKGROUND = 'background'

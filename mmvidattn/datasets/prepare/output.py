@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...utils.files import write_atomically
+from ...utils.files import hash_file, write_atomically
 from ...version import __version__
 
 try:
@@ -42,27 +42,22 @@ def lock(folder: Path) -> int | None:
     return opened
 
 
-def sha256(path: Path) -> str:
-    """Of a file its SHA-256; of a folder that of what identifies its files.
+def _hash_folder(path: Path) -> str:
+    """Return the SHA-256 of the files of a folder, in hexadecimal.
 
-    These are the name, the size, and the first and last 64 KiB of each: a
-    folder of features is gigabytes.
+    It covers the name, the size, and the first and last 64 KiB of each file,
+    because a folder of features has gigabytes.
     """
     digest = hashlib.sha256()
-    if path.is_dir():
-        for file in sorted(path.rglob('*')):
-            if file.is_file():
-                size = file.stat().st_size
-                name = file.relative_to(path).as_posix()
-                digest.update(f'{name}\n{size}\n'.encode())
-                with open(file, 'rb') as opened:
-                    digest.update(opened.read(BLOCK))
-                    opened.seek(max(0, size - BLOCK))
-                    digest.update(opened.read(BLOCK))
-    else:
-        with open(path, 'rb') as opened:
-            while block := opened.read(1 << 20):
-                digest.update(block)
+    for file in sorted(path.rglob('*')):
+        if file.is_file():
+            size = file.stat().st_size
+            name = file.relative_to(path).as_posix()
+            digest.update(f'{name}\n{size}\n'.encode())
+            with open(file, 'rb') as opened:
+                digest.update(opened.read(BLOCK))
+                opened.seek(max(0, size - BLOCK))
+                digest.update(opened.read(BLOCK))
     return digest.hexdigest()
 
 
@@ -119,7 +114,8 @@ class Output:
             command=command, mmvidattn=__version__,
             date=datetime.datetime.now().isoformat(timespec='seconds'),
             options=dict(options),
-            sources={str(path): sha256(path) for path in sources})
+            sources={str(path): _hash_folder(path) if path.is_dir()
+                     else hash_file(path) for path in sources})
         root.mkdir(parents=True, exist_ok=True)
         self._lock = lock(root)
         try:

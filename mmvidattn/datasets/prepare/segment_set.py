@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..formats import VideoSegment, videos_of
+from ..annotations.video_segment import VideoSegment, videos_of
 from .output import Output
 
 

@@ -2,13 +2,14 @@
 """THUMOS'14 for online detection."""
 import argparse
 
-from ..formats import read_data_info, read_thumos14, videos_of
-from ..formats.thumos14 import CLASSES, SPLITS
-from ..formats.video_segment import Fault
+from ..annotations.published.data_info import read_data_info
+from ..annotations.published.thumos14 import CLASSES, SPLITS, read_thumos14
+from ..annotations.video_segment import Fault, videos_of
 from . import feature_set
 from .feature_targets import BACKGROUND, named_targets
 from .sources import find_files
 
+TITLE = __doc__
 SOURCES = 'annotation'
 NEEDS = """\
 THUMOS'14 needs the temporal annotation of the validation and the test set
@@ -54,7 +55,7 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
         if name not in found:
             continue
         folder = found[name].parent
-        segments = read_thumos14(folder, split, fault)
+        segments = read_thumos14(folder, split, fault=fault)
         videos = videos_of(segments)
         if split in released:
             feature_set.compare(videos, released[split], split)

@@ -2,20 +2,20 @@
 """TVSeries for online detection."""
 import argparse
 
-from ..formats import read_tvseries, videos_of
-from ..formats.tvseries import CLASSES, VIDEOS
-from ..formats.video_segment import Fault
+from ..annotations.published.tvseries import CLASSES, VIDEOS, read_tvseries
+from ..annotations.video_segment import Fault, videos_of
 from . import feature_set
 from .feature_targets import BACKGROUND, known_classes, named_targets
 from .sources import find_files
 
+TITLE = __doc__
 SOURCES = 'GT-train.txt GT-val.txt GT-test.txt'
 NEEDS = """\
 TVSeries needs its lists GT-train.txt, GT-val.txt and GT-test.txt, of
 https://homes.esat.kuleuven.be/psi-archive/rdegeest/TVSeries.html, in any
 number of runs, and features at 4 steps a second, <video>.npy. Its videos are
 not public: extract features from your own copies
-(tools/data/online/extract_features.py)."""
+(mmvidattn extract-features)."""
 FOLDERS = dict(rgb='rgb_kinetics_resnet50', flow='flow_kinetics_bninception')
 # The released protocol trains on what the authors call validation, too.
 LISTS = dict(train='train', val='train', test='test')
@@ -39,7 +39,7 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
         if path is None:
             continue
         segments = known_classes(
-            read_tvseries(path, name, fault), CLASSES, fault)
+            read_tvseries(path, name, fault=fault), CLASSES, fault)
         strange = {*videos_of(segments)} - {*VIDEOS[name]}
         if strange:
             feature_set.compare([*VIDEOS[name], *strange], VIDEOS[name],

@@ -2,20 +2,21 @@
 """AutoAugment and RandAugment for clips, on Pillow alone."""
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 from PIL import Image, ImageEnhance, ImageOps
 
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Count, Fraction, NotNegative, check_arguments
 
 INTERPOLATIONS = {
     'nearest': Image.Resampling.NEAREST,
     'bilinear': Image.Resampling.BILINEAR,
     'bicubic': Image.Resampling.BICUBIC,
 }
+Interpolation = Literal[(*INTERPOLATIONS, 'random')]
 
 
 def _affine(image: Image.Image, matrix: Sequence[float],
@@ -201,11 +202,7 @@ class _ClipAugment(BaseTransform):
     """
 
     def __init__(self, fill: int | Sequence[int] = 128,
-                 interpolation: str = 'bilinear') -> None:
-        if interpolation not in (*INTERPOLATIONS, 'random'):
-            raise ValueError('interpolation must be one of '
-                             f'{[*INTERPOLATIONS, "random"]}, got '
-                             f'{interpolation!r}')
+                 interpolation: Interpolation = 'bilinear') -> None:
         color = (fill, ) * 3 if isinstance(fill, int) else tuple(fill)
         if len(color) != 3 or not all(
                 isinstance(c, int) and 0 <= c <= 255 for c in color):
@@ -287,12 +284,9 @@ class AutoAugment(_ClipAugment):
 
     def __init__(self,
                  fill: int | Sequence[int] = 128,
-                 interpolation: str = 'bilinear',
-                 policy: str = 'imagenet') -> None:
+                 interpolation: Interpolation = 'bilinear',
+                 policy: Literal['imagenet', 'v0'] = 'imagenet') -> None:
         super().__init__(fill=fill, interpolation=interpolation)
-        if policy not in ('imagenet', 'v0'):
-            raise ValueError(
-                f"policy must be 'imagenet' or 'v0', got {policy!r}")
         self.policy = policy
 
     def draw(self) -> list[tuple[str, float]]:
@@ -349,13 +343,13 @@ class RandAugment(_ClipAugment):
     """
 
     def __init__(self,
-                 num_ops: int = 2,
-                 magnitude: float = 9,
-                 magnitude_std: float = 0.0,
-                 prob: float = 1.0,
+                 num_ops: Count = 2,
+                 magnitude: NotNegative = 9,
+                 magnitude_std: NotNegative = 0.0,
+                 prob: Fraction = 1.0,
                  ops: Sequence[str] | None = None,
                  fill: int | Sequence[int] = 128,
-                 interpolation: str = 'bilinear') -> None:
+                 interpolation: Interpolation = 'bilinear') -> None:
         super().__init__(fill=fill, interpolation=interpolation)
         ops = list(RAND_OPS if ops is None else ops)
         unknown = [name for name in ops if name not in OPS]

@@ -6,7 +6,7 @@ from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 from mmengine.dataset import Compose
 
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Count, Natural, check_arguments
 from ...utils.random_state import seeded
 
 
@@ -34,8 +34,8 @@ class FixedViews(BaseTransform):
 
     def __init__(self,
                  transforms: list[dict],
-                 num_views: int = 1,
-                 seed: int = 0) -> None:
+                 num_views: Count = 1,
+                 seed: Natural = 0) -> None:
         self.transforms = Compose(transforms)
         self.num_views = num_views
         self.seed = seed

@@ -1,14 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Actions of other videos in the memory of this one."""
+from typing import Literal
+
 import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
-from ...utils.arguments import check_arguments
-from ...utils.checks import check_fraction
+from ...utils.arguments import Fraction, check_arguments
 from ..feature_streams import Segment
-
-MODES = ('crop', 'single')
 
 
 @TRANSFORMS.register_module()
@@ -34,10 +33,9 @@ class MixClip(BaseTransform):
         mode: ``'crop'`` or ``'single'``.
     """
 
-    def __init__(self, prob: float = 0.5, mode: str = 'crop') -> None:
-        if mode not in MODES:
-            raise ValueError(f'mode must be one of {", ".join(MODES)}, got '
-                             f'{mode!r}')
+    def __init__(self,
+                 prob: Fraction = 0.5,
+                 mode: Literal['crop', 'single'] = 'crop') -> None:
         self.prob = prob
         self.mode = mode
 
@@ -113,7 +111,7 @@ class MixClip(BaseTransform):
 
 
 @TRANSFORMS.register_module()
-@check_arguments(weight=check_fraction)
+@check_arguments
 class MixClipPlusPlus(MixClip):
     """MixClip, with foreign actions blended into the work memory as well.
 
@@ -129,9 +127,9 @@ class MixClipPlusPlus(MixClip):
     """
 
     def __init__(self,
-                 prob: float = 0.5,
-                 mode: str = 'crop',
-                 weight: float = 0.25) -> None:
+                 prob: Fraction = 0.5,
+                 mode: Literal['crop', 'single'] = 'crop',
+                 weight: Fraction = 0.25) -> None:
         super().__init__(prob, mode)
         self.weight = weight
 

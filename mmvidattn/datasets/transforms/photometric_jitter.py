@@ -7,10 +7,10 @@ import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Fraction, NotNegative, check_arguments
 
 Frame = np.ndarray
-Range = tuple[float, float]
+Range = tuple[NotNegative, NotNegative]
 
 
 def _brightness(frame: Frame, factor: float) -> Frame:
@@ -65,11 +65,11 @@ class PhotometricJitter(BaseTransform):
     """
 
     def __init__(self,
-                 prob: float = 0.1,
+                 prob: Fraction = 0.1,
                  brightness: Range = (0.5, 2),
                  saturation: Range = (0.5, 3),
                  gamma: Range = (0.8, 1.2),
-                 hue: Range = (-0.5, 0.5)) -> None:
+                 hue: tuple[float, float] = (-0.5, 0.5)) -> None:
         for name, (low, high), least, most in (
             ('brightness', brightness, 0, np.inf),
             ('saturation', saturation, 0, np.inf),

@@ -4,7 +4,7 @@ import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Positive, check_arguments
 
 
 @TRANSFORMS.register_module()
@@ -21,9 +21,10 @@ class ScaleJitter(BaseTransform):
         scale_range: Range of the two factors, each of which is uniform in it.
     """
 
-    def __init__(self, scale_range: tuple[float, float] = (0.9, 1.33)) -> None:
+    def __init__(self, scale_range: tuple[Positive, Positive] = (
+            0.9, 1.33)) -> None:
         low, high = scale_range
-        if not 0 < low <= high:
+        if low > high:
             raise ValueError('scale_range must be two positive numbers in '
                              f'order, got {scale_range}')
         self.scale_range = low, high

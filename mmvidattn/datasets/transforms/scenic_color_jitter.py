@@ -4,7 +4,7 @@ import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Fraction, NotNegative, check_arguments
 
 
 @TRANSFORMS.register_module()
@@ -33,11 +33,11 @@ class ScenicColorJitter(BaseTransform):
     """
 
     def __init__(self,
-                 prob: float = 0.8,
-                 gray_prob: float = 0.1,
-                 brightness: float = 0.125,
-                 saturation: tuple[float, float] = (0.6, 1.4),
-                 contrast: tuple[float, float] = (0.6, 1.4),
+                 prob: Fraction = 0.8,
+                 gray_prob: Fraction = 0.1,
+                 brightness: NotNegative = 0.125,
+                 saturation: tuple[NotNegative, NotNegative] = (0.6, 1.4),
+                 contrast: tuple[NotNegative, NotNegative] = (0.6, 1.4),
                  hue: float = 0.2) -> None:
         if not 0 <= hue <= 0.5:
             raise ValueError(f'hue must be in [0, 0.5], got {hue}')

@@ -7,7 +7,7 @@ import numpy as np
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Count, NotNegative, check_arguments
 
 MAX_MAGNITUDE = 20
 # Ops take a clip of shape (T, H, W, 3), uint8, and a magnitude.
@@ -160,7 +160,8 @@ class ScenicRandAugment(BaseTransform):
             (EPIC-Kitchens).
     """
 
-    def __init__(self, num_ops: int = 2, magnitude: float = 20) -> None:
+    def __init__(self, num_ops: Count = 2,
+                 magnitude: NotNegative = 20) -> None:
         if magnitude > MAX_MAGNITUDE:
             raise ValueError(f'magnitude must be 0 to {MAX_MAGNITUDE}, got '
                              f'{magnitude}')

@@ -1,7 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The frames of a segment of a long video."""
 import logging
+from typing import Any
 
+from mmaction.datasets import DecordInit
+from mmaction.registry import TRANSFORMS
 from mmengine.logging import print_log
 
 from ...utils.frame_times import find_frames
@@ -68,3 +71,25 @@ class SegmentFrames:
             print_log(f'{filename}: {said} ({len(self._cut)} so far, of those '
                       'that this process has read)', logger='current',
                       level=logging.WARNING)
+
+
+@TRANSFORMS.register_module()
+class DecordSegmentInit(DecordInit):
+    """``DecordInit`` of a segment of a long video.
+
+    Changes ``start_index`` and ``total_frames`` of a sample that has a
+    ``segment``, see :class:`SegmentFrames`.
+
+    Args: those of ``DecordInit``.
+
+    Raises:
+        ValueError: When called, if the segment has no frames.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._segment = SegmentFrames()
+
+    def transform(self, results: dict) -> dict:
+        """Open the video, and limit it to the segment."""
+        return self._segment.limit(super().transform(results))

@@ -8,14 +8,13 @@ from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 from mmengine.fileio import FileClient
 
-from ...utils.arguments import check_arguments
-from ...utils.checks import check_natural
+from ...utils.arguments import Natural, check_arguments
 from ...utils.video_readers import open_video, split_video_backend
 from .segment_frames import SegmentFrames
 
 
 @TRANSFORMS.register_module()
-@check_arguments(num_threads=check_natural)
+@check_arguments
 class VideoReaderInit(BaseTransform):
     """Open a video with one of our readers, or a segment of it.
 
@@ -40,7 +39,7 @@ class VideoReaderInit(BaseTransform):
     """
 
     def __init__(self, backend: str, io_backend: str = 'disk',
-                 num_threads: int = 1, seek_mode: str | None = None,
+                 num_threads: Natural = 1, seek_mode: str | None = None,
                  device: str | None = None, **kwargs: Any) -> None:
         options = dict(type=backend, num_threads=num_threads,
                        seek_mode=seek_mode, device=device)
@@ -100,7 +99,7 @@ class VideoReaderDecode(BaseTransform):
 
 
 @TRANSFORMS.register_module()
-@check_arguments(num_threads=check_natural)
+@check_arguments
 class TorchCodecInit(VideoReaderInit):
     """Open a video with torchcodec, or a segment of it.
 
@@ -118,7 +117,7 @@ class TorchCodecInit(VideoReaderInit):
         kwargs: Arguments of the file client.
     """
 
-    def __init__(self, io_backend: str = 'disk', num_threads: int = 1,
+    def __init__(self, io_backend: str = 'disk', num_threads: Natural = 1,
                  seek_mode: str = 'exact', device: str = 'cpu',
                  **kwargs: Any) -> None:
         super().__init__('torchcodec', io_backend, num_threads, seek_mode,

@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from mmaction.registry import HOOKS
 from mmengine.dist import all_gather_object, get_rank, get_world_size
-from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
-from ...utils.arguments import check_arguments
 from ...utils.random_state import get_random_state, set_random_state
+from ...utils.unwrap import unwrap
 from ...version import __version__
 from .safe_hook import SafeHook
 
@@ -26,7 +25,6 @@ MAX_LINES = 12
 
 
 @HOOKS.register_module()
-@check_arguments
 class ExactResumeHook(SafeHook):
     """Save and restore what mmengine's checkpoints leave out.
 
@@ -109,8 +107,8 @@ class ExactResumeHook(SafeHook):
                 'saved: to resume exactly, save after a multiple of '
                 f'accumulative_counts={counts} iterations')
             return {}
-        return {name: p.grad.cpu() for name, p in _model(
-            runner).named_parameters() if p.grad is not None}
+        return {name: p.grad.cpu() for name, p in unwrap(
+            runner.model).named_parameters() if p.grad is not None}
 
     # Loading
 
@@ -169,7 +167,7 @@ class ExactResumeHook(SafeHook):
                 f'{type(loop.dataloader.dataset).__name__}')
         if self.resumed is None:
             return
-        for name, parameter in _model(runner).named_parameters():
+        for name, parameter in unwrap(runner.model).named_parameters():
             if name in self.resumed['gradients']:
                 parameter.grad = self.resumed['gradients'][name].to(
                     parameter.device)
@@ -213,11 +211,6 @@ def _samples_of_step(runner: Runner) -> int | None:
     loader = runner.train_dataloader
     size = getattr(loader.batch_sampler, 'batch_size', loader.batch_size)
     return size and size * get_world_size()
-
-
-def _model(runner: Runner) -> torch.nn.Module:
-    return runner.model.module if is_model_wrapper(
-        runner.model) else runner.model
 
 
 def _versions() -> dict[str, str]:

@@ -1,13 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Keeps the features of a frozen network from one epoch to the next."""
+from typing import Literal
+
 from mmaction.registry import HOOKS
-from mmengine.model import is_model_wrapper
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch.utils.data import DataLoader
 
 from ...datasets.feature_cache_dataset import feature_caches_of
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Count, Positive, check_arguments
 from ...utils.feature_cache import FeatureWriter, megabytes
+from ...utils.unwrap import unwrap
 from .safe_hook import SafeHook
 
 
@@ -48,8 +50,11 @@ class FeatureCacheHook(SafeHook):
             number.
     """
 
-    def __init__(self, cache_dir: str, num_variants: int | None = None,
-                 dtype: str = 'float32', max_gb: float | None = None) -> None:
+    def __init__(self,
+                 cache_dir: str,
+                 num_variants: Count | None = None,
+                 dtype: Literal['float32', 'float16'] = 'float32',
+                 max_gb: Positive | None = None) -> None:
         self.num_variants = num_variants
         # Of a training, in which what is frozen stays.
         self._settings: dict | None = None
@@ -97,8 +102,7 @@ class FeatureCacheHook(SafeHook):
 
     def _describe(self, runner: Runner) -> dict:
         """What the features depend on; the model gets the writer."""
-        model = runner.model.module if is_model_wrapper(
-            runner.model) else runner.model
+        model = unwrap(runner.model)
         if not hasattr(model, 'describe_frozen'):
             raise ValueError(
                 'cached features need model.type FineTunedRecognizer3D with '

@@ -1,17 +1,25 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Tells where values that are not a number come from."""
+"""Guard of a run against values that are not finite."""
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from mmaction.registry import HOOKS
-from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
+from mmengine.structures import BaseDataElement
 from torch.nn.modules.batchnorm import _NormBase
 
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Natural, check_arguments
 from ...utils.random_state import get_random_state, set_random_state
-from ..first_fault import name_bad_gradients, name_files, watch_outputs
+from ...utils.unwrap import unwrap
+from ..first_fault import (
+    NAMES,
+    is_finite,
+    name_bad_gradients,
+    name_files,
+    watch_outputs,
+)
 from ..nan_guard import NanGuard
 from .safe_checkpoint_hook import SafeCheckpointHook
 from .safe_hook import SafeHook, find_hook
@@ -29,6 +37,9 @@ class NanGuardHook(SafeHook):
     than ``max_skips`` such steps in a row the run stops with an error and a
     checkpoint of the weights before them.
 
+    Validation and testing stop with an error if a prediction is not finite,
+    because most metrics would count it as an answer.
+
     The steps are those of :class:`mmvidattn.engine.nan_guard.NanGuard`. To
     look at the gradients waits for the device once in each step.
 
@@ -38,7 +49,7 @@ class NanGuardHook(SafeHook):
     """
     priority = 'HIGH'
 
-    def __init__(self, max_skips: int = 3) -> None:
+    def __init__(self, max_skips: Natural = 3) -> None:
         self.max_skips = max_skips
 
     def before_train(self, runner: Runner) -> None:
@@ -60,6 +71,23 @@ class NanGuardHook(SafeHook):
         self._statistics = [
             (buffer, buffer.clone()) for module in runner.model.modules()
             if isinstance(module, _NormBase) for buffer in module.buffers()]
+
+    def after_val_iter(self, runner: Runner, batch_idx: int,
+                       data_batch: Any = None,
+                       outputs: Sequence[Any] | None = None) -> None:
+        for sample in outputs or ():
+            if not isinstance(sample, BaseDataElement):
+                continue
+            for key, value in sample.all_items():
+                if key.startswith('pred_') and not is_finite(value):
+                    name = next(filter(None, map(sample.get, NAMES)),
+                                f'a sample of batch {batch_idx}')
+                    raise ValueError(
+                        f'{key} of {name} must be finite; look for bad '
+                        'inputs, a diverged model or a number format that '
+                        'overflows')
+
+    after_test_iter = after_val_iter
 
     def _report(self, runner: Runner) -> None:
         skips = runner.optim_wrapper.skips
@@ -87,8 +115,7 @@ class NanGuardHook(SafeHook):
 
     def _find(self, runner: Runner) -> str:
         """Run the batch again to find the module, and change nothing."""
-        model = runner.model
-        model = model.module if is_model_wrapper(model) else model
+        model = unwrap(runner.model)
         bad = name_bad_gradients(model)
         now = get_random_state()
         set_random_state(self._random)

@@ -6,12 +6,12 @@ import torch
 from mmaction.registry import HOOKS
 from mmengine.dist import all_reduce
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Count, check_arguments
+from ...utils.unwrap import unwrap
 
 
 @HOOKS.register_module()
@@ -34,7 +34,7 @@ class PreciseBNHook(Hook):
         ValueError: If an argument is less than 1.
     """
 
-    def __init__(self, num_batches: int = 200, interval: int = 1) -> None:
+    def __init__(self, num_batches: Count = 200, interval: Count = 1) -> None:
         self.num_batches = num_batches
         self.interval = interval
 
@@ -42,9 +42,8 @@ class PreciseBNHook(Hook):
         if not (self.every_n_epochs(runner, self.interval)
                 or self.is_last_train_epoch(runner)):
             return
-        model = runner.model
-        # What DistributedDataParallel adds is for gradients.
-        model = model.module if is_model_wrapper(model) else model
+        # DistributedDataParallel is for gradients only.
+        model = unwrap(runner.model)
         count = precise_bn(
             model, islice(runner.train_dataloader, self.num_batches))
         if count:

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Checkpoints that a kill, a full disk or a bad sector cannot take away."""
 import logging
+import math
 import os
 import shutil
 from collections import deque
@@ -17,6 +18,7 @@ from mmengine.runner import Runner
 from ...utils.checkpoint import check_opens
 from ...utils.files import flush, write_atomically
 from ...utils.plain import restore_histories, to_plain
+from ..first_fault import is_finite
 
 # The name of what is written when a run is stopped between two checkpoints.
 INTERRUPTED = 'interrupted.pth'
@@ -38,6 +40,8 @@ class SafeCheckpointHook(CheckpointHook):
     If it cannot be written (a full disk, a folder without permission), the
     error is logged with the name of the last checkpoint that is whole, and
     training goes on; ``unsaved`` says so until a later one is written.
+
+    A score, or a model, that is not finite never becomes the best one.
 
     Just before it saves it calls ``before_save_on_all_ranks(runner)`` of all
     hooks that have it, in every process (``before_save_checkpoint`` runs in
@@ -147,6 +151,12 @@ class SafeCheckpointHook(CheckpointHook):
                 best = self.init_value_map[rule]
             if score is None or not self.is_better_than[key](score, best):
                 continue
+            if not math.isfinite(score) or not self._is_finite(runner):
+                runner.logger.error(
+                    f'{key} {score} is not saved as the best: '
+                    + ('weights of the model are not finite'
+                       if math.isfinite(score) else 'it is not finite'))
+                continue
             name = f'best_{key}_{self.filename_tmpl.format(time)}'.replace(
                 '/', '_')
             if not self._write(
@@ -170,6 +180,12 @@ class SafeCheckpointHook(CheckpointHook):
             self._save_checkpoint_with_step(runner, time, meta)
         for path in outdated:
             self._remove(path)
+
+    def _is_finite(self, runner: Runner) -> bool:
+        """Return True if all weights of the first process are finite."""
+        answer = [is_finite(runner.model.state_dict())]
+        broadcast_object_list(answer)
+        return answer[0]
 
     def _path(self, name: str) -> str:
         return self.file_backend.join_path(self.out_dir, name)

@@ -17,9 +17,8 @@ class SafeHook(Hook):
     """A hook that switches something on in :class:`SafeRunner`'s parts."""
 
     def before_run(self, runner: Runner) -> None:
-        # Its parts look for hooks of this type.
-        from ..runner import SafeRunner
-        if not isinstance(runner, SafeRunner):
+        # The parts of SafeRunner look for hooks of this type.
+        if not getattr(runner, 'has_safe_parts', False):
             raise RuntimeError(
                 f"{type(self).__name__} does nothing without mmvidattn's "
                 "SafeRunner: add runner_type = 'SafeRunner' to the config, "

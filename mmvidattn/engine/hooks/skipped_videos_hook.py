@@ -2,13 +2,13 @@
 """Counts the videos that training had to leave out."""
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mmaction.registry import HOOKS
 from mmengine.dist import all_gather_object, is_main_process
 from mmengine.runner import Runner
 
-from ...utils.arguments import check_arguments
+from ...utils.arguments import Count, Positive, check_arguments
 from ...utils.files import write_atomically
 from .safe_hook import SafeHook
 
@@ -43,11 +43,11 @@ class SkippedVideosHook(SafeHook):
             ``'raise'``, or ``'flag'``, which puts zeros in its place and
             ``unreadable`` in the meta information of its result.
     """
-    def __init__(self, max_failures: int = 10, timeout: float | None = 60.,
-                 in_test: str = 'raise') -> None:
-        if in_test not in ('raise', 'flag'):
-            raise ValueError(
-                f"in_test must be 'raise' or 'flag', got {in_test!r}")
+
+    def __init__(self,
+                 max_failures: Count = 10,
+                 timeout: Positive | None = 60.,
+                 in_test: Literal['raise', 'flag'] = 'raise') -> None:
         self.options = dict(max_failures=max_failures, timeout=timeout)
         self.in_test = in_test
         self._resumed: list = []

@@ -6,8 +6,7 @@ Row t of a stream is in place t % M. The streams may differ in age.
 import torch
 from torch import Tensor
 
-from ..dispatch import dispatched, register_backend
-from ..triton import rings as triton_rings
+from ..dispatch import dispatched
 
 
 @dispatched
@@ -78,11 +77,3 @@ def _first_rows(ring: Tensor, like: Tensor) -> Tensor:
     """Index of each stream's first row in ``ring.flatten(0, lead)``."""
     rows = torch.arange(like.numel(), device=like.device)
     return rows.view(like.shape) * ring.shape[like.dim()]
-
-
-for op, function, why_not in (
-    (read_rows, triton_rings.read_rows, triton_rings.why_not_read_rows),
-    (push_row, triton_rings.push_row, triton_rings.why_not_push_row)):
-    register_backend(
-        op, 'Triton', function, why_not, where='CUDA, inference',
-        gain='not measured')

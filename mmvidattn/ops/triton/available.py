@@ -40,7 +40,7 @@ def why_not_fits(dtype: torch.dtype, head_dims: int, gate: str,
     """Reason why programs would spill many registers or lack shared memory.
 
     What is left spills at most :data:`MOST_SPILLED` bytes, as
-    :mod:`mmvidattn.ops.triton.resources` shows.
+    ``tools/analysis/kernel_resources.py`` shows.
 
     Args:
         dtype: Of the tokens.

@@ -8,7 +8,8 @@ Nothing is added up, so the results are the plain code's, bit for bit.
 import torch
 from torch import Tensor
 
-from ..dispatch import needs_gradients, not_eager_autograd
+from ..dispatch import needs_gradients, not_eager_autograd, register_backend
+from ..temporal_smoothing import rings
 from .available import why_no_kernel
 
 
@@ -83,3 +84,10 @@ def _why_not(ring: Tensor, steps: Tensor,
     if not ring.is_contiguous():
         return 'the ring is not contiguous'
     return None
+
+
+for op, function, why_not in (
+    (rings.read_rows, read_rows, why_not_read_rows),
+    (rings.push_row, push_row, why_not_push_row)):
+    register_backend(
+        op, 'Triton', function, why_not, where='CUDA, inference', gain=None)

@@ -11,6 +11,9 @@ import triton.language as tl
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
+from ..feature_fixation import Gate
+from ..shift import Fold
+from ..video_linear_attention import Options, video_linear_attention
 from . import video_linear_attention_kernels as kernels
 from .available import capability
 
@@ -323,13 +326,8 @@ def _plain(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
            k_weight: Tensor | None, k_bias: Tensor | None, num_heads: int,
            pattern: str, gate: str, inputs: int, folds: Sequence[int],
            frames: int, kernel: str, offset: float, eps: float) -> Tensor:
-    from ..feature_fixation import Gate
-    from ..shift import Fold
-    from ..video_linear_attention import video_linear_attention
-
     names = 'own' if gate == 'separate' else 'qkv'[:inputs]
-    return video_linear_attention.plain(
-        qkv,
+    return video_linear_attention.plain(qkv, Options(
         num_heads=num_heads,
         pattern=pattern,
         folds=tuple(
@@ -342,7 +340,7 @@ def _plain(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
         gate=None if q_weight is None else Gate(
             *(None if w is None else w.to(qkv.dtype)
               for w in (q_weight, q_bias, k_weight, k_bias)), names),
-        eps=eps)
+        eps=eps))
 
 
 def _plain_gradients(dy: Tensor, *arguments) -> tuple[Tensor, ...]:

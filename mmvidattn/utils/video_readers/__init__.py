@@ -15,7 +15,7 @@ BACKENDS = dict(
     torchcodec=('torchcodec', 'pip install "mmvidattn[torchcodec]", and '
                 "ffmpeg's libraries (apt-get install ffmpeg, conda install "
                 'ffmpeg or brew install ffmpeg)', 'TorchCodecReader'),
-    pyav=('av', 'pip install av', 'PyAVReader'),
+    pyav=('av', 'pip install "av>=17.1"', 'PyAVReader'),
     opencv=('cv2', 'pip install opencv-python', 'OpenCVReader'))
 VARIABLE = 'MMVIDATTN_VIDEO_BACKEND'
 # A name, or a dict of it as ``type`` with options of the reader.

@@ -1,15 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import tempfile
-from collections.abc import Sequence
 
 import cv2
 import numpy as np
 
-from .base import VideoReader, spans
+from .packets import Packets, PacketsReader, is_interlaced, refuse
 from .torchcodec_reader import SEEK_MODES
 
 
-class OpenCVReader(VideoReader):
+class OpenCVReader(PacketsReader):
     """A video file, read by OpenCV.
 
     Args:
@@ -20,7 +19,9 @@ class OpenCVReader(VideoReader):
             which takes other frames of some files.
 
     Raises:
-        ValueError: If it cannot be opened, or a frame cannot be read.
+        ValueError: If it cannot be opened, if a frame cannot be read, or if
+            OpenCV would take wrong frames (of interlaced video OpenCV 5.0
+            returns memory that it has not written).
     """
 
     def __init__(self, source: str | bytes, num_threads: int = 1,
@@ -37,29 +38,15 @@ class OpenCVReader(VideoReader):
             self._file.flush()
             source = self._file.name
         self._path = source
-        self._begins: np.ndarray | None = None
+        self.packets = Packets(source)
+        if self.packets.skipped:
+            refuse('OpenCV', source, 'it does not begin with a key frame')
+        if is_interlaced(source):
+            refuse('OpenCV', source, 'it is interlaced')
         self._open()
-        self._length = int(self._capture.get(cv2.CAP_PROP_FRAME_COUNT))
-        if self._length < 1:
-            # A header without a count.
-            self._length = len(self._grab_all())
-            self._open()
-
-    def __len__(self) -> int:
-        return self._length
 
     def get_avg_fps(self) -> float:
         return float(self._capture.get(cv2.CAP_PROP_FPS))
-
-    def get_frame_timestamp(self, indices: Sequence[int] | np.ndarray
-                            ) -> np.ndarray:
-        if self._begins is None:
-            begins = self._grab_all()
-            self._open()
-            fps = self.get_avg_fps()
-            missing = np.arange(len(begins), self._length) / fps
-            self._begins = np.append(begins, missing)[:self._length]
-        return spans(self._begins, self.get_avg_fps())[np.asarray(indices)]
 
     def _open(self) -> None:
         self._capture = cv2.VideoCapture(
@@ -69,20 +56,6 @@ class OpenCVReader(VideoReader):
             raise ValueError('OpenCV cannot open it')
         # The number of the frame that is decoded next.
         self._next = 0
-
-    def _grab_all(self) -> np.ndarray:
-        """When each frame begins, in seconds."""
-        self._open()
-        begins = []
-        while self._capture.grab():
-            begins.append(self._capture.get(cv2.CAP_PROP_POS_MSEC) / 1000)
-        return np.array(begins)
-
-    def _read(self, indices: list[int]) -> np.ndarray:
-        found = {}
-        for index in sorted({*indices}):
-            found[index] = self._frame(index)
-        return np.stack([found[index] for index in indices])
 
     def _frame(self, index: int) -> np.ndarray:
         if self._can_seek and index != self._next:
@@ -94,7 +67,6 @@ class OpenCVReader(VideoReader):
             self._next += 1
         is_read, image = self._capture.read()
         if not is_read or image is None or self._next != index:
-            raise ValueError(f'frame {index} of {self._length} cannot be '
-                             'read')
+            raise ValueError(f'frame {index} of {len(self)} cannot be read')
         self._next += 1
         return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)

@@ -1,29 +1,23 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import mmap
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from .base import VideoReader
+from .packets import Packets, refuse
 
 SEEK_MODES = 'exact', 'approximate'
 # Frames whose time stamps are looked up at a time.
 CHUNK = 16
-# Codecs each of whose frames stands alone.
-INTRA = 'dvvideo', 'ffv1', 'huffyuv', 'mjpeg', 'rawvideo', 'utvideo'
-# MPEG-4's header of a frame that needs a later one.
-B_FRAME = re.compile(rb'\x00\x00\x01\xb6[\x80-\xbf]')
-# Of a file, what is searched for one: thousands of frames.
-SEARCHED = 64 << 20
 
 
 class TorchCodecReader(VideoReader):
     """A video file, read by torchcodec.
 
-    Frames are found by their time stamps. Files that have none, or none that
-    torchcodec 0.13 can rely on, are refused, as it takes wrong frames of them:
-    avi with frames that need later ones, MPEG transport and program streams.
+    Frames are found by their time stamps. Files whose time stamps torchcodec
+    0.13 misreads are refused: avi with B-frames, MPEG transport and program
+    streams, H.264 with open groups of pictures, files that do not begin with
+    a key frame, and files cut by an edit list.
 
     Args:
         source: Path of the file, or its bytes.
@@ -45,14 +39,12 @@ class TorchCodecReader(VideoReader):
             raise ValueError(f'seek_mode must be one of {SEEK_MODES}, got '
                              f'{seek_mode!r}')
         from torchcodec.decoders import VideoDecoder
+        why = _why_wrong(Packets(source))
+        if why:
+            refuse('torchcodec', source, why)
         self._decoder = VideoDecoder(
             source, dimension_order='NHWC', num_ffmpeg_threads=num_threads,
             seek_mode=seek_mode, device=device)
-        why = _why_wrong(source, self._decoder.metadata.codec or '')
-        if why:
-            raise ValueError(
-                f'torchcodec would take wrong frames of it, as {why}: read it '
-                'with another video_backend')
 
     def __len__(self) -> int:
         return len(self._decoder)
@@ -75,23 +67,18 @@ class TorchCodecReader(VideoReader):
         return self._decoder.get_frames_at(indices).data.cpu().numpy()
 
 
-def _why_wrong(source: str | bytes, codec: str) -> str:
-    """Why a file has no time stamps to go by; empty if it has."""
-    if isinstance(source, bytes):
-        return _why_wrong_data(source, codec)
-    with open(source, 'rb') as file, mmap.mmap(
-            file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return _why_wrong_data(data, codec)
-
-
-def _why_wrong_data(data: bytes | mmap.mmap, codec: str) -> str:
-    if data[:4] == b'\0\0\1\xba':
+def _why_wrong(packets: Packets) -> str:
+    """Return why torchcodec takes wrong frames; empty if it does not."""
+    if 'mpeg' in packets.formats:
         return 'it is an MPEG program stream'
-    if data[:1] == b'\x47' and data[188:189] == b'\x47':
+    if 'mpegts' in packets.formats:
         return 'it is an MPEG transport stream'
-    if data[:4] != b'RIFF' or data[8:11] != b'AVI' or codec in INTRA:
-        return ''
-    if codec.startswith(('mpeg4', 'msmpeg4')):
-        found = B_FRAME.search(data, 0, SEARCHED)
-        return 'it is an avi with B-frames' if found else ''
-    return f'it is an avi of {codec}, which may have B-frames'
+    if 'avi' in packets.formats and packets.has_b_frames:
+        return 'it is an avi with B-frames'
+    if packets.skipped or packets.late:
+        return 'the file does not begin with a key frame'
+    if packets.hidden:
+        return f'it counts {packets.hidden} frames that an edit list hides'
+    if packets.is_open and packets.codec == 'h264':
+        return 'it is H.264 with open groups of pictures'
+    return ''

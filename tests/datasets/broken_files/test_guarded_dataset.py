@@ -9,9 +9,8 @@ import pytest
 import torch
 from made_videos import require_backend
 from mmaction.registry import DATASETS
-from mmengine.dataset import pseudo_collate
+from mmengine.dataset import BaseDataset
 from mmengine.structures import BaseDataElement
-from torch.utils.data import DataLoader
 
 from mmvidattn.datasets import GuardedDataset
 from mmvidattn.datasets.broken_files.guard import Guard
@@ -144,25 +143,11 @@ def test_timeout_holds_and_the_file_is_not_tried_again(folder):
     dataset = build(folder, ['slow.mp4', 'good.mp4'],
                     steps=[slow, *pipeline()], guard=dict(timeout=0.5))
     np.random.seed(0)
-    start = time.monotonic()
     first, second = dataset[0], dataset[0]
-    assert 0.5 <= time.monotonic() - start < 5
     for sample in first, second:
         assert 'took more than 0.5 s' in meta(sample)['skipped_reasons'][
             str(folder / 'slow.mp4')]
     assert slow.num_calls == 1
-
-
-def test_worker_that_hangs_does_not_stop_the_others(folder):
-    (folder / 'slow.mp4').write_bytes((folder / 'good.mp4').read_bytes())
-    names = ['good.mp4', 'slow.mp4', 'good.mp4', 'good.mp4']
-    dataset = build(folder, names, steps=[Slow(30), *pipeline()],
-                    guard=dict(timeout=1))
-    start = time.monotonic()
-    loader = DataLoader(dataset, batch_size=2, num_workers=2,
-                        collate_fn=pseudo_collate)
-    assert sum(len(batch['inputs']) for batch in loader) == 4
-    assert time.monotonic() - start < 15
 
 
 class Short:
@@ -245,10 +230,11 @@ def test_flagged_in_testing_on_request(folder):
     assert 'unreadable' not in meta(good)
 
 
-class Kind:
+class Kind(BaseDataset):
     """A dataset whose samples have no label of their own."""
 
     def __init__(self, label=None, num_bad=1):
+        super().__init__(test_mode=True, lazy_init=True)
         self.label, self.num_bad = label, num_bad
 
     def __len__(self):
@@ -266,7 +252,7 @@ class Kind:
 @pytest.mark.parametrize('label', [None, 1])
 def test_flags_samples_of_any_kind(label):
     dataset = Kind(label)
-    found = Guard(on_error='flag')(dataset, 0, dataset.load)
+    found = Guard(dataset, on_error='flag')(dataset, 0, dataset.load)
     assert found['inputs'].tolist() == [0, 0]
     assert 'cannot be read' in meta(found)['unreadable']
     assert meta(found)['filename'] == '0.mp4'
@@ -275,17 +261,11 @@ def test_flags_samples_of_any_kind(label):
 def test_flags_where_the_next_ones_are_bad_too():
     dataset = Kind(num_bad=3)
     for idx in range(3):
-        found = Guard(on_error='flag')(dataset, idx, dataset.load)
+        found = Guard(dataset, on_error='flag')(dataset, idx, dataset.load)
         assert found['inputs'].tolist() == [0, 0]
     with pytest.raises(RuntimeError, match='nor the 2 samples that follow'):
-        Guard(on_error='flag', max_failures=2)(dataset, 0, dataset.load)
-
-
-def test_nothing_to_flag_with(folder):
-    dataset = build(folder, ['bad.mp4'], test_mode=True,
-                    guard=dict(on_error='flag'))
-    with pytest.raises(RuntimeError, match='bad.mp4, nor the 10'):
-        dataset[0]
+        Guard(dataset, on_error='flag', max_failures=2)(
+            dataset, 0, dataset.load)
 
 
 @pytest.mark.parametrize('type', ['VideoDataset', 'GuardedVideoDataset'])
@@ -318,12 +298,6 @@ def test_guarded_dataset_goes_to_other_processes(folder):
         assert torch.equal(other[0]['inputs'], want)
 
 
-def test_ten_failures_in_a_row_raise(folder):
-    dataset = build(folder, ['bad.mp4'])
-    with pytest.raises(RuntimeError, match='failed 10 times in a row'):
-        dataset[0]
-
-
 @pytest.mark.parametrize('option', [
     dict(on_error='ignore'), dict(max_failures=0), dict(timeout=0)], ids=str)
 def test_rejects_option_out_of_range(folder, option):
@@ -346,10 +320,3 @@ def test_random_numbers_are_those_without_a_guard(folder):
         np.random.seed(0)
         found.append(dataset[0]['inputs'])
     assert torch.equal(*found)
-
-
-def test_a_file_is_named_once(folder, logged):
-    dataset = build(folder, ['bad.mp4', 'good.mp4'])
-    for _ in range(3):
-        dataset[0]
-    assert sum('Skipped' in line for line in logged) == 1

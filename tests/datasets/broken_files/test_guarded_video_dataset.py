@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import re
 import shutil
 
 import cv2
@@ -71,6 +72,10 @@ def test_other_delimiter_and_many_labels(folder):
     dataset = build(
         folder, ['a.mp4,0,2', 'b.mp4,1'], delimiter=',', multi_class=True,
         num_classes=3)
+    with pytest.raises(ValueError, match='label 3 .* with 3 classes'):
+        build(folder, ['a.mp4 3'], num_classes=3)
+    with pytest.raises(ValueError, match='multi_class needs num_classes'):
+        build(folder, ['a.mp4 3'], multi_class=True)
     assert dataset.get_data_info(0)['label'].tolist() == [1, 0, 1]
     assert dataset.get_data_info(1)['label'].tolist() == [0, 1, 0]
     assert [dataset.get_cat_ids(i) for i in range(2)] == [[0, 2], [1]]
@@ -90,42 +95,9 @@ def test_rare_classes_are_seen_more_often(folder):
     assert labels == [0] * 3 * 2 + [1] * 2
 
 
-@pytest.mark.parametrize('line, said, kwargs', [
-    ('b.mp4', 'no label', {}),
-    ('b.mp4 cat', "'cat' is not an integer", {}),
-    ('b.mp4 1.5', "'1.5' is not an integer", {}),
-    ('b.mp4 -1', 'label -1 is negative', {}),
-    ('b.mp4 3', 'label 3 is out of range, with 3 classes', {}),
-    ('b.mp4 1', 'no label', dict(delimiter=',')),
-    ('b.mp4', 'no label', dict(multi_class=True)),
-    ('b.mp4 1 3', 'label 3 is out of range', dict(multi_class=True)),
-], ids=str)
-@pytest.mark.parametrize('test_mode', [False, True])
-def test_bad_line_is_named(folder, line, said, kwargs, test_mode):
-    delimiter = kwargs.get('delimiter', ' ')
-    with pytest.raises(ValueError) as error:
-        build(folder, [f'a.mp4{delimiter}0', '', line], num_classes=3,
-              test_mode=test_mode, **kwargs)
-    for part in (str(folder / 'list.txt'), 'line 3', repr(line), said,
-                 f"expected '<path>{delimiter}<label>"):
-        assert part in str(error.value)
-
-
-def test_file_without_videos_is_an_error(folder):
-    with pytest.raises(ValueError, match='list.txt lists no videos'):
-        build(folder, ['', ' '])
-
-
 def test_missing_annotation_file_is_named(folder):
     with pytest.raises(FileNotFoundError, match='nowhere.txt'):
         GuardedVideoDataset('nowhere.txt', [])
-
-
-@pytest.mark.parametrize('option', [
-    dict(on_error='ignore'), dict(max_failures=0)], ids=str)
-def test_rejects_option_out_of_range(folder, option):
-    with pytest.raises(ValueError, match=next(iter(option))):
-        build(folder, ['a.mp4 0'], **option)
 
 
 @pytest.mark.parametrize('test_mode, on_error, wanted', [
@@ -155,10 +127,8 @@ def test_broken_video_is_replaced_in_training(folder, logged, kind):
 
 
 @pytest.mark.parametrize('kind', BROKEN)
-@pytest.mark.parametrize(
-    'options', [dict(test_mode=True), dict(on_error='raise')], ids=str)
-def test_broken_video_raises_on_request(folder, kind, options):
-    dataset = build(folder, [f'{kind}.mp4 0', 'a.mp4 0'], **options)
+def test_broken_video_raises_in_testing(folder, kind):
+    dataset = build(folder, [f'{kind}.mp4 0', 'a.mp4 0'], test_mode=True)
     with pytest.raises(RuntimeError, match=f'{kind}.mp4') as error:
         dataset[0]
     assert error.value.__cause__ is not None
@@ -174,7 +144,7 @@ def test_broken_videos_are_left_out_of_a_test_set_on_request(folder, logged):
     assert labels == [0, 7, 8]
     said = [line for line in logged if '6 of 9 videos' in line]
     assert len(said) == 1
-    assert all(f'{kind}.mp4' in said[0] for kind in BROKEN)
+    assert all(re.search(rf'{kind}\.mp4 \(.+\)', said[0]) for kind in BROKEN)
 
 
 def test_name_without_suffix_is_an_mp4(folder):
@@ -230,16 +200,6 @@ def test_workers_pass_on_what_they_skipped(folder):
     found = sum((s.get('skipped_videos', []) for s in samples), [])
     assert {name.rsplit('/', 1)[1] for name in found} == {
         f'{kind}.mp4' for kind in BROKEN}
-
-
-def test_worker_names_the_file_it_cannot_read(folder):
-    dataset = build(folder, ['a.mp4 0', 'cut.mp4 0'], test_mode=True)
-    batches = iter(
-        DataLoader(dataset, num_workers=2, collate_fn=pseudo_collate))
-    with pytest.raises(RuntimeError, match='cannot load .*cut.mp4'):
-        list(batches)
-    # The error keeps it, and the garbage collector is slow to end workers.
-    batches._shutdown_workers()
 
 
 def test_class_names_are_read_from_their_file(folder):

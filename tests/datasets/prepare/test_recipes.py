@@ -1,8 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Data roots made of published lists, as a user calls it."""
 import json
+import re
 import shutil
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +13,17 @@ from mmaction.registry import DATASETS
 
 import mmvidattn_cli
 from mmvidattn.apis import load_config
-from mmvidattn.datasets.annotations import read_video_list
-from mmvidattn.datasets.formats.thumos14 import CLASSES as THUMOS14
-from mmvidattn.datasets.formats.tvseries import CLASSES as TVSERIES
-from mmvidattn.datasets.formats.tvseries import VIDEOS
+from mmvidattn.datasets.annotations.own.video_list import read_video_list
+from mmvidattn.datasets.annotations.published.thumos14 import (
+    CLASSES as THUMOS14,
+)
+from mmvidattn.datasets.annotations.published.tvseries import (
+    CLASSES as TVSERIES,
+)
+from mmvidattn.datasets.annotations.published.tvseries import VIDEOS
+from mmvidattn.datasets.prepare.feature_set import compare
 
-LINES = Path(__file__).parents[1] / 'formats/lines'
+LINES = Path(__file__).parents[1] / 'annotations/lines'
 
 
 def prepare(*args):
@@ -86,6 +93,19 @@ def test_thumos14(thumos14, tmp_path, capsys):
     assert capsys.readouterr().out.count(' 0 files written') == 2
 
 
+def test_classes_of_thumos14_are_in_the_order_of_released_targets():
+    assert [*THUMOS14] == [*sorted(THUMOS14[:-1]), 'Ambiguous']
+
+
+def test_classes_of_the_released_list_are_compared(thumos14, tmp_path):
+    (tmp_path / 'info.json').write_text(json.dumps(dict(THUMOS=dict(
+        class_names=['background', 'Jump'], train_session_set=[],
+        test_session_set=[], ignore_index=-1, fps=4))))
+    with pytest.raises(SystemExit, match='info.json .*: background, Jump$'):
+        prepare('thumos14', thumos14, tmp_path / 'out', '--data-info',
+                tmp_path / 'info.json')
+
+
 def test_released_targets_can_be_kept(thumos14, tmp_path):
     root = tmp_path / 'out'
     write_features(root / 'rgb_kinetics_resnet50', THUMOS_LENGTHS)
@@ -102,6 +122,24 @@ def test_released_targets_can_be_kept(thumos14, tmp_path):
     write_features(root / 'target_perframe', THUMOS_LENGTHS, 21)
     with pytest.raises(SystemExit, match='must be targets of .* 22 classes'):
         prepare('thumos14', thumos14, root, '--keep-targets')
+
+
+@pytest.mark.parametrize('more, fits', [(-1, False), (1, True), (2, False)])
+def test_released_targets_may_have_one_step_more(
+        thumos14, tmp_path, more, fits):
+    root = tmp_path / 'out'
+    write_features(root / 'rgb_kinetics_resnet50', THUMOS_LENGTHS)
+    write_features(root / 'target_perframe', {
+        video: n + more for video, n in THUMOS_LENGTHS.items()}, 22)
+    with nullcontext() if fits else pytest.raises(
+            SystemExit, match='must be targets of '):
+        prepare('thumos14', thumos14, root, '--keep-targets')
+
+
+@pytest.mark.parametrize('rate', ['0', '-4', 'nan'])
+def test_rates_are_above_0(thumos14, tmp_path, rate):
+    with pytest.raises(SystemExit, match='--rate must be .* got '):
+        prepare('thumos14', thumos14, tmp_path / 'out', '--rate', rate)
 
 
 def test_tvseries_trains_on_train_and_val(tmp_path):
@@ -195,6 +233,10 @@ def test_egtea_of_rulstm(tmp_path):
     prepare('egtea', LINES / 'egtea', tmp_path / 'out', '--rgb', rgb)
     assert lines(tmp_path / 'out/train_split1.txt') == [
         'P07-R01-PastaSalad', 'P15-R01-PastaSalad']
+    actions = LINES / 'egtea/actions.csv'
+    assert (tmp_path / 'out/actions.csv').read_text() == actions.read_text()
+    assert lines(tmp_path / 'out/classes.txt') == [
+        'background', *(line.rpartition(', ')[2] for line in lines(actions))]
     targets = np.load(tmp_path / 'out/verb_perframe/P07-R01-PastaSalad.npy')
     # Frames 2751 to 2808, 7.5 a step.
     assert targets.shape == (3000, 20)
@@ -229,6 +271,22 @@ def test_features_from_lmdb(tmp_path):
                 '--rgb', source)
 
 
+@pytest.mark.parametrize('frames', [{20: 2, 21: 3}, {1: 2}],
+                         ids=['widths', 'too short'])
+def test_lmdb_without_steps_of_one_width(tmp_path, frames):
+    lmdb = pytest.importorskip('lmdb', reason='the package lmdb is missing')
+    source = tmp_path / 'lmdb'
+    with lmdb.open(str(source), map_size=1 << 20) as env:
+        with env.begin(write=True) as transaction:
+            for frame, width in frames.items():
+                transaction.put(f'P01_01_frame_{frame:010}.jpg'.encode(),
+                                np.zeros(width, np.float32).tobytes())
+    (tmp_path / 'training.csv').write_text('a,P01_01,1,20,0,0,0\n')
+    with pytest.raises(SystemExit, match='rows of P01_01 must be of one'):
+        prepare('epic100', tmp_path / 'training.csv', tmp_path / 'out',
+                '--rgb', source)
+
+
 def test_lmdb_that_is_not_installed(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__('sys').modules, 'lmdb', None)
     (tmp_path / 'data.mdb').touch()
@@ -240,7 +298,8 @@ def test_lmdb_that_is_not_installed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('change, error', [
     (lambda r: (r / 'rgb/video_test_0000270.npy').unlink(),
-     r'no .*video_test_0000270.npy \(1 of 3 videos\)'),
+     r'annotation/\w+_test.txt has segments of video_test_0000270, but there '
+     r'is no .*video_test_0000270.npy \(1 of 3 videos\)'),
     (lambda r: write_features(r / 'flow', dict(video_test_0000270=700)),
      'has 700 steps, but .* has 704'),
     (lambda r: shutil.rmtree(r / 'rgb'), '--rgb: there is no folder'),
@@ -400,6 +459,17 @@ def test_lists_of_videos_are_what_the_config_reads(name, tmp_path, capsys):
     assert record['counts']['val'] == 1
 
 
+@pytest.mark.parametrize('name, option, choices', [
+    ('egtea', '--split', '1 2 3'), ('ucf101', '--split', '1 2 3'),
+    ('hmdb51', '--split', '1 2 3'), ('kinetics', '--size', '400 600 700'),
+    ('thumos14', '--split', 'val test')])
+def test_choices_of_options(name, option, choices, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        prepare(name, tmp_path, tmp_path / 'out', option, '4')
+    quoted = re.findall(r"\w+", capsys.readouterr().err.rpartition('from')[2])
+    assert quoted == choices.split()
+
+
 # The field's own files.
 
 
@@ -495,3 +565,10 @@ def test_real_subsets_of_epic(real, tmp_path):
     assert len(files) == 4
     for name, content in files.items():
         assert content == (rulstm / name).read_bytes()
+
+
+def test_a_list_is_compared_with_the_protocol(capsys):
+    compare('bcd', 'bcd', 'train')
+    assert capsys.readouterr().out == ''
+    compare('gfedab', 'ahij', 'train')
+    assert 'lacks h, i, j and has b, d, e, f, g' in capsys.readouterr().out

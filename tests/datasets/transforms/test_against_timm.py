@@ -21,14 +21,6 @@ from mmvidattn.datasets.transforms import auto_augment as ours
 FILL = (128, 128, 128)
 HPARAMS = dict(translate_const=100, img_mean=FILL,
                interpolation=Image.Resampling.BICUBIC)
-# By timm's name: ours, and its value at a level from 0 to 10.
-V0 = dict(
-    Equalize='equalize', AutoContrast='auto_contrast', Invert='invert',
-    ShearX='shear_x', ShearY='shear_y', Rotate='rotate', Color='color',
-    TranslateYRel='translate_y', Posterize='posterize', Solarize='solarize',
-    SolarizeAdd='solarize_add')
-
-
 def _share(name):
     return lambda level: level / 10 * ours.OPS[name].limit
 
@@ -100,21 +92,6 @@ def _differences(timm, images, monkeypatch, name, mine, value_of):
                     resample=Image.Resampling.BICUBIC)
                 found.append(np.abs(np.subtract(got, want, dtype=int)).max())
     return found
-
-
-@pytest.mark.parametrize('name', V0)
-def test_v0_op_at_all_levels(timm, images, monkeypatch, name):
-    value_of = ours.V0_VALUES.get(V0[name], lambda level: 0.)
-    found = _differences(timm, images, monkeypatch, name, V0[name], value_of)
-    assert len(found) == 11 * 2 * 20 and not any(found)
-
-
-def test_v0_pairs(timm):
-    policy = timm.auto_augment_policy_v0(HPARAMS)
-    assert [[(V0[op.name], op.prob,
-              0 if V0[op.name] not in ours.V0_VALUES else op.magnitude)
-             for op in pair] for pair in policy
-            ] == [list(pair) for pair in ours.V0_POLICY]
 
 
 @pytest.mark.parametrize('name', RAND)

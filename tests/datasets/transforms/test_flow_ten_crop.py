@@ -34,3 +34,9 @@ def test_corners_and_middle_each_of_them_mirrored():
 def test_rejects_images_and_small_fields(field, error):
     with pytest.raises(ValueError, match=error):
         FlowTenCrop(16).transform(dict(imgs=[field], img_shape=None))
+
+
+def test_fields_may_be_as_small_as_the_crops():
+    results = FlowTenCrop((20, 16)).transform(dict(
+        imgs=[np.zeros((16, 20, 2), np.uint8)], img_shape=(16, 20)))
+    assert {x.shape for x in results['imgs']} == {(16, 20, 2)}

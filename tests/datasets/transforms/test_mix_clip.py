@@ -192,23 +192,6 @@ def test_plus_plus_blends_work_memory_and_targets(root):
     assert blended > 20 and labels == {1, 2}
 
 
-def test_a_seed_repeats(root):
-    first, second = (
-        next(windows(root, dict(type='MixClip'), seeds=[5]))['inputs']
-        for _ in range(2))
-    assert (first['rgb'] == second['rgb']).all()
-
-
-@pytest.mark.parametrize('transform, error', [
-    (dict(type='MixClip', prob=1.5), 'prob must be .* got 1.5'),
-    (dict(type='MixClip', mode='all'), "mode must be .* got 'all'"),
-    (dict(type='MixClipPlusPlus', weight=2), 'weight must be .* got 2'),
-])
-def test_bad_options(root, transform, error):
-    with pytest.raises(ValueError, match=error):
-        next(windows(root, transform))
-
-
 def test_crop_draws_from_all_other_videos():
     rng = np.random.default_rng(0)
     # In no order of videos.

@@ -5,6 +5,7 @@ import pytest
 
 from mmvidattn.apis import load_config
 from mmvidattn.datasets import (
+    CharadesSampleFrames,
     ScenicSampleFrames,
     SegmentSampleFrames,
     SlowFastSampleFrames,
@@ -158,13 +159,10 @@ def test_vivit_is_validated_in_the_middle():
 @pytest.mark.parametrize('sampler', [
     SegmentSampleFrames(4, 1, test_mode=True),
     SlowFastSampleFrames(4, 2, test_mode=True),
-    ScenicSampleFrames(4, 2, test_mode=True)], ids=lambda x: type(x).__name__)
+    ScenicSampleFrames(4, 2, test_mode=True),
+    CharadesSampleFrames(4, 2, num_clips=1, test_mode=True)],
+    ids=lambda x: type(x).__name__)
 def test_frames_of_a_segment_are_counted_from_its_start(sampler):
     first, = _frames(sampler, 40)
     later, = _frames(sampler, 40, start_index=7)
     assert later == [frame + 7 for frame in first]
-
-
-def test_segments_have_three_views():
-    with pytest.raises(ValueError, match='num_clips must be 1, 2 or 3'):
-        SegmentSampleFrames(16, 4)

@@ -95,6 +95,9 @@ REFERENCES = dict(
     contrast=_contrast,
     brightness=lambda x, m: _blend(0., x, m),
     sharpness=_sharpness)
+# Computed in integers.
+EXACT = ('identity', 'invert', 'equalize', 'posterize', 'solarize',
+         'solarize_add')
 
 
 @pytest.mark.parametrize('name', REFERENCES)
@@ -108,23 +111,12 @@ def test_op_is_as_released_at_all_levels(name, clips):
             # factors carry a step of the gray on.
             np.testing.assert_allclose(
                 got.astype(int), REFERENCES[name](clip, magnitude),
-                atol=3 if name == 'color' else 1)
+                atol=dict.fromkeys(EXACT, 0).get(
+                    name, 3 if name == 'color' else 1))
 
 
 def test_every_op_is_compared():
     assert set(OPS) == {*REFERENCES, 'cutout'} and len(OPS) == 12
-
-
-@pytest.mark.parametrize('magnitude, want', [
-    # Of the value 100: the table of the two released strengths.
-    (20, dict(posterize=100, solarize=155, solarize_add=255, brightness=255)),
-    (15, dict(posterize=100, solarize=100, solarize_add=255, brightness=255)),
-    (10, dict(posterize=96, solarize=155, solarize_add=210, brightness=190)),
-])
-def test_strengths_above_10_do_what_they_did(magnitude, want):
-    clip = np.full((2, 8, 8, 3), 100, np.uint8)
-    for name, value in want.items():
-        assert (OPS[name](clip, magnitude) == value).all(), name
 
 
 @pytest.mark.parametrize('magnitude, black, below', [
@@ -169,22 +161,9 @@ def test_draws_all_ops_evenly(monkeypatch, clips):
     assert all(140 < seen.count(name) < 260 for name in OPS)
 
 
-def test_seed_decides_and_frames_stay_apart(clips):
-    results = []
-    for _ in range(2):
-        np.random.seed(3)
-        results.append(ScenicRandAugment()(dict(imgs=list(clips[0])))['imgs'])
-    assert len(results[0]) == FRAMES
-    np.testing.assert_array_equal(*results)
-
-
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(magnitude=21), 'magnitude must be 0 to 20, got 21'),
-    (dict(magnitude=-1), 'magnitude must be'),
-    (dict(num_ops=0), 'num_ops must be a positive integer')])
-def test_rejects_option(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        ScenicRandAugment(**kwargs)
+def test_rejects_a_magnitude_that_is_too_large():
+    with pytest.raises(ValueError, match='magnitude .*got 21'):
+        ScenicRandAugment(magnitude=21)
 
 
 @pytest.mark.parametrize('frames', [

@@ -17,7 +17,7 @@ def _frames(total, clip_len, interval, num_clips=1, start=0, test=True):
 
 
 @pytest.mark.parametrize('clip_len, interval', [
-    (8, 8), (16, 8), (32, 8), (8, 32), (16, 32), (12, 32), (64, 8)])
+    (8, 8), (12, 32), (64, 8)])
 @pytest.mark.parametrize('total', [45, 200, 300, 500])
 def test_frames_are_those_of_torch_linspace(clip_len, interval, total):
     """The frames there are from the start on, spread, as released."""

@@ -2,6 +2,7 @@
 import random
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from mmengine.hooks import EMAHook, Hook
 from toy_runs import Stop, build, log_of
 
+from mmvidattn.engine.hooks import ExactResumeHook, exact_resume_hook
 from mmvidattn.utils.random_state import get_random_state, set_random_state
 
 
@@ -49,10 +51,20 @@ def assert_same(one, two, name=''):
         assert one == two, name
 
 
+class SeedEpochHook(Hook):
+    """Seed each epoch, as users' hooks may."""
+
+    def before_train_epoch(self, runner):
+        np.random.seed(runner.epoch)
+        torch.manual_seed(runner.epoch)
+
+
 STOPS = {
     'at the end of an epoch': dict(stop=('after_train_epoch', 2)),
     'in validation': dict(stop=('after_val_iter', 3)),
     'at the end of validation': dict(stop=('after_val_epoch', 2)),
+    # The first score is the best so far, so the checkpoint is saved again.
+    'after a new best score': dict(stop=('after_val_epoch', 1)),
     'in the last validation': dict(stop=('after_val_iter', 8)),
     'in an epoch': dict(
         stop=('after_train_iter', 6),
@@ -75,6 +87,9 @@ STOPS = {
         checkpoint=dict(by_epoch=False)),
     'with averaged weights': dict(
         stop=('after_train_iter', 6), hooks=[EMAHook],
+        checkpoint=dict(by_epoch=False)),
+    'in an epoch that a hook seeds': dict(
+        stop=('after_train_iter', 6), hooks=[SeedEpochHook],
         checkpoint=dict(by_epoch=False)),
     'without a seed': dict(
         stop=('after_train_iter', 6), seed=None,
@@ -104,6 +119,7 @@ def test_resumed_run_ends_bit_equal(tmp_path, options):
     with pytest.raises(Stop):
         run('run', stop=stop, resume=resume).train()
     assert_same(whole, trained(run('run', resume=True)))
+    assert 'of another run' not in log_of(tmp_path / 'run')
 
 
 def copy_run(source, target):
@@ -175,18 +191,31 @@ def test_goes_on_with_as_many_samples_in_a_step_or_not_at_all(
         runner.train()
 
 
-def test_a_process_more_has_no_generators_to_go_on_from(
+def test_a_process_more_orders_samples_like_the_others(
         tmp_path, monkeypatch):
     with pytest.raises(Stop):
-        build(tmp_path, stop=('after_train_epoch', 1)).train()
+        build(tmp_path, stop=('after_train_epoch', 1), seed=3).train()
     change_state(tmp_path, samples=6)
     processes(monkeypatch, 2)
     monkeypatch.setattr(
         'mmvidattn.engine.hooks.exact_resume_hook.get_rank', lambda: 1)
-    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1))
+    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1),
+                   seed=5)
     with pytest.raises(Stop):
         runner.train()
+    loop = runner.train_loop
+    assert (loop.batches.seed, loop.sampler.seed) == (3, 3)
     assert 'has no generators for process 1' in log_of(tmp_path)
+
+
+def test_each_process_draws_its_own_samples(tmp_path, monkeypatch):
+    monkeypatch.setattr('mmvidattn.engine.loops.get_rank', lambda: 1)
+    monkeypatch.setattr('mmvidattn.engine.loops.get_world_size', lambda: 3)
+    runner = build(tmp_path, stop=('after_train_iter', 1))
+    with pytest.raises(Stop):
+        runner.train()
+    batches = runner.train_loop.batches
+    assert (batches.rank, batches.num_ranks) == (1, 3)
 
 
 def test_says_what_differs(tmp_path, monkeypatch):
@@ -197,14 +226,17 @@ def test_says_what_differs(tmp_path, monkeypatch):
     change_state(tmp_path, samples=3 * 5, world_size=1)
     runner = build(tmp_path, resume=True, stop=('after_train_iter', 1),
                    loader=dict(batch_size=5))
-    runner.cfg.train_cfg = dict(max_epochs=9)
+    runner.cfg.data_set = {f'option_{i}': i for i in range(20)}
     monkeypatch.setattr(np, '__version__', '0.1')
     with pytest.raises(Stop):
         runner.train()
     log = log_of(tmp_path)
     for said in ('processes: 1 then, 3 now', 'batches of an epoch: 4 then, 3',
-                 'numpy: ', 'then, 0.1 now', 'config: +train_cfg'):
+                 'numpy: ', 'then, 0.1 now', 'config: +data_set'):
         assert said in log
+    lines = [line for line in log.splitlines()
+             if line.startswith('  config: ')]
+    assert len(lines) == 13 and lines[-1].startswith('  config: ... and ')
 
 
 def test_goes_on_in_the_same_part_of_an_epoch_of_another_length(tmp_path):
@@ -218,13 +250,6 @@ def test_goes_on_in_the_same_part_of_an_epoch_of_another_length(tmp_path):
     assert runner.iter == 6 + (3 - 1) + 2 * 3
 
 
-def test_says_nothing_when_nothing_differs(tmp_path):
-    with pytest.raises(Stop):
-        build(tmp_path, stop=('after_train_epoch', 1)).train()
-    build(tmp_path, resume=True).train()
-    assert 'of another run' not in log_of(tmp_path)
-
-
 def test_checkpoint_of_mmengine_is_resumed_with_a_warning(tmp_path):
     with pytest.raises(Stop):
         build(tmp_path, stop=('after_train_epoch', 1),
@@ -234,20 +259,6 @@ def test_checkpoint_of_mmengine_is_resumed_with_a_warning(tmp_path):
     runner.train()
     assert runner.epoch == 4
     assert 'no state of the random generators' in log_of(tmp_path)
-
-
-def test_many_changes_of_the_config_are_counted(tmp_path):
-    with pytest.raises(Stop):
-        build(tmp_path, stop=('after_train_epoch', 1)).train()
-    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1))
-    runner.cfg.data_set = {f'option_{i}': i for i in range(20)}
-    with pytest.raises(Stop):
-        runner.train()
-    lines = [line for line in log_of(tmp_path).splitlines()
-             if line.startswith('  config: ')]
-    shown = [line for line in lines if 'option_' in line]
-    assert len(lines) == 13 and 10 <= len(shown) <= 12
-    assert lines[-1].startswith('  config: ... and ')
 
 
 def test_gradients_of_many_processes_are_not_saved_and_it_is_told(
@@ -262,6 +273,15 @@ def test_gradients_of_many_processes_are_not_saved_and_it_is_told(
         log_of(tmp_path)
     saved = torch.load(tmp_path / 'iter_6.pth', weights_only=True)
     assert saved['exact_resume']['gradients'] == {}
+
+
+def test_a_wrapper_that_does_not_count_accumulates_no_gradients():
+    """Such as mmengine's OptimWrapperDict."""
+    runner = SimpleNamespace(
+        optim_wrapper=object(), max_iters=8, model=torch.nn.Linear(1, 1))
+    runner.model.weight.grad = torch.ones(1, 1)
+    for iter in range(1, 8):
+        assert ExactResumeHook._gradients(runner, iter) == {}
 
 
 def test_iterations_resume_where_they_were_without_this_hook(tmp_path):
@@ -285,3 +305,15 @@ def test_iterations_resume_where_they_were_without_this_hook(tmp_path):
     seen.clear()
     run('run', resume=True).train()
     assert len(whole) == 16 and seen == whole[6:]
+
+
+def test_a_long_difference_is_cut(monkeypatch):
+    config = '\n'.join(f'option_{i} = {i}' for i in range(40))
+    runner = SimpleNamespace(
+        train_dataloader=[1, 2], cfg=SimpleNamespace(pretty_text=config))
+    state = dict(versions=exact_resume_hook._versions(), world_size=1,
+                 num_batches=2)
+    lines = exact_resume_hook._differences(
+        runner, {exact_resume_hook.KEY: state, 'meta': dict(cfg='')})
+    most = exact_resume_hook.MAX_LINES
+    assert len(lines) == most + 1 and f'{40 - most} more' in lines[-1]

@@ -1,8 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from mmaction.structures import ActionDataSample
 from mmengine.hooks import Hook
-from toy_runs import build, log_of
+from toy_runs import DivergeHook, build, log_of
 
 from mmvidattn.engine import NanGuardHook
 
@@ -99,6 +100,23 @@ def test_stops_with_a_checkpoint_of_before(tmp_path):
     assert runner.iter == 16
 
 
+class RecordHook(Hook):
+    """Keep the state of torch's generator before each iteration."""
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        self.state = torch.get_rng_state()
+
+
+def test_stops_with_the_generators_of_before(tmp_path):
+    record = RecordHook()
+    with pytest.raises(RuntimeError, match='are saved'):
+        build(tmp_path, hooks=[SpoilHook('output', 5, 9), record],
+              nan_guard=dict(type='NanGuardHook', max_skips=2)).train()
+    saved = torch.load(tmp_path / 'interrupted.pth', weights_only=True)
+    of_rank, = saved['exact_resume']['ranks']
+    assert torch.equal(of_rank['random']['torch'], record.state)
+
+
 def test_search_draws_nothing(tmp_path, monkeypatch):
     one = run(tmp_path / 'one', 'output', 5, 7).train().state_dict()
     monkeypatch.setattr(NanGuardHook, '_find', lambda self, runner: '')
@@ -116,7 +134,29 @@ def test_gradients_that_are_not_finite_are_not_saved(tmp_path):
     assert all(x.isfinite().all() for x in gradients.values())
 
 
-@pytest.mark.parametrize('value', [-1, 1.5, None])
-def test_rejects_other_numbers(value):
-    with pytest.raises(ValueError, match='max_skips'):
-        NanGuardHook(max_skips=value)
+@pytest.mark.parametrize('loop', ['val', 'test'])
+@pytest.mark.parametrize('bad', [torch.nan, -torch.inf], ids=str)
+def test_rejects_predictions_that_are_not_finite(loop, bad):
+    check = getattr(NanGuardHook(), f'after_{loop}_iter')
+    samples = [ActionDataSample(metainfo=dict(filename=f'{i}.mp4'))
+               for i in range(3)]
+    for sample in samples:
+        sample.pred_score = torch.zeros(5)
+        sample.gt_score = torch.full((5, ), bad)
+    outputs = [*samples, dict(loss=bad)]
+    check(None, 7, None, outputs)
+    samples[1].pred_score[3] = bad
+    with pytest.raises(ValueError, match='pred_score of 1.mp4 '):
+        check(None, 7, None, outputs)
+    samples[1].set_metainfo(dict(filename=None))
+    with pytest.raises(ValueError, match='pred_score of .*batch 7 '):
+        check(None, 7, None, outputs)
+
+
+def test_validation_of_a_diverged_model_stops_with_an_error(tmp_path):
+    runner = build(tmp_path, nan_guard=dict(type='NanGuardHook'),
+                   hooks=[DivergeHook()])
+    with pytest.raises(ValueError, match='pred_score of .*mp4 '):
+        runner.train()
+    assert not [*tmp_path.glob('best_*')]
+    assert [*tmp_path.glob('epoch_1.pth')]

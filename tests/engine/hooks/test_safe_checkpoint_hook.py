@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import errno
+import math
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from mmengine.fileio import FileClient, LocalBackend
 from mmengine.fileio.backends.registry_utils import prefix_to_backends
 from mmengine.hooks import Hook
 from mmengine.logging import HistoryBuffer
-from toy_runs import Stop, build, log_of
+from toy_runs import DivergeHook, Stop, build, log_of
 
 from mmvidattn.apis.runner import unsaved
 from mmvidattn.engine import SafeCheckpointHook
@@ -64,6 +64,28 @@ def test_keeps_the_best_of_several_metrics(tmp_path):
         path, = tmp_path.glob(f'best_{key}_*')
         assert path.name == f'best_{key}_epoch_{epoch}.pth' and opens(path)
         assert hub.get_info(f'best_ckpt_{key}') == str(path)
+
+
+def test_model_that_is_not_finite_is_never_the_best(tmp_path):
+    runner = build(tmp_path, hooks=[DivergeHook()])
+    runner.train()
+    assert not [*tmp_path.glob('best_*')]
+    assert log_of(tmp_path).count('acc ') and 'best_ckpt' not in (
+        runner.message_hub.runtime_info)
+    assert 'weights of the model are not finite' in log_of(tmp_path)
+
+
+@pytest.mark.parametrize('score', [math.nan, math.inf])
+def test_score_that_is_not_finite_is_never_the_best(tmp_path, score):
+    for rule in 'greater', 'less':
+        runner = build(tmp_path, checkpoint=dict(rule=rule))
+        runner.call_hook('before_run')
+        runner.call_hook('before_train')
+        runner.call_hook('after_val_epoch', metrics=dict(acc=score))
+        assert not [*tmp_path.glob('best_*')]
+        runner.call_hook('after_val_epoch', metrics=dict(acc=0.5))
+        best, = tmp_path.glob('best_*')
+        best.unlink()
 
 
 def test_opens_without_an_allow_list(tmp_path):
@@ -157,13 +179,6 @@ def test_at_every_moment_there_is_a_whole_one(tmp_path, monkeypatch):
         assert target in whole
 
 
-def test_interrupted_save_leaves_no_trace(tmp_path):
-    (tmp_path / 'epoch_9.pth.part').write_bytes(b'half of a checkpoint')
-    with pytest.raises(Stop):
-        build(tmp_path, stop=('after_train_epoch', 1)).train()
-    assert find_resumable(tmp_path)[0].name == 'epoch_1.pth'
-
-
 def test_file_that_a_kill_left_over_goes(tmp_path, monkeypatch):
     """Killed after the pointer was written, before the old file went."""
     remove = SafeCheckpointHook._remove
@@ -193,10 +208,6 @@ class FaultyBackend(LocalBackend):
         elif self.fault == 'full':
             super().put(data[:len(data) // 2], path)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        elif self.fault == 'read-only':
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
-        elif self.fault == 'cut':
-            super().put(data[:len(data) // 2], path)
         elif self.fault == 'flipped':
             middle = len(data) // 2
             flipped = bytes([data[middle] ^ 1])
@@ -204,8 +215,7 @@ class FaultyBackend(LocalBackend):
 
 
 @pytest.mark.parametrize('fault, said', [
-    ('full', 'No space left on device'), ('read-only', 'Read-only file'),
-    ('cut', 'does not open'), ('flipped', 'does not open')])
+    ('full', 'No space left on device'), ('flipped', 'does not open')])
 def test_failed_save_is_told_and_training_goes_on(tmp_path, monkeypatch,
                                                   fault, said):
     backend = type('Backend', (FaultyBackend, ), dict(fault=fault, at=3))
@@ -263,28 +273,6 @@ def test_best_of_the_same_epoch_replaces_itself(tmp_path):
         # The last one was saved again, with what it knows of the best.
         assert [*hook.keep_ckpt_ids] == [3, 4]
         assert names(tmp_path) == [path.name, 'epoch_3.pth', 'epoch_4.pth']
-
-
-def test_full_disk(tmp_path):
-    """A limit of the kernel's on what this process may write."""
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    runner = build(tmp_path, hooks=[LimitHook()],
-                   checkpoint=dict(save_best=None))
-    try:
-        runner.train()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert 'cannot save epoch_2.pth' in log_of(tmp_path)
-    assert names(tmp_path) == ['epoch_1.pth']
-    assert opens(tmp_path / 'epoch_1.pth')
-
-
-class LimitHook(Hook):
-    """After the first epoch, files may have a few bytes."""
-
-    def after_val_epoch(self, runner, metrics):
-        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (9000, most))
 
 
 def test_other_processes_know_that_it_failed(tmp_path, monkeypatch):
@@ -377,44 +365,6 @@ def test_best_of_our_metrics_is_the_greatest(key):
     hook = SafeCheckpointHook(save_best='auto')
     hook._init_rule(hook.rules, [key])
     assert hook.rules == ['greater']
-
-
-def test_killed_while_a_slow_disk_takes_its_checkpoint(tmp_path):
-    """A real process; the long form of this is tools/soak."""
-    code = f'''
-import mmvidattn, sys, time
-sys.path.insert(0, {str(os.path.dirname(__file__))!r} + '/../..')
-from pathlib import Path
-from mmengine.fileio import LocalBackend
-from toy_runs import build
-put = LocalBackend.put
-def slow(self, data, path):
-    if 'epoch_3' in str(path):
-        for end in range(0, len(data), len(data) // 100):
-            with open(path, 'wb') as file:
-                file.write(data[:end])
-            time.sleep(0.1)
-    put(self, data, path)
-LocalBackend.put = slow
-build(Path({str(tmp_path)!r}), checkpoint=dict(max_keep_ckpts=1)).train()
-'''
-    # Threads change the order of sums.
-    threads = dict(os.environ, OMP_NUM_THREADS=str(torch.get_num_threads()))
-    process = subprocess.Popen([sys.executable, '-c', code], env=threads,
-                               stdout=subprocess.DEVNULL)
-    part = tmp_path / 'epoch_3.pth.part'
-    end = time.monotonic() + 60
-    while not part.is_file():
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    assert part.is_file() and opens(tmp_path / 'epoch_2.pth')
-    assert find_resumable(tmp_path)[0].name == 'epoch_2.pth'
-    # And it ends, bit for bit, as if nothing had happened.
-    again = build(tmp_path, resume=True).train().state_dict()
-    whole = build(tmp_path / 'whole').train().state_dict()
-    assert all(torch.equal(again[name], whole[name]) for name in whole)
 
 
 def test_found_where_the_pointer_leads(tmp_path):

@@ -103,12 +103,6 @@ def test_goes_on_counting_when_it_is_resumed(folder, tmp_path):
     assert ends[0] == ends[1] and int(ends[0].split()[0]) >= 3
 
 
-def test_nothing_is_said_when_nothing_was_skipped(folder, tmp_path):
-    model, log = train(folder, tmp_path / 'run', epochs=1)
-    assert model.seen == 16
-    assert 'skipped' not in log.split('Checkpoints will be saved')[1]
-
-
 class Crash:
     """A decoder that ends its process on one file."""
 
@@ -194,6 +188,15 @@ def test_only_the_first_names_are_listed():
     assert '20.mp4' not in line
 
 
+@pytest.mark.parametrize('batch', [None, [1], dict(), dict(data_samples=None)])
+def test_batches_without_samples_skip_nothing(batch):
+    hook, runner = SkippedVideosHook(), FakeRunner()
+    hook.before_train(runner)
+    hook.after_train_iter(runner, 0, batch)
+    hook.after_train(runner)
+    assert not runner.lines
+
+
 def test_list_that_cannot_be_written_is_told_and_training_goes_on(
         folder, tmp_path):
     (folder / 'train/000001.mp4').write_bytes(b'broken')
@@ -201,8 +204,3 @@ def test_list_that_cannot_be_written_is_told_and_training_goes_on(
     model, log = train(folder, tmp_path / 'run', epochs=1)
     assert model.seen == 16
     assert 'cannot write skipped_videos.txt: ' in log
-
-
-def test_rejects_what_it_does_not_know():
-    with pytest.raises(ValueError, match="in_test must be 'raise' or 'flag'"):
-        SkippedVideosHook(in_test='skip')

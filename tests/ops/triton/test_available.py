@@ -3,9 +3,10 @@ import pytest
 import torch
 
 from mmvidattn.ops import shift_plan
-from mmvidattn.ops import video_linear_attention as module
 from mmvidattn.ops.feature_fixation import Gate
 from mmvidattn.ops.triton import available
+from mmvidattn.ops.triton import linear_attention_backend as module
+from mmvidattn.ops.video_linear_attention import Options
 
 bf16, fp16, fp32 = torch.bfloat16, torch.float16, torch.float32
 
@@ -44,7 +45,7 @@ def test_capability(monkeypatch, major, expected):
 
 def why_not(qkv=None, **options):
     qkv = torch.zeros(1, 2, 3, 3, 96) if qkv is None else qkv
-    return module._why_not_triton(qkv, **dict(dict(num_heads=2), **options))
+    return module._why_not_triton(qkv, Options(**dict(num_heads=2) | options))
 
 
 def test_verifier_says_why_not(monkeypatch):

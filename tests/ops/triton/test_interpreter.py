@@ -15,8 +15,9 @@ def _run(name: str, *options: str) -> None:
     run = subprocess.run(
         [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider',
          FOLDER / name, *options],
-        env={**os.environ, 'TRITON_INTERPRET': '1'}, capture_output=True,
-        text=True)
+        env={**os.environ, 'TRITON_INTERPRET': '1',
+             'MMVIDATTN_DISPATCH': 'all'}, capture_output=True,
+        text=True, timeout=550)
     assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-2000:]
     assert ' passed' in run.stdout
 

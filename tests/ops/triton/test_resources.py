@@ -3,17 +3,20 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip('triton')
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def _compile(*options: str) -> list[list[str]]:
     environment = dict(os.environ)
     environment.pop('TRITON_INTERPRET', None)
     run = subprocess.run(
-        [sys.executable, '-m', 'mmvidattn.ops.triton.resources', *options],
+        [sys.executable, ROOT / 'tools/analysis/kernel_resources.py',
+         *options],
         env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr[-3000:]
     return [[cell.strip() for cell in line.split('|')[1:-1]]

@@ -82,7 +82,9 @@ def test_kernels_are_exactly_the_naive_ones():
     pytest.importorskip('triton', reason='Triton is not installed')
     done = subprocess.run(
         [sys.executable, '-c', SCRIPT], capture_output=True, text=True,
-        env=dict(os.environ, TRITON_INTERPRET='1', PYTHONPATH=os.pathsep.join(
+        timeout=300, env=dict(
+            os.environ, TRITON_INTERPRET='1', MMVIDATTN_DISPATCH='all',
+            PYTHONPATH=os.pathsep.join(
             [str(ROOT), str(ROOT / 'tests'), os.environ['PYTHONPATH']])))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

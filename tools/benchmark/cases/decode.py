@@ -1,12 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Compare what decodes videos: right frames first, speed second.
 
-Frames of each backend are compared with those of PyAV (of OpenCV, without
-PyAV), which decodes the file once from its start to its end. A backend that
+The frames of each backend are compared with PyAV, which decodes the file once
+from its start to its end. A backend that
 takes other frames of a file is not timed on it. Speed is of a clip as training
 reads it: open the file, then take 16 frames spread over it (sparse), 32 frames
 of which every other one counts (dense), or up to 256 from its start
 (sequential).
+
+Live sources decode all frames in order, with as many threads as the library
+chooses: frames per second with PyAV, as :mod:`mmvidattn.live` does, and with
+OpenCV, unless its frames are wrong.
 
 The videos are made: moving patterns, of 10 and of 120 seconds, in H.264 with
 B-frames where PyAV can encode, else in MPEG-4. --videos adds files.
@@ -19,11 +23,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import av
 import cv2
 import numpy as np
-from harness import settings_of, title
 
+from mmvidattn.sources.network import TIMEOUT, Camera, Stream
 from mmvidattn.utils.video_readers import open_video, why_no_backend
+from tools.benchmark.measure import settings_of, title
 
 BACKENDS = {
     'decord': dict(type='decord'),
@@ -59,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict:
-    missing = {name: why for name in ('decord', 'torchcodec', 'pyav')
+    missing = {name: why for name in ('decord', 'torchcodec')
                if (why := why_no_backend(name))}
     backends = {name: dict(options, num_threads=args.threads)
                 for name, options in BACKENDS.items()
@@ -75,7 +81,9 @@ def run(args: argparse.Namespace) -> dict:
         paths.update((path.name, path) for path in args.videos)
         for name, path in paths.items():
             print(f'{name} ...', flush=True)
-            result['videos'][name] = compare(path, backends, args.repeats)
+            result['videos'][name] = dict(
+                compare(path, backends, args.repeats),
+                live=live_speed(path, args.repeats))
     return result
 
 
@@ -94,42 +102,27 @@ def report(result: dict) -> str:
                 ms = one.get('ms', {}).get(pattern)
                 line += f'{"-":>12}' if ms is None else f'{ms:12.1f}'
             lines.append(f'{line}  {one["said"]}')
+        lines += [f'live source with {name}: {fps:.0f} frames/s'
+                  for name, fps in found['live'].items()]
     return '\n'.join(lines)
 
 
 def make_video(path: Path, seconds: int, width: int, height: int) -> str:
     """Write a video in which no two frames are alike; returns its kind."""
-    frames = patterns(25 * seconds, width, height)
-    try:
-        import av
-        with av.open(str(path), 'w') as container:
-            stream = container.add_stream('libx264', rate=25)
-            stream.width, stream.height = width, height
-            stream.pix_fmt = 'yuv420p'
+    has_x264 = 'libx264' in av.codecs_available
+    with av.open(str(path), 'w') as container:
+        stream = container.add_stream(
+            'libx264' if has_x264 else 'mpeg4', rate=25)
+        stream.width, stream.height = width, height
+        stream.pix_fmt = 'yuv420p'
+        if has_x264:
             stream.options = dict(preset='veryfast', bf='3', g='250')
-            for image in frames:
-                for packet in stream.encode(
-                        av.VideoFrame.from_ndarray(image, format='rgb24')):
-                    container.mux(packet)
-            for packet in stream.encode():
-                container.mux(packet)
-        return 'H.264, B-frames, a key frame in 250'
-    except (ImportError, ValueError, av_error()):
-        writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'),
-                                 25, (width, height))
         for image in patterns(25 * seconds, width, height):
-            writer.write(image)
-        writer.release()
-        return 'MPEG-4, no B-frames'
-
-
-def av_error() -> type[Exception]:
-    """What PyAV raises where its ffmpeg has no such encoder."""
-    try:
-        import av
-        return av.FFmpegError
-    except ImportError:
-        return ImportError
+            container.mux(stream.encode(
+                av.VideoFrame.from_ndarray(image, format='rgb24')))
+        container.mux(stream.encode())
+    return ('H.264, B-frames, a key frame in 250' if has_x264 else
+            'MPEG-4, no B-frames')
 
 
 def patterns(count: int, width: int, height: int) -> Iterator[np.ndarray]:
@@ -173,16 +166,11 @@ def compare(path: Path, backends: dict[str, dict], repeats: int) -> dict:
 
 def decode_all(path: Path) -> tuple[str, np.ndarray]:
     """What decoded a file from start to end, and all frames' blocks."""
-    if why_no_backend('pyav') is None:
-        import av
-        with av.open(str(path)) as container:
-            images = []
-            for frame in container.decode(video=0):
-                image = frame.to_ndarray(format='rgb24')
-                images.append(blocks(np.rot90(image, frame.rotation // 90)))
-        return 'PyAV', np.stack(images)
-    return 'OpenCV', np.stack(
-        [blocks(image) for image in open_video(path, 'opencv').frames()])
+    with av.open(str(path)) as container:
+        return 'PyAV', np.stack([
+            blocks(np.rot90(frame.to_ndarray(format='rgb24'),
+                            frame.rotation // 90))
+            for frame in container.decode(video=0)])
 
 
 def blocks(image: np.ndarray) -> np.ndarray:
@@ -242,6 +230,30 @@ def clip_times(path: Path, backends: dict[str, Any], clips: Sequence,
             if repeat:
                 times[name].append(seconds)
     return {name: 1000 * median(some) for name, some in times.items()}
+
+
+def live_speed(path: Path, repeats: int) -> dict[str, float]:
+    """Median frames per second of whole files, in turns."""
+    streams = {'PyAV': lambda: Stream(str(path), TIMEOUT),
+               'OpenCV': lambda: Camera(str(path))}
+    first, other = streams['PyAV'](), streams['OpenCV']()
+    if not (first.grab() and other.grab() and np.abs(blocks(
+            first.retrieve()) - blocks(other.retrieve())).mean() < MARGIN):
+        del streams['OpenCV']
+    for stream in first, other:
+        stream.release()
+    speeds: dict[str, list[float]] = {name: [] for name in streams}
+    for repeat in range(repeats + 1):
+        for name, opened in streams.items():
+            start, count, stream = time.perf_counter(), 0, opened()
+            while stream.grab():
+                stream.retrieve()
+                count += 1
+            stream.release()
+            # The first is to warm up.
+            if repeat:
+                speeds[name].append(count / (time.perf_counter() - start))
+    return {name: median(some) for name, some in speeds.items()}
 
 
 def timed(function: Callable[[], Any]) -> float:

@@ -10,7 +10,11 @@ with the same random weights:
 import argparse
 
 import torch
-from harness import (
+from mmengine.config import DictAction
+from torch import Tensor, nn
+
+from mmvidattn.online import dense_features
+from tools.benchmark.measure import (
     agreement_line,
     measure,
     online_model,
@@ -20,10 +24,6 @@ from harness import (
     settings_of,
     title,
 )
-from mmengine.config import DictAction
-from torch import Tensor, nn
-
-from mmvidattn.online import dense_features
 
 TOLERANCE = 1e-5
 

@@ -8,11 +8,11 @@ T of a clip must be a multiple of 16, H and W of 224.
 """
 import argparse
 
-from harness import ModelCase
-from references.dualformer import ARCHS, TranscribedDualFormer
 from torch import nn
 
 from mmvidattn.backbones import DualFormer
+from tools.benchmark.measure import ModelCase
+from tools.benchmark.references.dualformer import ARCHS, TranscribedDualFormer
 
 
 def share_weights(models: dict[str, nn.Module]) -> None:
@@ -23,7 +23,7 @@ CASE = ModelCase({
     'ours': lambda args: DualFormer(args.arch),
     'transcription': lambda args: TranscribedDualFormer(args.arch),
 }, share_weights, options=('arch', ))
-run, report = CASE.run, CASE.report
+run, report, IN_PROCESS = CASE.run, CASE.report, dict(peak=CASE.peak)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -25,20 +25,10 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from cases import throughput
-from harness import (
-    DTYPES,
-    TASKS,
-    relative,
-    require_agreement,
-    settings_of,
-    synchronize,
-)
 from torch import Tensor
 
 import mmvidattn
@@ -48,7 +38,20 @@ from mmvidattn.ops.dispatch import use_backends
 from mmvidattn.ops.feature_fixation import Gate
 from mmvidattn.ops.patch_conv import patch_conv
 from mmvidattn.ops.shift import Fold, shift_plan
-from mmvidattn.ops.video_linear_attention import video_linear_attention
+from mmvidattn.ops.video_linear_attention import (
+    Options,
+    video_linear_attention,
+)
+from tools.benchmark.cases import throughput
+from tools.benchmark.measure import (
+    DTYPES,
+    TASKS,
+    relative,
+    require_agreement,
+    settings_of,
+    synchronize,
+)
+from tools.harness import table
 
 # Relative, of outputs in the dtype and their plain ones; gradients of whole
 # models pass through many roundings.
@@ -199,9 +202,9 @@ def measure_cell(row: Row, variant: Variant, args: argparse.Namespace,
     on_gpu = device.type == 'cuda'
     if on_gpu:
         torch.cuda.empty_cache()
-    plain = use_backends(False) if variant.plain else nullcontext()
     try:
-        with plain:
+        # Kernels without a measured gain run only on request.
+        with use_backends(not variant.plain, unmeasured=True):
             function = variant.build()
             output = function().detach().float().cpu()
             if on_gpu:
@@ -370,9 +373,9 @@ def ops(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
         def attention(qkv: Tensor, weight: Tensor, bias: Tensor,
                       pattern: str = pattern,
                       folds: tuple[Fold, ...] = folds) -> Tensor:
-            return video_linear_attention(
-                qkv, num_heads=heads, pattern=pattern, folds=folds,
-                offset=dims**-0.5, gate=Gate(weight, bias))
+            return video_linear_attention(qkv, Options(
+                heads, pattern, folds, offset=dims**-0.5,
+                gate=Gate(weight, bias)))
 
         # Q, K, V and the result; then their gradients, and Q, K, V again.
         size = qkv.nbytes // 3
@@ -475,8 +478,8 @@ def streams(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
                     name: torch.randn(number, channels).to(device)
                     for name, channels in model.backbone.in_channels.items()}
                 if graph:
-                    from mmvidattn.online.step_graph import StepGraph
-                    recorded = StepGraph(step, state)
+                    from mmvidattn.online.cuda_graph import CUDAGraphStep
+                    recorded = CUDAGraphStep(step, state)
                     return lambda: recorded(frames)['action']
 
                 @torch.no_grad()
@@ -510,20 +513,20 @@ def show(cell: dict | str | None) -> str:
 def report(result: dict) -> str:
     lines = [
         '# Measured on ' + result['machine'], '', f'`{result["command"]}`', '',
-        f'torch {result["torch"]}; {result["dtype"]}; medians of at most '
+        f'{result["dtype"]}; medians of at most '
         f'{result["repeats"]}; a copy moves {result["copy_gb_a_second"]:.4g} '
         f'GB/s, read and written; {result["minutes"]:.1f} minutes in all.']
-    for name, table in result['tables'].items():
+    for name, found in result['tables'].items():
         lines += ['', f'## {name}', '']
-        if table['wrong'] or not table['differences']:
+        if found['wrong'] or not found['differences']:
             lines.append('Not printed: outputs differ or nothing was '
-                         f'compared; {"; ".join(table["wrong"])}')
+                         f'compared; {"; ".join(found["wrong"])}')
             continue
         lines += ['Outputs and gradients differ from the plain code by '
-                  f'{max(table["differences"].values()):.1e} at most.', '']
+                  f'{max(found["differences"].values()):.1e} at most.', '']
         columns = list(dict.fromkeys(
-            column for row in table['rows'].values() for column in row))
-        lines += throughput._table(['', *columns], [
+            column for row in found['rows'].values() for column in row))
+        lines += table(['', *columns], [
             [row, *(show(cells.get(column)) for column in columns)]
-            for row, cells in table['rows'].items()])
+            for row, cells in found['rows'].items()])
     return '\n'.join(lines)

@@ -12,11 +12,11 @@ Compared in float64: the gradients of random weights magnify rounding.
 """
 import argparse
 
-from harness import ModelCase
-from references.laps import transcribe
 from torch import nn
 
 from mmvidattn.backbones import Visformer
+from tools.benchmark.measure import ModelCase
+from tools.benchmark.references.laps import transcribe
 
 
 def visformer(args: argparse.Namespace, **kwargs) -> Visformer:
@@ -35,7 +35,7 @@ CASE = ModelCase({
     '3D': lambda args: visformer(args, attention='3d', shift='none'),
     'transcription': lambda args: transcribe(visformer(args)),
 }, share_weights, ours='LAPS', baseline='2D', double=True, options=('arch', ))
-run, report = CASE.run, CASE.report
+run, report, IN_PROCESS = CASE.run, CASE.report, dict(peak=CASE.peak)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,16 +9,16 @@
 """
 import argparse
 
-from harness import ModelCase
-from references.linear_ff import (
-    TranscribedLinearVideoTransformer,
-    copy_weights,
-)
 from torch import Tensor, nn
 
 from mmvidattn.backbones import LinearVideoTransformer
 from mmvidattn.layers import BaseAttention
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
+from tools.benchmark.measure import ModelCase
+from tools.benchmark.references.linear_ff import (
+    TranscribedLinearVideoTransformer,
+    copy_weights,
+)
 
 
 class ExplicitSoftmax(BaseAttention):
@@ -54,7 +54,7 @@ CASE = ModelCase({
     'transcription':
     lambda args: TranscribedLinearVideoTransformer(**size_of(args)),
 }, share_weights, options=('layers', ))
-run, report = CASE.run, CASE.report
+run, report, IN_PROCESS = CASE.run, CASE.report, dict(peak=CASE.peak)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

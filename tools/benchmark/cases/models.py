@@ -14,7 +14,6 @@ bfloat16 to 2e-2 those of float32.
 """
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -24,7 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from harness import (
+
+from tools.benchmark.measure import (
     DTYPES,
     RUN,
     TASKS,
@@ -43,6 +43,14 @@ MODELS = dict(
     dualformer=('dualformer_tiny_k400', {}, (32, 224, 224)),
     testra=('testra_thumos14', {}, None))
 STREAM_STEPS = 16
+# Import the package of a checkout, then run this one's program.
+START = '''
+import runpy, sys
+del sys.argv[0]
+sys.path[0] = sys.argv.pop(0)
+import mmvidattn
+runpy.run_path(sys.argv[0], run_name='__main__')
+'''
 BFLOAT16_TOLERANCE = 5e-2
 AMP_TOLERANCE = 2e-2
 
@@ -66,13 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--amp', action='store_true',
         help='time float32 and bfloat16 in turns, with ratios between them')
     parser.add_argument('--scale', type=int, default=1, help=argparse.SUPPRESS)
-    parser.add_argument('--worker', help=argparse.SUPPRESS)
 
 
-def run(args: argparse.Namespace) -> dict | None:
-    if args.worker:
-        work(**json.loads(args.worker))
-        return None
+def run(args: argparse.Namespace) -> dict:
     if args.amp and args.against:
         raise SystemExit('--amp compares dtypes of this checkout; leave out '
                          f'--against {args.against}')
@@ -120,10 +124,9 @@ class Worker:
 
     def __init__(self, checkout: Path, **task) -> None:
         self.task = task
-        paths = [str(checkout), os.environ.get('PYTHONPATH', '')]
         self.process = subprocess.Popen(
-            [sys.executable, RUN, 'models', '--worker', json.dumps(task)],
-            env=dict(os.environ, PYTHONPATH=os.pathsep.join(paths)),
+            [sys.executable, '-c', START, checkout, RUN, 'models', '--task',
+             json.dumps(dict(name='work', arguments=task))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.wait()
 
@@ -199,6 +202,9 @@ def work(name: str, task: str, dtype: str, mode: str, weights: str, out: str,
         function()
         synchronize(torch.device(device))
         print('seconds', time.perf_counter() - start, file=say, flush=True)
+
+
+IN_PROCESS = dict(work=work)
 
 
 def prepare(name: str, task: str, dtype: torch.dtype, mode: str,

@@ -15,14 +15,6 @@ import argparse
 from collections.abc import Callable
 
 import torch
-from harness import (
-    agreement_line,
-    measure,
-    relative,
-    require_agreement,
-    settings_of,
-    title,
-)
 from torch import Tensor, nn
 
 from mmvidattn.backbones import (
@@ -38,6 +30,14 @@ from mmvidattn.heads import (
     XViTHead,
 )
 from mmvidattn.online import WindowEncoder
+from tools.benchmark.measure import (
+    agreement_line,
+    measure,
+    relative,
+    require_agreement,
+    settings_of,
+    title,
+)
 
 NUM_CLASSES = 400
 TOLERANCE = 1e-5

@@ -24,7 +24,12 @@ import warnings
 from collections.abc import Callable, Sequence
 
 import torch
-from harness import (
+from mmengine.config import DictAction
+from torch import Tensor, nn
+
+from mmvidattn.layers.linear import Linear
+from mmvidattn.online import StreamSession
+from tools.benchmark.measure import (
     measure,
     online_model,
     probability_difference,
@@ -34,12 +39,7 @@ from harness import (
     times_of,
     title,
 )
-from mmengine.config import DictAction
-from references.testra_stream import TranscribedStream
-from torch import Tensor, nn
-
-from mmvidattn.layers.linear import Linear
-from mmvidattn.online import StreamSession
+from tools.benchmark.references.testra_stream import TranscribedStream
 
 TOLERANCE = 1e-5
 

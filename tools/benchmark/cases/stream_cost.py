@@ -23,7 +23,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from harness import (
+from mmengine.config import DictAction
+from torch import nn
+
+from mmvidattn.apis import get_model, load_config
+from mmvidattn.online import StreamSession
+from mmvidattn.utils.complexity import count_complexity
+from tools.benchmark.measure import (
     agreement_line,
     measure,
     relative,
@@ -31,12 +37,6 @@ from harness import (
     settings_of,
     title,
 )
-from mmengine.config import DictAction
-from torch import nn
-
-from mmvidattn.apis import get_model, load_config
-from mmvidattn.online import StreamSession
-from mmvidattn.utils.complexity import count_complexity
 
 TOLERANCE = 1e-5
 RATE = 4

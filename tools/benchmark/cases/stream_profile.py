@@ -21,14 +21,14 @@ import statistics
 from collections.abc import Callable
 
 import torch
-from cases.stream import Frames, check, in_int8, many
-from harness import online_model, settings_of, times_of, title
 from mmengine.config import DictAction
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidattn.online import StreamSession
 from mmvidattn.ops import linear
+from tools.benchmark.cases.stream import Frames, check, in_int8, many
+from tools.benchmark.measure import online_model, settings_of, times_of, title
 
 PARTS = dict(
     products=('mkldnn::_linear_pointwise', 'aten::addmm', 'aten::mm',

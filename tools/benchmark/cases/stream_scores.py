@@ -14,16 +14,17 @@ from collections.abc import Iterable
 from itertools import islice
 
 import torch
-from harness import require_agreement, settings_of, title
 from mmaction.registry import DATASETS, METRICS
 from mmengine.config import DictAction
 from mmengine.dataset import BaseDataset, pseudo_collate
 from mmengine.evaluator import BaseMetric
 from mmengine.structures import BaseDataElement
-from references.testra_stream import TranscribedStream
 from torch import nn
 
 from mmvidattn.apis import get_model, load_config
+from tools.benchmark.measure import require_agreement, settings_of, title
+from tools.benchmark.references.testra_stream import TranscribedStream
+from tools.harness import table
 
 TOLERANCE = 1e-5
 COST = 'stream_steps_per_second', 'stream_state_bytes'
@@ -145,16 +146,16 @@ def report(result: dict) -> str:
     lines = [title(result, result['config'])]
     for name, value in result['agreement'].items():
         lines.append(f'{name}: scores as in windows, but for {value:.1e}')
-    lines += ['| | mAP | mean anticipation mAP | steps/s | kB a stream |',
-              '|---|---|---|---|---|']
+    rows = []
     for name, row in result['results'].items():
-        cells = [f'{100 * row[key]:.3f}' if key in row else ''
-                 for key in ('mAP', 'anticipation')]
+        cells = [name, *(f'{100 * row[key]:.3f}' if key in row else ''
+                         for key in ('mAP', 'anticipation'))]
         speed, size = (row.get(key) for key in COST)
         cells += [f'{speed:.0f}' if speed else '',
                   f'{size / 1e3:.0f}' if size else '']
-        lines.append(f'| {name} | {" | ".join(cells)} |')
-    return '\n'.join(lines)
+        rows.append(cells)
+    return '\n'.join(lines + table(
+        ('', 'mAP', 'mean anticipation mAP', 'steps/s', 'kB a stream'), rows))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,6 +19,7 @@ ended. Ours must agree with the transcription of the paper's equations, and
 softmax with its own. The table is Markdown, on standard output.
 """
 import argparse
+import functools
 import json
 import re
 import resource
@@ -26,27 +27,30 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from harness import (
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
+
+import mmvidattn
+from mmvidattn.apis.runner import one_line_errors
+from tools.benchmark.measure import (
     DTYPES,
-    RUN,
     TOLERANCE,
     check_agreement,
     measure,
     peak_memory,
     relative,
     require_agreement,
+    run_task,
     settings_of,
     synchronize,
     write_json,
 )
-from references.linear_ff import transcribe
-from torch import Tensor, nn
-from torch.profiler import ProfilerActivity, profile
-
-import mmvidattn
+from tools.benchmark.references.linear_ff import transcribe
+from tools.harness import require_same, table
 
 CONFIG = 'linear_ff_ssv2'
 MODELS = dict(
@@ -127,7 +131,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_point,
         metavar='FRAMESxSIDE',
         help="print torch's profile of each model at this clip size instead")
-    parser.add_argument('--task', help=argparse.SUPPRESS)
     parser.set_defaults(repeats=10)
 
 
@@ -223,51 +226,39 @@ def times_of(models: list[str], point: Point,
         torch.device(settings['device']))
 
 
-TASKS = dict(check=check, peak=peak_of, times=times_of)
+def limited(function: Callable) -> Callable:
+    """Apply ``memory_limit_gib`` before a task."""
+
+    @functools.wraps(function)
+    def run(*, settings: dict, **arguments) -> dict:
+        gib = settings['memory_limit_gib']
+        device = torch.device(settings['device'])
+        if gib is not None and device.type == 'cuda':
+            total = torch.cuda.get_device_properties(device).total_memory
+            torch.cuda.set_per_process_memory_fraction(
+                min(1., gib * 2**30 / total), device)
+        elif gib is not None:
+            limit = int(gib * 2**30)
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        return function(settings=settings, **arguments)
+
+    return run
 
 
-def limit_memory(gib: float | None, device: torch.device) -> None:
-    if gib is None:
-        return
-    if device.type == 'cuda':
-        total = torch.cuda.get_device_properties(device).total_memory
-        torch.cuda.set_per_process_memory_fraction(
-            min(1., gib * 2**30 / total), device)
-    else:
-        limit = int(gib * 2**30)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+# The check needs more memory than the measured models.
+IN_PROCESS = dict(check=check, peak=limited(peak_of), times=limited(times_of))
 
 
-def do_task(text: str) -> None:
-    """In a process of its own: print the result of a task as a line."""
-    task = json.loads(text)
-    settings = task['arguments']['settings']
-    limit_memory(settings['memory_limit_gib'],
-                 torch.device(settings['device']))
-    print(json.dumps(TASKS[task['name']](**task['arguments'])))
-
-
-def run_task(name: str, **arguments) -> dict | None:
-    """The result of a task in a process of its own; None if out of memory."""
-    if name == 'check':
-        # It needs more memory than what is measured.
-        arguments['settings'] = dict(
-            arguments['settings'], memory_limit_gib=None)
-    done = subprocess.run(
-        [
-            sys.executable, RUN, 'throughput', '--task',
-            json.dumps(dict(name=name, arguments=arguments))
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True)
-    if done.returncode == 0:
-        return json.loads(done.stdout.splitlines()[-1])
-    killed = done.returncode == -signal.SIGKILL
-    if killed or OUT_OF_MEMORY.search(done.stderr):
-        return None
-    raise SystemExit(f'throughput.py: the task {name} failed:\n'
-                     f'{done.stderr.strip()}')
+def task(name: str, **arguments) -> dict | None:
+    """Run a task in a separate process; None if out of memory."""
+    try:
+        return run_task('throughput', name, **arguments)
+    except subprocess.CalledProcessError as error:
+        if error.returncode == -signal.SIGKILL or OUT_OF_MEMORY.search(
+                error.stderr):
+            return None
+        raise SystemExit(f'run.py throughput: the task {name} failed:\n'
+                         f'{error.stderr.strip()}') from None
 
 
 def cost_of(point: Point) -> float:
@@ -303,11 +294,11 @@ def measure_point(point: Point, settings: dict) -> dict:
     start = time.perf_counter()
     of_models = {}
     for model in settings['models']:
-        of_models[model] = run_task(
+        of_models[model] = task(
             'peak', model=model, point=point, settings=settings) or dict(
                 oom='in one inference')
     fit = [model for model, r in of_models.items() if 'oom' not in r]
-    seconds = fit and run_task(
+    seconds = fit and task(
         'times', models=fit, point=point, settings=settings)
     for model in fit:
         if seconds is None:
@@ -332,22 +323,13 @@ def describe(args: argparse.Namespace) -> tuple[dict, str]:
 
 
 def resume(path: Path | None, settings: dict) -> dict[str, dict]:
-    """The clip sizes that a file has, of the same settings."""
+    """Return the clip sizes in a file of a run with the same settings."""
     if path is None or not path.exists():
         return {}
     before = json.loads(path.read_text())
-    for key, value in settings.items():
-        if before['settings'].get(key) != value:
-            raise SystemExit(
-                f'throughput.py: error: --json {path} holds figures of '
-                f'another {key}, {before["settings"].get(key)!r} and not '
-                f'{value!r}; name another file')
+    with one_line_errors():
+        require_same(path, before['settings'], settings)
     return before['points']
-
-
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    lines = [head, ['---'] * len(head), *rows]
-    return [f'| {" | ".join(line)} |' for line in lines]
 
 
 def _cell(result: dict | None) -> str:
@@ -359,8 +341,9 @@ def _cell(result: dict | None) -> str:
             f'({result["peak_gib"]:.2f} GiB)')
 
 
-def as_markdown(result: dict, points: list[Point]) -> str:
+def report(result: dict) -> str:
     settings, done = result['settings'], result['points']
+    points = [_point(name) for name in result['asked']]
     models = settings['models']
     memory = 'OOM: out of memory'
     if settings['memory_limit_gib'] is not None:
@@ -372,9 +355,8 @@ def as_markdown(result: dict, points: list[Point]) -> str:
     }
     lines = [
         f'`{result["command"]}`', '',
-        f'{settings["machine"]}; torch {settings["torch"]}; '
-        f'{settings["dtype"]}; {settings["layers"]} layers; batch 1; median '
-        f'of {settings["repeats"]}.', '',
+        f'{settings["machine"]}; {settings["dtype"]}; {settings["layers"]} '
+        f'layers; batch 1; median of {settings["repeats"]}.', '',
         'Ours and the transcription, and softmax and its own, differ by '
         f'{max(result["check"].values()):.1e} (relative) at most.', '',
         'Videos a second, one view of each, and peak memory '
@@ -385,7 +367,7 @@ def as_markdown(result: dict, points: list[Point]) -> str:
         *(_cell(done.get(name_of(point), {}).get('models', {}).get(model))
           for model in models)
     ] for point in points]
-    lines += _table(['frames x side', *models], rows)
+    lines += table(['frames x side', *models], rows)
     for name, reason in result['left_out'].items():
         lines += ['', f'{name} was left out: {reason}.']
     grid = [(frames, side) for frames in FRAMES for side in SIDES]
@@ -396,7 +378,7 @@ def as_markdown(result: dict, points: list[Point]) -> str:
             '80 GB. In the released code that is the whole test loop, with '
             'reading the videos.', ''
         ]
-        lines += _table(['frames x side', *models], [[
+        lines += table(['frames x side', *models], [[
             name_of(point),
             *('OOM' if value is None else f'{value:.2f}'
               for value in (PAPER[m][grid.index(point)] for m in models))
@@ -424,10 +406,7 @@ def print_profiles(point: Point, settings: dict) -> None:
             row_limit=PROFILE_ROWS))
 
 
-def run(args: argparse.Namespace) -> None:
-    if args.task:
-        do_task(args.task)
-        return
+def run(args: argparse.Namespace) -> dict | None:
     start = time.perf_counter()
     settings, command = describe(args)
     points = sorted(set(args.points), key=cost_of)
@@ -436,7 +415,7 @@ def run(args: argparse.Namespace) -> None:
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    differences = run_task(
+    differences = task(
         'check', point=args.profile or points[0], settings=settings)
     if differences is None:
         raise SystemExit('throughput.py: no timing: the check that ours and '
@@ -444,12 +423,13 @@ def run(args: argparse.Namespace) -> None:
     say(f'ours and the transcription agree: {differences}')
     if args.profile:
         print_profiles(args.profile, settings)
-        return
+        return None
     result = dict(
         settings=settings,
         command=command,
         check=differences,
         points=done,
+        asked=[name_of(point) for point in points],
         left_out={})
     for i, point in enumerate(points):
         if name_of(point) in done:
@@ -472,5 +452,4 @@ def run(args: argparse.Namespace) -> None:
         say(f'{name_of(point)}: ' + ', '.join(
             f'{model} {_cell(r)}'
             for model, r in done[name_of(point)]['models'].items()))
-    write_json(args.json, result)
-    print(as_markdown(result, points))
+    return result

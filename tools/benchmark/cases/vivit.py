@@ -15,7 +15,14 @@ import argparse
 import copy
 
 import torch
-from harness import (
+from torch import Tensor, nn
+
+from mmvidattn.backbones import ViViT
+from mmvidattn.backbones.vivit import ENCODERS
+from mmvidattn.convert import convert
+from mmvidattn.heads import ViViTHead
+from mmvidattn.utils.complexity import count_complexity
+from tools.benchmark.measure import (
     DTYPES,
     agreement_line,
     measure,
@@ -24,13 +31,6 @@ from harness import (
     settings_of,
     title,
 )
-from torch import Tensor, nn
-
-from mmvidattn.backbones import ViViT
-from mmvidattn.backbones.vivit import ENCODERS
-from mmvidattn.convert import convert
-from mmvidattn.heads import ViViTHead
-from mmvidattn.utils.complexity import count_complexity
 
 NUM_CLASSES = 400
 # Channels, blocks and heads.

@@ -39,16 +39,17 @@ def _to_map(x: Tensor, grid: tuple[int, int, int]) -> Tensor:
 
 class _LocalAttention(nn.Module):
 
-    def __init__(self, embed_dims: int, num_heads: int) -> None:
+    def __init__(self, embed_dims: int, num_heads: int,
+                 window: tuple[int, int, int]) -> None:
         super().__init__()
-        self.num_heads = num_heads
+        self.num_heads, self.window = num_heads, window
         self.qkv = nn.Linear(embed_dims, 3 * embed_dims)
         self.proj = nn.Linear(embed_dims, embed_dims)
 
     def forward(self, x: Tensor, grid: tuple[int, int, int]) -> Tensor:
         B, N, C = x.shape
         T, H, W = grid
-        t, h, w = WINDOW
+        t, h, w = map(min, self.window, grid)
         x = x.reshape(B, T // t, t, H // h, h, W // w, w, C)
         x = x.permute(0, 1, 3, 5, 2, 4, 6, 7).contiguous()
         x = x.reshape(-1, t * h * w, C)
@@ -165,13 +166,20 @@ class _PositionEncoding(nn.Module):
 class TranscribedDualFormer(nn.Module):
     """Clips [B, 3, T, H, W] to token features [B, C, T', H', W'].
 
-    Of the clips that the released code takes: T / 2 a multiple of 8, H and W
-    multiples of 224.
+    Args:
+        arch: A key of ``ARCHS``, or channels of the first stage, layers and
+            heads of each stage.
+        window: Frames, rows and columns of a window, which must divide the
+            tokens of each stage. With the default T / 2 is a multiple of 8,
+            and H and W are multiples of 224, as in the released code.
+        kernels: See ``KERNELS``.
     """
 
-    def __init__(self, arch: str = 'tiny') -> None:
+    def __init__(self, arch: str | tuple = 'tiny',
+                 window: tuple[int, int, int] = WINDOW,
+                 kernels: tuple = KERNELS) -> None:
         super().__init__()
-        embed_dims, num_layers, num_heads = ARCHS[arch]
+        embed_dims, num_layers, num_heads = ARCHS.get(arch, arch)
         self.patch_embeds, self.blocks, self.pegs = (
             nn.ModuleList() for _ in range(3))
         channels = 3
@@ -182,8 +190,9 @@ class TranscribedDualFormer(nn.Module):
             self.blocks.append(
                 nn.ModuleList(
                     _Block(
-                        _GlobalAttention(dims, num_heads[i], KERNELS[i])
-                        if j % 2 else _LocalAttention(dims, num_heads[i]),
+                        _GlobalAttention(dims, num_heads[i], kernels[i])
+                        if j % 2 else _LocalAttention(dims, num_heads[i],
+                                                      window),
                         dims) for j in range(num_layers[i])))
             self.pegs.append(_PositionEncoding(dims))
             channels = dims

@@ -65,9 +65,9 @@ class TranscribedLAPSAttention(nn.Module):
 
 
 def transcribe(model: nn.Module) -> nn.Module:
-    """A ``Visformer``, weights included, with transcribed attention."""
+    """Copy a network, weights included, with transcribed attention."""
     model = copy.deepcopy(model)
-    for stage in (model.stage2, model.stage3):
-        for block in stage:
+    for block in [*model.modules()]:
+        if isinstance(getattr(block, 'attn', None), LAPSAttention):
             block.attn = TranscribedLAPSAttention(block.attn)
     return model

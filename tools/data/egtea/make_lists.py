@@ -10,7 +10,7 @@ and label_map.txt, and says which clips are missing.
 import argparse
 from pathlib import Path
 
-from mmvidattn.datasets.formats.egtea import (
+from mmvidattn.datasets.annotations.published.egtea import (
     read_egtea_actions,
     read_egtea_clips,
 )

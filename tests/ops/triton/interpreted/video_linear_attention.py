@@ -15,7 +15,10 @@ from mmvidattn.ops import shift_plan
 from mmvidattn.ops.dispatch import use_backends
 from mmvidattn.ops.feature_fixation import Gate
 from mmvidattn.ops.triton import video_linear_attention as launches
-from mmvidattn.ops.video_linear_attention import video_linear_attention
+from mmvidattn.ops.video_linear_attention import (
+    Options,
+    video_linear_attention,
+)
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 from test_video_linear_attention import case, naive  # noqa: E402
@@ -34,10 +37,16 @@ def results(function, dy, qkv, gate, **options):
     tensors = [qkv, *(() if gate is None else gate[:4])]
     leaves = [None if x is None else x.detach().requires_grad_()
               for x in tensors]
-    y = function(leaves[0], gate=None if gate is None else Gate(
-        *leaves[1:], *gate[4:]), **options)
+    y = function(leaves[0], Options(gate=None if gate is None else Gate(
+        *leaves[1:], *gate[4:]), **options))
     return y.detach(), *torch.autograd.grad(
         y, [x for x in leaves if x is not None], dy.to(y.dtype))
+
+
+def naive_of(qkv, options):
+    options = options._asdict()
+    del options['order']
+    return naive(qkv, **options)
 
 
 def errors(dtype, grid, num_heads=1, head_dims=16, gate='shared', scale=1.,
@@ -54,7 +63,7 @@ def errors(dtype, grid, num_heads=1, head_dims=16, gate='shared', scale=1.,
                          *gate[4:])
     exact = gate and Gate(*(x if x is None else x.double()
                             for x in gate[:4]), *gate[4:])
-    expected = results(naive, dy.double(), qkv.double(), exact, **options)
+    expected = results(naive_of, dy.double(), qkv.double(), exact, **options)
     kernels = results(video_linear_attention, dy, qkv, gate, **options)
     again = results(video_linear_attention, dy, qkv, gate, **options)
     assert all(torch.equal(a, b) for a, b in zip(kernels, again))
@@ -170,7 +179,7 @@ def test_queries_of_zeros_give_zeros():
     qkv = torch.randn(1, 2, 3, 7, 48)
     qkv[..., :16] = 0
     qkv.requires_grad_()
-    y = video_linear_attention(qkv, num_heads=1, pattern='space')
+    y = video_linear_attention(qkv, Options(1, 'space'))
     y.sum().backward()
     assert y.abs().max() == 0
     assert qkv.grad.isfinite().all()
@@ -179,7 +188,7 @@ def test_queries_of_zeros_give_zeros():
 def test_not_a_number_stays_in_its_sequence():
     qkv = torch.randn(1, 2, 3, 7, 48)
     qkv[0, 1, 0, 0, 20] = torch.nan
-    y = video_linear_attention(qkv, num_heads=1, pattern='space')
+    y = video_linear_attention(qkv, Options(1, 'space'))
     assert y[0, 0].isfinite().all()
     assert y[0, 1].isnan().all()
 
@@ -216,13 +225,13 @@ def test_gradcheck():
     qkv.requires_grad_()
     assert torch.autograd.gradcheck(
         lambda x: video_linear_attention(
-            x, num_heads=1, pattern='time', gate=gate, kernel='elu+1'),
+            x, Options(1, 'time', gate=gate, kernel='elu+1')),
         (qkv, ), eps=1e-2, atol=2e-3, rtol=1e-2, fast_mode=True)
 
 
 def test_second_derivatives_are_refused():
     qkv = torch.randn(1, 2, 1, 2, 48, requires_grad=True)
-    y = video_linear_attention(qkv, num_heads=1, pattern='time')
+    y = video_linear_attention(qkv, Options(1, 'time'))
     gradient, = torch.autograd.grad(y.square().sum(), qkv, create_graph=True)
     with pytest.raises(RuntimeError):
         torch.autograd.grad(gradient.sum(), qkv)
@@ -285,7 +294,7 @@ def test_export():
 def test_flops_are_counted():
     qkv, gate = case((1, 2, 3, 7), 2, 16, 'shared', torch.float32)
     with FlopCounterMode(display=False) as counter:
-        video_linear_attention(qkv, num_heads=2, pattern='space', gate=gate)
+        video_linear_attention(qkv, Options(2, 'space', gate=gate))
     # Per token and head: three D x D products, K^T V and Q (K^T V).
     assert counter.get_total_flops() == 2 * 42 * 2 * 5 * 16**2
 
@@ -309,10 +318,10 @@ def test_falls_back_with_a_warning(monkeypatch):
     qkv, gate = case((1, 2, 3, 7), 1, 16, 'shared')
     dy = torch.randn(1, 2, 3, 7, 16).double()
     options = dict(num_heads=1, pattern='space', folds=shift('tsm', 16))
-    expected = results(naive, dy, qkv, gate, **options)
+    expected = results(naive_of, dy, qkv, gate, **options)
     found = results(
-        lambda x, gate, **_: launches.fused(
-            x, *gate[:4], 1, 'space', 'shared', 3,
+        lambda x, given: launches.fused(
+            x, *given.gate[:4], 1, 'space', 'shared', 3,
             [n for start, stop, at, side in options['folds']
              for n in (start, stop, *at, side == 'self')], 2, 'relu', 0.,
             1e-6)[0], dy, qkv, gate, **options)

@@ -1,5 +1,0 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Table 1, P-Shift. Paper: top-1 75.19, 39.1 G, 39.8 M.
-_base_ = '../../laps_visformer_k400.py'
-
-model = dict(backbone=dict(attention='2d'))

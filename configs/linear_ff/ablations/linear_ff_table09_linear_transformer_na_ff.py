@@ -1,5 +1,0 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Table 9, Linear Transformer, + NA + FF. Paper: top-1 64.76.
-_base_ = '../../linear_ff_ssv2.py'
-
-model = dict(backbone=dict(attention=dict(kernel='elu+1', offset=0.)))

@@ -1,0 +1,46 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# Table 11: neighbors of the spatial shift.
+table = 'Table 11'
+base = 'linear_ff_ssv2'
+
+rows = dict(
+    linear_ff_table11_cross1=dict(
+        row='spatial shift, size 1',
+        paper='top-1 65.5, top-5 90.1',
+        model=dict(
+            backbone=dict(
+                spatial_shift=dict(
+                    _delete_=True,
+                    mode='cross',
+                    size=1,
+                    alpha=0.5)))),
+    linear_ff_table11_cross2=dict(
+        row='spatial shift, size 2',
+        paper='top-1 65.4, top-5 90.0',
+        model=dict(
+            backbone=dict(
+                spatial_shift=dict(
+                    _delete_=True,
+                    mode='cross',
+                    size=2,
+                    alpha=0.5)))),
+    linear_ff_table11_square1=dict(
+        row='squared kernel, size 1',
+        paper='top-1 65.5, top-5 90.1',
+        model=dict(
+            backbone=dict(
+                spatial_shift=dict(
+                    _delete_=True,
+                    mode='square',
+                    size=1,
+                    alpha=0.5)))),
+    linear_ff_table11_square2=dict(
+        row='squared kernel, size 2',
+        paper='top-1 65.2, top-5 89.8',
+        model=dict(
+            backbone=dict(
+                spatial_shift=dict(
+                    _delete_=True,
+                    mode='square',
+                    size=2,
+                    alpha=0.5)))))

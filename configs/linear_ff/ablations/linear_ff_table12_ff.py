@@ -1,5 +1,0 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Table 12, FF. Paper: top-1 77.47.
-_base_ = '../../linear_ff_k400.py'
-
-model = dict(backbone=dict(temporal_shift=None, spatial_shift=None))

@@ -1,5 +1,0 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Table 2, Model 3 on EPIC-Kitchens-100. Paper: action 39.1.
-_base_ = 'vivit_table02_joint_epic.py'
-
-model = dict(backbone=dict(model='fact_attention'))

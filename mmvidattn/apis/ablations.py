@@ -1,0 +1,101 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Rows of the papers' ablation tables.
+
+A file ``configs/<family>/ablations/<table>.py`` has the rows of a table, by
+name. A row inherits a config, another row, or several files of ``_base_``,
+and has variables like a config file; those of
+:func:`~mmvidattn.utils.config.derive` work as they do there. Its path, as
+far as a program asks for one, is ``<row>.py`` beside the table.
+"""
+import copy
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mmengine.config import Config, ConfigDict
+
+from ..utils.config import PIPELINES, VARIABLES, derive
+
+FOLDER = 'ablations'
+
+
+class Row(NamedTuple):
+    """Row of an ablation table.
+
+    Attributes:
+        path: Path of the row; no file has it.
+        table: File that has the row.
+        number: Number of the table in the paper, e.g. 'Table 3'.
+        title: What the row is called in the table.
+        paper: Figures of the paper; '' if there are none.
+        note: Remark on them.
+        base: Name of the config or row that it inherits, or files of
+            ``_base_``.
+        variables: Its own variables.
+    """
+    path: Path
+    table: Path
+    number: str
+    title: str
+    paper: str
+    note: str
+    base: str | list[str]
+    variables: dict[str, Any]
+
+
+def read_table(table: Path) -> list[Row]:
+    """Read the rows of a table."""
+    content = runpy.run_path(str(table))
+    rows = []
+    for name, row in content['rows'].items():
+        # The rows of a file may share an object, and merging changes it.
+        row = copy.deepcopy(row)
+        rows.append(Row(
+            table.with_name(f'{name}.py'), table, content['table'],
+            row.pop('row'), row.pop('paper', ''), row.pop('note', ''),
+            row.pop('base', None) or content['base'], row))
+    return rows
+
+
+def list_rows(configs: Path) -> Iterator[Row]:
+    """List the rows of all tables below a folder of configs."""
+    for table in sorted(configs.glob(f'*/{FOLDER}/*.py')):
+        yield from read_table(table)
+
+
+def find_row(name: str, folder: Path) -> Row | None:
+    """Find a row by its name, which begins with its table's.
+
+    Args:
+        name: Name of the row.
+        folder: Folder of configs, or of one family's ablations.
+    """
+    pattern = '*.py' if folder.name == FOLDER else f'*/{FOLDER}/*.py'
+    for table in sorted(folder.glob(pattern)):
+        if name.startswith(f'{table.stem}_'):
+            for row in read_table(table):
+                if row.path.stem == name:
+                    return row
+    return None
+
+
+def load_row(row: Row) -> Config:
+    """Resolve a row."""
+    configs = row.table.parents[2]
+    if isinstance(row.base, list):
+        content = {}
+        for file in row.base:
+            content |= Config.fromfile(configs / '_base_' / file).to_dict()
+    else:
+        inherited = find_row(row.base, configs)
+        content = (
+            load_row(inherited) if inherited else
+            Config.fromfile(configs / f'{row.base}.py')).to_dict()
+    content = ConfigDict(content)
+    variables = dict(row.variables)
+    derive(content, **{
+        name: variables.pop(name) for name in (*VARIABLES, *PIPELINES)
+        if name in variables})
+    content.merge(ConfigDict(variables))
+    return Config(content, row.table.read_text('utf-8'), row.path)

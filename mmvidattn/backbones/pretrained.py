@@ -1,0 +1,70 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from torch import Tensor, nn
+
+from ..convert import convert
+from ..utils.checkpoint import load_state_dict_file, report_fit
+
+
+def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
+    """Read the file that ``init_cfg`` of a backbone names.
+
+    Args:
+        model: With ``init_cfg=dict(type='Pretrained', checkpoint=FILE)``; the
+            names of the tensors may have the prefix 'backbone.', or another
+            one as ``prefix``. With ``source``, a key of
+            ``mmvidattn.convert.SOURCES``, the file is a published one, which
+            is converted first.
+
+    Returns:
+        The tensors without that prefix, and the file.
+
+    Raises:
+        ValueError: If ``init_cfg`` is of another type, or the file not of
+            that source.
+    """
+    init_cfg = model.init_cfg
+    if init_cfg.get('type') != 'Pretrained':
+        raise ValueError(f'init_cfg of {type(model).__name__} must be '
+                         "dict(type='Pretrained', checkpoint=...), got "
+                         f'{init_cfg}')
+    path = init_cfg['checkpoint']
+    prefix = init_cfg.get('prefix', 'backbone.')
+    state_dict = load_state_dict_file(path)
+    if 'source' in init_cfg:
+        state_dict = convert(init_cfg['source'], state_dict)
+    return {
+        name.removeprefix(prefix): value
+        for name, value in state_dict.items()
+    }, path
+
+
+def load_matching(model: nn.Module, state_dict: dict[str, Tensor],
+                  source: str) -> str:
+    """Load the tensors that match in name and shape.
+
+    Args:
+        model: The model to initialize.
+        state_dict: Tensors under the model's names.
+        source: Source of the tensors, for the report.
+
+    Returns:
+        The report: the number of tensors that match, and all mismatches.
+
+    Raises:
+        ValueError: If nothing matched.
+    """
+    own = model.state_dict()
+    matched = {
+        name: value
+        for name, value in state_dict.items()
+        if name in own and own[name].shape == value.shape
+    }
+    if not matched:
+        raise ValueError(
+            f'{source}: none of its {len(state_dict)} tensors matches a '
+            f'{type(model).__name__} in name and shape (it has '
+            f'{", ".join(list(state_dict)[:3])}, ...; wanted are '
+            f'{", ".join(list(own)[:3])}, ...)')
+    model.load_state_dict(matched, strict=False)
+    return (f'{type(model).__name__} starts from {source}: '
+            + report_fit(model, state_dict, limit=None, separator='\n  '))

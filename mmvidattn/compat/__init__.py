@@ -1,0 +1,18 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Patches of mmaction2 1.2 and mmengine 0.10 for a current Python and PyTorch.
+
+Each patch works around one fault in the library itself, so that mmaction2's
+own tools run as well once a config imports this package.
+``python -m mmvidattn.compat`` lists each patch with its symptom, upstream
+issue, expected end and changes. ``MMVIDATTN_SKIP_PATCHES=name,name`` leaves
+some out.
+
+- ``registry.py``: The list of patches, and helpers to write one.
+- ``imports.py``: Imports that fail or print warnings.
+- ``security.py``: Files that run code when loaded.
+- ``runtime.py``: Wrong results, and errors in training, testing and decoding.
+"""
+from . import imports, security, runtime  # noqa: F401, I001
+from .registry import PATCHES, SKIP, apply, main
+
+__all__ = ['PATCHES', 'SKIP', 'apply', 'main']

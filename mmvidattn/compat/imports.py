@@ -1,0 +1,218 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Patches of imports that fail or print warnings."""
+import importlib
+import importlib.util
+import sys
+import types
+import warnings
+from pathlib import Path
+
+from .registry import changes, patch, replace, wrap
+
+
+@patch('Warnings that every process prints and no user can act on',
+       until='an mmengine and mmcv-lite that stop to cause them',
+       upstream='open-mmlab/mmcv#3325 (pkg_resources)')
+def quiet_warnings() -> None:
+    """Ignore these warnings about calls of mmengine or mmcv.
+
+    They concern ``torch.cuda.amp.GradScaler`` and DDP's ``broadcast_buffers``
+    (deprecated in torch), ``pkg_resources`` (deprecated in setuptools), the
+    missing CUDA operator of mmcv-lite, and, from any caller, the strides that
+    torch itself gives to the gradient of a depth-wise convolution under DDP.
+    """
+    for message, module in (
+            (r'`torch\.cuda\.amp\.GradScaler\(args\.\.\.\)` is depr',
+             'mmengine'),
+            (r'`broadcast_buffers` is deprecated', 'mmengine'),
+            (r'pkg_resources is deprecated as an API', 'mmengine'),
+            (r'Deprecated call to `pkg_resources\.declare_namespace',
+             'pkg_resources'),
+            (r'Fail to import ``MultiScaleDeformableAttention``', 'mmcv'),
+            (r'Grad strides do not match bucket view strides', '')):
+        warnings.filterwarnings('ignore', message, module=module)
+        changes.append(f'warnings.filters: {message} in {module or "any"}')
+
+
+@patch("`No module named 'mmcv'` from deep inside an import of mmaction2",
+       until='as long as mmcv and mmcv-lite provide one module, so that '
+       'neither can be a hard requirement')
+def require_mmcv() -> str | None:
+    """Explain how to install mmcv."""
+    if importlib.util.find_spec('mmcv') is None:
+        raise ImportError('mmvidattn needs mmcv: install it with `pip install '
+                          '"mmvidattn[lite]"` (mmcv-lite is enough).')
+    return 'mmcv is installed'
+
+
+@patch('`operator torchvision::nms does not exist` when a Runner is built',
+       until="mmengine's `collect_env` survives it")
+def hide_broken_torchvision() -> str | None:
+    """Treat a torchvision that cannot be imported as absent.
+
+    A torchvision built for another torch fails with an error that mmengine's
+    environment report does not expect. This package does not need it.
+    """
+    try:
+        import torchvision  # noqa: F401
+    except ModuleNotFoundError:
+        return 'torchvision is not installed'
+    except Exception as error:
+        for name in [n for n in sys.modules if n.startswith('torchvision.')]:
+            del sys.modules[name]
+        sys.modules['torchvision'] = None
+        changes.append("sys.modules['torchvision']")
+        warnings.warn('torchvision is installed but broken, and is treated '
+                      f'as absent: {type(error).__name__}: {error}')
+        return None
+    return 'torchvision works'
+
+
+@patch("`No module named 'mmaction.models.localizers.drn'`; from mmaction2's "
+       "sources, `No module named 'torchvision'`",
+       until='the first release of mmaction2 that ships the folder, and needs '
+       'no torchvision for it',
+       upstream='open-mmlab/mmaction2#2714')
+def add_missing_drn() -> str | None:
+    """Add a module of this name.
+
+    The folder has no ``__init__.py``, so mmaction2's wheel lacks it. Where it
+    exists, it needs torchvision. Its only class is replaced by one that
+    explains this when built.
+    """
+    name = 'mmaction.models.localizers.drn'
+    package = importlib.util.find_spec('mmaction').submodule_search_locations
+    is_there = Path(package[0], 'models/localizers/drn/drn.py').exists()
+    if name in sys.modules or is_there and importlib.util.find_spec(
+            'torchvision'):
+        return 'it is there'
+    from mmaction.registry import MODELS
+
+    class DRN:
+
+        def __init__(self, *args, **kwargs) -> None:
+            raise ImportError(
+                'DRN needs torchvision' if is_there else
+                'DRN is missing from the wheel of mmaction2 1.2.0; install '
+                'mmaction2 from its sources, and torchvision, to use it')
+
+    MODELS.register_module(module=DRN)
+    parent, child = types.ModuleType(name), types.ModuleType(f'{name}.drn')
+    parent.__path__, parent.drn, child.DRN = [], child, DRN
+    sys.modules.update({name: parent, f'{name}.drn': child})
+    changes.extend([f"sys.modules['{name}']", f"sys.modules['{name}.drn']",
+                    "MODELS['DRN']"])
+    return None
+
+
+@patch("`cannot import name ... from 'transformers'` on `import mmaction."
+       'models`, `TypeError: NoneType takes no arguments` on `import '
+       'mmpretrain`, with transformers 4.56 or later',
+       until='the multimodal models of both run on transformers 4.56')
+def leave_out_multimodal() -> str | None:
+    """Treat the multimodal models of mmaction2 and mmpretrain as absent.
+
+    They import names that transformers moved in 4.56 and removed in 5, which
+    breaks the import of all models. Importing mmpretrain imports them, so the
+    module with mmpretrain's switch is loaded beforehand, by itself.
+    """
+    from mmaction.utils import dependency
+    if not dependency.satisfy_requirement('transformers>=4.56.0'):
+        return 'transformers is not installed, or old enough'
+    replace(dependency, 'WITH_MULTIMODAL', False)
+    name = 'mmpretrain.utils.dependency'
+    package = importlib.util.find_spec('mmpretrain')
+    path = package and Path(package.submodule_search_locations[0], 'utils',
+                            'dependency.py')
+    # Early releases lack multimodal models.
+    if path is None or not path.is_file():
+        return None
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+        changes.append(f"sys.modules['{name}']")
+    replace(sys.modules[name], 'WITH_MULTIMODAL', False)
+    return None
+
+
+@patch('`RuntimeError` without a message from a config in the new style that '
+       'has `import os.path as osp`, on Python 3.11 and later, or `from '
+       'functools import partial`, in a virtual environment',
+       until='mmengine uses `sys.stdlib_module_names`')
+def know_frozen_modules() -> str | None:
+    """Treat the modules of the standard library as built-in.
+
+    mmengine looks at the path of a module's file. Frozen modules have none,
+    and in a virtual environment most files are elsewhere.
+    """
+    from mmengine.config import config, utils
+    if all(map(utils._is_builtin_module, ('os', 'functools'))):
+        return 'they are known'
+
+    def is_builtin(original, module_name):
+        return (module_name.partition('.')[0] in sys.stdlib_module_names
+                or original(module_name))
+
+    for module in config, utils:
+        wrap(module, '_is_builtin_module', is_builtin)
+    return None
+
+
+@patch('`Install pytorchvideo to use PytorchVideoTrans`, although it is',
+       until='mmaction2 drops the wrapper of this package',
+       upstream='facebookresearch/pytorchvideo#251')
+def import_pytorchvideo() -> None:
+    """Add the module that pytorchvideo imports and torchvision renamed.
+
+    pytorchvideo is abandoned. If it still cannot be imported, the error gives
+    the reason and names our transforms that replace it.
+    """
+    from mmaction.datasets.transforms import PytorchVideoWrapper
+
+    def init(original, self, *args, **kwargs):
+        try:
+            sys.modules.setdefault(
+                'torchvision.transforms.functional_tensor',
+                importlib.import_module(
+                    'torchvision.transforms._functional_tensor'))
+        except Exception:
+            # No torchvision, or one that has it under its old name.
+            pass
+        try:
+            importlib.import_module('pytorchvideo.transforms')
+        except Exception as error:
+            raise ImportError(
+                'PytorchVideoWrapper cannot import pytorchvideo '
+                f'({type(error).__name__}: {error}). Use `RandAugment` or '
+                '`AutoAugment` of mmvidattn instead, which need no other '
+                "package, e.g. dict(type='RandAugment')") from error
+        original(self, *args, **kwargs)
+
+    wrap(PytorchVideoWrapper, '__init__', init)
+
+
+@patch('`Please run "pip install decord" to install Decord first.` of every '
+       'sample, where decord has no wheel: Linux on ARM, macOS',
+       until='mmaction2 decodes with a library that has one',
+       upstream='dmlc/decord#213 (macOS), #297 (Linux on ARM)')
+def explain_missing_decord() -> str | None:
+    """Explain once, when a step is built, how to decode without decord."""
+    try:
+        if importlib.util.find_spec('decord') is not None:
+            return 'decord is installed'
+    except ValueError:
+        # sys.modules['decord'] is None, which prevents its import.
+        pass
+    from mmaction.datasets import DecordInit
+
+    def init(original, self, *args, **kwargs):
+        raise ImportError(
+            f'{type(self).__name__} needs decord, which is not installed: '
+            'decode with --cfg-options video_backend=torchcodec (or pyav, or '
+            'opencv), or set MMVIDATTN_VIDEO_BACKEND=torchcodec; or, on Linux '
+            'or Windows on x86-64, pip install decord')
+
+    wrap(DecordInit, '__init__', init)
+    return None

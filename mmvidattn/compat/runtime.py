@@ -1,0 +1,287 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Patches of wrong results, and of errors in training, testing and decoding.
+"""
+import atexit
+import functools
+import gc
+import importlib
+import os
+from typing import Any
+
+from .registry import Overlay, patch, replace, wrap
+
+
+def _on_cpu() -> bool:
+    from mmengine.device import get_device
+    return get_device() == 'cpu'
+
+
+@patch('`np.Inf was removed in the NumPy 2.0 release`, and similar errors',
+       until='mmaction2 supports numpy 2')
+def run_on_numpy_2() -> str | None:
+    """Add the names that numpy dropped to the modules that need them.
+
+    Pose transforms and the metrics of ActivityNet, AVA and retrieval use such
+    names; MultiSports' metric makes an int of an array of one element. numpy
+    itself does not change.
+    """
+    import numpy as np
+    from mmaction.evaluation.functional import multisports_utils
+
+    names = dict(
+        Inf=np.inf,
+        NAN=np.nan,
+        trapz=getattr(np, 'trapezoid', None),
+        in1d=lambda *args, **kwargs: np.isin(*args, **kwargs).ravel())
+    names = {name: value for name, value in names.items()
+             if not hasattr(np, name)}
+    if not names:
+        return f'numpy {np.__version__} has them'
+    for name in ('datasets.transforms.pose_transforms',
+                 'evaluation.functional.accuracy',
+                 'evaluation.functional.ava_evaluation.metrics',
+                 'evaluation.metrics.multimodal_metric'):
+        module = importlib.import_module(f'mmaction.{name}')
+        replace(module, 'np', Overlay(np, **names))
+    replace(multisports_utils, 'int',
+            lambda value: int(np.asarray(value).item()))
+    return None
+
+
+@patch('`OverflowError` in half of the calls of `ColorJitter`',
+       until='mmaction2 supports numpy 2')
+def shift_hue_in_range() -> str | None:
+    """Shift hues in 16 bits.
+
+    ``ColorJitter.adjust_hue`` adds a negative int to uint8 pixels, which
+    numpy 2 refuses. (A positive one overflows without an error.)
+    """
+    import cv2
+    import numpy as np
+    from mmaction.datasets.transforms import ColorJitter
+    if int(np.__version__.split('.')[0]) < 2:
+        return f'numpy {np.__version__} does not refuse'
+
+    def jitter_hue(img: np.ndarray, factor: float) -> np.ndarray:
+        img = np.clip(img, 0, 255).astype(np.uint8)
+        hsv = cv2.cvtColor(img, cv2.COLOR_RGB2HSV)
+        hue = hsv[..., 0].astype(np.int16) + int(factor * 255)
+        hsv[..., 0] = hue % 180
+        return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB).astype(np.float32)
+
+    replace(ColorJitter, 'adjust_hue', staticmethod(jitter_hue))
+    return None
+
+
+@patch('`AmpOptimizerWrapper is only available training on gpu`',
+       until="mmengine's `AmpOptimWrapper` runs on a CPU")
+def train_amp_on_cpu() -> None:
+    """Compute in bfloat16 without loss scaling on machines that lack a GPU.
+
+    The checkpoint of such a run has an empty scaler, which a run on a GPU
+    ignores.
+    """
+    import torch
+    from mmengine.optim import AmpOptimWrapper, OptimWrapper
+
+    def init(original, self, loss_scale='dynamic', dtype=None, use_fsdp=False,
+             **kwargs):
+        if not _on_cpu():
+            return original(self, loss_scale, dtype, use_fsdp, **kwargs)
+        if dtype not in (None, 'bfloat16', torch.bfloat16):
+            raise ValueError('AmpOptimWrapper on a CPU computes in bfloat16: '
+                             f"dtype must be None or 'bfloat16', got {dtype}")
+        OptimWrapper.__init__(self, **kwargs)
+        self._scale_update_param = None
+        self.loss_scaler = torch.amp.GradScaler('cpu', enabled=False)
+        self.cast_dtype = torch.bfloat16
+
+    def load_state_dict(original, self, state_dict):
+        if not state_dict.get('loss_scaler'):
+            state_dict = {
+                key: value
+                for key, value in state_dict.items() if key != 'loss_scaler'
+            }
+        return original(self, state_dict)
+
+    wrap(AmpOptimWrapper, '__init__', init)
+    wrap(AmpOptimWrapper, 'load_state_dict', load_state_dict)
+
+
+@patch('`Got unsupported ScalarType BFloat16` under bfloat16 autocast',
+       until='mmaction2 casts where it calls `numpy()`')
+def score_in_float32() -> None:
+    """Convert bfloat16 scores of a head to float32 under autocast.
+
+    Heads and metrics turn them into numpy arrays, which lack bfloat16.
+    """
+    import torch
+    from mmaction.models.heads import BaseHead
+
+    def widen(scores: Any) -> Any:
+        if isinstance(scores, dict):
+            return {key: widen(value) for key, value in scores.items()}
+        if (torch.is_tensor(scores) and scores.dtype == torch.bfloat16
+                and torch.is_autocast_enabled(scores.device.type)):
+            return scores.float()
+        return scores
+
+    def call(original, self, *args, **kwargs):
+        return widen(original(self, *args, **kwargs))
+
+    wrap(BaseHead, '__call__', call)
+
+
+@patch("`module 'torch._C' has no attribute '_cuda_setDevice'` at launch",
+       until="mmengine's `init_dist` and `Runner` support the CPU")
+def launch_on_cpu() -> None:
+    """Launch with gloo and without a device on machines that lack a GPU.
+
+    All launchers of mmengine select a CUDA device, ask for nccl, and pass the
+    number of that device to DDP.
+    """
+    import torch
+    from mmengine.dist import utils
+    from mmengine.model import MMDistributedDataParallel
+
+    def set_device(device: Any) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.set_device(device)
+
+    def leave() -> None:
+        if torch.distributed.is_initialized():
+            # Models first: DDP that outlives its group ends gloo's thread
+            # while it holds the lock that the thread may wait for.
+            gc.collect()
+            torch.distributed.destroy_process_group()
+
+    def init_dist(original, backend, *args, **kwargs):
+        if not _on_cpu():
+            return original(backend, *args, **kwargs)
+        original('gloo' if backend == 'nccl' else backend, *args, **kwargs)
+        atexit.register(leave)
+
+    def init_ddp(original, self, module, *args, **kwargs):
+        if all(p.device.type == 'cpu' for p in module.parameters()):
+            kwargs['device_ids'] = None
+        return original(self, module, *args, **kwargs)
+
+    replace(utils, 'torch', Overlay(
+        torch, cuda=Overlay(torch.cuda, set_device=set_device)))
+    for launcher in 'pytorch', 'mpi', 'slurm':
+        wrap(utils, f'_init_dist_{launcher}', init_dist)
+    wrap(MMDistributedDataParallel, '__init__', init_ddp)
+
+
+@patch('`max_testing_views is only compatible with batch_size == 1`',
+       until='`Recognizer3D` does not ask for it',
+       upstream='open-mmlab/mmaction2#1440')
+def chunk_views_of_any_batch() -> None:
+    """Pass the views of several videos as views of one.
+
+    The option breaks validation, whose batches are larger. The result does
+    not change, because a recognizer flattens both axes at once.
+    """
+    from mmaction.models.recognizers import Recognizer3D
+
+    def extract_feat(original, self, inputs, stage='neck', data_samples=None,
+                     test_mode=False):
+        if (test_mode and (self.test_cfg or {}).get('max_testing_views')
+                and inputs.shape[0] > 1):
+            inputs = inputs.flatten(0, 1)[None]
+        return original(self, inputs, stage, data_samples, test_mode)
+
+    wrap(Recognizer3D, 'extract_feat', extract_feat)
+
+
+def start_worker(worker_id: int, num_workers: int, rank: int, seed: int,
+                 disable_subprocess_warning: bool = False,
+                 each_epoch: bool = False) -> None:
+    """Seed a worker of a data loader like mmengine.
+
+    Unpickling this function imports mmvidattn, so that a worker is patched
+    even if it is not forked. See :func:`mmengine.dataset.worker_init_fn` for
+    the other arguments.
+
+    Args:
+        each_epoch: Add torch's own seed of the worker, which is new in each
+            epoch and reproducible.
+    """
+    import torch
+    from mmengine.dataset import worker_init_fn
+    if each_epoch:
+        seed = (seed + torch.initial_seed() - worker_id) % 2**31
+    worker_init_fn(
+        worker_id, num_workers, rank, seed, disable_subprocess_warning)
+
+
+@patch('With a seed, each epoch repeats the same augmentations, unless '
+       '`persistent_workers=True`; workers that are not forked run unpatched',
+       until='mmengine seeds by the epoch')
+def reseed_workers_each_epoch() -> None:
+    """Give workers that restart with each epoch a new seed.
+
+    Their augmentations then differ from mmengine's for the same seed;
+    persistent workers draw the same as mmengine's. All workers import
+    mmvidattn.
+    """
+    from mmengine.dataset import worker_init_fn
+    from mmengine.runner import FlexibleRunner, Runner
+
+    def build_dataloader(original, *args, **kwargs):
+        loader = original(*args, **kwargs)
+        init = loader.worker_init_fn
+        if getattr(init, 'func', None) is worker_init_fn:
+            loader.worker_init_fn = functools.partial(
+                start_worker, **init.keywords,
+                each_epoch=not loader.persistent_workers)
+        return loader
+
+    for owner in Runner, FlexibleRunner:
+        wrap(owner, 'build_dataloader', build_dataloader)
+
+
+@patch('Wrong frames without an error from files with open groups of '
+       'pictures, edit lists or no time stamps',
+       until='decord seeks to the requested frame',
+       upstream='dmlc/decord#54, #365')
+def refuse_files_that_decord_misreads() -> None:
+    """Let ``DecordInit`` raise an error that recommends another backend.
+
+    Decord then reads a file on disk where needed, and never loads all of it.
+    """
+    from mmaction.datasets import DecordInit
+    from mmengine.fileio import FileClient
+
+    def open_video(original, self, filename):
+        from mmvidattn.utils.video_readers.decord_reader import open_decord
+        try:
+            import decord  # noqa: F401
+        except ImportError:
+            return original(self, filename)
+        if not os.path.splitext(filename)[1]:
+            filename += '.mp4'
+        if os.path.isfile(filename):
+            return open_decord(filename, self.num_threads)
+        if self.file_client is None:
+            self.file_client = FileClient(self.io_backend, **self.kwargs)
+        return open_decord(bytes(self.file_client.get(filename)),
+                           self.num_threads)
+
+    wrap(DecordInit, '_get_video_reader', open_video)
+
+
+@patch('Black or random frames of interlaced videos, without an error',
+       until='OpenCV 5 decodes interlaced video')
+def refuse_interlaced_videos_in_opencv() -> None:
+    """Let ``OpenCVInit`` raise an error that recommends another backend."""
+    from mmaction.datasets import OpenCVInit
+
+    def transform(original, self, results):
+        from mmvidattn.utils.video_readers.packets import is_interlaced, refuse
+        name = results['filename']
+        if os.path.isfile(name) and is_interlaced(name):
+            refuse('OpenCV', name, 'it is interlaced')
+        return original(self, results)
+
+    wrap(OpenCVInit, 'transform', transform)

@@ -1,0 +1,198 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Labeled videos of the user: a folder for each class, or a CSV file."""
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ...video_facts import VIDEO_SUFFIXES
+from ..video_segment import read_columns, read_rows, seconds
+from .segment_csv import ALIASES
+
+COLUMNS = 'video', 'label', 'start', 'end', 'split', 'group'
+SPLITS = dict(train='train', training='train', val='val', valid='val',
+              validation='val', test='test', testing='test')
+MAX_NAMED = 3
+
+
+class OwnVideo(NamedTuple):
+    """A labeled video, or a segment of one.
+
+    Attributes:
+        file: Path of the video, relative to the root.
+        label: Class name.
+        start: First second of the segment.
+        end: Last second; infinite for the end of the file.
+        split: ``'train'``, ``'val'``, ``'test'`` or an empty string.
+        group: Person or camera, whose videos stay on one side of a split.
+    """
+    file: str
+    label: str
+    start: float = 0.
+    end: float = math.inf
+    split: str = ''
+    group: str = ''
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the segment covers the whole file."""
+        return self.start == 0 and self.end == math.inf
+
+
+def read_own_videos(source: Path) -> tuple[Path, list[OwnVideo], list[str]]:
+    """Read a folder with a folder for each class, or a CSV file.
+
+    Args:
+        source: Folder, whose class folders may have subfolders; or CSV file
+            with columns ``file`` (or ``video``) and ``label``, and optionally
+            ``start``, ``stop`` (or ``end``), ``split`` and ``group``. Its
+            paths are relative to the folder of the CSV file.
+
+    Returns:
+        Root of the files, the videos, and remarks on skipped entries.
+
+    Raises:
+        ValueError: If the source lacks videos, or the CSV file is invalid.
+        FileNotFoundError: If the source does not exist.
+    """
+    if source.is_dir():
+        return source, *_read_folder(source)
+    if not source.is_file():
+        raise FileNotFoundError(f'no folder or csv {source}')
+    if source.suffix.lower() != '.csv':
+        raise ValueError(
+            f'{source} must be a folder with a folder of videos for each '
+            'class, or a csv with columns file and label')
+    return source.parent, *_read_csv(source)
+
+
+def _read_folder(root: Path) -> tuple[list[OwnVideo], list[str]]:
+    videos, remarks = [], []
+    folders = sorted(path for path in root.iterdir()
+                     if path.is_dir() and not path.name.startswith('.'))
+    if folders and all(path.name.lower() in SPLITS for path in folders):
+        raise ValueError(
+            f'the folders in {root} are called '
+            f'{some(path.name for path in folders)}, as splits and not as '
+            'classes: write a csv with columns file, label and split')
+    for folder in folders:
+        found = sorted(path for path in folder.rglob('*')
+                       if path.suffix.lower() in VIDEO_SUFFIXES
+                       and path.is_file())
+        if not found:
+            remarks.append(f'the folder {folder.name} has no videos and is '
+                           'left out')
+        videos += [OwnVideo(path.relative_to(root).as_posix(), folder.name)
+                   for path in found]
+    stray = [path.name for path in sorted(root.iterdir())
+             if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()]
+    if not videos:
+        raise ValueError(
+            f'no videos in folders of {root}: put those of each class into a '
+            'folder with its name; their names end with one of '
+            + ', '.join(VIDEO_SUFFIXES)
+            + (f'. Those in {root} itself, such as {stray[0]}, have no class'
+               if stray else ''))
+    if stray:
+        remarks.append(f'{count(stray, "video")} in {root} itself, in no '
+                       f'folder of a class, left out: {some(stray)}')
+    _check_names(videos, str(root))
+    return videos, remarks
+
+
+def _read_csv(path: Path) -> tuple[list[OwnVideo], list[str]]:
+    header, _ = next(read_rows(path), ([], ''))
+    names = [ALIASES.get(name, name) for name in header]
+    if not {'video', 'label'} <= {*names}:
+        raise ValueError(f'{path} must have columns file and label, got '
+                         + (', '.join(header) or 'nothing'))
+    unused = [old for old, name in zip(header, names)
+              if old and name not in COLUMNS]
+    remarks = [f'columns that are not used: {", ".join(unused)}'] * bool(
+        unused)
+    seen: dict[tuple, tuple[str, str]] = {}
+    videos = []
+    repeated = 0
+    for row, where in read_columns(path, (), ALIASES):
+        video = _parse(row, where)
+        key = video.file, video.start, video.end
+        if key in seen:
+            label, other = seen[key]
+            if label != video.label:
+                raise ValueError(f'{where}: {video.file} has the label '
+                                 f'{video.label} here and {label} in {other}')
+            repeated += 1
+            continue
+        seen[key] = video.label, where
+        videos.append(video)
+    if not videos:
+        raise ValueError(f'{path} lists no videos')
+    if repeated:
+        verb = 'repeats' if repeated == 1 else 'repeat'
+        remarks.append(
+            f'left out: {count(repeated, "line")} that {verb} another one')
+    _check_names(videos, str(path))
+    _check_splits(videos, str(path))
+    remarks += _torn(videos)
+    return videos, remarks
+
+
+def _parse(row: dict[str, str], where: str) -> OwnVideo:
+    if not row['video'] or not row['label']:
+        raise ValueError(f'{where}: file and label must not be empty')
+    start = seconds(row['start'], where) if row.get('start') else 0.
+    end = seconds(row['end'], where) if row.get('end') else math.inf
+    if not 0 <= start < end:
+        raise ValueError(f'{where}: must have 0 <= start < stop, got '
+                         f'{start:g} to {end:g} s')
+    split = row.get('split', '').lower()
+    if split and split not in SPLITS:
+        raise ValueError(f'{where}: split must be train, val or test, got '
+                         f'{row["split"]!r}')
+    return OwnVideo(row['video'], row['label'], start, end,
+                    SPLITS.get(split, ''), row.get('group', ''))
+
+
+def _check_names(videos: Sequence[OwnVideo], source: str) -> None:
+    """Raise a ``ValueError`` for a name that a list of lines cannot hold."""
+    for name in (name for video in videos for name in video[:2]):
+        if name != name.strip() or {'\n', '\r'} & {*name}:
+            raise ValueError(
+                f'{source}: the name {name!r} must neither begin nor end with '
+                'a blank nor have a line break: rename it')
+
+
+def _check_splits(videos: Sequence[OwnVideo], source: str) -> None:
+    with_split = [video for video in videos if video.split]
+    if with_split and len(with_split) < len(videos):
+        raise ValueError(
+            f'{source}: {len(with_split)} of {len(videos)} lines have a '
+            'split: give all of them one, or none')
+    if with_split and 'train' not in {video.split for video in videos}:
+        raise ValueError(f'{source}: no line has the split train')
+
+
+def _torn(videos: Sequence[OwnVideo]) -> Iterator[str]:
+    for what in 'file', 'group':
+        splits = defaultdict(set)
+        for video in videos:
+            if name := getattr(video, what):
+                splits[name].add(video.split)
+        torn = [name for name, found in splits.items() if len(found) > 1]
+        if torn:
+            yield (f'{count(torn, what)} in more than one split, so that the '
+                   f'figures are too good: {some(torn)}')
+
+
+def count(things: Collection | int, noun: str) -> str:
+    """Format a number of things: ``1 video``, ``3 videos``."""
+    number = things if isinstance(things, int) else len(things)
+    plural = f'{noun}es' if noun.endswith('s') else f'{noun}s'
+    return f'{number} {noun if number == 1 else plural}'
+
+
+def some(names: Iterable[str]) -> str:
+    """Join the first names of a list."""
+    names = list(names)
+    return ', '.join(names[:MAX_NAMED]) + ', ...' * (len(names) > MAX_NAMED)

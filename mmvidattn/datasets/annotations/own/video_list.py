@@ -1,0 +1,153 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Lists of videos and their labels, read with an eye on what is wrong."""
+import logging
+import os.path as osp
+from collections import defaultdict
+
+from mmengine.fileio import exists, get
+from mmengine.logging import print_log
+
+from ....utils.lines import split_lines
+
+MAX_LINES = 8
+
+
+def read_video_list(ann_file: str,
+                    *,
+                    delimiter: str = ' ',
+                    multi_class: bool = False,
+                    num_classes: int | None = None,
+                    folder: str | None = None
+                    ) -> list[tuple[str, int | list[int]]]:
+    """Read a list of videos and check each line of it.
+
+    Each line is ``<path> <label>``; the path may contain the delimiter. With
+    ``multi_class`` it is ``<path> <label> <label> ...`` and the path may not.
+    Blank lines, a byte order mark and either kind of line ends are accepted.
+    Videos that are listed twice are kept, with a warning. Names may lead out
+    of the folder of the data (``../``, or from the root), unless ``folder``
+    is given.
+
+    Args:
+        ann_file: The file, in UTF-8.
+        delimiter: What is between path and label.
+        multi_class: Whether a video has any number of labels.
+        num_classes: When given, labels must be below it.
+        folder: When given, paths are relative to it, and must not lead out of
+            it; see :func:`check_inside`.
+
+    Returns:
+        Path and label, or labels, of each line.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is no text, lists no video, has a line of another
+            form, or lists a video with two labels; line numbers are named.
+    """
+    if not exists(ann_file):
+        raise FileNotFoundError(f'no annotation file {ann_file}')
+    found, faults, seen = [], [], defaultdict(list)
+    for number, line in enumerate(_lines(ann_file), 1):
+        if not line.strip():
+            continue
+        try:
+            name, label = _parse(
+                line.strip(), delimiter, multi_class, num_classes)
+            if folder is not None:
+                check_inside(osp.join(folder, name), folder)
+        except ValueError as error:
+            faults.append((number, f'{line!r}: {error}'))
+            continue
+        others = seen[name]
+        if others and not multi_class and others[0][1] != label:
+            faults.append((number, f'{line!r}: line {others[0][0]} gives it '
+                           f'the label {others[0][1]}'))
+        others.append((number, label))
+        found.append((name, label))
+    if faults:
+        shape = f'<path>{delimiter}<label>'
+        if multi_class:
+            shape += f'{delimiter}<label>...'
+        number, fault = faults[0]
+        more = _numbers([number for number, _ in faults[1:]])
+        raise ValueError(f'{ann_file}, line {number}: {fault}; expected '
+                         f'{shape!r}' + (f'. Also wrong: {more}' * bool(more)))
+    if not found:
+        raise ValueError(f'{ann_file} lists no videos; expected lines of '
+                         f'<path>{delimiter}<label>')
+    repeated = {name: numbers for name, numbers in seen.items()
+                if len(numbers) > 1}
+    if repeated:
+        name, numbers = next(iter(repeated.items()))
+        print_log(
+            f'{ann_file}: {len(repeated)} videos are listed more than once, '
+            f'the first of them {name} in '
+            + _numbers([number for number, _ in numbers]),
+            logger='current',
+            level=logging.WARNING)
+    return found
+
+
+def check_inside(path: str, folder: str) -> None:
+    """Check that a path does not lead out of a folder.
+
+    ``../``, paths from the root and symbolic links are followed, as they are
+    now: who may write to the folder can change a link later.
+
+    Raises:
+        ValueError: If it does, or if the folder is an address.
+    """
+    if '://' in folder or not folder:
+        raise ValueError('only the paths of a folder can be held to it, set '
+                         f'data_root or data_prefix to one; got {folder!r}')
+    root = osp.realpath(folder)
+    if osp.commonpath([root, osp.realpath(path)]) != root:
+        raise ValueError(f'{path} leads out of {folder}')
+
+
+def _lines(ann_file: str) -> list[str]:
+    data = get(ann_file)
+    try:
+        text = data.decode('utf-8-sig')
+    except UnicodeDecodeError as error:
+        number = data.count(b'\n', 0, error.start) + 1
+        raise ValueError(
+            f'{ann_file}, line {number}: not text in UTF-8 (byte '
+            f'{data[error.start]:#04x}); expected a list of videos') from None
+    if '\0' in text:
+        number = text.count('\n', 0, text.index('\0')) + 1
+        raise ValueError(f'{ann_file}, line {number}: a zero byte; expected '
+                         'a list of videos, in text')
+    return split_lines(text)
+
+
+def _parse(line: str, delimiter: str, multi_class: bool,
+           num_classes: int | None) -> tuple[str, int | list[int]]:
+    if multi_class:
+        name, *words = line.split(delimiter)
+    else:
+        name, *words = line.rsplit(delimiter, 1)
+    labels = [_parse_label(word, num_classes) for word in words]
+    if not labels or not name.strip():
+        raise ValueError('no label' if not labels else 'no path')
+    return name.strip(), labels if multi_class else labels[0]
+
+
+def _parse_label(word: str, num_classes: int | None) -> int:
+    try:
+        label = int(word)
+    except ValueError:
+        raise ValueError(f'label {word!r} is not an integer') from None
+    if label < 0:
+        raise ValueError(f'label {label} is negative')
+    if num_classes is not None and label >= num_classes:
+        raise ValueError(
+            f'label {label} is out of range, with {num_classes} classes')
+    return label
+
+
+def _numbers(numbers: list[int]) -> str:
+    if not numbers:
+        return ''
+    shown = ', '.join(map(str, numbers[:MAX_LINES]))
+    return f'lines {shown}' + ', ...' * (len(numbers) > MAX_LINES)

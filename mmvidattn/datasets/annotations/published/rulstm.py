@@ -1,0 +1,71 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""RULSTM's lists, of EPIC-Kitchens-55 and -100 and of EGTEA Gaze+."""
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..video_segment import VideoSegment, read_rows, segment_reader
+
+# RULSTM converted all videos to that before it counted frames.
+FPS = 30
+EK100_CLASSES = dict(action=3806, verb=97, noun=300)
+EGTEA_CLASSES = dict(action=106, verb=19, noun=51)
+PARTS = 'verb', 'noun', 'action'
+
+
+@segment_reader
+def read_rulstm(path: str | Path,
+                fps: float = FPS) -> Iterator[VideoSegment]:
+    """Lines ``id, video, start_frame, end_frame, verb, noun, action``.
+
+    There is a header or none. Test lists end with ``end_frame``.
+
+    Args:
+        path: The file.
+        fps: Frames a second that start and end are counted in.
+    """
+    first = True
+    for row, where in read_rows(path):
+        header = first and not any(map(str.isdecimal, ''.join(row[2:])))
+        first = False
+        if header:
+            continue
+        try:
+            identity, video, *rest = row
+            start, end, *labels = map(int, rest)
+            if len(labels) not in (0, len(PARTS)):
+                raise ValueError
+            if labels and min(labels) < 0:
+                raise ValueError
+        except ValueError:
+            raise ValueError(
+                f'{where}: expected id, video, start_frame, end_frame, '
+                f'verb, noun, action, got {", ".join(row)}') from None
+        yield VideoSegment(identity, video, start / fps, end / fps,
+                           dict(zip(PARTS, labels)), where,
+                           frames=(start, end))
+
+
+def read_rulstm_actions(path: str | Path) -> list[tuple[str, int, int]]:
+    """Name, verb and noun of each action of ``actions.csv``.
+
+    Lines are ``id, verb, noun, action`` with a header (EPIC-Kitchens) or
+    ``id, verb_noun, action`` without one (EGTEA).
+    """
+    actions = []
+    for i, (row, where) in enumerate(read_rows(path)):
+        if i == 0 and not row[0].isdecimal():
+            continue
+        try:
+            number, *numbers = row[0], *'_'.join(row[1:-1]).split('_')
+            verb, noun = map(int, numbers)
+            in_order = int(number) == len(actions)
+        except ValueError:
+            in_order = False
+        if not in_order:
+            raise ValueError(
+                f'{where}: expected action {len(actions)} with its verb, noun '
+                f'and name, got {", ".join(row)}')
+        actions.append((row[-1], verb, noun))
+    if not actions:
+        raise ValueError(f'{path} lists no actions')
+    return actions

@@ -1,0 +1,38 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""THUMOS'14's temporal annotation, a file a class and split."""
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..video_segment import VideoSegment, read_lines, seconds, segment_reader
+
+SPLITS = 'val', 'test'
+# In the order of released targets and checkpoints.
+CLASSES = (
+    'BaseballPitch', 'BasketballDunk', 'Billiards', 'CleanAndJerk',
+    'CliffDiving', 'CricketBowling', 'CricketShot', 'Diving', 'FrisbeeCatch',
+    'GolfSwing', 'HammerThrow', 'HighJump', 'JavelinThrow', 'LongJump',
+    'PoleVault', 'Shotput', 'SoccerPenalty', 'TennisSwing', 'ThrowDiscus',
+    'VolleyballSpiking', 'Ambiguous')
+
+
+@segment_reader
+def read_thumos14(folder: str | Path, split: str) -> Iterator[VideoSegment]:
+    """The files ``<class>_<split>.txt``, lines of video, start and end.
+
+    The split's videos in the protocol of online detection are those that
+    occur: 200 of ``val``, 213 of ``test``.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"the split of thumos14 must be {' or '.join(SPLITS)}"
+                         f', got {split!r}')
+    for label in CLASSES:
+        path = Path(folder) / f'{label}_{split}.txt'
+        for line, where in read_lines(path):
+            words = line.split()
+            if len(words) != 3:
+                raise ValueError(f'{where}: expected video, start and end, '
+                                 f'got {line!r}')
+            yield VideoSegment(
+                f'{label}_{where.rpartition(" ")[2]}', words[0],
+                seconds(words[1], where), seconds(words[2], where),
+                dict(action=label), where, split)

@@ -1,0 +1,174 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Official lists of videos with a class each.
+
+A reader returns names of videos and numbers of classes from 0, and where there
+are names of classes these. A name has no suffix where the official list has
+none.
+"""
+from pathlib import Path
+from typing import NamedTuple
+
+from ..video_segment import read_columns, read_json, read_lines, read_rows
+
+# What mmaction2's rename_classnames.sh makes of a Kinetics folder's name.
+BLANK = str.maketrans(' ', '_', '"')
+
+
+class VideoList(NamedTuple):
+    """Videos, and the class of each."""
+    videos: list[tuple[str, int]]
+    # Empty where the format has none.
+    classes: list[str]
+
+
+def read_ssv2(path: str | Path, labels: str | Path) -> VideoList:
+    """Something-Something v2's ``{train,validation}.json``, ``labels.json``.
+
+    The one is a list of ``{"id", "template"}``, the other gives a template
+    without its brackets its number.
+    """
+    numbers = {name: int(number) for name, number in read_json(labels).items()}
+    classes = _in_order(numbers, 0, labels)
+    videos = []
+    for i, item in enumerate(read_json(path)):
+        try:
+            template = item['template'].translate({91: None, 93: None})
+            videos.append((str(item['id']), numbers[template]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f'{path}, item {i}: expected an id and a template of '
+                f'{Path(labels).name}, got {item}: {error!r}') from None
+    return VideoList(videos, classes)
+
+
+def read_kinetics(path: str | Path, classes: list[str] | None = None
+                  ) -> VideoList:
+    """Kinetics' ``{train,val}.csv``.
+
+    Columns are label, youtube_id, time_start, time_end, split. A video is
+    ``<class with _ for blanks>/<id>_<start>_<end>``, six digits each, and the
+    classes are in the order of their names, as in mmaction2.
+
+    Args:
+        path: The file.
+        classes: Those of the training list, which may have more.
+    """
+    rows = list(read_columns(
+        path, ('label', 'youtube_id', 'time_start', 'time_end')))
+    if classes is None:
+        classes = sorted({row['label'].translate(BLANK) for row, _ in rows})
+    numbers = {name: i for i, name in enumerate(classes)}
+    videos = []
+    for row, where in rows:
+        label = row['label'].translate(BLANK)
+        try:
+            start, end = (int(float(row[f'time_{side}']))
+                          for side in ('start', 'end'))
+            number = numbers[label]
+        except ValueError:
+            raise ValueError(f'{where}: time_start and time_end must be '
+                             f'numbers, got {row}') from None
+        except KeyError:
+            raise ValueError(f'{where}: {row["label"]!r} is none of the '
+                             f'{len(classes)} classes to train on') from None
+        videos.append((f'{label}/{row["youtube_id"]}_{start:06d}_{end:06d}',
+                       number))
+    return VideoList(videos, classes)
+
+
+def read_ucf101(path: str | Path, classes: str | Path) -> VideoList:
+    """UCF-101's ``{train,test}list0<n>.txt`` and ``classInd.txt``.
+
+    Lines are ``<class>/<video>.avi``, in training lists with a number.
+    """
+    names: dict[str, int] = {}
+    for line, where in read_lines(classes):
+        number, _, name = line.strip().partition(' ')
+        if not number.isdecimal() or not name:
+            raise ValueError(f'{where}: expected a number and a class, got '
+                             f'{line!r}')
+        names[name] = int(number)
+    ordered = _in_order(names, 1, classes)
+    videos = []
+    for line, where in read_lines(path):
+        video = line.split()[0]
+        label = video.rpartition('/')[0]
+        if label not in names:
+            raise ValueError(f'{where}: expected <class>/<video>, of a class '
+                             f'in {Path(classes).name}, got {line!r}')
+        videos.append((video, names[label] - 1))
+    return VideoList(videos, ordered)
+
+
+def read_hmdb51(folder: str | Path, split: int) -> dict[str, VideoList]:
+    """HMDB-51's ``<class>_test_split<n>.txt``, training and test.
+
+    Lines are ``<video>.avi`` and 1 (training), 2 (test) or 0 (neither).
+    """
+    tail = f'_test_split{split}.txt'
+    paths = sorted(Path(folder).glob(f'*{tail}'))
+    if not paths:
+        raise ValueError(f'there is no <class>{tail} in {folder}')
+    classes = [path.name.removesuffix(tail) for path in paths]
+    lists = dict(train=VideoList([], classes), val=VideoList([], classes))
+    for number, (name, path) in enumerate(zip(classes, paths)):
+        for line, where in read_lines(path):
+            video, _, use = line.strip().rpartition(' ')
+            if use not in ('0', '1', '2') or not video:
+                raise ValueError(f'{where}: expected a video and 0, 1 or 2, '
+                                 f'got {line!r}')
+            if use != '0':
+                part = lists['train' if use == '1' else 'val']
+                part.videos.append((f'{name}/{video.strip()}', number))
+    return lists
+
+
+def read_diving48(path: str | Path) -> VideoList:
+    """Diving-48's ``Diving48_V2_{train,test}.json``."""
+    videos = []
+    for i, item in enumerate(read_json(path)):
+        try:
+            videos.append((str(item['vid_name']), int(item['label'])))
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f'{path}, item {i}: expected vid_name and label, '
+                             f'got {item}') from None
+    return VideoList(videos, [])
+
+
+def read_diving48_classes(path: str | Path) -> list[str]:
+    """The names in ``Diving48_vocab.json``, a list of four words each."""
+    return [' '.join(one) if isinstance(one, list) else str(one)
+            for one in read_json(path)]
+
+
+def read_mit(path: str | Path, classes: str | Path) -> VideoList:
+    """Moments in Time's ``{training,validation}Set.csv`` and its
+    ``moments_categories.txt``.
+
+    Lines are ``<class>/<video>.mp4,<class>,...``, and ``<class>,<number>``.
+    """
+    numbers = {}
+    for row, where in read_rows(classes):
+        if len(row) != 2 or not row[1].isdecimal():
+            raise ValueError(f'{where}: expected a class and its number, got '
+                             f'{", ".join(row)}')
+        numbers[row[0]] = int(row[1])
+    ordered = _in_order(numbers, 0, classes)
+    videos = []
+    for row, where in read_rows(path):
+        label = row[0].rpartition('/')[0]
+        if label not in numbers:
+            raise ValueError(f'{where}: expected <class>/<video>, of a class '
+                             f'in {Path(classes).name}, got {row[0]!r}')
+        videos.append((row[0], numbers[label]))
+    return VideoList(videos, ordered)
+
+
+def _in_order(numbers: dict[str, int], first: int,
+              path: str | Path) -> list[str]:
+    names = sorted(numbers, key=numbers.get)
+    wanted = range(first, first + len(names))
+    if [numbers[name] for name in names] != [*wanted]:
+        raise ValueError(f'{path} must number its classes from {first} on, '
+                         'each once')
+    return names

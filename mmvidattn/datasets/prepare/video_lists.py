@@ -1,0 +1,267 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Recipes for data sets of short videos, a function for each."""
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from ..annotations.published.video_lists import (
+    BLANK,
+    VideoList,
+    read_diving48,
+    read_diving48_classes,
+    read_hmdb51,
+    read_kinetics,
+    read_mit,
+    read_ssv2,
+    read_ucf101,
+)
+from ..annotations.video_segment import Fault
+from .output import Output
+from .sources import find_files, find_one
+
+KINETICS = 400, 600, 700
+
+
+class VideoFiles(NamedTuple):
+    """A list of a data root, in the format of its config."""
+    ann_file: str
+    # Where its videos are, below the root.
+    folder: str
+    content: VideoList
+    # Of published videos, if the official list has no suffixes.
+    suffix: str = ''
+
+
+class Lists(NamedTuple):
+    """The lists of a data set.
+
+    Attributes:
+        files: Training and validation, by name.
+        sources: Files that were read.
+        num_classes: Published number of classes, of each version.
+        part: Version or split; empty if there is only one.
+    """
+    files: Mapping[str, VideoFiles]
+    sources: list[Path]
+    num_classes: tuple[int, ...]
+    part: str = ''
+
+
+class VideoListRecipe(NamedTuple):
+    """A recipe: title, help text, and the function that reads the lists."""
+    TITLE: str
+    SOURCES: str
+    NEEDS: str
+    read: Callable[[argparse.Namespace], Lists]
+    # An integer option: name, choices, default and help.
+    option: tuple | None = None
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of this data set."""
+        if self.option is not None:
+            name, choices, default, text = self.option
+            parser.add_argument(name, type=int, choices=choices,
+                                default=default, help=text)
+
+    def prepare(self, args: argparse.Namespace, fault: Fault) -> None:
+        """Write the data root."""
+        lists = self.read(args)
+        prepare_lists(args, lists.part, lists.files, lists.sources,
+                      lists.num_classes)
+
+
+def _two(args: argparse.Namespace, train: str, val: str) -> list[Path]:
+    return [find_one(args.sources, train), find_one(args.sources, val)]
+
+
+def _ssv2(args: argparse.Namespace) -> Lists:
+    labels, *paths = (
+        find_one(args.sources, f'{name}.json',
+                 f'something-something-v2-{name}.json')
+        for name in ('labels', 'train', 'validation'))
+    return Lists({
+        name: VideoFiles(f'sthv2_{name}_list_videos.txt', 'videos',
+                         read_ssv2(path, labels), '.webm')
+        for name, path in zip(('train', 'val'), paths)
+    }, [*paths, labels], (174, ))
+
+
+def _kinetics(args: argparse.Namespace) -> Lists:
+    train, val = (
+        find_one(args.sources, *(f'{prefix}{name}.csv' for prefix in (
+            '', 'kinetics_', *(f'kinetics{size}_' for size in KINETICS))
+            for name in names))
+        for names in (('train', ), ('validate', 'val')))
+    training = read_kinetics(train)
+    size = args.size or len(training.classes)
+    if size not in KINETICS:
+        raise ValueError(f'{train} has {size} classes: say --size 400, 600 or '
+                         '700')
+    contents = dict(train=training, val=read_kinetics(val, training.classes))
+    return Lists({
+        name: VideoFiles(f'kinetics{size}_{name}_list_videos.txt',
+                         f'videos_{name}', content, '.mp4')
+        for name, content in contents.items()
+    }, [train, val], (size, ), str(size))
+
+
+def _ucf101(args: argparse.Namespace) -> Lists:
+    classes = find_one(args.sources, 'classInd.txt')
+    paths = _two(args, f'trainlist{args.split:02}.txt',
+                 f'testlist{args.split:02}.txt')
+    return Lists({
+        name: VideoFiles(f'ucf101_{name}_split_{args.split}_videos.txt',
+                         'videos', read_ucf101(path, classes))
+        for name, path in zip(('train', 'val'), paths)
+    }, [*paths, classes], (101, ), f'split {args.split}')
+
+
+def _hmdb51(args: argparse.Namespace) -> Lists:
+    folder = args.sources[0]
+    return Lists({
+        name: VideoFiles(f'hmdb51_{name}_split_{args.split}_videos.txt',
+                         'videos', content)
+        for name, content in read_hmdb51(folder, args.split).items()
+    }, [folder], (51, ), f'split {args.split}')
+
+
+def _diving48(args: argparse.Namespace) -> Lists:
+    paths = _two(args, 'Diving48_V2_train.json', 'Diving48_V2_test.json')
+    vocabulary = [*find_files(args.sources, ['Diving48_vocab.json']).values()]
+    classes = read_diving48_classes(vocabulary[0]) if vocabulary else []
+    return Lists({
+        name: VideoFiles(
+            f'diving48_{name}_list_videos.txt', 'videos',
+            read_diving48(path)._replace(classes=classes), '.mp4')
+        for name, path in zip(('train', 'val'), paths)
+    }, paths + vocabulary, (48, ))
+
+
+def _mit(args: argparse.Namespace) -> Lists:
+    classes = find_one(args.sources, 'moments_categories.txt')
+    paths = _two(args, 'trainingSet.csv', 'validationSet.csv')
+    return Lists({
+        name: VideoFiles(f'mit_{name}_list_videos.txt',
+                         f'videos/{folder}', read_mit(path, classes))
+        for name, folder, path in zip(
+            ('train', 'val'), ('training', 'validation'), paths)
+    }, [*paths, classes], (339, 305))
+
+
+SPLIT = '--split', (1, 2, 3), 1, 'which of the three (default: 1)'
+VIDEO_LISTS = dict(
+    ssv2=VideoListRecipe(
+        'Something-Something v2.', 'labels', """\
+Something-Something v2 needs train.json, validation.json and labels.json (or
+something-something-v2-train.json and so on) of
+https://www.qualcomm.com/developer/software/something-something-v-2-dataset,
+and the videos, <id>.webm, in OUT/videos.""", _ssv2),
+    kinetics=VideoListRecipe(
+        'Kinetics-400, -600 and -700.', 'train.csv val.csv', """\
+Kinetics needs the lists to train and to validate on, train.csv and
+validate.csv (or val.csv), which
+https://github.com/cvdfoundation/kinetics-dataset has with the videos,
+<id>_<start>_<end>.mp4: these in OUT/videos_train and OUT/videos_val, in a
+folder a class or not.""", _kinetics,
+        ('--size', KINETICS, None,
+         'which Kinetics it is (default: the number of classes)')),
+    ucf101=VideoListRecipe(
+        'UCF-101.', 'ucfTrainTestlist', """\
+UCF-101 needs classInd.txt, trainlist01.txt and testlist01.txt
+(UCF101TrainTestSplits-RecognitionTask.zip of
+https://www.crcv.ucf.edu/data/UCF101.php), and the videos, <class>/<video>.avi,
+in OUT/videos.""", _ucf101, SPLIT),
+    hmdb51=VideoListRecipe(
+        'HMDB-51.', 'testTrainMulti_7030_splits', """\
+HMDB-51 needs the folder testTrainMulti_7030_splits, with
+<class>_test_split1.txt and so on (test_train_splits.rar of
+https://serre-lab.clps.brown.edu/resource/hmdb-a-large-human-motion-database/),
+and the videos, <class>/<video>.avi, in OUT/videos.""", _hmdb51, SPLIT),
+    diving48=VideoListRecipe(
+        'Diving-48, version 2.', 'FOLDER', """\
+Diving-48 needs Diving48_V2_train.json, Diving48_V2_test.json and, for the
+names of classes, Diving48_vocab.json, of
+http://www.svcl.ucsd.edu/projects/resound/dataset.html, and the videos,
+<name>.mp4, in OUT/videos.""", _diving48),
+    mit=VideoListRecipe(
+        'Moments in Time.', 'Moments_in_Time_Raw', """\
+Moments in Time needs moments_categories.txt, trainingSet.csv and
+validationSet.csv (Moments_in_Time_Raw.zip, on request at
+http://moments.csail.mit.edu), and the videos, <class>/<video>.mp4, in
+OUT/videos/training and OUT/videos/validation.""", _mit))
+
+
+def prepare_lists(args: argparse.Namespace, part: str,
+                  files: Mapping[str, VideoFiles], sources: list[Path],
+                  num_classes: tuple[int, ...]) -> None:
+    """Write mmaction2's lists, ``path label``, and ``label_map.txt``.
+
+    Where a folder of videos is there, those that it lacks are left out, and
+    paths have the suffix that the files have.
+
+    Args:
+        args: The command line.
+        part: Name of this run in the root, such as the split.
+        files: Training and validation.
+        sources: Files that were read.
+        num_classes: Published number of classes, of each version.
+    """
+    options = {name: value for name, value in vars(args).items()
+               if isinstance(value, (int, str)) and name not in (
+                   'dataset', 'force')}
+    with Output(args.out, f'prepare {args.dataset}', part, options, sources,
+                args.force) as output:
+        lists, counts = {}, {}
+        for name, one in files.items():
+            lines, missing = list_lines(args.out / one.folder, one)
+            lists[args.out / one.ann_file] = ''.join(
+                f'{line}\n' for line in lines).encode()
+            counts[name], counts[f'{name}_missing'] = len(lines), len(missing)
+            if not lines:
+                raise ValueError(f'all {len(missing)} videos are missing in '
+                                 f'{args.out / one.folder}, such as '
+                                 f'{missing[0]}')
+            print(f'{args.out / one.ann_file}: {len(lines)} videos, '
+                  f'{len({line.rpartition(" ")[2] for line in lines})} classes'
+                  + (f'; {len(missing)} are not in {args.out / one.folder} '
+                     f'and left out, such as {missing[0]}' if missing else ''))
+        # Videos may be added later.
+        output.begin(lists)
+        classes = next(iter(files.values())).content.classes
+        if classes:
+            if len(classes) not in num_classes:
+                print(f'{len(classes)} classes, and '
+                      f'{" or ".join(map(str, num_classes))} are published')
+            output.write(args.out / 'label_map.txt', ''.join(
+                f'{name}\n' for name in classes).encode())
+        for path, content in lists.items():
+            output.write(path, content)
+        output.finish(counts)
+
+
+def list_lines(folder: Path, files: VideoFiles) -> tuple[list[str], list[str]]:
+    """The lines of a list, and the videos that are not there."""
+    if not folder.is_dir():
+        return [f'{video}{files.suffix} {label}'
+                for video, label in files.content.videos], []
+    present: dict[str, str] = {}
+    for path in sorted(folder.rglob('*')):
+        if path.is_file():
+            name = path.relative_to(folder)
+            stem = name.with_suffix('').as_posix().translate(BLANK)
+            # With the folder of its class or without one.
+            present.setdefault(path.stem, name.as_posix())
+            present[stem] = name.as_posix()
+    lines, missing = [], []
+    for video, label in files.content.videos:
+        stem = video
+        if not files.suffix:
+            stem = PurePosixPath(video).with_suffix('').as_posix()
+        stem = stem.translate(BLANK)
+        found = present.get(stem, present.get(stem.rpartition('/')[2]))
+        if found is None:
+            missing.append(video + files.suffix)
+        else:
+            lines.append(f'{found} {label}')
+    return lines, missing

@@ -1,0 +1,315 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Config of a fine-tuning run, written once for the user to edit."""
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from mmengine.config import Config
+
+from ..apis.models import find_config, load_config
+from ..utils.video_backend import OPENS
+from .options import CACHEABLE, FineTuneOptions
+from .plan import Plan
+
+PARTLY = 'FineTunedRecognizer3D'
+RECOGNIZERS = 'Recognizer3D', 'Recognizer2D', PARTLY
+CACHE = 'FeatureCacheHook'
+# Share of the base's learning rate for training all layers of a trained
+# network: see tools/studies/README.md.
+TUNED_RATE = 0.3
+# Smallest number of steps in an epoch of a small set.
+MIN_STEPS = 4
+MAX_VALIDATIONS = 10
+WIDTH = 79
+NOTES = dict(
+    val_cfg='There are no validation videos.',
+    test_cfg='There are no test videos.',
+    log_processor='Means of a whole epoch, for curves.png.')
+
+
+class Source(str):
+    """Python source in a config, such as a reference to ``_base_``."""
+
+    __repr__ = str.__str__
+
+
+def load_base(model: str) -> Config:
+    """Read the config of a model, and check that it can be fine-tuned.
+
+    Raises:
+        ValueError: If it is not a recognizer of video files with one
+            classifier.
+        FileNotFoundError: If there is no such config.
+    """
+    base = load_config(model)
+    found = base.get('model') or {}
+    head = found.get('cls_head') or {}
+    kind = found.get('type')
+    if kind not in RECOGNIZERS or 'num_nouns' in head:
+        raise ValueError(
+            f'--model {model} cannot be fine-tuned: model.type must be '
+            f'{" or ".join(RECOGNIZERS)}, with one classifier, got {kind} '
+            f'with {head.get("type")}'
+            + ('; use the config without token labels'
+               if kind == 'TokenLabelRecognizer3D' else ''))
+    for split in 'train', 'val', 'test':
+        steps = str(_pipeline(base, split)[1])
+        if not any(name in steps for name in OPENS):
+            raise ValueError(
+                f'--model {model} cannot be fine-tuned: the {split} '
+                'pipeline must open video files, as DecordInit does')
+    return base
+
+
+def build_config(options: FineTuneOptions, plan: Plan,
+                 epochs: int) -> dict[str, Any]:
+    """Build the config of a run, which inherits the model's config.
+
+    Args:
+        options: Options of the run.
+        plan: Its videos.
+        epochs: Number of epochs.
+
+    Returns:
+        Variables of the config. Values that refer to other variables are
+        :class:`Source`.
+
+    Raises:
+        ValueError: If the options do not fit the model.
+    """
+    base = load_base(options.model)
+    path = find_config(options.model).resolve()
+    if not path.is_file():
+        # A row of a table of ablations: the run writes it as a file.
+        path = options.out.resolve() / path.name
+    batch = options.batch_size or _batch_size(base, sum(plan.counts))
+    return dict(
+        _base_=str(path),
+        videos=str(plan.root.resolve()),
+        data_root=str((options.out / 'data').resolve()),
+        num_classes=len(plan.classes),
+        max_epochs=epochs,
+        model=_model(base, options, plan.counts),
+        **_data(base, batch, options, plan),
+        **_schedule(base, batch, options, 'val' in plan.splits, epochs))
+
+
+def format_config(cfg: dict[str, Any], command: str) -> str:
+    """Format a config as Python source.
+
+    Args:
+        cfg: Result of :func:`build_config`.
+        command: Command that writes it, for the header.
+    """
+    # A line break in a file name would end the comment.
+    command = ''.join(c if c.isprintable() else '?' for c in command)
+    lines = [f'# Written once by: {command}',
+             '# You may edit it: the same command resumes with this file.']
+    for name, value in cfg.items():
+        if name in NOTES and (value is None or name == 'log_processor'):
+            lines.append(f'# {NOTES[name]}')
+        lines.append(f'{name} = {_format(value, 0, len(name) + 3)}')
+    return '\n'.join(lines) + '\n'
+
+
+def _format(value: Any, indent: int, used: int) -> str:
+    """Format a value that begins in column ``indent + used``."""
+    is_dict = isinstance(value, dict)
+    if is_dict and all(name.isidentifier() for name in value):
+        opening, closing, keys = 'dict(', ')', [f'{k}=' for k in value]
+    elif is_dict:
+        opening, closing, keys = '{', '}', [f'{k!r}: ' for k in value]
+    elif isinstance(value, (list, tuple)):
+        opening, closing, keys = '[', ']', [''] * len(value)
+    else:
+        return repr(value)
+    values = [*value.values()] if is_dict else value
+
+    def items(indent: int) -> list[str]:
+        return [key + _format(item, indent, len(key) + 1)
+                for key, item in zip(keys, values)]
+
+    line = opening + ', '.join(items(-10**6)) + closing
+    if indent + used + len(line) < WIDTH:
+        return line
+    blanks = '\n' + ' ' * (indent + 4)
+    return (opening + blanks + f',{blanks}'.join(items(indent + 4)) + closing)
+
+
+def _model(base: Config, options: FineTuneOptions,
+           counts: Sequence[int]) -> dict[str, Any]:
+    model: dict[str, Any] = {}
+    has_own_weights = bool(base.model.backbone.get('init_cfg'))
+    if not options.weights and not has_own_weights and (
+            _is_cacheable(base, options)):
+        raise ValueError(f'--model {options.model} freezes trained layers: '
+                         'give --weights as well')
+    if options.freeze is not None or options.lora is not None:
+        if base.model.type not in ('Recognizer3D', PARTLY):
+            raise ValueError('--freeze and --lora need a model of type '
+                             f'Recognizer3D, got {base.model.type} of '
+                             f'{options.model}')
+        model['type'] = PARTLY
+        if options.freeze != base.model.get('freeze'):
+            model['freeze'] = options.freeze
+    if options.lora is not None:
+        model['lora'] = dict(rank=options.lora)
+    if options.weights and has_own_weights:
+        model['backbone'] = dict(init_cfg=None)
+    head: dict[str, Any] = dict(num_classes=Source('num_classes'))
+    if options.balance == 'weights':
+        head['loss_cls'] = _replaced(
+            base.model.cls_head, 'loss_cls', type='CrossEntropyLoss',
+            class_weight=[round(sum(counts) / len(counts) / number, 4)
+                          for number in counts])
+    elif options.balance == 'focal':
+        # CBFocalLoss supports only hard labels.
+        head |= dict(label_smooth_eps=0, loss_cls=_replaced(
+            base.model.cls_head, 'loss_cls', type='CBFocalLoss',
+            samples_per_cls=list(counts)))
+    model['cls_head'] = head
+    if (base.model.get('data_preprocessor') or {}).get('blending'):
+        # Mixed clips are for large sets.
+        model['data_preprocessor'] = dict(blending=None)
+    return model
+
+
+def _replaced(inherited: dict, name: str, **options: Any) -> dict[str, Any]:
+    """Return options that replace an inherited dict instead of extending it.
+
+    ``_delete_`` would stay in the config if nothing is inherited.
+    """
+    return (dict(_delete_=True) if inherited.get(name) else {}) | options
+
+
+def _data(base: Config, batch: int, options: FineTuneOptions,
+          plan: Plan) -> dict[str, Any]:
+    cfg: dict[str, Any] = {}
+    for split in 'train', 'val', 'test':
+        # Without test videos, test on the validation videos, with the views
+        # of the test pipeline.
+        name = split if split in plan.splits else 'val'
+        if name not in plan.splits:
+            cfg |= {f'{split}_cfg': None, f'{split}_dataloader': None,
+                    f'{split}_evaluator': None}
+            continue
+        dataset: dict[str, Any] = dict(
+            type='VideoSegmentDataset',
+            ann_file=Source(f"f'{{data_root}}/{name}.{plan.suffix}'"),
+            data_prefix=dict(video=Source('videos')),
+            metainfo=dict(classes=Source("f'{data_root}/label_map.txt'")),
+            num_classes=Source('num_classes'),
+            pipeline=Source(_pipeline(base, split)[0]))
+        loader = dict(num_workers=options.workers,
+                      persistent_workers=options.workers > 0)
+        if split == 'train':
+            loader['batch_size'] = batch
+            if options.balance == 'sampler':
+                dataset = dict(
+                    type='ClassBalancedDataset',
+                    oversample_thr=round(_threshold(plan.counts), 6),
+                    dataset=dataset)
+        else:
+            dataset['test_mode'] = True
+            cfg[f'{split}_evaluator'] = dict(_delete_=True, type='AccMetric')
+        cfg[f'{split}_dataloader'] = dict(
+            loader, dataset=dict(_delete_=True, **dataset))
+    return cfg
+
+
+def _schedule(base: Config, batch: int, options: FineTuneOptions,
+              validates: bool, epochs: int) -> dict[str, Any]:
+    lr = options.lr or _learning_rate(base, batch, options)
+    optimizer: dict[str, Any] = dict(optimizer=dict(lr=float(f'{lr:.3g}')))
+    if options.layer_decay is not None:
+        optimizer |= dict(
+            constructor='LearningRateDecayOptimWrapperConstructor',
+            paramwise_cfg=_replaced(base.optim_wrapper, 'paramwise_cfg',
+                                    decay_rate=options.layer_decay))
+    interval = math.ceil(epochs / MAX_VALIDATIONS)
+    hooks = _hooks(base, options)
+    return dict(
+        optim_wrapper=optimizer,
+        param_scheduler=[dict(
+            type='WarmupCosineLR', curve='line', start_factor=0.05,
+            warmup=Source('0.1 * max_epochs'), end=Source('max_epochs'),
+            convert_to_iter_based=True)],
+        train_cfg=dict(
+            _delete_=True, by_epoch=True, max_epochs=Source('max_epochs'),
+            val_interval=interval),
+        default_hooks=dict(checkpoint=dict(
+            type='SafeCheckpointHook', interval=interval, max_keep_ckpts=1,
+            save_best='acc/top1' if validates else None)),
+        log_processor=dict(custom_cfg=[
+            dict(data_src=name, method_name='mean', window_size='epoch')
+            for name in ('loss', 'top1_acc')]),
+        randomness=dict(seed=options.seed),
+        load_from=options.weights and str(options.weights.resolve()),
+        **({} if hooks is None else dict(custom_hooks=hooks)),
+        **({} if base.get('runner_type') else dict(runner_type='SafeRunner')))
+
+
+def _hooks(base: Config, options: FineTuneOptions) -> list[dict] | None:
+    """Return the custom hooks; None if they are inherited unchanged."""
+    inherited = [dict(hook) for hook in base.get('custom_hooks') or ()]
+    hooks = inherited
+    if options.cache_dir is not None or not _is_cacheable(base, options):
+        hooks = [hook for hook in hooks if hook['type'] != CACHE]
+    if options.cache_dir is not None:
+        hooks = [*hooks, dict(type=CACHE, cache_dir=str(options.cache_dir),
+                              num_variants=options.variants)]
+    return None if hooks == inherited else hooks
+
+
+def _is_cacheable(base: Config, options: FineTuneOptions) -> bool:
+    """Return True if the features of a frozen part can be cached."""
+    freeze = options.freeze
+    if freeze is None and options.lora is None:
+        freeze = base.model.get('freeze')
+    return freeze in CACHEABLE
+
+
+def _pipeline(base: Config, split: str) -> tuple[str, Any]:
+    """Return the source that refers to the pipeline, and the pipeline."""
+    place = f'_base_.{split}_dataloader.dataset'
+    dataset = (base.get(f'{split}_dataloader') or {}).get('dataset') or {}
+    while 'pipeline' not in dataset and 'dataset' in dataset:
+        place, dataset = f'{place}.dataset', dataset['dataset']
+    return f'{place}.pipeline', dataset.get('pipeline')
+
+
+def _batch_size(base: Config, number: int) -> int:
+    """Return the base's, or the power of two that leaves MIN_STEPS steps."""
+    most = max(1, number // MIN_STEPS)
+    return min(base.train_dataloader.batch_size, 1 << most.bit_length() - 1)
+
+
+def _learning_rate(base: Config, batch: int,
+                   options: FineTuneOptions) -> float:
+    """Scale the base's rate to the batch, and reduce it for trained layers."""
+    planned = base.get('auto_scale_lr') or {}
+    planned = planned.get('base_batch_size', base.train_dataloader.batch_size)
+    lr = base.optim_wrapper.optimizer.lr * batch / planned
+    # Only new layers, or updates of low rank, learn otherwise.
+    trains_all = not _is_cacheable(base, options) and options.lora is None
+    return lr * TUNED_RATE if options.weights and trains_all else lr
+
+
+def _threshold(counts: Sequence[int]) -> float:
+    """Return the ``oversample_thr`` that makes classes most alike.
+
+    ``ClassBalancedDataset`` repeats a class ``ceil(sqrt(threshold / share))``
+    times, so that about the square root of the ratio of two classes remains.
+    """
+    total, rarest = sum(counts), min(counts)
+    most = math.ceil(math.sqrt(max(counts) / rarest))
+    # Slightly below, because the ceiling of 2.0000001 is 3.
+    tried = sorted({number / total * times**2 * (1 - 1e-6)
+                    for number in counts for times in range(1, most + 1)})
+
+    def unevenness(threshold: float) -> float:
+        repeated = [number * max(1, math.ceil(math.sqrt(
+            threshold * total / number))) for number in counts]
+        return max(repeated) / min(repeated)
+
+    return min(tried, key=unevenness)

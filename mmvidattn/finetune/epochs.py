@@ -1,0 +1,93 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Number of epochs that fit into a time."""
+import math
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from ..apis.runner import build_runner
+from .config import CACHE
+
+MIN_STEPS, MIN_SECONDS = 8, 5.
+# Share of the time for training; the rest is for validation and tests.
+SHARE = 0.7
+MAX_EPOCHS = 100
+# Time of an epoch with cached features, as a share of an epoch without.
+CACHED_SHARE = 1 / 20
+
+
+class _Stop(Exception):
+    """End of a measurement."""
+
+
+class _StepTimerHook(Hook):
+    """Timer of training steps after the first one."""
+
+    def __init__(self) -> None:
+        self.began = self.seconds = 0.
+        self.steps = -1
+
+    def after_train_iter(self, runner: Runner, batch_idx: int,
+                         data_batch: dict | None = None,
+                         outputs: dict | None = None) -> None:
+        """Count the step."""
+        now = time.monotonic()
+        self.steps += 1
+        if not self.steps:
+            self.began = now
+        self.seconds = now - self.began
+        if self.steps >= MIN_STEPS and self.seconds >= MIN_SECONDS:
+            raise _Stop
+
+
+def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
+    """Measure some training steps, and compute how many epochs fit.
+
+    Args:
+        cfg: Config of the training, which is not changed. The measured steps
+            leave no files.
+        minutes: Time for training, validation and test.
+
+    Returns:
+        Number of epochs, 1 to ``MAX_EPOCHS``, and the seconds of the first
+        epoch.
+    """
+    timer = _StepTimerHook()
+    cfg = cfg.copy()
+    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    cfg.test_cfg = cfg.test_dataloader = cfg.test_evaluator = None
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=MAX_EPOCHS)
+    cfg.default_hooks = dict(cfg.default_hooks, checkpoint=None)
+    cfg.log_level = 'WARNING'
+    with TemporaryDirectory() as folder:
+        cfg.work_dir = str(Path(folder, 'timing'))
+        runner = build_runner(cfg, False)
+        runner.register_hook(timer)
+        try:
+            runner.train()
+        except _Stop:
+            pass
+        loader = runner.train_dataloader
+        steps = len(loader)
+        # The garbage collector may wait for the workers for seconds.
+        workers = getattr(loader, '_iterator', None)
+        if hasattr(workers, '_shutdown_workers'):
+            workers._shutdown_workers()
+    epoch = steps * timer.seconds / max(1, timer.steps)
+    fits = SHARE * 60 * minutes / max(epoch, 1e-3)
+    slow = _epochs_without_cache(cfg)
+    if fits > slow:
+        fits = slow + (fits - slow) / CACHED_SHARE
+    return min(max(1, math.floor(fits)), MAX_EPOCHS), epoch
+
+
+def _epochs_without_cache(cfg: Config) -> float:
+    """Return the number of epochs that fill the cache."""
+    for hook in cfg.get('custom_hooks') or ():
+        if hook.type == CACHE:
+            return hook.get('num_variants') or 1
+    return math.inf

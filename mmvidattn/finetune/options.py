@@ -1,0 +1,89 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Options of a fine-tuning run."""
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+# Parts of a model that can be frozen so that their features can be cached.
+CACHEABLE = 'backbone', 'spatial'
+BALANCES = 'none', 'weights', 'focal', 'sampler'
+
+
+@dataclass(frozen=True)
+class FineTuneOptions:
+    """Options of ``mmvidattn finetune``, under the names of its arguments.
+
+    Attributes:
+        source: Folder with a folder of videos for each class, or a CSV file.
+        model: Name or path of the config to inherit.
+        weights: Checkpoint to start from. Defaults to random weights.
+        work_dir: Folder for all results. Defaults to
+            ``work_dirs/finetune_<name of source>``.
+        epochs: Number of epochs, or ``'auto'`` for as many as fit into
+            ``minutes``.
+        minutes: Time for training, validation and test.
+        freeze: ``'backbone'``, ``'spatial'``, or the number of frozen blocks.
+            Defaults to None, which trains all layers.
+        cache_features: Folder for the features of the frozen part; the empty
+            string stands for ``features`` in ``work_dir``. Defaults to None,
+            no cache.
+        variants: Random augmentations of each training video in the cache.
+        lora: Rank of low-rank updates of the attention's projections.
+        layer_decay: Ratio of the learning rates of a layer and the next one.
+        balance: One of ``BALANCES``.
+        batch_size: Clips of a training step. Defaults to the inherited
+            config's, or less for a small set.
+        lr: Learning rate. Defaults to the inherited config's, scaled.
+        val_share: Share of each class for validation if the CSV has no split.
+        seed: Seed of the split and the training.
+        quick: Decode only the last frame of each video in the check.
+        timeout: Seconds for checking one video.
+        workers: Processes that read videos.
+    """
+    source: Path
+    model: str = 'linear_ff_tiny_motion'
+    weights: Path | None = None
+    work_dir: Path | None = None
+    epochs: str | int = 'auto'
+    minutes: float = 10
+    freeze: str | int | None = None
+    cache_features: str | None = None
+    variants: int = 1
+    lora: int | None = None
+    layer_decay: float | None = None
+    balance: str = 'none'
+    batch_size: int | None = None
+    lr: float | None = None
+    val_share: float = 0.2
+    seed: int = 0
+    quick: bool = False
+    timeout: float = 60
+    workers: int = min(4, os.cpu_count() or 1)
+
+    # Options that may differ when a run resumes.
+    FREE: ClassVar = {'workers', 'timeout', 'quick', 'minutes', 'work_dir'}
+    # Values for work directories that are older than the option.
+    ADDED: ClassVar = dict(cache_features=None, variants=1)
+
+    @property
+    def out(self) -> Path:
+        """The work directory."""
+        name = self.source.resolve().stem or 'videos'
+        return self.work_dir or Path('work_dirs', f'finetune_{name}')
+
+    @property
+    def cache_dir(self) -> Path | None:
+        """Folder of the cached features; None without a cache."""
+        if self.cache_features is None:
+            return None
+        return Path(self.cache_features or self.out / 'features').resolve()
+
+    def fixed(self) -> dict[str, Any]:
+        """Return the options that a run must keep when it resumes."""
+        options = {name: value for name, value in asdict(self).items()
+                   if name not in self.FREE}
+        for name in 'source', 'weights', 'cache_features':
+            if options[name]:
+                options[name] = str(Path(options[name]).resolve())
+        return options

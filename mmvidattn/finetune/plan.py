@@ -1,0 +1,235 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Plan of a run: the readable videos, their splits, and warnings."""
+import csv
+import io
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mmengine.utils import ProgressBar
+
+from ..datasets.annotations.own.labeled_videos import (
+    OwnVideo,
+    count,
+    read_own_videos,
+    some,
+)
+from ..datasets.annotations.video_segment import (
+    VideoSegment,
+    describe,
+    fit_to_videos,
+)
+from ..datasets.broken_files.check import check_files
+from ..datasets.video_facts import VideoFacts, read_facts
+from ..utils.files import write_atomically
+from ..utils.printable import echo
+from .options import FineTuneOptions
+from .split import split_videos
+
+# Fewer training videos of a class than this trigger a warning.
+FEW = 10
+
+
+class Plan(NamedTuple):
+    """Videos of a run.
+
+    Attributes:
+        root: Folder that the files are relative to.
+        number: Number of videos in the source, before any is left out.
+        splits: Videos of ``train``, and of ``val`` and ``test`` if there are
+            any.
+        classes: Class names in the order of the labels.
+        facts: Duration, frame rate and size of each file.
+    """
+    root: Path
+    number: int
+    splits: dict[str, list[OwnVideo]]
+    classes: list[str]
+    facts: dict[str, VideoFacts]
+
+    @property
+    def suffix(self) -> str:
+        """File suffix of the lists: ``csv`` if they contain segments."""
+        return 'txt' if all(video.is_whole for side in self.splits.values()
+                            for video in side) else 'csv'
+
+    @property
+    def counts(self) -> list[int]:
+        """Number of training videos of each class."""
+        labels = Counter(video.label for video in self.splits['train'])
+        return [labels[name] for name in self.classes]
+
+    def write_lists(self, folder: Path) -> None:
+        """Write the lists of the splits and the class names to a folder."""
+        for name, side in self.splits.items():
+            write_atomically(folder / f'{name}.{self.suffix}',
+                             self._list(side).encode())
+        write_atomically(folder / 'label_map.txt',
+                         '\n'.join([*self.classes, '']).encode())
+
+    def _list(self, side: Sequence[OwnVideo]) -> str:
+        if self.suffix == 'txt':
+            return ''.join(f'{video.file} {self.classes.index(video.label)}\n'
+                           for video in side)
+        text = io.StringIO()
+        rows = csv.writer(text, lineterminator='\n')
+        rows.writerow(['video', 'start', 'end', 'label'])
+        for video in side:
+            end = min(video.end, self.facts[video.file].duration)
+            rows.writerow([video.file, f'{video.start:.3f}', f'{end:.3f}',
+                           video.label])
+        return text.getvalue()
+
+
+def make_plan(options: FineTuneOptions) -> Plan:
+    """Read, check and split the videos, and print a summary.
+
+    Raises:
+        ValueError: If no video can be read, or there is nothing to learn.
+    """
+    root, videos, remarks = read_own_videos(options.source)
+    number = len(videos)
+    facts, bad = _check_videos(root, videos, options)
+    if not facts:
+        name, why = next(iter(bad.items()))
+        raise ValueError(f'none of the {len(bad)} videos can be read; first '
+                         f'error: {name}: {why}')
+    classes = {video.label for video in videos}
+    videos, cut = _fit_segments(
+        [video for video in videos if video.file in facts], facts)
+    if lost := sorted(classes - {video.label for video in videos}):
+        remarks.append(f'{count(lost, "class")} without a readable video '
+                       f'left out: {some(lost)}')
+    if not videos:
+        raise ValueError(f'none of the {number} segments is within its video')
+    _print_summary(root, videos, facts, bad)
+    if cut:
+        echo(cut)
+    splits = split_videos(videos, options.val_share, options.seed)
+    remarks += find_warnings(splits)
+    echo('; '.join(f'{name}: {len(side)}' for name, side in splits.items()))
+    for remark in remarks:
+        echo(f'note: {remark}')
+    return Plan(root, number, splits,
+                sorted({video.label for video in videos}), facts)
+
+
+def _check_videos(root: Path, videos: Sequence[OwnVideo],
+                  options: FineTuneOptions
+                  ) -> tuple[dict[str, VideoFacts], dict[str, str]]:
+    """Decode each file; return facts of good files, faults of bad files."""
+    files = dict.fromkeys(video.file for video in videos)
+    bad = {name: 'there is no such file' for name in files
+           if not (root / name).is_file()}
+    paths = {str(root / name): name for name in files if name not in bad}
+    bar = ProgressBar(len(paths), file=sys.stderr) if paths else None
+    found = check_files(
+        [*paths], max(1, options.workers), options.timeout, not options.quick,
+        bar.update) if paths else ()
+    bad |= {paths[path]: why for path, why in found}
+    echo(file=sys.stderr)
+    # These files do not crash the decoder.
+    return {name: read_facts(root / name) for name in files
+            if name not in bad}, bad
+
+
+def _fit_segments(videos: Sequence[OwnVideo], facts: dict[str, VideoFacts]
+                  ) -> tuple[list[OwnVideo], str]:
+    """Cut segments at the end of their files; describe the changes."""
+    segments = [
+        VideoSegment(str(i), video.file, video.start, video.end, {}, '')
+        if not video.is_whole else None for i, video in enumerate(videos)]
+    durations = {name: one.duration for name, one in facts.items()}
+    kept, counts = fit_to_videos(
+        [one for one in segments if one is not None], durations)
+    ends = {int(one.id): one.end for one in kept}
+    # An open end is not a segment that is too long.
+    is_open = sum(one is not None and one.end == float('inf')
+                  for one in segments)
+    counts['cut at the end of their video'] -= is_open
+    fitted = [video if segments[i] is None else video._replace(end=ends[i])
+              for i, video in enumerate(videos)
+              if segments[i] is None or i in ends]
+    return fitted, describe(+counts)
+
+
+def _print_summary(root: Path, videos: Sequence[OwnVideo],
+                   facts: dict[str, VideoFacts], bad: dict[str, str]) -> None:
+    """Print classes, lengths, sizes and unreadable files."""
+    classes = Counter(video.label for video in videos)
+    lengths = [min(video.end, facts[video.file].duration) - video.start
+               for video in videos]
+    echo(f'{root}: {count(videos, "video")} of '
+         f'{count(classes, "class")}')
+    for name, number in sorted(classes.items()):
+        own = [length for video, length in zip(videos, lengths)
+               if video.label == name]
+        echo(f'  {name}: {number}, {min(own):.1f} to {max(own):.1f} s')
+    sizes = Counter(f'{one.width}x{one.height}' for one in facts.values())
+    rates = [one.fps for one in facts.values()]
+    echo(f'lengths {min(lengths):.1f} to {max(lengths):.1f} s (median '
+         f'{statistics.median(lengths):.1f}); sizes '
+         + some(f'{size} ({n})' for size, n in sizes.most_common())
+         + f'; {min(rates):.4g} to {max(rates):.4g} frames/s')
+    if bad:
+        echo(f'{count(bad, "unreadable video")} left out:')
+        for name, why in sorted(bad.items()):
+            echo(f'  {name}: {why}')
+
+
+def find_warnings(splits: dict[str, list[OwnVideo]]) -> list[str]:
+    """Return warnings about a small, unbalanced or unmeasured dataset.
+
+    Args:
+        splits: Videos of each split.
+
+    Raises:
+        ValueError: If there are fewer than two classes, or a class has no
+            training videos.
+    """
+    counts = {name: Counter(video.label for video in side)
+              for name, side in splits.items()}
+    train = counts.get('train', Counter())
+    classes = sorted({label for one in counts.values() for label in one})
+    if len(classes) < 2:
+        raise ValueError(
+            f'all videos have the same class, {some(classes)}: add videos of '
+            'a second class, such as one for everything else')
+    unseen = [name for name in classes if not train[name]]
+    if unseen:
+        raise ValueError(f'{count(unseen, "class")} without training videos: '
+                         f'{some(unseen)}')
+    warnings = []
+    single = [name for name in classes
+              if sum(one[name] for one in counts.values()) == 1]
+    if single:
+        warnings.append(
+            f'{count(single, "class")} with a single video, which is used for '
+            f'training and cannot be validated: {some(single)}')
+    few = [f'{name} ({train[name]})' for name in classes if train[name] < FEW]
+    if few:
+        warnings.append(
+            f'{count(few, "class")} with fewer than {FEW} training videos: '
+            f'{some(few)}; add more videos, as different as possible')
+    measured = counts.get('test') or counts.get('val')
+    if 'val' not in splits:
+        warnings.append('no validation videos: the last checkpoint is kept '
+                        'instead of the best one'
+                        + ('' if measured else ', and there are no metrics'))
+    if measured:
+        lacking = [name for name in classes
+                   if not measured[name] and name not in single]
+        if lacking:
+            warnings.append(f'no test videos of {some(lacking)}')
+        if measured.total() < 5 * FEW:
+            warnings.append(
+                f'metrics are rough: one of {count(measured.total(), "video")}'
+                f' is {100 / measured.total():.0f} %')
+    largest, rarest = max(train.values()), min(train.values())
+    if largest >= 3 * rarest:
+        warnings.append('unbalanced classes, with '
+                        f'{rarest} to {largest} videos: see --balance')
+    return warnings

@@ -1,0 +1,218 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Metrics and pictures of a fine-tuned model."""
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib import pyplot
+from mmaction.evaluation import ConfusionMatrix
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from torch import Tensor
+
+from ..apis.labels import probabilities, top_predictions
+from ..utils.frame_times import frame_times
+from ..utils.lines import read_lines
+from ..utils.unwrap import unwrap
+from ..utils.video_readers import open_video
+from ..visualization.clip_rows import draw_clip_rows
+from ..visualization.training_curves import draw_training_curves
+
+MAX_MISTAKES = 10
+FRAMES = 5
+MAX_CLASSES_WITH_VALUES = 30
+
+
+class Answer(NamedTuple):
+    """Prediction of a test video.
+
+    Attributes:
+        filename: Path of the video.
+        segment: First and last second; None for the whole video.
+        truth: Label.
+        said: Predicted class.
+        score: Its probability.
+    """
+    filename: str
+    segment: tuple[float, float] | None
+    truth: int
+    said: int
+    score: float
+
+
+class CollectAnswersHook(Hook):
+    """Collect the prediction of each test video in ``answers``.
+
+    Supports a single process.
+    """
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+
+    def after_test_iter(self, runner: Runner, batch_idx: int,
+                        data_batch: dict, outputs: list) -> None:
+        """Store the predictions of a batch."""
+        dataset = runner.test_dataloader.dataset
+        model = unwrap(runner.model)
+        for sample in outputs:
+            # A test set is sampled in order.
+            info = dataset.get_data_info(len(self.answers))
+            best, = top_predictions(
+                probabilities(model, sample.pred_score), (), topk=1)
+            segment = info.get('segment')
+            self.answers.append(Answer(
+                info['filename'], segment and tuple(segment[:2]),
+                int(sample.gt_label), best.index, best.score))
+
+
+def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
+               ) -> tuple[dict[str, Any], Tensor]:
+    """Compute accuracies, and recall, precision and F1 of each class.
+
+    Returns:
+        The metrics in [0, 1], None if undefined; and the confusion matrix,
+        ``[truth, prediction]``.
+    """
+    matrix = ConfusionMatrix.calculate(
+        [answer.said for answer in answers],
+        [answer.truth for answer in answers], len(classes))
+    hits, truths, saids = (
+        x.tolist() for x in (matrix.diag(), matrix.sum(1), matrix.sum(0)))
+
+    def share(part: int, whole: int) -> float | None:
+        return part / whole if whole else None
+
+    by_class = [
+        dict(name=name, videos=truth, recall=share(hit, truth),
+             precision=share(hit, said), f1=share(2 * hit, truth + said))
+        for name, hit, truth, said in zip(classes, hits, truths, saids)]
+    recalls = [one['recall'] for one in by_class if one['videos']]
+    return dict(
+        videos=len(answers), top1=share(sum(hits), len(answers)),
+        mean_class_accuracy=share(sum(recalls), len(recalls)),
+        classes=by_class), matrix
+
+
+def format_metrics(metrics: dict[str, Any]) -> str:
+    """Format the metrics as a table."""
+
+    def percent(value: float | None) -> str:
+        return '-' if value is None else f'{100 * value:.1f}'
+
+    width = max(len(one['name']) for one in metrics['classes'])
+    lines = [f'{"class":{width}}  videos  recall  precision     F1']
+    lines += [
+        f'{one["name"]:{width}}  {one["videos"]:6}  '
+        f'{percent(one["recall"]):>6}  {percent(one["precision"]):>9}  '
+        f'{percent(one["f1"]):>5}' for one in metrics['classes']]
+    return '\n'.join([
+        *lines, f'top-1 {percent(metrics["top1"])} %, mean of the classes '
+        f'{percent(metrics["mean_class_accuracy"])} %, of '
+        f'{metrics["videos"]} videos'])
+
+
+def draw_confusion(path: Path, matrix: Tensor,
+                   classes: Sequence[str]) -> None:
+    """Draw a confusion matrix, ``[truth, prediction]``, to a file."""
+    # A dollar sign would begin a formula.
+    names = [name.replace('$', r'\$') for name in classes]
+    figure = ConfusionMatrix.plot(
+        matrix, include_values=len(classes) <= MAX_CLASSES_WITH_VALUES,
+        classes=names, show=False)
+    figure.savefig(path, bbox_inches='tight')
+    pyplot.close(figure)
+
+
+def draw_mistakes(path: Path, answers: Sequence[Answer],
+                  classes: Sequence[str], root: Path) -> list[Answer]:
+    """Draw frames of the most confident mistakes to a file.
+
+    Returns:
+        These mistakes, the most confident first.
+    """
+    mistakes = sorted((one for one in answers if one.said != one.truth),
+                      key=lambda one: -one.score)
+    shown = mistakes[:MAX_MISTAKES]
+    titles = []
+    for one in shown:
+        name = Path(one.filename)
+        name = name.relative_to(root) if name.is_relative_to(root) else name
+        at = ' {:.1f} to {:.1f} s'.format(*one.segment) if one.segment else ''
+        titles.append(f'{classes[one.said]} ({one.score:.2f}) instead of '
+                      f'{classes[one.truth]}: {name}{at}')
+    draw_clip_rows(
+        path, [_frames(one) for one in shown], titles,
+        f'{len(shown)} most confident of {len(mistakes)} mistakes on '
+        f'{len(answers)} videos' if shown else
+        f'no mistakes on {len(answers)} videos')
+    return shown
+
+
+def _frames(answer: Answer) -> np.ndarray:
+    """Read frames of a video or a segment, ``[T, H, W, 3]``."""
+    reader = open_video(answer.filename)
+    first, last = 0, len(reader) - 1
+    if answer.segment:
+        # Exact enough for a picture.
+        first, last = np.searchsorted(
+            frame_times(reader), answer.segment).clip(0, last)
+    at = np.linspace(first, last, min(FRAMES, len(reader))).astype(int)
+    return reader.get_batch(at)
+
+
+def read_logs(work_dir: Path) -> tuple[list[dict], list[dict]]:
+    """Read the logs of a training that may have been resumed.
+
+    Returns:
+        Logs of training and of validation. The last log of a step wins.
+    """
+    training, validation = {}, {}
+    for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
+        for line in read_lines(path):
+            try:
+                log = json.loads(line)
+            except ValueError:
+                # Incomplete last line of a killed run.
+                continue
+            logs = training if 'loss' in log else validation
+            if 'step' in log:
+                logs[log['step']] = log
+    return ([training[step] for step in sorted(training)],
+            [validation[step] for step in sorted(validation)
+             if 'acc/top1' in validation[step]])
+
+
+def write_report(out: Path, answers: Sequence[Answer],
+                 classes: Sequence[str], root: Path, **more: Any) -> str:
+    """Write ``metrics.json``, ``confusion.png`` and ``mistakes.png``.
+
+    Args:
+        out: Folder to write to.
+        answers: Predictions of the test videos.
+        classes: Class names.
+        root: Folder of the videos.
+        **more: Further entries of ``metrics.json``.
+
+    Returns:
+        The metrics as a table.
+    """
+    metrics, matrix = metrics_of(answers, classes)
+    draw_confusion(out / 'confusion.png', matrix, classes)
+    shown = draw_mistakes(out / 'mistakes.png', answers, classes, root)
+    named = [
+        dict(video=one.filename, segment=one.segment, score=one.score,
+             said=classes[one.said], truth=classes[one.truth])
+        for one in shown]
+    text = json.dumps({**more, **metrics, 'mistakes': named}, indent=1,
+                      ensure_ascii=False)
+    (out / 'metrics.json').write_text(text + '\n', 'utf-8')
+    return format_metrics(metrics)
+
+
+def write_curves(out: Path, work_dir: Path) -> None:
+    """Write ``curves.png``, the curves of a training."""
+    training, validation = read_logs(work_dir)
+    draw_training_curves(out / 'curves.png', training, validation)
+

@@ -1,0 +1,124 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Split of labeled videos into training, validation and test."""
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import coo_array, eye_array, hstack
+from scipy.sparse.csgraph import connected_components
+
+from ..datasets.annotations.own.labeled_videos import OwnVideo
+from ..utils.arguments import Fraction, check_arguments
+
+
+@check_arguments
+def split_videos(videos: Sequence[OwnVideo], share: Fraction, seed: int
+                 ) -> dict[str, list[OwnVideo]]:
+    """Split videos into train, val and test.
+
+    Given splits are kept. If no video has the split ``val``, about ``share``
+    of each class in ``train`` moves there. Videos that share a
+    file or a group stay on one side. ``train`` keeps a video of each class,
+    and ``val`` gets one of each class for which that is possible.
+
+    Args:
+        videos: Labeled videos.
+        share: Share of the videos for validation, in [0, 1].
+        seed: Seed of the random choice.
+
+    Returns:
+        Videos of each split, without empty splits.
+    """
+    sides: dict[str, list[OwnVideo]] = {'train': [], 'val': [], 'test': []}
+    for video in videos:
+        sides[video.split or 'train'].append(video)
+    train = sides['train']
+    if train and share and not sides['val']:
+        units = _inseparable(train)
+        chosen = _choose(train, units, share, seed)
+        sides['val'] = [video for video, unit in zip(train, units)
+                        if unit in chosen]
+        sides['train'] = [video for video, unit in zip(train, units)
+                          if unit not in chosen]
+    return {name: side for name, side in sides.items() if side}
+
+
+def _inseparable(videos: Sequence[OwnVideo]) -> list[tuple[str, str]]:
+    """Name the set of videos linked by files and groups, for each video."""
+    keys = [('group', video.group) if video.group else ('file', video.file)
+            for video in videos]
+    nodes: dict[tuple[str, str], int] = {}
+    links = [(nodes.setdefault(('file', video.file), len(nodes)),
+              nodes.setdefault(key, len(nodes)))
+             for video, key in zip(videos, keys)]
+    graph = coo_array((np.ones(len(links)), tuple(zip(*links))),
+                      shape=(len(nodes), len(nodes)))
+    _, numbers = connected_components(graph, directed=False)
+    numbers = [numbers[nodes[key]] for key in keys]
+    names: dict[int, tuple[str, str]] = {}
+    for number, key in zip(numbers, keys):
+        names[number] = min(key, names.get(number, key))
+    return [names[number] for number in numbers]
+
+
+def _choose(videos: Sequence[OwnVideo], units: Sequence[tuple[str, str]],
+            share: float, seed: int) -> set[tuple[str, str]]:
+    """Choose the units of videos for validation."""
+    counts: dict[tuple[str, str], Counter] = defaultdict(Counter)
+    for video, unit in zip(videos, units):
+        counts[unit][video.label] += 1
+    left = Counter(label for each in counts.values() for label in each)
+    total = Counter(video.label for video in videos)
+    wanted = {label: max(1, round(share * number)) if left[label] > 1 else 0
+              for label, number in total.items()}
+    order = sorted(counts)
+    random.Random(seed).shuffle(order)
+    chosen: set[tuple[str, str]] = set()
+    have: Counter = Counter()
+    for unit in order:
+        gain = sum(
+            abs(wanted[label] - have[label])
+            - abs(wanted[label] - have[label] - number)
+            for label, number in counts[unit].items())
+        if gain > 0 and all(left[label] > 1 for label in counts[unit]):
+            chosen.add(unit)
+            have.update(counts[unit])
+            left.subtract(counts[unit].keys())
+    if all(have[label] for label in wanted if wanted[label]):
+        return chosen
+    is_chosen = np.array([unit in chosen for unit in order])
+    is_chosen = _cover_classes([counts[unit] for unit in order], is_chosen)
+    return {unit for unit, taken in zip(order, is_chosen) if taken}
+
+
+def _cover_classes(counts: Sequence[Counter],
+                   is_chosen: np.ndarray) -> np.ndarray:
+    """Change a choice of units so that it covers as many classes as possible.
+
+    Among those choices it returns the one that moves the fewest videos.
+
+    Args:
+        counts: Videos of each class in each of the U units.
+        is_chosen: A choice that leaves a unit of each class, bool ``(U,)``.
+
+    Returns:
+        Bool ``(U,)``; it also leaves a unit of each class.
+    """
+    labels = {label: i for i, label in enumerate(sorted(set().union(*counts)))}
+    entries = [(labels[label], i) for i, each in enumerate(counts)
+               for label in each]
+    shape = len(labels), len(counts)
+    has = coo_array((np.ones(len(entries)), tuple(zip(*entries))), shape)
+    # One variable for each unit, and one for each class that is not covered.
+    sizes = np.array([each.total() for each in counts])
+    cost = np.concatenate([np.where(is_chosen, -sizes, sizes),
+                           np.full(shape[0], 1 + sizes.sum())])
+    covered = LinearConstraint(hstack([has, eye_array(shape[0])]), lb=1)
+    kept = LinearConstraint(
+        hstack([has, coo_array((shape[0], shape[0]))]),
+        ub=np.asarray(has.sum(axis=1)) - 1)
+    found = milp(cost, constraints=[covered, kept], bounds=Bounds(0, 1),
+                 integrality=np.ones(len(cost)))
+    return found.x[:shape[1]] > 0.5

@@ -1,0 +1,58 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Whether a run goes on."""
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..sources import Source
+
+# A step that takes longer than this hangs.
+STUCK_SECONDS = 60.
+
+
+class Health:
+    """Health of a run, which may be read from any thread.
+
+    Args:
+        source: Source of the run.
+
+    Attributes:
+        failure: What ended the run, if it failed.
+        ended: Whether it has ended as it should.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.failure = ''
+        self.ended = False
+        self._source = source
+        self._has_scored = False
+        self._busy_since: float | None = None
+
+    @contextmanager
+    def watch_step(self) -> Iterator[None]:
+        """Watch the computation of a step."""
+        self._busy_since = time.monotonic()
+        yield
+        self._has_scored = True
+        self._busy_since = None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the source gives frames, or has ended as it should."""
+        return not self.failure and (
+            self.ended or self._source.status in ('running', 'ended'))
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is up, and its first step has been scored."""
+        return self.is_up and (self.ended or self._has_scored)
+
+    @property
+    def problem(self) -> str:
+        """Reason why this run will not go on; '' if there is none."""
+        if self.failure:
+            return self.failure
+        busy_since = self._busy_since
+        if busy_since and time.monotonic() - busy_since > STUCK_SECONDS:
+            return f'a step has taken longer than {STUCK_SECONDS:g} s'
+        return ''

@@ -1,0 +1,54 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A plot of the scores of a run."""
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+
+from ...visualization.score_curves import draw_score_curves
+from ..detection import Detection
+from ..run import Run
+from .base import Sink
+
+# A plot shows at most this many seconds, the last ones.
+PLOTTED = 3600
+
+
+class PlotSink(Sink):
+    """Plots the scores and events of a run over time, once it has ended.
+
+    Args:
+        path: The plot, a png.
+        run: The run.
+        truth: Ground truth, 0 or 1, [T, K] from the first step of the source.
+    """
+    lossless = True
+
+    def __init__(self, path: str | Path, run: Run,
+                 truth: np.ndarray | None = None) -> None:
+        self.name = str(path)
+        self._path = path
+        self._run = run
+        self._truth = truth
+        self._scores: deque[tuple[float, np.ndarray]] = deque(
+            maxlen=int(PLOTTED * run.rate))
+
+    def select(self,
+               detection: Detection) -> list[tuple[float, np.ndarray]]:
+        """The time and the scores."""
+        return [(detection.time, detection.scores)]
+
+    def write(self, item: tuple[float, np.ndarray]) -> None:
+        """Take the scores of a step."""
+        self._scores.append(item)
+
+    def close(self) -> None:
+        """Draw the plot, if there are any scores."""
+        if not self._scores:
+            return
+        run = self._run
+        times, scores = map(np.array, zip(*self._scores))
+        draw_score_curves(
+            self._path, times, scores, run.classes, run.rate, self._truth,
+            [e for e in run.events.recent if e['event'] == 'end'], run.ignore,
+            run.source.name)

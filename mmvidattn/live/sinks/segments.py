@@ -1,0 +1,162 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A clip of each action."""
+import os
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ...utils.checks import check_not_negative, check_positive
+from ...visualization import VideoWriter
+from ..detection import Detection
+from ..run import Run
+from .base import Sink
+
+QUALITY = 85
+# Suffix of a clip that is being written.
+PART = '.part.mp4'
+
+
+class SegmentSink(Sink):
+    """Writes a clip of each action: the frames from before it to after it.
+
+    Frames wait as JPEGs: those of the seconds before the next action, and
+    from before a running action on, as many as ``max_bytes`` hold. Of an
+    action that is longer than these the clip has the last part. A clip is
+    written once the action has ended and the seconds after it have passed; a
+    run that is killed loses those that it has not written.
+
+    Args:
+        folder: Where to; a clip is ``000012.mp4`` if the number of the event
+            that starts the action is 12 (:meth:`path`). What an earlier run
+            left there by this name goes when the action starts.
+        run: The run.
+        before: Seconds before the action.
+        after: Seconds after it.
+        max_bytes: Size of all frames that wait.
+
+    Raises:
+        ValueError: If a number is out of its range.
+    """
+    lossless = True
+    queue_size = 8
+
+    def __init__(self, folder: str | Path, run: Run, before: float = 2.,
+                 after: float = 2., max_bytes: int = 2**26) -> None:
+        check_not_negative(before=before, after=after)
+        check_positive(max_bytes=max_bytes)
+        self.folder = Path(folder)
+        # A killed run may have left some.
+        for part in self.folder.glob(f'*{PART}'):
+            part.unlink()
+        self.name = str(folder)
+        self.before, self.after = before, after
+        self.max_bytes = max_bytes
+        self._fps = run.source.fps
+        self._rate = run.rate
+        self._frames: deque[tuple[float, np.ndarray]] = deque()
+        self._num_bytes = 0
+        self._waiting: list[dict] = []
+
+    def path(self, start_id: int) -> Path:
+        """Where the clip of an action is, by the number of its start."""
+        return self.folder / f'{start_id:06d}.mp4'
+
+    def read(self, event: Mapping) -> bytes | None:
+        """The clip of an action, by its start or end; None if there is none.
+
+        From any thread.
+        """
+        if event['event'] != 'end':
+            return None
+        try:
+            return self.path(event['start_id']).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, detection: Detection) -> None:
+        """Take the frames of a step, and write the clips that are due."""
+        step = 1 / self._rate
+        count = len(detection.images)
+        for i, image in enumerate(detection.images):
+            self._add(detection.time - step + i * step / count, image)
+        for event in detection.events:
+            if event['event'] == 'start':
+                self.path(event['id']).unlink(missing_ok=True)
+        self._waiting += _ends(detection.events)
+        due = [event for event in self._waiting
+               if event['end'] + self.after <= detection.time]
+        self._write_clips(due)
+        since = detection.active_since
+        starts = [event['start'] for event in self._waiting]
+        starts.append(detection.time if since is None else since)
+        self._forget(min(starts) - self.before)
+
+    def finish(self, events: Sequence[dict]) -> list[Detection]:
+        """The events, as a detection without frames."""
+        none = np.zeros(0)
+        return [Detection(-1, 0., none, none, events, (), {})]
+
+    def close(self) -> None:
+        """Write the clips of the last actions."""
+        self._write_clips(list(self._waiting))
+
+    def _add(self, time: float, image: np.ndarray) -> None:
+        is_done, data = cv2.imencode(
+            '.jpg', cv2.cvtColor(image, cv2.COLOR_RGB2BGR),
+            [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+        if not is_done:
+            raise OSError('a frame could not be encoded')
+        self._frames.append((time, data))
+        self._num_bytes += data.nbytes
+        while self._num_bytes > self.max_bytes:
+            self._drop_oldest()
+
+    def _forget(self, before: float) -> None:
+        """Drop what no clip can have any more."""
+        # As precise as the frames of a clip are chosen.
+        while self._frames and self._frames[0][0] < before - 1e-6:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        self._num_bytes -= self._frames.popleft()[1].nbytes
+
+    def _write_clips(self, events: Sequence[dict]) -> None:
+        for event in events:
+            self._waiting.remove(event)
+            self._write_clip(event)
+
+    def _write_clip(self, event: dict) -> None:
+        start, end = event['start'] - self.before, event['end'] + self.after
+        # Times are multiples of a frame's length, up to rounding.
+        frames = [(time, data) for time, data in self._frames
+                  if start - 1e-6 <= time < end - 1e-6]
+        if not frames:
+            return
+        path = self.path(event['start_id'])
+        # Rename only when complete, so that readers never see a partial file.
+        part = path.with_suffix(PART)
+        with VideoWriter(part, self._fps) as video:
+            self._write_frames(video, frames, event['class'])
+        os.replace(part, path)
+
+    def _write_frames(self, video: VideoWriter,
+                      frames: Sequence[tuple[float, np.ndarray]],
+                      name: str) -> None:
+        first, last = frames[0][0], frames[-1][0]
+        shown = -1
+        for i in range(round((last - first) * self._fps) + 1):
+            time = first + i / self._fps
+            while shown + 1 < len(frames) and (
+                    frames[shown + 1][0] <= time + 1e-6):
+                shown += 1
+                image = cv2.imdecode(frames[shown][1], cv2.IMREAD_COLOR)
+            # Where frames are missing, the one before stands in.
+            video.write(cv2.cvtColor(image, cv2.COLOR_BGR2RGB),
+                        [f'{time:.2f} s: {name}'])
+
+
+def _ends(events: Sequence[dict]) -> list[dict]:
+    return [event for event in events if event['event'] == 'end']

@@ -1,0 +1,287 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Step for streams of TeSTra and LSTR."""
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from ..ops.precision import at_least_float32
+from ..ops.temporal_smoothing import (
+    SmoothingState,
+    exponential_smoothing,
+    fill_rows,
+    push_row,
+    read_rows,
+    smoothing_state,
+    window_smoothing,
+    write_row,
+)
+from .attention import ProjectedAttention
+from .frame_rows import FrameRows
+from .stream_step import StreamStep
+from .window_frames import long_memory_frames, work_memory_start
+
+KERNELS = 'window', 'smoothing'
+RINGS = 'work', 'scores', 'values'
+
+
+class TeSTraStep(StreamStep):
+    """Step for streams of :class:`mmvidattn.online.TeSTra`.
+
+    A frame is projected when it comes (:meth:`update`), and its rows stay
+    while it is in a memory: its scores and values in the long
+    memory, and its row in the work memory. Scoring (:meth:`scored`) gathers
+    the rows of the newest window.
+
+    See :class:`StreamStep` for the arguments.
+    """
+
+    def __init__(self, model: nn.Module, *args, **kwargs) -> None:
+        super().__init__(model, *args, **kwargs)
+        backbone = self.model.backbone
+        # Frames from the first of a window's work memory to the last.
+        self.work_reach = (backbone.work_memory_length - 1) * self.work_rate
+        # Frames from the oldest sample of its long memory to that.
+        self.long_reach = self.long_rate * (
+            1 if self.kernel == 'smoothing' else backbone.long_memory_length)
+        self.rows = FrameRows(backbone)
+        if self.rows.long_positions is not None:
+            scores, values = self._score(self.rows.long_positions)
+            self.register_buffer('position_scores', scores)
+            self.register_buffer('position_values', values)
+        self.register_buffer('limit', self._limit())
+        self.prepare()
+
+    @property
+    def stretches_by_default(self) -> bool:
+        """True for a long memory with positions, as LSTR's."""
+        return self.model.backbone.long_memory_pos_embed
+
+    @property
+    def example(self) -> Tensor:
+        # Parameters may be quantized.
+        return self.rows.positions
+
+    def check_kernel(self, kernel: str | None) -> None:
+        backbone, reasons = self.model.backbone, []
+        if kernel not in (None, *KERNELS):
+            raise ValueError(f'kernel must be one of {", ".join(KERNELS)} or '
+                             f'None, got {kernel!r}')
+        if backbone.encoder is None:
+            reasons.append('has no long memory')
+        else:
+            blocks = backbone.encoder.stages[0].blocks
+            if len(blocks) > 1:
+                raise ValueError(
+                    "a stream takes a model whose encoder's first stage has "
+                    f'one layer (num_layers=1), got {len(blocks)}: the '
+                    'queries of a second one change with the memory')
+            if backbone.long_memory_pos_embed:
+                reasons.append('has positions in its long memory')
+            if backbone.fusion == 'long':
+                reasons.append("has fusion='long'")
+        if self.work_rate > self.long_rate:
+            reasons.append(
+                'has work_memory_sample_rate > long_memory_sample_rate '
+                f'({self.work_rate} and {self.long_rate})')
+        if kernel == 'smoothing' and reasons:
+            raise ValueError("kernel='smoothing' does not apply: the model "
+                             f'{" and ".join(reasons)}; use kernel=\'window\'')
+
+    def _score(self, long_rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows of the long memory [*, R] to scores and values."""
+        return at_least_float32(*self.model.backbone.encoder.score(
+            long_rows, self.rows.queries_0))
+
+    @torch.no_grad()
+    def _limit(self) -> Tensor:
+        """Largest |number| L of a frame's row and values, see :meth:`fits`.
+
+        ``docs/stream_overflow.md`` derives L = (M - b) / (1 + g) - p.
+        """
+        dtype, (wide, ) = self.example.dtype, at_least_float32(
+            self.example.new_empty(0))
+        C = self.model.backbone.embed_dims
+        largest = min(torch.finfo(dtype).max / 2,
+                      (torch.finfo(wide.dtype).max / C)**0.5 / 4)
+        gains, biases = zip(*(
+            _gain(module.proj, C, self.example)
+            for module in self.model.backbone.modules()
+            if isinstance(module, ProjectedAttention)))
+        constant = sum(
+            x.abs().max().to(wide) for x in (
+                self.rows.positions, self.rows.tokens,
+                getattr(self, 'position_values', None))
+            if x is not None and x.numel())
+        return (largest - _largest(biases)) / (1 + _largest(gains)) - constant
+
+    def fits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Return where nothing computed from these rows overflows, bool [B].
+
+        A comparison with NaN is False.
+        """
+        limits = dict.fromkeys(rows, self.limit)
+        if 'scores' in rows:
+            limits['scores'] = torch.finfo(rows['scores'].dtype).max / 4
+        return torch.stack([
+            x.abs().flatten(1).amax(dim=1) <= limits[name]
+            for name, x in rows.items()
+        ]).all(dim=0)
+
+    def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        long, work = self.model.backbone.project(features)
+        if long is None:
+            return dict(work=work)
+        scores, values = self._score(long)
+        return dict(work=work, scores=scores, values=values)
+
+    def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
+        """Return rings of rows, and the sums of the smoothing kernel.
+
+        ``work`` holds rows of the work memory; ``scores`` and ``values``,
+        float32 or wider, samples of the long memory. Kernel 'smoothing' adds
+        ``maximum``, ``weight`` and ``total`` of each phase of its sampling.
+        """
+        zero, memory = self.zero_work, {}
+        memory['work'] = zero.new_zeros(
+            batch_size, self.work_reach + 1, zero.shape[-1])
+        if self.model.backbone.encoder is None:
+            return memory
+        length = self.work_reach + self.long_reach + 1
+        for name in 'scores', 'values':
+            zero = getattr(self, f'zero_{name}')
+            memory[name] = zero.new_zeros(batch_size, length, *zero.shape[1:])
+        if self.kernel == 'smoothing':
+            phases = memory['scores'][:, :1].expand(
+                -1, self.long_rate, -1, -1)
+            memory.update(smoothing_state(
+                phases, self.zero_values.shape[-1])._asdict())
+        return memory
+
+    def take(self, rows: Mapping[str, Tensor], keep: Tensor, step: Tensor,
+             state: dict[str, Tensor]) -> None:
+        for name, x in rows.items():
+            push_row(state[name], step, x, keep)
+        if self.kernel == 'smoothing':
+            self._smooth(state, step)
+
+    def _smooth(self, state: dict[str, Tensor], step: Tensor) -> None:
+        """Take the sample that leaves the work memory in this step."""
+        start, _ = self._start(step)
+        phase, frame = start % self.long_rate, start - self.long_rate
+        before = SmoothingState(*(
+            read_rows(state[name], phase[:, None])[:, 0]
+            for name in SmoothingState._fields))
+        scores, v = (
+            read_rows(state[name], frame.clamp(min=0)[:, None])[:, 0]
+            for name in ('scores', 'values'))
+        # Each phase begins with frame 0.
+        empty = before.maximum[:, 0, 0] == -torch.inf
+        _, after = exponential_smoothing(
+            scores, v, before, decay=self.model.backbone.encoder.decay,
+            times=(empty | (frame > 0)).long())
+        for name, x in after._asdict().items():
+            write_row(state[name], phase, x)
+
+    def _start(self, step: Tensor) -> tuple[Tensor, Tensor]:
+        """First frame of the work memory of step [B], and its padding.
+
+        A young stream's work memory is shorter, as in a video's first windows.
+        """
+        return work_memory_start(
+            step, self.model.backbone.work_memory_length, self.work_rate)
+
+    def scored(self, state: Mapping[str, Tensor]) -> Tensor:
+        backbone, step = self.model.backbone, state['count'] - 1
+        start, num_padded = self._start(step)
+        read_long = None
+        if backbone.encoder is not None:
+            y = self._read_smoothed(state, start) \
+                if self.kernel == 'smoothing' \
+                else self._read_window(state, start)
+            y = y.flatten(-2).to(self.example.dtype)
+
+            def read_long(block: int, queries: Tensor) -> Tensor:
+                return y
+
+        ago = self.work_rate * torch.arange(
+            backbone.work_memory_length - 1, -1, -1, device=step.device)
+        work = read_rows(state['work'], step[:, None] - ago)
+        return self.rows.read(read_long, work, num_padded)
+
+    def _read_smoothed(self, state: Mapping[str, Tensor],
+                       start: Tensor) -> Tensor:
+        """Attend to all of the past: [B, Q, G, D]."""
+        phase = (start % self.long_rate)[:, None]
+        weight, total = (
+            read_rows(state[name], phase)[:, 0]
+            for name in ('weight', 'total'))
+        return total / weight[..., None]
+
+    def _read_window(self, state: Mapping[str, Tensor],
+                     start: Tensor) -> Tensor:
+        """Attend to the samples before ``start``: [B, Q, G, D]."""
+        backbone = self.model.backbone
+        frames, mask = long_memory_frames(
+            start, backbone.long_memory_length, self.long_rate,
+            self.stretch_long_memory)
+        if backbone.fusion == 'long':
+            work = start[:, None] + self.work_rate * torch.arange(
+                backbone.work_memory_length, device=start.device)
+            frames = torch.cat([frames, work], dim=1)
+            mask = torch.cat([mask, work < state['count'][:, None]], dim=1)
+        scores, v = (
+            read_rows(state[name], frames) for name in ('scores', 'values'))
+        if self.rows.long_positions is not None:
+            scores = scores + self.position_scores
+            v = v + self.position_values
+        return window_smoothing(
+            scores, v, mask=mask, decay=backbone.encoder.decay)
+
+    def repeat(self, number: int, state: dict[str, Tensor]) -> None:
+        step = state['count']
+        if self.kernel == 'smoothing':
+            # First the samples that were in the work memory.
+            young = min(number, self.work_reach + self.long_rate)
+            for i in range(young):
+                self._smooth(state, step + i)
+            self._smooth_copies(state, step + young, number - young)
+        for name in RINGS:
+            if name in state:
+                last = read_rows(state[name], step[:, None] - 1)[:, 0]
+                fill_rows(state[name], step, number, last)
+
+    def _smooth_copies(self, state: dict[str, Tensor], step: Tensor,
+                       number: int) -> None:
+        """``number`` times :meth:`_smooth`, if all samples are the newest."""
+        newest = state['count'][:, None] - 1
+        scores, v = (
+            read_rows(state[name], newest).expand(
+                -1, self.long_rate, -1, -1) for name in ('scores', 'values'))
+        phases = torch.arange(self.long_rate, device=step.device)
+        # Until a phase has its turn.
+        wait = (phases - (step - self.work_reach)[:, None]) % self.long_rate
+        before = SmoothingState(
+            *(state[name] for name in SmoothingState._fields))
+        times = (number - wait + self.long_rate - 1) // self.long_rate
+        _, after = exponential_smoothing(
+            scores, v, before, decay=self.model.backbone.encoder.decay,
+            times=times.clamp(min=0))
+        for name, x in after._asdict().items():
+            state[name].copy_(x)
+
+
+def _gain(proj: nn.Module, channels: int,
+          example: Tensor) -> tuple[Tensor, Tensor]:
+    """Largest row sum of |weight| and largest |bias| of a linear layer.
+
+    Computed from its outputs, because its weight may be quantized.
+    """
+    zero = example.new_zeros(1, channels)
+    eye = torch.eye(channels, dtype=zero.dtype, device=zero.device)
+    bias, weight = at_least_float32(proj(zero), proj(eye))
+    return (weight - bias).abs().sum(dim=0).max(), bias.abs().max()
+
+
+def _largest(numbers: tuple[Tensor, ...]) -> Tensor:
+    return torch.stack(numbers).max()

@@ -1,0 +1,134 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Private parts of torch, each with what to do if torch removes it.
+
+No other module uses private names of torch, except ``compat``, whose registry
+says the same of its patches.
+"""
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor, nn
+
+# If removed: always return False from `dispatch.is_known` while compiling.
+# Exports then keep both branches' plain code, which is slower.
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+# If removed: count with torch.utils.flop_counter, which covers products only.
+from torch.utils._python_dispatch import TorchDispatchMode
+
+__all__ = [
+    'CAN_PACK', 'HAS_ONEDNN', 'ONEDNN_LINEAR', 'TorchDispatchMode',
+    'any_export_sizes', 'has_hooks', 'is_functional_transform',
+    'is_mkldnn_bf16_supported', 'is_operator', 'largest_values',
+    'onednn_linear', 'reorder_weight', 'shallow_copy',
+    'statically_known_true', 'without_compile_caches'
+]
+
+# If removed: HAS_ONEDNN is False, and ops run their plain code.
+HAS_ONEDNN = (
+    torch.backends.mkldnn.is_available()
+    and hasattr(torch.ops.mkldnn, '_linear_pointwise'))
+ONEDNN_LINEAR = torch.ops.mkldnn._linear_pointwise if HAS_ONEDNN else None
+# If removed: set to False, and streams use their weights unpacked. Earlier
+# torch packs tensors of oneDNN's own layout only.
+CAN_PACK = HAS_ONEDNN and torch._C._dispatch_has_kernel_for_dispatch_key(
+    'mkldnn::_reorder_linear_weight', 'CPU')
+
+
+def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Compute ``x W^T + b`` by oneDNN; ``weight`` may be packed.
+
+    If removed: see :data:`HAS_ONEDNN`.
+    """
+    return ONEDNN_LINEAR(x, weight, bias, 'none', [], '')
+
+
+def is_mkldnn_bf16_supported() -> bool:
+    """Return True if this processor multiplies bfloat16.
+
+    If removed: return False, and streams use bfloat16 weights unpacked.
+    """
+    return torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+def reorder_weight(weight: Tensor, rows: int) -> Tensor:
+    """Copy a weight into the order in which oneDNN reads it.
+
+    If removed: set :data:`CAN_PACK` to False.
+    """
+    return torch.ops.mkldnn._reorder_linear_weight(weight, rows)
+
+
+def is_functional_transform() -> bool:
+    """Return True inside torch.func or forward-mode derivatives.
+
+    If removed: return True, which turns the custom operators off in eager
+    mode.
+    """
+    return (torch._C._functorch.maybe_current_level() is not None
+            or torch.autograd.forward_ad._current_level >= 0)
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Return True if a module has forward or backward hooks.
+
+    If removed: return True, and attentions run part by part.
+    """
+    return bool(module._forward_hooks or module._forward_pre_hooks
+                or module._backward_hooks or module._backward_pre_hooks)
+
+
+def shallow_copy(module: nn.Module,
+                 convert: Callable[[nn.Module], nn.Module]) -> nn.Module:
+    """Copy a module that shares its tensors and hooks; convert its children.
+
+    If removed: use ``copy.deepcopy``, which takes the memory of the weights
+    once more.
+    """
+    new = object.__new__(type(module))
+    new.__dict__ = dict(module.__dict__)
+    for kind in '_parameters', '_buffers', '_modules':
+        new.__dict__[kind] = dict(module.__dict__[kind])
+    for name, child in new._modules.items():
+        if child is not None:
+            new._modules[name] = convert(child)
+    return new
+
+
+def largest_values(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return the largest absolute value of each tensor.
+
+    If removed: ``[x.abs().max() for x in tensors]``, a launch for each.
+    """
+    return torch._foreach_norm(tensors, float('inf'))
+
+
+def is_operator(target: object) -> bool:
+    """Return True if a graph node calls an operator of torch.
+
+    If removed: ask for ``hasattr(target, 'overloadpacket')``.
+    """
+    return isinstance(target, torch._ops.OpOverload)
+
+
+def any_export_sizes() -> AbstractContextManager:
+    """Let torch.export not ask whether a computed size is 1.
+
+    If removed: return ``nullcontext()``; a program whose example is one
+    window long then takes no other grids.
+    """
+    from torch.fx.experimental import _config
+
+    return _config.patch(backed_size_oblivious=True)
+
+
+def without_compile_caches() -> AbstractContextManager:
+    """Let torch.compile compile anew instead of loading from its cache.
+
+    If removed: return ``nullcontext()``; a probe may then pass without a
+    compiler.
+    """
+    from torch._inductor import config
+
+    return config.patch(force_disable_caches=True)

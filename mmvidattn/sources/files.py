@@ -1,0 +1,84 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Video files and folders of frames."""
+import os
+import re
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ..datasets.broken_files.container_size import check_not_cut
+from ..utils.frame_times import ConstantRate
+from ..utils.printable import brief
+from ..utils.video_readers import VARIABLE, VideoBackend, open_video
+from .base import RecordedSource
+
+IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
+
+
+class VideoFile(RecordedSource):
+    """A video file, at a constant rate (:class:`ConstantRate`).
+
+    Args:
+        path: The file.
+        realtime: See :class:`RecordedSource`.
+        video_backend: What decodes it; see
+            :func:`~mmvidattn.utils.video_readers.open_video`. Defaults to
+            ``$MMVIDATTN_VIDEO_BACKEND``, else to PyAV with as many threads as
+            it chooses.
+
+    Raises:
+        ValueError: If it cannot be opened; while it is read, if it breaks off.
+    """
+
+    def __init__(self, path: str | Path, realtime: bool = False,
+                 video_backend: VideoBackend | None = None) -> None:
+        backend = video_backend or os.environ.get(VARIABLE) or dict(
+            type='pyav', num_threads=0)
+        try:
+            check_not_cut(path)
+            reader = open_video(path, backend)
+            self._ticks = ConstantRate(reader)
+            self.num_frames = len(self._ticks)
+            self._decoded = reader.frames()
+        except Exception as error:
+            raise ValueError(f'cannot open {path} as a video: {brief(error)}'
+                             ) from error
+        # The number of the frame that is read next.
+        self._next = 0
+        super().__init__(str(path), self._ticks.fps, realtime)
+
+    def _read(self, index: int) -> np.ndarray:
+        while self._next <= self._ticks.frames(index):
+            self._image = next(self._decoded)
+            self._next += 1
+            self._alive()
+        return self._image
+
+
+class FrameFolder(RecordedSource):
+    """A folder of images, in the order of the numbers in their names."""
+
+    def __init__(self, path: str | Path, fps: float,
+                 realtime: bool = False) -> None:
+        self._paths = sorted(
+            (p for p in Path(path).iterdir()
+             if p.suffix.lower() in IMAGE_SUFFIXES), key=_numbers)
+        if not self._paths:
+            raise ValueError(f'no frames in the folder {path}; their names '
+                             f'end with one of {", ".join(IMAGE_SUFFIXES)}')
+        self.num_frames = len(self._paths)
+        super().__init__(str(path), fps, realtime)
+
+    def _read(self, index: int) -> np.ndarray:
+        path = self._paths[index]
+        image = cv2.imread(str(path))
+        if image is None:
+            raise ValueError(f'{path.name} could not be read')
+        return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+
+
+def _numbers(path: Path) -> list[int | str]:
+    """A key that sorts frame 10 after frame 9."""
+    return [int(part) if part.isdecimal() else part
+            for part in re.split(r'(\d+)', path.name)]

@@ -1,0 +1,268 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Cameras, network streams and videos on the web."""
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+
+from ..utils.frame_times import MAX_FPS
+from ..utils.urls import without_secrets
+from ..utils.video_readers.packets import to_rgb, video_stream
+from .base import Frame, RecordedSource, Source
+
+SCHEMES = 'rtsp', 'rtsps', 'rtmp', 'http', 'https', 'udp', 'tcp', 'srt'
+EXPECTED = ('a source is a video file, a folder of frames, the number of a '
+            f'camera, or a URL ({", ".join(SCHEMES)})')
+# Assumed of cameras that report no rate, or one out of range.
+DEFAULT_FPS = 25.
+# The variable with options of ffmpeg, which OpenCV reads as well.
+OPTIONS = 'OPENCV_FFMPEG_CAPTURE_OPTIONS'
+# Seconds that opening or reading a URL may take.
+TIMEOUT = 5.
+# Packets for which a stream may make wait for its first key frame.
+MAX_WAIT = 600
+# Seconds between attempts to reopen a lost source.
+FIRST_DELAY, MAX_DELAY = 0.25, 5.
+
+
+class Stream:
+    """A URL or a named pipe, decoded by PyAV.
+
+    Args:
+        address: What to open.
+        timeout: Seconds that opening or reading a URL may take.
+        options: Options of ffmpeg's demuxers and protocols.
+
+    Attributes:
+        fps: Average frames per second; 0 if unknown.
+        num_frames: Number of frames; 0 of a live stream.
+        frame: The frame that :meth:`grab` found.
+    """
+
+    def __init__(self, address: str, timeout: float,
+                 options: dict[str, str] | None = None) -> None:
+        is_url = '://' in address
+        self._container = av.open(
+            address, timeout=timeout if is_url else None, options=options)
+        self._decoded = self._decode()
+        try:
+            stream = video_stream(self._container)
+        except ValueError:
+            self.release()
+            raise
+        stream.thread_type = 'AUTO'
+        self.fps = float(stream.average_rate or stream.guessed_rate or 0)
+        # An edit list may hide some.
+        hidden = sum(entry.is_discard for entry in stream.index_entries)
+        seconds = (self._container.duration or 0) / av.time_base
+        self.num_frames = stream.frames - hidden if stream.frames else round(
+            seconds * self.fps)
+
+    def grab(self) -> bool:
+        """Decode the next frame; False at the end, or if the stream is lost.
+        """
+        try:
+            self.frame = next(self._decoded, None)
+        except av.FFmpegError:
+            return False
+        return self.frame is not None
+
+    def retrieve(self) -> np.ndarray:
+        """Return the frame, RGB ``(H, W, 3)``."""
+        return to_rgb(self.frame)
+
+    def release(self) -> None:
+        """Close the stream."""
+        self._decoded.close()
+        self._container.close()
+
+    def _decode(self) -> Iterator[av.VideoFrame]:
+        has_begun = False
+        for number, packet in enumerate(self._container.demux(video=0)):
+            # Some decoders show gray before the first key frame.
+            has_begun |= packet.is_keyframe or number == MAX_WAIT
+            if not has_begun:
+                continue
+            try:
+                yield from packet.decode()
+            except av.InvalidDataError:
+                # A network may lose parts of a packet.
+                continue
+
+
+class Camera:
+    """A camera, read by OpenCV, with the methods of :class:`Stream`.
+
+    Raises:
+        ValueError: If it cannot be opened.
+    """
+    num_frames = 0
+
+    def __init__(self, address: int | str) -> None:
+        self._capture = cv2.VideoCapture(address)
+        if not self._capture.isOpened():
+            self.release()
+            raise ValueError(f'cannot open camera {address}')
+        self.fps = self._capture.get(cv2.CAP_PROP_FPS)
+
+    def grab(self) -> bool:
+        """Take the next frame; False if the camera is lost."""
+        return self._capture.grab()
+
+    def retrieve(self) -> np.ndarray | None:
+        """Return the frame, RGB ``(H, W, 3)``; None if it is broken."""
+        ok, image = self._capture.retrieve()
+        return cv2.cvtColor(image, cv2.COLOR_BGR2RGB) if (
+            ok and image is not None and image.size) else None
+
+    def release(self) -> None:
+        """Close the camera."""
+        self._capture.release()
+
+
+class VideoUrl(RecordedSource):
+    """A video file on the web, at its average rate.
+
+    Args:
+        url: Where it is; for messages, without password and query.
+        stream: The opened stream.
+    """
+
+    def __init__(self, url: str, stream: Stream,
+                 realtime: bool = False) -> None:
+        self._stream = stream
+        self.num_frames = stream.num_frames
+        super().__init__(without_secrets(url), stream.fps, realtime)
+        # The latest frame, and the one after it, which begins then.
+        self._image: np.ndarray | None = None
+        self._next: np.ndarray | None = None
+        self._next_begins = 0.
+        self._start: float | None = None
+
+    def _frames(self) -> Iterator[Frame]:
+        try:
+            self._read_next()
+            yield from super()._frames()
+        finally:
+            self._stream.release()
+
+    def _read(self, index: int) -> np.ndarray | None:
+        # A frame belongs to the tick that is nearest to it.
+        while self._next is not None and (
+                self._image is None
+                or self._next_begins < (index + 0.5) / self.fps):
+            self._image = self._next
+            self._read_next()
+            self._alive()
+        if self._next is not None:
+            return self._image
+        last = self._next_begins * self.fps
+        if self._next is not None or (
+                self._image is not None and index < last + 1):
+            return self._image
+        # Headers of some kinds of files give the length to a second.
+        if self._image is None or self.num_frames - 1 > last + self.fps:
+            raise ValueError('the connection ended')
+        return None
+
+    def _read_next(self) -> None:
+        self._next = None
+        if self._stream.grab():
+            self._next = self._stream.retrieve()
+            time = self._stream.frame.time
+            if self._start is None:
+                self._start = time or 0.
+            begins = -1. if time is None else time - self._start
+            if self._image is not None and begins <= self._next_begins:
+                # A kind of file without time stamps.
+                begins = self._next_begins + 1 / self.fps
+            self._next_begins = begins
+
+
+class LiveSource(Source):
+    """A camera or a network stream; when it is lost, it is reopened.
+
+    The index of a frame is by the clock, from when it arrived. ``decode_time``
+    is without the wait for the frame, and without any work of the decoder
+    meanwhile.
+
+    Args:
+        address: Number or device of a camera, or a URL.
+        fps: Frames a second. Defaults to what the source reports.
+        timeout: Seconds without a frame after which a URL is lost.
+        patience: Seconds after which a lost source, or one that hangs, is
+            given up.
+        capture: What has opened it already, if anything.
+
+    Raises:
+        ValueError: If it cannot be opened; while it is read, if it stays lost.
+    """
+
+    def __init__(self, address: int | str, fps: float | None = None,
+                 timeout: float = TIMEOUT, patience: float = 60.,
+                 capture: Stream | Camera | None = None) -> None:
+        self._address = address
+        self._timeout = timeout
+        self.patience = patience
+        self._capture = capture or open_capture(address, timeout)
+        name = f'camera {address}' if isinstance(
+            address, int) else without_secrets(address)
+        if self._capture is None:
+            raise ValueError(f'cannot open {name}: nothing is there, or it is '
+                             f'in use, or it needs a password; {EXPECTED}')
+        if fps is None:
+            reported = self._capture.fps
+            fps = reported if 1 <= reported <= MAX_FPS else DEFAULT_FPS
+        super().__init__(name, fps, True)
+
+    def _frames(self) -> Iterator[Frame]:
+        first = time.monotonic()
+        try:
+            while not self._stopped.is_set():
+                if not self._capture.grab():
+                    self._reopen()
+                    continue
+                at = time.monotonic()
+                image = self._capture.retrieve()
+                self._alive()
+                if image is None:
+                    continue
+                yield Frame(image, round((at - first) * self.fps),
+                            time.monotonic() - at, at)
+        finally:
+            self._capture.release()
+
+    def _reopen(self) -> None:
+        lost = time.monotonic()
+        delay = FIRST_DELAY
+        self._capture.release()
+        self.status = 'lost, looking for it'
+        while not self._stopped.wait(delay):
+            self._alive()
+            capture = open_capture(self._address, self._timeout)
+            if capture is not None:
+                self._capture, self.status = capture, 'running'
+                return
+            if time.monotonic() - lost > self.patience:
+                raise ValueError(f'{self.name} was lost, and did not come '
+                                 f'back in {self.patience:g} s')
+            delay = min(2 * delay, MAX_DELAY)
+
+
+def open_capture(address: int | str, timeout: float) -> Stream | Camera | None:
+    """Open a camera, a URL or a named pipe; None if that fails."""
+    is_camera = isinstance(address, int) or Path(address).is_char_device()
+    text = os.environ.get(OPTIONS, 'rtsp_flags;prefer_tcp')
+    pairs = [pair.split(';') for pair in text.split('|') if pair]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f'{OPTIONS} must be name;value|name;value, got '
+                         f'{text!r}')
+    try:
+        return Camera(address) if is_camera else Stream(
+            address, timeout, dict(pairs))
+    except (av.FFmpegError, ValueError):
+        return None

@@ -1,0 +1,27 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Lines of text files, which may contain any other character."""
+from pathlib import Path
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Split text at ``\n``, ``\r\n`` and ``\r``, and nowhere else.
+
+    ``str.splitlines`` also splits at characters that a name may contain, such
+    as U+0085, U+2028 and form feeds.
+
+    Args:
+        text: Any text. A line end after the last line is optional.
+
+    Returns:
+        The lines, without their line ends.
+    """
+    lines = text.replace('\r\n', '\n').replace('\r', '\n').split('\n')
+    return lines if lines[-1] else lines[:-1]
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """Read the lines of a UTF-8 file, with or without a byte order mark.
+
+    See :func:`split_lines`.
+    """
+    return split_lines(Path(path).read_text('utf-8-sig'))

@@ -1,0 +1,55 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Text for terminals, without control characters of untrusted names."""
+import logging
+import sys
+from typing import Any, TextIO
+
+# Characters of messages that a terminal only takes for space.
+LAYOUT = '\n\t'
+
+
+def printable(text: str, keep: str = '') -> str:
+    r"""Escape characters that are not printable, such as ``\x1b``.
+
+    Names of classes and videos, and errors about them, come from files of
+    other people. In a terminal a control sequence could hide or forge lines.
+
+    Args:
+        text: Any text.
+        keep: Unprintable characters that stay unchanged.
+    """
+    if text.isprintable():
+        return text
+    return ''.join(
+        c if c.isprintable() or c in keep
+        else c.encode('unicode_escape').decode() for c in text)
+
+
+def echo(*values: Any, sep: str = ' ', end: str = '\n',
+         file: TextIO | None = None, flush: bool = False) -> None:
+    """Print as ``print`` does, with unprintable characters escaped."""
+    print(printable(sep.join(map(str, values)), LAYOUT), end=end,
+          file=sys.stdout if file is None else file, flush=flush)
+
+
+def brief(error: BaseException, no_message: str = '') -> str:
+    """Describe an error by its type and the start of its message.
+
+    Left out are decord's stack trace and torch's advice on unsafe loading.
+
+    Args:
+        error: The error.
+        no_message: Text for an error without a message. Defaults to none.
+    """
+    text = str(error).split('WeightsUnpickler error:')[-1]
+    words = ' '.join(text.split('Stack trace')[0].split()) or no_message
+    return f'{type(error).__name__}: {words[:200]}'
+
+
+class PrintableFilter(logging.Filter):
+    """Logging filter that escapes unprintable characters."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg = printable(record.getMessage(), LAYOUT)
+        record.args = None
+        return True

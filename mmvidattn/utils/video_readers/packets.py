@@ -1,0 +1,216 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Files as PyAV sees them: packets, frames, and what decoders get wrong."""
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, wraps
+from itertools import islice
+from typing import Any, NoReturn
+
+import av
+import numpy as np
+
+from .base import VideoReader, spans
+
+# Containers whose packets have the time stamps of the frames in them.
+WITH_TIMES = {'mov', 'matroska'}
+# Frames at the start of a file whose interlaced flag is read.
+FIRST_FRAMES = 32
+
+
+class Packets:
+    """Packets of a video stream, from its first key frame on.
+
+    Args:
+        source: Path of the file, or its bytes.
+
+    Attributes:
+        formats: Names of the container format.
+        codec: Name of the codec.
+        fps: Average frames per second.
+        base: Seconds per unit of a time stamp.
+        has_b_frames: Whether a frame may need a later one.
+        skipped: Packets before the first key frame.
+        hidden: Packets that an edit list hides.
+        late: Frames shown before the first key frame and not decodable.
+        is_open: Whether a frame is shown before the key frame that it
+            follows in the file (an open group of pictures).
+        times: Time stamps of the frames, sorted; None if some frames lack one
+            or share one.
+        keys: Numbers of the key frames that can be sought by their time
+            stamps; 0 alone in containers other than mp4, mov, mkv and webm.
+        length: Number of frames.
+
+    Raises:
+        ValueError: If the file lacks a video stream.
+    """
+
+    def __init__(self, source: str | bytes) -> None:
+        with open_container(source) as container:
+            stream = video_stream(container)
+            packets = [
+                (packet.pts, packet.is_keyframe, packet.is_discard)
+                for packet in container.demux(stream) if packet.size]
+            self.formats = {*container.format.name.split(',')}
+            self.codec = stream.codec.canonical_name
+            self.fps = float(stream.average_rate or 0) or 25.
+            self.base = float(stream.time_base)
+            self.has_b_frames = stream.codec_context.has_b_frames
+        self.skipped = next(
+            (i for i, packet in enumerate(packets) if packet[1]), 0)
+        packets = packets[self.skipped:]
+        is_timed = bool(self.formats & WITH_TIMES)
+        # Matroska leaves out time stamps below 0.
+        stamps = [time for time, _, _ in packets
+                  if time is not None or not is_timed]
+        shown = [time for time, _, is_hidden in packets if not is_hidden]
+        self.hidden = len(packets) - len(shown)
+        self.late, self.is_open = 0, False
+        self.times: list[int] | None = None
+        self.keys = [0]
+        if None not in stamps and len({*stamps}) == len(stamps):
+            begins = [time for time, is_key, _ in packets if is_key]
+            leading = list(_leading(packets))
+            self.is_open = bool(leading)
+            if any(key == begins[0] for _, key in leading):
+                # A decoder leaves out those that need an earlier frame.
+                with open_container(source) as container:
+                    first = next(decode(container, self.skipped)).pts
+                shown = [time for time in shown
+                         if time is not None and time >= first]
+                self.late = len(packets) - self.hidden - len(shown)
+            self.times = sorted(shown)
+            if is_timed:
+                self.keys = np.searchsorted(
+                    self.times, sorted(begins)).tolist()
+        self.length = len(shown)
+
+    def spans(self) -> np.ndarray:
+        """Seconds at which frames begin and end, [T, 2]."""
+        begins = np.arange(self.length) / self.fps if self.times is None \
+            else np.array(self.times) * self.base
+        return spans(begins, self.fps)
+
+
+class PacketsReader(VideoReader):
+    """A reader that decodes one frame at a time and knows the packets.
+
+    Attributes:
+        packets: Packets of the file.
+    """
+    packets: Packets
+
+    def __len__(self) -> int:
+        return self.packets.length
+
+    def get_frame_timestamp(self, indices: Sequence[int] | np.ndarray
+                            ) -> np.ndarray:
+        return self.packets.spans()[np.asarray(indices)]
+
+    def frames(self) -> Iterator[np.ndarray]:
+        return map(self._frame, range(len(self)))
+
+    def _read(self, indices: list[int]) -> np.ndarray:
+        found = {index: self._frame(index) for index in sorted({*indices})}
+        return np.stack([found[index] for index in indices])
+
+    def _frame(self, index: int) -> np.ndarray:
+        """Decode a frame, uint8 [H, W, 3], RGB."""
+        raise NotImplementedError
+
+
+def open_container(source: str | bytes) -> av.container.InputContainer:
+    """Open a file for reading, by its path or its bytes."""
+    return av.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+
+
+def video_stream(container: av.container.InputContainer
+                 ) -> av.video.stream.VideoStream:
+    """Return the first video stream.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if not container.streams.video:
+        raise ValueError('it lacks a video stream')
+    return container.streams.video[0]
+
+
+def decode(container: av.container.InputContainer, skipped: int = 0
+           ) -> Iterator[av.VideoFrame]:
+    """Decode the first video stream from where the container is.
+
+    Args:
+        container: An opened file.
+        skipped: Packets to leave out first.
+    """
+    packets = container.demux(video_stream(container))
+    for packet in islice(packets, skipped, None):
+        yield from packet.decode()
+
+
+def to_rgb(frame: av.VideoFrame) -> np.ndarray:
+    """Convert a frame to RGB, uint8 [H, W, 3], rotated as the file says.
+
+    Fields of an interlaced frame are converted as one picture, as decord,
+    torchcodec and the ffmpeg program do.
+    """
+    rotation = frame.rotation
+    if frame.interlaced_frame:
+        graph = av.filter.Graph()
+        graph.link_nodes(
+            graph.add_buffer(width=frame.width, height=frame.height,
+                             format=frame.format, time_base=frame.time_base),
+            graph.add('setfield', 'prog'), graph.add('buffersink')).configure()
+        graph.push(frame)
+        frame = graph.pull()
+    # Starting threads takes longer than converting a small frame.
+    image = frame.to_ndarray(format='rgb24', threads=1)
+    return np.ascontiguousarray(np.rot90(image, rotation // 90))
+
+
+def once_per_file(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Remember the result of a function of a path while the file is the same.
+    """
+    @lru_cache(1 << 16)
+    def look(path, time, size):
+        return function(path)
+
+    @wraps(function)
+    def remembered(source):
+        if isinstance(source, bytes):
+            return function(source)
+        stat = os.stat(source)
+        return look(source, stat.st_mtime_ns, stat.st_size)
+
+    return remembered
+
+
+@once_per_file
+def is_interlaced(source: str | bytes) -> bool:
+    """Return True if a frame near the start, or a key frame, is interlaced."""
+    with open_container(source) as container:
+        if any(frame.interlaced_frame
+               for frame in islice(decode(container), FIRST_FRAMES)):
+            return True
+    with open_container(source) as container:
+        video_stream(container).codec_context.skip_frame = 'NONKEY'
+        return any(frame.interlaced_frame for frame in decode(container))
+
+
+def refuse(backend: str, source: str | bytes, why: str) -> NoReturn:
+    """Raise an error that names the file and a backend that can read it."""
+    name = 'the video' if isinstance(source, bytes) else source
+    raise ValueError(f'{backend} takes wrong frames of {name}, because {why}; '
+                     'decode it with video_backend=pyav')
+
+
+def _leading(packets: list[tuple]) -> Iterator[tuple[Any, int]]:
+    """Time stamps of frames shown before the key frame in front of them, and
+    of that key frame."""
+    key = None
+    for time, is_key, _ in packets:
+        if is_key:
+            key = time
+        elif key is not None and (time is None or time < key):
+            yield time, key

@@ -1,0 +1,165 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Rows of the linear video transformer have the parts that they name."""
+import pytest
+from mmaction.registry import MODELS
+
+from mmvidattn.apis import list_models
+
+PREFIX = 'linear_ff_'
+NAMES = [name.removeprefix(PREFIX) for name in list_models(
+    f'{PREFIX}table0[12]*', ablations=True)]
+
+
+@pytest.fixture
+def attentions(narrow):
+    """Build a row's model; the attentions of its block by name.
+
+    64 channels are the fewest of which each of 24 neighbors has one.
+    """
+
+    def build(name):
+        cfg = narrow(f'{PREFIX}{name}', width=64, num_frames=8, img_size=64)
+        cfg.model.data_preprocessor = None
+        block = MODELS.build(cfg.model).backbone.blocks[0]
+        return {n: getattr(block, n) for n in block.branches[:-1]}
+
+    return build
+
+
+def _shifts(attention):
+    return [shift.mode for shift in attention.shifts]
+
+
+@pytest.mark.parametrize('where, time, space', [
+    ('table03', 'eight', 'tsm'), ('table12', 'cross', 'tsm')])
+@pytest.mark.parametrize('row', ['baseline', 'ss', 'ts', 'ss_ts', 'ff',
+                                 'ss_ts_ff'])
+def test_tables_3_and_12_have_what_they_name(attentions, where, time, space,
+                                             row):
+    """The shift in space acts in the attention in time, and vice versa."""
+    parts = row.split('_')
+    got = attentions(f'{where}_{row}')
+    assert _shifts(got['temporal_attn']) == [time] * ('ss' in parts)
+    assert _shifts(got['spatial_attn']) == [space] * ('ts' in parts)
+    for attention in got.values():
+        assert (attention.fixation is not None) == ('ff' in parts)
+        assert attention.attention.kernel == 'relu'
+
+
+@pytest.mark.parametrize('row, gates, width', [
+    ('table04_no_fixation', [], 0),
+    ('table04_qk_separate', ['q_gate', 'k_gate'], 1),
+    ('table04_qk_cooperative', ['q_gate', 'k_gate'], 2),
+    ('table04_qk_cooperative_shared', ['gate'], 2),
+    ('table04_qkv_cooperative', ['q_gate', 'k_gate'], 3),
+    ('table04_qkv_cooperative_shared', ['gate'], 3),
+    ('sec53_aggregate_add', ['gate'], 1),
+    ('sec53_aggregate_mul', ['gate'], 1),
+])
+def test_table_4_has_the_gates_it_names(attentions, row, gates, width):
+    for attention in attentions(row).values():
+        assert len(attention.shifts) == 1
+        fixation = attention.fixation
+        children = [] if fixation is None else fixation.named_children()
+        assert [name for name, _ in children] == gates
+        for gate in gates:
+            # Heads of 32 channels.
+            assert getattr(fixation, gate).weight.shape == (32, 32 * width)
+        if row.startswith('sec53'):
+            assert fixation.aggregate == row[-3:]
+
+
+def test_order_and_gate_of_the_text_are_what_they_name(attentions):
+    for attention in attentions('sec53_fixation_first').values():
+        assert attention.fixation_first and len(attention.shifts) == 1
+        assert not attention.fixation.across_heads
+    for attention in attentions('sec42_across_heads').values():
+        assert not attention.fixation_first and len(attention.shifts) == 1
+        # D x D for each of Q, K and V, of 64 channels in two heads.
+        assert attention.fixation.gate.weight.shape == (64, 3 * 64)
+
+
+@pytest.mark.parametrize('row, kernel, offset', [
+    ('table05_elu1', 'elu+1', 0), ('table05_sigmoid', 'sigmoid', 0),
+    ('table05_relu', 'relu', 32**-0.5), ('sec53_no_kernel', 'identity', 0)])
+def test_table_5_has_the_kernel_it_names(attentions, row, kernel, offset):
+    for attention in attentions(row).values():
+        assert attention.attention.kernel == kernel
+        assert attention.attention.offset == offset
+        assert attention.fixation is not None and len(attention.shifts) == 1
+
+
+@pytest.mark.parametrize('row, patterns, frames, shifts, fixation', [
+    ('factorized', ['time', 'space'], None, [['eight'], ['tsm']], True),
+    ('joint', ['joint'], None, [['tsm', 'eight']], True),
+    ('joint_released', ['joint'], None, [[]], False),
+    ('windowed', ['window'], 3, [['tsm', 'eight']], True),
+])
+def test_table_6_has_the_pattern_it_names(attentions, row, patterns, frames,
+                                          shifts, fixation):
+    got = list(attentions(f'table06_{row}').values())
+    assert [attention.pattern for attention in got] == patterns
+    assert [_shifts(attention) for attention in got] == shifts
+    for attention in got:
+        assert attention.window_frames == frames
+        assert (attention.fixation is not None) == fixation
+
+
+KINDS = dict(
+    cosformer=('CosFormerAttention', ''),
+    lara=('LARAAttention', 'num_landmarks=49'),
+    linear_transformer=('LinearAttention', "kernel='elu+1', offset=0,"),
+    linformer=('LinformerAttention', 'num_projections=256'),
+    orthoformer=('OrthoformerAttention', 'num_landmarks=64'),
+    ours=('LinearAttention', "kernel='relu', offset=0.176777"),
+    performer=('PerformerAttention', 'num_features=64'))
+RIVALS = [(name, name.split('_', name.startswith('table02') + 1)[-1])
+          for name in NAMES]
+
+
+def _is_of_kind(attention, kind):
+    name, options = KINDS[kind]
+    assert type(attention).__name__ == name
+    assert options in attention.extra_repr()
+
+
+@pytest.mark.parametrize('name, kind', RIVALS)
+def test_tables_1_and_2_have_the_attention_they_name(attentions, name, kind):
+    for attention in attentions(name).values():
+        _is_of_kind(attention.attention, kind)
+        ours = kind == 'ours'
+        assert (attention.fixation is not None) == ours
+        assert len(attention.shifts) == ours
+
+
+@pytest.mark.parametrize('kind', ['cosformer', 'linear_transformer',
+                                  'performer'])
+@pytest.mark.parametrize('row', ['baseline', 'na', 'ff', 'na_ff'])
+def test_table_9_adds_what_it_names(attentions, kind, row):
+    for attention in attentions(f'table09_{kind}_{row}').values():
+        _is_of_kind(attention.attention, kind)
+        assert len(attention.shifts) == ('na' in row.split('_'))
+        assert (attention.fixation is not None) == ('ff' in row.split('_'))
+
+
+@pytest.mark.parametrize('row', ['baseline', 'ff'])
+def test_table_9_has_xvit_with_and_without_fixation(attentions, row):
+    attention, = attentions(f'table09_xvit_{row}').values()
+    assert type(attention.attention).__name__ == 'SoftmaxAttention'
+    assert (attention.fixation is not None) == (row == 'ff')
+    assert _shifts(attention) == ['tsm']
+
+
+@pytest.mark.parametrize('row, neighbors', [
+    ('cross1', 4), ('square1', 8), ('cross2', 8), ('square2', 24)])
+def test_table_11_reads_as_many_tokens_as_it_names(attentions, row,
+                                                   neighbors):
+    got = attentions(f'table11_{row}')
+    shift, = got['temporal_attn'].shifts
+    # The table counts the token itself as well.
+    assert len({fold.offset for fold in shift.plan}) == neighbors
+    assert {max(map(abs, fold.offset))
+            for fold in shift.plan} == set(range(1, int(row[-1]) + 1))
+    # Half of the channels at least stay.
+    assert sum(fold.stop - fold.start for fold in shift.plan) <= 32
+    assert _shifts(got['spatial_attn']) == ['tsm']

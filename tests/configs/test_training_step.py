@@ -1,0 +1,64 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Train and test one step for each code path.
+
+Transforms, losses and optimizers are the config's; models are narrow and clips
+small. tests/apis/test_models.py builds every config; test_charades.py and
+test_online_configs.py train on lists of frames and on feature streams.
+"""
+import pytest
+
+# Config, and the views, frames and side of the clips that it tests.
+STEPS = {
+    'linear_ff_ssv2': (6, 8, 64),
+    'linear_ff_released_k400': (12, 8, 64),
+    'linear_ff_paper_ssv2': (6, 8, 64),
+    'linear_ff_tiny_motion': (6, 8, 64),
+    'linear_ff_sec42_across_heads': (6, 8, 64),
+    'linear_ff_sec53_fixation_first': (6, 8, 64),
+    'linear_ff_table01_cosformer': (6, 8, 64),
+    'linear_ff_table01_lara': (6, 8, 64),
+    'linear_ff_table01_linformer': (6, 8, 64),
+    'linear_ff_table01_orthoformer': (6, 8, 64),
+    'linear_ff_table01_performer': (6, 8, 64),
+    'linear_ff_table04_qk_separate': (6, 8, 64),
+    'linear_ff_table06_joint': (6, 8, 64),
+    'linear_ff_table06_windowed': (6, 8, 64),
+    'linear_ff_table09_xvit_ff': (3, 8, 64),
+    'linear_ff_table11_square2': (6, 8, 64),
+    'xvit_k400': (6, 8, 64),
+    'vivit_b16x2_joint_k400': (12, 16, 64),
+    'vivit_b16x2_fact_attention_k400': (12, 16, 64),
+    'vivit_b16x2_fact_dot_k400': (12, 16, 64),
+    'vivit_l16x2_fact_encoder_ssv2': (12, 16, 64),
+    'vivit_l16x2_fact_encoder_epic': (4, 16, 64),
+    'vivit_dinov2_b14_fact_encoder_ucf101': (6, 8, 56),
+    'vivit_tiny_frozen_motion': (6, 8, 64),
+    'vivit_tiny_linear_distill_motion': (6, 8, 64),
+    'vivit_table01_central_frame': (12, 16, 64),
+    'vivit_table01_uniform_sampling': (12, 16, 64),
+    'vivit_table03_augmentation': (4, 16, 64),
+    'dualformer_tiny_k400': (4, 16, 64),
+    'dualformer_small_diving48': (4, 16, 64),
+    'dualformer_tiny_tl_k400': (4, 16, 64),
+    'dualformer_tiny_tl_stored_k400': (4, 16, 64),
+    'dualformer_table03_gg_gg_gg_gg': (4, 16, 64),
+    'dualformer_table05_avgpool': (4, 16, 64),
+    'dualformer_table05_conv': (4, 16, 64),
+    'dualformer_table06_relative': (4, 16, 64),
+    'dualformer_table07_1_1_2': (4, 16, 64),
+    'laps_visformer_k400': (15, 8, 64),
+    'laps_visformer_base3d_k400': (15, 8, 64),
+    'laps_rest_s_k400': (15, 8, 64),
+    'laps_vit_k400': (15, 8, 64),
+    'laps_tokshift_k400': (15, 8, 64),
+    'laps_table01_plain_shift': (15, 8, 64),
+    'laps_visformer_ucf101': (15, 8, 64),
+    'laps_tiny_motion': (6, 8, 64)}
+
+
+@pytest.mark.parametrize('name', STEPS)
+def test_trains_a_step_and_tests_a_step(name, narrow, step_once):
+    views, frames, side = STEPS[name]
+    cfg = narrow(name, num_frames=frames, img_size=side)
+    cfg.optim_wrapper.pop('accumulative_counts', None)
+    assert step_once(cfg) == (views, 3, frames, side, side)

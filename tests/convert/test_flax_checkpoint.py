@@ -1,0 +1,109 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""The bytes below are what flax 0.12.8 writes (msgpack_serialize)."""
+import struct
+
+import pytest
+import torch
+
+from mmvidattn.convert.flax_checkpoint import load_flax_file
+
+# {'optimizer': {'target': {'a': {'kernel': float32 [[0, 1, 2], [3, 4, 5]]},
+# 'b': int32 [1, -2]}}, 'global_step': numpy's int64 300, 'x': {'half':
+# bfloat16 [1.5, -2]}, 'name': 'vivit', 'none': None, 'flag': True, 'list':
+# {'0': 1, '1': -5, '2': 70000}}
+TREE = bytes.fromhex(
+    '87a4666c6167c3ab676c6f62616c5f73746570c712039390a5696e743634c4082c010000'
+    '00000000a46c69737483a13001a131fba132ce00011170a46e616d65a57669766974a46e'
+    '6f6e65c0a96f7074696d697a657281a674617267657482a16181a66b65726e656cc72601'
+    '93920203a7666c6f61743332c418000000000000803f0000004000004040000080400000'
+    'a040a162c71301939102a5696e743332c40801000000feffffffa17881a468616c66c712'
+    '01939102a862666c6f61743136c404c03f00c0')
+# {'w': float32 [[0, 1, 2], [3, 4, 5], [6, 7, 8]]}, in chunks of 16 bytes.
+CHUNKS = bytes.fromhex(
+    '81a17783b95f5f6d73677061636b5f6368756e6b65645f61727261795f5fc3a573686170'
+    '6582a13003a13103a66368756e6b7383a130c71d01939104a7666c6f61743332c4100000'
+    '00000000803f0000004000004040a131c71d01939104a7666c6f61743332c41000008040'
+    '0000a0400000c0400000e040a132c71101939101a7666c6f61743332c40400000041')
+
+
+def _load(tmp_path, data):
+    path = tmp_path / 'checkpoint'
+    path.write_bytes(data)
+    return load_flax_file(path)
+
+
+def test_reads_the_arrays_by_their_paths(tmp_path):
+    found = _load(tmp_path, TREE)
+    want = {
+        'global_step': torch.tensor(300),
+        'optimizer/target/a/kernel': torch.arange(6.).view(2, 3),
+        'optimizer/target/b': torch.tensor([1, -2], dtype=torch.int32),
+        'x/half': torch.tensor([1.5, -2], dtype=torch.bfloat16),
+    }
+    assert found.keys() == want.keys()
+    for name, value in want.items():
+        assert found[name].dtype == value.dtype, name
+        assert torch.equal(found[name], value), name
+
+
+def test_joins_what_was_written_in_chunks(tmp_path):
+    found = _load(tmp_path, CHUNKS)
+    assert torch.equal(found['w'], torch.arange(9.).view(3, 3))
+
+
+def test_an_array_may_be_empty_only_if_its_shape_says_so(tmp_path):
+    body = b'\x93\x92\x02%b\xa7float32\xc4\x00'
+    empty, short = (b'\x81\xa1a\xc7\x0e\x01' + body % size
+                    for size in (b'\0', b'\3'))
+    assert _load(tmp_path, empty)['a'].shape == (2, 0)
+    with pytest.raises(ValueError, match='no checkpoint of flax: shape'):
+        _load(tmp_path, short)
+
+
+def _text(text):
+    return bytes([0xa0 + len(text)]) + text.encode()
+
+
+def _array(values, wrap=b'\xc8'):
+    data = struct.pack(f'<{len(values)}d', *values)
+    body = (b'\x93\x91\xcd' + struct.pack('>H', len(values)) +
+            _text('float64') + b'\xc5' + struct.pack('>H', len(data)) + data)
+    return wrap + struct.pack('>H', len(body)) + b'\x01' + body
+
+
+@pytest.mark.parametrize('wrap', [
+    lambda body: b'\x81' + _text('a') + body,
+    lambda body: b'\xde\x00\x01' + b'\xd9\x01a' + body,
+    lambda body: b'\xdf\x00\x00\x00\x01' + b'\xda\x00\x01a' + body,
+    # Beside plain values of every other kind.
+    lambda body: b'\x82' + _text('b') + b'\x9a\xcb' + 8 * b'\0' + b'\xd0\x80'
+    b'\xd1\x80\0\xd2\0\0\0\0\xcf' + 8 * b'\0' + b'\xc4\x01x\x80\x90\xc2\xd4'
+    b'\x02\0' + _text('a') + body,
+], ids=['short', 'middle', 'long', 'others'])
+def test_reads_every_form_of_msgpack(tmp_path, wrap):
+    found = _load(tmp_path, wrap(_array(range(200))))
+    assert found.keys() == {'a'}
+    assert torch.equal(found['a'], torch.arange(200.).double())
+
+
+@pytest.mark.parametrize('data, message', [
+    (b'', 'it ends too early'),
+    (TREE[:-3], 'it ends too early'),
+    (TREE + b'\0', 'it goes on after its end'),
+    (b'\x93\1\2\3', 'it holds a list'),
+    (b'\x81\xa1a\xc1', 'byte 0xc1 at 3 is no msgpack'),
+    (b'\x81\xc0\1', 'a key is NoneType'),
+    (100 * b'\x81\xa1a' + b'\1', 'nested too deeply'),
+    (TREE.replace(b'\xa7float32', b'\xa7complex'), 'of type complex'),
+    (TREE.replace(b'\x92\2\3', b'\x92\2\4'), 'shape'),
+    (b'\x80\4\x95\0', 'it goes on after its end'),
+], ids=['empty', 'cut', 'longer', 'list', 'byte', 'key', 'depth', 'type',
+        'shape', 'pickle'])
+def test_names_what_is_wrong(tmp_path, data, message):
+    with pytest.raises(ValueError, match=f'no checkpoint of f.*{message}'):
+        _load(tmp_path, data)
+
+
+def test_names_the_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match='no checkpoint file .*none'):
+        load_flax_file(tmp_path / 'none')

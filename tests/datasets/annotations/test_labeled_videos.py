@@ -1,0 +1,110 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+
+from mmvidattn.datasets.annotations.own.labeled_videos import (
+    OwnVideo,
+    read_own_videos,
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two classes with blanks and accents; a folder without, a stray."""
+    root = tmp_path / 'my videos'
+    for name in ('cut été/a.mp4', 'cut été/deep/b.MOV', 'wash/a b.avi',
+                 'wash/notes.txt', 'empty/none.txt', 'stray.mp4',
+                 '.hidden/c.mp4'):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return root
+
+
+def write(path, *lines):
+    path.write_text('\n'.join(lines) + '\n', 'utf-8')
+    return path
+
+
+def test_a_folder_is_a_class(folder):
+    root, videos, remarks = read_own_videos(folder)
+    assert root == folder
+    assert videos == [OwnVideo('cut été/a.mp4', 'cut été'),
+                      OwnVideo('cut été/deep/b.MOV', 'cut été'),
+                      OwnVideo('wash/a b.avi', 'wash')]
+    assert all(video.is_whole for video in videos)
+    assert remarks == [
+        'the folder empty has no videos and is left out',
+        f'1 video in {folder} itself, in no folder of a class, left out: '
+        'stray.mp4']
+
+
+def test_reads_a_csv(tmp_path):
+    path = write(
+        tmp_path / 'own.csv', 'file,label,start,stop,split,group,mood',
+        'a b.mp4,"cut, fine",1.5,0:01:02,train,anna,bad',
+        'a b.mp4,"cut, fine",1.5,0:01:02,train,anna,again',
+        'c.mp4,wash,,,Validation,,', 'd.mp4,wash,3,,test,ben,')
+    root, videos, remarks = read_own_videos(path)
+    assert root == tmp_path
+    assert videos == [
+        OwnVideo('a b.mp4', 'cut, fine', 1.5, 62, 'train', 'anna'),
+        OwnVideo('c.mp4', 'wash', 0, math.inf, 'val'),
+        OwnVideo('d.mp4', 'wash', 3, math.inf, 'test', 'ben')]
+    assert [video.is_whole for video in videos] == [False, True, False]
+    assert remarks == ['columns that are not used: mood',
+                       'left out: 1 line that repeats another one']
+
+
+def test_the_names_of_our_segment_lists_do_as_well(tmp_path):
+    path = write(tmp_path / 'own.csv', 'video,start,end,label', 'a,1,2,x')
+    assert read_own_videos(path)[1] == [OwnVideo('a', 'x', 1, 2)]
+
+
+@pytest.mark.parametrize('lines, error', [
+    (['name,label', 'a,b'], 'must have columns file and label, got name'),
+    ([''], 'got nothing'), (['file,label'], 'lists no videos'),
+    (['file,label', 'a.mp4,'], 'line 2: file and label must not be empty'),
+    (['file,label', 'a.mp4'], 'line 2: expected 2 fields'),
+    (['file,label', 'a,x', 'b,y', 'a,y'],
+     'line 4: a has the label y here and x in .*line 2'),
+    (['file,label,start,stop', 'a,x,3,2'], 'line 2: .*got 3 to 2 s'),
+    (['file,label,start,stop', 'a,x,soon,2'],
+     "seconds, mm:ss or hh:mm:ss, got 'soon'"),
+    (['file,label,split', 'a,x,tran'], "train, val or test, got 'tran'"),
+    (['file,label,split', 'a,x,train', 'b,x,'], '1 of 2 lines have a split'),
+    (['file,label,split', 'a,x,val'], 'no line has the split train')],
+    ids=str)
+def test_names_the_fault_of_a_csv(tmp_path, lines, error):
+    with pytest.raises(ValueError, match=error):
+        read_own_videos(write(tmp_path / 'own.csv', *lines))
+
+
+def test_warns_of_groups_in_two_splits(tmp_path):
+    path = write(tmp_path / 'own.csv', 'file,label,split,group',
+                 'a,x,train,anna', 'b,x,val,anna', 'c,x,val,ben')
+    remark, = read_own_videos(path)[2]
+    assert remark == ('1 group in more than one split, so that the figures '
+                      'are too good: anna')
+
+
+def test_names_what_is_wrong_with_a_folder(tmp_path, folder):
+    with pytest.raises(FileNotFoundError, match='no folder or csv .*none'):
+        read_own_videos(tmp_path / 'none')
+    with pytest.raises(ValueError, match='or a csv with columns'):
+        read_own_videos(folder / 'wash/notes.txt')
+    with pytest.raises(ValueError, match='no videos in folders of .*itself, '
+                       'such as b.MOV, have no class'):
+        read_own_videos(folder / 'cut été/deep')
+    (folder / 'wash/c\n.mp4').touch()
+    with pytest.raises(ValueError, match=r"'wash/c\\n.mp4' must neither"):
+        read_own_videos(folder)
+
+
+def test_splits_are_no_classes(tmp_path):
+    for name in 'train', 'val':
+        (tmp_path / name / 'cut').mkdir(parents=True)
+        (tmp_path / name / 'cut/a.mp4').touch()
+    with pytest.raises(ValueError, match='called train, val, as splits'):
+        read_own_videos(tmp_path)

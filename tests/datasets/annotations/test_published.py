@@ -1,0 +1,287 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Readers of published formats; lines/ has a few real lines of each."""
+import csv
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from mmvidattn.datasets.annotations.own.segment_csv import read_own_csv
+from mmvidattn.datasets.annotations.published.activitynet import (
+    read_activitynet,
+)
+from mmvidattn.datasets.annotations.published.data_info import read_data_info
+from mmvidattn.datasets.annotations.published.epic_kitchens import (
+    read_epic_classes,
+    read_epic_kitchens,
+)
+from mmvidattn.datasets.annotations.published.rulstm import (
+    EGTEA_CLASSES,
+    EK100_CLASSES,
+    read_rulstm,
+    read_rulstm_actions,
+)
+from mmvidattn.datasets.annotations.published.thumos14 import (
+    CLASSES as THUMOS14,
+)
+from mmvidattn.datasets.annotations.published.thumos14 import read_thumos14
+from mmvidattn.datasets.annotations.published.tvseries import (
+    CLASSES as TVSERIES,
+)
+from mmvidattn.datasets.annotations.published.tvseries import (
+    VIDEOS,
+    read_tvseries,
+)
+from mmvidattn.datasets.annotations.segment_file import read_segment_file
+from mmvidattn.datasets.annotations.video_segment import (
+    describe,
+    fit_to_videos,
+    steps_of,
+)
+
+LINES = Path(__file__).parent / 'lines'
+EK100 = LINES / 'ek100'
+
+
+@pytest.fixture
+def thumos14(tmp_path):
+    """The annotation folder of both splits; most classes are empty."""
+    folder = tmp_path / 'annotation'
+    shutil.copytree(LINES / 'thumos14', folder)
+    for name in THUMOS14:
+        for split in 'val', 'test':
+            (folder / f'{name}_{split}.txt').touch()
+    return folder
+
+
+@pytest.mark.parametrize('header', [
+    '', '\ufeff', 'id,video,start,end,verb,noun,action\n',
+    '\ufeffid,video,start_frame,end_frame,verb,noun,action\n'])
+def test_rulstm(tmp_path, header):
+    path = tmp_path / 'training.csv'
+    text = (EK100 / 'training.csv').read_text()
+    path.write_text(header + text.replace('\n', '\r\n') + '\n', newline='')
+    found = read_rulstm(path, num_classes=EK100_CLASSES)
+    assert [one.id for one in found] == [
+        'P01_01_0', 'P01_01_1', 'P01_01_10', 'P01_01_100']
+    first = found[0]
+    assert (first.video, first.start, first.end) == ('P01_01', 4 / 30,
+                                                     101 / 30)
+    assert first.labels == dict(verb=3, noun=3, action=2413)
+    line = 2 if 'video' in header else 1
+    assert first.where == f'{path}, line {line}'
+
+
+def test_rulstm_of_other_layouts():
+    found = read_rulstm(EK100 / 'test_timestamps.csv')
+    assert [(one.id, one.labels) for one in found] == [
+        ('P01_101_0', {}), ('P01_101_1', {})]
+    found = read_rulstm(LINES / 'egtea/training1.csv',
+                        num_classes=EGTEA_CLASSES)
+    assert [(one.id, one.video, one.labels['action']) for one in found] == [
+        ('2', 'P07-R01-PastaSalad', 2), ('7', 'P15-R01-PastaSalad', 13)]
+    assert read_rulstm_actions(EK100 / 'actions.csv')[1] == ('take spoon', 0,
+                                                             1)
+    assert read_rulstm_actions(LINES / 'egtea/actions.csv')[2] == (
+        'Take_eating:utensil', 2, 2)
+
+
+def test_official_epic_is_as_rulstm_but_for_the_frames():
+    ours = read_segment_file(EK100 / 'validation.csv')
+    official = read_segment_file(EK100 / 'EPIC_100_validation.csv')
+    assert len(ours) == 6
+    for one, other in zip(ours, official, strict=True):
+        assert (one.id, one.video) == (other.id, other.video)
+        labels = dict(one.labels)
+        del labels['action']
+        assert labels == other.labels
+        assert abs(one.start - other.start) < 1.01 / 30
+        assert abs(one.end - other.end) < 1.01 / 30
+    # 5 minutes 30.62 seconds.
+    assert official[2].start == 330.62 and official[2].frames[0] == 19837
+
+
+def test_thumos14(thumos14):
+    found = read_thumos14(thumos14, 'val')
+    frisbee = [one for one in found if one.video.endswith('264')]
+    assert [(one.start, one.end) for one in frisbee] == [
+        (61.8, 63.2), (62.8, 64.5), (59.4, 60.7)]
+    kept, counts = fit_to_videos(found, {'video_validation_0000264': 283.5})
+    assert kept == found and describe(counts) == '1 overlap kept'
+    found = read_thumos14(thumos14, 'test')
+    # Its file lasts 176.13 s; of 150 s a segment would be cut.
+    name = 'video_test_0000270'
+    kept, counts = fit_to_videos(found, {name: 150})
+    assert describe(counts) == (
+        '1 segment cut at the end of its video, '
+        '2 segments behind the end of their video left out')
+    assert [one.end for one in kept if one.video == name] == [150]
+
+
+def test_tvseries():
+    found = read_tvseries(LINES / 'tvseries/GT-train.txt', 'train')
+    assert [(*one[1:4], one.labels['action'], one.subset) for one in found
+            ] == [('24_ep1', 12.4, 14., 'Pick something up', 'train'),
+                  ('24_ep1', 13., 13.6, 'Point', 'train')]
+
+
+def test_activitynet():
+    found = read_activitynet(LINES / 'activitynet.json')
+    assert [one[1:5] for one in found] == [
+        ('sJFgo9H6zNo', 0., 124.67, dict(action='Fun sliding down'))]
+    assert found[0].subset == 'training'
+
+
+def test_own_csv(tmp_path):
+    path = tmp_path / 'mine.csv'
+    path.write_text('subset,video,start,end,verb,noun,id\n'
+                    'train,a,0:01:02.5,63,3,5,x\n\n')
+    one, = read_segment_file(path)
+    assert one[:5] == ('x', 'a', 62.5, 63., dict(verb=3, noun=5))
+    assert one.subset == 'train'
+    path.write_text('video,start,end,label\na,1,2,7\na,1.5,2,run\n')
+    assert [one.labels for one in read_own_csv(path)] == [
+        dict(action='7'), dict(action='run')]
+    path.write_text('video,start,label\na,1,7\n')
+    with pytest.raises(ValueError, match='columns .* got video, start, label'):
+        read_own_csv(path)
+    # With the other names of the columns.
+    path.write_text('file,start,stop,label\nb/c.mp4,1,2.5,run\n')
+    one, = read_segment_file(path)
+    assert one[1:5] == ('b/c.mp4', 1., 2.5, dict(action='run'))
+
+
+@pytest.mark.parametrize('line, error', [
+    ('P01_01_1,P01_01,185,131,6,114,3331',
+     'line 5: a segment must have 0 <= start < end, got 185 to 131 frames'),
+    ('P01_01_2,P01_01,x,131,6,114,3331', 'line 5: expected id, video, start'),
+    ('P01_01_2,P01_01,1,131,97,114,3331', 'verb must be in 0 to 96, got 97'),
+    ('P01_01_2,P01_01,1,131,6,-1,3331', 'line 5: expected id, video'),
+    ('P01_01_1,P01_01,1,131,6,114,3331',
+     'line 5: the id P01_01_1 is that of .* line 2 as well'),
+], ids=['reversed', 'word', 'range', 'negative', 'twice'])
+def test_what_cannot_be_meant(tmp_path, line, error):
+    path = tmp_path / 'training.csv'
+    path.write_text((EK100 / 'training.csv').read_text() + line + '\n')
+    with pytest.raises(ValueError, match=error):
+        read_rulstm(path, num_classes=EK100_CLASSES)
+    if 'expected' not in error:
+        faults = []
+        found = read_rulstm(path, num_classes=EK100_CLASSES,
+                            fault=faults.append)
+        assert len(found) == 4 and len(faults) == 1
+
+
+@pytest.mark.parametrize('first', [
+    '1,P01_01,4.5,101.5', '\ufeff1,P01_01,x1,101,3,3,2413',
+    'one,P01_01,4f,101f,3v,3n,2413a'])
+def test_a_first_line_with_a_fault_is_no_header(tmp_path, first):
+    path = tmp_path / 'training.csv'
+    path.write_text(f'{first}\n2,P01_01,4,101,3,3,2413\n', 'utf-8')
+    with pytest.raises(ValueError, match='line 1: expected id, video, start'):
+        read_segment_file(path)
+
+
+def test_faults_of_the_official_epic_lists(tmp_path):
+    text = (EK100 / 'EPIC_100_validation.csv').read_text().splitlines()
+    row = dict(zip(text[0].split(','), next(csv.reader(text[1:2]))))
+    path = tmp_path / 'train.csv'
+    for name, value in dict(
+            start_frame='x', verb_class='1.5', noun_class='-1').items():
+        with open(path, 'w', newline='') as file:
+            writer = csv.DictWriter(file, row)
+            writer.writeheader()
+            writer.writerow({**row, name: value})
+        with pytest.raises(ValueError, match=(
+                'line 2: frames and classes must be numbers, got .*'
+                f'{value}')):
+            read_epic_kitchens(path)
+    path.write_text('id,key\n0,take\n1,put\n')
+    assert read_epic_classes(path) == ['take', 'put']
+    path.write_text('id,key\n0,take\n2,put\n')
+    with pytest.raises(ValueError, match='line 3: expected the id 1, got 2'):
+        read_epic_classes(path)
+
+
+def test_data_info(tmp_path):
+    path = tmp_path / 'data_info.json'
+    info = dict(class_names=['none', 'jump'], train_session_set=['a'],
+                test_session_set=['b'], ignore_index=-1, fps=4)
+
+    def read(**changes):
+        path.write_text(json.dumps(dict(THUMOS={**info, **changes})))
+        return read_data_info(path, 'THUMOS')
+
+    found = read()
+    assert found.classes == ['none', 'jump']
+    assert (found.ignore_index, found.feature_rate) == (None, 4.)
+    assert read(ignore_index=0, num_classes=2).ignore_index == 0
+    with pytest.raises(ValueError, match='has 2 class_names, but num_classes '
+                       'is 3'):
+        read(num_classes=3)
+    with pytest.raises(ValueError, match='has THUMOS, and no EK100'):
+        read_data_info(path, 'EK100')
+    del info['fps']
+    with pytest.raises(ValueError, match="THUMOS has no 'fps'"):
+        read()
+    path.write_text('{')
+    with pytest.raises(ValueError, match='must be JSON'):
+        read_data_info(path, 'THUMOS')
+
+
+@pytest.mark.parametrize('length', [7, 8, 15, 4000, 111209])
+def test_steps_are_those_of_the_released_code(length):
+    for start in range(1, 120000, 997):
+        end = start + length
+        assert steps_of(start / 30, end / 30, 4) == (
+            int(start / 30 * 4), -int(-(end / 30 * 4) // 1))
+
+
+# The field's own files; counts are those of csv alone.
+
+
+@pytest.fixture(scope='module')
+def real(shared_dir):
+    path = shared_dir / 'real'
+    if not path.is_dir():
+        pytest.skip('there is no ../shared/real beside this checkout')
+    return path
+
+
+def rows_of(path):
+    with open(path, newline='') as file:
+        return list(csv.reader(file))
+
+
+@pytest.mark.parametrize('name, number, classes', [
+    ('ek100_rulstm/training.csv', 67217, EK100_CLASSES),
+    ('ek100_rulstm/validation.csv', 9668, EK100_CLASSES),
+    ('ek100_rulstm/test_timestamps.csv', 13092, None),
+    ('egtea_rulstm/training1.csv', 8299, EGTEA_CLASSES),
+    ('egtea_rulstm/validation1.csv', 2022, EGTEA_CLASSES)])
+def test_real_rulstm(real, name, number, classes):
+    found = read_segment_file(real / name, num_classes=classes)
+    rows = rows_of(real / name)
+    assert len(found) == len(rows) == number
+    assert [one.id for one in found] == [row[0] for row in rows]
+    assert Counter(one.video for one in found) == Counter(
+        row[1] for row in rows)
+    assert [one.labels.get('action') for one in found] == [
+        int(row[6]) if len(row) > 6 else None for row in rows]
+
+
+def test_real_data_info(real):
+    for name in 'testra', 'lstr':
+        path = real / f'{name}_data_info.json'
+        thumos = read_data_info(path, 'THUMOS')
+        assert tuple(thumos.classes[1:]) == THUMOS14
+        assert (len(thumos.train_videos), len(thumos.test_videos)) == (200,
+                                                                       213)
+        assert thumos.ignore_index == 21 and thumos.feature_rate == 4
+        tvseries = read_data_info(path, 'TVSeries')
+        assert tuple(tvseries.classes[1:]) == TVSERIES
+        assert tuple(tvseries.train_videos) == VIDEOS['train']
+        assert tuple(tvseries.test_videos) == VIDEOS['test']
+        assert tvseries.ignore_index is None

@@ -1,0 +1,77 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""What all readers of annotation lists share."""
+import csv
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmvidattn.datasets.annotations.own.labeled_videos import read_own_videos
+from mmvidattn.datasets.annotations.segment_file import read_segment_file
+from mmvidattn.datasets.annotations.video_segment import read_columns, seconds
+
+
+def write(tmp_path, text):
+    path = tmp_path / 'own.csv'
+    path.write_text(text, encoding='utf-8')
+    return path
+
+
+@pytest.mark.parametrize('read', [read_own_videos, read_segment_file])
+@pytest.mark.parametrize('lines, error', [
+    (['video,start,end,label', 'a,0,1,Jump, high', 'a,2,3,Jump, low'],
+     r'line 2: expected 4 fields .*got 5: a, 0, 1, Jump, high'),
+    (['video,start,end,label,label', 'a,0,1,x,y'],
+     'must have one column label, got 2: label, label'),
+    (['file,video,start,end,label', 'a,b,0,1,x'],
+     'must have one column video, got 2: file, video'),
+    (['video,start,stop,end,label', 'a,0,1,2,x'],
+     'must have one column end, got 2: stop, end'),
+    (['video,start,end,label', f'a,0,1,{"x" * 140_000}'],
+     'line 2: invalid CSV: field larger than'),
+    (['video,start,end,label', 'a,0,1,"x', 'b,0,1,y'],
+     'line 3: invalid CSV: unexpected end'),
+    (['video,start,end,label', 'a,-0:30,1:00,x'], "got '-0:30'"),
+    ], ids=['more-fields', 'two-labels', 'file-and-video', 'stop-and-end',
+            'huge-field', 'open-quote', 'negative-time'])
+def test_refuses_what_it_would_have_to_guess(tmp_path, read, lines, error):
+    with pytest.raises(ValueError, match=error):
+        read(write(tmp_path, '\n'.join(lines)))
+
+
+def test_keeps_commas_in_quotes_and_ignores_padding(tmp_path):
+    path = write(tmp_path, 'video,start,end,label,,\n'
+                 'a,0,1, "Jump, high",,,,\nb,0,1:00.5,"say ""go""",,\n')
+    assert [(v.file, v.label, v.end) for v in read_own_videos(path)[1]] == [
+        ('a', 'Jump, high', 1), ('b', 'say "go"', 60.5)]
+    assert [s.labels['action'] for s in read_segment_file(path)] == [
+        'Jump, high', 'say "go"']
+
+
+@given(st.lists(st.lists(
+    st.text(st.characters(exclude_characters='\0\r', codec='utf-8'),
+            max_size=9),
+    min_size=3, max_size=3), max_size=5))
+def test_reads_whatever_pythons_csv_writes(tmp_path_factory, rows):
+    rows = [[word.strip() for word in row] for row in rows]
+    rows = [row for row in rows if any(row)]
+    path = tmp_path_factory.mktemp('csv') / 'any.csv'
+    with path.open('w', newline='', encoding='utf-8') as file:
+        csv.writer(file).writerows([['a', 'b', 'c'], *rows])
+    assert [[*row.values()] for row, _ in read_columns(path, 'abc')] == rows
+
+
+@pytest.mark.parametrize('word, value', [
+    ('1.5', 1.5), (2, 2), ('-3', -3), ('1e1', 10), ('90:00', 5400),
+    ('1:05', 65), ('00:01:02.25', 62.25), (' 0:30 ', 30), ('100:00:01',
+                                                         360001)])
+def test_reads_times(word, value):
+    assert seconds(word, 'here') == value
+
+
+@pytest.mark.parametrize('word', [
+    '-0:30', '0:-30', '+1:00', '-1:00:00', '1:60', '1:60:00', '1:2:3:4',
+    '0:1e1', ':30', '1:', '', 'soon', 'nan', 'inf', '1_000', '1:nan'])
+def test_refuses_what_is_no_time(word):
+    with pytest.raises(ValueError, match='here: expected seconds, mm:ss'):
+        seconds(word, 'here')

@@ -1,0 +1,79 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+
+import numpy as np
+import pytest
+
+from mmvidattn.datasets.memory_steps import (
+    dense_long_indices,
+    long_padding_mask,
+    training_long_indices,
+)
+
+
+@pytest.fixture(scope='session')
+def golden_sampler(shared_dir):
+    return json.loads(
+        (shared_dir / 'goldens/testra/golden_sampler.json').read_text())
+
+
+def shortened(indices, like):
+    """As the golden shows long lists: ends, and dots between."""
+    indices = indices.tolist()
+    return indices if '...' not in like else [
+        *indices[:3], '...', *indices[-3:]]
+
+
+@pytest.mark.parametrize('name', [
+    'thumos_testra_box_small', 'thumos_lstr_small', 'ek100_testra_box_small',
+    'thumos_testra_box_full', 'ek100_testra_box_full'])
+def test_dense_golden(golden_sampler, name):
+    case = golden_sampler[name]
+    assert len(case['rows']) > 10
+    for row in case['rows']:
+        found = dense_long_indices(row['work_start'], case['long_len'],
+                                   case['rate'], 'lstr' not in name)
+        assert len(found) == case['n']
+        assert shortened(found, row['long_indices']) == row['long_indices']
+        assert long_padding_mask(found).sum() == row['num_masked']
+
+
+def test_training_golden(golden_sampler):
+    for row in golden_sampler['train_segment_sampler']:
+        found = training_long_indices(
+            row['work_start'], row['long_len'],
+            row['long_len'] // row['n'], row['repo'] == 'lstr').tolist()
+        wanted = row['indices']
+        if len(wanted) < row['n']:
+            found = found[:4] + found[-4:]
+        assert found == wanted
+        mask = long_padding_mask(
+            training_long_indices(row['work_start'], row['long_len'],
+                                  row['long_len'] // row['n'],
+                                  row['repo'] == 'lstr'))
+        assert mask.sum() == row['num_masked']
+
+
+@pytest.mark.parametrize('work_start', [0, 1, 3, 4, 5, 9, 63, 64, 65, 130])
+@pytest.mark.parametrize('keep_phase', [True, False])
+def test_dense_matches_naive(work_start, keep_phase):
+    wanted = []
+    step = work_start - 4
+    if not keep_phase and work_start < 64:
+        step = 4 * ((work_start - 1) // 4)
+    while step >= 0 and len(wanted) < 16:
+        wanted.insert(0, step)
+        step -= 4
+    padded = [0] * (16 - len(wanted)) + wanted
+    found = dense_long_indices(work_start, 64, 4, keep_phase)
+    assert found.tolist() == padded
+    mask = long_padding_mask(found)
+    # What is left says step 0 once, or nothing of it.
+    assert np.count_nonzero(found[~mask] == 0) <= 1
+    assert mask.sum() == max(0, padded.count(0) - 1)
+
+
+@pytest.mark.parametrize('function', [dense_long_indices,
+                                      training_long_indices])
+def test_no_long_memory(function):
+    assert function(50, 0, 4).shape == (0, )

@@ -1,0 +1,227 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from mmaction.registry import MODELS
+from mmengine.config import Config
+from mmengine.dataset import BaseDataset, ClassBalancedDataset
+from mmengine.registry import init_default_scope
+
+from mmvidattn.apis.models import load_config
+from mmvidattn.datasets.annotations.own.labeled_videos import OwnVideo
+from mmvidattn.finetune import FineTuneOptions
+from mmvidattn.finetune.config import (
+    Source,
+    _threshold,
+    build_config,
+    format_config,
+    load_base,
+)
+from mmvidattn.finetune.plan import Plan
+
+
+def write(tmp_path, counts=(20, 15, 5), splits=('train', 'val'), start=0.,
+          root='my vidéos', epochs=30, command='mmvidattn finetune',
+          **options):
+    """The text of the config of a run on videos of three classes."""
+    videos = [OwnVideo(f'{i}', f'{label}', start)
+              for label, number in enumerate(counts) for i in range(number)]
+    plan = Plan(tmp_path / root, len(videos), dict.fromkeys(splits, videos),
+                [f'{label}' for label in range(len(counts))], {})
+    return format_config(build_config(
+        FineTuneOptions(tmp_path, work_dir=tmp_path, **options), plan,
+        epochs), command)
+
+
+def read(tmp_path, **options):
+    path = tmp_path / 'config.py'
+    path.write_text(write(tmp_path, **options), 'utf-8', newline='')
+    return Config.fromfile(path)
+
+
+@pytest.mark.parametrize('model', [
+    'linear_ff_tiny_motion', 'linear_ff_k400', 'xvit_ssv2',
+    'vivit_b16x2_fact_encoder_k400', 'laps_visformer_k400',
+    'dualformer_tiny_k400', 'laps_visformer_h_egtea'])
+def test_inherits_any_family(tmp_path, model):
+    base = load_config(model)
+    cfg = read(tmp_path, model=model)
+    head = {**base.model.cls_head, 'num_classes': 3}
+    assert cfg.model.cls_head == head
+    assert cfg.model.backbone == base.model.backbone
+    assert (cfg.model.get('data_preprocessor') or {}).get('blending') is None
+    for split in 'train', 'val', 'test':
+        dataset = cfg[f'{split}_dataloader'].dataset
+        name = 'train' if split == 'train' else 'val'
+        assert dataset == dict(
+            type='VideoSegmentDataset',
+            ann_file=str(tmp_path / f'data/{name}.txt'),
+            data_prefix=dict(video=str(tmp_path / 'my vidéos')),
+            metainfo=dict(classes=str(tmp_path / 'data/label_map.txt')),
+            num_classes=3,
+            pipeline=base[f'{split}_dataloader'].dataset.pipeline,
+            **(dict(test_mode=True) if split != 'train' else {}))
+    assert cfg.train_cfg == dict(by_epoch=True, max_epochs=30, val_interval=3)
+    assert cfg.val_evaluator == cfg.test_evaluator == dict(type='AccMetric')
+    assert cfg.optim_wrapper.optimizer.type == (
+        base.optim_wrapper.optimizer.type)
+    scheduler, = cfg.param_scheduler
+    assert scheduler.end == 30 and scheduler.warmup == 3
+
+
+def test_rate_follows_batch_and_start(tmp_path):
+    # The motion config has 4e-3 for 16 clips.
+    assert read(tmp_path).train_dataloader.batch_size == 8
+    weights = tmp_path / 'w.pth'
+    for rate, options in (
+            (2e-3, {}), (4e-3, dict(counts=(200, 200))),
+            (6e-4, dict(weights=weights)),
+            (6e-4, dict(weights=weights, freeze=0)),
+            (2e-3, dict(weights=weights, freeze='backbone')),
+            (2e-3, dict(weights=weights, lora=4)),
+            (7e-3, dict(weights=weights, lr=7e-3)),
+            (5e-4, dict(batch_size=2))):
+        cfg = read(tmp_path, **options)
+        assert cfg.optim_wrapper.optimizer.lr == pytest.approx(rate), options
+        assert cfg.load_from == (str(weights) if 'weights' in options
+                                 else None)
+
+
+def test_features_of_what_is_frozen_are_kept(tmp_path):
+    weights, cache = tmp_path / 'w.pth', tmp_path / 'features'
+    hook = dict(type='FeatureCacheHook', cache_dir=str(cache), num_variants=3)
+    model = 'vivit_tiny_fact_encoder_motion'
+    cfg = read(tmp_path, model=model, weights=weights, freeze='spatial',
+               cache_features=cache, variants=3)
+    assert cfg.custom_hooks == [hook]
+    assert cfg.model.type == 'FineTunedRecognizer3D'
+    assert cfg.model['freeze'] == 'spatial'
+    # Layers that are new learn at the whole rate, for half of the batch.
+    assert cfg.optim_wrapper.optimizer.lr == pytest.approx(5e-4)
+    frozen = 'vivit_tiny_frozen_motion'
+    own = load_config(frozen).custom_hooks
+    # What the inherited config has stays, as long as it fits.
+    for options, freeze, hooks in (
+            ({}, 'spatial', own), (dict(freeze='backbone'), 'backbone', own),
+            (dict(freeze='backbone', cache_features=cache, variants=3),
+             'backbone', [hook]),
+            (dict(freeze=1), 1, []), (dict(lora=2), None, [])):
+        cfg = read(tmp_path, model=frozen, weights=weights, **options)
+        assert cfg.model['freeze'] == freeze, options
+        assert cfg.custom_hooks == hooks, options
+
+
+def test_nothing_that_knows_nothing_is_frozen(tmp_path):
+    with pytest.raises(ValueError, match='give --weights'):
+        read(tmp_path, model='vivit_tiny_frozen_motion')
+
+
+def test_part_of_the_model_is_trained(tmp_path):
+    init_default_scope('mmaction')
+    weights = tmp_path / 'w.pth'
+    for options in (dict(freeze='backbone'), dict(freeze=0), dict(lora=2)):
+        cfg = read(tmp_path, weights=weights, layer_decay=0.5, **options)
+        model = MODELS.build(cfg.model)
+        trained = [p.requires_grad for p in model.backbone.parameters()]
+        assert not all(trained)
+        assert any(trained) == (options != dict(freeze='backbone'))
+        assert cfg.optim_wrapper.paramwise_cfg == dict(decay_rate=0.5)
+
+
+@pytest.mark.parametrize('balance', ['none', 'weights', 'focal', 'sampler'])
+def test_balances(tmp_path, balance):
+    init_default_scope('mmaction')
+    cfg = read(tmp_path, balance=balance)
+    loss = MODELS.build(cfg.model).cls_head.loss_cls
+    dataset = cfg.train_dataloader.dataset
+    if balance == 'weights':
+        # Classes of 20, 15 and 5 have the same sum of weights.
+        assert [w * n for w, n in zip(loss.class_weight, (20, 15, 5))
+                ] == pytest.approx([40 / 3] * 3, rel=1e-3)
+    elif balance == 'focal':
+        assert type(loss).__name__ == 'CBFocalLoss'
+        assert loss.samples_per_cls == [20, 15, 5]
+    else:
+        assert type(loss).__name__ == 'CrossEntropyLoss'
+        assert loss.class_weight is None
+    assert (dataset.type == 'ClassBalancedDataset') == (balance == 'sampler')
+
+
+@pytest.mark.parametrize('counts, repeated', [
+    ((10, 9), (10, 9)), ((40, 10), (40, 20)), ((20, 15, 5), (20, 15, 10)),
+    ((7, 7), (7, 7)), ((81, 1), (81, 9))])
+def test_sampler_makes_classes_alike(counts, repeated):
+    labels = [i for i, number in enumerate(counts) for _ in range(number)]
+
+    class Labels(BaseDataset):
+
+        def full_init(self):
+            pass
+
+        def __len__(self):
+            return len(labels)
+
+        def get_cat_ids(self, idx):
+            return [labels[idx]]
+
+    balanced = ClassBalancedDataset(
+        Labels(lazy_init=True), _threshold(counts))
+    found = Counter(labels[i] for i in balanced.repeat_indices)
+    assert tuple(found.values()) == repeated
+
+
+def test_without_videos_there_is_no_loader(tmp_path):
+    cfg = read(tmp_path, splits=('train', ), start=1.)
+    for name in 'dataloader', 'cfg', 'evaluator':
+        assert cfg[f'val_{name}'] is None and cfg[f'test_{name}'] is None
+    assert cfg.train_dataloader.dataset.ann_file.endswith('data/train.csv')
+    assert cfg.default_hooks.checkpoint.save_best is None
+    cfg = read(tmp_path, splits=('train', 'test'))
+    assert cfg.val_cfg is None and cfg.test_cfg is not None
+    assert cfg.test_dataloader.dataset.ann_file.endswith('data/test.txt')
+
+
+@pytest.mark.parametrize('model, error', [
+    ('testra_thumos14', 'got OnlineActionDetector'),
+    ('dualformer_tiny_tl_k400', 'TokenLabelHead; use the config without'),
+    ('vivit_l16x2_fact_encoder_epic', 'with VerbNounHead'),
+    ('linear_ff_tiny_motoin', 'did you mean linear_ff_tiny_motion')])
+def test_refuses_other_models(model, error):
+    with pytest.raises(ValueError, match=error):
+        load_base(model)
+
+
+def test_names_of_files_are_not_run(tmp_path):
+    root = "it's\r'\nimport none #"
+    cfg = read(tmp_path, root=root,
+               command='finetune a\rimport none\nimport none\x0c')
+    assert cfg.videos == str(tmp_path / root)
+
+
+def test_lines_are_short(tmp_path):
+    text = write(Path('/w'), weights=Path('/w.pth'), lora=4, layer_decay=0.75,
+                 balance='sampler')
+    assert max(map(len, text.splitlines())) < 80
+    compile(text, 'config.py', 'exec')
+
+
+@pytest.mark.parametrize('value, text', [
+    (dict(a=1, b=[1, 'x']), "dict(a=1, b=[1, 'x'])"),
+    ({'a.b': None}, "{'a.b': None}"), (Source('_base_.x'), '_base_.x'),
+    ([], '[]'), ({}, 'dict()'),
+    (dict(name='x' * 60, b=(1, )),
+     f"dict(\n    name='{'x' * 60}',\n    b=[1])")], ids=str)
+def test_formats_nested_values(value, text):
+    found = format_config(dict(value=value), '').splitlines()[2:]
+    assert '\n'.join(found) == f'value = {text}'
+
+
+def test_a_row_of_an_ablation_table_is_inherited_from_a_copy(tmp_path):
+    row = 'linear_ff_table05_sigmoid'
+    text = write(tmp_path, model=row)
+    copy = tmp_path / f'{row}.py'
+    assert text.splitlines()[2] == f"_base_ = '{copy}'"
+    load_config(row).dump(copy)
+    assert read(tmp_path, model=row).model.backbone.attention.kernel == (
+        'sigmoid')

@@ -1,0 +1,66 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import copy
+import math
+from pathlib import Path
+
+import pytest
+
+from mmvidattn.apis.models import load_config
+from mmvidattn.finetune import epochs as finetune_epochs
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_counts_the_epochs_that_fit(motion_dir, monkeypatch):
+    monkeypatch.setattr(finetune_epochs, 'MIN_SECONDS', 0.)
+    monkeypatch.chdir(motion_dir.parent)
+    files = {*Path().iterdir()}
+    cfg = load_config('linear_ff_tiny_motion', dict(
+        # Short: yapf, for mmengine, takes seconds for long ones.
+        data_root=motion_dir.name,
+        **{'train_dataloader.batch_size': 4,
+           'train_dataloader.num_workers': 0,
+           'train_dataloader.persistent_workers': False}))
+    cfg.work_dir = 'none'
+    before = copy.deepcopy(cfg.to_dict())
+    epochs, seconds = finetune_epochs.fit_epochs(cfg, 1e-9)
+    assert epochs == 1 and seconds > 0
+    assert cfg.to_dict() == before
+    assert {*Path().iterdir()} == files
+
+
+@pytest.fixture
+def ten_steps(monkeypatch):
+    # 10 steps of half a second each.
+    class Loader(list):
+        pass
+
+    class Fake:
+        train_dataloader = Loader(range(10))
+
+        def register_hook(self, hook):
+            hook.steps, hook.seconds = 4, 2.
+
+        def train(self):
+            raise finetune_epochs._Stop
+
+    monkeypatch.setattr(finetune_epochs, 'build_runner', lambda *args: Fake())
+
+
+@pytest.mark.parametrize('minutes', [0.01, 1, 100])
+def test_leaves_room_in_the_time(ten_steps, minutes):
+    cfg = load_config('linear_ff_tiny_motion')
+    epochs, seconds = finetune_epochs.fit_epochs(cfg, minutes)
+    assert seconds == 5
+    assert epochs == max(1, min(100, math.floor(0.7 * 60 * minutes / 5)))
+
+
+@pytest.mark.parametrize('minutes, variants, epochs', [
+    # An epoch takes 5 s, and 70 % of the time are for epochs.
+    (0.1, None, 1), (8 / 42, None, 1 + 12), (8 / 42, 2, 1),
+    (16 / 42, 2, 2 + 24), (100, None, 100)])
+def test_epochs_with_cached_features_take_less(ten_steps, minutes, variants,
+                                               epochs):
+    cfg = load_config('vivit_tiny_frozen_motion')
+    cfg.custom_hooks[0].num_variants = variants
+    assert finetune_epochs.fit_epochs(cfg, minutes)[0] == epochs

@@ -1,0 +1,106 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import itertools
+import random
+from collections import Counter
+
+import pytest
+
+from mmvidattn.datasets.annotations.own.labeled_videos import OwnVideo
+from mmvidattn.finetune.split import split_videos
+
+
+def labels(side):
+    return Counter(video.label for video in side)
+
+
+@pytest.mark.parametrize('share, wanted', [
+    (0.2, dict(a=4, b=2, c=1)), (0.5, dict(a=10, b=5, c=1)),
+    (0.01, dict(a=1, b=1, c=1))])
+def test_takes_the_share_of_each_class(share, wanted):
+    numbers = dict(a=20, b=10, c=2, lonely=1)
+    videos = [OwnVideo(f'{name}/{i}.mp4', name)
+              for name, number in numbers.items() for i in range(number)]
+    splits = split_videos(videos, share, seed=0)
+    assert labels(splits['val']) == wanted
+    assert labels(splits['train']) + labels(splits['val']) == numbers
+    assert splits == split_videos(videos, share, seed=0)
+    assert splits != split_videos(videos, share, seed=1)
+    assert {*splits['train']} | {*splits['val']} == {*videos}
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_files_and_groups_stay_together(seed):
+    # Segments of files, and files of persons.
+    videos = [OwnVideo(f'{i // 4}.mp4', 'xy'[i % 2], i, i + 1)
+              for i in range(40)]
+    videos += [OwnVideo(f'{i}.avi', 'z', group=f'person {i % 5}')
+               for i in range(30)]
+    splits = split_videos(videos, 0.2, seed)
+    for name in 'file', 'group':
+        train, val = ({getattr(video, name) for video in splits[side]} - {''}
+                      for side in ('train', 'val'))
+        assert val and not train & val
+    assert labels(splits['val']) == dict(x=4, y=4, z=6)
+
+
+def test_a_class_of_large_groups_is_validated_all_the_same():
+    videos = [OwnVideo(f'{i}.mp4', 'x', group='ab'[i > 10]) for i in range(30)]
+    assert len(split_videos(videos, 0.1, 0)['val']) == 11
+
+
+def random_sets(number, largest):
+    """Sets of lines whose files and groups overlap in any way."""
+    draw = random.Random(0)
+    for _ in range(number):
+        files, classes, groups = (draw.randint(1, n) for n in (largest, 4, 4))
+        yield [OwnVideo(f'{draw.randrange(files)}',
+                        f'{draw.randrange(classes)}', i, i + 1,
+                        group=draw.choice(['', f'{draw.randrange(groups)}']))
+               for i in range(draw.randint(1, 12))]
+
+
+def components(videos):
+    """Sets of lines that share a file or a group, by repeated merging."""
+    sets = [{i} for i in range(len(videos))]
+    for i, a in enumerate(videos):
+        for j, b in enumerate(videos):
+            if a.file == b.file or a.group and a.group == b.group:
+                joined = [s for s in sets if s & {i, j}]
+                sets = [s for s in sets if s not in joined]
+                sets.append(set().union(*joined))
+    return sets
+
+
+@pytest.mark.parametrize('share', [0.2, 0.5])
+def test_splits_any_set_as_well_as_can_be(share):
+    for videos in random_sets(300, 9):
+        splits = split_videos(videos, share, 0)
+        train, val = splits['train'], splits.get('val', [])
+        for name in 'file', 'group':
+            assert not {getattr(v, name) for v in train} - {''} & {
+                getattr(v, name) for v in val}
+        units = [{videos[i].label for i in part}
+                 for part in components(videos)]
+        classes = {v.label for v in videos}
+        assert {*labels(train)} == classes
+        # Every choice of units.
+        best = max(
+            len(set().union(*(u for u, taken in zip(units, choice) if taken)))
+            for choice in itertools.product([0, 1], repeat=len(units))
+            if set().union(*(u for u, taken in zip(units, choice)
+                             if not taken)) == classes)
+        assert len(labels(val)) == best
+
+
+def test_keeps_the_splits_that_are_named():
+    videos = [OwnVideo(f'{i}', 'x', split=name)
+              for i, name in enumerate(['test', 'train', 'val', 'train'])]
+    assert {name: [v.file for v in side] for name, side in split_videos(
+        videos, 0.5, 0).items()} == dict(
+            train=['1', '3'], val=['2'], test=['0'])
+    # Without val it is part of train; without a share there is none.
+    videos = [video._replace(split=video.split.replace('val', 'train'))
+              for video in videos]
+    assert {name: len(side) for name, side in split_videos(
+        videos, 0.3, 0).items()} == dict(train=2, val=1, test=1)
+    assert [*split_videos(videos, 0, 0)] == ['train', 'test']

@@ -1,0 +1,17 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import torch
+from online.rivals import random_rival, video_of
+
+from mmvidattn.online import StreamSession, stream_videos
+
+
+def test_videos_that_end_leave_the_longer_ones():
+    model = random_rival('miniroad')
+    lengths = 3, 300, 1, 299, 300
+    videos = [video_of(model, length, seed=i)
+              for i, length in enumerate(lengths)]
+    found, _ = stream_videos(
+        StreamSession(model), videos, [[length - 1] for length in lengths])
+    for video, got in zip(videos, found, strict=True):
+        want = StreamSession(model).push(video)['action'][-1:]
+        torch.testing.assert_close(got['action'], want)

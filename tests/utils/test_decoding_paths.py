@@ -1,0 +1,153 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Every way to decode a video, compared with the ffmpeg program."""
+import re
+import shutil
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+from rtsp_server import RtspServer
+from video_kinds import KINDS, ffmpeg_frames, make_kind
+
+from mmvidattn.live import open_source
+from mmvidattn.sources import LiveSource
+from mmvidattn.utils.video_readers import (
+    BACKENDS,
+    open_video,
+    require_video_backend,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+PATHS = *BACKENDS, 'live file', 'live http', 'RTSP'
+# Mean difference of a frame in levels of 255; conversions of colors differ.
+TOLERANCE = 2.
+# Frames that a header of a file on the web may leave out.
+SLACK = 3
+TABLE = re.compile(r'\| file \| ' + r' \| '.join(PATHS) + r' \|\n\|[-|]+\|\n'
+                   r'((?:\|.*\n)+)')
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which('ffmpeg'),
+                       reason='there is no ffmpeg program')]
+
+
+def documented():
+    """Return the table of docs/decoding.md, by kind of file and path."""
+    found = TABLE.search((ROOT / 'docs/decoding.md').read_text())
+    rows = [[cell.strip() for cell in line.strip('|\n').split('|')]
+            for line in found[1].splitlines()]
+    return {row[0]: dict(zip(PATHS, row[1:])) for row in rows}
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp('kinds')
+
+
+@pytest.fixture(scope='module')
+def server(folder):
+    """A web server of the folder, as large ones are: with byte ranges."""
+
+    class Handler(SimpleHTTPRequestHandler):
+
+        def do_GET(self):
+            data = (folder / self.path[1:]).read_bytes()
+            begin = int(self.headers['Range'][6:].split('-')[0])
+            self.send_response(206)
+            self.send_header('Content-Length', len(data) - begin)
+            self.send_header('Content-Range',
+                             f'bytes {begin}-{len(data) - 1}/{len(data)}')
+            self.end_headers()
+            try:
+                self.wfile.write(data[begin:])
+            except OSError:
+                pass
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(('127.0.0.1', 0), Handler) as http:
+        http.daemon_threads = True
+        Thread(target=http.serve_forever, args=(0.05, ), daemon=True).start()
+        yield f'http://127.0.0.1:{http.server_port}'
+        http.shutdown()
+
+
+def test_docs_have_each_kind():
+    assert documented().keys() == KINDS.keys()
+
+
+@pytest.mark.parametrize('path', PATHS)
+@pytest.mark.parametrize('kind', KINDS)
+def test_frames_are_ffmpegs_or_the_file_is_refused(
+        folder, server, kind, path):
+    file = make_kind(kind, folder)
+    wanted = ffmpeg_frames(file, path == 'RTSP').astype(np.int16)
+    if path in BACKENDS:
+        require_video_backend(path)
+        said = read_back_and_forth(file, path, wanted)
+    elif path == 'RTSP':
+        said = watch(partial(play_rtsp, file), wanted)
+    else:
+        source = file if path == 'live file' else f'{server}/{file.name}'
+        said = watch(partial(open_source, source), wanted,
+                     kind.startswith('varying'))
+    assert said == documented()[kind][path]
+
+
+def read_back_and_forth(file, backend, wanted):
+    """Read all frames in order, at random, and in one batch."""
+    order = np.random.default_rng(0).permutation(len(wanted))
+    batch = [len(wanted) - 1, len(wanted) // 2, 3, len(wanted) // 3]
+    try:
+        reader = open_video(file, backend)
+        if len(reader) != len(wanted):
+            return f'{len(reader)} frames for {len(wanted)}'
+        for number, image in enumerate(reader.frames()):
+            check(image, wanted[number])
+        for number in order:
+            check(reader[int(number)], wanted[number])
+        for number, image in zip(
+                batch, open_video(file, backend).get_batch(batch)):
+            check(image, wanted[number])
+    except AssertionError:
+        raise
+    except Exception:
+        return 'refused'
+    return 'right'
+
+
+def watch(source, wanted, is_resampled=False):
+    """Read a live source to its end."""
+    numbers = []
+    try:
+        for frame in source():
+            assert frame.image.shape == wanted.shape[1:]
+            errors = np.abs(wanted - frame.image).mean((1, 2, 3))
+            assert errors.min() <= TOLERANCE
+            numbers.append(int(errors.argmin()))
+    except ValueError:
+        return 'refused'
+    assert numbers == sorted(numbers)
+    assert is_resampled or numbers == [*range(len(numbers))]
+    assert numbers[0] == 0 and numbers[-1] >= len(wanted) - 1 - SLACK
+    return 'right'
+
+
+def play_rtsp(file):
+    with RtspServer(file) as server:
+        source = LiveSource(server.url, patience=0.1)
+        # It cannot be found again once it is lost.
+        server.shutdown()
+        server.server_close()
+        with pytest.raises(ValueError, match='was lost'):
+            yield from source
+
+
+def check(image, wanted):
+    assert image.shape == wanted.shape
+    assert np.abs(wanted - image).mean() <= TOLERANCE

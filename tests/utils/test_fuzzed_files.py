@@ -1,0 +1,61 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Damaged and forged files: each is loaded or refused; no process dies."""
+import sys
+
+import pytest
+
+if sys.platform != 'linux':
+    pytest.skip('needs /proc and RLIMIT_AS', allow_module_level=True)
+from fuzzed_files import (
+    FORMATS,
+    forged_files,
+    mutate,
+    outcome_of,
+    outcomes,
+    valid_files,
+)
+
+
+@pytest.mark.parametrize('kind', FORMATS)
+def test_valid_files_load(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    for data in valid_files(kind):
+        assert outcome_of(kind, data) == 'loaded'
+
+
+def test_forged_files_are_refused(tmp_path):
+    files = forged_files()
+    found = outcomes([(name, *file) for name, file in files.items()],
+                     tmp_path, 100)
+    assert not {name: outcome for name, outcome in found.items()
+                if not outcome.startswith('refused')}
+    assert len(found) == len(files) > 80
+
+
+@pytest.mark.parametrize('count', [
+    40, pytest.param(2000, marks=pytest.mark.slow)])
+def test_mutated_files(tmp_path, count):
+    found = {}
+    for start in range(0, count, 40):
+        (tmp_path / str(start)).mkdir()
+        found |= outcomes(
+            [(f'{kind} {start + i}', kind, None)
+             for kind in FORMATS for i in range(40)], tmp_path / str(start),
+            60)
+    assert not {name: outcome for name, outcome in found.items()
+                if outcome.startswith('WRONG')}
+    assert len(found) == count * len(FORMATS)
+    # Neither all are broken nor all unchanged.
+    loaded = sum(outcome == 'loaded' for outcome in found.values())
+    assert 0.03 < loaded / len(found) < 0.75
+
+
+def test_a_death_is_noticed(tmp_path, monkeypatch):
+    import os
+
+    import fuzzed_files
+    monkeypatch.setattr(fuzzed_files, 'outcome_of',
+                        lambda kind, data: os.kill(os.getpid(), 11))
+    found = outcomes([('pkl 7', 'pkl', None)], tmp_path, 10)
+    assert found == {'pkl 7': 'WRONG: exit code -11'}
+    assert mutate('pkl', 7) == mutate('pkl', 7)

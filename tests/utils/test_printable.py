@@ -1,0 +1,56 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import ast
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+
+from mmvidattn.utils.printable import PrintableFilter, echo, printable
+
+CLI = Path(__file__).resolve().parents[2] / 'mmvidattn/cli'
+
+
+@pytest.mark.parametrize('text, wanted', [
+    ('tänzen 跳 🎬', 'tänzen 跳 🎬'),
+    ('red \x1b[31m', r'red \x1b[31m'),
+    ('a\nb\tc\rd', r'a\nb\tc\rd'),
+    ('\x00\x7f\x9b\u2028\u202e\udcff', r'\x00\x7f\x9b\u2028\u202e\udcff'),
+    ('\U000e0001', r'\U000e0001'),
+    (r'\x1b', r'\x1b'),
+    ('', '')])
+def test_escapes_what_cannot_be_printed(text, wanted):
+    assert printable(text) == wanted
+    assert printable(wanted) == wanted
+    assert wanted.isprintable()
+
+
+def test_every_character():
+    text = ''.join(map(chr, range(sys.maxunicode + 1)))
+    assert printable(text).isprintable()
+    assert printable(text, keep='\n\t').replace('\n', '').replace(
+        '\t', '').isprintable()
+
+
+def test_echo(capsys):
+    echo('a\x1b[2J', 3, Path('b\x9b'), sep='\n')
+    echo('c\td', file=sys.stderr)
+    assert capsys.readouterr() == ('a\\x1b[2J\n3\nb\\x9b\n', 'c\td\n')
+
+
+def test_log(caplog):
+    logger = logging.getLogger('test_printable')
+    logger.addFilter(PrintableFilter())
+    logger.warning('skipped %s:\n%d %%', 'a\x1b]0;x\x07.mp4', 3)
+    assert caplog.messages == ['skipped a\\x1b]0;x\\x07.mp4:\n3 %']
+
+
+def test_commands_print_by_echo():
+    """Commands in `plain` print only their own text."""
+    plain = {'compat', 'doctor', 'recipes', 'upstream'}
+    for path in CLI.glob('*.py'):
+        calls = [node for node in ast.walk(ast.parse(path.read_text('utf-8')))
+                 if isinstance(node, ast.Call)
+                 and isinstance(node.func, ast.Name)
+                 and node.func.id == 'print']
+        assert path.stem in plain or not calls, path

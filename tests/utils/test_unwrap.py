@@ -1,0 +1,11 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from torch import nn
+
+from mmvidattn.utils.unwrap import unwrap
+
+
+def test_only_wrappers_are_removed():
+    model = nn.Linear(1, 1)
+    model.module = nn.Identity()
+    assert unwrap(model) is model
+    assert unwrap(nn.DataParallel(model)) is model

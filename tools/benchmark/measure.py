@@ -1,0 +1,331 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Check first, then measure: the part of a benchmark that all cases share."""
+import argparse
+import json
+import random
+import re
+import resource
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import mmvidattn  # noqa: I001  isort: skip
+
+import torch
+from torch import Tensor, nn
+
+from mmvidattn.apis import get_model, load_config
+from mmvidattn.utils.files import write_atomically
+from tools.harness import machine
+
+RUN = Path(__file__).with_name('run.py')
+TOLERANCE = 1e-4
+TASKS = 'forward', 'training step'
+DTYPES = dict(
+    float32=torch.float32, bfloat16=torch.bfloat16, float16=torch.float16)
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    """Norm of the difference, relative to that of ``b``."""
+    return ((a - b).norm() / b.norm()).item()
+
+
+def require_agreement(differences: dict[str, float],
+                      tolerance: float = TOLERANCE) -> None:
+    """End the program unless ours and the reference were found the same."""
+    # NaN is no agreement, and neither is a check that compared nothing.
+    if not differences or not all(
+            value <= tolerance for value in differences.values()):
+        raise SystemExit(f'no timing: ours and the reference differ by '
+                         f'{differences or "an unknown amount"}')
+
+
+def probability_difference(a: Tensor, b: Tensor) -> float:
+    """Largest difference of the probabilities of logits [*, K]."""
+    return (a.float().softmax(-1) - b.float().softmax(-1)).abs().max().item()
+
+
+def check_outputs(ours: nn.Module, other: nn.Module, x: Tensor) -> dict:
+    """Relative difference of outputs in inference, or an error."""
+    with torch.no_grad():
+        result = dict(output=relative(ours(x), other(x)))
+    require_agreement(result)
+    return result
+
+
+def check_agreement(ours: nn.Module, other: nn.Module, x: Tensor) -> dict:
+    """Relative difference of outputs and gradients, or an error."""
+    weight = torch.randn_like(ours(x).detach())
+    outputs, grads = [], []
+    for model in (ours, other):
+        y = model(x)
+        (y * weight).sum().backward()
+        outputs.append(y.detach())
+        grads.append(
+            torch.cat([p.grad.flatten() for p in model.parameters()]))
+        model.zero_grad(set_to_none=True)
+    # Both have their parameters in the same order.
+    result = dict(output=relative(*outputs), gradient=relative(*grads))
+    require_agreement(result)
+    return result
+
+
+def synchronize(device: torch.device) -> None:
+    if device.type == 'cuda':
+        torch.cuda.synchronize()
+
+
+def measure(functions: dict[str, Callable], repeats: int,
+            device: torch.device,
+            take: Callable = statistics.median) -> dict[str, float]:
+    """Median seconds of each, called in turns after one warm-up.
+
+    Or another of its times, that ``take`` takes.
+
+    The order changes, as each inherits the memory that the one before left.
+    """
+    times = {name: [] for name in functions}
+    turns, rng = list(functions.items()), random.Random(0)
+    for repeat in range(repeats + 1):
+        rng.shuffle(turns)
+        for name, function in turns:
+            synchronize(device)
+            start = time.perf_counter()
+            function()
+            synchronize(device)
+            if repeat:
+                times[name].append(time.perf_counter() - start)
+    return {name: take(t) for name, t in times.items()}
+
+
+def times_of(function: Callable, repeats: int,
+             device: torch.device) -> list[float]:
+    """Seconds of each call, after one to warm up."""
+    times = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        function()
+        synchronize(device)
+        times.append(time.perf_counter() - start)
+    return times[1:]
+
+
+def peak_memory(device: torch.device) -> tuple[float, str]:
+    """Peak of this process so far in GiB, and what it is."""
+    if device.type == 'cuda':
+        return torch.cuda.max_memory_allocated() / 2**30, 'allocated'
+    kind = 'resident, Python and torch included'
+    status = Path('/proc/self/status')
+    if status.exists():
+        # What getrusage tells, a process inherits from the one that began it.
+        peak = re.search(r'VmHWM:\s+(\d+) kB', status.read_text())
+        return int(peak[1]) / 2**20, kind
+    return resource.getrusage(
+        resource.RUSAGE_SELF).ru_maxrss / 2**20, kind
+
+
+def settings_of(args: argparse.Namespace, **more) -> dict:
+    """The start of every result: what was run, and where."""
+    return dict(
+        version=mmvidattn.__version__,
+        command=shlex.join(['python', f'tools/benchmark/{RUN.name}',
+                            *args.argv]),
+        machine=machine(args.device),
+        repeats=args.repeats,
+        **more)
+
+
+def title(result: dict, *settings: str) -> str:
+    """One line of text for :func:`settings_of`."""
+    return '; '.join([
+        result['machine'], *settings,
+        f'{"fastest" if result.get("fastest") else "median"} of '
+        f'{result["repeats"]}'
+    ])
+
+
+def agreement_line(agreement: Mapping[str, float]) -> str:
+    return 'ours and the reference agree: ' + ', '.join(
+        f'{name} {value:.1e}' for name, value in agreement.items()
+    ) + ' (relative)'
+
+
+def online_model(args: argparse.Namespace) -> tuple[nn.Module, int]:
+    """The model of a config of online detection, with random weights.
+
+    Returns:
+        It, on the device, and of how many steps its long memory takes one.
+    """
+    config = load_config(args.config, args.cfg_options)
+    model = get_model(
+        args.config, device=args.device, cfg_options=args.cfg_options)
+    return model, config.test_dataloader.dataset.get('long_rate', 4)
+
+
+def run_task(case: str, name: str, /, **arguments) -> dict:
+    """Run a function of a case's ``IN_PROCESS`` in a separate process.
+
+    Raises:
+        subprocess.CalledProcessError: If the process fails.
+    """
+    words = json.dumps(dict(name=name, arguments=arguments))
+    done = subprocess.run(
+        [sys.executable, RUN, case, '--task', words], check=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def write_json(path: Path | None, result: dict) -> None:
+    if path is not None:
+        write_atomically(path, json.dumps(result, indent=2) + '\n')
+
+
+def task_of(name: str, model: nn.Module, x: Tensor,
+            dtype: torch.dtype = torch.float32) -> Callable[[], None]:
+    """A forward pass or a training step; in ``dtype`` under autocast."""
+
+    def autocast() -> torch.autocast:
+        return torch.autocast(
+            x.device.type, dtype, enabled=dtype != torch.float32)
+
+    def forward() -> None:
+        with torch.no_grad(), autocast():
+            model(x)
+
+    def step() -> None:
+        with autocast():
+            loss = model(x).float().square().mean()
+        loss.backward()
+        model.zero_grad(set_to_none=True)
+
+    model.train(name != 'forward')
+    return forward if name == 'forward' else step
+
+
+@dataclass(frozen=True)
+class ModelCase:
+    """A case that compares backbones: forward pass and training step.
+
+    Args:
+        models: Builds each model from the arguments.
+        share_weights: Gives all models the weights of the first.
+        ours: Compared with ``reference``, before anything is timed.
+        reference: See ``ours``.
+        baseline: Ratios are to the seconds of this one.
+        double: Compare in float64, where rounding would hide agreement.
+        options: Arguments that the title shows.
+    """
+    models: Mapping[str, Callable[[argparse.Namespace], nn.Module]]
+    share_weights: Callable[[dict[str, nn.Module]], None]
+    ours: str = 'ours'
+    reference: str = 'transcription'
+    baseline: str = 'ours'
+    double: bool = False
+    options: tuple[str, ...] = ()
+
+    def add_arguments(self, parser: argparse.ArgumentParser,
+                      shape: tuple[int, int, int]) -> None:
+        parser.add_argument(
+            '--shape', nargs=3, type=int, default=shape,
+            metavar=('T', 'H', 'W'), help=f'of a clip (default: {shape})')
+        parser.add_argument(
+            '--batch', '--batch-size', type=int, default=1, dest='batch')
+        parser.add_argument(
+            '--dtype', choices=('float32', 'bfloat16'), default='float32')
+        parser.add_argument(
+            '--memory', nargs='*', metavar='T H W',
+            help='report peak memory instead, each in a process of its own')
+
+    def clips(self, args: argparse.Namespace) -> Tensor:
+        torch.manual_seed(0)
+        return torch.randn(args.batch, 3, *args.shape, device=args.device)
+
+    def run(self, args: argparse.Namespace) -> dict:
+        if args.memory is not None:
+            return self._memory(args)
+        device, dtype = torch.device(args.device), DTYPES[args.dtype]
+        x = self.clips(args)
+        models = {name: build(args).to(device)
+                  for name, build in self.models.items()}
+        next(iter(models.values())).init_weights()
+        self.share_weights(models)
+        result = settings_of(
+            args, dtype=args.dtype, shape=list(x.shape), agreement={},
+            seconds={}, ratio={}, baseline=self.baseline,
+            **{name: getattr(args, name) for name in self.options})
+        for task in TASKS:
+            # Each task right after its own check: memory that training has
+            # left would make inference faster than it is.
+            result['agreement'].update(self._check(task, models, x))
+            seconds = measure(
+                {name: task_of(task, model, x, dtype)
+                 for name, model in models.items()}, args.repeats, device)
+            result['seconds'][task] = seconds
+            result['ratio'][task] = {
+                name: s / seconds[self.baseline]
+                for name, s in seconds.items()}
+        return result
+
+    def _check(self, task: str, models: dict[str, nn.Module],
+               x: Tensor) -> dict[str, float]:
+        pair = [models[name].eval() for name in (self.ours, self.reference)]
+        dtype = torch.float64 if self.double else x.dtype
+        check = check_outputs if task == 'forward' else check_agreement
+        result = check(*(model.to(dtype) for model in pair), x.to(dtype))
+        for model in pair:
+            model.to(x.dtype)
+        return result
+
+    def peak(self, task: str, name: str, **args) -> dict:
+        """Measure the peak memory of this process."""
+        args = argparse.Namespace(**args)
+        x = self.clips(args)
+        task_of(task, self.models[name](args).to(x.device), x,
+                DTYPES[args.dtype])()
+        gib, kind = peak_memory(x.device)
+        return dict(peak_gib=gib, kind=kind)
+
+    def _memory(self, args: argparse.Namespace) -> dict:
+        if len(args.memory) not in (0, 3):
+            raise SystemExit('--memory takes T H W, or nothing for --shape; '
+                             f'got {" ".join(args.memory)}')
+        shape = list(map(int, args.memory or args.shape))
+        result = settings_of(args, shape=shape, peak_gib={})
+        options = dict(vars(args), shape=shape)
+        del options['case'], options['json'], options['task']
+        for task in TASKS:
+            result['peak_gib'][task] = {}
+            for name in self.models:
+                found = run_task(args.argv[0], 'peak', **options,
+                                 task=task, name=name)
+                result['peak_gib'][task][name] = found['peak_gib']
+                result['kind'] = found['kind']
+        return result
+
+    def report(self, result: dict) -> str:
+        if 'peak_gib' in result:
+            rows, lines = result['peak_gib'], [
+                f'{result["machine"]}; clip {result["shape"]}; peak GiB '
+                f'{result["kind"]}']
+        else:
+            rows = result['seconds']
+            lines = [
+                title(result, result['dtype'],
+                      *(f'{name} {result[name]}' for name in self.options),
+                      f'clips {result["shape"]}'),
+                agreement_line(result['agreement'])]
+        ratio = result.get('ratio')
+        unit, head = (' s', f'x {self.baseline}') if ratio else (' GiB', '')
+        lines.append(f'{"":22}' + ''.join(
+            f'{task + unit:>20}{head:>8}' for task in rows))
+        for name in self.models:
+            lines.append(f'{name:22}' + ''.join(
+                f'{values[name]:20.4f}' + (
+                    f'{ratio[task][name]:8.2f}' if ratio else f'{"":8}')
+                for task, values in rows.items()))
+        return '\n'.join(lines)

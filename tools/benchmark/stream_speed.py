@@ -1,8 +1,0 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The former name of `run.py stream`."""
-import sys
-
-from run import main
-
-if __name__ == '__main__':
-    main(['stream', *sys.argv[1:]])

@@ -1,0 +1,182 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Options, machine line, report and resuming of all programs in tools/.
+
+matrix.py runs where nothing is installed, so only the standard library is
+imported when this module is.
+"""
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+# Options
+
+def parser_of(doc: str, **kwargs: Any) -> argparse.ArgumentParser:
+    """Return a parser that shows the whole docstring of a program."""
+    return argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter,
+        **kwargs)
+
+
+def positive(text: str) -> float:
+    """Parse a number above 0."""
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f'must be above 0, got {text}')
+    return value
+
+
+def count(text: str) -> int:
+    """Parse a positive integer."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f'must be at least 1, got {text}')
+    return value
+
+
+def add_counts(parser: argparse.ArgumentParser,
+               **options: tuple[int, str]) -> None:
+    """Add options that are positive integers: default and help of each."""
+    for name, (default, text) in options.items():
+        parser.add_argument(
+            f'--{name.replace("_", "-")}', type=count, default=default,
+            help=f'{text} (default: {default})')
+
+
+def run_program(program: str, *args: object) -> None:
+    """Run a program of tools/; its output goes to standard error."""
+    subprocess.run([sys.executable, ROOT / 'tools' / program,
+                    *map(str, args)], check=True, stdout=sys.stderr)
+
+
+# Machine line
+
+def machine(device: Any = 'cpu') -> str:
+    """Describe the hardware of a device, Python and torch in one line."""
+    import torch
+
+    from mmvidattn.utils.processor import processor_name
+    if torch.device(device).type == 'cuda':
+        hardware = torch.cuda.get_device_name(device)
+    else:
+        hardware = (f'{torch.get_num_threads()} threads on {os.cpu_count()} '
+                    f'cores of {processor_name()}')
+    return (f'{hardware}, Python {platform.python_version()}, torch '
+            f'{torch.__version__}')
+
+
+# Report
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Format a Markdown table, one line per row."""
+    return [f'| {" | ".join(line)} |'
+            for line in (head, ['---'] * len(head), *rows)]
+
+
+def replace_rows(text: str, head: Sequence[str], rows: Iterable[str],
+                 key: Callable[[str], Any]) -> str:
+    """Update the table with this head in the text of a page.
+
+    Args:
+        text: The page.
+        head: Titles of the columns.
+        rows: New lines of the table. Other lines stay.
+        key: Sort key that identifies a line.
+
+    Raises:
+        ValueError: If the table is missing.
+    """
+    title = re.escape(f'| {" | ".join(head)} |')
+    found = re.search(rf'(?<={title}\n)(\|[ |-]+\n)((?:\|.*\n)*)', text)
+    if not found:
+        raise ValueError(f'the page lacks the table of {", ".join(head)}')
+    lines = {key(line): line for line in (*found[2].splitlines(), *rows)}
+    new = ''.join(f'{lines[name]}\n' for name in sorted(lines))
+    return text[:found.start(2)] + new + text[found.end(2):]
+
+
+def append_json(path: Path | None, result: Mapping[str, Any]) -> None:
+    """Append a line of JSON to a file, if there is one."""
+    if path is not None:
+        with path.open('a') as file:
+            file.write(json.dumps(result) + '\n')
+
+
+def finish(failures: Sequence[str]) -> None:
+    """Print failures and exit with 1 if there are any."""
+    for line in failures:
+        print(f'wrong: {line}')
+    print('failed' if failures else 'passed')
+    raise SystemExit(bool(failures))
+
+
+# Resuming
+
+def require_same(path: Path, found: Mapping[str, Any],
+                 wanted: Mapping[str, Any]) -> None:
+    """Refuse results of a run with other options.
+
+    Raises:
+        ValueError: If an option differs; the error names it.
+    """
+    differing = {key: (found.get(key), wanted.get(key))
+                 for key in sorted({*found, *wanted})
+                 if found.get(key) != wanted.get(key)}
+    if differing:
+        raise ValueError(f'{path} holds results of other options ' + ', '.join(
+            f'({key} was {a!r}, now {b!r})'
+            for key, (a, b) in differing.items())
+            + '; repeat those options, or choose another place')
+
+
+class Results:
+    """Results in a folder, which a second run with the same options reuses.
+
+    Args:
+        folder: Empty, missing, or of an earlier run.
+        options: Everything that the results depend on besides their names.
+
+    Raises:
+        ValueError: If the folder has results of other options, or other files.
+    """
+
+    def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
+        self.folder = folder / 'results'
+        options = json.loads(json.dumps(options, default=str))
+        file = folder / 'options.json'
+        if file.is_file():
+            require_same(file, json.loads(file.read_text()), options)
+        elif folder.exists() and (
+                not folder.is_dir() or any(folder.iterdir())):
+            raise ValueError(f'{folder} is not empty and holds no results; '
+                             'choose a folder that is empty or does not exist')
+        self._write(file, options)
+
+    def get(self, name: str) -> Any:
+        """Return the result of a run, or None if it has not finished."""
+        file = self.folder / f'{name}.json'
+        return json.loads(file.read_text()) if file.is_file() else None
+
+    def put(self, name: str, result: Any) -> Any:
+        """Store the result of a run."""
+        self._write(self.folder / f'{name}.json', result)
+        return self.get(name)
+
+    def once(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Return the stored result of a run, or compute and store it."""
+        found = self.get(name)
+        return self.put(name, compute()) if found is None else found
+
+    @staticmethod
+    def _write(file: Path, content: Any) -> None:
+        from mmvidattn.utils.files import write_atomically
+        write_atomically(file, json.dumps(content, indent=1))
