@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Measures of online detection and anticipation, registered in METRICS."""
+"""Metrics for online detection, anticipation and EPIC-Kitchens-100."""
 from .average_precision import (
     AVERAGE_PRECISIONS,
     average_precision,

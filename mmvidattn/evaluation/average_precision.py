@@ -6,22 +6,22 @@ from ..utils.checks import check_finite
 
 
 def average_precision(positive: np.ndarray, score: np.ndarray) -> float:
-    """Precision at each recall that is reached, as scikit-learn sums it.
+    """Compute the average precision of one class, as scikit-learn does.
 
     Equal scores are one threshold.
 
     Args:
-        positive: Which steps are of the class, bool ``(T,)``.
-        score: ``(T,)``.
+        positive: Mask of the steps that show the class, bool ``(T,)``.
+        score: Scores ``(T,)``.
 
     Returns:
-        In [0, 1]; nan without a positive.
+        A number in [0, 1]; nan if no step shows the class.
     """
     positive, score = _check(positive, score)
     if not positive.any():
         return float('nan')
     order = np.argsort(-score, kind='stable')
-    # The last of each run of equal scores.
+    # The last position of each run of equal scores.
     ordered = score[order]
     ends = np.append(np.flatnonzero(np.diff(ordered)), len(score) - 1)
     hits = np.cumsum(positive[order])[ends]
@@ -32,26 +32,20 @@ def average_precision(positive: np.ndarray, score: np.ndarray) -> float:
 
 def calibrated_average_precision(positive: np.ndarray,
                                  score: np.ndarray) -> float:
-    """Average precision as if there were as many positives as negatives.
+    """Compute average precision with positives and negatives balanced.
 
     `Online action detection <https://arxiv.org/abs/1604.06506>`_, Eq. 1:
-    precision is TP / (TP + FP / w), where w is the number of negatives of
-    each positive. The mean is over the positives; equal scores stay in the
-    order of time.
-
-    Args:
-        positive: Which steps are of the class, bool ``(T,)``.
-        score: ``(T,)``.
-
-    Returns:
-        In [0, 1]; nan without a positive.
+    precision is TP / (TP + FP / w), where w is the number of negatives per
+    positive. The mean is over the positives; steps with equal scores stay in
+    temporal order. See :func:`average_precision` for arguments and result.
     """
     positive, score = _check(positive, score)
     if not positive.any():
         return float('nan')
     tiny = np.finfo(np.float64).eps
     hit = positive[np.argsort(-score, kind='stable')]
-    # As released: a class without negatives, or a weight of 0, divides by it.
+    # As in the released code, eps avoids division by zero, also for a class
+    # without negatives.
     weight = (~hit).sum() / hit.sum()
     true, false = np.cumsum(hit), np.cumsum(~hit)
     precision = true / (true + false / (weight + tiny) + tiny)
@@ -63,23 +57,24 @@ AVERAGE_PRECISIONS = dict(
 
 
 def stage_masks(positive: np.ndarray) -> np.ndarray:
-    """Which steps of the actions of one class are in each tenth of them.
+    """Split each action of one class into tenths.
 
-    As released, the last step of a run of positives is in none of its tenths,
-    and a tenth has one step at least.
+    As in the released code, the last step of an action belongs to no tenth,
+    and each tenth has at least one step.
 
     Args:
-        positive: Which steps of a video are of the class, bool ``(T,)``.
+        positive: Mask of the steps of a video that show the class, bool
+            ``(T,)``.
 
     Returns:
-        bool ``(10, T)``, from the first tenth to the last.
+        Masks of the steps in each tenth of an action, bool ``(10, T)``.
     """
     edges = np.diff(np.concatenate([[0], positive, [0]]).astype(int))
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
     masks = np.zeros((10, len(positive)), dtype=bool)
     for start, end in zip(starts, ends):
         for tenth, mask in enumerate(masks):
-            # Of tenths: 0.1 * 3 is not 0.3, as released.
+            # Multiply by 0.1 as the released code does: 0.1 * 3 != 0.3.
             first = start + int((end - start) * (tenth * 0.1))
             last = start + int((end - start) * ((tenth + 1) * 0.1))
             mask[first:max(first + 1, last)] = True
@@ -91,7 +86,7 @@ def _check(positive: np.ndarray,
     positive = np.asarray(positive).astype(bool)
     score = np.asarray(score, dtype=np.float64)
     if positive.shape != score.shape or positive.ndim != 1:
-        raise ValueError('positive and score must be of one shape (T,), got '
+        raise ValueError('positive and score must have one shape (T,), got '
                          f'{positive.shape} and {score.shape}')
     check_finite(score=score)
     return positive, score

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The file that the challenges of EPIC-KITCHENS-100 take."""
+"""Submission files for the EPIC-KITCHENS-100 challenges."""
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,29 +25,29 @@ LEVELS = 'pt', 'tl', 'td'
 @METRICS.register_module()
 @check_arguments
 class EpicSubmission(BaseMetric):
-    """Writes the scores of all segments; it has no results of its own.
+    """Writer of a submission file; returns no results.
 
-    Takes the samples of online models (anticipation), or those of
-    recognizers with scores of nouns, then verbs (recognition), whose samples
-    have a ``segment_id``. Of each segment it writes the scores of all verbs
-    and nouns, and of the best actions. Segments need no labels.
+    Accepts the samples of online models (anticipation), or of recognizers
+    with scores of nouns, then verbs (recognition); the latter need a
+    ``segment_id``. For each segment it writes the scores of all verbs and
+    nouns, and of the best actions. Segments need no labels.
 
     Args:
-        out_file: A ``.json``, or a ``.zip`` with a ``test.json`` in it.
-        actions: Of each action its verb and noun, see
-            :class:`MeanTopKRecall`; for anticipation.
-        num_actions: How many actions of each segment.
-        supervision: Levels that the challenge asks for, 0 to 5 each, of
+        out_file: Path of a ``.json`` file, or of a ``.zip`` file that will
+            contain ``test.json``.
+        actions: Verb and noun of each action, for anticipation; see
+            :class:`MeanTopKRecall`.
+        num_actions: Number of actions per segment. Defaults to 100.
+        supervision: The challenge's supervision levels, 0 to 5 each, for
             pretraining (``pt``), training labels (``tl``) and training data
-            (``td``). The default is a model that was pretrained on public
+            (``td``). Defaults to a model that was pretrained on public
             images and videos, and trained on all labels of the training set.
-        num_nouns: Noun classes, for recognition.
-        score: What recognizers' scores are, see :class:`VerbNounAccuracy`.
-        collect_device: Where ranks gather the scores.
-        prefix: Not used.
+        num_nouns: Number of noun classes, for recognition. Defaults to 300.
+        score: Type of a recognizer's scores; see :class:`VerbNounAccuracy`.
+        **kwargs: Arguments of mmengine's ``BaseMetric``.
 
     Raises:
-        ValueError: If an option, or a score, is unfit.
+        ValueError: If an option is invalid, or a score is not finite.
     """
 
     default_prefix = 'submission'
@@ -59,11 +59,10 @@ class EpicSubmission(BaseMetric):
                  supervision: Mapping[str, int] = dict(pt=2, tl=3, td=3),
                  num_nouns: Count = 300,
                  score: Literal['logit', 'prob'] = 'logit',
-                 collect_device: str = 'cpu',
-                 prefix: str | None = None) -> None:
-        super().__init__(collect_device=collect_device, prefix=prefix)
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         if Path(out_file).suffix not in ('.json', '.zip'):
-            raise ValueError(f'out_file must end with .json or .zip, got '
+            raise ValueError('out_file must end with .json or .zip, got '
                              f'{out_file}')
         if set(supervision) != set(LEVELS) or not all(
                 0 <= level <= 5 for level in supervision.values()):
@@ -78,22 +77,22 @@ class EpicSubmission(BaseMetric):
         self.score = score
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Write down each sample's segments."""
+        """Keep the entries of each sample's segments."""
         for sample in data_samples:
-            recognized = 'pred_score' in sample
-            self.results.append(
-                dict(
-                    challenge='action_recognition'
-                    if recognized else 'action_anticipation',
-                    segments=self._recognized(sample)
-                    if recognized else self._anticipated(sample)))
+            if 'pred_score' in sample:
+                challenge = 'action_recognition'
+                segments = self._recognized(sample)
+            else:
+                challenge = 'action_anticipation'
+                segments = self._anticipated(sample)
+            self.results.append(dict(challenge=challenge, segments=segments))
 
     def _recognized(self, sample: dict) -> dict[str, dict]:
         if sample.get('segment_id') is None:
-            raise ValueError('a submission takes samples with a segment_id')
+            raise ValueError('a submission needs samples with a segment_id')
         scores = log_probabilities(sample['pred_score'].cpu(), self.num_nouns,
                                    self.score)
-        # A probability of 0 has no logarithm that JSON knows.
+        # JSON has no -inf, the logarithm of a probability of 0.
         scores = {part: x.clamp(min=-1e4) for part, x in scores.items()}
         pairs, best = top_actions(scores['verb'], scores['noun'],
                                   self.num_actions)
@@ -104,8 +103,8 @@ class EpicSubmission(BaseMetric):
 
     def _anticipated(self, sample: dict) -> dict[str, dict]:
         if self.parts_of_action is None:
-            raise ValueError('actions must be the list of actions with their '
-                             'verbs and nouns')
+            raise ValueError('actions must list the verb and noun of each '
+                             'action, got None')
         segments = read_segment_scores(sample)
         if not segments:
             return {}
@@ -116,8 +115,8 @@ class EpicSubmission(BaseMetric):
         }
         if scores['action'].shape[1] != len(self.parts_of_action):
             raise ValueError(
-                f'actions must be the {scores["action"].shape[1]} of the '
-                f'model, got {len(self.parts_of_action)}')
+                f'actions must list the {scores["action"].shape[1]} actions '
+                f'of the model, got {len(self.parts_of_action)}')
         found = {}
         for i, segment in enumerate(segments):
             best = scores['action'][i].topk(
@@ -128,7 +127,7 @@ class EpicSubmission(BaseMetric):
         return found
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """Write the file."""
+        """Write the submission file."""
         segments = {}
         for result in results:
             segments.update(result['segments'])
@@ -160,6 +159,6 @@ def _entry(verb: torch.Tensor, noun: torch.Tensor,
         action=_numbers(keys, best))
 
 
-def _numbers(keys, scores: torch.Tensor) -> dict[str, float]:
-    # float32 has no more digits.
+def _numbers(keys: Iterable[str], scores: torch.Tensor) -> dict[str, float]:
+    # float32 has 7 significant digits.
     return {key: float(f'{x:.7g}') for key, x in zip(keys, scores.tolist())}

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""EPIC-Kitchens-100's measure of anticipation."""
+"""EPIC-Kitchens-100's metric of action anticipation."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,32 +23,32 @@ from .top_k_recall import mean_top_k_recall
 @METRICS.register_module()
 @check_arguments
 class MeanTopKRecall(BaseMetric):
-    """Mean top-5 recall of actions, verbs and nouns, a segment at a time.
+    """Class-mean top-k recall of actions, verbs and nouns over segments.
 
-    Reads the samples of :class:`mmvidattn.datasets.FeatureStreamDataset`
-    with ``windows='segments'``, whose protocol chose the window of each
-    segment and the row that counts, or of videos that ran as streams
-    (``windows='stream'``). The names of the results end with that protocol:
-    ``action_top5_recall_strict``, ``verb_top5_recall_testra_tail``,
-    ``noun_top5_recall_testra_stream_window``; those of actions come first. A
-    segment that nothing was seen of in time has zero scores. Segments without
-    labels, those of a challenge, have no results.
+    Evaluates samples of :class:`mmvidattn.datasets.FeatureStreamDataset`
+    with ``windows='segments'``, whose protocol chooses the window of each
+    segment and the time step whose scores count, or of videos that were
+    evaluated as streams (``windows='stream'``). The names of the results end
+    with the protocol: ``action_top5_recall_strict``,
+    ``verb_top5_recall_testra_tail``,
+    ``noun_top5_recall_testra_stream_window``. Results of actions come first.
+    A segment without any step in time has zero scores. Segments without
+    labels (test sets of a challenge) are left out.
 
-    Where the model has no verb and noun classifiers, their scores are sums
-    of the actions' softmax.
+    Without verb and noun classifiers, their scores are sums of the actions'
+    softmax.
 
     Args:
-        k: How many of the highest scores count.
-        actions: Of each action its verb and noun, ``[(verb, noun), ...]``, or
-            a CSV file with columns ``id``, ``verb`` and ``noun``, for models
-            without verb and noun classifiers, and for lists of segments
-            without actions, such as ``EPIC_100_validation.csv``.
-        subsets: Lists of the segments of each subset, or files of them:
+        k: Number of highest scores that count. Defaults to 5.
+        actions: Verb and noun of each action, ``[(verb, noun), ...]``, or a
+            CSV file with columns ``id``, ``verb`` and ``noun``. Needed for
+            models without verb and noun classifiers, and for lists of
+            segments without actions, such as ``EPIC_100_validation.csv``.
+        subsets: File or list of the segments of each subset:
             ``dict(unseen=..., tail_action=..., tail_verb=...,
             tail_noun=...)``. See
             :class:`~mmvidattn.evaluation.segment_subset.SegmentSubset`.
-        collect_device: Where ranks gather the scores.
-        prefix: What the names of the results begin with.
+        **kwargs: Arguments of mmengine's ``BaseMetric``.
     """
 
     default_prefix = 'online'
@@ -57,19 +57,17 @@ class MeanTopKRecall(BaseMetric):
                  k: Count = 5,
                  actions: str | Sequence[tuple[int, int]] | None = None,
                  subsets: Mapping[str, Any] | None = None,
-                 collect_device: str = 'cpu',
-                 prefix: str | None = None) -> None:
-        super().__init__(collect_device=collect_device, prefix=prefix)
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.k = k
         self.parts_of_action = None if actions is None else read_actions(
             actions)
         self.subsets = build_subsets(subsets)
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Keep the row of each segment that counts."""
+        """Keep the scores of each segment."""
         for sample in data_samples:
-            # One result a sample, however many segments it has: ranks count
-            # them.
+            # mmengine counts one result per sample when it gathers ranks.
             self.results.append(
                 dict(
                     mode=sample['evaluation_mode'],
@@ -77,10 +75,10 @@ class MeanTopKRecall(BaseMetric):
                     stream_cost=sample.get('stream_cost')))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """All results, by name."""
+        """Return all results by name."""
         modes = sorted({result['mode'] for result in results})
         if len(modes) != 1:
-            raise ValueError('all segments must be of one protocol, got '
+            raise ValueError('all segments must have the same protocol, got '
                              f'{", ".join(modes)}')
         found = {}
         segments = [
@@ -90,24 +88,24 @@ class MeanTopKRecall(BaseMetric):
         if segments:
             found = self._recalls(segments, modes[0])
         else:
-            print_log('the segments have no labels, and so no recall',
+            print_log('Skipping recall: all segments are unlabeled.',
                       'current')
         costs = stream_cost(result['stream_cost'] for result in results)
         return {**found, **costs}
 
     def _label(self, segment: SegmentScores, part: str) -> int:
-        """The class of a segment, in a list that may have no actions."""
+        """Return the class of a segment; find the action by verb and noun."""
         if part in segment.labels:
             return segment.labels[part]
         if part != 'action' or self.parts_of_action is None:
             raise ValueError(
-                f'segment {segment.id} has no {part}'
-                + ('; actions must list the verb and noun of each'
+                f'segment {segment.id} has no {part} label'
+                + ('; set actions to the verb and noun of each action'
                    if part == 'action' else ''))
         verb, noun = segment.labels['verb'], segment.labels['noun']
         found = np.flatnonzero(
             (self.parts_of_action == (verb, noun)).all(axis=1))
-        # One that is not in the list is a class that no score is of.
+        # An action that is not in the list gets a class without a score.
         return int(found[0]) if len(found) else -1000 * verb - noun - 1
 
     def _recalls(self, segments: list, mode: str) -> dict[str, float]:

@@ -14,7 +14,10 @@ from .stream_cost import stream_cost
 
 
 def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:
-    """The highest score within ``radius`` steps, ``(T, K)``; not causal."""
+    """Replace each score by the highest within ``radius`` steps, ``(T, K)``.
+
+    This is not causal.
+    """
     edge = np.pad(scores, ((radius, radius), (0, 0)), mode='edge')
     windows = np.lib.stride_tricks.sliding_window_view(
         edge, 2 * radius + 1, axis=0)
@@ -26,33 +29,37 @@ def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:
 class PerFrameMAP(BaseMetric):
     """Per-frame mean average precision of online detection and anticipation.
 
-    Reads the samples of :class:`mmvidattn.datasets.FeatureStreamDataset`
-    whose ``pred_action`` the model has set. The dataset says which rows of a
-    window count, and so the names of the results end with its evaluation
-    mode: ``mAP_dense`` is of one window for each step, the number that papers
-    report; ``mAP_non_overlapping`` is of each step in one window only;
-    ``mAP_stream_window`` and ``mAP_stream_smoothing`` are of streams, with
-    ``stream_steps_per_second`` and ``stream_state_bytes`` beside them.
+    Evaluates samples of :class:`mmvidattn.datasets.FeatureStreamDataset`
+    with the model's ``pred_action``. The dataset's evaluation mode decides
+    which steps of a window count, and ends the names of the results:
 
-    With anticipation tokens there is ``mAP_dense@0.25s`` for each horizon and
-    their mean ``mAP_dense@mean``. As released, a video's first steps, which
-    no window before them could anticipate, have the scores of its first
-    window.
+    * ``mAP_dense``, which the papers report, has one window per step;
+    * ``mAP_non_overlapping`` has each step in one window only;
+    * ``mAP_stream_window`` and ``mAP_stream_smoothing`` evaluate streams, and
+      come with ``stream_steps_per_second`` and ``stream_state_bytes``.
+
+    With anticipation tokens there are also ``mAP_dense@0.25s`` for each
+    horizon and their mean ``mAP_dense@mean``. As in the released code, a
+    video's first steps, which no earlier window could anticipate, have the
+    scores of its first window.
 
     Args:
-        metric: ``'AP'``, or ``'cAP'`` for the calibrated one of TVSeries.
-        background_index: A class that is left out. None leaves none out.
-        ignore_index: A class that is left out, with all its steps, such as
-            THUMOS'14's "Ambiguous" 21.
-        per_stage: Report the mean of each tenth of the actions too.
-        per_class: Report each class too, by its name if the dataset has one.
-        smooth: Take the highest score within so many steps to both sides.
-            This looks ahead: it is off in the papers.
-        implies: For a class the class that it is part of, whose score is to
-            be at least as high: THUMOS'14's ``{5: 8}``, CliffDiving and
-            Diving. Off in the papers.
-        collect_device: Where ranks gather the scores.
-        prefix: What the names of the results begin with.
+        metric: ``'AP'``, or ``'cAP'``, the calibrated AP of TVSeries.
+            Defaults to ``'AP'``.
+        background_index: Class to leave out; None to keep all. Defaults to 0.
+        ignore_index: Class to leave out together with all its steps, such as
+            THUMOS'14's "Ambiguous" 21. Defaults to None.
+        per_stage: Whether to report the mean for each tenth of the actions.
+            Defaults to False.
+        per_class: Whether to report each class, by name if the dataset has
+            names. Defaults to False.
+        smooth: Radius in steps within which the highest score counts. It
+            looks ahead in time, and the papers do not use it. Defaults to 0.
+        implies: Superclass of each class that has one; the superclass scores
+            at least as high as the class. For THUMOS'14 ``{5: 8}``,
+            CliffDiving and Diving. The papers do not use it. Defaults to
+            None.
+        **kwargs: Arguments of mmengine's ``BaseMetric``.
     """
 
     default_prefix = 'online'
@@ -65,9 +72,8 @@ class PerFrameMAP(BaseMetric):
                  per_class: bool = False,
                  smooth: Natural = 0,
                  implies: Mapping[int, int] | None = None,
-                 collect_device: str = 'cpu',
-                 prefix: str | None = None) -> None:
-        super().__init__(collect_device=collect_device, prefix=prefix)
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.metric = metric
         self.background_index = background_index
         self.ignore_index = ignore_index
@@ -77,7 +83,7 @@ class PerFrameMAP(BaseMetric):
         self.implies = dict(implies or {})
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Keep the rows of each window that count."""
+        """Keep the scores and targets that count in each window."""
         for sample in data_samples:
             self.results.append(
                 dict(
@@ -89,11 +95,11 @@ class PerFrameMAP(BaseMetric):
                     parts=read_scores(sample)))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """All results, by name."""
+        """Return all results by name."""
         modes = sorted({result['mode'] for result in results})
         if len(modes) != 1:
-            raise ValueError('all windows must be of one evaluation mode, got '
-                             f'{", ".join(modes)}')
+            raise ValueError('all windows must have the same evaluation mode, '
+                             f'got {", ".join(modes)}')
         name = f'm{self.metric}_{modes[0]}'
         videos = gather_steps(results, 0)
         found = self._evaluate(name, videos, self.per_stage, self.per_class)
@@ -107,14 +113,21 @@ class PerFrameMAP(BaseMetric):
         found.update(stream_cost(result['stream_cost'] for result in results))
         return found
 
-    def _evaluate(self, name, videos, per_stage=False, per_class=False):
+    def _evaluate(self,
+                  name: str,
+                  videos: list[tuple[np.ndarray, np.ndarray]],
+                  per_stage: bool = False,
+                  per_class: bool = False) -> dict[str, float]:
+        # 1. Join the videos.
         scores = np.concatenate([v[0] for v in videos])
         targets = np.concatenate([v[1] for v in videos])
         if self.smooth:
             scores = np.concatenate(
                 [smooth_scores(v[0], self.smooth) for v in videos])
-        for part, whole in self.implies.items():
-            scores[:, whole] = np.maximum(scores[:, whole], scores[:, part])
+        for part, superclass in self.implies.items():
+            scores[:, superclass] = np.maximum(
+                scores[:, superclass], scores[:, part])
+        # 2. Compute the AP of each class that occurs.
         keep = np.ones(len(targets), dtype=bool)
         if self.ignore_index is not None:
             keep = targets[:, self.ignore_index] != 1
@@ -130,7 +143,8 @@ class PerFrameMAP(BaseMetric):
             for c in classes
         }
         if not each:
-            raise ValueError('no step is of a class that counts')
+            raise ValueError('no step has a class that counts')
+        # 3. Average over the classes.
         found = {name: float(np.mean(list(each.values())))}
         if per_class:
             names = (self.dataset_meta or {}).get('classes')
@@ -152,19 +166,18 @@ class PerFrameMAP(BaseMetric):
         return found
 
 
-# Of detection, and of each token: steps, their scores and their targets.
+# Steps (n,), scores (n, K) and targets (n, K).
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def read_scores(sample: dict) -> list[Part]:
-    """Read the scores that count of a window, or of a whole video.
+    """Read the scores that count in a window, or in a whole video.
 
     Args:
-        sample: The data sample, as a dictionary.
+        sample: Data sample as a dict.
 
     Returns:
-        Of detection, and of each token: the steps ``(n,)``, their scores and
-        their targets, ``(n, K)``.
+        A ``Part`` for detection, then one for each anticipation token.
 
     Raises:
         ValueError: If a score is not finite, or the shapes differ.
@@ -174,12 +187,12 @@ def read_scores(sample: dict) -> list[Part]:
         for key in ('pred_action', 'gt_action'))
     rows, steps = sample['score_rows'], np.asarray(sample['score_steps'])
     if sample['is_whole_video']:
-        # Work rows of a video that is shorter than a window are repeated.
+        # A video shorter than the work memory is padded with repeated steps.
         scores = scores[:len(targets)]
     if scores.shape != targets.shape:
         raise ValueError(
-            f'{sample["video_name"]}: pred_action must be {targets.shape}, '
-            f'as gt_action, got {scores.shape}')
+            f'{sample["video_name"]}: pred_action must be {targets.shape} '
+            f'like gt_action, got {scores.shape}')
     name = f'pred_action of {sample["video_name"]}'
     check_finite(**{name: scores})
     parts = [(steps, scores[rows], targets[rows])]
@@ -190,14 +203,14 @@ def read_scores(sample: dict) -> list[Part]:
     if sample['is_whole_video']:
         foreseen = sample['pred_anticipated_action'].float().cpu().numpy()
         check_finite(**{f'anticipated {name}': foreseen})
-        # A stream anticipates before there is a whole window, too.
+        # A stream also anticipates before its first full window.
         foreseen = foreseen[-len(ahead):]
         truth = targets[ahead.clip(max=length - 1)]
     else:
         ahead = ahead[None]
         foreseen, truth = scores[None, num_work:], targets[None, num_work:]
-    # Nothing anticipates a video's first steps: their place takes what the
-    # first window says of them, as released.
+    # No window can anticipate a video's first steps. As in the released
+    # code, they get the first window's scores.
     num_known = num_work if sample['is_first_window'] else 0
     windows = ahead, foreseen, truth
     for token in range(ahead.shape[1]):
@@ -206,7 +219,7 @@ def read_scores(sample: dict) -> list[Part]:
             np.concatenate([now[:num_known], x[0, :num_before], x[:, token]])
             for now, x in zip(parts[0], windows)
         ]
-        # After the end of the video there is no truth.
+        # Targets end with the video.
         inside = part[0] < length
         parts.append(tuple(x[inside] for x in part))
     return parts
@@ -214,15 +227,15 @@ def read_scores(sample: dict) -> list[Part]:
 
 def gather_steps(results: list[dict],
                  part: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Put the rows of windows in their places; later windows win.
+    """Gather the scores of windows by video; later windows win.
 
     Args:
-        results: Of each window.
-        part: 0 for detection, or 1 and on for a token.
+        results: Results of the windows.
+        part: 0 for detection; 1, 2, ... for the anticipation tokens.
 
     Returns:
-        Of each video the scores and the targets, ``(T, K)``, of all steps
-        that have any.
+        Scores and targets of each video, ``(T, K)``, for all steps that have
+        scores.
     """
     videos = {}
     for result in results:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Scores of annotated segments, from the samples of windows and streams."""
+"""Scores of annotated segments, read from samples of windows or streams."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,20 +10,20 @@ from ..datasets.annotations.published.rulstm import read_rulstm_actions
 from ..utils.checks import check_finite
 from .top_k_recall import marginal_scores
 
-# The action first: by the first result the best checkpoint is chosen.
+# The action comes first because the first result selects the best checkpoint.
 PARTS = ('action', 'verb', 'noun')
 
 
 @dataclass(frozen=True)
 class SegmentScores:
-    """What a model says of a segment, without the background.
+    """A model's scores of a segment, without the background class.
 
     Attributes:
-        id: Of the segment, such as ``P01_01_0``.
-        labels: Class of each part; empty if the list has none.
-        seen: Whether anything was seen of it in time. Else its scores are
-            zero.
-        scores: Of each part that the model scores, ``(K,)``.
+        id: Id of the segment, e.g. ``P01_01_0``.
+        labels: Class of each part; empty for a segment without labels.
+        seen: Whether the model saw any step in time for this segment. If
+            not, its scores are zero.
+        scores: Scores ``(K,)`` of each part that the model predicts.
     """
     id: str
     labels: dict[str, int]
@@ -35,21 +35,17 @@ def read_segment_scores(sample: dict) -> list[SegmentScores]:
     """Read the scores of the segments of a sample.
 
     Args:
-        sample: Of :class:`mmvidattn.datasets.FeatureStreamDataset`, as a
-            dictionary: the window of a segment, or a video that ran as a
-            stream, with any number of segments.
-
-    Returns:
-        Of each segment.
+        sample: Sample of :class:`mmvidattn.datasets.FeatureStreamDataset` as
+            a dict: the window of a segment, or a video that was evaluated as
+            a stream, with any number of segments.
 
     Raises:
-        ValueError: If the sample is not of segments, or a score is not
-            finite.
+        ValueError: If the sample lacks segments, or a score is not finite.
     """
     if sample['segment_labels'] is None:
         raise ValueError(
-            f'{sample["video_name"]}: the samples must be of segments, with '
-            "the dataset's windows='segments'")
+            f'{sample["video_name"]}: the sample must have segment_labels; '
+            "set windows='segments' in the dataset")
     if sample.get('is_whole_video'):
         return [
             _score(sample, i, *each) for i, each in enumerate(
@@ -74,7 +70,7 @@ def _score(sample: dict, place: int | None, identity: Any,
             if rows and rows[0] > 0:
                 ahead = sample[f'pred_anticipated_{part}'][place]
                 all_rows, rows = ahead, [rows[0] - 1]
-        # Without the background, which no segment has.
+        # Class 0 is the background, which no segment has.
         each = all_rows[rows[0] if rows else 0, 1:].float().cpu().numpy()
         if rows:
             check_finite(**{f'pred_{part} of segment {identity}': each})
@@ -85,16 +81,16 @@ def _score(sample: dict, place: int | None, identity: Any,
 def stack_scores(
         segments: Sequence[SegmentScores],
         parts_of_action: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Stack scores of segments, with those of verbs and nouns.
+    """Stack the scores of segments, and add verb and noun scores.
 
     Args:
-        segments: S of them.
+        segments: The S segments.
         parts_of_action: Verb and noun of each action, ``(K, 2)``. Without
-            classifiers of verbs and nouns, their scores are sums of the
-            actions' softmax.
+            verb and noun classifiers, their scores are sums of the actions'
+            softmax.
 
     Returns:
-        Of each part, in the order of ``PARTS``, ``(S, K)``.
+        Scores ``(S, K)`` of each part, in the order of ``PARTS``.
     """
     scores = {
         part: np.stack([segment.scores[part] for segment in segments])
@@ -112,10 +108,10 @@ def stack_scores(
 
 
 def read_actions(actions: str | Sequence[tuple[int, int]]) -> np.ndarray:
-    """The verb and the noun of each action, ``(K, 2)``.
+    """Return the verb and noun of each action, ``(K, 2)``.
 
     Args:
-        actions: These, or the path of RULSTM's ``actions.csv``.
+        actions: Pairs (verb, noun), or the path of RULSTM's ``actions.csv``.
     """
     if not isinstance(actions, str):
         return np.asarray(actions)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Subsets of segments that results are reported of: unseen, tail."""
+"""Subsets of segments with separate results, such as unseen and tail."""
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from mmengine.logging import print_log
 from ..utils.lines import read_lines
 from .segment_scores import PARTS
 
-# What the first line of a list may say of the others.
+# Heading of a list file -> type of its lines.
 HEADINGS = {
     **{name: 'id' for name in ('id', 'narration_id', 'segment_id',
                                'participant_id', 'video_id')},
@@ -21,28 +21,28 @@ HEADINGS = {
 
 
 class SegmentSubset:
-    """Some of the segments, by their ids or by their classes.
+    """Subset of the segments, chosen by ids or by classes.
 
-    A list is of ids: of segments (``P18_01_0``), or of what the ids of
-    several begin with, participants (``P18``) and videos (``P18_01``). Or it
-    is of classes of verbs, nouns or actions. Where it is a file, it has one a
-    line, and may have a heading (``narration_id``, ``participant_id``,
-    ``verb``, ``noun``, ...), which says what it is of; without one, it is of
-    ids. So the lists of RULSTM and those of EPIC-KITCHENS-100 are both read.
+    An id in a list names a segment (``P18_01_0``) or is a prefix of ids: a
+    participant (``P18``) or a video (``P18_01``). A file lists one id or one
+    class per line. A heading says which (``narration_id``,
+    ``participant_id``, ``verb``, ``noun``, ...); without a heading they are
+    ids. Thus the lists of RULSTM and of EPIC-KITCHENS-100 are both supported.
 
     Args:
-        name: Of the subset, for errors. If it ends with a part
-            (``tail_verb``), it is of that part's results alone.
-        members: A file or a list of ids; or, to join several of these,
+        name: Name of the subset. If it ends with a part (``tail_verb``), the
+            subset applies only to results of that part.
+        members: File or list of ids; or
             ``dict(id=..., verb=..., noun=..., action=...)`` with some of
-            these keys, the last three of classes.
+            these keys, to select the segments in any of several files or
+            lists. The values of the last three are classes.
 
     Raises:
-        ValueError: If there is no such file, or a line of it is unfit.
+        ValueError: If a file does not exist, or a line is invalid.
 
     Attributes:
-        name: Without the part.
-        part: That it is of, or None if it is of all.
+        name: Name without the part.
+        part: Part that the subset applies to; None for all parts.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class SegmentSubset:
         lists = members if isinstance(members, Mapping) else dict(id=members)
         for kind, entries in lists.items():
             if kind not in ('id', *PARTS):
-                raise ValueError(f'subsets: {name} may have id, '
+                raise ValueError(f'subsets: the keys of {name} must be id, '
                                  f'{", ".join(PARTS)}, got {kind!r}')
             if isinstance(entries, (str, Path)):
-                heading, entries = read_list(entries)
-                given = isinstance(members, Mapping)
-                if given and heading not in (None, kind):
+                path = entries
+                heading, entries = read_list(path)
+                if lists is members and heading not in (None, kind):
                     raise ValueError(
-                        f'subsets: the list of {kind}s of {name} is headed '
-                        f'as one of {heading}s: {members[kind]}')
+                        f'subsets: {path} must list {kind}s for {name}, but '
+                        f'its heading says {heading}s')
                 kind = heading or kind
             self._members[kind] = {
                 str(entry) if kind == 'id' else int(entry)
@@ -72,14 +72,14 @@ class SegmentSubset:
             }
 
     def has(self, identity: Any, labels: Mapping[str, int]) -> bool:
-        """Whether a segment is one of it.
+        """Return True if a segment belongs to the subset.
 
         Args:
-            identity: Its id; None if it has none.
+            identity: Id of the segment, or None.
             labels: Class of each part.
 
         Raises:
-            ValueError: If the subset is of ids, and it has none.
+            ValueError: If the subset lists ids, and ``identity`` is None.
         """
         if any(labels.get(part) in self._members.get(part, ())
                for part in PARTS):
@@ -89,43 +89,43 @@ class SegmentSubset:
             return False
         if identity is None:
             raise ValueError(
-                f'subsets: {self.full_name} is a list of ids, and the samples '
-                'have no segment_id')
+                f'subsets: {self.full_name} is a list of ids, but the samples '
+                'lack a segment_id')
         words = str(identity).split('_')
         return any('_'.join(words[:n]) in ids
                    for n in range(1, len(words) + 1))
 
     def mask(self, segments: Iterable[tuple[Any, Mapping[str, int]]]
              ) -> np.ndarray:
-        """Which segments are of it; warns if none is.
+        """Return the mask of the segments in the subset; warn if it is empty.
 
         Args:
-            segments: Id and labels of each of S.
+            segments: Id and labels of each of S segments.
 
         Returns:
-            Bool, ``(S,)``.
+            The mask, bool ``(S,)``.
         """
         inside = np.array([self.has(*segment) for segment in segments], bool)
         if not inside.any():
             print_log(
-                f'subsets: none of the {len(inside)} segments is of '
-                f'{self.full_name}, whose results are nan', 'current',
+                f'subsets: {self.full_name} matches 0 of {len(inside)} '
+                'segments, so its results are nan', 'current',
                 logging.WARNING)
         return inside
 
 
 def read_list(path: str | Path) -> tuple[str | None, list[str]]:
-    """Read a list of one id, or one class, a line.
+    """Read a file with one id or one class per line.
 
     Returns:
-        What the heading says it is of, 'id' or a part; None without one. And
-        the lines.
+        The type that the heading declares, 'id' or a part (None without a
+        heading), and the other lines.
 
     Raises:
-        ValueError: If there is no such file, or a line has more.
+        ValueError: If the file does not exist, or a line is invalid.
     """
     if not Path(path).is_file():
-        raise ValueError(f'subsets: there is no file {path}')
+        raise ValueError(f'subsets: {path} does not exist')
     lines = read_lines(path)
     heading = HEADINGS.get(lines[0].strip().lower()) if lines else None
     entries = []
@@ -136,12 +136,12 @@ def read_list(path: str | Path) -> tuple[str | None, list[str]]:
         pattern = r'\w[\w.-]*' if heading in (None, 'id') else r'\d+'
         if not re.fullmatch(pattern, line):
             raise ValueError(
-                f'{path}, line {number}: {line!r} is not the id of a segment '
-                'or the number of a class')
+                f'{path}, line {number}: {line!r} is not a segment id or a '
+                'class number')
         entries.append(line)
     return heading, entries
 
 
 def build_subsets(subsets: Mapping[str, Any] | None) -> list[SegmentSubset]:
-    """The subsets of a metric, ``{name: members}``."""
+    """Build the subsets of a metric from ``{name: members}``."""
     return [SegmentSubset(*each) for each in (subsets or {}).items()]

@@ -1,18 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Time and memory of the streams that were scored."""
+"""Time and memory that streaming evaluation took."""
 from collections.abc import Iterable
 
 
 def stream_cost(costs: Iterable[dict | None]) -> dict[str, float]:
-    """Sum up what streams took; of other evaluations nothing.
+    """Sum up the cost of streams.
 
     Args:
-        costs: ``stream_cost`` of each data sample, as
-            :class:`mmvidattn.recognizers.OnlineActionDetector` sets it.
+        costs: ``stream_cost`` of each data sample, as set by
+            :class:`mmvidattn.recognizers.OnlineActionDetector`; None if the
+            sample was not evaluated as a stream.
 
     Returns:
-        ``stream_steps_per_second``, of all streams that run together, and
-        ``stream_state_bytes``, the largest state of a single one.
+        ``stream_steps_per_second``, the throughput of all streams together,
+        and ``stream_state_bytes``, the size of the largest state of a
+        stream; empty if no sample was evaluated as a stream.
     """
     costs = [cost for cost in costs if cost is not None]
     if not costs:

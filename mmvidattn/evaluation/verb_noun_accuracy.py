@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Accuracy of actions that are pairs of a verb and a noun."""
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -15,17 +16,18 @@ from .segment_subset import build_subsets
 
 def top_actions(verb: Tensor, noun: Tensor,
                 k: int) -> tuple[list[tuple[int, int]], Tensor]:
-    """The most probable actions, if verb and noun were independent.
+    """Find the most probable actions, with verb and noun independent.
 
     Args:
         verb: Log-probabilities of the verbs, [V].
-        noun: Of the nouns, [N].
-        k: How many; fewer if there are no more.
+        noun: Log-probabilities of the nouns, [N].
+        k: Number of actions, at most.
 
     Returns:
-        Verb and noun of each, best first, and their log-probabilities, [k].
+        Verb and noun of each action, best first, and the log-probabilities
+        of the actions, [k].
     """
-    # No action of the k best has a part that is not of the k best.
+    # The k best actions only use the k best verbs and the k best nouns.
     verbs, nouns = (x.topk(min(k, len(x))) for x in (verb, noun))
     scores = (verbs.values[:, None] + nouns.values).flatten()
     best = scores.topk(min(k, len(scores)))
@@ -37,20 +39,20 @@ def top_actions(verb: Tensor, noun: Tensor,
 
 def log_probabilities(pred_score: Tensor, num_nouns: int,
                       score: str) -> dict[str, Tensor]:
-    """``pred_score`` of nouns, then verbs, to log-probabilities of both.
+    """Split ``pred_score`` into log-probabilities of nouns and verbs.
 
     Args:
-        pred_score: [num_nouns + V].
-        num_nouns: Noun classes.
-        score: What they are, 'logit' or 'prob'.
+        pred_score: Scores of the nouns, then the V verbs, [num_nouns + V].
+        num_nouns: Number of noun classes.
+        score: Type of the scores, 'logit' or 'prob'.
 
     Raises:
         ValueError: If a score is not finite, or a probability is negative.
     """
     check_finite(pred_score=pred_score)
     if score == 'prob' and (pred_score < 0).any():
-        raise ValueError("pred_score must not be negative with score='prob', "
-                         f'got {pred_score.min():g}')
+        raise ValueError("pred_score must be >= 0 with score='prob', got "
+                         f'{pred_score.min():g}')
     parts = dict(
         noun=pred_score[:num_nouns].float(),
         verb=pred_score[num_nouns:].float())
@@ -62,22 +64,24 @@ def log_probabilities(pred_score: Tensor, num_nouns: int,
 @METRICS.register_module()
 @check_arguments
 class VerbNounAccuracy(BaseMetric):
-    """Accuracy of actions, verbs and nouns, as of EPIC-Kitchens-100.
+    """Top-1 and top-5 accuracy of EPIC-Kitchens-100 action recognition.
 
-    The best action is of the best verb and the best noun; the five best are
-    those of the highest products of probabilities, as in the challenge. Top-1
-    is ``action``, ``verb`` and ``noun``, the action first; top-5
-    ``action_top5`` and so on; that of a subset ``action_unseen``,
-    ``action_top5_unseen``.
+    The best action is the pair of the best verb and the best noun. The five
+    best actions are the pairs with the highest products of probabilities, as
+    in the challenge. The top-1 results are ``action``, ``verb`` and ``noun``,
+    in this order; the top-5 results are ``action_top5`` and so on, and the
+    results of a subset are ``action_unseen``, ``action_top5_unseen`` and so
+    on.
 
     Args:
-        num_nouns: Noun classes, the first scores; the others are the verbs'.
-        score: What the scores are: 'logit', or 'prob' for a head with
-            ``average_clips='prob'``.
-        subsets: Lists of the segments of each subset, or files of them; see
+        num_nouns: Number of noun classes, which have the first scores; the
+            verbs have the rest. Defaults to 300.
+        score: Type of the scores, 'logit' or 'prob'. Use 'prob' for a head
+            with ``average_clips='prob'``. Defaults to 'logit'.
+        subsets: File or list of the segments of each subset, by name; see
             :class:`~mmvidattn.evaluation.segment_subset.SegmentSubset`. Lists
-            of ids are for samples with a ``segment_id``.
-        **kwargs: Of mmengine's ``BaseMetric``.
+            of ids need samples with a ``segment_id``.
+        **kwargs: Arguments of mmengine's ``BaseMetric``.
     """
     default_prefix = 'acc'
 
@@ -92,28 +96,27 @@ class VerbNounAccuracy(BaseMetric):
         self.subsets = build_subsets(subsets)
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Compare scores [num_classes] with labels of the same shape."""
+        """Compare scores [num_classes] with labels [num_classes]."""
         for sample in data_samples:
             score, label = sample['pred_score'], sample['gt_label']
             if score.shape != label.shape:
                 raise ValueError(
-                    f'a label must be {tuple(score.shape)}, a one for the '
-                    'noun and a one for the verb, got '
-                    f'{tuple(label.shape)}')
+                    f'gt_label must be {tuple(score.shape)}, with a 1 for the '
+                    f'noun and a 1 for the verb, got {tuple(label.shape)}')
             if not label.any():
-                # Of a challenge, whose labels are not published.
+                # The labels of a challenge's test set are not published.
                 continue
             scores = log_probabilities(score, self.num_nouns, self.score)
             labels = dict(
                 noun=int(label[:self.num_nouns].argmax()),
                 verb=int(label[self.num_nouns:].argmax()))
             actions, _ = top_actions(scores['verb'], scores['noun'], 5)
-            # Of the best, in this order; of equal scores the first class.
+            # The five best classes; of equal scores the first class wins.
             ranks = {
                 part: x.sort(descending=True, stable=True)[1][:5].tolist()
                 for part, x in scores.items()
             }
-            # By the parts, so that equal scores agree with theirs.
+            # Use the best verb and noun, so that ties agree with theirs.
             actions[0] = ranks['verb'][0], ranks['noun'][0]
             ranks['action'] = actions
             wanted = dict(
@@ -126,7 +129,7 @@ class VerbNounAccuracy(BaseMetric):
                     top5=[wanted[p] in ranks[p] for p in PARTS]))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """Shares of the samples that are right; none without labels."""
+        """Return the accuracies; empty if no sample has a label."""
         if not results:
             return {}
         everything = torch.ones(len(results), dtype=torch.bool)

@@ -5,6 +5,6 @@ from mmengine.registry import DefaultScope
 
 @pytest.fixture(autouse=True)
 def mmaction_scope():
-    """Types are looked up as in a run of a config."""
+    """Look up types in mmaction's scope, like a runner does."""
     with DefaultScope.overwrite_default_scope('mmaction'):
         yield

@@ -40,10 +40,10 @@ def test_calibrated_matches_naive():
 
 @pytest.mark.parametrize('function',
                          [average_precision, calibrated_average_precision])
-def test_perfect_and_absent(function):
+def test_perfect_absent_and_invalid_scores(function):
     assert function([1, 1, 0, 0], [4, 3, 2, 1]) == pytest.approx(1)
     assert np.isnan(function([0, 0], [1, 2]))
-    with pytest.raises(ValueError, match='one shape'):
+    with pytest.raises(ValueError, match=r'shape .*got \(2,\) and \(3,\)'):
         function([0, 1], [1, 2, 3])
     for bad in np.nan, np.inf, -np.inf:
         with pytest.raises(ValueError, match='score .*1 of 2'):
@@ -55,10 +55,10 @@ def test_stages_are_tenths_of_each_action():
     positive[5:26] = True
     positive[40:43] = True
     masks = stage_masks(positive)
-    # 21 steps are ten tenths of two, and the last one in none.
+    # 21 steps make ten tenths of two steps; the last step is in no tenth.
     for tenth in range(10):
         steps = np.flatnonzero(masks[tenth])
         assert steps[:2].tolist() == [5 + 2 * tenth, 6 + 2 * tenth]
-        # Three steps are tenths of one step each.
+        # An action of three steps has tenths of one step.
         assert len(steps) == 3 and 40 <= steps[2] < 42
     assert not masks[:, [25, 42]].any()

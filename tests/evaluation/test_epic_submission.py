@@ -11,12 +11,12 @@ VERBS, NOUNS = 97, 300
 ACTIONS = [(i % VERBS, (7 * i) % NOUNS) for i in range(400)]
 
 
-def anticipated(identity, seed, labels=None, **parts):
+def anticipated(identity, seed, **parts):
     rng = np.random.default_rng(seed)
     parts = parts or dict(action=400, verb=VERBS, noun=NOUNS)
     return dict(
         evaluation_mode='testra', video_name='v', segment_id=identity,
-        segment_labels=labels or {}, score_rows=[1],
+        segment_labels={}, score_rows=[1],
         **{f'pred_{part}': torch.tensor(
             rng.normal(size=(2, number + 1)), dtype=torch.float32)
             for part, number in parts.items()})
@@ -35,7 +35,7 @@ def submit(path, samples, **kwargs):
 
 
 def check_format(found, challenge, ids):
-    """What the challenge's validation asks for."""
+    """Check the format like the challenge's validation script."""
     levels = {f'sls_{key}' for key in ('pt', 'tl', 'td')}
     assert found.keys() == {'version', 'challenge', 'results'} | levels
     assert found['version'] == '0.2' and found['challenge'] == challenge
@@ -52,25 +52,14 @@ def check_format(found, challenge, ids):
             assert isinstance(score, float)
 
 
-def test_supervision_is_that_of_public_weights_and_all_labels(tmp_path):
+@pytest.mark.parametrize('kwargs, levels', [
+    # The default: public weights and all labels.
+    ({}, (2, 3, 3)),
+    (dict(supervision=dict(pt=0, tl=5, td=0)), (0, 5, 0))])
+def test_supervision_levels(tmp_path, kwargs, levels):
     found = submit(tmp_path / 'x.json', [anticipated('P01_101_0', 0)],
-                   actions=ACTIONS)
-    assert (found['sls_pt'], found['sls_tl'], found['sls_td']) == (2, 3, 3)
-
-
-def test_supervision_is_from_0_to_5(tmp_path):
-    levels = dict(pt=0, tl=5, td=0)
-    found = submit(tmp_path / 'x.json', [anticipated('P01_101_0', 0)],
-                   actions=ACTIONS, supervision=levels)
-    assert {name: found[f'sls_{name}'] for name in levels} == levels
-
-
-def test_what_is_missing_is_named(tmp_path):
-    sample = anticipated('P01_101_0', 0)
-    with pytest.raises(ValueError, match='actions must be the list'):
-        submit(tmp_path / 'x.json', [sample])
-    with pytest.raises(ValueError, match='samples with a segment_id'):
-        submit(tmp_path / 'x.json', [dict(pred_score=torch.zeros(397))])
+                   actions=ACTIONS, **kwargs)
+    assert (found['sls_pt'], found['sls_tl'], found['sls_td']) == levels
 
 
 @pytest.mark.parametrize('suffix', ['.json', '.zip'])
@@ -83,7 +72,7 @@ def test_anticipation(tmp_path, suffix):
     assert (found['sls_pt'], found['sls_tl'], found['sls_td']) == (1, 3, 4)
     for sample in samples:
         entry = found['results'][sample['segment_id']]
-        # The row that counts, without the background.
+        # Row 1 counts, and class 0 is the background.
         action = sample['pred_action'][1, 1:].tolist()
         order = sorted(range(400), key=lambda i: -action[i])[:100]
         assert list(entry['action'].items()) == [
@@ -94,8 +83,7 @@ def test_anticipation(tmp_path, suffix):
                 sample[f'pred_{part}'][1, 1:].tolist())
 
 
-def test_verbs_and_nouns_of_actions(tmp_path):
-    """Sums of probabilities, where there are no other scores."""
+def test_verb_and_noun_scores_default_to_sums_of_actions(tmp_path):
     samples = [anticipated('P01_101_0', 0, action=400)]
     entry = submit(tmp_path / 'test.json', samples, actions=ACTIONS)[
         'results']['P01_101_0']
@@ -114,7 +102,7 @@ def test_recognition(tmp_path, score):
     scores = [noun, verb]
     if score == 'prob':
         scores = [noun.softmax(0), verb.softmax(0)]
-        # Impossible, and still a number in JSON.
+        # A probability of 0 must become a number that JSON supports.
         scores[1][verb.argmin()] = 0
     sample = dict(pred_score=torch.cat(scores), segment_id='P01_101_0')
     found = submit(tmp_path / 'test.json', [sample], score=score)
@@ -130,13 +118,15 @@ def test_recognition(tmp_path, score):
     (dict(out_file='x.csv'), 'must end with .json or .zip'),
     (dict(supervision=dict(pt=6, tl=3, td=3)), '0 to 5 each'),
     (dict(supervision=dict(pt=1)), '0 to 5 each'),
-    (dict(actions=[(0, 0)]), 'must be the 400 of the model, got 1'),
-    (dict(actions=ACTIONS, bad=True), 'pred_verb of segment P01_101_0 '),
-])
-def test_bad_input(tmp_path, kwargs, error):
-    bad = kwargs.pop('bad', False)
-    sample = anticipated('P01_101_0', 0)
-    if bad:
+    ({}, 'actions .*got None'),
+    (dict(actions=[(0, 0)]), 'actions .*400 .*got 1'),
+    (dict(sample=dict(pred_score=torch.zeros(397))), 'segment_id'),
+    (dict(actions=ACTIONS, nan=True), 'pred_verb of segment P01_101_0 '),
+], ids=lambda value: value if isinstance(value, str) else '')
+def test_invalid_input(tmp_path, kwargs, error):
+    kwargs = dict(kwargs)
+    sample = kwargs.pop('sample', None) or anticipated('P01_101_0', 0)
+    if kwargs.pop('nan', False):
         sample['pred_verb'][1, 3] = torch.nan
     path = tmp_path / kwargs.pop('out_file', 'x.json')
     with pytest.raises(ValueError, match=error):

@@ -20,7 +20,12 @@ def sample(segment, labels, rows, mode='testra', **scores):
         segment_labels=labels, score_rows=rows, **scores)
 
 
-def evaluate(metric, samples):
+def build(**kwargs):
+    return METRICS.build(dict(type='MeanTopKRecall', **kwargs))
+
+
+def evaluate(samples, **kwargs):
+    metric = build(**kwargs)
     metric.process(None, samples)
     return metric.evaluate(len(samples))
 
@@ -37,8 +42,6 @@ def test_golden(shared_dir, horizon):
         name: ids[arrays[f'ek_{name}']].tolist()
         for name in ('unseen', 'tail')
     }
-    metric = METRICS.build(
-        dict(type='MeanTopKRecall', actions=actions, subsets=subsets))
 
     def samples():
         for i, label in zip(ids, arrays['ek_labels'].tolist()):
@@ -47,21 +50,21 @@ def test_golden(shared_dir, horizon):
                 int(i), dict(action=label, verb=verb, noun=noun), [0],
                 action=arrays['ek_scores'][i, horizon])
 
-    found = evaluate(metric, [*samples()])
+    found = evaluate([*samples()], actions=actions, subsets=subsets)
     for part in 'action', 'verb', 'noun':
         name = f'online/{part}_top5_recall_testra'
         for subset in 'overall', 'unseen', 'tail':
             key = name if subset == 'overall' else f'{name}_{subset}'
             assert found[key] == pytest.approx(
                 values[part][f'recall5_{subset}'][horizon], abs=1e-6)
-    # Segments that are too early have scores of zero.
+    # Segments that start too early have zero scores.
     zeros = []
     for i, label in enumerate(arrays['ek_discarded_labels'].tolist()):
         verb, noun = actions[label]
         zeros.append(sample(
             1000 + i, dict(action=label, verb=verb, noun=noun), [],
             action=arrays['ek_scores'][0, 0]))
-    found = evaluate(metric, [*samples(), *zeros])
+    found = evaluate([*samples(), *zeros], actions=actions, subsets=subsets)
     for part in 'action', 'verb', 'noun':
         wanted = values[part].get('recall5_with_20_zero_rows')
         if wanted:
@@ -81,12 +84,10 @@ def samples():
     ]
 
 
-def test_classifiers_of_verbs_and_nouns_win(samples, tmp_path):
+def test_verb_and_noun_classifiers_take_precedence(samples, tmp_path):
     (tmp_path / 'ids.csv').write_text('id\n3\n4\n40\n')
-    metric = METRICS.build(
-        dict(type='MeanTopKRecall', actions=[(0, 0)] * 12,
-             subsets=dict(tail_verb=str(tmp_path / 'ids.csv'))))
-    found = evaluate(metric, samples)
+    found = evaluate(samples, actions=[(0, 0)] * 12,
+                     subsets=dict(tail_verb=str(tmp_path / 'ids.csv')))
     assert set(found) == {
         'online/action_top5_recall_strict', 'online/verb_top5_recall_strict',
         'online/noun_top5_recall_strict',
@@ -99,14 +100,13 @@ def test_classifiers_of_verbs_and_nouns_win(samples, tmp_path):
         mean_top_k_recall(scores[[3, 4, 40]], labels[[3, 4, 40]]))
 
 
-def test_segment_that_nothing_was_seen_of_has_zero_scores():
-    # By sums of a uniform softmax the first verb would win.
+def test_segment_without_steps_has_zero_scores():
+    # With sums of a uniform softmax the first verb would win.
     actions = [(0, 0)] * 5 + [(i, i) for i in range(7)]
-    metric = METRICS.build(dict(type='MeanTopKRecall', actions=actions))
     for label, recall in ((0, 0), (1, 0), (2, 1), (6, 1)):
-        found = evaluate(metric, [
+        found = evaluate([
             sample(0, dict(action=label, verb=label, noun=label), [],
-                   action=np.arange(12.))])
+                   action=np.arange(12.))], actions=actions)
         assert found['online/verb_top5_recall_testra'] == recall
         assert found['online/noun_top5_recall_testra'] == recall
 
@@ -118,41 +118,41 @@ def test_reads_actions(samples, tmp_path):
     for each in samples:
         del each['pred_verb'], each['pred_noun']
     read, given = (
-        evaluate(METRICS.build(dict(type='MeanTopKRecall', actions=actions)),
-                 samples)
+        evaluate(samples, actions=actions)
         for actions in (str(path), [(i % 7, i % 8) for i in range(12)]))
     assert read == given and len(read) == 3
 
 
 @pytest.mark.parametrize('kwargs, error', [
     (dict(actions='none.csv'), 'no file none.csv'),
-    (dict(actions='ACTIONS'), 'line 2: expected action 0 with its verb'),
-    (dict(subsets=dict(unseen='none.csv')), 'no file none.csv'),
-    (dict(subsets=dict(unseen='ACTIONS')), "line 1: 'id,verb' is not the id"),
-    (dict(subsets=dict(tail=dict(verbs=[1]))), "tail may have id, .*'verbs'"),
-    (dict(subsets=dict(tail=dict(noun='VERBS'))), 'nouns of tail is headed'),
+    (dict(actions='ACTIONS'), 'line 2: expected number 0, verb'),
+    (dict(subsets=dict(unseen='none.csv')), 'none.csv does not exist'),
+    (dict(subsets=dict(unseen='ACTIONS')), "line 1: 'id,verb' is not a .*id"),
+    (dict(subsets=dict(tail=dict(verbs=[1]))), "keys of tail .*got 'verbs'"),
+    (dict(subsets=dict(tail=dict(noun='VERBS'))),
+     'verbs.csv must list nouns for tail, .* verbs'),
 ], ids=lambda value: None)
-def test_bad_options(tmp_path, kwargs, error):
+def test_invalid_options(tmp_path, kwargs, error):
     path = tmp_path / 'actions.csv'
     path.write_text('id,verb\nx,1\n')
     (tmp_path / 'verbs.csv').write_text('verb\n1\n')
     text = json.dumps(kwargs).replace('ACTIONS', str(path)).replace(
         'VERBS', str(tmp_path / 'verbs.csv'))
     with pytest.raises(ValueError, match=error):
-        METRICS.build(dict(type='MeanTopKRecall', **json.loads(text)))
+        build(**json.loads(text))
 
 
-def test_other_samples(samples):
-    metric = METRICS.build(dict(type='MeanTopKRecall'))
-    with pytest.raises(ValueError, match='samples must be of segments'):
+def test_rejects_invalid_samples(samples):
+    metric = build()
+    with pytest.raises(ValueError, match='segment_labels'):
         metric.process(None, [{**samples[0], 'segment_labels': None}])
     metric.process(
         None, [samples[0], {**samples[1], 'evaluation_mode': 'testra'}])
-    with pytest.raises(ValueError, match='one protocol, got strict, testra'):
+    with pytest.raises(ValueError, match='protocol, got strict, testra'):
         metric.evaluate(2)
 
 
-# Lines of validation.csv, as RULSTM publishes it.
+# Lines of RULSTM's validation.csv.
 SEGMENTS = """\
 P01_11_0,P01_11,1,56,0,2,106
 P01_11_1,P01_11,46,73,1,2,1216
@@ -170,8 +170,7 @@ def named(rng, identity, verb, noun, action):
         noun=rng.normal(size=300))
 
 
-def recall_by_hand(samples, part, k=5):
-    """A loop over the classes, and over the segments of each."""
+def naive_recall(samples, part, k=5):
     hits = {}
     for each in samples:
         scores = each[f'pred_{part}'][0, 1:].tolist()
@@ -189,12 +188,12 @@ def recall_by_hand(samples, part, k=5):
     (dict(some='narration_id\nP01_11_10\n'), dict(some={2})),
     (dict(tail_verb='verb\n2\n10\n'), dict(tail_verb={3, 4, 5})),
     (dict(tail_verb=dict(verb='2\n10\n')), dict(tail_verb={3, 4, 5})),
-    # The tail of actions is where verb or noun is of the tail.
+    # An action belongs to the tail if its verb or noun does.
     (dict(tail_action=dict(verb='verb\n10\n', noun='noun\n49\n')),
      dict(tail_action={2, 5})),
 ], ids=['segments', 'participants', 'no heading', 'videos', 'heading',
         'classes', 'classes without heading', 'union'])
-def test_lists_of_subsets(tmp_path, lists, members):
+def test_subset_lists(tmp_path, lists, members):
     paths = []
 
     def write(text):
@@ -207,8 +206,7 @@ def test_lists_of_subsets(tmp_path, lists, members):
     rng = np.random.default_rng(0)
     samples = [named(rng, row[0], *map(int, row[4:]))
                for row in csv.reader(SEGMENTS.splitlines())]
-    found = evaluate(METRICS.build(dict(
-        type='MeanTopKRecall', subsets=write(lists), k=40)), samples)
+    found = evaluate(samples, subsets=write(lists), k=40)
     assert list(found)[0] == 'online/action_top40_recall_testra'
     for name, inside in members.items():
         stem, _, last = name.rpartition('_')
@@ -217,46 +215,41 @@ def test_lists_of_subsets(tmp_path, lists, members):
         for part in parts:
             assert found[
                 f'online/{part}_top40_recall_testra_{stem or name}'] == \
-                pytest.approx(recall_by_hand(
+                pytest.approx(naive_recall(
                     [samples[i] for i in sorted(inside)], part, 40))
 
 
-def test_a_subset_without_segments_is_warned_of(samples, monkeypatch):
-    said = []
+def test_warns_of_empty_subset(samples, monkeypatch):
+    logged = []
     monkeypatch.setattr('mmvidattn.evaluation.segment_subset.print_log',
-                        lambda *args: said.append(args[0]))
-    found = evaluate(METRICS.build(
-        dict(type='MeanTopKRecall', subsets=dict(unseen=['P18']))), samples)
+                        lambda *args: logged.append(args[0]))
+    found = evaluate(samples, subsets=dict(unseen=['P18']))
     assert np.isnan(found['online/verb_top5_recall_strict_unseen'])
-    assert len(said) == 1 and 'none of the 60 segments is of unseen' in said[0]
+    assert len(logged) == 1 and 'unseen matches 0 of 60' in logged[0]
 
 
 def test_segments_without_labels_have_no_recall(samples):
     for each in samples:
         each['segment_labels'] = {}
-    assert evaluate(METRICS.build(
-        dict(type='MeanTopKRecall', subsets=dict(unseen=['1']))),
-        samples) == {}
+    assert evaluate(samples, subsets=dict(unseen=['1'])) == {}
 
 
-def test_lists_without_actions_take_them_of_verbs_and_nouns(samples):
-    """As the official list; an action that no score is of is never right."""
+def test_derives_actions_from_verbs_and_nouns(samples):
+    """EPIC's official lists lack actions; unknown pairs count as misses."""
     table = [(0, 2), (3, 4), (1, 1)]
     for i, each in enumerate(samples[:6]):
         each['segment_labels'] = dict(
             zip(('verb', 'noun'), [*table, (5, 5), (5, 6), (5, 5)][i]))
         each['pred_action'] = torch.tensor([[0., 3, 2, 1]])
-    metric = METRICS.build(dict(type='MeanTopKRecall', k=2, actions=table))
-    # The first two are right, of three classes of the table and two others.
-    assert evaluate(metric, samples[:6])[
+    # There are three classes in the table and two others. Two are hits.
+    assert evaluate(samples[:6], k=2, actions=table)[
         'online/action_top2_recall_strict'] == pytest.approx(2 / 5)
-    metric = METRICS.build(dict(type='MeanTopKRecall', k=2))
-    with pytest.raises(ValueError, match='segment 0 has no action; actions'):
-        evaluate(metric, samples[:6])
+    with pytest.raises(ValueError, match='segment 0 has no action .*actions'):
+        evaluate(samples[:6], k=2)
 
 
-def test_rejects_scores_that_are_not_finite():
-    metric = METRICS.build(dict(type='MeanTopKRecall'))
+def test_rejects_non_finite_scores():
+    metric = build()
     scores = np.arange(6.)
     labels = dict(action=1, verb=1, noun=1)
     scores[2] = np.nan
@@ -264,5 +257,5 @@ def test_rejects_scores_that_are_not_finite():
         parts = dict.fromkeys(labels, np.arange(6.)) | {part: scores}
         with pytest.raises(ValueError, match=f'pred_{part} of segment s7 '):
             metric.process(None, [sample('s7', labels, [0], **parts)])
-    # Nothing was seen of the segment, and its scores are zero.
+    # A segment without steps has zero scores, whatever the tensor holds.
     metric.process(None, [sample('s7', labels, [], action=scores)])

@@ -17,17 +17,22 @@ def root(tmp_path_factory):
     return write_set(tmp_path_factory.mktemp('features'))
 
 
+def build(**kwargs):
+    return METRICS.build(dict(type='PerFrameMAP', **kwargs))
+
+
 def score_of(steps, horizon=0):
-    """Scores of three classes that tell step and horizon apart."""
+    """Return scores of three classes that differ by step and horizon."""
     steps = np.asarray(steps, dtype=float)[..., None]
     return np.sin(steps * [1.1, 1.7, 2.3] + 0.5 * horizon)
 
 
-def evaluate(metric, samples):
+def evaluate(samples, **kwargs):
+    metric = build(**kwargs)
     metric.dataset_meta = dict(classes=['background', 'one', 'two'])
     metric.process(None, samples)
     found = metric.evaluate(len(samples))
-    # Not numpy's, which print as np.float64(0.5).
+    # numpy floats would print as np.float64(0.5).
     assert {type(x) for x in found.values()} <= {int, float}
     return found
 
@@ -61,9 +66,7 @@ def test_golden(golden_metrics, name, kwargs):
     scores = arrays[f'{prefix}_scores'].astype(np.float64)
     if 'rounded' in name:
         scores = scores.round(1)
-    metric = METRICS.build(
-        dict(type='PerFrameMAP', ignore_index=ignored, per_class=True,
-             **kwargs))
+    metric = build(ignore_index=ignored, per_class=True, **kwargs)
     metric.process(None, [one_video(scores, arrays[f'{prefix}_gt'])])
     metric.dataset_meta = None
     found = metric.evaluate(1)
@@ -78,11 +81,9 @@ def test_golden(golden_metrics, name, kwargs):
 @pytest.mark.parametrize('kind', ['AP', 'cAP'])
 def test_stage_golden(golden_metrics, kind):
     values, arrays = golden_metrics
-    metric = METRICS.build(
-        dict(type='PerFrameMAP', ignore_index=21, metric=kind,
-             per_stage=True))
     found = evaluate(
-        metric, [one_video(arrays['stage_scores'], arrays['stage_gt'])])
+        [one_video(arrays['stage_scores'], arrays['stage_gt'])],
+        ignore_index=21, metric=kind, per_stage=True)
     stages = [value for key, value in found.items() if 'stage' in key]
     wanted = [*values[f'perstage_{kind}'].values()]
     np.testing.assert_allclose(stages, wanted, atol=1e-6)
@@ -90,7 +91,7 @@ def test_stage_golden(golden_metrics, kind):
 
 @pytest.mark.parametrize('tokens', [0, 3])
 def test_windows_and_whole_videos_agree(root, tokens):
-    """Each step is counted once, wherever its score comes from."""
+    """Each step counts once, whichever window its score comes from."""
     found = []
     for windows in 'dense', 'videos':
         dataset = FeatureStreamDataset(**options(
@@ -114,15 +115,9 @@ def test_windows_and_whole_videos_agree(root, tokens):
                 detected = np.concatenate([detected, foreseen])
             sample.pred_action = torch.tensor(detected)
             samples.append(sample.to_dict())
-        found.append(evaluate(
-            METRICS.build(dict(type='PerFrameMAP', per_class=True)), samples))
+        found.append(evaluate(samples, per_class=True))
     assert found[0] == found[1]
-    truth, scores = [], []
-    for video, length in LENGTHS.items():
-        truth.append(np.load(root / f'target_perframe/{video}.npy'))
-        scores.append(score_of(range(length)).astype(np.float32))
-    truth, scores = np.concatenate(truth), np.concatenate(scores)
-    each = [average_precision(truth[:, c] == 1, scores[:, c]) for c in (1, 2)]
+    each = naive_precisions(root, score_of)
     assert found[0]['online/mAP_dense'] == pytest.approx(np.mean(each))
     assert found[0]['online/AP_dense_two'] == pytest.approx(each[1])
     names = {'mAP_dense', 'AP_dense_one', 'AP_dense_two'}
@@ -131,29 +126,35 @@ def test_windows_and_whole_videos_agree(root, tokens):
         return
     names |= {f'mAP_dense@{s}' for s in ('0.25s', '0.5s', '0.75s', 'mean')}
     assert {*found[0]} == {f'online/{name}' for name in names}
-    # The last token, as released: in a video's first steps it is what the
-    # first window says.
-    truth, scores = [], []
-    for video, length in LENGTHS.items():
-        steps = np.arange(length)
+
+    def last_token(steps):
+        """As released, the first window scores a video's first steps."""
         rows = score_of(steps, 3)
         rows[:16] = score_of(steps[:16])
         for token in range(2):
-            if 16 + token < length:
+            if 16 + token < len(steps):
                 rows[16 + token] = score_of(16 + token, 1 + token)
-        truth.append(np.load(root / f'target_perframe/{video}.npy'))
-        scores.append(rows.astype(np.float32))
-    truth, scores = np.concatenate(truth), np.concatenate(scores)
-    each = [average_precision(truth[:, c] == 1, scores[:, c]) for c in (1, 2)]
+        return rows
+
+    each = naive_precisions(root, last_token)
     assert found[0]['online/mAP_dense@0.75s'] == pytest.approx(np.mean(each))
     assert found[0]['online/mAP_dense@mean'] == pytest.approx(
         np.mean([found[0][f'online/mAP_dense@{s}s']
                  for s in ('0.25', '0.5', '0.75')]))
 
 
+def naive_precisions(root, score):
+    """AP of classes 1 and 2 over all videos, for ``score(steps)``."""
+    truth = np.concatenate([
+        np.load(root / f'target_perframe/{video}.npy') for video in LENGTHS])
+    scores = np.concatenate([
+        score(np.arange(n)).astype(np.float32) for n in LENGTHS.values()])
+    return [average_precision(truth[:, c] == 1, scores[:, c]) for c in (1, 2)]
+
+
 @pytest.mark.parametrize('first', [True, False])
 def test_steps_of_a_window(first):
-    """Two steps of work and two tokens, of which the last is past the end."""
+    """Two work steps and two tokens; the last token is past the end."""
     scores = torch.arange(8.).reshape(4, 2)
     parts = read_scores(dict(
         one_video(scores, scores + 10), video_length=9, num_work=2,
@@ -170,19 +171,14 @@ def test_steps_of_a_window(first):
 
 def test_mode_is_in_the_name():
     targets = np.eye(3)[[0, 1, 2, 1]]
-    metric = METRICS.build(dict(type='PerFrameMAP'))
-    found = evaluate(
-        metric, [one_video(targets, targets, mode='non_overlapping')])
-    assert found == {'online/mAP_non_overlapping': 1}
-    metric.process(None, [one_video(targets, targets, mode='non_overlapping'),
-                          one_video(targets, targets)])
+    video = one_video(targets, targets, mode='non_overlapping')
+    assert evaluate([video]) == {'online/mAP_non_overlapping': 1}
     with pytest.raises(ValueError, match='dense, non_overlapping'):
-        metric.evaluate(2)
+        evaluate([video, one_video(targets, targets)])
 
 
 @pytest.mark.parametrize('ignored', [0, 1, 2, 3])
-def test_any_class_can_be_ignored(ignored):
-    """The class leaves the mean, and its steps leave every class."""
+def test_ignored_class_leaves_out_its_steps(ignored):
     rng = np.random.default_rng(0)
     targets = np.eye(4)[rng.integers(4, size=40)]
     targets[::7] = 1
@@ -190,15 +186,13 @@ def test_any_class_can_be_ignored(ignored):
     keep = targets[:, ignored] != 1
     want = np.mean([average_precision(targets[keep, c] == 1, scores[keep, c])
                     for c in range(4) if c != ignored])
-    found = evaluate(
-        METRICS.build(dict(type='PerFrameMAP', background_index=None,
-                           ignore_index=ignored)),
-        [one_video(scores, targets)])
+    found = evaluate([one_video(scores, targets)], background_index=None,
+                     ignore_index=ignored)
     assert found['online/mAP_dense'] == pytest.approx(want)
 
 
-def test_a_stream_may_anticipate_before_the_first_window():
-    """Only the newest rows of the anticipated scores are evaluated."""
+def test_stream_may_anticipate_before_the_first_window():
+    """Only the newest anticipated scores are evaluated."""
     ahead = np.array([[3, 4], [4, 5]])
     targets = torch.arange(12.).reshape(6, 2)
     foreseen = torch.arange(20.).reshape(5, 2, 2)
@@ -212,32 +206,33 @@ def test_a_stream_may_anticipate_before_the_first_window():
         assert all(map(np.array_equal, part, other))
 
 
-def test_stages_of_an_action():
-    """Eleven steps, as the last is in no stage; k + 1 of the ten background
-    steps outrank that of stage k."""
+def test_stage_scores_of_an_action():
+    """Eleven steps make ten stages, because the last step is in no stage.
+
+    k + 1 of the ten background steps outrank the step of stage k.
+    """
     scores = np.concatenate([9.5 - np.arange(11), 10. - np.arange(10)])
     targets = np.eye(2)[[1] * 11 + [0] * 10]
     found = evaluate(
-        METRICS.build(dict(type='PerFrameMAP', per_stage=True)),
-        [one_video(np.stack([0 * scores, scores], axis=1), targets)])
+        [one_video(np.stack([0 * scores, scores], axis=1), targets)],
+        per_stage=True)
     for k in range(10):
         stage = found[f'online/mAP_dense_stage_{10 * k}-{10 * k + 10}']
         assert stage == pytest.approx(1 / (k + 2))
 
 
-def test_stages_do_not_run_over_the_end_of_a_video():
+def test_stages_end_with_the_video():
     targets = np.eye(2)[[0, 1, 1, 1, 1]]
     names = 'one', 'two'
     videos = [{**one_video(np.random.default_rng(i).random((5, 2)), targets),
                'video_name': name} for i, name in enumerate(names)]
     flipped = {**videos[1], 'pred_action': videos[1]['pred_action'].flip(0),
                'gt_action': videos[1]['gt_action'].flip(0)}
-    metric = METRICS.build(dict(type='PerFrameMAP', per_stage=True))
-    found = evaluate(metric, [videos[0], flipped])
-    again = evaluate(metric, [flipped, videos[0]])
+    found = evaluate([videos[0], flipped], per_stage=True)
+    again = evaluate([flipped, videos[0]], per_stage=True)
     assert [name for name in found if 'stage' in name] == [
         f'online/mAP_dense_stage_{i}-{i + 10}' for i in range(0, 100, 10)]
-    # In the one order the actions of the two videos touch.
+    # In one of the orders, the actions of the two videos touch.
     for key in found:
         assert found[key] == pytest.approx(again[key])
 
@@ -249,50 +244,41 @@ def test_stages_leave_out_ambiguous_steps():
     found = []
     for high in 0, 9:
         scores[7:9, 1] += high
-        metric = METRICS.build(
-            dict(type='PerFrameMAP', ignore_index=2, per_stage=True))
-        found.append(evaluate(metric, [one_video(scores, targets)]))
+        found.append(evaluate([one_video(scores, targets)], ignore_index=2,
+                              per_stage=True))
     assert found[0] == found[1] and len(found[0]) == 11
 
 
-def test_each_video_is_smoothed_by_itself():
+def test_videos_are_smoothed_separately():
     rng = np.random.default_rng(0)
     videos = [(rng.random((n, 3)), np.eye(3)[rng.integers(3, size=n)])
               for n in (9, 5)]
 
     def result(smooth, scores):
         return evaluate(
-            METRICS.build(dict(type='PerFrameMAP', smooth=smooth)),
             [{**one_video(s, t), 'video_name': str(i)}
-             for i, (s, (_, t)) in enumerate(zip(scores, videos))])
+             for i, (s, (_, t)) in enumerate(zip(scores, videos))],
+            smooth=smooth)
 
     naive = [np.stack([s[max(0, i - 2):i + 3].max(axis=0)
                        for i in range(len(s))]) for s, _ in videos]
     assert result(2, [s for s, _ in videos]) == result(0, naive)
 
 
-def test_bad_input():
-    metric = METRICS.build(dict(type='PerFrameMAP'))
+def test_rejects_invalid_samples():
     with pytest.raises(ValueError, match=r'v: pred_action must be \(4, 3\)'):
-        metric.process(
-            None, [one_video(np.zeros((4, 2)), np.eye(3)[[0, 1, 2, 1]])])
-    metric.process(None, [one_video(np.zeros((2, 3)), np.eye(3)[[0, 0]])])
-    with pytest.raises(ValueError, match='no step is of a class'):
-        metric.evaluate(1)
+        evaluate([one_video(np.zeros((4, 2)), np.eye(3)[[0, 1, 2, 1]])])
+    with pytest.raises(ValueError, match='no step has a class'):
+        evaluate([one_video(np.zeros((2, 3)), np.eye(3)[[0, 0]])])
 
 
-def test_rejects_scores_that_are_not_finite():
+def test_rejects_non_finite_scores():
     scores = np.random.default_rng(0).normal(size=(5, 3))
     scores[2, 1] = np.nan
-    metric = METRICS.build(dict(type='PerFrameMAP'))
     with pytest.raises(ValueError, match='pred_action of v .*1 of 15'):
-        metric.process(None, [one_video(scores, np.eye(5, 3))])
-
-
-def test_rejects_anticipated_scores_that_are_not_finite():
-    found = one_video(np.zeros((5, 3)), np.eye(5, 3)) | dict(
+        build().process(None, [one_video(scores, np.eye(5, 3))])
+    anticipated = one_video(np.zeros((5, 3)), np.eye(5, 3)) | dict(
         is_whole_video=True, anticipation_steps=[[1], [2]], num_work=2,
         pred_anticipated_action=torch.full((2, 1, 3), torch.nan))
-    metric = METRICS.build(dict(type='PerFrameMAP'))
     with pytest.raises(ValueError, match='anticipated pred_action of v .*6'):
-        metric.process(None, [found])
+        build().process(None, [anticipated])

@@ -5,15 +5,15 @@ import torch
 from mmvidattn.evaluation.segment_scores import read_segment_scores
 
 SCORES = {
-    # Four segments of a video; the first score is the background's.
+    # Four segments of a video; class 0 is the background.
     'pred_action': torch.tensor(
         [[9., 1., 2.], [9., 3., 4.], [9., 5., 6.], [9., 7., 8.]]),
-    # Two tokens that look ahead.
+    # Two anticipation tokens.
     'pred_anticipated_action': torch.arange(24.).reshape(4, 2, 3)}
 
 
 def test_rows_of_a_stream():
-    """Row 0 is the detection, the others are tokens, and none is nothing."""
+    """Row 0 is the detection, higher rows are anticipation tokens."""
     found = read_segment_scores(dict(
         SCORES, is_whole_video=True, video_name='v',
         segment_id=[1, 2, 'c', 4],
@@ -26,7 +26,7 @@ def test_rows_of_a_stream():
         [1, 2], [7, 8], [16, 17], [0, 0]]
 
 
-def test_a_stream_may_have_no_tokens():
+def test_stream_without_anticipation_tokens():
     found, = read_segment_scores(dict(
         pred_action=SCORES['pred_action'][:1], is_whole_video=True,
         video_name='v', segment_id=[1], segment_labels=[{}],

@@ -27,15 +27,11 @@ def test_matches_naive(case, k):
         np.mean(recalls))
 
 
-def test_some_classes(case):
-    scores, labels = case
-    some = np.isin(labels, [1, 4])
-    assert mean_top_k_recall(scores, labels, classes=[1, 4, 11]) == \
-        pytest.approx(mean_top_k_recall(scores[some], labels[some]))
-    assert np.isnan(mean_top_k_recall(scores, labels, classes=[11]))
+def test_is_nan_without_segments():
+    assert np.isnan(mean_top_k_recall(np.zeros((0, 12)), np.zeros(0, int)))
 
 
-def test_zero_scores_have_the_last_classes():
+def test_last_classes_win_ties():
     zeros = np.zeros((12, 12))
     hits = [mean_top_k_recall(zeros[:1], np.array([c])) for c in range(12)]
     assert hits == [0] * 7 + [1] * 5
@@ -51,14 +47,14 @@ def test_marginals_are_sums_of_softmax(case):
     assert not found[:, 4].any()
 
 
-def test_bad_input(case):
-    with pytest.raises(ValueError, match='k must be at least 1, got 0'):
+def test_invalid_input(case):
+    with pytest.raises(ValueError, match='k must .*got 0'):
         mean_top_k_recall(*case, k=0)
     with pytest.raises(ValueError, match=r'got \(80, 12\) and \(79,\)'):
         mean_top_k_recall(case[0], case[1][:79])
 
 
-def test_rejects_scores_that_are_not_finite(case):
+def test_rejects_non_finite_scores(case):
     scores, labels = case
     scores[3, 1] = -np.inf
     with pytest.raises(ValueError, match='scores .*1 of'):
