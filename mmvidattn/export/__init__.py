@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Models as files that run without this package."""
+"""Export models to files that run without this package."""
 from .export import TOLERANCE, Report, export_program
 from .formats import FORMATS, choose_format, load_program, read_metadata
 from .programs import ClipProgram, StreamProgram, program_of

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A file that computes what its model does, or none."""
+"""Export a model to a file, and verify the file against the model."""
 import json
 import os
 import tempfile
@@ -12,20 +12,20 @@ from torch import Tensor
 
 from .capture import capture
 from .formats import FORMATS, choose_format
-from .programs import Program
+from .programs import Function, Program
 
 TOLERANCE = 1e-4
 BATCH_SIZES = 1, 5
 
 
 class Report(NamedTuple):
-    """What was exported.
+    """Result of an export.
 
     Attributes:
-        format: Of the file.
-        num_bytes: Its size.
-        differences: By what was tried, the largest difference from the model
-            itself, relative to the largest value of that output.
+        format: Format of the file.
+        num_bytes: Size of the file.
+        differences: Largest difference from the model for each output and
+            trial, relative to the largest value of the output.
     """
     format: str
     num_bytes: int
@@ -36,20 +36,20 @@ def export_program(program: Program,
                    out: str | Path,
                    metadata: Mapping[str, str] | None = None,
                    tolerance: float = TOLERANCE) -> Report:
-    """Write a file, and run it beside the model.
+    """Export a program to a file, and compare the file with the model.
 
-    The file is at its place only if both agree, for batches of 1 and of 5,
-    and for larger clips where their size is dynamic.
+    The file is only kept if both agree, for batches of 1 and of 5, and for
+    larger clips if their size is dynamic.
 
     Args:
-        program: Of :func:`mmvidattn.export.program_of`.
-        out: The file; its suffix is the format.
-        metadata: To be added to the program's.
-        tolerance: The largest difference allowed.
+        program: Program from :func:`mmvidattn.export.program_of`.
+        out: Path to write; its suffix selects the format.
+        metadata: Metadata to add to the program's.
+        tolerance: Largest difference allowed. Defaults to 1e-4.
 
     Raises:
-        ValueError: If the program or the format cannot be had, or what was
-            exported computes something else.
+        ValueError: If the program cannot be exported to this format, or the
+            file disagrees with the model.
     """
     out = Path(out)
     name = choose_format(out)
@@ -59,7 +59,7 @@ def export_program(program: Program,
     metadata = {**program.metadata(), **(metadata or {}),
                 'outputs': json.dumps(program.output_names)}
     out.parent.mkdir(parents=True, exist_ok=True)
-    # Beside its place, so that it is there whole and right, or not at all.
+    # Rename only when verified, so that readers never see a wrong file.
     with tempfile.TemporaryDirectory(dir=out.parent, prefix='.export') as tmp:
         part = Path(tmp, out.name)
         kind.write(exported, program, metadata, part)
@@ -67,17 +67,17 @@ def export_program(program: Program,
         worst = max(differences, key=differences.__getitem__)
         if not differences[worst] <= tolerance:
             raise ValueError(
-                f'what was exported differs from the model: {worst}, by '
+                f'the exported program differs from the model: {worst} by '
                 f'{differences[worst]:.1e} of the largest value (allowed: '
-                f'{tolerance:.0e}); {out} is not written')
+                f'{tolerance:.0e}); {out} was not written')
         report = Report(name, part.stat().st_size, differences)
         os.replace(part, out)
     return report
 
 
 @torch.no_grad()
-def compare(program: Program, function) -> dict[str, float]:
-    """The largest differences of a function from its program."""
+def compare(program: Program, function: Function) -> dict[str, float]:
+    """Return the largest differences of a function from its program."""
     found = {}
     trials = [(size, False) for size in BATCH_SIZES]
     if any(len(axes) > 1 for axes in program.axes):
@@ -89,7 +89,7 @@ def compare(program: Program, function) -> dict[str, float]:
             got = program.try_out(function, batch_size, larger)
         except Exception as error:
             raise ValueError(
-                'what was exported refuses inputs of the model, batch '
+                'the exported program fails on inputs of the model, batch '
                 f'{batch_size}{size}: {str(error)[:200]}') from error
         for name, x in want.items():
             found[f'{name} of batch {batch_size}{size}'] = difference(
@@ -98,11 +98,11 @@ def compare(program: Program, function) -> dict[str, float]:
 
 
 def difference(got: Tensor, want: Tensor) -> float:
-    """Largest difference, relative to the largest finite value."""
+    """Return the largest difference, relative to the largest finite value."""
     got, want = (x.detach().cpu().double() for x in (got, want))
     if got.shape != want.shape:
         return float('inf')
-    # Infinities that agree, too.
+    # Equal infinities do not differ.
     gap = (got - want).abs().where(got != want, 0.)
     if not gap.isfinite().all():
         return float('inf')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Files that hold a captured program: how each is written, read and run."""
+"""File formats of captured programs: how to write, read and run them."""
 import logging
 import re
 import warnings
@@ -16,34 +16,31 @@ from ..ops.torch_private import is_operator
 from .capture import module_of
 from .programs import Function, Program
 
-# Of a .pt2, beside the program.
+# Name of a metadata file inside a .pt2 file.
 METADATA = 'mmvidattn_{}'
 KEYS = ('classes', 'config', 'inputs', 'mmvidattn_version', 'normalization',
         'output', 'outputs', 'state', 'stream', 'torch_version')
-# Of a file of Protocol Buffers.
-MOST_BYTES = 2**31
+# Size limit of Protocol Buffers, and thus of an ONNX file.
+MAX_BYTES = 2**31
 
 
 class Format(NamedTuple):
-    """A kind of file.
+    """File format.
 
     Attributes:
-        suffix: What its names end with.
-        write: Takes the captured program, the program, its metadata and a
+        suffix: Suffix of its files.
+        write: Writes the captured program, the program and its metadata to a
             path.
-        load: Takes a path; returns the function.
-        metadata: Takes a path; returns what was written.
-        check: Raises a ``ValueError`` if it cannot be written here.
+        load: Loads the function at a path.
+        metadata: Reads the metadata at a path.
+        check: Raises a ``ValueError`` if this machine cannot write the
+            format.
     """
     suffix: str
     write: Callable[[ExportedProgram, Program, dict[str, str], Path], None]
     load: Callable[[Path], Function]
     metadata: Callable[[Path], dict[str, str]]
     check: Callable[[], None]
-
-
-def _check_nothing() -> None:
-    """Torch alone is enough."""
 
 
 def _write_pt2(exported: ExportedProgram, program: Program,
@@ -72,8 +69,8 @@ def _check_onnx() -> None:
             raise ValueError(f'format onnx needs {name}: pip install '
                              '"mmvidattn[onnx]"') from error
     if not hasattr(torch.onnx.ONNXProgram, 'rename_axes'):
-        raise ValueError('format onnx needs a newer torch (2.13 does), this '
-                         f'is {torch.__version__}')
+        raise ValueError('format onnx needs a newer torch, such as 2.13, got '
+                         f'{torch.__version__}')
 
 
 def _write_onnx(exported: ExportedProgram, program: Program,
@@ -82,9 +79,9 @@ def _write_onnx(exported: ExportedProgram, program: Program,
 
     size = sum(x.numel() * x.element_size()
                for x in exported.state_dict.values())
-    if size > MOST_BYTES:
-        raise ValueError(f'the weights have {size / 2**30:.1f} GiB, and a '
-                         'file of ONNX holds 2; take another format')
+    if size > MAX_BYTES:
+        raise ValueError(f'the weights take {size / 2**30:.1f} GiB, but an '
+                         'ONNX file is limited to 2; use a .pt2 file')
     try:
         with _quiet():
             converted = torch.onnx.export(
@@ -104,7 +101,7 @@ def _write_onnx(exported: ExportedProgram, program: Program,
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporter says of its own code."""
+    """Silence warnings of the ONNX exporter about its own code."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -116,7 +113,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _unsupported(error: Exception, exported: ExportedProgram) -> str:
-    """Which operators ONNX lacks and where, or what else went wrong."""
+    """Explain which operator ONNX lacks and where, or what else failed."""
     causes = [error]
     while causes[-1].__cause__ is not None:
         causes.append(causes[-1].__cause__)
@@ -126,7 +123,7 @@ def _unsupported(error: Exception, exported: ExportedProgram) -> str:
                           r"([\w.]+)', overload='(\w+)'\)>", text)
         if found is None:
             continue
-        # As torch's own name of the operator.
+        # Build torch's name of the operator.
         op = f'{found[1]}.{found[2]}'.replace('.', '::', 1).removesuffix(
             '.default')
         where = [module_of(node) for node in
@@ -135,7 +132,8 @@ def _unsupported(error: Exception, exported: ExportedProgram) -> str:
                  and node.target.name() == op]
         return f'ONNX has no operator for {op}' + (
             f', in {where[0]}' if where else '')
-    return f'ONNX cannot have this program: {texts[-1].splitlines()[0][:200]}'
+    return ('ONNX cannot represent this program: '
+            f'{texts[-1].splitlines()[0][:200]}')
 
 
 def _load_onnx(path: Path) -> Function:
@@ -163,16 +161,16 @@ def _metadata_of_onnx(path: Path) -> dict[str, str]:
 
 FORMATS = dict(
     pt2=Format('.pt2', _write_pt2, _load_pt2, _metadata_of_pt2,
-               _check_nothing),
+               check=lambda: None),
     onnx=Format('.onnx', _write_onnx, _load_onnx, _metadata_of_onnx,
                 _check_onnx))
 
 
 def choose_format(path: Path) -> str:
-    """The name of a file's format, by its suffix.
+    """Return the name of a file's format, by its suffix.
 
     Raises:
-        ValueError: If there is no such format.
+        ValueError: If no format has the suffix.
     """
     for name, format in FORMATS.items():
         if path.suffix == format.suffix:
@@ -182,16 +180,18 @@ def choose_format(path: Path) -> str:
 
 
 def load_program(path: str | Path) -> Function:
-    """The function in a file: tensors in, a tuple of tensors out.
+    """Load a file as a function from tensors to a tuple of tensors.
 
-    ONNX runs on the CPU, by onnxruntime.
+    ONNX files run on the CPU with onnxruntime.
     """
     path = Path(path)
     return FORMATS[choose_format(path)].load(path)
 
 
 def read_metadata(path: str | Path) -> dict[str, str]:
-    """What :func:`mmvidattn.export.export_program` wrote beside a program:
-    ``classes`` and others, texts and JSON."""
+    """Read the metadata written by :func:`mmvidattn.export.export_program`.
+
+    Values are texts, most of them JSON, such as ``classes``.
+    """
     path = Path(path)
     return FORMATS[choose_format(path)].metadata(path)

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Models as functions of tensors that have names."""
+"""Models as functions with named input and output tensors."""
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from mmaction.models import Recognizer3D
@@ -11,23 +11,24 @@ from torch import Tensor, nn
 from ..apis.predict import find_labels
 from ..online import make_stream_step
 from ..recognizers import OnlineActionDetector
+from ..utils.arguments import check_arguments
 from ..version import __version__
 
 Function = Callable[..., Sequence[Tensor]]
 OUTPUTS = 'logits', 'probabilities'
 DTYPES = dict(uint8=torch.uint8, float32=torch.float32)
-# Of a clip [B, C, T, H, W].
+# Dynamic axes of a clip [B, C, T, H, W].
 AXES = dict(frames=(2, ), size=(3, 4))
 AXIS_NAMES = 'batch', 'channels', 'frames', 'height', 'width'
 
 
 class Program(nn.Module):
-    """A model as a function of tensors to tensors.
+    """Model as a function from tensors to tensors.
 
     Attributes:
-        input_names: Of the arguments of ``forward``.
-        output_names: Of what it returns.
-        axes: Of each input, the names of the axes of any size.
+        input_names: Names of the arguments of ``forward``.
+        output_names: Names of the results of ``forward``.
+        axes: Names of each input's dynamic axes, by position.
     """
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
@@ -35,27 +36,26 @@ class Program(nn.Module):
 
     def examples(self, batch_size: int, larger: bool = False
                  ) -> tuple[Tensor, ...]:
-        """Random inputs.
+        """Return random inputs.
 
         Args:
-            batch_size: B.
-            larger: Increase the other axes of any size.
+            batch_size: Batch size B.
+            larger: Whether to increase the other dynamic axes. Defaults to
+                False.
         """
         raise NotImplementedError
 
     def try_out(self, function: Function, batch_size: int,
                 larger: bool = False) -> dict[str, Tensor]:
-        """Call a function in the place of ``forward``, on the same inputs
-        each time.
+        """Call a function on :meth:`examples`; return its outputs by name.
 
-        Returns:
-            Its outputs by name.
+        The inputs are the same each time.
         """
         inputs = self.examples(batch_size, larger)
         return dict(zip(self.output_names, function(*inputs)))
 
     def metadata(self) -> dict[str, str]:
-        """What a user of the file is to know: texts, most of them JSON."""
+        """Return the metadata of the file: texts, most of them JSON."""
         return dict(
             mmvidattn_version=__version__, torch_version=torch.__version__,
             inputs=json.dumps(self._describe()))
@@ -69,45 +69,42 @@ class Program(nn.Module):
         ]
 
 
+@check_arguments
 class ClipProgram(Program):
-    """A recognizer: clips [B, C, T, H, W] to ``logits`` [B, K].
+    """Recognizer from clips [B, C, T, H, W] to ``logits`` [B, K].
 
-    Views of a video are clips of their own; averaging is left to the caller.
+    Each view of a video is a separate clip; the caller averages over views.
 
     Args:
-        model: Of :func:`mmvidattn.get_model`, a ``Recognizer3D``.
+        model: ``Recognizer3D`` from :func:`mmvidattn.get_model`.
         shape: (T, H, W) of a clip.
-        output: 'logits', or 'probabilities': their softmax (the sigmoid of a
-            head with ``multi_class``; verbs and nouns each by themselves).
-        normalize: None for clips that are normalized, or the type of clips
-            that the program normalizes itself, as the config's
-            ``data_preprocessor`` does: 'uint8' or 'float32', 0 to 255.
-        dynamic: What else but the batch may be of any size: 'frames',
-            'size', or both.
+        output: 'logits', or 'probabilities': the softmax of the logits
+            (sigmoid for a head with ``multi_class``; verbs and nouns have
+            separate softmaxes). Defaults to 'logits'.
+        normalize: Type of clips with values 0 to 255, 'uint8' or 'float32',
+            that the program normalizes like the config's
+            ``data_preprocessor``. Defaults to None, for clips that are
+            already normalized.
+        dynamic: Dynamic sizes besides the batch: 'frames', 'size' or both.
+            Defaults to ().
 
     Raises:
-        ValueError: If an argument is not one of these, or the network takes
-            clips of one length or size only.
+        ValueError: If an argument is invalid, or the network only supports
+            clips of one length or size.
     """
     input_names = 'clips',
 
     def __init__(self,
                  model: nn.Module,
                  shape: Sequence[int],
-                 output: str = 'logits',
-                 normalize: str | None = None,
-                 dynamic: Sequence[str] = ()) -> None:
+                 output: Literal[OUTPUTS] = 'logits',
+                 normalize: Literal[tuple(DTYPES)] | None = None,
+                 dynamic: Sequence[Literal[tuple(AXES)]] = ()) -> None:
         super().__init__()
         if not isinstance(model, Recognizer3D):
-            raise ValueError('what is exported must be a Recognizer3D or an '
-                             f'OnlineActionDetector, got '
+            raise ValueError('model must be a Recognizer3D or an '
+                             'OnlineActionDetector, got '
                              f'{type(model).__name__}')
-        if output not in OUTPUTS:
-            raise ValueError(f'output must be one of {", ".join(OUTPUTS)}, '
-                             f'got {output!r}')
-        if normalize is not None and normalize not in DTYPES:
-            raise ValueError(f'normalize must be one of {", ".join(DTYPES)} '
-                             f'or None, got {normalize!r}')
         check_dynamic(model.backbone, dynamic)
         self.model = model
         self.shape = tuple(shape)
@@ -119,7 +116,7 @@ class ClipProgram(Program):
         preprocessor = model.data_preprocessor
         self.to_rgb = getattr(preprocessor, 'to_rgb', False)
         for name in 'mean', 'std':
-            # For images, [C, 1, 1], or clips, [C, 1, 1, 1].
+            # [C, 1, 1] for images, [C, 1, 1, 1] for clips.
             values = getattr(preprocessor, name, None)
             self.register_buffer(
                 name, None if values is None else values.view(-1, 1, 1, 1))
@@ -161,31 +158,32 @@ class ClipProgram(Program):
             classes=json.dumps(find_labels(self.model)))
 
 
+@check_arguments
 class StreamProgram(Program):
-    """A step of streams, with their state as inputs and outputs.
+    """Step of a batch of streams, with explicit state.
 
     Inputs are the features of a frame, ``{modality}`` [B, channels], and
-    ``state_{name}`` [B, ...] of each tensor of the state; outputs are
-    ``action`` [B, 1 + A, K], ``verb`` and ``noun`` where the head has them,
+    ``state_{name}`` [B, ...] for each tensor of the state. Outputs are
+    ``action`` [B, 1 + A, K], ``verb`` and ``noun`` if the head has them,
     ``bad_frame`` [B], and ``new_state_{name}``. See
-    :func:`mmvidattn.online.make_stream_step`. A stream begins with the
-    state that the metadata ``state`` tell: each tensor has one value.
+    :func:`mmvidattn.online.make_stream_step`. The metadata ``state`` gives
+    the state at the start of a stream: one value for each tensor.
 
     Args:
-        step: Of streams.
-        output: 'logits' or 'probabilities', those of the head.
+        step: Module from :func:`mmvidattn.online.make_stream_step`.
+        output: 'logits', or 'probabilities' as the head computes them.
+            Defaults to 'logits'.
 
     Raises:
-        ValueError: If the output is not one of these.
+        ValueError: If ``output`` is invalid.
     """
-    # Of a trial.
+    # Number of steps in a trial.
     num_steps = 12
 
-    def __init__(self, step: nn.Module, output: str = 'logits') -> None:
+    def __init__(self,
+                 step: nn.Module,
+                 output: Literal[OUTPUTS] = 'logits') -> None:
         super().__init__()
-        if output not in OUTPUTS:
-            raise ValueError(f'output must be one of {", ".join(OUTPUTS)}, '
-                             f'got {output!r}')
         self.step = step
         self.output = output
         self.channels = dict(step.model.backbone.in_channels)
@@ -202,7 +200,7 @@ class StreamProgram(Program):
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         features = dict(zip(self.channels, tensors))
-        # The step writes into the state that it is given.
+        # The step changes the state in place.
         state = {name: x.clone() for name, x in zip(
             self.state_names, tensors[len(self.channels):])}
         scores, state = self.step(features, state)
@@ -218,7 +216,7 @@ class StreamProgram(Program):
 
     def frames(self, batch_size: int, number: int
                ) -> list[tuple[Tensor, ...]]:
-        """Random features, of so many frames of each stream."""
+        """Return random features of ``number`` frames of each stream."""
         generator = torch.Generator().manual_seed(batch_size)
         return [
             tuple(torch.randn(batch_size, channels, generator=generator).to(
@@ -228,8 +226,11 @@ class StreamProgram(Program):
 
     def try_out(self, function: Function, batch_size: int,
                 larger: bool = False) -> dict[str, Tensor]:
-        """See :class:`Program`; of some steps, each from the state that the
-        one before returned: all scores and the last state."""
+        """Run several steps, each from the state of the step before.
+
+        Returns:
+            The scores of all steps and the last state, by name.
+        """
         state = tuple(self.step.initial_state(batch_size).values())
         scores = []
         for features in self.frames(batch_size, self.num_steps):
@@ -263,30 +264,31 @@ def program_of(model: nn.Module,
                normalize: str | None = None,
                dynamic: Sequence[str] = (),
                kernel: str | None = None) -> Program:
-    """The program of a whole model.
+    """Build the program of a model: a clip program or a stream program.
+
+    A stream program samples at the rates of the config's test dataset.
 
     Args:
-        model: Of :func:`mmvidattn.get_model`.
-        shape: See :class:`ClipProgram`, also for the three that follow. Not
-            for streams.
-        output: Likewise.
-        normalize: Likewise; not for streams.
-        dynamic: Likewise; not for streams.
-        kernel: Of :class:`mmvidattn.online.StreamSession`; of streams only.
-            Their rates are the config's.
+        model: Model from :func:`mmvidattn.get_model`.
+        shape: (T, H, W) of a clip; only for clip models.
+        output: 'logits' or 'probabilities'. Defaults to 'logits'.
+        normalize: See :class:`ClipProgram`; only for clip models.
+        dynamic: See :class:`ClipProgram`; only for clip models.
+        kernel: See :class:`mmvidattn.online.StreamSession`; only for stream
+            models.
 
     Raises:
         ValueError: If the options do not fit the model.
     """
     if not isinstance(model, OnlineActionDetector):
         if kernel is not None:
-            raise ValueError(f'kernel={kernel!r} is of streams, and the '
-                             f'model is a {type(model).__name__}')
+            raise ValueError(f'kernel={kernel!r} is only for stream models, '
+                             f'got a {type(model).__name__}')
         return ClipProgram(model, shape, output, normalize, dynamic)
     for name, value in dict(normalize=normalize, dynamic=dynamic).items():
         if value:
-            raise ValueError(f'{name}={value!r} is of clips, and the model '
-                             'reads streams of features')
+            raise ValueError(f'{name}={value!r} is only for clip models, got '
+                             f'a {type(model).__name__}')
     dataset = (model.cfg.get('test_dataloader') or {}).get('dataset') or {}
     return StreamProgram(
         make_stream_step(
@@ -298,7 +300,7 @@ def program_of(model: nn.Module,
 
 
 def probabilities(head: nn.Module, logits: Tensor) -> Tensor:
-    """Logits [B, K] of clips to probabilities."""
+    """Convert a head's logits [B, K] to probabilities."""
     if getattr(head, 'multi_class', False):
         return logits.sigmoid()
     splits = getattr(head, 'splits', None)
@@ -309,22 +311,18 @@ def probabilities(head: nn.Module, logits: Tensor) -> Tensor:
 
 
 def check_dynamic(backbone: nn.Module, dynamic: Sequence[str]) -> None:
-    """Raise a ``ValueError`` if a network cannot have these dynamic."""
+    """Raise a ``ValueError`` if a network has a fixed size in `dynamic`."""
     kind = type(backbone).__name__
-    for name in dynamic:
-        if name not in AXES:
-            raise ValueError(f'dynamic must be of {", ".join(AXES)}, got '
-                             f'{name!r}')
     frames = getattr(backbone, 'num_frames', None)
     if 'frames' in dynamic and frames is not None and not getattr(
             backbone, 'any_length', False):
-        raise ValueError(f'{kind} takes clips of num_frames={frames} only: '
-                         "dynamic cannot have 'frames'")
+        raise ValueError("dynamic cannot include 'frames': "
+                         f'{kind} only supports num_frames={frames}')
     for table, grid in getattr(backbone, 'position_grids', {}).items():
         if 'size' in dynamic and tuple(grid[1:]) != (1, 1):
             raise ValueError(
-                f'{kind} has a table of positions, {table}, of a grid of '
-                f"{tuple(grid[1:])}: dynamic cannot have 'size'")
+                f"dynamic cannot include 'size': {kind} has position "
+                f'embeddings, {table}, for a grid of {tuple(grid[1:])}')
 
 
 def _listed(values: Tensor | None) -> list[float] | None:

@@ -23,7 +23,7 @@ from mmvidattn.export import (
     program_of,
     read_metadata,
 )
-from mmvidattn.export.capture import _in_words
+from mmvidattn.export.capture import _explain
 from mmvidattn.export.export import difference
 from mmvidattn.export.programs import Program
 from mmvidattn.online import StreamSession
@@ -49,7 +49,7 @@ def onnx():
 
 
 class Small(Program):
-    """A program without a model."""
+    """Program of a single module or function."""
     input_names, output_names, axes = ('x', ), ('y', ), ({0: 'batch'}, )
 
     def __init__(self, inner):
@@ -63,12 +63,13 @@ class Small(Program):
         return self.inner(x),
 
 
-# Of each cause of a fixed batch that there was one; the others are slow.
+# XViT and LAPS each once fixed the batch size for a different reason. The
+# other families run as slow tests.
 @pytest.mark.parametrize('backbone', [
     backbone if backbone in (XViT, VisionTransformerLAPS) else pytest.param(
         backbone, marks=pytest.mark.slow) for backbone in TINY],
     ids=lambda x: x.__name__)
-def test_any_batch_fits_each_family(backbone):
+def test_families_support_dynamic_batch(backbone):
     model = build(backbone).eval()
     batch = torch.export.Dim('batch')
     with torch.no_grad():
@@ -80,34 +81,37 @@ def test_any_batch_fits_each_family(backbone):
             assert relative(program(clips), model(clips)) < 1e-4
 
 
-def test_without_rates_in_the_config_a_stream_has_those_of_a_session():
+def test_stream_rates_default_to_those_of_a_session():
     model = detector_of(VARIANTS['box']).eval()
     model.cfg = {}
-    step, usual = program_of(model).step, StreamSession(model).step
+    step, expected = program_of(model).step, StreamSession(model).step
     assert (step.long_rate, step.work_rate) == (
-        usual.long_rate, usual.work_rate)
+        expected.long_rate, expected.work_rate)
 
 
 def check_model(small, path):
-    """An exported file against the model, without our own comparison."""
+    """Compare an exported file with the model, without ``compare``."""
     program = small.program()
     report = export_program(program, path)
     assert path.stat().st_size == report.num_bytes
     assert [*path.parent.iterdir()] == [path]
     function = load_program(path)
     if isinstance(program, StreamProgram):
-        # The largest of all that is compared, the state included.
+        # The differences include the state.
         assert max(report.differences.values()) < 1e-4
         return
-    frames = program.model.backbone.num_frames
-    for size in 1, 5:
-        clips = torch.randn(size, 3, frames, 64, 64)
+    check_clips(program, function, program.model.backbone.num_frames, 64)
+
+
+def check_clips(program, function, frames, size):
+    for batch_size in 1, 5:
+        clips = torch.randn(batch_size, 3, frames, size, size)
         with torch.no_grad():
             want = program.model(clips[:, None], stage='head')
             assert relative(function(clips)[0], want) < 1e-4
 
 
-def test_quick_model_runs_outside(tmp_path, onnx):
+def test_quick_model_matches_onnx_file(tmp_path, onnx):
     small = MODELS[QUICK]._replace(options={'model.backbone.num_layers': 1})
     check_model(small, tmp_path / 'model.onnx')
 
@@ -115,7 +119,7 @@ def test_quick_model_runs_outside(tmp_path, onnx):
 @pytest.mark.slow
 @pytest.mark.parametrize('name, suffix', [
     (name, suffix) for name in MODELS for suffix in ('pt2', 'onnx')])
-def test_each_family_runs_outside(tmp_path, name, suffix, onnx):
+def test_each_family_matches_its_file(tmp_path, name, suffix, onnx):
     check_model(MODELS[name], tmp_path / f'model.{suffix}')
 
 
@@ -123,10 +127,11 @@ def test_each_family_runs_outside(tmp_path, name, suffix, onnx):
     (None, 'window'), (None, 'smoothing'), *(
         pytest.param(suffix, kernel, marks=pytest.mark.slow)
         for suffix in ('pt2', 'onnx') for kernel in ('window', 'smoothing'))])
-def test_steps_with_state_fed_back_are_a_session(tmp_path, suffix, kernel,
-                                                 request):
-    """Two streams, the second of which lacks a frame; of a file, or, with
-    no suffix, of the program that would be exported."""
+def test_repeated_steps_equal_a_session(tmp_path, suffix, kernel, request):
+    """Run two streams, one with a bad frame.
+
+    Without a suffix, the test runs the program itself instead of a file.
+    """
     if suffix == 'onnx':
         request.getfixturevalue('onnx')
     torch.manual_seed(0)
@@ -143,10 +148,9 @@ def test_steps_with_state_fed_back_are_a_session(tmp_path, suffix, kernel,
     videos['rgb'][1, 20] = torch.nan
     sessions = [StreamSession(model, kernel=kernel)]
     sessions.append(sessions[0].spawn())
-    told = json.loads(metadata['state'])
     state = [torch.full((2, *x['shape']), float(x['value']),
                         dtype=getattr(torch, x['dtype']))
-             for x in told.values()]
+             for x in json.loads(metadata['state']).values()]
     assert [x.dtype for x in state] == [
         x.dtype for x in program.step.initial_state().values()]
     for t in range(50):
@@ -163,8 +167,8 @@ def test_steps_with_state_fed_back_are_a_session(tmp_path, suffix, kernel,
     assert state[0].tolist() == [50, 50]
 
 
-def test_labels_and_normalization_go_with_the_file(tmp_path):
-    """uint8 clips, BGR, as the data preprocessor would have them."""
+def test_file_contains_labels_and_normalization(tmp_path):
+    """The file accepts uint8 BGR clips like the data preprocessor."""
     model = get_model(MODELS[QUICK].config,
                       cfg_options={'model.backbone.num_layers': 1})
     model.dataset_meta = dict(classes=[f'class {i}' for i in range(8)])
@@ -176,12 +180,12 @@ def test_labels_and_normalization_go_with_the_file(tmp_path):
     program = program_of(model, (8, 64, 64), 'probabilities', 'uint8')
     path = tmp_path / 'model.pt2'
     export_program(program, path, metadata=dict(config='mine'))
-    told = read_metadata(path)
-    assert json.loads(told['classes'])[3] == 'class 3'
-    assert told['config'] == 'mine'
-    assert json.loads(told['inputs']) == [
+    metadata = read_metadata(path)
+    assert json.loads(metadata['classes'])[3] == 'class 3'
+    assert metadata['config'] == 'mine'
+    assert json.loads(metadata['inputs']) == [
         dict(name='clips', dtype='uint8', shape=['batch', 3, 8, 64, 64])]
-    assert json.loads(told['normalization']) == dict(
+    assert json.loads(metadata['normalization']) == dict(
         inside=True, to_rgb=True, mean=mean.tolist(), std=std.tolist())
     clips = torch.randint(256, (2, 3, 8, 64, 64), dtype=torch.uint8)
     with torch.no_grad():
@@ -201,8 +205,8 @@ def test_onnx_has_names_and_metadata(tmp_path, onnx):
     x, = model.graph.input
     assert x.name == 'x' and model.graph.output[0].name == 'y'
     assert x.type.tensor_type.shape.dim[0].dim_param == 'batch'
-    told = {x.key: x.value for x in model.metadata_props}
-    assert told['classes'] == '["a"]' and 'torch_version' in told
+    metadata = {x.key: x.value for x in model.metadata_props}
+    assert metadata['classes'] == '["a"]' and 'torch_version' in metadata
 
 
 class Airy(nn.Module):
@@ -211,7 +215,7 @@ class Airy(nn.Module):
         return torch.special.airy_ai(x)
 
 
-def test_names_the_operator_that_onnx_lacks(tmp_path, onnx):
+def test_names_operator_missing_in_onnx(tmp_path, onnx):
     with pytest.raises(ValueError, match=(
             'ONNX has no operator for aten::special_airy_ai.*Airy inner')):
         export_program(Small(Airy()), tmp_path / 'x.onnx')
@@ -224,8 +228,8 @@ class Branch(nn.Module):
         return x if x.sum() > 0 else -x
 
 
-def test_names_the_module_that_cannot_be_captured(tmp_path):
-    with pytest.raises(ValueError, match='cannot take Branch inner: '):
+def test_names_module_that_capture_fails_on(tmp_path):
+    with pytest.raises(ValueError, match='cannot capture Branch inner: '):
         export_program(Small(Branch()), tmp_path / 'x.pt2')
 
 
@@ -248,31 +252,31 @@ class Sized(nn.Module):
 @pytest.mark.parametrize('program, axis', [
     (Small(Counted()), r'batch \(always 3\)'),
     (Wide(Sized()), r'frames \(always 4\)')])
-def test_names_the_axis_that_is_fixed(tmp_path, program, axis):
+def test_names_axis_that_is_constant(tmp_path, program, axis):
     with pytest.raises(ValueError, match=f'cannot keep {axis}'):
         export_program(program, tmp_path / 'x.pt2')
 
 
-def test_says_when_a_batch_of_one_is_left_out():
-    """As of DualFormer, whose other sizes need an operator that does so."""
+def test_reports_that_batch_of_one_is_unsupported():
+    """DualFormer's dynamic sizes need an operator with this limit."""
     error = ValueError(
         'Constraints violated (batch)! For more information, run with X.\n'
         "  - Not all values of batch = L['clips'].size()[0] in the specified "
         "range satisfy the generated guard L['clips'].size()[0] != 1.\n")
-    text = _in_words(error, Small(nn.Linear(4, 2)))
-    assert 'batch != 1' in text and 'does not take' not in text
+    text = _explain(error, Small(nn.Linear(4, 2)))
+    assert 'batch != 1' in text and 'does not support' not in text
 
 
-def test_says_which_torch_it_needs(tmp_path, monkeypatch):
+def test_reports_required_torch_version(tmp_path, monkeypatch):
     monkeypatch.setattr('mmvidattn.export.capture.Dim', object())
     with pytest.raises(ValueError, match='export needs torch 2.6 or newer'):
         export_program(Small(nn.Linear(4, 2)), tmp_path / 'x.pt2')
 
 
 def small_dualformer():
-    """A program of clips of any length, of one block in each stage.
+    """Build a program with dynamic length and one block per stage.
 
-    Positions would take half as long again to capture.
+    Position embeddings would slow down the capture by half.
     """
     torch.manual_seed(0)
     model = get_model(MODELS['DualFormer'].config, cfg_options={
@@ -287,36 +291,30 @@ def small_dualformer():
 
 @pytest.mark.parametrize('suffix', [
     'pt2', pytest.param('onnx', marks=pytest.mark.slow)])
-def test_dualformer_takes_other_lengths(tmp_path, suffix, request):
-    """Its windows and pyramids are made of whatever frames there are."""
+def test_dualformer_supports_other_lengths(tmp_path, suffix, request):
+    """Attention windows and pyramids adapt to the number of frames."""
     if suffix == 'onnx':
         request.getfixturevalue('onnx')
     program = small_dualformer()
     path = tmp_path / f'model.{suffix}'
     export_program(program, path)
-    told, = json.loads(read_metadata(path)['inputs'])
-    assert told['shape'] == ['batch', 3, 'frames', 32, 32]
-    function = load_program(path)
-    for size in 1, 5:
-        for frames in 8, 16:
-            clips = torch.randn(size, 3, frames, 32, 32)
-            with torch.no_grad():
-                want = program.model(clips[:, None], stage='head')
-            assert relative(function(clips)[0], want) < 1e-4
+    clips, = json.loads(read_metadata(path)['inputs'])
+    assert clips['shape'] == ['batch', 3, 'frames', 32, 32]
+    for frames in 8, 16:
+        check_clips(program, load_program(path), frames, 32)
 
 
-class Unlike(nn.Module):
-    """Another function when it is exported."""
+class DiffersInExport(nn.Module):
 
     def forward(self, x):
         return x * (1.01 if torch.compiler.is_exporting() else 1)
 
 
-def test_leaves_no_file_that_computes_something_else(tmp_path):
+def test_does_not_write_file_that_differs_from_model(tmp_path):
     path = tmp_path / 'x.pt2'
     path.write_text('before')
     with pytest.raises(ValueError, match='differs from the model: y of batch'):
-        export_program(Small(Unlike()), path)
+        export_program(Small(DiffersInExport()), path)
     assert [*tmp_path.iterdir()] == [path] and path.read_text() == 'before'
 
 
@@ -332,40 +330,40 @@ def test_differences_are_relative_to_the_largest_value():
 
 
 @pytest.mark.parametrize('options, message', [
-    (dict(dynamic=['frames']), 'num_frames=8 only'),
-    (dict(dynamic=['size']), 'table of positions'),
-    (dict(dynamic=['depth']), "dynamic must be of .* got 'depth'"),
+    (dict(dynamic=['frames']), "dynamic .*'frames'.*num_frames=8"),
+    (dict(dynamic=['size']), "dynamic .*'size'"),
+    (dict(dynamic=['depth']), r"dynamic must be .*'size'.*, got \['depth'\]"),
     (dict(normalize='int4'), "normalize must be one of .* got 'int4'"),
     (dict(output='votes'), "output must be one of .* got 'votes'"),
-    (dict(kernel='window'), "kernel='window' is of streams")])
-def test_rejects_options_of_clips(options, message):
+    (dict(kernel='window'), "kernel='window' .*Recognizer3D")])
+def test_rejects_options_for_clip_model(options, message):
     model = get_model(MODELS[QUICK].config)
     with pytest.raises(ValueError, match=message):
         program_of(model, (8, 64, 64), **options)
 
 
-def test_rejects_options_of_streams():
-    with pytest.raises(ValueError, match="normalize='uint8' is of clips"):
+def test_rejects_options_for_stream_model():
+    with pytest.raises(ValueError, match="normalize='uint8' .*Detector"):
         MODELS['TeSTra, step, window'].program(normalize='uint8')
     with pytest.raises(ValueError, match='must be a Recognizer3D'):
         ClipProgram(nn.Linear(2, 2), (8, 64, 64))
 
 
-def test_suffix_is_the_format():
+def test_suffix_selects_format():
     assert choose_format(Path('a.onnx')) == 'onnx'
     assert choose_format(Path('a.b.pt2')) == 'pt2'
     with pytest.raises(ValueError, match='must end with .pt2 or .onnx'):
         choose_format(Path('a.pth'))
 
 
-def test_says_what_to_install(tmp_path, monkeypatch):
+def test_names_missing_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'onnxscript', None)
     monkeypatch.setitem(sys.modules, 'onnx', sys)
     with pytest.raises(ValueError, match=r'pip install "mmvidattn\[onnx\]"'):
         export_program(Small(nn.Linear(4, 2)), tmp_path / 'x.onnx')
 
 
-def test_the_page_has_a_row_of_every_model():
+def test_page_has_a_row_for_every_model():
     text = (ROOT / 'configs/export.md').read_text()
     rows = text.partition('| --- | --- | --- | --- | --- |\n')[2].split('\n')
     assert rows.pop() == ''

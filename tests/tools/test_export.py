@@ -39,7 +39,7 @@ def test_exports_a_checkpoint(run_main, capsys, checkpoint, tmp_path):
 
 @pytest.mark.parametrize('name, more, message', [
     ('model.pth', (), 'must end with .pt2 or .onnx'),
-    ('model.pt2', ('--dynamic', 'size'), 'table of positions')])
+    ('model.pt2', ('--dynamic', 'size'), 'position embeddings')])
 def test_errors_are_one_line(run_main, checkpoint, tmp_path, name, more,
                              message):
     with pytest.raises(SystemExit, match=f'export.py: error: .*{message}'):
