@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Docstrings of ours as Markdown: their roles and links are Sphinx's."""
+"""Convert Sphinx roles and links in docstrings to Markdown."""
 import re
 
 from griffe import Docstring, Extension, Object

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Hooks of mkdocs: pages that do not lie in docs/.
+"""mkdocs hooks that add pages from outside of docs/.
 
-A page of a family or of a folder lies where GitHub shows it, and is told of
-once. On the site it has another address, so links are rewritten: those between
-pages to each other, those to other files to a copy of the file. The pages of
-the reference have a heading for each public name of a package.
+The page of a model family or folder lies where GitHub shows it. Its address on
+the site differs, so its links are rewritten: a link to a page leads to the
+page, and a link to a file leads to a copy of the file. The reference has a page
+for each package, with a heading for each public name.
 """
 import ast
 import os
@@ -18,9 +18,12 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where a page stands on the site, by the pattern of its path here.
+# Path of a page on the site, by the pattern of its path in the repository.
 PLACES = {
     'README.md': 'index.md',
+    'CHANGELOG.md': 'changelog.md',
+    'CONTRIBUTING.md': 'contributing.md',
+    'SECURITY.md': 'security.md',
     'configs/*.md': '{stem}.md',
     'configs/*/README.md': 'models/{folder}.md',
     'configs/*/ablations/README.md': 'models/{above}_ablations.md',
@@ -34,16 +37,16 @@ PACKAGES = (
     'apis', 'backbones', 'layers', 'ops', 'heads', 'losses', 'recognizers',
     'online', 'live', 'datasets', 'datasets.transforms', 'evaluation',
     'engine', 'visualization', 'export', 'convert')
-# What of a package without a list of names is public.
+# Public names of packages without `__all__`.
 FUNCTIONS = {'utils': ('config.change', )}
-# Code, in which nothing is a link; or a link's end.
+# A code block or code span, which contains no links; or the target of a link.
 LINK = re.compile(r'(^```.*?^```$|`[^`\n]+`)|(?<=\]\()([^)\s]+)(?=\))',
                   re.DOTALL | re.MULTILINE)
 
 
 @cache
 def find_pages() -> dict[str, str]:
-    """Where each page that lies elsewhere stands, by its path here."""
+    """Return the site path of each page outside of docs/, by its path."""
     found = {}
     for pattern, place in PLACES.items():
         for path in sorted(ROOT.glob(pattern)):
@@ -55,9 +58,9 @@ def find_pages() -> dict[str, str]:
 
 
 def public_names(package: str) -> list[str]:
-    """The names in ``__all__`` of a package of ours, without importing it.
+    """Return the names in ``__all__`` of a package, without importing it.
 
-    One that is imported only when it is wanted is of another package.
+    Lazily imported names are left out: they belong to a different package.
     """
     path = ROOT / 'mmvidattn' / package.replace('.', '/') / '__init__.py'
     body = ast.parse(path.read_text('utf-8')).body
@@ -70,10 +73,10 @@ def public_names(package: str) -> list[str]:
 
 
 def make_reference() -> dict[str, str]:
-    """Pages of the reference, by where they stand."""
+    """Return the pages of the reference by their paths on the site."""
     pages = {}
     names = {package: public_names(package) for package in PACKAGES}
-    # On the page of the smaller package.
+    # They are on the page of datasets.transforms.
     names['datasets'] = [name for name in names['datasets']
                          if name not in names['datasets.transforms']]
     for package, found in {**names, **FUNCTIONS}.items():
@@ -104,7 +107,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def add_target(files: Files, target: str, config: MkDocsConfig) -> None:
-    """Put what a page links to beside the pages, if it is none."""
+    """Copy the target of a link to the site unless it is a page."""
     path, place = ROOT / target, place_of(target)
     if not place.startswith('files/') or place in files.src_uris:
         return
@@ -122,13 +125,13 @@ def add_target(files: Files, target: str, config: MkDocsConfig) -> None:
 
 
 def written_here(files: Files) -> list[str]:
-    """The pages in docs/, by their paths here."""
+    """Return the repository paths of the pages in docs/."""
     return [f'docs/{file.src_uri}' for file in files.documentation_pages()
             if not file.generated_by]
 
 
 def fill(entry: dict | str, files: Files) -> dict | str:
-    """An entry of the navigation, with the pages below a folder."""
+    """Replace a folder in the navigation by the pages below it."""
     if isinstance(entry, dict):
         (title, content), = entry.items()
         if isinstance(content, str) and content.endswith('/'):
@@ -139,7 +142,7 @@ def fill(entry: dict | str, files: Files) -> dict | str:
 
 
 def target_of(link: str, name: str) -> tuple[str | None, str]:
-    """What a page links to: its path here (of the web: None), the anchor."""
+    """Return path (None for web addresses) and anchor of a link."""
     path, _, anchor = link.partition('#')
     if not path or '://' in path or path.startswith('mailto:'):
         return None, anchor
@@ -148,10 +151,10 @@ def target_of(link: str, name: str) -> tuple[str | None, str]:
 
 
 def place_of(target: str) -> str:
-    """Where a file or folder here stands on the site."""
+    """Return the site path of a file or folder."""
     pages = find_pages()
     if f'{target}/README.md' in pages:
-        # As GitHub shows a folder.
+        # GitHub shows the README for a folder.
         target += '/README.md'
     if target in pages:
         return pages[target]

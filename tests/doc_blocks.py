@@ -99,9 +99,10 @@ def pages_to_run() -> list[Path]:
 
 def pages_to_parse() -> list[Path]:
     """The pages beside what they tell of."""
-    return sorted(path for folder in ('configs', 'mmvidattn', 'tools')
-                  for path in (ROOT / folder).rglob('*.md')
-                  if '.mim' not in path.parts)
+    return [*sorted(ROOT.glob('[CS]*.md')), *sorted(
+        path for folder in ('configs', 'mmvidattn', 'tools')
+        for path in (ROOT / folder).rglob('*.md')
+        if '.mim' not in path.parts)]
 
 
 def read_blocks(page: Path, default: str = 'run') -> list[Block]:

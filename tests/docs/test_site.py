@@ -121,7 +121,9 @@ def test_navigation_has_every_page():
     there = {path.relative_to(ROOT / 'docs').as_posix()
              for path in (ROOT / 'docs').rglob('*.md')}
     assert there <= {*listed}
-    assert {*listed} - there == {'index.md', 'start_weights.md', 'export.md'}
+    assert {*listed} - there == {
+        'index.md', 'start_weights.md', 'export.md', 'changelog.md',
+        'contributing.md', 'security.md'}
 
 
 @pytest.mark.parametrize('page', [*pages_to_run(), *pages_to_parse()],
