@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Options, machine line, report and resuming of all programs in tools/.
 
-matrix.py runs where nothing is installed, so only the standard library is
-imported when this module is.
+This module imports only the standard library, because matrix.py runs where
+nothing else is installed.
 """
 import argparse
 import json
@@ -45,7 +45,7 @@ def count(text: str) -> int:
 
 def add_counts(parser: argparse.ArgumentParser,
                **options: tuple[int, str]) -> None:
-    """Add options that are positive integers: default and help of each."""
+    """Add positive-integer options, given as name=(default, help)."""
     for name, (default, text) in options.items():
         parser.add_argument(
             f'--{name.replace("_", "-")}', type=count, default=default,
@@ -53,7 +53,7 @@ def add_counts(parser: argparse.ArgumentParser,
 
 
 def run_program(program: str, *args: object) -> None:
-    """Run a program of tools/; its output goes to standard error."""
+    """Run a program of tools/ with its output on standard error."""
     subprocess.run([sys.executable, ROOT / 'tools' / program,
                     *map(str, args)], check=True, stdout=sys.stderr)
 
@@ -64,17 +64,35 @@ def machine(device: Any = 'cpu') -> str:
     """Describe the hardware of a device, Python and torch in one line."""
     import torch
 
-    from mmvidattn.utils.processor import processor_name
+    from mmvidattn.ops.processor import cpuinfo
     if torch.device(device).type == 'cuda':
         hardware = torch.cuda.get_device_name(device)
     else:
+        name = (cpuinfo('model name') or platform.processor()
+                or platform.machine())
         hardware = (f'{torch.get_num_threads()} threads on {os.cpu_count()} '
-                    f'cores of {processor_name()}')
+                    f'cores of {name}')
     return (f'{hardware}, Python {platform.python_version()}, torch '
             f'{torch.__version__}')
 
 
 # Report
+
+def write_or_check(path: Path, text: str, check: bool, command: str) -> None:
+    """Write a page, or with `check` only compare it.
+
+    Args:
+        path: File of the page.
+        text: Current text.
+        check: Write nothing, and exit with an error if the page is stale.
+        command: Command that writes the page, for the error.
+    """
+    if not check:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    elif not path.is_file() or path.read_text() != text:
+        raise SystemExit(f'{path} is stale; run {command}')
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Format a Markdown table, one line per row."""
@@ -89,7 +107,7 @@ def replace_rows(text: str, head: Sequence[str], rows: Iterable[str],
     Args:
         text: The page.
         head: Titles of the columns.
-        rows: New lines of the table. Other lines stay.
+        rows: New lines of the table; all other lines are kept.
         key: Sort key that identifies a line.
 
     Raises:
@@ -105,7 +123,7 @@ def replace_rows(text: str, head: Sequence[str], rows: Iterable[str],
 
 
 def append_json(path: Path | None, result: Mapping[str, Any]) -> None:
-    """Append a line of JSON to a file, if there is one."""
+    """Append a line of JSON to a file, unless `path` is None."""
     if path is not None:
         with path.open('a') as file:
             file.write(json.dumps(result) + '\n')
@@ -123,30 +141,32 @@ def finish(failures: Sequence[str]) -> None:
 
 def require_same(path: Path, found: Mapping[str, Any],
                  wanted: Mapping[str, Any]) -> None:
-    """Refuse results of a run with other options.
+    """Raise an error that names the options in which two runs differ.
 
     Raises:
-        ValueError: If an option differs; the error names it.
+        ValueError: If an option differs.
     """
     differing = {key: (found.get(key), wanted.get(key))
                  for key in sorted({*found, *wanted})
                  if found.get(key) != wanted.get(key)}
     if differing:
-        raise ValueError(f'{path} holds results of other options ' + ', '.join(
-            f'({key} was {a!r}, now {b!r})'
-            for key, (a, b) in differing.items())
-            + '; repeat those options, or choose another place')
+        changes = ', '.join(f'({key} was {a!r}, now {b!r})'
+                            for key, (a, b) in differing.items())
+        raise ValueError(f'{path} has results for different options '
+                         f'{changes}; use the same options, or choose '
+                         'another path')
 
 
 class Results:
-    """Results in a folder, which a second run with the same options reuses.
+    """Results in a folder; a second run with the same options reuses them.
 
     Args:
-        folder: Empty, missing, or of an earlier run.
+        folder: Folder that is empty, missing, or from an earlier run.
         options: Everything that the results depend on besides their names.
 
     Raises:
-        ValueError: If the folder has results of other options, or other files.
+        ValueError: If the folder has results for different options, or other
+            files.
     """
 
     def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
@@ -157,7 +177,7 @@ class Results:
             require_same(file, json.loads(file.read_text()), options)
         elif folder.exists() and (
                 not folder.is_dir() or any(folder.iterdir())):
-            raise ValueError(f'{folder} is not empty and holds no results; '
+            raise ValueError(f'{folder} is not empty and has no results; '
                              'choose a folder that is empty or does not exist')
         self._write(file, options)
 

@@ -9,8 +9,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope='module')
-def rows():
-    return tool.pages()[0].rows
+def pages():
+    return [tool.read_page(path) for path in tool.PAGES]
+
+
+@pytest.fixture(scope='module')
+def rows(pages):
+    return pages[0].rows
 
 
 @pytest.mark.parametrize('name', [
@@ -18,29 +23,28 @@ def rows():
     'linear_ff_table04_qk_separate',
     'linear_ff_table07_s', 'linear_ff_table09_xvit_ff',
     'linear_ff_table12_ss_ts_ff'])
-def test_figures_on_the_page_are_current(rows, name):
+def test_figures_on_the_page_are_current(pages, rows, name):
     row, = (row for row in rows if row.config.stem == name)
     lines = tool.table_of([row], tool.count([row]))
-    page = tool.PAGE.read_text().splitlines()
+    page = pages[0].path.read_text().splitlines()
     assert name in lines[2] and set(lines) <= set(page)
 
 
 @pytest.mark.parametrize('table, number', [
     ('Table 1', 0), ('Table 2', 4), ('Figure 6', 7)])
-def test_figures_of_vivit_on_the_page_are_current(table, number):
-    page = tool.pages()[1]
+def test_figures_of_vivit_on_the_page_are_current(pages, table, number):
+    page = pages[1]
     row = [row for row in page.rows if row.table == table][number]
     line = tool.table_of([row], tool.count([row]), page.released)[2]
     assert line in page.path.read_text().splitlines()
 
 
-def test_text_on_the_pages_is_current():
-    """All but the figures, which take a minute."""
+def test_text_on_the_pages_is_current(pages):
+    """Compare everything except the figures, which take a minute."""
     def no_figures(text):
         return [line.split(' | ')[:3] if line.startswith('| ') else line
                 for line in text.splitlines()]
 
-    pages = tool.pages()
     assert [page.path.parents[1].name for page in pages] == [
         'linear_ff', 'vivit']
     for page in pages:
@@ -58,12 +62,13 @@ def test_whole_pages_are_current(run_tool, tmp_path):
 
 @pytest.mark.parametrize('edit', [lambda page: page + 'x', None],
                          ids=['another', 'absent'])
-def test_check_fails_where_the_page_is_stale(rows, edit, tmp_path,
+def test_check_fails_where_the_page_is_stale(pages, edit, tmp_path,
                                              monkeypatch):
-    few = [row for row in rows if row.table == 'Table 7']
     page = tmp_path / 'README.md'
-    monkeypatch.setattr(tool, 'pages', lambda: [
-        tool.Page(page, '', tool.TITLES, few, '', released=True)])
+    rows = [row for row in pages[0].rows if row.table == 'Table 7']
+    monkeypatch.setattr(tool, 'PAGES', [None])
+    monkeypatch.setattr(tool, 'read_page', lambda path: pages[0]._replace(
+        path=page, rows=rows))
     monkeypatch.setattr(tool, 'count_config',
                         lambda *args: (tool.Complexity(1, 2, 3), None))
     monkeypatch.setattr('sys.argv', ['ablation_table.py'])
@@ -74,7 +79,7 @@ def test_check_fails_where_the_page_is_stale(rows, edit, tmp_path,
         page.unlink()
     else:
         page.write_text(edit(page.read_text()))
-    with pytest.raises(SystemExit, match='README.md not current'):
+    with pytest.raises(SystemExit, match='README.md is stale'):
         tool.main()
 
 
@@ -115,7 +120,7 @@ differences: |
 
 
 @pytest.fixture
-def told(tmp_path):
+def page_yml(tmp_path):
     (tmp_path / 'a.py').write_text(
         "table = 'Table 2'\nbase = 'linear_ff_ssv2'\n"
         "rows = dict(a_row=dict(row='once', paper='5'))\n")
@@ -123,9 +128,9 @@ def told(tmp_path):
     return tmp_path / 'page.yml'
 
 
-def test_page_has_rows_of_configs_and_of_options_in_order(told):
-    page = tool.read_page(told)
-    assert page.path == told.with_name('README.md')
+def test_page_lists_configs_and_options_in_order(page_yml):
+    page = tool.read_page(page_yml)
+    assert page.path == page_yml.with_name('README.md')
     cost = tool.Complexity(2_000_000, 3_000_000_000, 1_000_000_000)
     assert tool.text_of(page, dict.fromkeys(page.rows, (cost, None))) == '''\
 # Ours
@@ -133,7 +138,7 @@ def test_page_has_rows_of_configs_and_of_options_in_order(told):
 ## Table 2: two
 
 | row | config | paper | M | GMACs | GFLOPs |
-|---|---|---|---|---|---|
+| --- | --- | --- | --- | --- | --- |
 | once | [`a_row`](a.py) | 5 | 2.00 | 3.00 | 7.00 |
 | twice | [`linear_ff_ssv2`](../../linear_ff_ssv2.py) \
 `model.backbone.num_layers=2` | top-1 7 | 2.00 | 3.00 | 7.00 |
@@ -145,19 +150,19 @@ Bye.
 
 
 @pytest.mark.parametrize('old, new, message', [
-    ('- a_row\n', '', 'must name each row of its folder once.* a_row$'),
-    ('- a_row\n', '- a_row\n    - a_row\n', 'once, not so a_row'),
+    ('- a_row\n', '', 'each row of its folder once; check a_row$'),
+    ('- a_row\n', '- a_row\n    - a_row\n', 'once; check a_row$'),
     ('Table 2:', 'Table 3:', "must be one of Table 3, got 'Table 2'"),
     ('  Table 2:', '  Table 2: {title: x, rows: []}\n  Table 3:',
-     'a_row is of Table 2, not of Table 3'),
+     'a_row belongs to Table 2, not to Table 3'),
     ('linear_ff_ssv2', 'none', "no model 'none'")])
-def test_page_says_what_is_wrong(told, old, new, message):
-    told.write_text(PAGE.replace(old, new))
+def test_rejects_invalid_pages(page_yml, old, new, message):
+    page_yml.write_text(PAGE.replace(old, new))
     with pytest.raises(ValueError, match=message):
-        tool.read_page(told)
+        tool.read_page(page_yml)
 
 
-def test_columns_of_released_counts_are_where_there_are_any(rows):
+def test_released_columns_are_optional(rows):
     cost = tool.Complexity(1_000_000, 2_000_000_000)
     released = tool.Complexity(3_000_000, 4_000_000_000)
     counts = {rows[0]: (cost, released)}
