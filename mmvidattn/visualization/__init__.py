@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Pictures and videos of what a model says."""
+"""Images and videos of a model's results."""
 from .annotate import OUTPUTS, VideoWriter, annotate_video, write_sheet
 
 __all__ = ['OUTPUTS', 'VideoWriter', 'annotate_video', 'write_sheet']

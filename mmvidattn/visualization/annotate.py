@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Frames under a caption, as a video or as one picture."""
+"""Videos and images of captioned frames."""
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from ..utils.frame_times import ConstantRate
 from ..utils.video_readers import open_video
 from .mp4 import H264File, Mpeg4File, open_mp4
 
-# At this width a caption is readable; smaller frames are enlarged.
+# A caption is readable at this width; smaller frames are enlarged.
 MIN_WIDTH = 480
 LINE_HEIGHT = 24
 SHEET_FRAMES = 8
@@ -35,7 +35,7 @@ def _caption(lines: Sequence[str], width: int) -> np.ndarray:
 
 
 def _to_width(image: np.ndarray, width: int) -> np.ndarray:
-    """Resize; both sides get even, as video codecs want them."""
+    """Resize an image, to even sides because video codecs need them."""
     scale = width / image.shape[1]
     size = [max(2, round(n * scale / 2) * 2) for n in image.shape[1::-1]]
     method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
@@ -44,12 +44,12 @@ def _to_width(image: np.ndarray, width: int) -> np.ndarray:
 
 def write_sheet(path: str | Path, frames: np.ndarray,
                 lines: Sequence[str]) -> None:
-    """Write a picture with some frames of a clip under a caption.
+    """Write an image with up to 8 frames of a clip below a caption.
 
     Args:
-        path: The picture, e.g. a png.
+        path: Path of the image, e.g. a png.
         frames: RGB frames [T, H, W, 3], uint8.
-        lines: The caption.
+        lines: Lines of the caption.
     """
     at = np.linspace(0, len(frames) - 1, min(SHEET_FRAMES, len(frames)))
     tiles = [_to_width(frame, TILE_WIDTH)
@@ -67,14 +67,14 @@ def write_sheet(path: str | Path, frames: np.ndarray,
 
 
 class VideoWriter:
-    """Writes frames under captions to an mp4, as they come.
+    """Writer of captioned frames to an mp4 file.
 
-    It is H.264 where PyAV is there (:func:`open_mp4`). As a context manager
-    it deletes a file that could not be finished.
+    Uses :func:`open_mp4`. As a context manager, the writer deletes an
+    incomplete file.
 
     Args:
-        path: The video.
-        fps: Frames a second.
+        path: Path of the video.
+        fps: Frames per second.
     """
 
     def __init__(self, path: str | Path, fps: float) -> None:
@@ -96,9 +96,9 @@ class VideoWriter:
                 self.path.unlink(missing_ok=True)
 
     def write(self, frame: np.ndarray, lines: Sequence[str]) -> None:
-        """Write an RGB frame [H, W, 3], uint8, under some lines.
+        """Write an RGB frame [H, W, 3], uint8, below a caption.
 
-        The first frame decides on the size of all.
+        Later frames are resized to the size of the first one.
         """
         frame = _to_width(frame, max(MIN_WIDTH, frame.shape[1]))
         image = np.concatenate([_caption(lines, frame.shape[1]), frame])
@@ -111,19 +111,19 @@ class VideoWriter:
         self._writer.write(image)
 
     def close(self) -> None:
-        """Finish the file; without this it cannot be played."""
+        """Finish the file, which players need."""
         if self._writer is not None:
             self._writer.close()
 
 
 def annotate_video(video: str | Path, out: str | Path,
                    lines: Sequence[str]) -> None:
-    """Write a video again under a caption, or a picture of it.
+    """Write a captioned copy of a video, or an image of its frames.
 
     Args:
-        video: The video.
-        out: What to write: an .mp4, or a .png or .jpg with some frames.
-        lines: The caption.
+        video: Path of the video.
+        out: Path to write: .mp4 for a video, .png or .jpg for an image.
+        lines: Lines of the caption.
     """
     out = Path(out)
     suffix = out.suffix.lower()

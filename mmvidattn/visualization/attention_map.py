@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Attention matrices side by side, and attention over the frames."""
+"""Images of attention matrices, and of attention over frames."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,26 +9,27 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from .annotate import SHEET_FRAMES
+from .figure import save_figure
 
 CELL_INCHES = 3.2
 TILE_INCHES = 2.4
-DPI = 120
-# A single key, such as a query itself, must not turn the rest black.
+# Quantile of the brightest color. With the maximum, a single large weight,
+# e.g. of the query itself, would make all other weights look black.
 BRIGHTEST = 0.995
 
 
 @dataclass
 class Overlay:
-    """Attention of a token over the frames of a clip.
+    """Attention of one token over the frames of a clip.
 
     Attributes:
-        title: E.g. the model's name.
+        title: Title, e.g. the model's name.
         frames: RGB frames [T, H, W, 3], uint8.
-        weights: A weight for each token, [T, h, w]; NaN where there is no
-            key.
-        token: (t, y, x) of the query.
-        extent: Left, right, top and bottom edge of the grid of tokens in
-            pixels of a frame; it may reach beyond the frame.
+        weights: Weight of each token [T, h, w]; NaN for tokens that are not
+            keys of the query.
+        token: Position (t, y, x) of the query.
+        extent: Left, right, top and bottom edge of the token grid, in pixels
+            of a frame. The grid may exceed the frame.
     """
     title: str
     frames: np.ndarray
@@ -37,23 +38,18 @@ class Overlay:
     extent: tuple[float, float, float, float]
 
 
-def _save(figure: Figure, path: str | Path) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI)
-
-
 def draw_matrices(path: str | Path, matrices: Sequence[np.ndarray],
                   titles: Sequence[str], caption: str = '') -> None:
-    """Write attention matrices side by side; brighter is larger.
+    """Write an image of attention matrices side by side; brighter is larger.
 
-    Each matrix has a scale of its own, from 0, or its least weight if that is
-    negative, to nearly its largest one.
+    Each matrix has a separate color scale, from 0 (or its minimum if that is
+    negative) to its 99.5 % quantile.
 
     Args:
-        path: The picture, a png.
-        matrices: A row a query and a column a key, [R, M] each.
-        titles: One for each.
-        caption: Above all.
+        path: Path of the image, a png.
+        matrices: Matrices [R, M] of R queries (rows) and M keys (columns).
+        titles: Title of each matrix.
+        caption: Caption of the image. Defaults to ''.
     """
     figure = Figure(
         figsize=(CELL_INCHES * len(matrices), CELL_INCHES + 0.8),
@@ -72,11 +68,11 @@ def draw_matrices(path: str | Path, matrices: Sequence[np.ndarray],
             labelsize=6)
     axes[0].set_ylabel('query')
     figure.suptitle(caption, fontsize=9)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def frames_to_show(overlay: Overlay) -> list[int]:
-    """The query's frame and those with keys; if too many, some of them."""
+    """Choose up to 8 frames with keys, and the frame of the query."""
     t = overlay.token[0]
     frames = np.flatnonzero(
         np.isfinite(overlay.weights).any(axis=(1, 2)))
@@ -117,15 +113,15 @@ def _draw_tile(axis, overlay: Overlay, t: int) -> None:
 
 def draw_overlays(path: str | Path, overlays: Sequence[Overlay],
                   caption: str = '') -> None:
-    """Write what a token attends to, over the frames; brighter is larger.
+    """Write an image of a token's attention over frames; brighter is larger.
 
-    There is a row for each overlay with some frames, the query framed; or,
-    where there is one frame only, all in one row.
+    Each overlay has a row of frames. A box marks the query. If each overlay
+    has only one frame, all overlays share one row.
 
     Args:
-        path: The picture, a png.
-        overlays: One for each model, of the same token.
-        caption: Above all.
+        path: Path of the image, a png.
+        overlays: Overlays of the same token, one per model.
+        caption: Caption of the image. Defaults to ''.
     """
     shown = [frames_to_show(overlay) for overlay in overlays]
     tiles = [[(overlay, t) for t in frames]
@@ -138,14 +134,14 @@ def draw_overlays(path: str | Path, overlays: Sequence[Overlay],
                  0.4),
         layout='constrained')
     axes = figure.subplots(len(tiles), columns, squeeze=False)
-    for row, of_row in zip(tiles, axes):
+    for row, row_axes in zip(tiles, axes):
         previous = None
-        for axis, (overlay, t) in zip(of_row, row):
+        for axis, (overlay, t) in zip(row_axes, row):
             _draw_tile(axis, overlay, t)
             name = '' if overlay is previous else f'{overlay.title}, '
             axis.set_title(f'{name}frame {t}', fontsize=8)
             previous = overlay
-        for axis in of_row[len(row):]:
+        for axis in row_axes[len(row):]:
             axis.set_axis_off()
     figure.suptitle(caption, fontsize=9)
-    _save(figure, path)
+    save_figure(figure, path)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Rows of attention matrices, to draw and to measure."""
+"""Rows of attention matrices, for images and measurements."""
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,25 +12,25 @@ from torch import Tensor, nn
 def iter_attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
                         queries: Tensor,
                         *shapes: tuple[int, ...]) -> Iterator[Tensor]:
-    """Rows of the matrix A of an attention ``y = A v``, D at a time.
+    """Compute rows of the matrix A of an attention ``y = A v``.
 
     The row of a query is the gradient of its output with respect to the
-    values. So this is the matrix of any attention, however it is computed
-    (softmax, factors, landmarks), and never more of it than the rows wanted
-    for: a block of them is as large as ``v``. Each of the D channels serves
-    another query.
+    values. This holds for any attention that is linear in its values
+    (softmax, factorized, landmarks). Each of the D channels carries the
+    gradient of a different query, so one backward pass computes D rows, in
+    as much memory as ``v``.
 
     Args:
         attention: A :class:`mmvidattn.layers.BaseAttention`, or a function
-            with its arguments.
+            with the same arguments.
         q: All queries of the sequences, [*, N, G, D].
-        k: [*, M, G, D].
-        v: [*, M, G, D].
-        queries: Which rows, R indices into N.
-        *shapes: The axes of N and of M, for an attention that takes them.
+        k: Keys [*, M, G, D].
+        v: Values [*, M, G, D].
+        queries: R indices into N.
+        *shapes: Axes of N and of M, for an attention that needs them.
 
     Yields:
-        [*, R', G, M], R' at most D, in the order of ``queries``.
+        Rows [*, R', G, M] with R' <= D, in the order of ``queries``.
 
     Raises:
         ValueError: If the attention is not linear in its values.
@@ -40,35 +40,36 @@ def iter_attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
     with torch.enable_grad():
         y = attention(q, k, v, *shapes)
     tolerance = torch.finfo(y.dtype).eps**0.5
-    for some in queries.to(y.device).split(y.shape[-1]):
-        channels = torch.arange(len(some), device=y.device)
-        of_queries = torch.zeros_like(y)
-        of_queries[..., some, :, channels] = 1
-        grad, = torch.autograd.grad(y, v, of_queries, retain_graph=True)
-        rows = grad[..., :len(some)].movedim(-1, -3).transpose(-2, -1)
+    for block in queries.to(y.device).split(y.shape[-1]):
+        channels = torch.arange(len(block), device=y.device)
+        grad_y = torch.zeros_like(y)
+        grad_y[..., block, :, channels] = 1
+        grad, = torch.autograd.grad(y, v, grad_y, retain_graph=True)
+        # [*, M, G, R'] -> [*, R', G, M]
+        rows = grad[..., :len(block)].movedim(-1, -3).transpose(-2, -1)
         with torch.no_grad():
-            want = y[..., some, :, :]
+            want = y[..., block, :, :]
             got = torch.einsum('...rgm,...mgd->...rgd', rows, v)
             wrong = (got - want).norm() > tolerance * want.norm()
         if wrong:
             raise ValueError(
-                f'{type(attention).__name__} has no attention matrix: its '
-                'result is not a matrix times the values')
+                f'{type(attention).__name__} does not compute an attention '
+                'matrix times the values')
         yield rows
 
 
 def row_entropy(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """How spread out rows of attention are: their entropy.
+    """Compute the entropy of attention rows.
 
-    Weights below zero, which factorized attentions may have, count with
-    their magnitude.
+    Negative weights, which factorized attention may have, count by their
+    magnitude.
 
     Args:
-        rows: [*, M].
+        rows: Rows [*, M].
 
     Returns:
-        Entropy in nats, and the same divided by ``log M`` (1: uniform, 0: one
-        key has it all), [*] each. NaN for a row without any weight.
+        Entropy in nats, and entropy divided by ``log M`` (1 for a uniform
+        row, 0 for a single key), [*] each. NaN for a row of zeros.
     """
     share = rows.float().abs()
     share = share / share.sum(-1, keepdim=True)
@@ -78,16 +79,16 @@ def row_entropy(rows: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass
 class CapturedAttention:
-    """Inputs of the attention of a :class:`VideoSelfAttention`.
+    """Inputs of the attention inside a :class:`VideoSelfAttention`.
 
     Attributes:
-        module: The VideoSelfAttention.
-        grid_shape: Frames, rows and columns (T, H, W) of the tokens.
-        q: Shifted, mapped and reweighted, as the attention takes them:
-            [S, N, G, D], the S sequences of the first clip.
-        k: [S, M, G, D].
-        v: [S, M, G, D].
-        shapes: The axes of N and of M, where the attention takes them.
+        module: The ``VideoSelfAttention``.
+        grid_shape: Shape (T, H, W) of the token grid.
+        q: Queries [S, N, G, D] of the S sequences of the first clip, after
+            shifts, feature map and reweighting.
+        k: Keys [S, M, G, D].
+        v: Values [S, M, G, D].
+        shapes: Axes of N and of M if the attention needs them, else empty.
     """
     module: nn.Module
     grid_shape: tuple[int, int, int]
@@ -97,11 +98,11 @@ class CapturedAttention:
     shapes: tuple[tuple[int, ...], ...]
 
     def locate(self, token: tuple[int, int, int]) -> tuple[int, int]:
-        """The sequence and the query that the token (t, y, x) is."""
+        """Return the indices of a token's sequence and of its query."""
         if any(not 0 <= i < n for i, n in zip(token, self.grid_shape)):
             raise ValueError(
-                f'the token (t, y, x) = {tuple(token)} is not one of the '
-                f'{self.grid_shape} (T, H, W)')
+                f'token (t, y, x) must be inside of (T, H, W) = '
+                f'{self.grid_shape}, got {tuple(token)}')
         T, H, W = self.grid_shape
         t, y, x = token
         place = y * W + x
@@ -112,14 +113,14 @@ class CapturedAttention:
         return t, place
 
     def iter_rows(self, sequence: int, queries: Tensor) -> Iterator[Tensor]:
-        """Rows of a sequence, [R', G, M]: see :func:`iter_attention_rows`."""
+        """Yield rows [R', G, M] of a sequence, like iter_attention_rows."""
         q, k, v = (x[sequence:sequence + 1] for x in (self.q, self.k, self.v))
         for rows in iter_attention_rows(self.module.attention, q, k, v,
                                         queries, *self.shapes):
             yield rows[0]
 
     def volume(self, sequence: int, row: Tensor) -> Tensor:
-        """A row [M] where its keys are, [T, H, W]; elsewhere NaN."""
+        """Place a row [M] at its keys in [T, H, W]; NaN elsewhere."""
         T, H, W = self.grid_shape
         volume = row.new_full((T, H, W), torch.nan)
         pattern = self.module.pattern
@@ -137,13 +138,13 @@ class CapturedAttention:
 
 def capture_attention(model: nn.Module, module: nn.Module, *inputs: Any,
                       **kwargs: Any) -> CapturedAttention:
-    """Run ``model(*inputs, **kwargs)`` and keep what one attention was given.
+    """Run ``model(*inputs, **kwargs)`` and capture one attention's inputs.
 
     Args:
-        model: A model that contains ``module``.
-        module: A :class:`mmvidattn.layers.VideoSelfAttention`.
+        model: Model that contains ``module``.
+        module: The :class:`mmvidattn.layers.VideoSelfAttention` to capture.
         *inputs: Inputs of the model.
-        **kwargs: Likewise.
+        **kwargs: Inputs of the model by name.
     """
     grids, calls = [], []
 
@@ -151,7 +152,7 @@ def capture_attention(model: nn.Module, module: nn.Module, *inputs: Any,
         grids.append(tuple(args[0].shape[1:4]))
 
     def keep_call(_, args: tuple, output: Tensor) -> None:
-        # A sequence of whole clips has no axis for the sequences of a clip.
+        # With one sequence per clip, the axis of sequences [S] is missing.
         first = slice(0, 1) if args[0].dim() == 4 else 0
         calls.append((*(x[first] for x in args[:3]), *args[3:]))
 
@@ -164,7 +165,7 @@ def capture_attention(model: nn.Module, module: nn.Module, *inputs: Any,
         for handle in handles:
             handle.remove()
     if not calls:
-        raise RuntimeError('the model has not called the attention')
+        raise RuntimeError('the model did not call the attention')
     q, k, v, *shapes = calls[0]
     captured = CapturedAttention(module, grids[0], q, k, v, tuple(shapes))
     assert len(q) * q.shape[1] == math.prod(grids[0])

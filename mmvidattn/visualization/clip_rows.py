@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Frames of several clips, a row each."""
+"""Image of several clips, with a row of frames for each."""
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .annotate import GAP
-from .attention_map import DPI
+from .figure import save_figure
 
 WIDTH_INCHES, ROW_INCHES, LINE_INCHES, GAP_INCHES = 9., 1.2, 0.28, 0.12
 FRAME_HEIGHT = 160
@@ -16,21 +16,21 @@ FRAME_HEIGHT = 160
 
 def draw_clip_rows(path: str | Path, rows: Sequence[np.ndarray],
                    titles: Sequence[str], caption: str = '') -> None:
-    """Write a picture with a row of frames for each clip, under its title.
+    """Write an image with a title and a row of frames for each clip.
 
     Args:
-        path: The picture, a png.
-        rows: Of each clip some RGB frames [T, H, W, 3], uint8.
-        titles: Of each clip.
-        caption: Above all; without a clip it is the picture.
+        path: Path of the image, a png.
+        rows: RGB frames [T, H, W, 3], uint8, of each clip. May be empty.
+        titles: Title of each clip.
+        caption: Caption of the image. Defaults to ''.
     """
     step = ROW_INCHES + LINE_INCHES
     height = 2 * LINE_INCHES + step * len(rows)
     figure = Figure(figsize=(WIDTH_INCHES, height))
 
-    # parse_math: names of files and classes may have dollars.
-    def write(inches: float, words: str, size: int) -> None:
-        figure.text(0.01, 1 - inches / height, words, fontsize=size,
+    # parse_math=False, because names of files and classes may contain '$'.
+    def write(inches: float, text: str, size: int) -> None:
+        figure.text(0.01, 1 - inches / height, text, fontsize=size,
                     va='top', parse_math=False)
 
     write(0.08, caption, 10)
@@ -42,12 +42,11 @@ def draw_clip_rows(path: str | Path, rows: Sequence[np.ndarray],
                                 ROW_INCHES / height), anchor='W')
         axis.imshow(_side_by_side(frames))
         axis.set_axis_off()
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI)
+    save_figure(figure, path)
 
 
 def _side_by_side(frames: np.ndarray) -> np.ndarray:
-    """Frames [T, H, W, 3] as one image of ``FRAME_HEIGHT`` rows."""
+    """Join frames [T, H, W, 3] to one image of height ``FRAME_HEIGHT``."""
     width = max(1, round(
         frames.shape[2] * FRAME_HEIGHT / frames.shape[1]))
     tiles = [np.pad(cv2.resize(frame, (width, FRAME_HEIGHT)),

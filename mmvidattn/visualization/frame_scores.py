@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Frames of a clip with the models' scores of each under them."""
+"""Image of a clip's frames above the models' scores for each frame."""
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from .attention_map import DPI
+from .figure import save_figure
 
 FRAME_INCHES = 1.3
 CURVE_INCHES = 2.
@@ -16,15 +16,15 @@ STYLES = '-', '--', ':', '-.'
 def draw_frame_scores(path: str | Path, frames: np.ndarray,
                       scores: Sequence[np.ndarray], names: Sequence[str],
                       caption: str = '') -> None:
-    """Write a picture: the frames in a row, a curve for each model below.
+    """Write an image with a row of frames above a curve for each model.
 
     Args:
-        path: The picture, a png.
+        path: Path of the image, a png.
         frames: RGB frames [T, H, W, 3], uint8.
-        scores: Of each model the score of each of its frames, [T'], in
-            [0, 1]; a model of fewer frames spreads them over the clip.
-        names: The models'.
-        caption: Above all.
+        scores: Scores [T'] of each model, in [0, 1], spread evenly over the
+            clip.
+        names: Name of each model.
+        caption: Caption of the image. Defaults to ''.
     """
     T = len(frames)
     figure = Figure(
@@ -38,7 +38,7 @@ def draw_frame_scores(path: str | Path, frames: np.ndarray,
         axis.set_axis_off()
     axis = figure.add_subplot(grid[1, :])
     for i, (curve, name) in enumerate(zip(scores, names)):
-        # A frame's score stands under the middle of the frame.
+        # Plot the score of a frame below the middle of the frame.
         at = (np.arange(len(curve)) + 0.5) / len(curve) * T - 0.5
         axis.plot(at, curve, STYLES[i % len(STYLES)], marker='o', label=name)
     axis.set_xlim(-0.5, T - 0.5)
@@ -49,5 +49,4 @@ def draw_frame_scores(path: str | Path, frames: np.ndarray,
     axis.grid(alpha=0.3)
     axis.legend(fontsize=8)
     figure.suptitle(caption, fontsize=10)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI)
+    save_figure(figure, path)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""MP4 files, frame by frame."""
+"""Writers of MP4 files."""
 import io
 from fractions import Fraction
 from pathlib import Path
@@ -7,9 +7,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-# What browsers play; PyAV's wheels have it, OpenCV's have no H.264.
+# Browsers play H.264. PyAV's wheels include it, but OpenCV's wheels do not.
 ENCODER = 'libx264'
-# As 30000 / 1001.
+# For rates such as 30000 / 1001.
 MAX_DENOMINATOR = 1001
 
 
@@ -25,16 +25,16 @@ class _WholeWrites(io.FileIO):
 
 
 class H264File:
-    """H.264 by PyAV.
+    """H.264 file, written by PyAV.
 
     Args:
-        path: The file.
-        fps: Frames a second.
-        size: Width and height of the frames. Where they are odd the last
-            column or row is left out.
+        path: Path of the file.
+        fps: Frames per second.
+        size: Width and height of the frames. If they are odd, the last column
+            or row is cropped.
 
     Raises:
-        OSError: If it cannot be written.
+        OSError: If the file cannot be written.
     """
 
     def __init__(self, path: Path, fps: float, size: tuple[int, int]) -> None:
@@ -49,7 +49,7 @@ class H264File:
     def _start(self, fps: float, size: tuple[int, int]) -> None:
         import av
         self._new_frame = av.VideoFrame.from_ndarray
-        # Its index comes first, so that it is played while it is loaded.
+        # Put the index first, so that players can start during a download.
         self._file = av.open(self._output, 'w', format='mp4',
                              options=dict(movflags='faststart'))
         self._stream = self._file.add_stream(
@@ -58,9 +58,9 @@ class H264File:
         self._width, self._height = (side // 2 * 2 for side in size)
         self._stream.width, self._stream.height = self._width, self._height
         self._stream.pix_fmt = 'yuv420p'
-        # A live run needs the others.
+        # Leave the other cores to a live run.
         self._stream.codec_context.thread_count = 1
-        # Else an error of the disk would come with the first frames.
+        # Write the header now, so that disk errors are raised here.
         self._file.start_encoding()
 
     def write(self, image: np.ndarray) -> None:
@@ -69,10 +69,10 @@ class H264File:
         self._file.mux(self._stream.encode(self._new_frame(image, 'rgb24')))
 
     def close(self) -> None:
-        """Finish the file; without this it cannot be played.
+        """Finish the file, which players need.
 
         Raises:
-            OSError: If it cannot be written. It is closed all the same.
+            OSError: If the file cannot be written. It is closed anyway.
         """
         with self._output:
             self._file.mux(self._stream.encode(None))
@@ -80,15 +80,9 @@ class H264File:
 
 
 class Mpeg4File:
-    """MPEG-4 Part 2 (mp4v) by OpenCV, which browsers do not play.
+    """MPEG-4 Part 2 (mp4v) file, written by OpenCV.
 
-    Args:
-        path: The file.
-        fps: Frames a second.
-        size: Width and height of the frames.
-
-    Raises:
-        OSError: If it cannot be written.
+    Browsers do not play this codec. See :class:`H264File` for the arguments.
     """
 
     def __init__(self, path: Path, fps: float, size: tuple[int, int]) -> None:
@@ -103,25 +97,25 @@ class Mpeg4File:
         self._writer.write(image[..., ::-1])
 
     def close(self) -> None:
-        """Finish the file; without this it cannot be played.
+        """Finish the file, which players need.
 
         Raises:
-            OSError: If it cannot be written.
+            OSError: If the file cannot be written.
         """
         self._writer.release()
         # OpenCV does not report failed writes.
-        if not _is_whole(self._path):
+        if not _is_complete(self._path):
             raise OSError(f'cannot write {self._path}; is the disk full?')
 
 
-def _is_whole(path: Path) -> bool:
-    """Return True if a file consists of complete MP4 boxes, an index last."""
+def _is_complete(path: Path) -> bool:
+    """Return True if a file has complete MP4 boxes that end with an index."""
     end, kind = 0, b''
     with open(path, 'rb') as file:
         while header := file.read(8):
             size, kind = int.from_bytes(header[:4], 'big'), header[4:]
             if size == 1:
-                # A large box, of frames.
+                # The size of a box of 4 GiB or more follows the header.
                 size = int.from_bytes(file.read(8), 'big')
             if size < 8:
                 return False
@@ -131,22 +125,16 @@ def _is_whole(path: Path) -> bool:
 
 def open_mp4(path: str | Path, fps: float,
              size: tuple[int, int]) -> H264File | Mpeg4File:
-    """Open an MP4 file for writing: H.264 where PyAV is there, else mp4v.
+    """Open an MP4 file for writing: H.264 if PyAV is installed, else mp4v.
 
-    Args:
-        path: The file.
-        fps: Frames a second.
-        size: Width and height of the frames.
-
-    Raises:
-        OSError: If it cannot be written.
+    See :class:`H264File` for the arguments.
     """
     kind = H264File if can_encode_h264() else Mpeg4File
     return kind(Path(path), fps, size)
 
 
 def can_encode_h264() -> bool:
-    """Whether PyAV is there, with an encoder of H.264."""
+    """Return True if PyAV is installed and has an H.264 encoder."""
     try:
         import av
     except ImportError:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Scores of a stream over time, with what really happened behind them."""
+"""Image of a stream's scores over time, with its ground truth."""
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,26 +7,28 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .attention_map import DPI
+from .figure import save_figure
 
 WIDTH_INCHES, ROW_INCHES = 12., 1.25
 MAX_CURVES = 8
-# The highest score of a class that is worth a row.
-LEAST_PEAK = 0.1
+# Classes whose scores stay below this are not drawn.
+MIN_PEAK = 0.1
 
 
 def choose_classes(scores: np.ndarray, truth: np.ndarray | None = None,
                    ignore: Sequence[int] = (0, )) -> list[int]:
-    """The classes to show: those that take place, then the highest scores.
+    """Choose the classes to draw: first those in the ground truth.
+
+    Within both groups, higher peaks come first. Classes that never reach
+    ``MIN_PEAK`` are left out.
 
     Args:
-        scores: [T, K].
-        truth: 0 or 1, [T', K].
-        ignore: Classes that are not shown.
+        scores: Scores [T, K].
+        truth: Ground truth [T', K], 0 or 1. Defaults to None.
+        ignore: Classes to leave out. Defaults to (0, ).
 
     Returns:
-        At most ``MAX_CURVES``, sorted; without those that never score, but
-        one at least.
+        From 1 to ``MAX_CURVES`` classes, sorted.
     """
     rank = np.nanmax(scores, axis=0)
     if truth is not None:
@@ -35,12 +37,12 @@ def choose_classes(scores: np.ndarray, truth: np.ndarray | None = None,
     rank[list(ignore)] = -1
     best = np.argsort(-rank, kind='stable')[:MAX_CURVES]
     return sorted(int(i) for i in best
-                  if rank[i] >= min(LEAST_PEAK, rank[best[0]]))
+                  if rank[i] >= min(MIN_PEAK, rank[best[0]]))
 
 
 def _draw_bands(axis: Axes, mask: np.ndarray, rate: float,
                 **style: float | str) -> None:
-    """Shade where a mask [T] of steps holds."""
+    """Shade the steps in a mask [T]."""
     edges = np.flatnonzero(np.diff(np.pad(mask.astype(np.int8), 1)))
     for start, end in edges.reshape(-1, 2) / rate:
         axis.axvspan(start, end, **style)
@@ -52,35 +54,37 @@ def draw_score_curves(path: str | Path, times: np.ndarray,
                       events: Sequence[dict] = (),
                       ignore: Sequence[int] = (0, ),
                       caption: str = '') -> None:
-    """Write a picture: for each class a row with its score over time.
+    """Write an image with a row for each class that shows its score.
 
-    A band is where the class takes place by the ground truth; a bar at the
-    bottom is an event that was told of. Where steps are left out, so is the
-    curve.
+    Bands mark the class in the ground truth, and bars at the bottom mark
+    events. The curve has a gap where steps are missing.
 
     Args:
-        path: The picture, a png.
-        times: Ends of the steps, in seconds, [T].
-        scores: Probabilities, [T, K].
-        names: Of the K classes.
-        rate: Steps a second.
-        truth: 0 or 1 for each step of the video from its start, [T', K].
-        events: Those that ended, with ``index``, ``start`` and ``end``.
-        ignore: Classes that are not shown.
-        caption: Above all.
+        path: Path of the image, a png.
+        times: End time of each step in seconds, [T].
+        scores: Probabilities [T, K].
+        names: Names of the K classes.
+        rate: Steps per second.
+        truth: Ground truth of all steps of the video, 0 or 1, [T', K].
+            Defaults to None.
+        events: Completed actions, with ``index``, ``start`` and ``end``.
+            Defaults to ().
+        ignore: Classes to leave out. Defaults to (0, ).
+        caption: Caption of the image. Defaults to ''.
 
     Raises:
-        ValueError: If there is no step, or the truth is of other classes.
+        ValueError: If T = 0, or the ground truth has a different number of
+            classes.
     """
     if not len(times):
-        raise ValueError('there are no scores to draw: the stream ended '
-                         'before its first step')
+        raise ValueError('cannot draw scores: the stream ended before its '
+                         'first step')
     if truth is not None and (truth.ndim != 2
                               or truth.shape[1] != scores.shape[1]):
-        raise ValueError(f'the ground truth must be [steps, {scores.shape[1]}'
-                         f'], got {list(truth.shape)}')
+        raise ValueError(f'truth must have shape [steps, {scores.shape[1]}], '
+                         f'got {list(truth.shape)}')
     shown = choose_classes(scores, truth, ignore)
-    # A step that is missing breaks the line.
+    # NaN breaks the line where steps are missing.
     gaps = np.flatnonzero(np.diff(times) > 1.5 / rate) + 1
     at = np.insert(times, gaps, np.nan)
     figure = Figure(figsize=(WIDTH_INCHES, ROW_INCHES * len(shown) + 0.9),
@@ -105,5 +109,4 @@ def draw_score_curves(path: str | Path, times: np.ndarray,
     axes[-1].set_xlim(max(0., times[0] - 1 / rate), times[-1])
     axes[-1].set_xlabel('seconds', fontsize=9)
     figure.suptitle(caption, fontsize=10)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI)
+    save_figure(figure, path)

@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Losses and accuracies of a training."""
+"""Image of the losses and accuracies of a training run."""
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from .attention_map import DPI
+from .figure import save_figure
 
 SIZE_INCHES = 10., 3.6
 
@@ -14,15 +14,15 @@ SIZE_INCHES = 10., 3.6
 def draw_training_curves(path: str | Path, training: Sequence[dict],
                          validation: Sequence[dict],
                          caption: str = '') -> None:
-    """Write a picture: the loss, the accuracies, the learning rate.
+    """Write an image of the loss, the accuracies and the learning rate.
 
     Args:
-        path: The picture, a png.
-        training: What was logged in training: ``epoch``, ``loss``, ``lr`` and
-            ``top1_acc``; those of an epoch are averaged.
-        validation: What was logged in validation: ``step``, the epoch, and
+        path: Path of the image, a png.
+        training: Training log, with ``epoch``, ``loss``, ``lr`` and
+            ``top1_acc``, which are averaged over each epoch.
+        validation: Validation log, with ``step`` (the epoch) and
             ``acc/top1``.
-        caption: Above all.
+        caption: Caption of the image. Defaults to ''.
     """
     figure = Figure(figsize=SIZE_INCHES)
     axes = figure.subplots(1, 3)
@@ -47,5 +47,4 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
                      marker='o', label='validation')
         axes[1].legend(fontsize=8)
     figure.suptitle(caption, fontsize=10, parse_math=False)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI)
+    save_figure(figure, path)

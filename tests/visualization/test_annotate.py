@@ -12,7 +12,7 @@ LINES = ['0.9 walk the dog', '0.1 run']
 
 
 def frames_of(num, height, width):
-    """Frames that get lighter and lighter, in red."""
+    """Return frames with increasing red."""
     frames = np.zeros((num, height, width, 3), np.uint8)
     frames[..., 0] = np.linspace(50, 250, num)[:, None, None]
     return frames
@@ -20,7 +20,7 @@ def frames_of(num, height, width):
 
 @pytest.fixture
 def video(tmp_path):
-    """Frames of odd and small sides, as no codec writes them by itself."""
+    """Write a video with small frames, whose height is not a multiple of 4."""
     path = tmp_path / 'small.mp4'
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), 12,
                              (64, 50))
@@ -42,12 +42,12 @@ def test_sheet_has_frames_in_order(tmp_path, num, tiles):
     shown = red[:min(num, 8)]
     assert shown[0] == 50 and shown == sorted(shown)
     assert num == 1 or shown[-1] == 250
-    # Places without a frame are black.
+    # Empty tiles are black.
     assert set(red[num:]) <= {0}
     assert image[:len(image) - rows * 100].max() > 200
 
 
-def test_long_lines_fit(tmp_path):
+def test_caption_fits_long_lines(tmp_path):
     write_sheet(tmp_path / 'x.png', frames_of(4, 20, 20), ['W' * 200])
     caption = cv2.imread(str(tmp_path / 'x.png'))[:32]
     assert caption.max() > 100
@@ -55,7 +55,7 @@ def test_long_lines_fit(tmp_path):
 
 
 @pytest.mark.parametrize('height, width', [(50, 64), (41, 33), (30, 801)])
-def test_video_keeps_its_frames(tmp_path, video, height, width):
+def test_video_has_the_written_frames(tmp_path, height, width):
     frames = frames_of(11, height, width)
     writer = VideoWriter(tmp_path / 'out.mp4', 12)
     for frame in frames:
@@ -70,7 +70,7 @@ def test_video_keeps_its_frames(tmp_path, video, height, width):
     assert found[0, :50].max() > 150
 
 
-def test_video_of_a_varying_rate_keeps_its_time(tmp_path):
+def test_video_of_varying_rate_keeps_duration(tmp_path):
     video = write_clip(tmp_path / 'uneven.mp4', 24)
     slow_down(video, 12, 4)
     annotate_video(video, tmp_path / 'out.mp4', LINES)
@@ -79,11 +79,11 @@ def test_video_of_a_varying_rate_keeps_its_time(tmp_path):
     assert len(reader) / 12 == pytest.approx(5, abs=0.3)
 
 
-def test_video_keeps_its_size(tmp_path):
+def test_video_keeps_size_of_first_frame(tmp_path):
     path = tmp_path / 'new/video.mp4'
     writer = VideoWriter(path, 12)
     for t in range(10):
-        # A source may change its size.
+        # The frame size of a source may change.
         side = 64 if t < 5 else 96
         writer.write(np.full((side, side, 3), (20 * t, 0, 0), np.uint8),
                      [f'{t} s', 'x'])
@@ -100,7 +100,7 @@ def test_video_keeps_its_size(tmp_path):
 
 
 @pytest.mark.parametrize('name', ['x.mp4', 'x.png'])
-def test_writes_by_the_suffix(tmp_path, video, name):
+def test_suffix_selects_video_or_image(tmp_path, video, name):
     annotate_video(video, tmp_path / 'new' / name, LINES)
     capture = cv2.VideoCapture(str(tmp_path / 'new' / name))
     assert capture.read()[0]

@@ -17,11 +17,7 @@ def _overlay(weights, token=(0, 0, 0), side=64, title='ours'):
     return Overlay(title, frames, weights, token, (0., side, 0., side))
 
 
-def _colours(image, low, high):
-    return (cv2.inRange(image, low, high) > 0).sum()
-
-
-def test_matrices_are_brighter_where_they_are_larger(tmp_path):
+def test_larger_values_are_brighter(tmp_path):
     ramp = np.repeat(np.linspace(0, 1, 40)[:, None], 30, 1)
     draw_matrices(tmp_path / 'new/x.png', [ramp, ramp[::-1]], ['a', 'b'],
                   'above')
@@ -40,7 +36,7 @@ def test_matrices_are_brighter_where_they_are_larger(tmp_path):
 @pytest.mark.parametrize('matrix', [
     np.zeros((3, 5)), np.array([[-1., 2.]]), np.ones((1, 2000)) / 2000
 ], ids=['zeros', 'signs', 'long'])
-def test_any_matrix_is_drawn(tmp_path, matrix):
+def test_draws_degenerate_matrices(tmp_path, matrix):
     draw_matrices(tmp_path / 'x.png', [matrix], ['a'])
     assert cv2.imread(str(tmp_path / 'x.png')).std() > 1
 
@@ -51,18 +47,18 @@ def test_any_matrix_is_drawn(tmp_path, matrix):
     (16, range(16), 15, [0, 2, 4, 6, 9, 11, 13, 15]),
     (16, range(16), 8, [0, 2, 4, 6, 8, 11, 13, 15]),
 ])
-def test_shows_the_frame_of_the_query(frames, with_keys, t, shown):
+def test_chosen_frames_include_the_query(frames, with_keys, t, shown):
     weights = np.full((frames, 2, 2), np.nan)
     weights[list(with_keys)] = 1
     assert frames_to_show(_overlay(weights, (t, 0, 0))) == shown
 
 
-def test_bright_where_the_weight_is_and_framed_where_the_query_is(tmp_path):
+def test_weight_is_bright_and_query_has_a_box(tmp_path):
     weights = np.zeros((1, 4, 4))
     weights[0, 3, 0] = 1
     draw_overlays(tmp_path / 'x.png', [_overlay(weights, (0, 0, 3))], 'cap')
     image = cv2.imread(str(tmp_path / 'x.png'))
-    # The picture of the frame is the box of what is not the white paper.
+    # The frame is the bounding box of all dark pixels.
     ys, xs = np.nonzero((image.astype(int).min(-1) < 60))
     top, bottom = np.percentile(ys, (1, 99)).astype(int)
     left, right = np.percentile(xs, (1, 99)).astype(int)
@@ -75,7 +71,7 @@ def test_bright_where_the_weight_is_and_framed_where_the_query_is(tmp_path):
     bright = np.median(tile(3, 0).reshape(-1, 3).sum(-1))
     dark = np.median(tile(1, 1).reshape(-1, 3).sum(-1))
     assert bright > dark + 150
-    # Cyan, as OpenCV orders colours, is around the query's tile only.
+    # Only the box of the query is cyan (in OpenCV's BGR order).
     cyan = cv2.inRange(frame.astype(np.uint8), (200, 200, 0), (255, 255, 80))
     ys, xs = np.nonzero(cyan)
     assert len(ys) > 20 and ys.max() < 1.4 * h and xs.min() > 2.6 * w
@@ -84,7 +80,7 @@ def test_bright_where_the_weight_is_and_framed_where_the_query_is(tmp_path):
 @pytest.mark.parametrize('frames, rows, columns', [([1], 1, 3),
                                                    (range(3), 3, 3),
                                                    (range(16), 3, 8)])
-def test_one_row_for_a_frame_and_one_for_each_model_otherwise(
+def test_layout_has_one_row_per_model_unless_one_frame(
         tmp_path, frames, rows, columns):
     weights = np.full((16, 2, 2), np.nan)
     weights[list(frames)] = 0.5
@@ -95,12 +91,12 @@ def test_one_row_for_a_frame_and_one_for_each_model_otherwise(
     assert height == round((2.7 * rows + 0.4) * 120)
 
 
-def test_tokens_without_keys_show_the_frame(tmp_path):
+def test_frame_is_visible_at_tokens_that_are_not_keys(tmp_path):
     weights = np.full((2, 2, 2), np.nan)
     weights[:, 0, 0] = 1
     overlay = _overlay(weights)
     overlay.frames[:] = (0, 200, 0)
     draw_overlays(tmp_path / 'x.png', [overlay])
     image = cv2.imread(str(tmp_path / 'x.png'))
-    plain = _colours(image, (0, 195, 0), (5, 205, 5))
+    plain = (cv2.inRange(image, (0, 195, 0), (5, 205, 5)) > 0).sum()
     assert 0.5 < plain / (image.shape[0] * image.shape[1]) < 0.75

@@ -24,7 +24,7 @@ def attention_rows(*args):
 
 
 N, M, G, D = 7, 23, 3, 4
-# Tests and tools may define more.
+# Tests and tools may define other subclasses.
 ATTENTIONS = [
     x for x in BaseAttention.__subclasses__()
     if x.__module__.startswith('mmvidattn.')
@@ -39,7 +39,7 @@ def _qkv(num_queries=N, num_keys=M, dtype=torch.float64):
 
 
 def _naive_matrix(kind, q, k):
-    """[*, N, G, D] and [*, M, G, D] to [*, N, G, M]."""
+    """Compute [*, N, G, M] from q [*, N, G, D] and k [*, M, G, D]."""
     scores = torch.einsum('...ngd,...mgd->...ngm', q, k)
     if kind == 'linear':
         return scores / (scores.sum(-1, keepdim=True) + 1e-6)
@@ -51,7 +51,7 @@ def _naive_matrix(kind, q, k):
 @pytest.mark.parametrize('kind, order', [('linear', 'left'),
                                          ('linear', 'right'),
                                          ('softmax', None)])
-def test_rows_match_the_naive_matrix(kind, order, queries):
+def test_rows_match_naive_matrix(kind, order, queries):
     q, k, v = _qkv()
     if kind == 'linear':
         q, k = q.relu() + 0.1, k.relu() + 0.1
@@ -67,8 +67,10 @@ def test_rows_match_the_naive_matrix(kind, order, queries):
 @pytest.mark.parametrize('attention', ATTENTIONS,
                          ids=lambda attention: attention.__name__)
 def test_rows_match_probing_with_single_keys(attention):
-    """Each attention gives, for values that are zero but for one key, what
-    that key contributes; its queries may depend on each other."""
+    """If only one key has a value, the output is the weight of that key.
+
+    This also holds if an attention's queries depend on each other.
+    """
     num = 15
     attention = attention(D, G, (3, 5)).double().eval()
     q, k, v = _qkv(num, num)
@@ -90,12 +92,12 @@ def test_rows_match_probing_with_single_keys(attention):
     assert torch.allclose(rows, torch.stack(want, -1), atol=1e-10)
 
 
-def test_rejects_an_attention_that_is_no_matrix():
+def test_rejects_attention_that_is_not_a_matrix():
     def squared(q, k, v):
         return v.square()
 
     q, k, v = _qkv(N, N)
-    with pytest.raises(ValueError, match='function has no attention matrix'):
+    with pytest.raises(ValueError, match='function .*attention matrix'):
         attention_rows(squared, q, k, v, torch.tensor([0]))
 
 
@@ -115,8 +117,8 @@ class _Largest(TorchDispatchMode):
 
 @pytest.mark.parametrize('kind, num_queries', [('linear', 104544),
                                                ('softmax', 4)])
-def test_many_keys_take_no_more_than_the_values(kind, num_queries):
-    """A clip of 96 x 448 x 448 has 104,544 tokens."""
+def test_memory_does_not_exceed_the_values(kind, num_queries):
+    """Use the 104,544 tokens of a clip of 96 x 448 x 448."""
     num_keys = 104544
     torch.manual_seed(0)
     q = torch.rand(1, num_queries, 1, 8)
@@ -144,7 +146,7 @@ def test_entropy_matches_closed_forms(share, nats, normalised):
     assert got[1].tolist() == pytest.approx([normalised], abs=1e-6)
 
 
-def test_entropy_of_no_weight_is_nan():
+def test_entropy_of_zero_row_is_nan():
     assert all(x.isnan().all() for x in row_entropy(torch.zeros(2, 5)))
     assert row_entropy(torch.ones(2, 1))[1].tolist() == [0, 0]
 
@@ -161,7 +163,7 @@ class _Model(nn.Module):
 
 
 def _attends(token, pattern, window):
-    """The keys (t, y, x) of a token, as a mask [T, H, W]."""
+    """Return the mask [T, H, W] of a token's keys."""
     mask = torch.zeros(GRID, dtype=torch.bool)
     t, y, x = token
     if pattern == 'time':
@@ -180,8 +182,7 @@ def _attends(token, pattern, window):
 @pytest.mark.parametrize('pattern, window', [('time', None), ('space', None),
                                              ('joint', None), ('window', 3)])
 @pytest.mark.parametrize('kind', ['linear', 'softmax'])
-def test_captured_rows_lie_at_their_keys(kind, pattern, window, token):
-    """Against the matrix of a token over all tokens of the clip."""
+def test_captured_rows_match_naive_matrix(kind, pattern, window, token):
     options = dict(
         linear=dict(attention=dict(type='LinearAttention', offset='auto'),
                     fixation={}),
@@ -211,7 +212,7 @@ def test_captured_rows_lie_at_their_keys(kind, pattern, window, token):
         assert volume[~inside].isnan().all()
 
 
-def test_capture_leaves_the_model_as_it_was():
+def test_capture_does_not_change_the_model():
     model = _Model(attention=dict(type='LinearAttention'), pattern='space')
     x = torch.randn(2, *GRID, 12)
     before = model(x)
@@ -219,13 +220,13 @@ def test_capture_leaves_the_model_as_it_was():
     assert not any(m._forward_hooks or m._forward_pre_hooks
                    for m in model.modules())
     assert torch.equal(model(x), before)
-    with pytest.raises(ValueError, match=r'\(4, 0, 0\) is not one of the '
-                       r'\(4, 3, 5\)'):
+    with pytest.raises(ValueError, match=r'token .*\(4, 3, 5\), got '
+                       r'\(4, 0, 0\)'):
         capture_attention(model, model.attn, x).locate((4, 0, 0))
 
 
-def test_says_when_the_attention_is_not_part_of_the_model():
-    model = _Model(attention=dict(type='LinearAttention'))
-    other = _Model(attention=dict(type='LinearAttention'))
-    with pytest.raises(RuntimeError, match='not called'):
+def test_rejects_attention_of_another_model():
+    model, other = (
+        _Model(attention=dict(type='LinearAttention')) for _ in range(2))
+    with pytest.raises(RuntimeError, match='did not call'):
         capture_attention(model, other.attn, torch.randn(1, *GRID, 12))

@@ -14,23 +14,23 @@ from mmvidattn.visualization.mp4 import can_encode_h264, open_mp4
 
 @pytest.fixture(params=['pyav', 'opencv'])
 def codec(request, monkeypatch):
-    """What a file's four letters must be."""
+    """Return the expected FourCC of a file."""
     if request.param == 'opencv':
         monkeypatch.setitem(sys.modules, 'av', None)
         return 'FMP4'
     pytest.importorskip('av')
     if not can_encode_h264():
-        pytest.skip('this PyAV has no encoder of H.264')
+        pytest.skip('PyAV lacks an H.264 encoder')
     return 'h264'
 
 
 @pytest.mark.parametrize('fps, side', [(12, 64), (30000 / 1001, 65)])
-def test_frames_are_those_that_were_written(codec, tmp_path, fps, side):
+def test_file_has_the_written_frames(codec, tmp_path, fps, side):
     path = tmp_path / 'video.mp4'
     file = open_mp4(path, fps, (2 * side, side))
     for i in range(9):
         image = np.full((side, 2 * side, 3), (25 * i, 60, 200), np.uint8)
-        # As a view, that is not contiguous.
+        # Pass a view that is not contiguous.
         file.write(image[::-1])
     file.close()
     video, found = cv2.VideoCapture(str(path)), []
@@ -45,18 +45,18 @@ def test_frames_are_those_that_were_written(codec, tmp_path, fps, side):
         2 * side)
     if codec == 'h264':
         data = path.read_bytes()
-        # The index first.
+        # The index comes first.
         assert 0 < data.index(b'moov') < data.index(b'mdat')
 
 
-def test_where_nothing_can_be_written(codec, tmp_path):
+def test_fails_in_missing_folder(codec, tmp_path):
     with pytest.raises(OSError):
         open_mp4(tmp_path / 'none/video.mp4', 12, (64, 64))
 
 
 @contextmanager
 def largest_file(num_bytes):
-    """Let no file of this process grow beyond a size."""
+    """Limit the size of this process's files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
     try:
@@ -66,7 +66,7 @@ def largest_file(num_bytes):
 
 
 def write_noise(path):
-    """Write frames of which the encoder needs more than a buffer."""
+    """Write frames that exceed the encoder's buffer."""
     rng = np.random.default_rng(0)
     with VideoWriter(path, 12) as video:
         for _ in range(12):
@@ -89,21 +89,21 @@ def open_handles():
 
 @pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),
                     reason='counts open files in /proc')
-def test_a_full_disk_leaves_no_file_and_no_handle(codec, tmp_path):
+def test_full_disk_leaves_neither_file_nor_handle(codec, tmp_path):
     path = tmp_path / 'video.mp4'
     write_noise(path)
-    whole, before = path.read_bytes(), open_handles()
+    total, before = path.stat().st_size, open_handles()
     path.unlink()
-    # In the header, in the frames, in the index and at the last byte.
-    for size in 0, 40, 20_000, len(whole) - 400, len(whole) - 1:
+    # Fail in the header, in the frames, in the index and at the last byte.
+    for size in 0, 40, 20_000, total - 400, total - 1:
         try:
             with largest_file(size):
                 write_noise(path)
         except OSError:
             assert not path.exists(), size
         else:
-            # The size of the same video in H.264 may differ by some bytes.
-            assert codec == 'h264' and size > len(whole) - 500
+            # The size of the same H.264 video may differ by a few bytes.
+            assert codec == 'h264' and size > total - 500
             assert path.stat().st_size < size and num_frames(path) == 12
             path.unlink()
         assert open_handles() == before, size

@@ -19,7 +19,7 @@ def scores_of(T, K=4, high=()):
     return scores
 
 
-def test_classes_that_take_place_come_first():
+def test_classes_in_ground_truth_come_first():
     scores = scores_of(20, 13, high=range(3, 13))
     assert choose_classes(scores) == [3, 4, 5, 6, 7, 8, 9, 10]
     truth = np.zeros((20, 13))
@@ -28,7 +28,7 @@ def test_classes_that_take_place_come_first():
     assert {1, 12} <= set(shown) and 0 not in shown
     assert len(shown) == MAX_CURVES
     assert choose_classes(scores_of(8, 3, high=[1, 2]), ignore=(0, 2)) == [1]
-    # Those that never score are left out, but for one.
+    # Classes with low scores are left out, unless all scores are low.
     assert choose_classes(scores_of(20, high=[2])) == [2]
     assert len(choose_classes(scores_of(20))) == 3
 
@@ -49,7 +49,7 @@ def test_truth_and_events_are_drawn(tmp_path):
     assert banded.shape == plain.shape
     differs = np.abs(banded - plain).sum(-1) > 0
     rows, columns = np.nonzero(differs)
-    # In the second of three rows, from 2.5 to 5 s of 0 to 10.
+    # The band is in the second of three rows, from 2.5 to 5 s of 0 to 10 s.
     height, width = differs.shape
     assert height / 4 < rows.min() and rows.max() < height * 3 / 4
     span = (columns.max() - columns.min()) / width
@@ -62,7 +62,7 @@ def test_truth_and_events_are_drawn(tmp_path):
     assert np.ptp(rows) < 12
 
 
-def test_a_gap_has_no_curve(tmp_path):
+def test_curve_has_gap_at_missing_steps(tmp_path):
     scores, times = scores_of(40, high=[]), (np.arange(40) + 1) / 4
     scores[:, 1] = 0.5
     keep = (times < 4) | (times > 6)
@@ -76,8 +76,8 @@ def test_a_gap_has_no_curve(tmp_path):
     assert span == pytest.approx(0.22, abs=0.05)
 
 
-def test_what_cannot_be_drawn(tmp_path):
+def test_rejects_invalid_input(tmp_path):
     with pytest.raises(ValueError, match='before its first step'):
         draw(tmp_path, T=0)
-    with pytest.raises(ValueError, match=r'must be \[steps, 4\], got'):
+    with pytest.raises(ValueError, match=r'truth .*4\], got \[40, 3\]'):
         draw(tmp_path, truth=np.zeros((40, 3)))
