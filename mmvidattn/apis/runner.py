@@ -14,10 +14,11 @@ import torch
 import torch.distributed as dist
 from mmaction.registry import OPTIMIZERS, RUNNERS
 from mmengine.config import Config, DictAction
+from mmengine.device import get_device
 from mmengine.dist import broadcast_object_list
 from mmengine.runner import Runner
 
-from ..datasets.annotations.own.video_list import read_video_list
+from ..datasets.annotations.custom.video_list import read_video_list
 from ..engine import SafeRunner
 from ..engine.hooks import (
     ExactResumeHook,
@@ -30,6 +31,11 @@ from ..utils.checkpoint import (
     is_url,
     load_checkpoint,
     require_overlap,
+)
+from ..utils.half_precision import (
+    VARIABLE,
+    fallback_message,
+    is_bfloat16_slow,
 )
 from ..utils.printable import LAYOUT, printable
 from ..utils.safe_load import safe_load
@@ -109,7 +115,8 @@ def add_default_runtime(cfg: Config) -> None:
 
 
 def build_runner(cfg: Config, strict: bool,
-                 compile: bool = False) -> Runner:
+                 compile: bool = False,
+                 force_amp: bool = False) -> Runner:
     """Build the runner, and check the checkpoint that it will load.
 
     mmengine loads whatever names and shapes agree, and goes on. To resume
@@ -125,13 +132,22 @@ def build_runner(cfg: Config, strict: bool,
             config, compiles a training step with its data samples and
             optimizer, which falls apart into 15 graphs (the backbone is
             one), and nothing in testing.
+        force_amp: Keep bfloat16 where it is slower than float32; see
+            :func:`drop_slow_bfloat16`.
     """
     check_video_lists(cfg, ('test', ) if strict else ('train', 'val'))
     _check_strategy(cfg)
+    dropped = [] if force_amp else drop_slow_bfloat16(cfg)
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:
         runner = SafeRunner.from_cfg(cfg)
+    if dropped:
+        override = f'{VARIABLE}=force'
+        if not strict:
+            override = f'--amp force or {override}'
+        runner.logger.warning(
+            fallback_message(' and '.join(dropped), override))
     model = unwrap(runner.model)
     if compile:
         compile_in_place(model.backbone)
@@ -152,6 +168,33 @@ def build_runner(cfg: Config, strict: bool,
     elif checkpoint:
         runner.logger.info(require_overlap(model, checkpoint))
     return runner
+
+
+def drop_slow_bfloat16(cfg: Config) -> list[str]:
+    """Replace bfloat16 by float32 in a config where it would be slower.
+
+    That is on a CPU without bfloat16 units, unless the environment variable
+    ``MMVIDATTN_BFLOAT16`` is ``force``.
+
+    Returns:
+        Names of the changed options.
+    """
+    dropped = []
+    if not is_bfloat16_slow(get_device()):
+        return dropped
+    wrapper = cfg.get('optim_wrapper') or {}
+    if (wrapper.get('type') == 'AmpOptimWrapper'
+            and wrapper.get('dtype') in (None, 'bfloat16', torch.bfloat16)):
+        dropped.append('optim_wrapper (AmpOptimWrapper)')
+        wrapper.type = 'OptimWrapper'
+        for name in 'dtype', 'loss_scale', 'use_fsdp':
+            wrapper.pop(name, None)
+    for name in 'val_cfg', 'test_cfg':
+        loop = cfg.get(name) or {}
+        if loop.get('fp16'):
+            dropped.append(f'{name}.fp16')
+            loop.fp16 = False
+    return dropped
 
 
 def _check_strategy(cfg: Config) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from mmengine.utils import ProgressBar
 
 from ..apis.runner import one_line_errors
-from ..datasets.annotations.own.video_list import read_video_list
+from ..datasets.annotations.custom.video_list import read_video_list
 from ..datasets.broken_files.check import check_files
 from ..utils.printable import echo
 from ..utils.video_readers import (

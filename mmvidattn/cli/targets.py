@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..apis.runner import one_line_errors, program_name
-from ..datasets.annotations.own.segment_csv import read_own_csv
+from ..datasets.annotations.custom.segment_csv import read_segment_csv
 from ..datasets.annotations.published.activitynet import read_activitynet
 from ..datasets.annotations.published.rulstm import EK100_CLASSES, read_rulstm
 from ..datasets.annotations.published.thumos14 import CLASSES as THUMOS14
@@ -67,7 +67,7 @@ def read(args: argparse.Namespace, fault: Faults) -> list[VideoSegment]:
         return read_thumos14(path, args.split, fault=fault)
     if args.format == 'tvseries':
         return read_tvseries(path, args.split or 'all', fault=fault)
-    readers = dict(csv=read_own_csv, json=read_activitynet)
+    readers = dict(csv=read_segment_csv, json=read_activitynet)
     return readers[args.format](path, fault=fault)
 
 

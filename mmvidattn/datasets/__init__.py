@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Datasets and their transforms."""
-from .annotations.own.video_list import read_video_list
+from .annotations.custom.video_list import read_video_list
 from .broken_files.guarded_dataset import GuardedDataset
 from .broken_files.guarded_video_dataset import GuardedVideoDataset
 from .feature_cache_dataset import FeatureCacheDataset

@@ -13,7 +13,7 @@ from mmengine.fileio import exists
 from mmengine.logging import print_log
 
 from ..utils.arguments import Count, Positive, check_arguments
-from .annotations.own.video_list import check_inside
+from .annotations.custom.video_list import check_inside
 from .annotations.segment_file import read_segment_file
 from .annotations.video_segment import VideoSegment
 from .broken_files.guarded_video_dataset import GuardedVideoDataset

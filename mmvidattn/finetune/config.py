@@ -24,7 +24,7 @@ WIDTH = 79
 NOTES = dict(
     val_cfg='There are no validation videos.',
     test_cfg='There are no test videos.',
-    log_processor='Means of a whole epoch, for curves.png.')
+    log_processor='Averages over each epoch, for curves.png.')
 
 
 class Source(str):
@@ -37,9 +37,9 @@ def load_base(model: str) -> Config:
     """Read the config of a model, and check that it can be fine-tuned.
 
     Raises:
-        ValueError: If it is not a recognizer of video files with one
+        ValueError: If the model is not a recognizer of video files with one
             classifier.
-        FileNotFoundError: If there is no such config.
+        FileNotFoundError: If the config does not exist.
     """
     base = load_config(model)
     found = base.get('model') or {}
@@ -67,7 +67,7 @@ def build_config(options: FineTuneOptions, plan: Plan,
 
     Args:
         options: Options of the run.
-        plan: Its videos.
+        plan: Videos of the run.
         epochs: Number of epochs.
 
     Returns:
@@ -80,7 +80,7 @@ def build_config(options: FineTuneOptions, plan: Plan,
     base = load_base(options.model)
     path = find_config(options.model).resolve()
     if not path.is_file():
-        # A row of a table of ablations: the run writes it as a file.
+        # The model is a row of an ablation table. The run writes its config.
         path = options.out.resolve() / path.name
     batch = options.batch_size or _batch_size(base, sum(plan.counts))
     return dict(
@@ -139,11 +139,11 @@ def _format(value: Any, indent: int, used: int) -> str:
 def _model(base: Config, options: FineTuneOptions,
            counts: Sequence[int]) -> dict[str, Any]:
     model: dict[str, Any] = {}
-    has_own_weights = bool(base.model.backbone.get('init_cfg'))
-    if not options.weights and not has_own_weights and (
+    has_init_weights = bool(base.model.backbone.get('init_cfg'))
+    if not options.weights and not has_init_weights and (
             _is_cacheable(base, options)):
-        raise ValueError(f'--model {options.model} freezes trained layers: '
-                         'give --weights as well')
+        raise ValueError(f'--model {options.model} freezes layers, so it '
+                         'needs --weights')
     if options.freeze is not None or options.lora is not None:
         if base.model.type not in ('Recognizer3D', PARTLY):
             raise ValueError('--freeze and --lora need a model of type '
@@ -154,7 +154,7 @@ def _model(base: Config, options: FineTuneOptions,
             model['freeze'] = options.freeze
     if options.lora is not None:
         model['lora'] = dict(rank=options.lora)
-    if options.weights and has_own_weights:
+    if options.weights and has_init_weights:
         model['backbone'] = dict(init_cfg=None)
     head: dict[str, Any] = dict(num_classes=Source('num_classes'))
     if options.balance == 'weights':
@@ -169,7 +169,7 @@ def _model(base: Config, options: FineTuneOptions,
             samples_per_cls=list(counts)))
     model['cls_head'] = head
     if (base.model.get('data_preprocessor') or {}).get('blending'):
-        # Mixed clips are for large sets.
+        # Mixed clips only help with large datasets.
         model['data_preprocessor'] = dict(blending=None)
     return model
 
@@ -279,37 +279,38 @@ def _pipeline(base: Config, split: str) -> tuple[str, Any]:
 
 
 def _batch_size(base: Config, number: int) -> int:
-    """Return the base's, or the power of two that leaves MIN_STEPS steps."""
-    most = max(1, number // MIN_STEPS)
-    return min(base.train_dataloader.batch_size, 1 << most.bit_length() - 1)
+    """Reduce the base's batch size to leave MIN_STEPS steps per epoch."""
+    largest = max(1, number // MIN_STEPS)
+    power_of_two = 1 << largest.bit_length() - 1
+    return min(base.train_dataloader.batch_size, power_of_two)
 
 
 def _learning_rate(base: Config, batch: int,
                    options: FineTuneOptions) -> float:
     """Scale the base's rate to the batch, and reduce it for trained layers."""
-    planned = base.get('auto_scale_lr') or {}
-    planned = planned.get('base_batch_size', base.train_dataloader.batch_size)
-    lr = base.optim_wrapper.optimizer.lr * batch / planned
-    # Only new layers, or updates of low rank, learn otherwise.
+    base_batch = (base.get('auto_scale_lr') or {}).get(
+        'base_batch_size', base.train_dataloader.batch_size)
+    lr = base.optim_wrapper.optimizer.lr * batch / base_batch
+    # New layers and low-rank updates keep the full rate.
     trains_all = not _is_cacheable(base, options) and options.lora is None
     return lr * TUNED_RATE if options.weights and trains_all else lr
 
 
 def _threshold(counts: Sequence[int]) -> float:
-    """Return the ``oversample_thr`` that makes classes most alike.
+    """Return the ``oversample_thr`` that balances the classes best.
 
     ``ClassBalancedDataset`` repeats a class ``ceil(sqrt(threshold / share))``
-    times, so that about the square root of the ratio of two classes remains.
+    times, which reduces the ratio of two classes to about its square root.
     """
     total, rarest = sum(counts), min(counts)
     most = math.ceil(math.sqrt(max(counts) / rarest))
-    # Slightly below, because the ceiling of 2.0000001 is 3.
-    tried = sorted({number / total * times**2 * (1 - 1e-6)
-                    for number in counts for times in range(1, most + 1)})
+    # Stay slightly below, because the ceiling of 2.0000001 is 3.
+    candidates = sorted({number / total * times**2 * (1 - 1e-6)
+                         for number in counts for times in range(1, most + 1)})
 
-    def unevenness(threshold: float) -> float:
+    def imbalance(threshold: float) -> float:
         repeated = [number * max(1, math.ceil(math.sqrt(
             threshold * total / number))) for number in counts]
         return max(repeated) / min(repeated)
 
-    return min(tried, key=unevenness)
+    return min(candidates, key=imbalance)

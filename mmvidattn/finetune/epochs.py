@@ -13,10 +13,10 @@ from ..apis.runner import build_runner
 from .config import CACHE
 
 MIN_STEPS, MIN_SECONDS = 8, 5.
-# Share of the time for training; the rest is for validation and tests.
+# Share of the time for training. The rest is for validation and test.
 SHARE = 0.7
 MAX_EPOCHS = 100
-# Time of an epoch with cached features, as a share of an epoch without.
+# Time of an epoch with cached features, relative to an epoch without.
 CACHED_SHARE = 1 / 20
 
 
@@ -47,9 +47,10 @@ class _StepTimerHook(Hook):
 def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
     """Measure some training steps, and compute how many epochs fit.
 
+    Neither changes the config nor writes files.
+
     Args:
-        cfg: Config of the training, which is not changed. The measured steps
-            leave no files.
+        cfg: Config of the training.
         minutes: Time for training, validation and test.
 
     Returns:

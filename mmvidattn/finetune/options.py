@@ -22,24 +22,26 @@ class FineTuneOptions:
             ``work_dirs/finetune_<name of source>``.
         epochs: Number of epochs, or ``'auto'`` for as many as fit into
             ``minutes``.
-        minutes: Time for training, validation and test.
+        minutes: Time for training, validation and test if ``epochs`` is
+            ``'auto'``.
         freeze: ``'backbone'``, ``'spatial'``, or the number of frozen blocks.
             Defaults to None, which trains all layers.
         cache_features: Folder for the features of the frozen part; the empty
             string stands for ``features`` in ``work_dir``. Defaults to None,
             no cache.
-        variants: Random augmentations of each training video in the cache.
+        variants: Number of random augmentations of each training video in
+            the cache.
         lora: Rank of low-rank updates of the attention's projections.
         layer_decay: Ratio of the learning rates of a layer and the next one.
-        balance: One of ``BALANCES``.
-        batch_size: Clips of a training step. Defaults to the inherited
-            config's, or less for a small set.
+        balance: Method to balance the classes, one of ``BALANCES``.
+        batch_size: Batch size of training. Defaults to the inherited
+            config's, or less for a small dataset.
         lr: Learning rate. Defaults to the inherited config's, scaled.
         val_share: Share of each class for validation if the CSV has no split.
         seed: Seed of the split and the training.
-        quick: Decode only the last frame of each video in the check.
+        quick: Whether the check only decodes the last frame of each video.
         timeout: Seconds for checking one video.
-        workers: Processes that read videos.
+        workers: Number of processes that read videos.
     """
     source: Path
     model: str = 'linear_ff_tiny_motion'
@@ -61,9 +63,9 @@ class FineTuneOptions:
     timeout: float = 60
     workers: int = min(4, os.cpu_count() or 1)
 
-    # Options that may differ when a run resumes.
+    # Options that may change on resume.
     FREE: ClassVar = {'workers', 'timeout', 'quick', 'minutes', 'work_dir'}
-    # Values for work directories that are older than the option.
+    # Options that older work directories lack, and their values.
     ADDED: ClassVar = dict(cache_features=None, variants=1)
 
     @property

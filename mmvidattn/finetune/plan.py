@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from mmengine.utils import ProgressBar
 
-from ..datasets.annotations.own.labeled_videos import (
-    OwnVideo,
+from ..datasets.annotations.custom.labeled_videos import (
+    LabeledVideo,
     count,
-    read_own_videos,
+    read_labeled_videos,
     some,
 )
 from ..datasets.annotations.video_segment import (
@@ -29,7 +29,7 @@ from ..utils.printable import echo
 from .options import FineTuneOptions
 from .split import split_videos
 
-# Fewer training videos of a class than this trigger a warning.
+# Classes with fewer training videos trigger a warning.
 FEW = 10
 
 
@@ -38,15 +38,15 @@ class Plan(NamedTuple):
 
     Attributes:
         root: Folder that the files are relative to.
-        number: Number of videos in the source, before any is left out.
-        splits: Videos of ``train``, and of ``val`` and ``test`` if there are
-            any.
+        number: Number of videos in the source, unreadable ones included.
+        splits: Videos of ``train``, and of ``val`` and ``test`` unless they
+            are empty.
         classes: Class names in the order of the labels.
         facts: Duration, frame rate and size of each file.
     """
     root: Path
     number: int
-    splits: dict[str, list[OwnVideo]]
+    splits: dict[str, list[LabeledVideo]]
     classes: list[str]
     facts: dict[str, VideoFacts]
 
@@ -70,7 +70,7 @@ class Plan(NamedTuple):
         write_atomically(folder / 'label_map.txt',
                          '\n'.join([*self.classes, '']).encode())
 
-    def _list(self, side: Sequence[OwnVideo]) -> str:
+    def _list(self, side: Sequence[LabeledVideo]) -> str:
         if self.suffix == 'txt':
             return ''.join(f'{video.file} {self.classes.index(video.label)}\n'
                            for video in side)
@@ -88,9 +88,9 @@ def make_plan(options: FineTuneOptions) -> Plan:
     """Read, check and split the videos, and print a summary.
 
     Raises:
-        ValueError: If no video can be read, or there is nothing to learn.
+        ValueError: If no video can be read, or a class lacks training videos.
     """
-    root, videos, remarks = read_own_videos(options.source)
+    root, videos, remarks = read_labeled_videos(options.source)
     number = len(videos)
     facts, bad = _check_videos(root, videos, options)
     if not facts:
@@ -107,7 +107,7 @@ def make_plan(options: FineTuneOptions) -> Plan:
         raise ValueError(f'none of the {number} segments is within its video')
     _print_summary(root, videos, facts, bad)
     if cut:
-        echo(cut)
+        echo(f'segments: {cut}')
     splits = split_videos(videos, options.val_share, options.seed)
     remarks += find_warnings(splits)
     echo('; '.join(f'{name}: {len(side)}' for name, side in splits.items()))
@@ -117,12 +117,12 @@ def make_plan(options: FineTuneOptions) -> Plan:
                 sorted({video.label for video in videos}), facts)
 
 
-def _check_videos(root: Path, videos: Sequence[OwnVideo],
+def _check_videos(root: Path, videos: Sequence[LabeledVideo],
                   options: FineTuneOptions
                   ) -> tuple[dict[str, VideoFacts], dict[str, str]]:
     """Decode each file; return facts of good files, faults of bad files."""
     files = dict.fromkeys(video.file for video in videos)
-    bad = {name: 'there is no such file' for name in files
+    bad = {name: 'file not found' for name in files
            if not (root / name).is_file()}
     paths = {str(root / name): name for name in files if name not in bad}
     bar = ProgressBar(len(paths), file=sys.stderr) if paths else None
@@ -131,13 +131,13 @@ def _check_videos(root: Path, videos: Sequence[OwnVideo],
         bar.update) if paths else ()
     bad |= {paths[path]: why for path, why in found}
     echo(file=sys.stderr)
-    # These files do not crash the decoder.
+    # The check above has shown that these files do not crash the decoder.
     return {name: read_facts(root / name) for name in files
             if name not in bad}, bad
 
 
-def _fit_segments(videos: Sequence[OwnVideo], facts: dict[str, VideoFacts]
-                  ) -> tuple[list[OwnVideo], str]:
+def _fit_segments(videos: Sequence[LabeledVideo], facts: dict[str, VideoFacts]
+                  ) -> tuple[list[LabeledVideo], str]:
     """Cut segments at the end of their files; describe the changes."""
     segments = [
         VideoSegment(str(i), video.file, video.start, video.end, {}, '')
@@ -146,17 +146,17 @@ def _fit_segments(videos: Sequence[OwnVideo], facts: dict[str, VideoFacts]
     kept, counts = fit_to_videos(
         [one for one in segments if one is not None], durations)
     ends = {int(one.id): one.end for one in kept}
-    # An open end is not a segment that is too long.
+    # Do not count segments without an end as too long.
     is_open = sum(one is not None and one.end == float('inf')
                   for one in segments)
-    counts['cut at the end of their video'] -= is_open
+    counts['cut at the end of the video'] -= is_open
     fitted = [video if segments[i] is None else video._replace(end=ends[i])
               for i, video in enumerate(videos)
               if segments[i] is None or i in ends]
     return fitted, describe(+counts)
 
 
-def _print_summary(root: Path, videos: Sequence[OwnVideo],
+def _print_summary(root: Path, videos: Sequence[LabeledVideo],
                    facts: dict[str, VideoFacts], bad: dict[str, str]) -> None:
     """Print classes, lengths, sizes and unreadable files."""
     classes = Counter(video.label for video in videos)
@@ -165,9 +165,9 @@ def _print_summary(root: Path, videos: Sequence[OwnVideo],
     echo(f'{root}: {count(videos, "video")} of '
          f'{count(classes, "class")}')
     for name, number in sorted(classes.items()):
-        own = [length for video, length in zip(videos, lengths)
-               if video.label == name]
-        echo(f'  {name}: {number}, {min(own):.1f} to {max(own):.1f} s')
+        seconds = [length for video, length in zip(videos, lengths)
+                   if video.label == name]
+        echo(f'  {name}: {number}, {min(seconds):.1f} to {max(seconds):.1f} s')
     sizes = Counter(f'{one.width}x{one.height}' for one in facts.values())
     rates = [one.fps for one in facts.values()]
     echo(f'lengths {min(lengths):.1f} to {max(lengths):.1f} s (median '
@@ -180,7 +180,7 @@ def _print_summary(root: Path, videos: Sequence[OwnVideo],
             echo(f'  {name}: {why}')
 
 
-def find_warnings(splits: dict[str, list[OwnVideo]]) -> list[str]:
+def find_warnings(splits: dict[str, list[LabeledVideo]]) -> list[str]:
     """Return warnings about a small, unbalanced or unmeasured dataset.
 
     Args:
@@ -226,8 +226,8 @@ def find_warnings(splits: dict[str, list[OwnVideo]]) -> list[str]:
             warnings.append(f'no test videos of {some(lacking)}')
         if measured.total() < 5 * FEW:
             warnings.append(
-                f'metrics are rough: one of {count(measured.total(), "video")}'
-                f' is {100 / measured.total():.0f} %')
+                f'metrics are rough: each of {count(measured.total(), "video")}'
+                f' counts {100 / measured.total():.0f} %')
     largest, rarest = max(train.values()), min(train.values())
     if largest >= 3 * rarest:
         warnings.append('unbalanced classes, with '

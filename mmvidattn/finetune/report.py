@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Metrics and pictures of a fine-tuned model."""
+"""Metrics and images of a fine-tuned model."""
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,14 +31,14 @@ class Answer(NamedTuple):
     Attributes:
         filename: Path of the video.
         segment: First and last second; None for the whole video.
-        truth: Label.
-        said: Predicted class.
-        score: Its probability.
+        truth: True class.
+        predicted: Predicted class.
+        score: Probability of the predicted class.
     """
     filename: str
     segment: tuple[float, float] | None
     truth: int
-    said: int
+    predicted: int
     score: float
 
 
@@ -57,7 +57,7 @@ class CollectAnswersHook(Hook):
         dataset = runner.test_dataloader.dataset
         model = unwrap(runner.model)
         for sample in outputs:
-            # A test set is sampled in order.
+            # The test set is sampled in order.
             info = dataset.get_data_info(len(self.answers))
             best, = top_predictions(
                 probabilities(model, sample.pred_score), (), topk=1)
@@ -76,22 +76,24 @@ def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
         ``[truth, prediction]``.
     """
     matrix = ConfusionMatrix.calculate(
-        [answer.said for answer in answers],
+        [answer.predicted for answer in answers],
         [answer.truth for answer in answers], len(classes))
-    hits, truths, saids = (
-        x.tolist() for x in (matrix.diag(), matrix.sum(1), matrix.sum(0)))
+    counts = zip(*(x.tolist() for x in (
+        matrix.diag(), matrix.sum(1), matrix.sum(0))))
 
-    def share(part: int, whole: int) -> float | None:
-        return part / whole if whole else None
+    def ratio(part: int, total: int) -> float | None:
+        return part / total if total else None
 
     by_class = [
-        dict(name=name, videos=truth, recall=share(hit, truth),
-             precision=share(hit, said), f1=share(2 * hit, truth + said))
-        for name, hit, truth, said in zip(classes, hits, truths, saids)]
+        dict(name=name, videos=truth, recall=ratio(hits, truth),
+             precision=ratio(hits, predicted),
+             f1=ratio(2 * hits, truth + predicted))
+        for name, (hits, truth, predicted) in zip(classes, counts)]
     recalls = [one['recall'] for one in by_class if one['videos']]
     return dict(
-        videos=len(answers), top1=share(sum(hits), len(answers)),
-        mean_class_accuracy=share(sum(recalls), len(recalls)),
+        videos=len(answers),
+        top1=ratio(int(matrix.diag().sum()), len(answers)),
+        mean_class_accuracy=ratio(sum(recalls), len(recalls)),
         classes=by_class), matrix
 
 
@@ -108,15 +110,15 @@ def format_metrics(metrics: dict[str, Any]) -> str:
         f'{percent(one["recall"]):>6}  {percent(one["precision"]):>9}  '
         f'{percent(one["f1"]):>5}' for one in metrics['classes']]
     return '\n'.join([
-        *lines, f'top-1 {percent(metrics["top1"])} %, mean of the classes '
-        f'{percent(metrics["mean_class_accuracy"])} %, of '
+        *lines, f'top-1 {percent(metrics["top1"])} %, class mean '
+        f'{percent(metrics["mean_class_accuracy"])} %, '
         f'{metrics["videos"]} videos'])
 
 
 def draw_confusion(path: Path, matrix: Tensor,
                    classes: Sequence[str]) -> None:
     """Draw a confusion matrix, ``[truth, prediction]``, to a file."""
-    # A dollar sign would begin a formula.
+    # matplotlib would read a dollar sign as the start of a formula.
     names = [name.replace('$', r'\$') for name in classes]
     figure = ConfusionMatrix.plot(
         matrix, include_values=len(classes) <= MAX_CLASSES_WITH_VALUES,
@@ -132,7 +134,7 @@ def draw_mistakes(path: Path, answers: Sequence[Answer],
     Returns:
         These mistakes, the most confident first.
     """
-    mistakes = sorted((one for one in answers if one.said != one.truth),
+    mistakes = sorted((one for one in answers if one.predicted != one.truth),
                       key=lambda one: -one.score)
     shown = mistakes[:MAX_MISTAKES]
     titles = []
@@ -140,7 +142,7 @@ def draw_mistakes(path: Path, answers: Sequence[Answer],
         name = Path(one.filename)
         name = name.relative_to(root) if name.is_relative_to(root) else name
         at = ' {:.1f} to {:.1f} s'.format(*one.segment) if one.segment else ''
-        titles.append(f'{classes[one.said]} ({one.score:.2f}) instead of '
+        titles.append(f'{classes[one.predicted]} ({one.score:.2f}) instead of '
                       f'{classes[one.truth]}: {name}{at}')
     draw_clip_rows(
         path, [_frames(one) for one in shown], titles,
@@ -155,7 +157,6 @@ def _frames(answer: Answer) -> np.ndarray:
     reader = open_video(answer.filename)
     first, last = 0, len(reader) - 1
     if answer.segment:
-        # Exact enough for a picture.
         first, last = np.searchsorted(
             frame_times(reader), answer.segment).clip(0, last)
     at = np.linspace(first, last, min(FRAMES, len(reader))).astype(int)
@@ -174,7 +175,7 @@ def read_logs(work_dir: Path) -> tuple[list[dict], list[dict]]:
             try:
                 log = json.loads(line)
             except ValueError:
-                # Incomplete last line of a killed run.
+                # The last line of a killed run may be incomplete.
                 continue
             logs = training if 'loss' in log else validation
             if 'step' in log:
@@ -203,7 +204,7 @@ def write_report(out: Path, answers: Sequence[Answer],
     shown = draw_mistakes(out / 'mistakes.png', answers, classes, root)
     named = [
         dict(video=one.filename, segment=one.segment, score=one.score,
-             said=classes[one.said], truth=classes[one.truth])
+             predicted=classes[one.predicted], truth=classes[one.truth])
         for one in shown]
     text = json.dumps({**more, **metrics, 'mistakes': named}, indent=1,
                       ensure_ascii=False)
@@ -212,7 +213,6 @@ def write_report(out: Path, answers: Sequence[Answer],
 
 
 def write_curves(out: Path, work_dir: Path) -> None:
-    """Write ``curves.png``, the curves of a training."""
-    training, validation = read_logs(work_dir)
-    draw_training_curves(out / 'curves.png', training, validation)
+    """Write ``curves.png`` from the logs of a training."""
+    draw_training_curves(out / 'curves.png', *read_logs(work_dir))
 

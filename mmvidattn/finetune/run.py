@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Run of a fine-tuning: preparation, training, test and results."""
+"""Fine-tuning run: preparation, training, test and results."""
 import json
 import os
 import shlex
@@ -19,7 +19,10 @@ from ..apis.runner import (
     quick_exit,
     unsaved,
 )
-from ..datasets.annotations.own.labeled_videos import count, read_own_videos
+from ..datasets.annotations.custom.labeled_videos import (
+    count,
+    read_labeled_videos,
+)
 from ..utils.checkpoint import find_resumable, is_url, read_checkpoint
 from ..utils.files import write_atomically
 from ..utils.printable import echo
@@ -29,7 +32,7 @@ from .options import FineTuneOptions
 from .plan import make_plan
 from .report import Answer, CollectAnswersHook, write_curves, write_report
 
-# Written when the training begins: the options of the run.
+# File with the options of the run, written when the training begins.
 NOTES = 'finetune.json'
 
 
@@ -39,8 +42,8 @@ def finetune(options: FineTuneOptions, command: str,
 
     Args:
         options: Options of the run.
-        command: The command, for the header of the config.
-        dry_run: Only check the videos and print the config.
+        command: Command line, for the header of the config.
+        dry_run: Whether to only check the videos and print the config.
     """
     out = options.out
     config, notes = out / 'config.py', None
@@ -56,7 +59,7 @@ def finetune(options: FineTuneOptions, command: str,
             runner = _build_training(config, out)
         except (ValueError, TypeError):
             if notes is not None:
-                # A corrected command may use the same folder.
+                # Let a corrected command use the same folder.
                 shutil.rmtree(out / 'run', ignore_errors=True)
             raise
         if notes is not None:
@@ -119,7 +122,7 @@ def _check_resumable(options: FineTuneOptions) -> None:
     """Check that a work directory has the same options and videos.
 
     Raises:
-        ValueError: If it has other options.
+        ValueError: If the options differ.
     """
     out, source = options.out, options.source
     try:
@@ -133,14 +136,14 @@ def _check_resumable(options: FineTuneOptions) -> None:
                  if found.get(name) != value]
     if differing:
         raise ValueError(
-            f'{out} has other options: {"; ".join(differing)}. Repeat the '
-            f'old ones, and edit {out / "config.py"} for other changes; or '
-            'choose another --work-dir')
+            f'{out} was started with different options: '
+            f'{"; ".join(differing)}. Repeat the old options and change '
+            f'{out / "config.py"} instead, or choose another --work-dir')
     echo(f'{out}: resuming with its lists and its config')
-    number = len(read_own_videos(source)[1])
+    number = len(read_labeled_videos(source)[1])
     if number != notes['videos']:
-        echo(f'note: {source} had {count(notes["videos"], "video")}, and now '
-             f'has {number}; the lists do not change. Choose another '
+        echo(f'note: {source} had {count(notes["videos"], "video")} and now '
+             f'has {number}, but the run keeps its lists. Choose another '
              '--work-dir to use all videos')
 
 
@@ -150,7 +153,7 @@ def _build_training(config: Path, out: Path) -> Runner:
     if find_resumable(cfg.work_dir)[0]:
         cfg.resume, cfg.load_from = True, None
     runner = build_runner(cfg, False)
-    # Builds the training set, and so checks it.
+    # Build the training set now, to check it.
     runner.train_loop  # noqa: B018
     return runner
 
@@ -183,7 +186,7 @@ def _test(config: Path, out: Path) -> list[Answer]:
 
 
 def _write_results(config: Path, out: Path) -> None:
-    """Write the weights, the metrics and the pictures."""
+    """Write the weights, the metrics and the images."""
     cfg = load_config(config)
     best = _find_best(out)
     model = get_model(config, best)
@@ -193,8 +196,8 @@ def _write_results(config: Path, out: Path) -> None:
         os.replace(part, out / f'best{suffix}')
     write_curves(out, out / 'run')
     if cfg.get('test_dataloader') is None:
-        echo('note: no metrics and no pictures of mistakes, because there '
-             'are no test videos')
+        echo('note: metrics and mistakes.png need test videos, and there are '
+             'none')
         return
     classes = read_labels(cfg.test_dataloader.dataset.metainfo.classes)
     echo(write_report(out, _test(config, out), classes, Path(cfg.videos),

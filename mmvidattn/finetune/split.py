@@ -9,19 +9,19 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array, eye_array, hstack
 from scipy.sparse.csgraph import connected_components
 
-from ..datasets.annotations.own.labeled_videos import OwnVideo
+from ..datasets.annotations.custom.labeled_videos import LabeledVideo
 from ..utils.arguments import Fraction, check_arguments
 
 
 @check_arguments
-def split_videos(videos: Sequence[OwnVideo], share: Fraction, seed: int
-                 ) -> dict[str, list[OwnVideo]]:
+def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int
+                 ) -> dict[str, list[LabeledVideo]]:
     """Split videos into train, val and test.
 
     Given splits are kept. If no video has the split ``val``, about ``share``
-    of each class in ``train`` moves there. Videos that share a
-    file or a group stay on one side. ``train`` keeps a video of each class,
-    and ``val`` gets one of each class for which that is possible.
+    of each class in ``train`` moves there. Videos that share a file or a
+    group stay on one side. ``train`` keeps a video of each class, and ``val``
+    gets one of each class if that is possible.
 
     Args:
         videos: Labeled videos.
@@ -31,7 +31,7 @@ def split_videos(videos: Sequence[OwnVideo], share: Fraction, seed: int
     Returns:
         Videos of each split, without empty splits.
     """
-    sides: dict[str, list[OwnVideo]] = {'train': [], 'val': [], 'test': []}
+    sides: dict[str, list[LabeledVideo]] = {'train': [], 'val': [], 'test': []}
     for video in videos:
         sides[video.split or 'train'].append(video)
     train = sides['train']
@@ -45,8 +45,11 @@ def split_videos(videos: Sequence[OwnVideo], share: Fraction, seed: int
     return {name: side for name, side in sides.items() if side}
 
 
-def _inseparable(videos: Sequence[OwnVideo]) -> list[tuple[str, str]]:
-    """Name the set of videos linked by files and groups, for each video."""
+def _inseparable(videos: Sequence[LabeledVideo]) -> list[tuple[str, str]]:
+    """Return each video's unit: the videos linked by files and groups.
+
+    A unit is named by its smallest (kind, name).
+    """
     keys = [('group', video.group) if video.group else ('file', video.file)
             for video in videos]
     nodes: dict[tuple[str, str], int] = {}
@@ -63,9 +66,9 @@ def _inseparable(videos: Sequence[OwnVideo]) -> list[tuple[str, str]]:
     return [names[number] for number in numbers]
 
 
-def _choose(videos: Sequence[OwnVideo], units: Sequence[tuple[str, str]],
+def _choose(videos: Sequence[LabeledVideo], units: Sequence[tuple[str, str]],
             share: float, seed: int) -> set[tuple[str, str]]:
-    """Choose the units of videos for validation."""
+    """Choose the units for validation."""
     counts: dict[tuple[str, str], Counter] = defaultdict(Counter)
     for video, unit in zip(videos, units):
         counts[unit][video.label] += 1
@@ -97,21 +100,22 @@ def _cover_classes(counts: Sequence[Counter],
                    is_chosen: np.ndarray) -> np.ndarray:
     """Change a choice of units so that it covers as many classes as possible.
 
-    Among those choices it returns the one that moves the fewest videos.
+    Among these choices, return the one that moves the fewest videos.
 
     Args:
         counts: Videos of each class in each of the U units.
-        is_chosen: A choice that leaves a unit of each class, bool ``(U,)``.
+        is_chosen: Choice that leaves a unit of each class for training, bool
+            ``(U,)``.
 
     Returns:
-        Bool ``(U,)``; it also leaves a unit of each class.
+        New choice, bool ``(U,)``, which also leaves a unit of each class.
     """
     labels = {label: i for i, label in enumerate(sorted(set().union(*counts)))}
     entries = [(labels[label], i) for i, each in enumerate(counts)
                for label in each]
     shape = len(labels), len(counts)
     has = coo_array((np.ones(len(entries)), tuple(zip(*entries))), shape)
-    # One variable for each unit, and one for each class that is not covered.
+    # There is a variable for each unit and, if uncovered, for each class.
     sizes = np.array([each.total() for each in counts])
     cost = np.concatenate([np.where(is_chosen, -sizes, sizes),
                            np.full(shape[0], 1 + sizes.sum())])

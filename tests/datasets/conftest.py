@@ -1,24 +1,50 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import logging
+import shutil
+from pathlib import Path
 
 import pytest
 from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope
 
+from mmvidattn.datasets.annotations.published.thumos14 import CLASSES
+
+LINES = Path(__file__).parent / 'annotations/lines'
+
 
 @pytest.fixture(autouse=True)
 def mmaction_scope():
-    """Types are looked up as in a run of a config."""
+    """Use mmaction2's registries, like a run of a config."""
     with DefaultScope.overwrite_default_scope('mmaction'):
         yield
 
 
 @pytest.fixture
 def logged():
-    """Messages of the current logger, as a list."""
+    """List of the current logger's messages."""
     logger, records = MMLogger.get_current_instance(), []
     handler = logging.Handler()
     handler.emit = lambda record: records.append(record.getMessage())
     logger.addHandler(handler)
     yield records
     logger.removeHandler(handler)
+
+
+@pytest.fixture
+def thumos14(tmp_path):
+    """Annotation folder of both splits; most classes are empty."""
+    folder = tmp_path / 'annotation'
+    shutil.copytree(LINES / 'thumos14', folder)
+    for name in CLASSES:
+        for split in 'val', 'test':
+            (folder / f'{name}_{split}.txt').touch()
+    return folder
+
+
+@pytest.fixture(scope='session')
+def real(shared_dir):
+    """Complete published annotation files."""
+    path = shared_dir / 'real'
+    if not path.is_dir():
+        pytest.skip('there is no ../shared/real beside this checkout')
+    return path

@@ -9,7 +9,7 @@ from mmengine.dataset import BaseDataset, ClassBalancedDataset
 from mmengine.registry import init_default_scope
 
 from mmvidattn.apis.models import load_config
-from mmvidattn.datasets.annotations.own.labeled_videos import OwnVideo
+from mmvidattn.datasets.annotations.custom.labeled_videos import LabeledVideo
 from mmvidattn.finetune import FineTuneOptions
 from mmvidattn.finetune.config import (
     Source,
@@ -24,8 +24,8 @@ from mmvidattn.finetune.plan import Plan
 def write(tmp_path, counts=(20, 15, 5), splits=('train', 'val'), start=0.,
           root='my vidéos', epochs=30, command='mmvidattn finetune',
           **options):
-    """The text of the config of a run on videos of three classes."""
-    videos = [OwnVideo(f'{i}', f'{label}', start)
+    """Format the config of a run on videos of three classes."""
+    videos = [LabeledVideo(f'{i}', f'{label}', start)
               for label, number in enumerate(counts) for i in range(number)]
     plan = Plan(tmp_path / root, len(videos), dict.fromkeys(splits, videos),
                 [f'{label}' for label in range(len(counts))], {})
@@ -44,7 +44,7 @@ def read(tmp_path, **options):
     'linear_ff_tiny_motion', 'linear_ff_k400', 'xvit_ssv2',
     'vivit_b16x2_fact_encoder_k400', 'laps_visformer_k400',
     'dualformer_tiny_k400', 'laps_visformer_h_egtea'])
-def test_inherits_any_family(tmp_path, model):
+def test_inherits_from_any_family(tmp_path, model):
     base = load_config(model)
     cfg = read(tmp_path, model=model)
     head = {**base.model.cls_head, 'num_classes': 3}
@@ -70,7 +70,7 @@ def test_inherits_any_family(tmp_path, model):
     assert scheduler.end == 30 and scheduler.warmup == 3
 
 
-def test_rate_follows_batch_and_start(tmp_path):
+def test_learning_rate_depends_on_batch_and_weights(tmp_path):
     # The motion config has 4e-3 for 16 clips.
     assert read(tmp_path).train_dataloader.batch_size == 8
     weights = tmp_path / 'w.pth'
@@ -88,7 +88,7 @@ def test_rate_follows_batch_and_start(tmp_path):
                                  else None)
 
 
-def test_features_of_what_is_frozen_are_kept(tmp_path):
+def test_caches_features_of_frozen_part(tmp_path):
     weights, cache = tmp_path / 'w.pth', tmp_path / 'features'
     hook = dict(type='FeatureCacheHook', cache_dir=str(cache), num_variants=3)
     model = 'vivit_tiny_fact_encoder_motion'
@@ -97,13 +97,14 @@ def test_features_of_what_is_frozen_are_kept(tmp_path):
     assert cfg.custom_hooks == [hook]
     assert cfg.model.type == 'FineTunedRecognizer3D'
     assert cfg.model['freeze'] == 'spatial'
-    # Layers that are new learn at the whole rate, for half of the batch.
+    # New layers learn at the full rate, for half of the batch.
     assert cfg.optim_wrapper.optimizer.lr == pytest.approx(5e-4)
     frozen = 'vivit_tiny_frozen_motion'
-    own = load_config(frozen).custom_hooks
-    # What the inherited config has stays, as long as it fits.
+    inherited = load_config(frozen).custom_hooks
+    # An inherited cache stays if its features can still be cached.
     for options, freeze, hooks in (
-            ({}, 'spatial', own), (dict(freeze='backbone'), 'backbone', own),
+            ({}, 'spatial', inherited),
+            (dict(freeze='backbone'), 'backbone', inherited),
             (dict(freeze='backbone', cache_features=cache, variants=3),
              'backbone', [hook]),
             (dict(freeze=1), 1, []), (dict(lora=2), None, [])):
@@ -112,12 +113,12 @@ def test_features_of_what_is_frozen_are_kept(tmp_path):
         assert cfg.custom_hooks == hooks, options
 
 
-def test_nothing_that_knows_nothing_is_frozen(tmp_path):
-    with pytest.raises(ValueError, match='give --weights'):
+def test_random_weights_cannot_be_frozen(tmp_path):
+    with pytest.raises(ValueError, match='needs --weights'):
         read(tmp_path, model='vivit_tiny_frozen_motion')
 
 
-def test_part_of_the_model_is_trained(tmp_path):
+def test_trains_part_of_the_model(tmp_path):
     init_default_scope('mmaction')
     weights = tmp_path / 'w.pth'
     for options in (dict(freeze='backbone'), dict(freeze=0), dict(lora=2)):
@@ -130,13 +131,13 @@ def test_part_of_the_model_is_trained(tmp_path):
 
 
 @pytest.mark.parametrize('balance', ['none', 'weights', 'focal', 'sampler'])
-def test_balances(tmp_path, balance):
+def test_balance_methods(tmp_path, balance):
     init_default_scope('mmaction')
     cfg = read(tmp_path, balance=balance)
     loss = MODELS.build(cfg.model).cls_head.loss_cls
     dataset = cfg.train_dataloader.dataset
     if balance == 'weights':
-        # Classes of 20, 15 and 5 have the same sum of weights.
+        # Classes of 20, 15 and 5 videos have the same sum of weights.
         assert [w * n for w, n in zip(loss.class_weight, (20, 15, 5))
                 ] == pytest.approx([40 / 3] * 3, rel=1e-3)
     elif balance == 'focal':
@@ -151,7 +152,7 @@ def test_balances(tmp_path, balance):
 @pytest.mark.parametrize('counts, repeated', [
     ((10, 9), (10, 9)), ((40, 10), (40, 20)), ((20, 15, 5), (20, 15, 10)),
     ((7, 7), (7, 7)), ((81, 1), (81, 9))])
-def test_sampler_makes_classes_alike(counts, repeated):
+def test_sampler_balances_classes(counts, repeated):
     labels = [i for i, number in enumerate(counts) for _ in range(number)]
 
     class Labels(BaseDataset):
@@ -171,7 +172,7 @@ def test_sampler_makes_classes_alike(counts, repeated):
     assert tuple(found.values()) == repeated
 
 
-def test_without_videos_there_is_no_loader(tmp_path):
+def test_split_without_videos_has_no_loader(tmp_path):
     cfg = read(tmp_path, splits=('train', ), start=1.)
     for name in 'dataloader', 'cfg', 'evaluator':
         assert cfg[f'val_{name}'] is None and cfg[f'test_{name}'] is None
@@ -187,12 +188,12 @@ def test_without_videos_there_is_no_loader(tmp_path):
     ('dualformer_tiny_tl_k400', 'TokenLabelHead; use the config without'),
     ('vivit_l16x2_fact_encoder_epic', 'with VerbNounHead'),
     ('linear_ff_tiny_motoin', 'did you mean linear_ff_tiny_motion')])
-def test_refuses_other_models(model, error):
+def test_rejects_unsupported_models(model, error):
     with pytest.raises(ValueError, match=error):
         load_base(model)
 
 
-def test_names_of_files_are_not_run(tmp_path):
+def test_file_names_cannot_inject_code(tmp_path):
     root = "it's\r'\nimport none #"
     cfg = read(tmp_path, root=root,
                command='finetune a\rimport none\nimport none\x0c')
@@ -217,7 +218,7 @@ def test_formats_nested_values(value, text):
     assert '\n'.join(found) == f'value = {text}'
 
 
-def test_a_row_of_an_ablation_table_is_inherited_from_a_copy(tmp_path):
+def test_inherits_ablation_row_from_a_copy(tmp_path):
     row = 'linear_ff_table05_sigmoid'
     text = write(tmp_path, model=row)
     copy = tmp_path / f'{row}.py'

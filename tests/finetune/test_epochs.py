@@ -11,12 +11,12 @@ from mmvidattn.finetune import epochs as finetune_epochs
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_counts_the_epochs_that_fit(motion_dir, monkeypatch):
+def test_measures_a_real_training(motion_dir, monkeypatch):
     monkeypatch.setattr(finetune_epochs, 'MIN_SECONDS', 0.)
     monkeypatch.chdir(motion_dir.parent)
     files = {*Path().iterdir()}
     cfg = load_config('linear_ff_tiny_motion', dict(
-        # Short: yapf, for mmengine, takes seconds for long ones.
+        # A short path, because mmengine's yapf needs seconds for long ones.
         data_root=motion_dir.name,
         **{'train_dataloader.batch_size': 4,
            'train_dataloader.num_workers': 0,
@@ -31,7 +31,7 @@ def test_counts_the_epochs_that_fit(motion_dir, monkeypatch):
 
 @pytest.fixture
 def ten_steps(monkeypatch):
-    # 10 steps of half a second each.
+    """Fake a training with 10 steps of half a second each."""
     class Loader(list):
         pass
 
@@ -48,7 +48,7 @@ def ten_steps(monkeypatch):
 
 
 @pytest.mark.parametrize('minutes', [0.01, 1, 100])
-def test_leaves_room_in_the_time(ten_steps, minutes):
+def test_epochs_take_70_percent_of_the_time(ten_steps, minutes):
     cfg = load_config('linear_ff_tiny_motion')
     epochs, seconds = finetune_epochs.fit_epochs(cfg, minutes)
     assert seconds == 5
@@ -56,11 +56,10 @@ def test_leaves_room_in_the_time(ten_steps, minutes):
 
 
 @pytest.mark.parametrize('minutes, variants, epochs', [
-    # An epoch takes 5 s, and 70 % of the time are for epochs.
+    # An epoch takes 5 s, and a cached one 1/20 of that.
     (0.1, None, 1), (8 / 42, None, 1 + 12), (8 / 42, 2, 1),
     (16 / 42, 2, 2 + 24), (100, None, 100)])
-def test_epochs_with_cached_features_take_less(ten_steps, minutes, variants,
-                                               epochs):
+def test_epochs_with_cached_features(ten_steps, minutes, variants, epochs):
     cfg = load_config('vivit_tiny_frozen_motion')
     cfg.custom_hooks[0].num_variants = variants
     assert finetune_epochs.fit_epochs(cfg, minutes)[0] == epochs

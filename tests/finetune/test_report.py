@@ -24,25 +24,26 @@ CLASSES = ['a', 'b $x$ é', 'never']
 
 
 def answers(pairs):
-    return [Answer('v.mp4', None, truth, said, 0.5) for truth, said in pairs]
+    return [Answer('v.mp4', None, *pair, 0.5) for pair in pairs]
 
 
-def test_metrics_are_those_of_scikit_learn():
+def test_metrics_match_scikit_learn():
     rng = np.random.default_rng(0)
-    truth, said = rng.integers(5, size=(2, 60))
-    metrics, matrix = metrics_of(answers(zip(truth, said)), list('abcde'))
-    wanted = precision_recall_fscore_support(truth, said)
+    truth, predicted = rng.integers(5, size=(2, 60))
+    metrics, matrix = metrics_of(
+        answers(zip(truth, predicted)), list('abcde'))
+    wanted = precision_recall_fscore_support(truth, predicted)
     for name, values in zip(('precision', 'recall', 'f1', 'videos'), wanted):
         assert [one[name] for one in metrics['classes']] == pytest.approx(
             values.tolist()), name
-    assert metrics['top1'] == (truth == said).mean()
+    assert metrics['top1'] == (truth == predicted).mean()
     assert metrics['mean_class_accuracy'] == pytest.approx(
-        balanced_accuracy_score(truth, said))
+        balanced_accuracy_score(truth, predicted))
     # Rows are the truth.
-    assert matrix[2, 3] == ((truth == 2) & (said == 3)).sum()
+    assert matrix[2, 3] == ((truth == 2) & (predicted == 3)).sum()
 
 
-def test_says_nothing_of_what_never_occurs():
+def test_class_without_videos_has_no_metrics():
     metrics, _ = metrics_of(answers([(0, 0), (0, 1), (1, 1)]), CLASSES)
     never = metrics['classes'][2]
     assert never == dict(name='never', videos=0, recall=None, precision=None,
@@ -51,8 +52,7 @@ def test_says_nothing_of_what_never_occurs():
     lines = format_metrics(metrics).splitlines()
     assert lines[1].split() == ['a', '2', '50.0', '100.0', '66.7']
     assert lines[3].split() == ['never', '0', '-', '-', '-']
-    assert lines[4] == ('top-1 66.7 %, mean of the classes 75.0 %, of 3 '
-                        'videos')
+    assert lines[4] == 'top-1 66.7 %, class mean 75.0 %, 3 videos'
 
 
 def test_most_confident_mistakes_come_first(motion_dir, tmp_path):
@@ -61,32 +61,32 @@ def test_most_confident_mistakes_come_first(motion_dir, tmp_path):
                (0., 0.5) if i % 2 else None, 0, int(i > 1), (i * 7 % 13) / 13)
         for i in range(13)]
     write_report(tmp_path, found, CLASSES, motion_dir, checkpoint='x')
-    told = json.loads((tmp_path / 'metrics.json').read_text('utf-8'))
-    scores = [one['score'] for one in told['mistakes']]
+    metrics = json.loads((tmp_path / 'metrics.json').read_text('utf-8'))
+    scores = [one['score'] for one in metrics['mistakes']]
     assert len(scores) == 10 and scores == sorted(scores, reverse=True)
     assert scores == sorted((a.score for a in found[2:]), reverse=True)[:10]
-    assert told['checkpoint'] == 'x' and told['top1'] == 2 / 13
+    assert metrics['checkpoint'] == 'x' and metrics['top1'] == 2 / 13
     ten = cv2.imread(str(tmp_path / 'mistakes.png'))
     write_report(tmp_path, found[:2], CLASSES, motion_dir)
     none = cv2.imread(str(tmp_path / 'mistakes.png'))
     assert ten.std() > 10 and len(ten) > 5 * len(none)
 
 
-def test_names_of_classes_are_readable_in_the_file(motion_dir, tmp_path):
+def test_class_names_are_not_escaped_in_json(motion_dir, tmp_path):
     found = [Answer(str(motion_dir / 'val/000000.mp4'), None, 0, 1, 1.)]
     write_report(tmp_path, found, ['Größe', 'Fuß'], motion_dir)
     text = (tmp_path / 'metrics.json').read_text('utf-8')
     assert '"Größe"' in text and '"Fuß"' in text
 
 
-def test_picture_of_many_classes(tmp_path):
+def test_draws_confusion_of_many_classes(tmp_path):
     _, matrix = metrics_of(answers([(0, 0), (39, 1)]), ['$'] * 40)
     draw_confusion(tmp_path / 'c.png', matrix, ['$'] * 40)
     assert cv2.imread(str(tmp_path / 'c.png')).std() > 1
 
 
-def test_reads_the_logs_of_all_runs(tmp_path):
-    # The first run was killed, and its step 2 is taken again.
+def test_reads_logs_of_resumed_run(tmp_path):
+    # The first run was killed, and the second one repeats step 2.
     for name, logs in (
             ('1', [dict(loss=3, epoch=1, step=1), dict(loss=9, epoch=1,
                                                        step=2)]),
@@ -114,7 +114,7 @@ def test_curves_show_the_loss(tmp_path):
     assert differ[:third].sum() > 0 and not differ[third + 20:].any()
 
 
-def test_rows_may_be_of_unequal_length(tmp_path):
+def test_clip_rows_may_differ_in_length(tmp_path):
     frames = np.full((3, 8, 12, 3), 255, np.uint8)
     frames[..., 1:] = 0
     draw_clip_rows(tmp_path / 'rows.png', [frames, frames[:1]],

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from mmvidattn.datasets.annotations.own.labeled_videos import OwnVideo
+from mmvidattn.datasets.annotations.custom.labeled_videos import LabeledVideo
 from mmvidattn.finetune.split import split_videos
 
 
@@ -16,9 +16,9 @@ def labels(side):
 @pytest.mark.parametrize('share, wanted', [
     (0.2, dict(a=4, b=2, c=1)), (0.5, dict(a=10, b=5, c=1)),
     (0.01, dict(a=1, b=1, c=1))])
-def test_takes_the_share_of_each_class(share, wanted):
+def test_takes_share_of_each_class(share, wanted):
     numbers = dict(a=20, b=10, c=2, lonely=1)
-    videos = [OwnVideo(f'{name}/{i}.mp4', name)
+    videos = [LabeledVideo(f'{name}/{i}.mp4', name)
               for name, number in numbers.items() for i in range(number)]
     splits = split_videos(videos, share, seed=0)
     assert labels(splits['val']) == wanted
@@ -30,10 +30,10 @@ def test_takes_the_share_of_each_class(share, wanted):
 
 @pytest.mark.parametrize('seed', range(5))
 def test_files_and_groups_stay_together(seed):
-    # Segments of files, and files of persons.
-    videos = [OwnVideo(f'{i // 4}.mp4', 'xy'[i % 2], i, i + 1)
+    # Files with several segments, and persons with several files.
+    videos = [LabeledVideo(f'{i // 4}.mp4', 'xy'[i % 2], i, i + 1)
               for i in range(40)]
-    videos += [OwnVideo(f'{i}.avi', 'z', group=f'person {i % 5}')
+    videos += [LabeledVideo(f'{i}.avi', 'z', group=f'person {i % 5}')
                for i in range(30)]
     splits = split_videos(videos, 0.2, seed)
     for name in 'file', 'group':
@@ -43,24 +43,25 @@ def test_files_and_groups_stay_together(seed):
     assert labels(splits['val']) == dict(x=4, y=4, z=6)
 
 
-def test_a_class_of_large_groups_is_validated_all_the_same():
-    videos = [OwnVideo(f'{i}.mp4', 'x', group='ab'[i > 10]) for i in range(30)]
+def test_val_gets_a_group_larger_than_the_share():
+    videos = [LabeledVideo(f'{i}.mp4', 'x', group='ab'[i > 10])
+              for i in range(30)]
     assert len(split_videos(videos, 0.1, 0)['val']) == 11
 
 
 def random_sets(number, largest):
-    """Sets of lines whose files and groups overlap in any way."""
+    """Yield random lists of videos with overlapping files and groups."""
     draw = random.Random(0)
     for _ in range(number):
         files, classes, groups = (draw.randint(1, n) for n in (largest, 4, 4))
-        yield [OwnVideo(f'{draw.randrange(files)}',
+        yield [LabeledVideo(f'{draw.randrange(files)}',
                         f'{draw.randrange(classes)}', i, i + 1,
                         group=draw.choice(['', f'{draw.randrange(groups)}']))
                for i in range(draw.randint(1, 12))]
 
 
 def components(videos):
-    """Sets of lines that share a file or a group, by repeated merging."""
+    """Merge videos that share a file or a group, naively."""
     sets = [{i} for i in range(len(videos))]
     for i, a in enumerate(videos):
         for j, b in enumerate(videos):
@@ -72,7 +73,7 @@ def components(videos):
 
 
 @pytest.mark.parametrize('share', [0.2, 0.5])
-def test_splits_any_set_as_well_as_can_be(share):
+def test_val_covers_as_many_classes_as_possible(share):
     for videos in random_sets(300, 9):
         splits = split_videos(videos, share, 0)
         train, val = splits['train'], splits.get('val', [])
@@ -83,7 +84,7 @@ def test_splits_any_set_as_well_as_can_be(share):
                  for part in components(videos)]
         classes = {v.label for v in videos}
         assert {*labels(train)} == classes
-        # Every choice of units.
+        # Try every choice of units.
         best = max(
             len(set().union(*(u for u, taken in zip(units, choice) if taken)))
             for choice in itertools.product([0, 1], repeat=len(units))
@@ -92,13 +93,13 @@ def test_splits_any_set_as_well_as_can_be(share):
         assert len(labels(val)) == best
 
 
-def test_keeps_the_splits_that_are_named():
-    videos = [OwnVideo(f'{i}', 'x', split=name)
+def test_keeps_given_splits():
+    videos = [LabeledVideo(f'{i}', 'x', split=name)
               for i, name in enumerate(['test', 'train', 'val', 'train'])]
     assert {name: [v.file for v in side] for name, side in split_videos(
         videos, 0.5, 0).items()} == dict(
             train=['1', '3'], val=['2'], test=['0'])
-    # Without val it is part of train; without a share there is none.
+    # Without given val videos, they come from train unless share is 0.
     videos = [video._replace(split=video.split.replace('val', 'train'))
               for video in videos]
     assert {name: len(side) for name, side in split_videos(

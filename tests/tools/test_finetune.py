@@ -91,7 +91,7 @@ def test_leaves_all_and_goes_on(begin, videos, capfd):
     weights = check_files(out)
     assert weights['meta']['dataset_meta']['classes'] == sorted(CLASSES)
     assert 'go left é: 3, ' in said and 'train: 4; val: 2' in said
-    assert 'The classifier starts anew: 8 classes there, 2 here' in said
+    assert 'the file has 8 classes, the model 2' in said
     assert f"mmvidattn predict VIDEO_OR_FOLDER '{out}/config.py'" in (
         said.replace(f'{out}/config.py ', f"'{out}/config.py' "))
     assert 'mmvidattn stream 0 testra_tiny_videos DETECTOR --rgb ' in said
@@ -145,10 +145,8 @@ def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
     assert any('lora' in name for name in torch.load(
         out / 'run/epoch_1.pth')['state_dict'])
     said = capfd.readouterr().out
-    assert ('6 segments cut at the end of their video, '
-            '1 segment behind the end of its video left out') in said or (
-                '1 segment behind the end of its video left out, '
-                '6 segments cut at the end of their video') in said
+    assert ('segments: 6 cut at the end of the video, '
+            '1 dropped after the end of the video') in said
     assert 'train: 8; val: 4' in said
     lists = {name: [*csv.DictReader(open(out / f'data/{name}.csv'))]
              for name in ('train', 'val')}
@@ -205,7 +203,7 @@ def test_dry_run_prints_the_config(begin, videos, tmp_path, capfd):
     assert not out.exists()
     assert ('1 unreadable video left out:\n  go left é/b.mp4: '
             in said)
-    assert 'note: metrics are rough: one of 2 videos is 50 %' in said
+    assert 'note: metrics are rough: each of 2 videos counts 50 %' in said
     assert f'videos = {str(broken)!r}' in said
     compile(said[said.index('# Written once'):], 'config.py', 'exec')
 
@@ -214,7 +212,7 @@ def test_dry_run_prints_the_config(begin, videos, tmp_path, capfd):
     ('one class', [], 'all videos have the same class, go left é: '),
     ('broken', [], 'none of the 6 videos can be read; first error'),
     ('none', [], 'no folder or csv .*mine'),
-    ('empty', [], 'no videos in folders of .*put those of each class into'),
+    ('empty', [], 'no videos in folders of .*put the videos of each class'),
     ('', ['--work-dir', 'SOURCE/out'], 'must not be inside .*mine'),
     ('', ['--weights', 'none.pth'], 'no checkpoint file none.pth'),
     ('', ['--weights', 'https://x.org/a.pth'], 'must be a local file'),

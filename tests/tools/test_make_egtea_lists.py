@@ -52,7 +52,7 @@ def test_writes_the_lists_that_the_config_reads(run_main, root, capsys):
 
 
 @pytest.mark.parametrize('line, message', [
-    ('clip 1', "'clip' is no name of a clip"),
+    ('clip 1', "got 'clip'"),
     ('OP01-R01-A-1-2-F1-F2', 'line 1: expected a clip and its action'),
     ('OP01-R01-A-1-2-F1-F2 0', 'line 1: expected'),
     ('OP01-R01-A-1-2-F1-F2 x', 'line 1: expected')])

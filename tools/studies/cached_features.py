@@ -25,7 +25,9 @@ from mmengine.runner import Runner
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.apis.runner import build_runner, one_line_errors
-from mmvidattn.datasets.annotations.own.labeled_videos import read_own_videos
+from mmvidattn.datasets.annotations.custom.labeled_videos import (
+    read_labeled_videos,
+)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.harness import add_counts, parser_of, run_program, table
@@ -64,7 +66,7 @@ def write_list(args: argparse.Namespace, folder: Path) -> Path:
         lines = (folder / 'motion/train.txt').read_text().splitlines()
         text = ''.join(f'{folder / "motion"}/{line}\n' for line in lines)
     else:
-        root, videos, _ = read_own_videos(args.videos)
+        root, videos, _ = read_labeled_videos(args.videos)
         classes = sorted({video.label for video in videos})
         text = ''.join(
             f'{(root / video.file).resolve()} {classes.index(video.label)}\n'

@@ -1,2 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Readers of annotations: ``own``, which users write, and ``published``."""
+"""Readers of annotation files.
+
+``custom`` reads the formats that users write for their own videos,
+``published`` the files of published data sets.
+"""

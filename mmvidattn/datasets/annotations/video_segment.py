@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""An annotated segment of a video, and what all readers of them share."""
+"""Annotated segments of videos, and helpers for their readers."""
 import csv
 import functools
 import io
@@ -20,35 +20,34 @@ CLOCK = re.compile(
 
 
 class VideoSegment(NamedTuple):
-    """An annotated action of a video; times are in seconds."""
+    """Annotated action of a video; times are in seconds."""
     id: str
     video: str
     start: float
     end: float
-    # Of each of action, verb and noun that is known, its number or its name.
+    # Number or name by part: action, verb and noun, if known.
     labels: dict[str, int | str]
-    # File and line, for messages.
+    # File and line, for error messages.
     where: str
     subset: str = 'all'
-    # As annotated, where the format counts frames and not seconds.
+    # Annotated frames, in formats that count frames instead of seconds.
     frames: tuple[int, int] | None = None
 
 
 def refuse(message: str) -> NoReturn:
-    """Raise: what readers do with a fault, unless told otherwise."""
+    """Raise a ``ValueError``; the default handler of faults."""
     raise ValueError(message)
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8, with a byte order mark or without.
+    """Read a UTF-8 file, with or without a byte order mark.
 
     Raises:
-        ValueError: If there is no such file, or it is no text.
+        ValueError: If the file is missing or not text.
     """
     if not Path(path).is_file():
         raise ValueError(f'there is no file {path}')
     try:
-        # With any line ends.
         return Path(path).read_text(encoding='utf-8-sig')
     except UnicodeDecodeError as error:
         raise ValueError(f'{path} must be text in UTF-8: {error}') from None
@@ -67,19 +66,19 @@ def read_json(path: str | Path) -> Any:
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[str, str]]:
-    """Yield each line that is not blank, with its file and number."""
+    """Yield each non-blank line, and its file and number as text."""
     for number, line in enumerate(split_lines(read_text(path)), 1):
         if line.strip():
             yield line, f'{path}, line {number}'
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[list[str], str]]:
-    """Yield each row of a CSV file that is not blank, with file and line.
+    """Yield each non-blank row of a CSV file, and its place as text.
 
     Raises:
         ValueError: If the file is not valid CSV.
     """
-    # Strict, so that a quote that is never closed is an error.
+    # Strict: an unclosed quote is an error.
     rows = csv.reader(
         io.StringIO(read_text(path)), skipinitialspace=True, strict=True)
     try:
@@ -95,19 +94,19 @@ def read_rows(path: str | Path) -> Iterator[tuple[list[str], str]]:
 def read_columns(path: str | Path, needed: Iterable[str],
                  aliases: Mapping[str, str] | None = None
                  ) -> Iterator[tuple[dict[str, str], str]]:
-    """Yield each row of a CSV file with a header, with its file and line.
+    """Yield each row of a CSV file with a header, and its place as text.
 
     Args:
-        path: The file.
-        needed: Columns that it must have.
-        aliases: Other names of columns, to the names that the rows get.
+        path: File.
+        needed: Required columns.
+        aliases: New column names by old name.
 
     Yields:
-        The row as ``{column: field}``, and its place for messages.
+        Row as ``{column: field}``, and its file and line.
 
     Raises:
-        ValueError: If a column is missing or occurs twice, or a row has fewer
-            or more fields than the header.
+        ValueError: If a column is missing or repeated, or the number of
+            fields in a row differs from the header.
     """
     aliases = aliases or {}
     rows = read_rows(path)
@@ -136,8 +135,7 @@ def seconds(word: object, where: str) -> float:
     """Convert a number, ``mm:ss.ff`` or ``hh:mm:ss.ff`` to seconds.
 
     Raises:
-        ValueError: If it is none of these. A sign before ``mm:ss`` is an
-            error, too.
+        ValueError: If it has another format, or ``mm:ss`` has a sign.
     """
     text = str(word).strip()
     clock = CLOCK.fullmatch(text)
@@ -157,15 +155,15 @@ def seconds(word: object, where: str) -> float:
 def checked(segments: Iterable[VideoSegment],
             num_classes: Mapping[str, int] | None = None,
             fault: Fault = refuse) -> list[VideoSegment]:
-    """Those segments that can be meant.
+    """Return the valid segments.
 
     Args:
-        segments: Of any reader.
-        num_classes: Of each of action, verb and noun whose labels are
-            numbers, how many there are.
-        fault: Called with each fault: a segment that does not end after it
-            begins, an id that occurs twice, a label out of range. The segment
-            is left out if it returns.
+        segments: Segments from any reader.
+        num_classes: Number of classes by part (action, verb, noun), for
+            parts with numeric labels.
+        fault: Called with a message for each segment that does not end after
+            its start, repeats an id, or has a label out of range. If it
+            returns, the segment is left out.
     """
     found: dict[str, VideoSegment] = {}
     for segment in segments:
@@ -177,8 +175,8 @@ def checked(segments: Iterable[VideoSegment],
             message = (f'a segment must have 0 <= start < end, got {start:g} '
                        f'to {end:g} {unit}')
         elif segment.id in found:
-            message = (f'the id {segment.id} is that of '
-                       f'{found[segment.id].where} as well')
+            message = (f'the id {segment.id} is already used in '
+                       f'{found[segment.id].where}')
         for part, number in (num_classes or {}).items():
             label = segment.labels.get(part)
             if (not message and isinstance(label, int)
@@ -193,10 +191,9 @@ def checked(segments: Iterable[VideoSegment],
 
 def segment_reader(read: Callable[..., Iterator[VideoSegment]]
                    ) -> Callable[..., list[VideoSegment]]:
-    """Make a reader of a generator of segments.
+    """Turn a generator of segments into a reader that checks them.
 
-    The reader takes the arguments ``num_classes`` and ``fault`` of
-    :func:`checked` as well.
+    The reader also takes ``num_classes`` and ``fault`` of :func:`checked`.
     """
     @functools.wraps(read)
     def reader(*args: Any, num_classes: Mapping[str, int] | None = None,
@@ -209,21 +206,20 @@ def segment_reader(read: Callable[..., Iterator[VideoSegment]]
 def fit_to_videos(segments: Iterable[VideoSegment],
                   durations: Mapping[str, float], part: str = 'action'
                   ) -> tuple[list[VideoSegment], Counter]:
-    """Cut segments at the end of their videos, and count what is unusual.
+    """Cut segments at the end of their videos, and count irregularities.
 
-    Published lists have segments that reach beyond the end of the video, or
-    lie behind it, and segments of one class that overlap.
+    In published lists, segments end or even start after the end of their
+    video, and segments of one class overlap.
 
     Args:
-        segments: Of any reader.
-        durations: Seconds of each video; the segments of a video that is not
-            in it stay as they are.
-        part: Of which labels those are that overlap.
+        segments: Segments from any reader.
+        durations: Length of each video in seconds. Segments of other videos
+            stay unchanged.
+        part: Kind of label whose overlaps are counted.
 
     Returns:
-        The segments but those that begin behind the end, and how many
-        overlapped another (``'overlaps kept'``), were cut, were left out. See
-        :func:`describe`.
+        Segments that start within their video, and counts of cut, dropped
+        and overlapping segments; see :func:`describe`.
     """
     counts: Counter = Counter()
     kept = []
@@ -231,10 +227,10 @@ def fit_to_videos(segments: Iterable[VideoSegment],
     for segment in segments:
         duration = durations.get(segment.video, math.inf)
         if segment.start >= duration:
-            counts['behind the end of their video left out'] += 1
+            counts['dropped after the end of the video'] += 1
             continue
         if segment.end > duration:
-            counts['cut at the end of their video'] += 1
+            counts['cut at the end of the video'] += 1
             segment = segment._replace(end=duration)
         kept.append(segment)
         if part in segment.labels:
@@ -243,34 +239,26 @@ def fit_to_videos(segments: Iterable[VideoSegment],
     for group in by_class.values():
         last = -math.inf
         for segment in sorted(group, key=lambda segment: segment.start):
-            counts['overlaps kept'] += segment.start < last
+            counts['overlapping (kept)'] += segment.start < last
             last = max(last, segment.end)
     return kept, +counts
 
 
 def describe(counts: Mapping[str, int]) -> str:
-    """One line of what :func:`fit_to_videos` counted, empty if nothing.
+    """Format the counts of :func:`fit_to_videos`; empty if there are none.
 
-    As in ``12 overlaps kept, 3 segments cut at the end of their video``.
+    Example: ``3 cut at the end of the video, 12 overlapping (kept)``.
     """
-    said = []
-    for what, number in sorted(counts.items(), reverse=True):
-        noun, *rest = what.split(' ', 1)
-        if noun != 'overlaps':
-            noun, rest = 'segments', [what]
-        if number == 1:
-            noun, rest = noun[:-1], [rest[0].replace('their', 'its')]
-        said.append(f'{number} {noun} {rest[0]}')
-    return ', '.join(said)
+    return ', '.join(f'{n} {kind}' for kind, n in sorted(counts.items()))
 
 
 def steps_of(start: float, end: float, rate: float) -> tuple[int, int]:
-    """First step, and first step after, of a segment in seconds."""
-    # A hair less than a whole number, of 29.999999 for frame 30, is one.
+    """Return the first step of a segment, and the first step after it."""
+    # Rounded, because frame 30 may be 29.999999.
     return (math.floor(round(start * rate, 6)),
             math.ceil(round(end * rate, 6)))
 
 
 def videos_of(segments: Sequence[VideoSegment]) -> list[str]:
-    """The videos that have segments, each once, in order."""
+    """Return each video with segments once, in order."""
     return list(dict.fromkeys(segment.video for segment in segments))

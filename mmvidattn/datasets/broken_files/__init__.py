@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Files that cannot be read: found, skipped, counted, and named.
+"""Unreadable files: detect, skip, count and name them.
 
-``guard.py`` decides what happens to a sample that cannot be loaded.
+``guard.py`` decides what happens to a sample that fails to load.
 """

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Check of many video files, in processes that may crash."""
+"""Check many video files in processes that may crash."""
 import multiprocessing as mp
 import os
 import time
@@ -11,8 +11,8 @@ from .find_fault import find_fault
 
 
 def serve(tasks: Connection, every_frame: bool) -> None:
-    """Answer each path with its fault, or with an empty string."""
-    # Decoders print to stderr.
+    """Reply to each path with its fault, or with an empty string."""
+    # Silence decoders, which print to stderr.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     while True:
         try:
@@ -24,14 +24,14 @@ def serve(tasks: Connection, every_frame: bool) -> None:
 
 
 class Worker:
-    """A process that checks one file at a time."""
+    """Process that checks one file at a time."""
 
     def __init__(self, every_frame: bool) -> None:
-        self.pipe, theirs = mp.Pipe()
+        self.pipe, child_end = mp.Pipe()
         self.process = mp.Process(
-            target=serve, args=(theirs, every_frame), daemon=True)
+            target=serve, args=(child_end, every_frame), daemon=True)
         self.process.start()
-        theirs.close()
+        child_end.close()
 
     def begin(self, path: str) -> None:
         self.path, self.began = path, time.monotonic()
@@ -44,23 +44,23 @@ class Worker:
 
 
 def check_files(paths: list[str], num_workers: int, timeout: float,
-          every_frame: bool = True,
-          tick: Callable[[], object] = lambda: None
-          ) -> Iterator[tuple[str, str]]:
-    """Yield each bad file with its fault, in the order of completion.
+                every_frame: bool = True,
+                tick: Callable[[], object] = lambda: None
+                ) -> Iterator[tuple[str, str]]:
+    """Yield each bad file and its fault, in the order of completion.
 
     Args:
         paths: Video files.
         num_workers: Number of processes.
-        timeout: Seconds for one file.
-        every_frame: Decode every frame, not only the last one.
+        timeout: Maximum seconds per file.
+        every_frame: Decode every frame instead of only the last one.
         tick: Called after each file.
     """
-    left = list(reversed(paths))
+    pending = list(reversed(paths))
     workers = [Worker(every_frame) for _ in range(min(num_workers,
                                                       len(paths)))]
     for worker in workers:
-        worker.begin(left.pop())
+        worker.begin(pending.pop())
     try:
         while workers:
             ready = wait([w.pipe for w in workers], timeout=0.2)
@@ -81,7 +81,7 @@ def check_files(paths: list[str], num_workers: int, timeout: float,
                 tick()
                 if fault:
                     yield worker.path, fault
-                if not left:
+                if not pending:
                     workers.remove(worker)
                     worker.stop()
                     continue
@@ -90,7 +90,7 @@ def check_files(paths: list[str], num_workers: int, timeout: float,
                     workers.remove(worker)
                     worker = Worker(every_frame)
                     workers.append(worker)
-                worker.begin(left.pop())
+                worker.begin(pending.pop())
     finally:
         for worker in workers:
             worker.stop()

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Steps of a pipeline whose frames are counted: decoders may lose some."""
+"""Pipeline steps that count decoded frames, because decoders may lose some."""
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,21 +9,21 @@ from mmcv import VideoReader
 
 
 class DecodeClock:
-    """Seconds that a process has spent on opening and decoding a sample.
+    """Time that a process spends on opening and decoding a sample.
 
     Attributes:
-        seconds: Since :meth:`start`; None if it has done neither.
+        seconds: Time since :meth:`start`; None before the first such step.
     """
 
     def __init__(self) -> None:
         self.start()
 
     def start(self) -> None:
-        """Begin a sample."""
+        """Start a new sample."""
         self.seconds: float | None = None
 
     def add(self, seconds: float) -> None:
-        """Count a step of the sample."""
+        """Add the time of a step."""
         self.seconds = (self.seconds or 0.) + seconds
 
 
@@ -31,14 +31,14 @@ CLOCK = DecodeClock()
 
 
 class CheckedStep:
-    """A step of a pipeline, and a check of the frames that it decodes.
+    """Pipeline step that checks the frames that it decodes.
 
     Args:
         step: Transform.
 
     Raises:
-        ValueError: When called, if the video has no frames, or fewer were
-            read than sampled, or one of them is empty.
+        ValueError: When called, if the video has no frames, a frame is
+            empty, or the number of decoded frames is wrong.
     """
 
     def __init__(self, step: Callable) -> None:
@@ -48,15 +48,15 @@ class CheckedStep:
         return repr(self.step)
 
     def __call__(self, results: Any) -> Any:
-        had = _made(results)
+        before = _opened(results)
         began = time.perf_counter()
         results = self.step(results)
         if not isinstance(results, dict):
             return results
-        new = _made(results) - had
+        new = _opened(results) - before
         if new:
             CLOCK.add(time.perf_counter() - began)
-        if isinstance(results.get('video_reader'), VideoReader):
+        if type(results.get('video_reader')) is VideoReader:
             results['video_reader'] = _StrictReader(results['video_reader'])
         total = results.get('total_frames')
         if total is not None and total < 1:
@@ -67,42 +67,38 @@ class CheckedStep:
 
 
 def plain_step(step: Callable) -> Callable:
-    """Return a step without its check, if it has one."""
+    """Return the step without its check, if it has one."""
     return step.step if isinstance(step, CheckedStep) else step
 
 
-def _made(results: Any) -> set[str]:
-    """What there is of an opened video and its frames."""
+def _opened(results: Any) -> set[str]:
+    """Return the keys of an opened video and of its frames."""
     return {'imgs', 'video_reader'} & results.keys() if isinstance(
         results, dict) else set()
 
 
-def _check_frames(frames: Any, wanted: Any) -> None:
-    if wanted is not None and len(frames) != np.size(wanted):
+def _check_frames(frames: Any, sampled: Any) -> None:
+    if sampled is not None and len(frames) != np.size(sampled):
         raise ValueError(
-            f'{len(frames)} frames were read, {np.size(wanted)} are wanted')
+            f'expected {np.size(sampled)} frames, read {len(frames)}')
     for number, frame in enumerate(frames):
         if frame is None or not np.size(frame):
             raise ValueError(f'frame {number} of the clip is empty')
 
 
-class _StrictReader:
-    """mmcv's reader, which refuses a frame that it cannot decode.
+class _StrictReader(VideoReader):
+    """mmcv's reader that raises for a frame that cannot be decoded.
 
-    ``OpenCVDecode`` would repeat an earlier frame.
+    Without it, ``OpenCVDecode`` repeats an earlier frame.
     """
 
     def __init__(self, reader: VideoReader) -> None:
-        self.reader = reader
+        # Take over the opened file.
+        vars(self).update(vars(reader))
 
-    def __len__(self) -> int:
-        return len(self.reader)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.reader, name)
-
-    def __getitem__(self, index: Any) -> np.ndarray:
-        frame = self.reader[index]
+    def get_frame(self, index: int) -> np.ndarray:
+        """Decode a frame."""
+        frame = super().get_frame(index)
         if frame is None:
             raise ValueError(f'frame {index} of {len(self)} cannot be read')
         return frame

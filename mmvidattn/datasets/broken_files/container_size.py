@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Length of a video file by its own headers; decoders ignore a cut."""
+"""Size of a video file by its headers; decoders ignore truncation."""
 import os
 import struct
 from typing import BinaryIO
@@ -8,31 +8,36 @@ MP4_BOXES = {
     b'ftyp', b'styp', b'moov', b'mdat', b'free', b'skip', b'wide', b'moof',
     b'mfra', b'sidx', b'meta', b'uuid', b'pdin', b'udta'
 }
-# What a muxer writes that cannot come back to the start of an avi.
+# Size in an avi whose muxer could not seek back to the header.
 UNKNOWN = 0xFFFFFFFF
 EBML, SEGMENT = b'\x1aE\xdf\xa3', b'\x18S\x80g'
 
 
 def check_not_cut(path: str) -> None:
-    """Check that an mp4 (mov), avi or webm (mkv) file is as long as it says.
+    """Check that an mp4 (mov), avi or webm (mkv) file is complete.
 
-    Decoders read what is there of a file that was cut off, as a shorter
-    video. Files of other kinds, and what is no local file, pass.
+    Decoders read a truncated file as a shorter video. Other formats, and
+    paths that are not local files, always pass.
 
     Raises:
-        ValueError: If the file ends before the end that it announces.
+        ValueError: If the file is smaller than its headers state.
     """
     if not os.path.isfile(path):
         return
     size = os.path.getsize(path)
     with open(path, 'rb') as file:
-        announced = announced_size(file, size)
-    if announced > size:
-        raise ValueError(f'it is cut off: it has {size} bytes of {announced}')
+        expected = expected_size(file, size)
+    if expected > size:
+        raise ValueError(f'it is cut off: it has {size} of {expected} bytes')
 
 
-def announced_size(file: BinaryIO, size: int) -> int:
-    """Bytes that a file of ``size`` bytes should have, by its own headers."""
+def expected_size(file: BinaryIO, size: int) -> int:
+    """Return the size that the headers state; 0 if unknown.
+
+    Args:
+        file: Opened file, at its start.
+        size: Actual size in bytes.
+    """
     start = file.read(12)
     if start[:4] == b'RIFF' and start[8:] == b'AVI ':
         length, = struct.unpack('<I', start[4:8])
@@ -49,12 +54,12 @@ def announced_size(file: BinaryIO, size: int) -> int:
         file.seek(end)
         length, name = struct.unpack('>I4s', file.read(8))
         if name not in MP4_BOXES:
-            # Followed by something else; or it is no mp4.
+            # Trailing data, or not an mp4.
             break
         if length == 1:
             length, = struct.unpack('>Q', file.read(8).ljust(8, b'\0'))
         if length < 8:
-            # It reaches to the end of the file, or is damaged.
+            # The box reaches to the end of the file, or is damaged.
             break
         if name == b'moov':
             last = _last_chunk(file.read(min(length, size)))
@@ -63,14 +68,14 @@ def announced_size(file: BinaryIO, size: int) -> int:
 
 
 def _last_chunk(moov: bytes) -> int:
-    """Return where the last frames of an mp4 start, by its chunk tables."""
+    """Return the offset of the last chunk in the chunk tables of an mp4."""
     last = 0
     for name, width in ((b'stco', 4), (b'co64', 8)):
         where = moov.find(name, 4)
         while where != -1:
             count = int.from_bytes(moov[where + 8:where + 12], 'big')
             box = int.from_bytes(moov[where - 4:where], 'big')
-            # Else the name is but four bytes of something else.
+            # Otherwise these four bytes are not the name of a table.
             if box == 16 + width * count:
                 table = moov[where + 12:where - 4 + box]
                 last = max([last, *(
@@ -81,7 +86,7 @@ def _last_chunk(moov: bytes) -> int:
 
 
 def _vint(file: BinaryIO) -> int:
-    """A number of EBML; 0 if it says that it is unknown."""
+    """Read a variable-length number of EBML; 0 if it is marked unknown."""
     first = (file.read(1) or b'\xff')[0]
     length = 9 - first.bit_length()
     rest = file.read(length - 1)

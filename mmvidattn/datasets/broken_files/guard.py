@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Loads samples whatever their files are like."""
+"""Load samples of a dataset, and handle unreadable files."""
 import copy
 import logging
 from collections.abc import Callable
@@ -23,30 +23,30 @@ NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
 
 @check_arguments
 class Guard:
-    """Loads samples of a dataset, and decides about those that fail.
+    """Loader of a dataset's samples that handles failures.
 
-    A failure is an exception of any transform; a file that is cut off; and a
-    sample that takes longer than ``timeout``, whose file this process does not
-    try again.
+    A sample fails if a transform raises, its file is truncated, or loading
+    takes longer than ``timeout``. After a timeout, this process does not try
+    the file again.
 
-    Where failures are skipped, a warning names the file (once in each process
-    that loads data). The next sample that loads lists it in its meta
-    information, under ``skipped_videos``, and why, under ``skipped_reasons``.
-    Each sample has its own file there as ``filename``, and the seconds that
-    opening and decoding it took as ``decode_seconds``, if that was done.
+    When a sample is skipped, a warning names its file (once per process). The
+    next sample that loads lists the file in its meta information, under
+    ``skipped_videos``, and the reason under ``skipped_reasons``. Every sample
+    also has the name of its file as ``filename`` and, if a video was decoded,
+    the time for opening and decoding it as ``decode_seconds``.
 
     Args:
-        dataset: The dataset, whose pipeline gets checks of its frames.
-        on_error: ``'skip'``, which raises in testing, ``'raise'``, or
-            ``'flag'``: a sample of zeros with its label and the error under
-            ``unreadable``. Defaults to ``'skip'``.
-        max_failures: Failures in a row after which the fault is taken to be
-            elsewhere, and raised.
-        timeout: Seconds that a sample may take; None for any number.
+        dataset: Dataset. Its pipeline gets checks of the decoded frames.
+        on_error: ``'skip'``, which raises in test mode; ``'raise'``; or
+            ``'flag'``, which returns zeros with the sample's label and the
+            error under ``unreadable``. Defaults to ``'skip'``.
+        max_failures: Number of consecutive failures after which an error is
+            raised, because the fault is probably not in the files.
+        timeout: Maximum seconds per sample; None for no limit.
 
     Attributes:
-        notes: Where each process notes the file that it reads, or None.
-        given_up: Files that are not tried (again), and why.
+        notes: Record of the file that each process reads, or None.
+        given_up: Files that are not tried again, and the reasons.
     """
 
     def __init__(self,
@@ -63,7 +63,7 @@ class Guard:
         steps[:] = [CheckedStep(plain_step(step)) for step in steps]
         self.notes: ReadNotes | None = None
         self.given_up: dict[str, str] = {}
-        # Files that failed since the last one that did not, and why.
+        # Files that failed since the last success, and the reasons.
         self._failures: list[tuple[str, str]] = []
         self._warned: set[str] = set()
         self._template: Any = None
@@ -74,16 +74,16 @@ class Guard:
         """Load a sample.
 
         Args:
-            dataset: The dataset, which knows the file.
-            idx: Number of the sample.
-            prepare: Loads the sample of a number.
+            dataset: Dataset.
+            idx: Index of the sample.
+            prepare: Function that loads the sample of an index.
 
         Returns:
-            The sample; None if it is to be skipped.
+            Sample; None to skip it.
 
         Raises:
-            RuntimeError: If it cannot be loaded, and ``on_error`` is
-                ``'raise'``; or if too many in a row cannot.
+            RuntimeError: If loading fails and ``on_error`` is ``'raise'``, or
+                ``max_failures`` consecutive samples fail.
         """
         info = dataset.get_data_info(idx)
         name = next((str(info[key]) for key in NAMES if info.get(key)),
@@ -113,12 +113,10 @@ class Guard:
         return data
 
     def annotate(self, data: Any, name: str) -> None:
-        """Note in a sample its file, and those skipped before it.
-
-        Called for what is loaded here, and for samples that need no loading.
+        """Add the name of its file, and files skipped before, to a sample.
 
         Args:
-            data: The sample.
+            data: Sample.
             name: Its file.
         """
         skipped, self._failures = self._failures, []
@@ -132,7 +130,7 @@ class Guard:
             raise RuntimeError(f'not tried again: {self.given_up[name]}')
 
         def check_and_prepare() -> Any:
-            # First, as decord can crash on what is opened, not read.
+            # Before opening the file, which can crash decord.
             check_not_cut(name)
             return prepare(idx)
 
@@ -166,7 +164,7 @@ class Guard:
 
     def _zeros(self, dataset: BaseDataset, idx: int, name: str,
                prepare: Callable, error: Exception) -> Any:
-        """Return a sample like the others, but of zeros."""
+        """Return zeros shaped like one of the following samples."""
         for other in range(idx + 1, idx + 1 + self.max_failures):
             if self._template is not None:
                 break
@@ -177,8 +175,8 @@ class Guard:
                 continue
         if self._template is None:
             raise RuntimeError(
-                f'cannot load {name}, nor the {self.max_failures} samples '
-                f'that follow it: {brief(error)}') from error
+                f'cannot load {name}, or any of the next {self.max_failures} '
+                f'samples: {brief(error)}') from error
         data = copy.deepcopy(self._template)
         data['inputs'] = _zeros_like(data['inputs'])
         return data

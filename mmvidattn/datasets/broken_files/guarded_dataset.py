@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Any dataset of mmaction2, with a guard around its loading."""
+"""Guard for the loading of any mmaction2 dataset."""
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,14 +16,13 @@ from .guarded_video_dataset import GuardedVideoDataset
 @DATASETS.register_module()
 @check_arguments
 class GuardedDataset(DatasetWrapper):
-    """A dataset whose unreadable files do not end the training.
+    """Dataset whose unreadable files do not stop the training.
 
-    In training another sample, at random, takes the place of one that cannot
-    be loaded; see :class:`~mmvidattn.datasets.broken_files.guard.Guard`. All
-    else is as in the dataset.
+    In training, a random sample replaces one that cannot be loaded; see
+    :class:`~mmvidattn.datasets.broken_files.guard.Guard`.
 
     Args:
-        dataset: The dataset, or its config.
+        dataset: Dataset or its config.
         options: Options of ``Guard``.
     """
 
@@ -34,20 +33,20 @@ class GuardedDataset(DatasetWrapper):
         self.guard = Guard(dataset, **options)
 
     def prepare_data(self, idx: int) -> Any:
-        """Load a sample; None if it is to be skipped."""
+        """Load a sample; return None to skip it."""
         return self.guard(self.dataset, idx, self.dataset.prepare_data)
 
 
 def guarded(dataset: Any, **options: Any) -> Any:
-    """Guard mmaction2's datasets in a dataset, but those that have a guard.
+    """Add guards to mmaction2's datasets that have none.
 
     Args:
         dataset: Config of a dataset, or of a wrapper of one or more; or a
-            dataset that is built.
-        options: See :class:`GuardedDataset`.
+            built dataset.
+        options: Options of :class:`GuardedDataset`.
 
     Returns:
-        The config, or the dataset, with the guards in it.
+        Config or dataset with guards.
     """
     def guard(one: Any) -> Any:
         if not is_kind(one, BaseActionDataset) or is_kind(

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A video dataset that says what is wrong with its files."""
+"""Video dataset that checks its annotations and videos."""
 import logging
 import os.path as osp
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from mmengine.logging import print_log
 from ...utils.arguments import Count, Positive, check_arguments
 from ...utils.printable import brief
 from ...utils.video_readers import VideoBackend
-from ..annotations.own.video_list import read_video_list
+from ..annotations.custom.video_list import read_video_list
 from ..transforms.video_reader_steps import VideoReaderInit
 from .checked_step import plain_step
 from .find_fault import find_fault
@@ -24,41 +24,41 @@ from .guard import ON_ERROR, Guard
 @DATASETS.register_module()
 @check_arguments
 class GuardedVideoDataset(VideoDataset):
-    """mmaction2's ``VideoDataset``, which checks its annotations and videos.
+    """mmaction2's ``VideoDataset`` with checks of annotations and videos.
 
-    Each line of the annotation file is ``<path> <label>``; the path may
-    contain spaces. With ``multi_class`` it is ``<path> <label> <label> ...``
-    and the path may not. Blank lines are skipped, any other fault is an error
-    that names the line; see :func:`mmvidattn.datasets.read_video_list`.
+    The annotation file is read by
+    :func:`mmvidattn.datasets.read_video_list`. An invalid line is an error
+    that names the line.
 
-    A video that is skipped in training is replaced by another one at random,
-    see :class:`mmvidattn.datasets.broken_files.guard.Guard`;
-    :class:`mmvidattn.engine.SkippedVideosHook` counts.
+    In training, a random video replaces one that cannot be read, see
+    :class:`mmvidattn.datasets.broken_files.guard.Guard`;
+    :class:`mmvidattn.engine.SkippedVideosHook` counts the skipped videos.
 
-    A video that is skipped in testing is left out when the dataset is loaded.
-    This opens every video and decodes its last frame, on every rank; damage
-    before the last frame is not seen there and still raises when the frame is
-    read.
+    In test mode, ``on_error='skip'`` removes unreadable videos when the
+    dataset is loaded. Every rank then opens every video and decodes its last
+    frame. Damage before the last frame is not detected at that time, and
+    raises when the frame is read.
 
-    A file of class names that does not exist, in ``metainfo['classes']``, is
-    ignored with a warning.
+    If ``metainfo['classes']`` is the path of a missing file, it is ignored
+    with a warning.
 
     Args:
         ann_file: Path of the annotation file.
-        pipeline: Transforms, as mmaction2's.
-        num_classes: Number of classes. When given, labels are checked to be
-            below it.
-        on_error: What to do with a missing or unreadable video: ``'skip'``,
-            ``'raise'``, or ``'flag'``, which puts zeros in its place and
-            ``unreadable`` in the meta information. Defaults to skip in
+        pipeline: Transforms.
+        num_classes: Number of classes; labels must be smaller. Not checked
+            by default.
+        on_error: Action for a missing or unreadable video: ``'skip'``,
+            ``'raise'``, or ``'flag'``, which returns zeros, with the error
+            as ``unreadable`` in the meta information. Defaults to skip in
             training and raise in testing.
-        max_failures: How often in a row loading may fail in training before
-            the fault is taken to be elsewhere, and raised.
-        timeout: Seconds that a video may take; None for any number.
-        allow_outside: Whether names of videos may lead out of their folder,
-            ``data_prefix['video']`` below ``data_root``: by ``../``, from the
-            root, or by symbolic links. For lists of others' making set False:
-            such a name is an error that names its line.
+        max_failures: Number of consecutive failures in training after which
+            an error is raised, because the fault is probably not in the
+            files.
+        timeout: Maximum seconds per video; None for no limit.
+        allow_outside: Accept names that lead out of the video folder
+            (``data_prefix['video']`` below ``data_root``) by ``../``, an
+            absolute path, or a symbolic link. Set False for lists you did
+            not write; the error names the line.
         kwargs: Other arguments of ``VideoDataset``.
     """
 
@@ -80,22 +80,22 @@ class GuardedVideoDataset(VideoDataset):
                            timeout=timeout)
 
     def prepare_data(self, idx: int) -> Any:
-        """Load a sample; None if it is to be skipped."""
+        """Load a sample; return None to skip it."""
         return self.guard(self, idx, super().prepare_data)
 
     def get_cat_ids(self, idx: int) -> list[int]:
-        """The classes of a video, for mmengine's ``ClassBalancedDataset``."""
+        """Return a video's classes for mmengine's ``ClassBalancedDataset``."""
         label = self.get_data_info(idx)['label']
-        # Many labels of a video are zeros and ones by now, as in mmaction2.
+        # With multi_class, mmaction2 makes it a vector of zeros and ones.
         return label.nonzero()[:, 0].tolist() if self.multi_class else [label]
 
     @classmethod
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
-        # mmengine would take the path itself for the names.
+        # mmengine would use a missing file's path as the names.
         if isinstance(metainfo, Mapping):
             path = metainfo.get('classes')
             if isinstance(path, str) and exists(path):
-                # A byte order mark would become part of the first name.
+                # Without a byte order mark, which would join the first name.
                 metainfo = dict(metainfo, classes=list_from_file(
                     path, encoding='utf-8-sig'))
             elif isinstance(path, str):
@@ -126,7 +126,7 @@ class GuardedVideoDataset(VideoDataset):
         return data_list
 
     def filter_data(self) -> list[dict]:
-        """Leave unreadable videos out of a test set if they are skipped."""
+        """Remove unreadable videos of a test set if ``on_error='skip'``."""
         if not self.test_mode or self.on_error != 'skip':
             return self.data_list
         names = list(dict.fromkeys(
@@ -139,8 +139,8 @@ class GuardedVideoDataset(VideoDataset):
         found = [(name, fault) for name, fault in faults.items() if fault]
         if len(found) == len(names):
             raise RuntimeError(
-                f'{self.ann_file}: none of the {len(found)} videos can be '
-                f'read, the first of them {found[0][0]}') from found[0][1]
+                f'{self.ann_file}: cannot read any of the {len(found)} '
+                f'videos, such as {found[0][0]}') from found[0][1]
         if found:
             print_log(
                 f'{self.ann_file}: {len(found)} of {len(names)} '
@@ -152,7 +152,7 @@ class GuardedVideoDataset(VideoDataset):
                 if not faults[info['filename']]]
 
     def _video_backend(self) -> VideoBackend | None:
-        """What decodes the videos, if it is one of our readers."""
+        """Return the reader of the pipeline, if it is from this package."""
         steps = map(plain_step, self.pipeline.transforms)
         return next((step.backend for step in steps
                      if isinstance(step, VideoReaderInit)), None)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Notes of the files that are being read, which outlive their reader."""
+"""Record of the files being read that survives a crash of the reader."""
 import os
 
 import numpy as np
@@ -10,21 +10,21 @@ PID, NAME = 8, 4096
 
 
 class ReadNotes:
-    """The file that each worker of a loader reads, in memory that they share.
+    """Shared memory with the name of the file that each worker reads.
 
-    A decoder may crash its process; another one then still finds the note.
+    If a decoder crashes its process, another process can read the name.
 
     Args:
-        num_workers: Workers of the loader.
+        num_workers: Number of the loader's workers.
     """
 
     def __init__(self, num_workers: int) -> None:
-        # The first row is the main process's.
+        # The first row belongs to the main process.
         self._rows = torch.zeros(
             num_workers + 1, PID + NAME, dtype=torch.uint8).share_memory_()
 
     def write(self, name: str) -> None:
-        """Note the file that this process reads now; '' if none."""
+        """Record the file that this process reads now; '' for none."""
         worker = get_worker_info()
         row = self._rows[0 if worker is None else worker.id + 1].numpy()
         note = os.getpid().to_bytes(PID, 'little') + os.fsencode(
@@ -32,7 +32,7 @@ class ReadNotes:
         row[:len(note)] = np.frombuffer(note, np.uint8)
 
     def read(self, pid: int) -> str:
-        """Return the file that a process was reading; '' if none."""
+        """Return the file that a process was reading; '' for none."""
         for row in self._rows.numpy():
             if int.from_bytes(row[:PID].tobytes(), 'little') == pid:
                 return os.fsdecode(row[PID:].tobytes().split(b'\0')[0])

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Functions that may take so long and no longer."""
+"""Time limit for function calls."""
 import os
 import queue
 import threading
@@ -11,13 +11,13 @@ import torch
 
 
 class TimeLimit:
-    """Call functions in a thread, and wait for ``timeout`` seconds at most.
+    """Call functions in a thread, and wait at most ``timeout`` seconds.
 
-    A signal would not do: a decoder that hangs does not return to Python. The
-    thread that is too late is left behind.
+    A signal cannot interrupt a decoder that hangs, because it does not return
+    to Python. The thread that missed the deadline is abandoned.
 
     Args:
-        timeout: Seconds; with None functions are simply called.
+        timeout: Seconds; with None, functions are called directly.
     """
 
     def __init__(self, timeout: float | None) -> None:
@@ -25,14 +25,14 @@ class TimeLimit:
         self._inbox = None
 
     def __getstate__(self) -> dict:
-        # A thread neither goes to another process nor is copied.
+        # Threads cannot be copied or sent to another process.
         return dict(timeout=self.timeout, _inbox=None)
 
     def __call__(self, function: Callable, *args: Any) -> Any:
         """Return the result of the function, or raise its error.
 
         Raises:
-            TimeoutError: If it takes longer.
+            TimeoutError: If the function does not finish in time.
         """
         if self.timeout is None:
             return function(*args)
@@ -55,7 +55,7 @@ class TimeLimit:
         self._inbox = queue.SimpleQueue()
         self._outbox = queue.SimpleQueue()
         self._pid = os.getpid()
-        # A daemon, as Python would wait for others before it ends.
+        # A daemon: Python waits for other threads before it exits.
         threading.Thread(
             target=_serve, daemon=True, name='guarded loading',
             args=(self._inbox, self._outbox, torch.get_num_threads())).start()
@@ -63,17 +63,17 @@ class TimeLimit:
 
 def _serve(inbox: queue.SimpleQueue, outbox: queue.SimpleQueue,
            num_threads: int) -> None:
-    # A new thread has the default number, and a worker another one.
+    # A new thread starts with torch's default, not with its process's number.
     torch.set_num_threads(num_threads)
     while (call := inbox.get()) is not None:
         function, args = call
         try:
             answer = function(*args), None
         except Exception as error:
-            # So that a reader of videos goes in the thread that opened it.
+            # Free a video reader in the thread that opened it.
             traceback.clear_frames(error.__traceback__)
             answer = None, error
-        # So that this thread does not keep a sample alive while it waits.
+        # Do not keep a sample alive while waiting.
         del call, function, args
         outbox.put(answer)
         del answer

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Recipes: from what a person downloads to a data root that trains.
+"""Recipes that turn downloaded files into a data root for training.
 
-A recipe names the files that it needs (``NEEDS``), adds its options, and
-writes the data root.
+A recipe lists the files that it needs (``NEEDS``), adds its options to the
+command line, and writes the data root.
 """
 from . import egtea, epic100, thumos14, tvseries
 from .output import describe_root

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""EGTEA Gaze+: RULSTM's lists, of videos or of features; trimmed clips."""
+"""EGTEA Gaze+: RULSTM's lists for videos or features, or trimmed clips."""
 import argparse
 
 from ..annotations.published.egtea import read_egtea_actions, read_egtea_clips
@@ -21,12 +21,15 @@ TITLE = __doc__
 SOURCES = 'RULSTM/data/egtea'
 NEEDS = """\
 EGTEA Gaze+ needs RULSTM's training1.csv, validation1.csv and actions.csv
-(RULSTM/data/egtea of https://github.com/fpv-iplab/rulstm): to recognize
-actions, with the raw videos of https://cbs.ic.gatech.edu/fpv/, <session>.mp4,
-in OUT/videos; to anticipate them, with the features of that split: its LMDBs,
-or <video>.npy at 4 steps a second. Trimmed clips of that page,
-<session>/<clip>.mp4 in OUT/cropped_clips, need train_split1.txt,
-test_split1.txt and action_idx.txt (its action_annotation.zip)."""
+(RULSTM/data/egtea of https://github.com/fpv-iplab/rulstm).
+- To recognize actions: the raw videos of https://cbs.ic.gatech.edu/fpv/,
+  <session>.mp4, in OUT/videos.
+- To anticipate actions: the features of that split, as RULSTM's LMDBs or as
+  <video>.npy at 4 steps per second.
+- For the trimmed clips of https://cbs.ic.gatech.edu/fpv/,
+  <session>/<clip>.mp4 in OUT/cropped_clips: instead of RULSTM's lists,
+  train_split1.txt, test_split1.txt and action_idx.txt of
+  action_annotation.zip."""
 FOLDERS = dict(rgb='rgb', flow='flow')
 LISTS = dict(train='training', val='validation')
 
@@ -35,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this data set."""
     feature_set.add_arguments(parser, FOLDERS)
     parser.add_argument('--split', type=int, choices=(1, 2, 3), default=1,
-                        help='which of the three (default: 1)')
+                        help='split (default: 1)')
 
 
 def prepare(args: argparse.Namespace, fault: Fault) -> None:
@@ -81,11 +84,11 @@ def prepare_clips(args: argparse.Namespace) -> None:
         for name, path in paths.items()
     }
     prepare_lists(args, f'split {args.split}', files, sources,
-                            (EGTEA_CLASSES['action'], ))
+                  (EGTEA_CLASSES['action'], ))
 
 
 def prepare_features(args: argparse.Namespace, fault: Fault) -> None:
-    """Write lists and targets of features."""
+    """Write lists and targets for features."""
     paths = {name: find_one(args.sources, f'{stem}{args.split}.csv')
              for name, stem in LISTS.items()}
     found = find_files(args.sources, ['actions.csv'])

@@ -14,27 +14,29 @@ from ..annotations.published.rulstm import (
 from ..annotations.video_segment import Fault, VideoSegment, read_rows
 from . import feature_set
 from .feature_targets import BACKGROUND, numbered_targets
+from .output import join_lines
 from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_files
 
 TITLE = __doc__
 SOURCES = 'training.csv validation.csv actions.csv'
 NEEDS = """\
-EPIC-Kitchens-100 needs RULSTM's training.csv, validation.csv, actions.csv and
-validation_*_ids.csv, of RULSTM/data/ek100 in
-https://github.com/fpv-iplab/rulstm: say the folder. Or, in place of all but
-actions.csv, the official EPIC_100_train.csv, EPIC_100_validation.csv,
-EPIC_100_tail_{verbs,nouns}.csv and
-EPIC_100_unseen_participant_ids_validation.csv, of
-https://github.com/epic-kitchens/epic-kitchens-100-annotations. And features:
-RULSTM's LMDB of all frames (scripts/download_data_ek100_full.sh there), or
-<video>.npy at 4 steps a second, which
-https://github.com/zhaoyue-zephyrus/TeSTra#data-preparation links. To recognize
-actions, the official two lists alone, and the long videos as the official
-script downloads them, in OUT: P01/videos/P01_01.MP4."""
+EPIC-Kitchens-100, to anticipate actions, needs
+- the folder RULSTM/data/ek100 of https://github.com/fpv-iplab/rulstm, with
+  training.csv, validation.csv, actions.csv and validation_*_ids.csv. Except
+  for actions.csv, these can be replaced by the official EPIC_100_train.csv,
+  EPIC_100_validation.csv, EPIC_100_tail_{verbs,nouns}.csv and
+  EPIC_100_unseen_participant_ids_validation.csv, of
+  https://github.com/epic-kitchens/epic-kitchens-100-annotations.
+- features: RULSTM's LMDB of all frames (its
+  scripts/download_data_ek100_full.sh), or <video>.npy at 4 steps per second,
+  see https://github.com/zhaoyue-zephyrus/TeSTra#data-preparation.
+To recognize actions, it needs only the official EPIC_100_train.csv and
+EPIC_100_validation.csv, and the long videos in OUT, such as
+P01/videos/P01_01.MP4, as the official script downloads them."""
 FOLDERS = dict(rgb='rgb_kinetics_bninception',
                flow='flow_kinetics_bninception')
-# Of each list RULSTM's file and the official one.
+# RULSTM's and the official file of each list.
 FILES = dict(train=('training.csv', 'EPIC_100_train.csv'),
              val=('validation.csv', 'EPIC_100_validation.csv'))
 UNSEEN = 'validation_unseen_participants_ids.csv'
@@ -81,8 +83,8 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
         elif official in found:
             path = found[official]
             if actions is None:
-                raise ValueError(f"{path} does not number actions: RULSTM's "
-                                 'actions.csv is needed as well')
+                raise ValueError(f"{path} has no action numbers: pass RULSTM's "
+                                 'actions.csv, too')
             segments = as_rulstm(read_epic_kitchens(
                 path, num_classes=EK100_CLASSES, fault=fault), actions)
             files = {ours: rulstm_lines(segments)}
@@ -106,20 +108,21 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
 
 def as_rulstm(segments: Sequence[VideoSegment],
               actions: Sequence[tuple[str, int, int]]) -> list[VideoSegment]:
-    """Official segments with RULSTM's frames and actions.
+    """Give official segments RULSTM's frames and action numbers.
 
-    The frames are those of 30 a second, from 1, that the time stamps are in,
-    computed as RULSTM must have done: all of the validation set agree.
+    Frames are counted from 1 at 30 fps, and computed from the time stamps.
+    For the whole validation set, they equal RULSTM's frames.
     """
     numbers = {(verb, noun): i for i, (_, verb, noun) in enumerate(actions)}
     found = []
     for one in segments:
         pair = one.labels['verb'], one.labels['noun']
         if pair not in numbers:
-            raise ValueError(f'{one.where}: verb {pair[0]} and noun {pair[1]} '
-                             'are no action of actions.csv')
+            raise ValueError(
+                f'{one.where}: actions.csv has no action with verb {pair[0]} '
+                f'and noun {pair[1]}')
         frames = [max(1, int(time * FPS)) for time in (one.start, one.end)]
-        # A segment of less than a frame has one.
+        # A segment has at least one frame.
         frames = frames[0], max(frames[0] + 1, frames[1])
         found.append(one._replace(
             start=frames[0] / FPS, end=frames[1] / FPS, frames=frames,
@@ -128,19 +131,20 @@ def as_rulstm(segments: Sequence[VideoSegment],
 
 
 def rulstm_lines(segments: Sequence[VideoSegment]) -> bytes:
-    """The lines of RULSTM's list of these."""
-    return ''.join(
+    """Return the content of RULSTM's list of these segments."""
+    return join_lines(
         ','.join(map(str, (one.id, one.video, *one.frames, one.labels['verb'],
-                           one.labels['noun'], one.labels['action']))) + '\n'
-        for one in segments).encode()
+                           one.labels['noun'], one.labels['action'])))
+        for one in segments)
 
 
 def subset_files(found: dict[str, Path], segments: Sequence[VideoSegment]
                  ) -> tuple[dict[str, bytes], list[Path]]:
-    """The lists of ids that recall is reported of, and their sources.
+    """Return lists of segment ids per evaluation subset, and their sources.
 
-    They are RULSTM's, or follow from the official lists of participants,
-    verbs and nouns: an action is of the tail where its verb or its noun is.
+    RULSTM's lists are copied. Otherwise, they are computed from the official
+    lists of participants, verbs and nouns: an action belongs to the tail if
+    its verb or noun does.
     """
     ids = {}
     if OFFICIAL_UNSEEN in found:
@@ -155,8 +159,7 @@ def subset_files(found: dict[str, Path], segments: Sequence[VideoSegment]
     if {TAILS['verb'], TAILS['noun']} <= {*ids}:
         tail = {*ids[TAILS['verb']], *ids[TAILS['noun']]}
         ids[TAILS['action']] = [one.id for one in segments if one.id in tail]
-    files = {name: ''.join(f'{one}\n' for one in each).encode()
-             for name, each in ids.items()}
+    files = {name: join_lines(each) for name, each in ids.items()}
     sources = [found[name] for name in (OFFICIAL_UNSEEN,
                                         *OFFICIAL_TAILS.values())
                if name in found]
@@ -168,5 +171,5 @@ def subset_files(found: dict[str, Path], segments: Sequence[VideoSegment]
 
 
 def first_column(path: Path) -> set[str]:
-    """The first field of each row."""
+    """Return the first field of each row of a CSV file."""
     return {row[0] for row, _ in read_rows(path)}

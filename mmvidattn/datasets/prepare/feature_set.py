@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What the recipes of data sets of features share."""
+"""Shared code of recipes for feature data sets."""
 import argparse
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,33 +17,39 @@ from .output import Output
 
 
 class Part(NamedTuple):
-    """What one annotation file, or one split, adds to a data root."""
+    """Content that one annotation file, or one split, adds to a data root.
+
+    Attributes:
+        name: Name of the run.
+        segments: Annotated segments.
+        sources: Files that were read.
+        list_name: List of videos to add to.
+        files: Other files of the data root, by name.
+    """
     name: str
     segments: list[VideoSegment]
     sources: list[Path]
-    # The list of videos that it belongs to.
     list_name: str
-    # Files that belong to it as they are, by their name in the root.
     files: Mapping[str, bytes] = {}
 
 
 def add_arguments(parser: argparse.ArgumentParser,
                   folders: Mapping[str, str]) -> None:
-    """Add the options of all data sets of features."""
+    """Add the options of all feature data sets."""
     for modality, folder in folders.items():
         parser.add_argument(
             f'--{modality}', type=Path, metavar='FOLDER',
-            help=f'features: a folder of <video>.npy, which is linked, or of '
-            f"RULSTM's data.mdb (default: OUT/{folder})")
+            help='features: a folder with <video>.npy, which is linked, or '
+            f"with RULSTM's data.mdb (default: OUT/{folder})")
     parser.add_argument('--rate', type=float, default=4,
-                        help='steps a second (default: 4)')
+                        help='steps per second (default: 4)')
     parser.add_argument(
         '--keep-targets', action='store_true',
-        help='use the targets that are there, such as released ones, and '
-        'write only lists, classes and counts')
+        help='use existing targets, such as released ones, and only write '
+        'lists, classes and counts')
     parser.add_argument('--lenient', action='store_true',
-                        help='warn of faulty segments and of videos without '
-                        'features, and go on without them')
+                        help='skip invalid segments and videos without '
+                        'features, with a warning')
 
 
 def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
@@ -51,7 +57,7 @@ def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
                   fault: Fault, *, fps: float = 30,
                   classes: Sequence[str] | None = None,
                   order: Sequence[str] = ()) -> None:
-    """Write each part, and say what it was."""
+    """Write each part, and print a summary."""
     if not args.rate > 0:
         raise ValueError(f'--rate must be above 0, got {args.rate}')
     given = {modality: getattr(args, modality) for modality in folders}
@@ -67,7 +73,7 @@ def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
         sources = [*part.sources, *(f for f in features if f.is_dir())]
         with Output(args.out, f'prepare {args.dataset}', part.name, options,
                     sources, args.force) as output:
-            output.same_for_all(rate=args.rate)
+            output.check_same(rate=args.rate)
             places = place_features(
                 output, given, folders, videos_of(part.segments), args.rate,
                 fps)
@@ -81,11 +87,11 @@ def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
 
 
 def compare(found: Collection[str], released: Collection[str],
-            what: str) -> None:
-    """Say how the videos of a list differ from those of the protocol."""
+            name: str) -> None:
+    """Print how the videos of a list differ from the released protocol."""
     more, less = sorted({*found} - {*released}), sorted({*released} - {*found})
     if more or less:
-        said = [f'lacks {", ".join(less)}'] * bool(less)
-        said += [f'has {", ".join(more)}'] * bool(more)
-        print(f'{what}: other than in the released protocol, it '
-              + ' and '.join(said))
+        changes = [f'lacks {", ".join(less)}'] * bool(less)
+        changes += [f'has {", ".join(more)}'] * bool(more)
+        print(f'{name}: unlike the released protocol, it '
+              + ' and '.join(changes))

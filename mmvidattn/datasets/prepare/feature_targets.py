@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Targets of each step of feature streams, and lists of their videos."""
+"""Targets for each step of feature streams, and lists of videos."""
 import difflib
 import hashlib
 import io
@@ -20,26 +20,26 @@ from ..annotations.video_segment import (
     videos_of,
 )
 from ..feature_streams import open_array
-from .output import Output
+from .output import Output, join_lines
 
 BACKGROUND = 'background'
 MAX_NAMES = 3
 
 
 class Targets(NamedTuple):
-    """A folder of targets: the column of each label, the background is 0."""
+    """Folder of targets, and column of each label; column 0 is background."""
     folder: str
     part: str
     columns: Mapping[int | str, int]
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return 1 + max(self.columns.values(), default=0)
 
 
 def named_targets(classes: Sequence[str]) -> list[Targets]:
-    """Of classes that have names, the background being the first of them."""
+    """Return targets for class names, which start with the background."""
     return [
         Targets('target_perframe', 'action',
                 {name: i for i, name in enumerate(classes) if i})
@@ -47,7 +47,7 @@ def named_targets(classes: Sequence[str]) -> list[Targets]:
 
 
 def numbered_targets(num_classes: Mapping[str, int]) -> list[Targets]:
-    """Of actions, verbs and nouns that have numbers."""
+    """Return targets for numbered actions, verbs and nouns."""
     folders = dict(action='target_perframe', verb='verb_perframe',
                    noun='noun_perframe')
     return [
@@ -58,7 +58,7 @@ def numbered_targets(num_classes: Mapping[str, int]) -> list[Targets]:
 
 def known_classes(segments: Iterable[VideoSegment], classes: Sequence[str],
                   fault: Fault = refuse) -> list[VideoSegment]:
-    """Those segments whose action is one of the classes."""
+    """Return the segments whose action is one of the classes."""
     known = []
     for segment in segments:
         label = segment.labels['action']
@@ -67,20 +67,19 @@ def known_classes(segments: Iterable[VideoSegment], classes: Sequence[str],
             continue
         close = difflib.get_close_matches(str(label), classes, n=1)
         hint = f'; did you mean {close[0]!r}?' if close else ''
-        fault(f'{segment.where}: {label!r} is none of the {len(classes)} '
-              f'classes{hint}')
+        fault(f'{segment.where}: label must be one of the {len(classes)} '
+              f'classes, got {label!r}{hint}')
     return known
 
 
 def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
-    """Steps of each video that all folders have, from the heads of features.
+    """Return the number of steps of each video that is in all folders.
 
-    Where a modality is one step longer than another, that step does not
-    count.
+    Modalities of a video may differ by one step; the smaller number counts.
 
     Raises:
-        ValueError: If a folder has no features, or two modalities of a video
-            differ by more.
+        ValueError: If a folder has no features, or modalities differ by more
+            than one step.
     """
     lengths: dict[str, int] = {}
     for i, folder in enumerate(folders):
@@ -105,24 +104,24 @@ def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
 def with_features(segments: Sequence[VideoSegment],
                   lengths: Mapping[str, int], folder: Path,
                   fault: Fault = refuse) -> list[str]:
-    """The videos that have segments and features."""
+    """Return the videos with segments and features."""
     videos = videos_of(segments)
     missing = [video for video in videos if video not in lengths]
     if missing:
         names = ', '.join(missing[:MAX_NAMES])
         fault(f'{segments[0].where.rpartition(", ")[0]} has segments of '
-              f'{names}{", ..." * (len(missing) > MAX_NAMES)}, but there is '
-              f'no {folder / missing[0]}.npy ({len(missing)} of {len(videos)} '
-              'videos)')
+              f'{names}{", ..." * (len(missing) > MAX_NAMES)}, but their '
+              f'features are missing, such as {folder / missing[0]}.npy '
+              f'({len(missing)} of {len(videos)} videos)')
     return [video for video in videos if video in lengths]
 
 
 def mark(segments: Iterable[VideoSegment], length: int, targets: Targets,
          rate: float) -> np.ndarray:
-    """The targets of a video, ``(length, K)`` of 0 and 1.
+    """Return the targets of a video, ``(length, K)`` of 0 and 1.
 
-    A step has the class of each segment that it overlaps, and that of the
-    background if there is none.
+    A step has the class of each segment that overlaps it, and is background
+    if there is no such segment.
     """
     marked = np.zeros((length, targets.width), np.uint8)
     for segment in segments:
@@ -133,7 +132,7 @@ def mark(segments: Iterable[VideoSegment], length: int, targets: Targets,
 
 
 def npy_bytes(array: np.ndarray) -> bytes:
-    """The content of a ``.npy`` file."""
+    """Return an array as the content of a ``.npy`` file."""
     file = io.BytesIO()
     np.save(file, array, allow_pickle=False)
     return file.getvalue()
@@ -147,29 +146,29 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
                   order: Sequence[str] = (),
                   background: Iterable[str] = (), keep_targets: bool = False
                   ) -> str:
-    """Write the targets of the videos of a run, their lists and counts.
+    """Write targets of a run's videos, and lists and class counts.
 
-    A list that other runs into the same root have written as well has the
-    videos of all of them, and the sum of their counts.
+    If several runs into a data root write the same list, it has all of their
+    videos and the sum of their counts.
 
     Args:
-        output: The run.
-        segments: All of the run.
-        lengths: Steps of each video.
-        kinds: The folders of targets; the classes of the first are counted.
-        rate: Steps a second.
-        lists: Of each list its name and its videos.
-        classes: Their names for ``classes.txt``, the background first.
-        files: Other files of the root, by their names.
-        order: Videos in the order of the lists; others follow.
-        background: Videos without segments, to write targets of unless there
-            are some.
-        keep_targets: Check targets that are there and write none.
+        output: Run.
+        segments: All segments of the run.
+        lengths: Number of steps by video.
+        kinds: Folders of targets. Classes of the first are counted.
+        rate: Steps per second.
+        lists: Videos by name of the list.
+        classes: Class names for ``classes.txt``, background first.
+        files: Other files of the data root, by name.
+        order: Order of the videos in lists; other videos follow.
+        background: Videos without segments. Targets are written for them
+            unless they already exist.
+        keep_targets: Check existing targets instead of writing targets.
 
     Returns:
-        A line on what was written.
+        One-line summary.
     """
-    output.same_for_all(rate=rate)
+    output.check_same(rate=rate)
     segments = [one for one in segments if one.video in lengths]
     for kind in kinds:
         for one in segments:
@@ -198,7 +197,7 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
     output.begin({**may_change, **empty})
     fixed = {output.root / name: content for name, content in files.items()}
     if classes is not None:
-        fixed[output.root / 'classes.txt'] = _lines(classes)
+        fixed[output.root / 'classes.txt'] = join_lines(classes)
     for path, content in fixed.items():
         output.must_write(path, content)
     digest = hashlib.sha256()
@@ -224,49 +223,46 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
                      for name, names in lists.items())
     notes = describe(counts)
     return (f'{output.root}: {len(videos)} videos, {len(segments)} segments'
-            + f', {notes}' * bool(notes) + f'; lists: {said}; '
-            f'{output.written} files written, {output.kept} there already')
+            + f' ({notes})' * bool(notes) + f'; lists: {said}; '
+            f'{output.written} files written, {output.kept} already existed')
 
 
 def count_classes(segments: Iterable[VideoSegment],
                   targets: Targets) -> dict[str, int]:
-    """How many segments there are of each class that occurs, by its column."""
+    """Count the segments of each class, by column."""
     return Counter(str(targets.columns[segment.labels[targets.part]])
                    for segment in segments)
 
 
 def _list_files(output: Output, name: str, part: dict,
                 order: Sequence[str]) -> dict[Path, bytes]:
-    parts = {key: run['lists'][name] for key, run in output.others().items()
+    parts = {key: run['lists'][name]
+             for key, run in output.other_runs().items()
              if name in run.get('lists', ())}
     parts[output.key] = part
     counts = np.zeros(part['width'], np.int64)
     videos: dict[str, dict] = {}
-    # In an order that does not depend on which run came first.
+    # Sorted, so that the order of the runs does not matter.
     for _, each in sorted(parts.items()):
         if each['width'] != len(counts):
             raise ValueError(
-                f'{output.root / name}.txt has videos of another run, with '
-                f'{each["width"]} classes, and here are {len(counts)}')
+                f'{output.root / name}.txt has videos of another run with '
+                f'{each["width"]} classes, got {len(counts)} classes')
         videos.update(each['videos'])
     for found in videos.values():
         for column, number in found.items():
             counts[int(column)] += number
     rank = {video: i for i, video in enumerate(order)}
     return {
-        output.root / f'{name}.txt': _lines(
+        output.root / f'{name}.txt': join_lines(
             sorted(videos, key=lambda video: rank.get(video, len(rank)))),
-        output.root / f'{name}_class_counts.txt': _lines(counts),
+        output.root / f'{name}_class_counts.txt': join_lines(counts),
     }
-
-
-def _lines(items: Iterable) -> bytes:
-    return ''.join(f'{item}\n' for item in items).encode()
 
 
 def _check_targets(path: Path, length: int, width: int) -> bytes:
     shape = open_array(path).shape
-    # A modality may be longer by one step.
+    # One modality may be one step longer.
     if shape[1] != width or not 0 <= shape[0] - length <= 1:
         raise ValueError(f'{path} must be targets of {length} steps and '
                          f'{width} classes, got {shape}')

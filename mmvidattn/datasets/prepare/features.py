@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Where the features of a data root come from."""
+"""Features of a data root: links to folders, or files from an LMDB."""
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,28 +11,28 @@ from .feature_targets import npy_bytes
 from .output import Output
 
 LMDB_FILE = 'data.mdb'
-# A frame of a video, counted from 1, at 30 frames a second.
+# Key of a video frame, counted from 1, at 30 frames per second.
 LMDB_KEY = re.compile(r'(.+)_frame_(\d+)\.jpg')
 
 
 def place_features(output: Output, sources: Mapping[str, Path | None],
                    folders: Mapping[str, str], videos: Sequence[str],
                    rate: float, fps: float) -> list[Path]:
-    """See to it that the root has the folders of features that configs read.
+    """Create the feature folders that configs read.
 
-    A folder of ``.npy`` files is used where it is: left if it is the one, else
-    linked. Features in RULSTM's LMDB are written as ``.npy`` files.
+    A folder of ``.npy`` files is linked, unless it is already in place.
+    Features in RULSTM's LMDB are converted to ``.npy`` files.
 
     Args:
-        output: The run.
-        sources: Of each modality the folder that was given, or None.
-        folders: Of each modality the folder's name in the root.
-        videos: Those wanted of an LMDB.
-        rate: Steps a second, of an LMDB.
-        fps: Frames a second of an LMDB.
+        output: Run.
+        sources: Given folder by modality, or None.
+        folders: Name in the data root by modality.
+        videos: Videos to convert from an LMDB.
+        rate: Steps per second to convert to.
+        fps: Frames per second of the LMDB.
 
     Returns:
-        The folders in the root, of those modalities that are there.
+        Folders in the data root, for available modalities.
     """
     found = []
     for modality, source in sources.items():
@@ -48,33 +48,34 @@ def place_features(output: Output, sources: Mapping[str, Path | None],
         found.append(place)
     if not found:
         raise ValueError(
-            'there are no features: say '
+            'there are no features: pass '
             + ' or '.join(f'--{modality} FOLDER' for modality in folders)
             + f', or move them to {output.root / folders["rgb"]}')
     return found
 
 
 def link_folder(source: Path, place: Path) -> None:
-    """Make ``place`` the same folder as ``source``, without a copy."""
+    """Link the folder ``source`` at ``place``."""
     if place.exists():
         if not place.samefile(source):
-            raise ValueError(f'{place} is there, and is not {source}: remove '
-                             'one of them')
+            raise ValueError(f'{place} exists and differs from {source}: '
+                             'remove one of them')
         return
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         place.unlink(missing_ok=True)
         place.symlink_to(source.resolve(), target_is_directory=True)
     except OSError as error:
-        raise ValueError(f'{place} cannot be a link to {source} ({error}): '
-                         'move the features there') from None
+        raise ValueError(f'cannot link {place} to {source} ({error}): move '
+                         'the features there') from None
 
 
 def open_lmdb(folder: Path):
-    """An LMDB, read only.
+    """Open an LMDB for reading.
 
     Raises:
-        ValueError: If the package is not installed, or it is none.
+        ValueError: If the folder has another format, or the package lmdb is
+            not installed.
     """
     try:
         import lmdb
@@ -90,11 +91,11 @@ def open_lmdb(folder: Path):
 def write_lmdb_features(output: Output, source: Path, place: Path,
                         videos: Sequence[str], rate: float,
                         fps: float) -> None:
-    """Write ``<video>.npy`` of each video; what is there already stays.
+    """Write ``<video>.npy`` for each video, unless it exists.
 
     Raises:
-        ValueError: If the LMDB has no frame of a video, or its rows differ
-            in width.
+        ValueError: If the LMDB has no frame of a video, or rows of different
+            widths.
     """
     with open_lmdb(source) as env, env.begin(buffers=True) as transaction:
         for video in videos:
@@ -109,13 +110,13 @@ def write_lmdb_features(output: Output, source: Path, place: Path,
             rows = latest_rows(frames, fps / rate)
             if rows is None:
                 raise ValueError(
-                    f'{source}: the rows of {video} must be of one width, and '
-                    'at least a step of them')
+                    f'{source}: the rows of {video} must have one width, and '
+                    'fill at least one step')
             output.write(path, npy_bytes(rows))
 
 
 def read_frames(transaction, video: str) -> dict[int, np.ndarray]:
-    """The row of each frame of a video that there is."""
+    """Return the row of each available frame of a video."""
     frames = {}
     cursor = transaction.cursor()
     more = cursor.set_range(f'{video}_frame_'.encode())
@@ -131,23 +132,23 @@ def read_frames(transaction, video: str) -> dict[int, np.ndarray]:
 
 def latest_rows(frames: Mapping[int, np.ndarray],
                 frames_a_step: float) -> np.ndarray | None:
-    """Of each step the latest frame that it or a step before it has.
+    """Return the row of the latest available frame for each step.
 
-    The part of a step at the end is left out.
+    An incomplete step at the end is left out.
 
     Args:
-        frames: Rows by the number of the frame, from 1.
-        frames_a_step: How many there are in a step, which need not be whole.
+        frames: Rows by frame number, counted from 1.
+        frames_a_step: Frames per step; may be fractional.
 
     Returns:
-        ``(steps, D)`` or None if there is no step, or widths differ.
+        ``(steps, D)``, or None if there is no step or widths differ.
     """
     if len({len(row) for row in frames.values()}) != 1:
         return None
     numbers = sorted(frames)
     ends = np.floor(frames_a_step * np.arange(
         1, 1 + round(numbers[-1] / frames_a_step, 6) // 1) + 1e-6)
-    # Before the first frame there is nothing but that one.
+    # Steps before the first frame use the first frame.
     latest = np.searchsorted(numbers, ends, side='right').clip(min=1) - 1
     return np.stack([frames[numbers[i]] for i in latest]) if len(
         latest) else None

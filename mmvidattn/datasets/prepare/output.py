@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Writing a data root so that no run harms what another one made."""
+"""Write a data root without damaging the results of earlier runs."""
 import datetime
 import errno
 import hashlib
@@ -15,7 +15,7 @@ from ...version import __version__
 try:
     import fcntl
 except ImportError:
-    # Not on Windows: two runs at a time are not told from each other there.
+    # Windows has no fcntl: simultaneous runs are not detected there.
     fcntl = None
 
 PROVENANCE = 'provenance.json'
@@ -23,10 +23,10 @@ BLOCK = 1 << 16
 
 
 def lock(folder: Path) -> int | None:
-    """Keep other runs out of a folder until the result is closed.
+    """Lock a folder until the returned file descriptor is closed.
 
     Raises:
-        ValueError: If another run is writing into it.
+        ValueError: If another run has locked the folder.
     """
     if fcntl is None:
         return None
@@ -34,19 +34,24 @@ def lock(folder: Path) -> int | None:
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        # Some network disks have no locks.
+        # Some network disks do not support locks.
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             os.close(opened)
-            raise ValueError(f'another run is writing into {folder}: start '
-                             'this one again when it is done') from None
+            raise ValueError(f'another run is writing into {folder}: wait '
+                             'for it to finish, and try again') from None
     return opened
 
 
+def join_lines(items: Iterable) -> bytes:
+    """Return a text file with one line per item."""
+    return ''.join(f'{item}\n' for item in items).encode()
+
+
 def _hash_folder(path: Path) -> str:
-    """Return the SHA-256 of the files of a folder, in hexadecimal.
+    """Return the SHA-256 of a folder in hexadecimal.
 
     It covers the name, the size, and the first and last 64 KiB of each file,
-    because a folder of features has gigabytes.
+    because a folder of features has several gigabytes.
     """
     digest = hashlib.sha256()
     for file in sorted(path.rglob('*')):
@@ -62,10 +67,10 @@ def _hash_folder(path: Path) -> str:
 
 
 def read_provenance(root: Path) -> dict:
-    """What made a data root, as :class:`Output` left it.
+    """Read the record that :class:`Output` writes into a data root.
 
     Raises:
-        ValueError: If its ``provenance.json`` is not of this package.
+        ValueError: If ``provenance.json`` has another format.
     """
     path = root / PROVENANCE
     if not path.is_file():
@@ -76,31 +81,29 @@ def read_provenance(root: Path) -> dict:
                    for key in ('runs', 'unfinished', 'may_change')):
             raise TypeError
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f'{path} is none that mmvidattn wrote: move it away '
-                         'or choose another folder') from None
+        raise ValueError(f'{path} was not written by mmvidattn: move it, or '
+                         'choose another folder') from None
     return found
 
 
 class Output:
-    """A run that writes files into a data root, as a context.
+    """Context manager for a run that writes files into a data root.
 
-    A file is written once, whole or not at all. One that is there with the
-    same content stays, so that a run that was interrupted can be started
-    again; one with other content is an error: another program made it, or a
-    run with other options or sources. The exception are files that grow with
-    each run, such as a list that two annotation files share: these are
-    announced to :meth:`begin`, which notes their SHA-256 in
-    ``provenance.json`` before they are written. One run at a time writes into
-    a folder.
+    Files are written atomically. A file that already has the same content is
+    kept, so an interrupted run can be repeated. A file with different content
+    is an error, because it comes from another program or from other options
+    or sources. Files that grow with each run, such as a list for two
+    annotation files, are exceptions: :meth:`begin` records their SHA-256 in
+    ``provenance.json`` before they are written. Only one run at a time may
+    write into a data root.
 
     Args:
-        root: The folder, which is made.
-        command: What the user called, such as ``prepare thumos14``.
-        part: Of several runs into one root what tells this one from the
-            others, such as the split.
-        options: What the output depends on, but for the sources.
+        root: Data root, which is created.
+        command: Command of the user, such as ``prepare thumos14``.
+        part: Name of this run, unique in the data root, such as the split.
+        options: Options that determine the output.
         sources: Files and folders that the run reads.
-        force: Write over files of other content.
+        force: Overwrite files with different content.
     """
 
     def __init__(self, root: Path, command: str, part: str,
@@ -131,12 +134,11 @@ class Output:
     def __exit__(self, kind: type | None, *_: object) -> None:
         try:
             if kind and not self.written:
-                self._leave_no_trace()
+                self._restore_provenance()
         finally:
             self._unlock()
 
-    def _leave_no_trace(self) -> None:
-        # Of a run that was refused.
+    def _restore_provenance(self) -> None:
         if self.before == json.dumps(self.provenance):
             return
         self.provenance = json.loads(self.before)
@@ -149,30 +151,32 @@ class Output:
         if self._lock is not None:
             os.close(self._lock)
 
-    def others(self) -> dict[str, dict]:
-        """The runs that were finished before, but for this one."""
+    def other_runs(self) -> dict[str, dict]:
+        """Return the finished runs except this one."""
         return {key: run for key, run in self.provenance['runs'].items()
                 if key != self.key}
 
-    def same_for_all(self, **options: Any) -> None:
-        """Options that all runs into one root must agree in.
+    def check_same(self, **options: Any) -> None:
+        """Check options that must be equal in all runs into a data root.
 
         Raises:
-            ValueError: If another run had others, unless it is forced.
+            ValueError: If another run had a different value, without
+                ``force``.
         """
-        for key, run in self.others().items():
+        for key, run in self.other_runs().items():
             for name, value in options.items():
                 found = run['options'].get(name, value)
                 if found != value and not self.force:
                     raise ValueError(
-                        f'{self.root}: "{key}" had {name}={found}, and now it '
-                        f'is {value}: take another folder, or --force')
+                        f'{self.root}: {name} must be {found} as in the run '
+                        f'"{key}", got {value}; choose another folder, or '
+                        'pass --force')
 
     def begin(self, may_change: Mapping[Path, bytes] = {}) -> None:
-        """Announce the run, and what it writes to files that may change.
+        """Record the start of the run.
 
         Args:
-            may_change: The content of files that later runs may write over.
+            may_change: New content of files that later runs may overwrite.
         """
         known = self.provenance['may_change']
         for path, content in may_change.items():
@@ -183,10 +187,11 @@ class Output:
         self._save()
 
     def must_write(self, path: Path, content: bytes) -> bool:
-        """Whether a file lacks that content, and this run may write it.
+        """Return True if a file does not have this content yet.
 
         Raises:
-            ValueError: If it may not.
+            ValueError: If it has different content that this run may not
+                overwrite.
         """
         if not path.is_file():
             return True
@@ -197,17 +202,17 @@ class Output:
             path.relative_to(self.root).as_posix(), ())
         if not self.force and hashlib.sha256(found).hexdigest() not in known:
             raise ValueError(
-                f'{path} is there with other content: it was made by another '
-                'program, or from other sources or with other options, and '
-                'stays as it is; --force writes over it')
+                f'{path} already exists with different content, from another '
+                'program, or from other sources or options; pass --force to '
+                'overwrite it')
         return True
 
     def write(self, path: Path, content: bytes) -> None:
-        """Write a file, unless it has that content already.
+        """Write a file, unless it already has this content.
 
         Raises:
-            ValueError: If it has other content, which this run may not
-                change.
+            ValueError: If it has different content that this run may not
+                overwrite.
         """
         if self.must_write(path, content):
             write_atomically(path, content)
@@ -216,18 +221,18 @@ class Output:
             self.keep()
 
     def keep(self) -> None:
-        """Count a file that is there already, whatever its content."""
+        """Count a file that already exists."""
         self.kept += 1
 
     def write_new(self, path: Path, content: bytes) -> None:
-        """Write a file unless it is there, with whatever content."""
+        """Write a file unless it exists, with any content."""
         if path.is_file():
             self.keep()
         else:
             self.write(path, content)
 
     def finish(self, counts: Mapping[str, Any], **more: Any) -> None:
-        """Note in ``provenance.json`` that all is written, and how much."""
+        """Record the end of the run and its counts."""
         self.provenance['unfinished'].pop(self.key, None)
         self.provenance['runs'][self.key] = {
             **self.record, 'counts': dict(counts), **more}
@@ -239,7 +244,7 @@ class Output:
 
 
 def describe_root(root: str | Path) -> str:
-    """One line on whose features and targets a data root has."""
+    """Describe the origin of a data root's features and targets in a line."""
     try:
         found = read_provenance(Path(root))
     except ValueError as error:

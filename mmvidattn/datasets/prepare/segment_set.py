@@ -1,22 +1,22 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What the recipes of segments of long videos share."""
+"""Shared code of recipes for segments of long videos."""
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..annotations.video_segment import VideoSegment, videos_of
-from .output import Output
+from .output import Output, join_lines
 
 
 class SegmentFile(NamedTuple):
-    """A published list, which stays as it is."""
+    """Published list, which is copied unchanged."""
     path: Path
     segments: list[VideoSegment]
 
 
 def has_features(args: argparse.Namespace, folders: Mapping[str, str]) -> bool:
-    """Whether features are given, or lie in the root already."""
+    """Return True if features are given or already in the data root."""
     return any(getattr(args, modality) or (args.out / folder).is_dir()
                for modality, folder in folders.items())
 
@@ -25,14 +25,14 @@ def prepare_segments(args: argparse.Namespace, part: str,
                      files: Mapping[str, SegmentFile],
                      classes: Sequence[str] = (),
                      sources: Sequence[Path] = ()) -> None:
-    """Put the lists, and ``label_map.txt``, where the config reads them.
+    """Write the lists and ``label_map.txt`` into the data root.
 
     Args:
-        args: The command line.
-        part: What tells this run from others into the same root.
-        files: Of each subset, such as ``train``.
-        classes: Names of the classes, if they are known.
-        sources: Further files that were read.
+        args: Command line.
+        part: Name of this run, unique in the data root.
+        files: List of each subset, such as ``train``.
+        classes: Class names, if known.
+        sources: Other files that were read.
     """
     with Output(args.out, f'prepare {args.dataset}', part, {},
                 [*(one.path for one in files.values()), *sources],
@@ -43,7 +43,6 @@ def prepare_segments(args: argparse.Namespace, part: str,
             print(f'{args.out / one.path.name}: {len(one.segments)} segments '
                   f'of {len(videos_of(one.segments))} videos')
         if classes:
-            output.write(args.out / 'label_map.txt', ''.join(
-                f'{name}\n' for name in classes).encode())
+            output.write(args.out / 'label_map.txt', join_lines(classes))
         output.finish({name: len(one.segments)
                        for name, one in files.items()})

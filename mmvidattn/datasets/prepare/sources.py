@@ -1,12 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Finding the files that were downloaded."""
+"""Search for downloaded files."""
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 
 def find_files(sources: Sequence[Path], names: Collection[str]
                ) -> dict[str, Path]:
-    """Files of these names among the sources, or in folders of them."""
+    """Return the paths of files with these names.
+
+    Args:
+        sources: Files, and folders whose direct content is searched.
+        names: File names.
+    """
     found: dict[str, Path] = {}
     for source in sources:
         if not source.exists():
@@ -18,15 +23,25 @@ def find_files(sources: Sequence[Path], names: Collection[str]
     return found
 
 
-def find_one(sources: Sequence[Path], *names: str) -> Path:
-    """The first file that there is of several names for the same.
+def find_any(sources: Sequence[Path], names: Collection[str]
+             ) -> dict[str, Path]:
+    """Return the paths of files with these names, at least one.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If no file is found.
     """
     found = find_files(sources, names)
-    for name in names:
-        if name in found:
-            return found[name]
-    raise ValueError(f'there is no {" or ".join(names)} among '
-                     + ', '.join(map(str, sources)))
+    if not found:
+        raise ValueError(f'there is no {" or ".join(names)} among '
+                         + ', '.join(map(str, sources)))
+    return found
+
+
+def find_one(sources: Sequence[Path], *names: str) -> Path:
+    """Return the first of ``names`` that exists.
+
+    Raises:
+        ValueError: If no file is found.
+    """
+    found = find_any(sources, names)
+    return next(found[name] for name in names if name in found)

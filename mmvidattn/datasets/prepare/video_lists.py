@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Recipes for data sets of short videos, a function for each."""
+"""Recipes for data sets of short videos: a reader of lists for each."""
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
@@ -17,29 +17,35 @@ from ..annotations.published.video_lists import (
     read_ucf101,
 )
 from ..annotations.video_segment import Fault
-from .output import Output
+from .output import Output, join_lines
 from .sources import find_files, find_one
 
 KINETICS = 400, 600, 700
 
 
 class VideoFiles(NamedTuple):
-    """A list of a data root, in the format of its config."""
+    """List of a data root, in the format of its config.
+
+    Attributes:
+        ann_file: Name of the list.
+        folder: Folder of the videos below the data root.
+        content: Videos and classes.
+        suffix: Suffix of the published videos, if the official list has
+            names without suffix.
+    """
     ann_file: str
-    # Where its videos are, below the root.
     folder: str
     content: VideoList
-    # Of published videos, if the official list has no suffixes.
     suffix: str = ''
 
 
 class Lists(NamedTuple):
-    """The lists of a data set.
+    """Lists of a data set.
 
     Attributes:
-        files: Training and validation, by name.
+        files: Training and validation list, by name.
         sources: Files that were read.
-        num_classes: Published number of classes, of each version.
+        num_classes: Published numbers of classes, one for each version.
         part: Version or split; empty if there is only one.
     """
     files: Mapping[str, VideoFiles]
@@ -49,7 +55,7 @@ class Lists(NamedTuple):
 
 
 class VideoListRecipe(NamedTuple):
-    """A recipe: title, help text, and the function that reads the lists."""
+    """Recipe: title, help texts, and the function that reads the lists."""
     TITLE: str
     SOURCES: str
     NEEDS: str
@@ -96,8 +102,8 @@ def _kinetics(args: argparse.Namespace) -> Lists:
     training = read_kinetics(train)
     size = args.size or len(training.classes)
     if size not in KINETICS:
-        raise ValueError(f'{train} has {size} classes: say --size 400, 600 or '
-                         '700')
+        raise ValueError(f'{train} has {size} classes: pass --size 400, 600 '
+                         'or 700')
     contents = dict(train=training, val=read_kinetics(val, training.classes))
     return Lists({
         name: VideoFiles(f'kinetics{size}_{name}_list_videos.txt',
@@ -149,47 +155,50 @@ def _mit(args: argparse.Namespace) -> Lists:
     }, [*paths, classes], (339, 305))
 
 
-SPLIT = '--split', (1, 2, 3), 1, 'which of the three (default: 1)'
+SPLIT = '--split', (1, 2, 3), 1, 'split (default: 1)'
 VIDEO_LISTS = dict(
     ssv2=VideoListRecipe(
         'Something-Something v2.', 'labels', """\
-Something-Something v2 needs train.json, validation.json and labels.json (or
-something-something-v2-train.json and so on) of
-https://www.qualcomm.com/developer/software/something-something-v-2-dataset,
-and the videos, <id>.webm, in OUT/videos.""", _ssv2),
+Something-Something v2 needs
+- train.json, validation.json and labels.json (or
+  something-something-v2-train.json and so on) of
+  https://www.qualcomm.com/developer/software/something-something-v-2-dataset.
+- the videos, <id>.webm, in OUT/videos.""", _ssv2),
     kinetics=VideoListRecipe(
         'Kinetics-400, -600 and -700.', 'train.csv val.csv', """\
-Kinetics needs the lists to train and to validate on, train.csv and
-validate.csv (or val.csv), which
-https://github.com/cvdfoundation/kinetics-dataset has with the videos,
-<id>_<start>_<end>.mp4: these in OUT/videos_train and OUT/videos_val, in a
-folder a class or not.""", _kinetics,
+Kinetics needs, of https://github.com/cvdfoundation/kinetics-dataset,
+- train.csv and validate.csv (or val.csv).
+- the videos, <id>_<start>_<end>.mp4, in OUT/videos_train and OUT/videos_val,
+  with or without a folder for each class.""", _kinetics,
         ('--size', KINETICS, None,
-         'which Kinetics it is (default: the number of classes)')),
+         'version of Kinetics (default: the number of classes)')),
     ucf101=VideoListRecipe(
         'UCF-101.', 'ucfTrainTestlist', """\
-UCF-101 needs classInd.txt, trainlist01.txt and testlist01.txt
-(UCF101TrainTestSplits-RecognitionTask.zip of
-https://www.crcv.ucf.edu/data/UCF101.php), and the videos, <class>/<video>.avi,
-in OUT/videos.""", _ucf101, SPLIT),
+UCF-101 needs
+- classInd.txt, trainlist01.txt and testlist01.txt
+  (UCF101TrainTestSplits-RecognitionTask.zip of
+  https://www.crcv.ucf.edu/data/UCF101.php).
+- the videos, <class>/<video>.avi, in OUT/videos.""", _ucf101, SPLIT),
     hmdb51=VideoListRecipe(
         'HMDB-51.', 'testTrainMulti_7030_splits', """\
-HMDB-51 needs the folder testTrainMulti_7030_splits, with
-<class>_test_split1.txt and so on (test_train_splits.rar of
-https://serre-lab.clps.brown.edu/resource/hmdb-a-large-human-motion-database/),
-and the videos, <class>/<video>.avi, in OUT/videos.""", _hmdb51, SPLIT),
+HMDB-51 needs
+- the folder testTrainMulti_7030_splits with <class>_test_split1.txt and so on
+  (test_train_splits.rar of
+  https://serre-lab.clps.brown.edu/resource/hmdb-a-large-human-motion-database/).
+- the videos, <class>/<video>.avi, in OUT/videos.""", _hmdb51, SPLIT),
     diving48=VideoListRecipe(
         'Diving-48, version 2.', 'FOLDER', """\
-Diving-48 needs Diving48_V2_train.json, Diving48_V2_test.json and, for the
-names of classes, Diving48_vocab.json, of
-http://www.svcl.ucsd.edu/projects/resound/dataset.html, and the videos,
-<name>.mp4, in OUT/videos.""", _diving48),
+Diving-48 needs, of http://www.svcl.ucsd.edu/projects/resound/dataset.html,
+- Diving48_V2_train.json, Diving48_V2_test.json and, for class names,
+  Diving48_vocab.json.
+- the videos, <name>.mp4, in OUT/videos.""", _diving48),
     mit=VideoListRecipe(
         'Moments in Time.', 'Moments_in_Time_Raw', """\
-Moments in Time needs moments_categories.txt, trainingSet.csv and
-validationSet.csv (Moments_in_Time_Raw.zip, on request at
-http://moments.csail.mit.edu), and the videos, <class>/<video>.mp4, in
-OUT/videos/training and OUT/videos/validation.""", _mit))
+Moments in Time needs
+- moments_categories.txt, trainingSet.csv and validationSet.csv
+  (Moments_in_Time_Raw.zip, on request at http://moments.csail.mit.edu).
+- the videos, <class>/<video>.mp4, in OUT/videos/training and
+  OUT/videos/validation.""", _mit))
 
 
 def prepare_lists(args: argparse.Namespace, part: str,
@@ -197,15 +206,15 @@ def prepare_lists(args: argparse.Namespace, part: str,
                   num_classes: tuple[int, ...]) -> None:
     """Write mmaction2's lists, ``path label``, and ``label_map.txt``.
 
-    Where a folder of videos is there, those that it lacks are left out, and
-    paths have the suffix that the files have.
+    If the folder of videos exists, missing videos are left out, and paths get
+    the suffixes of the files.
 
     Args:
-        args: The command line.
-        part: Name of this run in the root, such as the split.
-        files: Training and validation.
+        args: Command line.
+        part: Name of this run, unique in the data root, such as the split.
+        files: Training and validation list, by name.
         sources: Files that were read.
-        num_classes: Published number of classes, of each version.
+        num_classes: Published numbers of classes, one for each version.
     """
     options = {name: value for name, value in vars(args).items()
                if isinstance(value, (int, str)) and name not in (
@@ -215,8 +224,7 @@ def prepare_lists(args: argparse.Namespace, part: str,
         lists, counts = {}, {}
         for name, one in files.items():
             lines, missing = list_lines(args.out / one.folder, one)
-            lists[args.out / one.ann_file] = ''.join(
-                f'{line}\n' for line in lines).encode()
+            lists[args.out / one.ann_file] = join_lines(lines)
             counts[name], counts[f'{name}_missing'] = len(lines), len(missing)
             if not lines:
                 raise ValueError(f'all {len(missing)} videos are missing in '
@@ -224,24 +232,24 @@ def prepare_lists(args: argparse.Namespace, part: str,
                                  f'{missing[0]}')
             print(f'{args.out / one.ann_file}: {len(lines)} videos, '
                   f'{len({line.rpartition(" ")[2] for line in lines})} classes'
-                  + (f'; {len(missing)} are not in {args.out / one.folder} '
-                     f'and left out, such as {missing[0]}' if missing else ''))
-        # Videos may be added later.
+                  + (f'; {len(missing)} are missing in '
+                     f'{args.out / one.folder} and left out, such as '
+                     f'{missing[0]}' if missing else ''))
+        # A later run may find more videos.
         output.begin(lists)
         classes = next(iter(files.values())).content.classes
         if classes:
             if len(classes) not in num_classes:
-                print(f'{len(classes)} classes, and '
-                      f'{" or ".join(map(str, num_classes))} are published')
-            output.write(args.out / 'label_map.txt', ''.join(
-                f'{name}\n' for name in classes).encode())
+                print(f'{len(classes)} classes; the published data set has '
+                      + ' or '.join(map(str, num_classes)))
+            output.write(args.out / 'label_map.txt', join_lines(classes))
         for path, content in lists.items():
             output.write(path, content)
         output.finish(counts)
 
 
 def list_lines(folder: Path, files: VideoFiles) -> tuple[list[str], list[str]]:
-    """The lines of a list, and the videos that are not there."""
+    """Return the lines of a list, and the missing videos."""
     if not folder.is_dir():
         return [f'{video}{files.suffix} {label}'
                 for video, label in files.content.videos], []
@@ -250,7 +258,7 @@ def list_lines(folder: Path, files: VideoFiles) -> tuple[list[str], list[str]]:
         if path.is_file():
             name = path.relative_to(folder)
             stem = name.with_suffix('').as_posix().translate(BLANK)
-            # With the folder of its class or without one.
+            # With or without the folder of the class.
             present.setdefault(path.stem, name.as_posix())
             present[stem] = name.as_posix()
     lines, missing = [], []

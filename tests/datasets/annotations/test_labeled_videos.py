@@ -3,15 +3,15 @@ import math
 
 import pytest
 
-from mmvidattn.datasets.annotations.own.labeled_videos import (
-    OwnVideo,
-    read_own_videos,
+from mmvidattn.datasets.annotations.custom.labeled_videos import (
+    LabeledVideo,
+    read_labeled_videos,
 )
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two classes with blanks and accents; a folder without, a stray."""
+    """Two classes, a folder without videos, and a video outside of them."""
     root = tmp_path / 'my videos'
     for name in ('cut été/a.mp4', 'cut été/deep/b.MOV', 'wash/a b.avi',
                  'wash/notes.txt', 'empty/none.txt', 'stray.mp4',
@@ -27,17 +27,17 @@ def write(path, *lines):
     return path
 
 
-def test_a_folder_is_a_class(folder):
-    root, videos, remarks = read_own_videos(folder)
+def test_folder_name_is_the_class(folder):
+    root, videos, remarks = read_labeled_videos(folder)
     assert root == folder
-    assert videos == [OwnVideo('cut été/a.mp4', 'cut été'),
-                      OwnVideo('cut été/deep/b.MOV', 'cut été'),
-                      OwnVideo('wash/a b.avi', 'wash')]
+    assert videos == [LabeledVideo('cut été/a.mp4', 'cut été'),
+                      LabeledVideo('cut été/deep/b.MOV', 'cut été'),
+                      LabeledVideo('wash/a b.avi', 'wash')]
     assert all(video.is_whole for video in videos)
     assert remarks == [
         'the folder empty has no videos and is left out',
-        f'1 video in {folder} itself, in no folder of a class, left out: '
-        'stray.mp4']
+        f'1 video in {folder} itself, outside of the class folders, left '
+        'out: stray.mp4']
 
 
 def test_reads_a_csv(tmp_path):
@@ -46,25 +46,24 @@ def test_reads_a_csv(tmp_path):
         'a b.mp4,"cut, fine",1.5,0:01:02,train,anna,bad',
         'a b.mp4,"cut, fine",1.5,0:01:02,train,anna,again',
         'c.mp4,wash,,,Validation,,', 'd.mp4,wash,3,,test,ben,')
-    root, videos, remarks = read_own_videos(path)
+    root, videos, remarks = read_labeled_videos(path)
     assert root == tmp_path
     assert videos == [
-        OwnVideo('a b.mp4', 'cut, fine', 1.5, 62, 'train', 'anna'),
-        OwnVideo('c.mp4', 'wash', 0, math.inf, 'val'),
-        OwnVideo('d.mp4', 'wash', 3, math.inf, 'test', 'ben')]
+        LabeledVideo('a b.mp4', 'cut, fine', 1.5, 62, 'train', 'anna'),
+        LabeledVideo('c.mp4', 'wash', 0, math.inf, 'val'),
+        LabeledVideo('d.mp4', 'wash', 3, math.inf, 'test', 'ben')]
     assert [video.is_whole for video in videos] == [False, True, False]
-    assert remarks == ['columns that are not used: mood',
-                       'left out: 1 line that repeats another one']
+    assert remarks == ['unused columns: mood', 'left out: 1 repeated line']
 
 
-def test_the_names_of_our_segment_lists_do_as_well(tmp_path):
+def test_accepts_the_column_names_of_segment_lists(tmp_path):
     path = write(tmp_path / 'own.csv', 'video,start,end,label', 'a,1,2,x')
-    assert read_own_videos(path)[1] == [OwnVideo('a', 'x', 1, 2)]
+    assert read_labeled_videos(path)[1] == [LabeledVideo('a', 'x', 1, 2)]
 
 
 @pytest.mark.parametrize('lines, error', [
     (['name,label', 'a,b'], 'must have columns file and label, got name'),
-    ([''], 'got nothing'), (['file,label'], 'lists no videos'),
+    ([''], 'got none'), (['file,label'], 'lists no videos'),
     (['file,label', 'a.mp4,'], 'line 2: file and label must not be empty'),
     (['file,label', 'a.mp4'], 'line 2: expected 2 fields'),
     (['file,label', 'a,x', 'b,y', 'a,y'],
@@ -73,38 +72,38 @@ def test_the_names_of_our_segment_lists_do_as_well(tmp_path):
     (['file,label,start,stop', 'a,x,soon,2'],
      "seconds, mm:ss or hh:mm:ss, got 'soon'"),
     (['file,label,split', 'a,x,tran'], "train, val or test, got 'tran'"),
-    (['file,label,split', 'a,x,train', 'b,x,'], '1 of 2 lines have a split'),
+    (['file,label,split', 'a,x,train', 'b,x,'], '1 of 2 lines have'),
     (['file,label,split', 'a,x,val'], 'no line has the split train')],
     ids=str)
-def test_names_the_fault_of_a_csv(tmp_path, lines, error):
+def test_rejects_invalid_csv(tmp_path, lines, error):
     with pytest.raises(ValueError, match=error):
-        read_own_videos(write(tmp_path / 'own.csv', *lines))
+        read_labeled_videos(write(tmp_path / 'own.csv', *lines))
 
 
 def test_warns_of_groups_in_two_splits(tmp_path):
     path = write(tmp_path / 'own.csv', 'file,label,split,group',
                  'a,x,train,anna', 'b,x,val,anna', 'c,x,val,ben')
-    remark, = read_own_videos(path)[2]
-    assert remark == ('1 group in more than one split, so that the figures '
-                      'are too good: anna')
+    remark, = read_labeled_videos(path)[2]
+    assert remark == ('1 group in more than one split, so scores will be too '
+                      'high: anna')
 
 
-def test_names_what_is_wrong_with_a_folder(tmp_path, folder):
+def test_rejects_invalid_folder(tmp_path, folder):
     with pytest.raises(FileNotFoundError, match='no folder or csv .*none'):
-        read_own_videos(tmp_path / 'none')
+        read_labeled_videos(tmp_path / 'none')
     with pytest.raises(ValueError, match='or a csv with columns'):
-        read_own_videos(folder / 'wash/notes.txt')
+        read_labeled_videos(folder / 'wash/notes.txt')
     with pytest.raises(ValueError, match='no videos in folders of .*itself, '
                        'such as b.MOV, have no class'):
-        read_own_videos(folder / 'cut été/deep')
+        read_labeled_videos(folder / 'cut été/deep')
     (folder / 'wash/c\n.mp4').touch()
-    with pytest.raises(ValueError, match=r"'wash/c\\n.mp4' must neither"):
-        read_own_videos(folder)
+    with pytest.raises(ValueError, match=r"'wash/c\\n.mp4' must not"):
+        read_labeled_videos(folder)
 
 
-def test_splits_are_no_classes(tmp_path):
+def test_rejects_folders_named_like_splits(tmp_path):
     for name in 'train', 'val':
         (tmp_path / name / 'cut').mkdir(parents=True)
         (tmp_path / name / 'cut/a.mp4').touch()
-    with pytest.raises(ValueError, match='called train, val, as splits'):
-        read_own_videos(tmp_path)
+    with pytest.raises(ValueError, match='named like splits: train, val'):
+        read_labeled_videos(tmp_path)

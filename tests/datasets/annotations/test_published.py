@@ -1,20 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Readers of published formats; lines/ has a few real lines of each."""
+"""Readers of published formats; lines/ has some real lines of each."""
 import csv
 import json
-import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from mmvidattn.datasets.annotations.own.segment_csv import read_own_csv
+from mmvidattn.datasets.annotations.custom.segment_csv import read_segment_csv
 from mmvidattn.datasets.annotations.published.activitynet import (
     read_activitynet,
 )
 from mmvidattn.datasets.annotations.published.data_info import read_data_info
 from mmvidattn.datasets.annotations.published.epic_kitchens import (
-    read_epic_classes,
     read_epic_kitchens,
 )
 from mmvidattn.datasets.annotations.published.rulstm import (
@@ -45,17 +43,6 @@ LINES = Path(__file__).parent / 'lines'
 EK100 = LINES / 'ek100'
 
 
-@pytest.fixture
-def thumos14(tmp_path):
-    """The annotation folder of both splits; most classes are empty."""
-    folder = tmp_path / 'annotation'
-    shutil.copytree(LINES / 'thumos14', folder)
-    for name in THUMOS14:
-        for split in 'val', 'test':
-            (folder / f'{name}_{split}.txt').touch()
-    return folder
-
-
 @pytest.mark.parametrize('header', [
     '', '\ufeff', 'id,video,start,end,verb,noun,action\n',
     '\ufeffid,video,start_frame,end_frame,verb,noun,action\n'])
@@ -74,7 +61,7 @@ def test_rulstm(tmp_path, header):
     assert first.where == f'{path}, line {line}'
 
 
-def test_rulstm_of_other_layouts():
+def test_rulstm_variants():
     found = read_rulstm(EK100 / 'test_timestamps.csv')
     assert [(one.id, one.labels) for one in found] == [
         ('P01_101_0', {}), ('P01_101_1', {})]
@@ -88,7 +75,7 @@ def test_rulstm_of_other_layouts():
         'Take_eating:utensil', 2, 2)
 
 
-def test_official_epic_is_as_rulstm_but_for_the_frames():
+def test_official_epic_equals_rulstm_except_for_frames():
     ours = read_segment_file(EK100 / 'validation.csv')
     official = read_segment_file(EK100 / 'EPIC_100_validation.csv')
     assert len(ours) == 6
@@ -109,14 +96,13 @@ def test_thumos14(thumos14):
     assert [(one.start, one.end) for one in frisbee] == [
         (61.8, 63.2), (62.8, 64.5), (59.4, 60.7)]
     kept, counts = fit_to_videos(found, {'video_validation_0000264': 283.5})
-    assert kept == found and describe(counts) == '1 overlap kept'
+    assert kept == found and describe(counts) == '1 overlapping (kept)'
     found = read_thumos14(thumos14, 'test')
-    # Its file lasts 176.13 s; of 150 s a segment would be cut.
+    # The file lasts 176.13 s; with 150 s, a segment is cut.
     name = 'video_test_0000270'
     kept, counts = fit_to_videos(found, {name: 150})
-    assert describe(counts) == (
-        '1 segment cut at the end of its video, '
-        '2 segments behind the end of their video left out')
+    assert describe(counts) == ('1 cut at the end of the video, '
+                                '2 dropped after the end of the video')
     assert [one.end for one in kept if one.video == name] == [150]
 
 
@@ -134,7 +120,7 @@ def test_activitynet():
     assert found[0].subset == 'training'
 
 
-def test_own_csv(tmp_path):
+def test_segment_csv(tmp_path):
     path = tmp_path / 'mine.csv'
     path.write_text('subset,video,start,end,verb,noun,id\n'
                     'train,a,0:01:02.5,63,3,5,x\n\n')
@@ -142,12 +128,12 @@ def test_own_csv(tmp_path):
     assert one[:5] == ('x', 'a', 62.5, 63., dict(verb=3, noun=5))
     assert one.subset == 'train'
     path.write_text('video,start,end,label\na,1,2,7\na,1.5,2,run\n')
-    assert [one.labels for one in read_own_csv(path)] == [
+    assert [one.labels for one in read_segment_csv(path)] == [
         dict(action='7'), dict(action='run')]
     path.write_text('video,start,label\na,1,7\n')
     with pytest.raises(ValueError, match='columns .* got video, start, label'):
-        read_own_csv(path)
-    # With the other names of the columns.
+        read_segment_csv(path)
+    # Alternative column names.
     path.write_text('file,start,stop,label\nb/c.mp4,1,2.5,run\n')
     one, = read_segment_file(path)
     assert one[1:5] == ('b/c.mp4', 1., 2.5, dict(action='run'))
@@ -160,9 +146,9 @@ def test_own_csv(tmp_path):
     ('P01_01_2,P01_01,1,131,97,114,3331', 'verb must be in 0 to 96, got 97'),
     ('P01_01_2,P01_01,1,131,6,-1,3331', 'line 5: expected id, video'),
     ('P01_01_1,P01_01,1,131,6,114,3331',
-     'line 5: the id P01_01_1 is that of .* line 2 as well'),
+     'line 5: the id P01_01_1 .* line 2'),
 ], ids=['reversed', 'word', 'range', 'negative', 'twice'])
-def test_what_cannot_be_meant(tmp_path, line, error):
+def test_rejects_invalid_segment(tmp_path, line, error):
     path = tmp_path / 'training.csv'
     path.write_text((EK100 / 'training.csv').read_text() + line + '\n')
     with pytest.raises(ValueError, match=error):
@@ -177,14 +163,14 @@ def test_what_cannot_be_meant(tmp_path, line, error):
 @pytest.mark.parametrize('first', [
     '1,P01_01,4.5,101.5', '\ufeff1,P01_01,x1,101,3,3,2413',
     'one,P01_01,4f,101f,3v,3n,2413a'])
-def test_a_first_line_with_a_fault_is_no_header(tmp_path, first):
+def test_invalid_first_line_is_not_a_header(tmp_path, first):
     path = tmp_path / 'training.csv'
     path.write_text(f'{first}\n2,P01_01,4,101,3,3,2413\n', 'utf-8')
     with pytest.raises(ValueError, match='line 1: expected id, video, start'):
         read_segment_file(path)
 
 
-def test_faults_of_the_official_epic_lists(tmp_path):
+def test_rejects_invalid_official_epic_list(tmp_path):
     text = (EK100 / 'EPIC_100_validation.csv').read_text().splitlines()
     row = dict(zip(text[0].split(','), next(csv.reader(text[1:2]))))
     path = tmp_path / 'train.csv'
@@ -198,11 +184,6 @@ def test_faults_of_the_official_epic_lists(tmp_path):
                 'line 2: frames and classes must be numbers, got .*'
                 f'{value}')):
             read_epic_kitchens(path)
-    path.write_text('id,key\n0,take\n1,put\n')
-    assert read_epic_classes(path) == ['take', 'put']
-    path.write_text('id,key\n0,take\n2,put\n')
-    with pytest.raises(ValueError, match='line 3: expected the id 1, got 2'):
-        read_epic_classes(path)
 
 
 def test_data_info(tmp_path):
@@ -221,10 +202,10 @@ def test_data_info(tmp_path):
     with pytest.raises(ValueError, match='has 2 class_names, but num_classes '
                        'is 3'):
         read(num_classes=3)
-    with pytest.raises(ValueError, match='has THUMOS, and no EK100'):
+    with pytest.raises(ValueError, match='must have EK100, got only THUMOS'):
         read_data_info(path, 'EK100')
     del info['fps']
-    with pytest.raises(ValueError, match="THUMOS has no 'fps'"):
+    with pytest.raises(ValueError, match="THUMOS lacks 'fps'"):
         read()
     path.write_text('{')
     with pytest.raises(ValueError, match='must be JSON'):
@@ -232,22 +213,14 @@ def test_data_info(tmp_path):
 
 
 @pytest.mark.parametrize('length', [7, 8, 15, 4000, 111209])
-def test_steps_are_those_of_the_released_code(length):
+def test_steps_match_the_released_code(length):
     for start in range(1, 120000, 997):
         end = start + length
         assert steps_of(start / 30, end / 30, 4) == (
             int(start / 30 * 4), -int(-(end / 30 * 4) // 1))
 
 
-# The field's own files; counts are those of csv alone.
-
-
-@pytest.fixture(scope='module')
-def real(shared_dir):
-    path = shared_dir / 'real'
-    if not path.is_dir():
-        pytest.skip('there is no ../shared/real beside this checkout')
-    return path
+# Complete published files; the expected counts use only the csv module.
 
 
 def rows_of(path):

@@ -28,51 +28,50 @@ WANTED = [('a.mp4', 1), ('ü ñ/with two spaces 视频.mp4', 0)]
     lambda text: text[:-1],
     lambda text: text.replace('\n', ' \t\n')],
     ids=['plain', 'CRLF', 'CR', 'BOM', 'blank lines', 'no last line end',
-         'blanks at line ends'])
+         'spaces at line ends'])
 def test_reads_every_form_of_text(read, change):
     assert read(change('a.mp4 1\nü ñ/with two spaces 视频.mp4 0\n')) == WANTED
 
 
-def test_odd_separators_of_unicode_end_no_line(read):
+def test_unicode_separators_do_not_end_a_line(read):
     assert read('a\u2028b\x0bc.mp4 1\n') == [('a\u2028b\x0bc.mp4', 1)]
 
 
 @pytest.mark.parametrize('text, said, options', [
     ('a 0\n\nb', "line 3: 'b': no label; expected '<path> <label>'", {}),
     ('a 0\nb x', "line 2: 'b x': label 'x' is not an integer", {}),
-    ('a 0\nb 2\nc 3', 'line 2: .*out of range, with 2 classes.*Also wrong: '
+    ('a 0\nb 2\nc 3', 'line 2: .*out of range for 2 classes.*Also wrong: '
      'lines 3$', dict(num_classes=2)),
     ('a -1', 'line 1: .*label -1 is negative', {}),
     ('a 0\n 3', "line 2: ' 3': no label", {}),
     ('a 0\nb 1\na 1', "line 3: 'a 1': line 1 gives it the label 0", {}),
     ('\n'.join(['x'] * 12), 'Also wrong: lines 2, 3, .*9, ...$', {}),
     ('', 'lists no videos', {}), ('\n \n', 'lists no videos', {}),
-    (b'a 0\n\xff\xfe 1', 'line 2: not text in UTF-8 .byte 0xff', {}),
-    ('a 0\nb\0 1', 'line 2: a zero byte', {}),
-    ('a 0\nb 1'.encode('utf-16'), 'line 1: not text in UTF-8', {}),
-    (pickle.dumps(['a']), 'not text in UTF-8', {}),
+    (b'a 0\n\xff\xfe 1', 'line 2: not UTF-8 text .byte 0xff', {}),
+    ('a 0\nb\0 1', 'line 2: zero byte', {}),
+    ('a 0\nb 1'.encode('utf-16'), 'line 1: not UTF-8 text', {}),
+    (pickle.dumps(['a']), 'not UTF-8 text', {}),
     ('a,0\nb 1', 'line 2.*no label', dict(delimiter=',')),
     ('a 1 0\nb', "line 2.*<path> <label> <label>...", dict(
         multi_class=True)),
 ], ids=repr)
-def test_each_fault_is_named_with_its_line(read, text, said, options):
+def test_errors_name_the_line(read, text, said, options):
     with pytest.raises(ValueError, match=f'(?s)list.txt.*{said}'):
         read(text, **options)
 
 
-def test_repeated_video_is_kept_with_a_warning(read, logged):
+def test_warns_of_repeated_video(read, logged):
     assert len(read('a 0\nb 1\n\na 0\nb 1\n')) == 4
     line, = [line for line in logged if 'more than once' in line]
     assert '2 videos' in line and 'a in lines 1, 4' in line
-    # A video may well have two labels where it may have many.
+    # With multi_class, a video may have two labels.
     assert len(read('a 0\na 1', multi_class=True)) == 2
 
 
 @pytest.mark.parametrize('name', [
     '../a.mp4', 'b/../../a.mp4', '/etc/passwd', 'link/a.mp4', 'b/a.mp4',
     'videos2/../../videos2/a.mp4'])
-def test_names_do_not_lead_out_of_a_folder_that_is_given(
-        read, tmp_path, name):
+def test_rejects_path_outside_of_the_folder(read, tmp_path, name):
     folder, outside = tmp_path / 'videos', tmp_path / 'videos2'
     for path in folder / 'b', outside:
         path.mkdir(parents=True)
@@ -85,11 +84,11 @@ def test_names_do_not_lead_out_of_a_folder_that_is_given(
         read(text, folder=str(folder))
 
 
-def test_names_within_a_folder_may_be_links(read, tmp_path):
+def test_accepts_links_within_the_folder(read, tmp_path):
     (tmp_path / 'videos').mkdir()
     (tmp_path / 'videos/a.mp4').touch()
     (tmp_path / 'videos/link.mp4').symlink_to('a.mp4')
-    # The folder itself may lie elsewhere.
+    # The folder itself may be a link.
     (tmp_path / 'here').symlink_to('videos')
     text = 'a.mp4 0\nlink.mp4 0\nb/../none.mp4 0\n'
     assert len(read(text, folder=str(tmp_path / 'here'))) == 3
@@ -107,8 +106,8 @@ def test_names_within_a_folder_may_be_links(read, tmp_path):
     ('FrameListDataset', 'list.csv', 'original_vido_id video_id frame_id path '
      'labels\nA 0 0 ../A/A-1.jpg "1"\n')])
 @pytest.mark.parametrize('prefix', [None, 'videos'])
-def test_datasets_do_not_lead_out_if_told_so(tmp_path, kind, list_file, text,
-                                             prefix):
+def test_datasets_reject_paths_outside(tmp_path, kind, list_file, text,
+                                       prefix):
     (tmp_path / list_file).write_text(text)
     for folder in tmp_path, tmp_path.parent, tmp_path / 'videos':
         folder.mkdir(exist_ok=True)

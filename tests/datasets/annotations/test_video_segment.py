@@ -1,12 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What all readers of annotation lists share."""
+"""Helpers for readers of annotation lists."""
 import csv
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmvidattn.datasets.annotations.own.labeled_videos import read_own_videos
+from mmvidattn.datasets.annotations.custom.labeled_videos import (
+    read_labeled_videos,
+)
 from mmvidattn.datasets.annotations.segment_file import read_segment_file
 from mmvidattn.datasets.annotations.video_segment import read_columns, seconds
 
@@ -17,7 +19,7 @@ def write(tmp_path, text):
     return path
 
 
-@pytest.mark.parametrize('read', [read_own_videos, read_segment_file])
+@pytest.mark.parametrize('read', [read_labeled_videos, read_segment_file])
 @pytest.mark.parametrize('lines, error', [
     (['video,start,end,label', 'a,0,1,Jump, high', 'a,2,3,Jump, low'],
      r'line 2: expected 4 fields .*got 5: a, 0, 1, Jump, high'),
@@ -34,7 +36,7 @@ def write(tmp_path, text):
     (['video,start,end,label', 'a,-0:30,1:00,x'], "got '-0:30'"),
     ], ids=['more-fields', 'two-labels', 'file-and-video', 'stop-and-end',
             'huge-field', 'open-quote', 'negative-time'])
-def test_refuses_what_it_would_have_to_guess(tmp_path, read, lines, error):
+def test_rejects_ambiguous_lines(tmp_path, read, lines, error):
     with pytest.raises(ValueError, match=error):
         read(write(tmp_path, '\n'.join(lines)))
 
@@ -42,7 +44,8 @@ def test_refuses_what_it_would_have_to_guess(tmp_path, read, lines, error):
 def test_keeps_commas_in_quotes_and_ignores_padding(tmp_path):
     path = write(tmp_path, 'video,start,end,label,,\n'
                  'a,0,1, "Jump, high",,,,\nb,0,1:00.5,"say ""go""",,\n')
-    assert [(v.file, v.label, v.end) for v in read_own_videos(path)[1]] == [
+    videos = read_labeled_videos(path)[1]
+    assert [(v.file, v.label, v.end) for v in videos] == [
         ('a', 'Jump, high', 1), ('b', 'say "go"', 60.5)]
     assert [s.labels['action'] for s in read_segment_file(path)] == [
         'Jump, high', 'say "go"']
@@ -52,7 +55,7 @@ def test_keeps_commas_in_quotes_and_ignores_padding(tmp_path):
     st.text(st.characters(exclude_characters='\0\r', codec='utf-8'),
             max_size=9),
     min_size=3, max_size=3), max_size=5))
-def test_reads_whatever_pythons_csv_writes(tmp_path_factory, rows):
+def test_reads_what_the_csv_module_writes(tmp_path_factory, rows):
     rows = [[word.strip() for word in row] for row in rows]
     rows = [row for row in rows if any(row)]
     path = tmp_path_factory.mktemp('csv') / 'any.csv'
@@ -72,6 +75,6 @@ def test_reads_times(word, value):
 @pytest.mark.parametrize('word', [
     '-0:30', '0:-30', '+1:00', '-1:00:00', '1:60', '1:60:00', '1:2:3:4',
     '0:1e1', ':30', '1:', '', 'soon', 'nan', 'inf', '1_000', '1:nan'])
-def test_refuses_what_is_no_time(word):
+def test_rejects_invalid_time(word):
     with pytest.raises(ValueError, match='here: expected seconds, mm:ss'):
         seconds(word, 'here')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Containers built by hand, as their formats are defined."""
+"""Containers built from the definitions of their formats."""
 import struct
 
 import pytest
@@ -8,7 +8,7 @@ from mmvidattn.datasets.broken_files.container_size import check_not_cut
 
 
 def box(name, body, wide=False):
-    """A box of an mp4 file; a wide one has its size in 64 bits."""
+    """Return a box of an mp4 file; a wide box has a 64-bit size."""
     if wide:
         return struct.pack('>I4sQ', 1, name, len(body) + 16) + body
     return struct.pack('>I4s', len(body) + 8, name) + body
@@ -21,9 +21,9 @@ def table(name, offsets):
 
 
 def mp4(name='stco', wide=False):
-    """The index ahead of the frames, of which the last starts at 400."""
+    """Return an mp4 with its index first; the last chunk starts at 400."""
     head = box(b'ftyp', b'isom0000')
-    # The name of a table may be among other bytes.
+    # The name of a table may occur in other data.
     other = b'....stco' + struct.pack('>III', 0, 1, 9999)
     moov = box(b'moov', other + table(name, [200, 400]))
     data = head + moov
@@ -31,7 +31,7 @@ def mp4(name='stco', wide=False):
 
 
 def number(value, length):
-    """A number of EBML."""
+    """Return a variable-length number of EBML."""
     return (value | 1 << 7 * length).to_bytes(length, 'big')
 
 
@@ -52,31 +52,31 @@ WHOLE = {
 
 
 @pytest.mark.parametrize('data', WHOLE.values(), ids=WHOLE)
-def test_a_cut_is_seen(tmp_path, data):
+def test_detects_truncation(tmp_path, data):
     path = tmp_path / 'a'
     path.write_bytes(data)
     check_not_cut(str(path))
-    path.write_bytes(data + b'what follows')
+    path.write_bytes(data + b'trailing data')
     check_not_cut(str(path))
     for size in (len(data) - 1, len(data) - 90):
         path.write_bytes(data[:size])
         with pytest.raises(ValueError, match=(
-                f'it has {size} bytes of {len(data)}')):
+                f'it has {size} of {len(data)} bytes')):
             check_not_cut(str(path))
 
 
 @pytest.mark.parametrize('name', ['stco', 'co64'])
-def test_frames_that_are_gone_with_their_box_are_missed(tmp_path, name):
+def test_detects_lost_frames_by_the_chunk_table(tmp_path, name):
     data = mp4(name)
     path = tmp_path / 'a'
     path.write_bytes(data[:data.index(b'mdat') - 4])
-    with pytest.raises(ValueError, match='bytes of 400$'):
+    with pytest.raises(ValueError, match='of 400 bytes$'):
         check_not_cut(str(path))
 
 
-OTHERS = {
-    'avi that does not say': b'RIFF' + b'\xff' * 4 + b'AVI ' + bytes(90),
-    'mkv that does not say': mkv(8, unknown=True)[:50],
+WITHOUT_SIZE = {
+    'avi of unknown size': b'RIFF' + b'\xff' * 4 + b'AVI ' + bytes(90),
+    'mkv of unknown size': mkv(8, unknown=True)[:50],
     'mdat to the end': box(b'ftyp', b'isom') + struct.pack(
         '>I4s', 0, b'mdat') + bytes(9),
     'text': b'not a video\n' * 9, 'riff of another kind': b'RIFF' + bytes(99),
@@ -84,13 +84,13 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize('data', OTHERS.values(), ids=OTHERS)
-def test_what_says_nothing_of_its_size_passes(tmp_path, data):
+@pytest.mark.parametrize('data', WITHOUT_SIZE.values(), ids=WITHOUT_SIZE)
+def test_accepts_files_without_a_size(tmp_path, data):
     path = tmp_path / 'a'
     path.write_bytes(data)
     check_not_cut(str(path))
 
 
-def test_what_is_no_local_file_passes(tmp_path):
+def test_accepts_paths_that_are_not_local_files(tmp_path):
     check_not_cut(str(tmp_path))
     check_not_cut('s3://bucket/a.mp4')

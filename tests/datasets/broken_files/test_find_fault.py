@@ -7,7 +7,7 @@ from mmvidattn.datasets.broken_files.find_fault import CHUNK, find_fault
 
 
 class Reader:
-    """A video that announces ``length`` frames and has ``whole``."""
+    """Reader that claims ``length`` frames and can decode ``whole``."""
 
     def __init__(self, length, whole):
         self.length, self.whole, self.asked = length, whole, []
@@ -29,13 +29,13 @@ def look(monkeypatch, tmp_path):
     def look(reader, **kwargs):
         monkeypatch.setattr(module, 'open_video', lambda *args: reader)
         path = tmp_path / 'video.avi'
-        path.write_bytes(b'no container with a size')
+        path.write_bytes(b'not a container')
         return find_fault(str(path), backend='opencv', **kwargs)
 
     return look
 
 
-def test_looks_at_every_frame_once_and_at_the_last(look):
+def test_decodes_every_frame_or_only_the_last(look):
     length = 2 * CHUNK + 1
     reader = Reader(length, length)
     assert look(reader, every_frame=True) is None
@@ -45,14 +45,13 @@ def test_looks_at_every_frame_once_and_at_the_last(look):
     assert reader.asked == [length - 1]
 
 
-def test_tells_how_many_frames_there_are(look):
+def test_reports_the_number_of_readable_frames(look):
     fault = look(Reader(CHUNK + 9, CHUNK + 5), every_frame=True)
-    assert str(fault) == (
-        f'{CHUNK + 5} frames can be read, {CHUNK + 9} are announced')
+    assert f'{CHUNK + 5} of {CHUNK + 9}' in str(fault)
     assert str(look(Reader(0, 0))) == 'it has no frames'
 
 
-def test_a_backend_that_does_not_exist_is_no_fault_of_the_video(tmp_path):
+def test_rejects_an_unknown_backend(tmp_path):
     with pytest.raises(ValueError, match='video_backend'):
         find_fault(str(tmp_path / 'video.mp4'), backend='pims')
     fault = find_fault(str(tmp_path / 'video.mp4'), backend='opencv')

@@ -50,7 +50,7 @@ def config(folder, names, type='VideoDataset', steps=None, **kwargs):
 
 
 def build(folder, names, guard=None, **kwargs):
-    """A dataset with a guard of these options."""
+    """Build a dataset with a guard."""
     return DATASETS.build(
         guarded(config(folder, names, **kwargs), **(guard or {})))
 
@@ -60,7 +60,7 @@ def meta(sample):
 
 
 @pytest.mark.parametrize('decoder', DECODERS)
-def test_any_pipeline_of_mmaction_is_guarded(folder, decoder):
+def test_guards_any_mmaction_pipeline(folder, decoder):
     cfg = config(folder, ['bad.mp4', 'good.mp4'], steps=pipeline(decoder))
     plain = DATASETS.build(cfg)
     want = plain[1]['inputs']
@@ -78,7 +78,7 @@ def test_any_pipeline_of_mmaction_is_guarded(folder, decoder):
     assert 'Error' in meta(sample)['skipped_reasons'][bad]
 
 
-def test_a_dataset_that_is_built_is_guarded(folder):
+def test_guards_a_built_dataset(folder):
     dataset = guarded(DATASETS.build(config(folder, ['bad.mp4', 'good.mp4'])))
     assert isinstance(dataset, GuardedDataset)
     assert 'skipped_videos' in meta(dataset[0])
@@ -91,7 +91,7 @@ def test_a_dataset_that_is_built_is_guarded(folder):
     (lambda d: dict(type='ClassBalancedDataset', dataset=d,
                     oversample_thr=1e-3), 2)],
     ids=['repeat', 'concat', 'balanced'])
-def test_wrapped_datasets_are_guarded(folder, wrap, length, monkeypatch):
+def test_guards_wrapped_datasets(folder, wrap, length, monkeypatch):
     monkeypatch.setattr(
         'mmaction.datasets.VideoDataset.get_cat_ids',
         lambda self, idx: [idx], raising=False)
@@ -103,19 +103,19 @@ def test_wrapped_datasets_are_guarded(folder, wrap, length, monkeypatch):
     assert len(found) == 1 + (type(dataset).__name__ == 'ConcatDataset')
 
 
-def test_what_has_a_guard_gets_no_other(folder):
+def test_does_not_guard_twice(folder):
     cfg = config(folder, ['good.mp4'], type='GuardedVideoDataset')
     assert guarded(cfg) is cfg
     cfg = guarded(config(folder, ['good.mp4']))
     assert guarded(cfg) is cfg
 
 
-def test_a_dataset_of_another_kind_stays_as_it_is():
+def test_does_not_change_other_datasets():
     for cfg in (dict(type='FeatureStreamDataset'), dict(type='Unknown')):
         assert guarded(cfg) is cfg
 
 
-def test_repeated_augmentation_is_guarded(folder):
+def test_guards_repeated_augmentation(folder):
     dataset = build(folder, ['bad.mp4', 'good.mp4'], type='RepeatAugDataset',
                     num_repeats=2)
     np.random.seed(0)
@@ -125,7 +125,7 @@ def test_repeated_augmentation_is_guarded(folder):
 
 
 class Slow:
-    """A decoder that hangs on one file."""
+    """Decoder that hangs on one file."""
 
     def __init__(self, seconds):
         self.seconds, self.num_calls = seconds, 0
@@ -137,7 +137,7 @@ class Slow:
         return results
 
 
-def test_timeout_holds_and_the_file_is_not_tried_again(folder):
+def test_timeout_applies_once_per_file(folder):
     (folder / 'slow.mp4').write_bytes((folder / 'good.mp4').read_bytes())
     slow = Slow(30)
     dataset = build(folder, ['slow.mp4', 'good.mp4'],
@@ -151,7 +151,7 @@ def test_timeout_holds_and_the_file_is_not_tried_again(folder):
 
 
 class Short:
-    """A decoder that loses frames, or the sight of one."""
+    """Decoder that loses frames or returns an empty one."""
 
     def __init__(self, way):
         self.way = way
@@ -165,10 +165,11 @@ class Short:
 
 
 @pytest.mark.parametrize('way, said', [
-    ('short', '3 frames were read, 4 are wanted'),
-    ('none', '0 frames were read'), ('empty', 'frame 3 of the clip is empty'),
+    ('short', 'expected 4 frames, read 3'),
+    ('none', 'expected 4 frames, read 0'),
+    ('empty', 'frame 3 of the clip is empty'),
     ('missing', 'frame 3 of the clip is empty')])
-def test_short_reads_are_seen(folder, way, said):
+def test_detects_lost_frames(folder, way, said):
     steps = pipeline()
     steps[2] = Short(way)
     dataset = build(folder, ['good.mp4'], steps=steps, test_mode=True)
@@ -176,7 +177,7 @@ def test_short_reads_are_seen(folder, way, said):
         dataset[0]
 
 
-def test_video_without_frames_is_seen(folder):
+def test_rejects_video_without_frames(folder):
 
     def count(results):
         return dict(results, total_frames=0)
@@ -187,7 +188,7 @@ def test_video_without_frames_is_seen(folder):
         dataset[0]
 
 
-def test_loads_with_as_many_threads_as_its_process(folder):
+def test_uses_the_number_of_threads_of_its_process(folder):
     seen, before = [], torch.get_num_threads()
 
     def look(results):
@@ -203,8 +204,8 @@ def test_loads_with_as_many_threads_as_its_process(folder):
     assert seen == [before + 2]
 
 
-def test_opencv_does_not_put_another_frame_in_place(folder):
-    """It announces as many frames as the header of a damaged file does."""
+def test_opencv_does_not_repeat_an_earlier_frame(folder):
+    """OpenCV takes the number of frames from the header of a damaged file."""
     from mmcv import VideoReader
     read = VideoReader.get_frame
     dataset = build(folder, ['good.mp4'], steps=pipeline('opencv'),
@@ -231,7 +232,7 @@ def test_flagged_in_testing_on_request(folder):
 
 
 class Kind(BaseDataset):
-    """A dataset whose samples have no label of their own."""
+    """Dataset whose samples cannot store a label."""
 
     def __init__(self, label=None, num_bad=1):
         super().__init__(test_mode=True, lazy_init=True)
@@ -258,18 +259,18 @@ def test_flags_samples_of_any_kind(label):
     assert meta(found)['filename'] == '0.mp4'
 
 
-def test_flags_where_the_next_ones_are_bad_too():
+def test_flags_if_the_next_samples_fail_too():
     dataset = Kind(num_bad=3)
     for idx in range(3):
         found = Guard(dataset, on_error='flag')(dataset, idx, dataset.load)
         assert found['inputs'].tolist() == [0, 0]
-    with pytest.raises(RuntimeError, match='nor the 2 samples that follow'):
+    with pytest.raises(RuntimeError, match='next 2 samples'):
         Guard(dataset, on_error='flag', max_failures=2)(
             dataset, 0, dataset.load)
 
 
 @pytest.mark.parametrize('type', ['VideoDataset', 'GuardedVideoDataset'])
-def test_notes_what_this_process_reads(folder, type):
+def test_records_the_file_being_read(folder, type):
     notes, seen = ReadNotes(0), []
 
     def look(results):
@@ -290,7 +291,7 @@ def test_notes_what_this_process_reads(folder, type):
         dataset[0]
 
 
-def test_guarded_dataset_goes_to_other_processes(folder):
+def test_guarded_dataset_can_be_pickled_and_copied(folder):
     dataset = build(folder, ['good.mp4'])
     want = dataset[0]['inputs']
     for other in (pickle.loads(pickle.dumps(dataset)),
@@ -305,8 +306,8 @@ def test_rejects_option_out_of_range(folder, option):
         build(folder, ['good.mp4'], guard=option)
 
 
-def test_random_numbers_are_those_without_a_guard(folder):
-    """Loading is in another thread, which shares the generators."""
+def test_guard_does_not_change_random_numbers(folder):
+    """Samples are loaded in another thread, which shares the generators."""
 
     def draw(results):
         results['imgs'] = [img + np.random.randint(99, dtype=np.uint8)

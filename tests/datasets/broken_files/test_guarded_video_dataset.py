@@ -24,8 +24,7 @@ BROKEN = ['missing', 'empty', 'text', 'cut', 'no_frames', 'damaged']
 
 @pytest.fixture
 def folder(motion_dir, tmp_path):
-    """Three good videos, one of them with spaces in its path, and a broken
-    one of each kind."""
+    """Three good videos, and a broken one of each kind."""
     good = motion_dir / 'train/000002.mp4'
     for name in ('a.mp4', 'b.mp4', 'with two spaces.mp4'):
         shutil.copy(good, tmp_path / name)
@@ -56,7 +55,7 @@ def skipped(sample):
             sample['data_samples'].get('skipped_videos', [])]
 
 
-def test_good_lines_load_as_in_mmaction(folder):
+def test_loads_a_valid_list(folder):
     lines = ['a.mp4 1', '', 'with two spaces.mp4 0', '   ', 'b.mp4 2', '']
     dataset = build(folder, lines, num_classes=3)
     infos = [dataset.get_data_info(i) for i in range(len(dataset))]
@@ -68,11 +67,11 @@ def test_good_lines_load_as_in_mmaction(folder):
         assert skipped(dataset[i]) == []
 
 
-def test_other_delimiter_and_many_labels(folder):
+def test_accepts_another_delimiter_and_several_labels(folder):
     dataset = build(
         folder, ['a.mp4,0,2', 'b.mp4,1'], delimiter=',', multi_class=True,
         num_classes=3)
-    with pytest.raises(ValueError, match='label 3 .* with 3 classes'):
+    with pytest.raises(ValueError, match='label 3 .* 3 classes'):
         build(folder, ['a.mp4 3'], num_classes=3)
     with pytest.raises(ValueError, match='multi_class needs num_classes'):
         build(folder, ['a.mp4 3'], multi_class=True)
@@ -81,7 +80,7 @@ def test_other_delimiter_and_many_labels(folder):
     assert [dataset.get_cat_ids(i) for i in range(2)] == [[0, 2], [1]]
 
 
-def test_rare_classes_are_seen_more_often(folder):
+def test_balancing_repeats_rare_classes(folder):
     """mmengine repeats a video by sqrt(threshold / share of its class)."""
     lines = ['a.mp4 0'] * 3 + ['b.mp4 1']
     build(folder, lines)
@@ -95,7 +94,7 @@ def test_rare_classes_are_seen_more_often(folder):
     assert labels == [0] * 3 * 2 + [1] * 2
 
 
-def test_missing_annotation_file_is_named(folder):
+def test_names_a_missing_annotation_file(folder):
     with pytest.raises(FileNotFoundError, match='nowhere.txt'):
         GuardedVideoDataset('nowhere.txt', [])
 
@@ -104,17 +103,17 @@ def test_missing_annotation_file_is_named(folder):
     (False, None, 'skip'), (False, 'skip', 'skip'), (False, 'raise', 'raise'),
     (False, 'flag', 'flag'), (True, None, 'raise'), (True, 'raise', 'raise'),
     (True, 'flag', 'flag'),
-    # Those that cannot be read have been left out already.
+    # Unreadable videos are already left out.
     (True, 'skip', 'raise'),
 ])
-def test_what_is_done_with_a_broken_video(folder, test_mode, on_error, wanted):
+def test_action_for_a_broken_video(folder, test_mode, on_error, wanted):
     dataset = build(folder, ['a.mp4 0'], test_mode=test_mode,
                     on_error=on_error)
     assert dataset.guard.on_error == wanted
 
 
 @pytest.mark.parametrize('kind', BROKEN)
-def test_broken_video_is_replaced_in_training(folder, logged, kind):
+def test_replaces_a_broken_video_in_training(folder, logged, kind):
     np.random.seed(0)
     dataset = build(folder, ['a.mp4 1', f'{kind}.mp4 0'])
     for _ in range(3):
@@ -127,7 +126,7 @@ def test_broken_video_is_replaced_in_training(folder, logged, kind):
 
 
 @pytest.mark.parametrize('kind', BROKEN)
-def test_broken_video_raises_in_testing(folder, kind):
+def test_raises_for_a_broken_video_in_testing(folder, kind):
     dataset = build(folder, [f'{kind}.mp4 0', 'a.mp4 0'], test_mode=True)
     with pytest.raises(RuntimeError, match=f'{kind}.mp4') as error:
         dataset[0]
@@ -135,7 +134,7 @@ def test_broken_video_raises_in_testing(folder, kind):
     assert dataset[1]['inputs'].shape == (1, 3, 2, 32, 32)
 
 
-def test_broken_videos_are_left_out_of_a_test_set_on_request(folder, logged):
+def test_removes_broken_videos_of_a_test_set_on_request(folder, logged):
     lines = [f'{name}.mp4 {label}' for label, name in enumerate(
         ['a', *BROKEN, 'b', 'with two spaces'])]
     dataset = build(folder, lines, test_mode=True, on_error='skip')
@@ -154,14 +153,14 @@ def test_name_without_suffix_is_an_mp4(folder):
 
 
 def test_test_set_without_any_readable_video_raises(folder):
-    with pytest.raises(RuntimeError, match='none of the 2 videos') as error:
+    with pytest.raises(RuntimeError, match='any of the 2 videos') as error:
         build(folder, ['empty.mp4 0', 'cut.mp4 0'], test_mode=True,
               on_error='skip')
-    assert f'the first of them {folder}/empty.mp4' in str(error.value)
+    assert f'such as {folder}/empty.mp4' in str(error.value)
     assert error.value.__cause__ is not None
 
 
-def test_many_failures_in_a_row_raise_and_name_the_files(folder):
+def test_consecutive_failures_raise_and_name_the_files(folder):
     dataset = build(folder, ['empty.mp4 0', 'cut.mp4 1'], max_failures=30)
     with pytest.raises(RuntimeError, match='30 times') as error:
         dataset[0]
@@ -169,7 +168,7 @@ def test_many_failures_in_a_row_raise_and_name_the_files(folder):
     assert isinstance(error.value.__cause__, Exception)
 
 
-def test_fault_of_the_pipeline_is_not_hidden(folder):
+def test_raises_for_a_faulty_pipeline(folder):
 
     def faulty(results):
         raise KeyError('a bug')
@@ -181,7 +180,7 @@ def test_fault_of_the_pipeline_is_not_hidden(folder):
     assert isinstance(error.value.__cause__, KeyError)
 
 
-def test_failures_that_successes_part_do_not_raise(folder):
+def test_a_success_resets_the_count_of_failures(folder):
     np.random.seed(0)
     dataset = build(
         folder, ['a.mp4 0', 'cut.mp4 1', 'b.mp4 0', 'a.mp4 0'], max_failures=8)
@@ -189,7 +188,7 @@ def test_failures_that_successes_part_do_not_raise(folder):
     assert len(found) >= 40 and set(found) == {'cut.mp4'}
 
 
-def test_workers_pass_on_what_they_skipped(folder):
+def test_workers_report_skipped_videos(folder):
     lines = ['a.mp4 0', 'b.mp4 0', *(f'{kind}.mp4 1' for kind in BROKEN)]
     dataset = build(folder, lines, max_failures=100)
     loader = DataLoader(
@@ -202,14 +201,14 @@ def test_workers_pass_on_what_they_skipped(folder):
         f'{kind}.mp4' for kind in BROKEN}
 
 
-def test_class_names_are_read_from_their_file(folder):
+def test_reads_class_names_from_a_file(folder):
     (folder / 'names.txt').write_text('jump\nrun fast\n')
     dataset = build(folder, ['a.mp4 0'],
                     metainfo=dict(classes=str(folder / 'names.txt')))
     assert dataset.metainfo['classes'] == ['jump', 'run fast']
 
 
-def test_missing_class_names_are_ignored_with_a_warning(folder, logged):
+def test_warns_of_a_missing_file_of_class_names(folder, logged):
     dataset = build(folder, ['a.mp4 0'],
                     metainfo=dict(classes='nowhere.txt', task='x'))
     assert 'classes' not in dataset.metainfo

@@ -9,7 +9,7 @@ from mmvidattn.datasets.broken_files.read_notes import NAME, ReadNotes
 
 
 class Dying(Dataset):
-    """Its worker dies of the second sample."""
+    """Dataset whose second sample kills the worker."""
 
     def __init__(self, notes):
         self.notes = notes
@@ -25,7 +25,7 @@ class Dying(Dataset):
         return index
 
 
-def test_note_outlives_its_process():
+def test_note_survives_its_process():
     notes = ReadNotes(2)
     notes.write('mine.mp4')
     batches = iter(DataLoader(Dying(notes), num_workers=2))
@@ -41,7 +41,7 @@ def test_note_outlives_its_process():
 @pytest.mark.parametrize('name, want', [
     ('shorter', 'shorter'), ('', ''), ('\u4e2d \udcff', '\u4e2d \udcff'),
     ('x' * 9999, 'x' * (NAME - 1))], ids=lambda name: name[:9])
-def test_any_name_is_noted(name, want):
+def test_records_any_name(name, want):
     notes = ReadNotes(0)
     notes.write('a longer name than the next one')
     notes.write(name)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A run leaves what other runs made, whenever and however it ends."""
+"""A run keeps the results of other runs, whenever and however it ends."""
 import json
 import os
 import random
@@ -21,7 +21,7 @@ STEPS = 400
 
 @pytest.fixture
 def root(tmp_path):
-    """Features of 14 videos in a folder, and two csv that share a list."""
+    """Folder with features of 14 videos, and two csv for one list."""
     (tmp_path / 'features').mkdir()
     for video in ''.join(SPLITS.values()):
         np.save(tmp_path / f'features/{video}.npy', np.zeros((STEPS, 1)))
@@ -41,7 +41,7 @@ def run(root, split, *args, out='out'):
 
 
 def in_child(function, *args, limit=None, disk_waits=0.):
-    """Run in a process of its own, which may be killed."""
+    """Run in a child process, which may be killed."""
     child = os.fork()
     if child:
         return child
@@ -61,7 +61,7 @@ def in_child(function, *args, limit=None, disk_waits=0.):
 
 
 def files(folder, names=None):
-    """Bytes of the files, or of those of some names, but for provenance."""
+    """Return the content of all files, or of some, except provenance."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob('*'))
@@ -70,7 +70,7 @@ def files(folder, names=None):
     }
 
 
-def test_two_runs_in_either_order(root):
+def test_order_of_runs_does_not_matter(root):
     for out, order in (('one', ('train', 'val')), ('two', ('val', 'train'))):
         for split in order:
             run(root, split, out=out)
@@ -80,26 +80,26 @@ def test_two_runs_in_either_order(root):
     assert counts == '0\n14\n'
     for i, video in enumerate(SPLITS['train']):
         targets = np.load(root / f'one/target_perframe/{video}.npy')
-        # At 4 steps a second, three seconds from second i on.
+        # Three seconds from second i, at 4 steps per second.
         assert np.flatnonzero(targets[:, 1]).tolist() == [
             *range(4 * i, 4 * i + 12)]
 
 
-def test_killed_at_random_moments(root):
-    run(root, 'val', out='whole')
-    run(root, 'train', out='whole')
+def test_survives_kills_at_random_moments(root):
+    run(root, 'val', out='complete')
+    run(root, 'train', out='complete')
     run(root, 'val')
     before = files(root / 'out')
-    theirs = files(root / 'out', SPLITS['val'])
-    whole = files(root / 'whole')
-    # As on a slow disk, for the moments to be many.
+    of_val = files(root / 'out', SPLITS['val'])
+    complete = files(root / 'complete')
+    # Simulate a slow disk, to allow many different moments.
     slow = dict(disk_waits=0.001)
     began = time.perf_counter()
     os.waitpid(in_child(run, root, 'train', '--force', **slow), 0)
     lasted = time.perf_counter() - began
     rng = random.Random(0)
     killed = tries = 0
-    # Some end before they are killed.
+    # Some runs end before they are killed.
     while killed < 20:
         tries += 1
         assert tries < 200
@@ -110,49 +110,49 @@ def test_killed_at_random_moments(root):
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         killed += os.WIFSIGNALED(status)
-        assert files(root / 'out', SPLITS['val']) == theirs
-        # What there is is whole.
+        assert files(root / 'out', SPLITS['val']) == of_val
+        # No file is incomplete.
         for name, content in files(root / 'out').items():
             if not name.endswith('.part'):
-                assert content in (whole[name], before[name])
+                assert content in (complete[name], before[name])
     run(root, 'train')
-    assert files(root / 'out') == whole
+    assert files(root / 'out') == complete
 
 
 def test_full_disk(root):
-    """A limit of the size of a file fails like a full disk."""
+    """A limit on the file size fails like a full disk."""
     run(root, 'val')
     for video in SPLITS['train']:
-        # Of the background so far.
+        # So far, these only have background.
         (root / f'out/target_perframe/{video}.npy').unlink()
-    theirs = files(root / 'out')
+    before = files(root / 'out')
     _, status = os.waitpid(in_child(run, root, 'train', limit=900), 0)
     assert os.WEXITSTATUS(status) == 1
     found = files(root / 'out')
-    for name, content in theirs.items():
+    for name, content in before.items():
         assert found[name] == content
     assert not [name for name in found if name.endswith('.part')]
     json.loads((root / 'out/provenance.json').read_text())
 
 
-def test_what_others_made_stays(root, capsys):
+def test_keeps_files_of_other_programs(root, capsys):
     path = root / 'out/target_perframe/a.npy'
     path.parent.mkdir(parents=True)
     released = np.zeros((STEPS, 2), np.float32)
     np.save(path, released)
-    with pytest.raises(SystemExit, match='a.npy is there with other content'):
+    with pytest.raises(SystemExit, match='a.npy already exists'):
         run(root, 'train')
     assert not (root / 'out/provenance.json').is_file()
     assert not (root / 'out/both.txt').exists()
     assert np.load(path).dtype == np.float32
     run(root, 'train', '--force')
     assert np.load(path).dtype == np.uint8
-    # Twice is once.
+    # Repeating the run changes nothing.
     capsys.readouterr()
     run(root, 'train')
     # Targets, the classes, a list and its counts.
-    assert ' 0 files written, 17 there already' in capsys.readouterr().out
-    with pytest.raises(SystemExit, match='had rate=4, and now it is 8'):
+    assert ' 0 files written, 17 already existed' in capsys.readouterr().out
+    with pytest.raises(SystemExit, match='rate must be 4 .* got 8'):
         run(root, 'val', '--rate', '8')
 
 
@@ -171,14 +171,14 @@ def test_provenance(root):
     assert f'targets sha256 {record["counts"]["targets_sha256"][:12]}' in said
     assert 'origin unknown' in describe_root(root)
     (root / 'out/provenance.json').write_text('{}')
-    assert 'none that mmvidattn wrote' in describe_root(root / 'out')
-    with pytest.raises(SystemExit, match='none that mmvidattn wrote'):
+    assert 'not written by mmvidattn' in describe_root(root / 'out')
+    with pytest.raises(SystemExit, match='not written by mmvidattn'):
         run(root, 'val')
 
 
-def test_refused_run_leaves_no_trace(tmp_path):
+def test_rejected_run_leaves_no_trace(tmp_path):
     (tmp_path / 'classes.txt').write_text('a\n')
-    with pytest.raises(ValueError, match='other content'), Output(
+    with pytest.raises(ValueError, match='already exists'), Output(
             tmp_path, 'test', '', {}, []) as output:
         output.begin()
         output.write(tmp_path / 'classes.txt', b'b\n')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Data roots made of published lists, as a user calls it."""
+"""Data roots made from published lists with the command line."""
 import json
 import re
 import shutil
@@ -13,7 +13,7 @@ from mmaction.registry import DATASETS
 
 import mmvidattn_cli
 from mmvidattn.apis import load_config
-from mmvidattn.datasets.annotations.own.video_list import read_video_list
+from mmvidattn.datasets.annotations.custom.video_list import read_video_list
 from mmvidattn.datasets.annotations.published.thumos14 import (
     CLASSES as THUMOS14,
 )
@@ -46,16 +46,6 @@ def targets_of(root):
             for path in (root / 'target_perframe').glob('*.npy')}
 
 
-@pytest.fixture
-def thumos14(tmp_path):
-    folder = tmp_path / 'annotation'
-    shutil.copytree(LINES / 'thumos14', folder)
-    for name in THUMOS14:
-        for split in 'val', 'test':
-            (folder / f'{name}_{split}.txt').touch()
-    return folder
-
-
 THUMOS_LENGTHS = dict(
     video_validation_0000263=200, video_validation_0000264=1134,
     video_test_0000270=704, video_test_0001081=468, video_test_0001292=700)
@@ -72,52 +62,52 @@ def test_thumos14(thumos14, tmp_path, capsys):
         assert lines(root / 'test.txt') == [*THUMOS_LENGTHS][2:]
         assert (root / 'rgb_kinetics_resnet50').resolve() == rgb
     said = capsys.readouterr().out
-    assert said.startswith("THUMOS'14 needs the temporal annotation of the")
-    assert 'val: 2 videos, and 200 in the released protocol' in said
+    assert said.startswith("THUMOS'14 needs\n- the temporal annotation of")
+    assert 'val: 2 videos; the released protocol has 200' in said
     assert 'val: ' + str(tmp_path / 'val') + (
-        ': 2 videos, 4 segments, 1 overlap kept; lists: val.txt (2); '
+        ': 2 videos, 4 segments (1 overlapping (kept)); lists: val.txt (2); '
     ) in said
-    assert ': 3 videos, 7 segments, 3 segments behind the end of' in said
+    assert ': 3 videos, 7 segments (3 dropped after the end of' in said
     assert targets_of(tmp_path / 'val') == targets_of(tmp_path / 'test')
     frisbee = np.load(
         tmp_path / 'val/target_perframe/video_validation_0000264.npy')
     assert frisbee.shape == (1134, 22)
-    # 59.4 to 60.7 s, and 61.8 to 64.5 s in two that overlap.
+    # 59.4 to 60.7 s, and 61.8 to 64.5 s in two overlapping segments.
     assert np.flatnonzero(frisbee[:, 9]).tolist() == [
         *range(237, 243), *range(247, 258)]
     ambiguous = np.load(
         tmp_path / 'val/target_perframe/video_test_0001292.npy')
     assert np.flatnonzero(ambiguous[:, 21]).tolist() == [*range(159, 190)]
-    # Both at once, into what is there.
+    # Both splits at once, into the existing folder.
     prepare('thumos14', thumos14, tmp_path / 'val')
     assert capsys.readouterr().out.count(' 0 files written') == 2
 
 
-def test_classes_of_thumos14_are_in_the_order_of_released_targets():
+def test_thumos14_classes_have_the_order_of_released_targets():
     assert [*THUMOS14] == [*sorted(THUMOS14[:-1]), 'Ambiguous']
 
 
-def test_classes_of_the_released_list_are_compared(thumos14, tmp_path):
+def test_compares_classes_with_the_released_list(thumos14, tmp_path):
     (tmp_path / 'info.json').write_text(json.dumps(dict(THUMOS=dict(
         class_names=['background', 'Jump'], train_session_set=[],
         test_session_set=[], ignore_index=-1, fps=4))))
-    with pytest.raises(SystemExit, match='info.json .*: background, Jump$'):
+    with pytest.raises(SystemExit, match='info.json .* got background, Jump$'):
         prepare('thumos14', thumos14, tmp_path / 'out', '--data-info',
                 tmp_path / 'info.json')
 
 
-def test_released_targets_can_be_kept(thumos14, tmp_path):
+def test_keeps_released_targets_on_request(thumos14, tmp_path):
     root = tmp_path / 'out'
     write_features(root / 'rgb_kinetics_resnet50', THUMOS_LENGTHS)
     write_features(root / 'target_perframe', THUMOS_LENGTHS, 22)
     before = targets_of(root)
-    with pytest.raises(SystemExit, match='is there with other content'):
+    with pytest.raises(SystemExit, match='already exists'):
         prepare('thumos14', thumos14, root)
     prepare('thumos14', thumos14, root, '--keep-targets')
     assert targets_of(root) == before
     assert len(lines(root / 'test.txt')) == 3
     counts = np.loadtxt(root / 'val_class_counts.txt')
-    # One of FrisbeeCatch is of another video.
+    # One FrisbeeCatch belongs to another video.
     assert counts[9] == counts.sum() == 4
     write_features(root / 'target_perframe', THUMOS_LENGTHS, 21)
     with pytest.raises(SystemExit, match='must be targets of .* 22 classes'):
@@ -137,7 +127,7 @@ def test_released_targets_may_have_one_step_more(
 
 
 @pytest.mark.parametrize('rate', ['0', '-4', 'nan'])
-def test_rates_are_above_0(thumos14, tmp_path, rate):
+def test_rejects_rate(thumos14, tmp_path, rate):
     with pytest.raises(SystemExit, match='--rate must be .* got '):
         prepare('thumos14', thumos14, tmp_path / 'out', '--rate', rate)
 
@@ -167,7 +157,7 @@ def test_tvseries_trains_on_train_and_val(tmp_path):
 
 @pytest.fixture
 def ek100(tmp_path):
-    """RULSTM's files, the official ones, and features of both lists."""
+    """RULSTM's files, the official files, and features of both lists."""
     rulstm, official = tmp_path / 'rulstm', tmp_path / 'official'
     rulstm.mkdir()
     official.mkdir()
@@ -178,7 +168,7 @@ def ek100(tmp_path):
     (official / 'EPIC_100_tail_nouns.csv').write_text('noun\n56\n91\n')
     (official / 'EPIC_100_unseen_participant_ids_validation.csv').write_text(
         'participant_id\nP18\nP32\n')
-    # The actions of the six lines, and others.
+    # The actions of the six lines, and made-up ones.
     actions = {int(words[6]): words[4:6] for line in lines(
         rulstm / 'validation.csv') for words in [line.split(',')]}
     (tmp_path / 'actions.csv').write_text('id,verb,noun,action\n' + ''.join(
@@ -207,12 +197,12 @@ def test_epic100(ek100, tmp_path):
                                   ('noun_perframe', 301, 3)):
         targets = np.load(root / folder / 'P01_11.npy')
         assert targets.shape == (1400, width)
-        # Frames 1 to 56 of 30 a second, verb 0 from 89 on as well, and noun
-        # 2 from 46 to 73.
+        # Frames 1 to 56 at 30 fps, also verb 0 from 89, and noun 2 from 46
+        # to 73.
         first = {107: range(8), 1: [*range(8), *range(11, 20)], 3: range(10)}
         assert np.flatnonzero(targets[:20, column]).tolist() == [
             *first[column]]
-        # Of the official files the same, and the lists of ids.
+        # The official files give the same targets and lists of ids.
         assert (tmp_path / 'two' / folder / 'P01_11.npy').read_bytes() == (
             root / folder / 'P01_11.npy').read_bytes()
     two = tmp_path / 'two'
@@ -223,7 +213,7 @@ def test_epic100(ek100, tmp_path):
         tail_verbs=['P01_11_102'], tail_nouns=['P01_11_2'],
         tail_actions=['P01_11_102', 'P01_11_2'],
         unseen_participants=['P18_01_0'])
-    with pytest.raises(SystemExit, match='does not number actions'):
+    with pytest.raises(SystemExit, match='no action numbers'):
         prepare('epic100', official, tmp_path / 'three', '--rgb', rgb)
 
 
@@ -238,32 +228,36 @@ def test_egtea_of_rulstm(tmp_path):
     assert lines(tmp_path / 'out/classes.txt') == [
         'background', *(line.rpartition(', ')[2] for line in lines(actions))]
     targets = np.load(tmp_path / 'out/verb_perframe/P07-R01-PastaSalad.npy')
-    # Frames 2751 to 2808, 7.5 a step.
+    # Frames 2751 to 2808, 7.5 per step.
     assert targets.shape == (3000, 20)
     assert np.flatnonzero(targets[:, 3]).tolist() == [*range(366, 375)]
 
 
-def test_features_from_lmdb(tmp_path):
+def write_lmdb(folder, widths):
+    """Write rows of the frame's number, with a width by video and frame."""
     lmdb = pytest.importorskip('lmdb', reason='the package lmdb is missing')
-    source = tmp_path / 'lmdb'
-    with lmdb.open(str(source), map_size=1 << 20) as env:
+    with lmdb.open(str(folder), map_size=1 << 20) as env:
         with env.begin(write=True) as transaction:
-            for video, frames in (('P01_01', range(1, 31)),
-                                  ('P01_010', range(1, 5)),
-                                  ('P01_02', (9, 14, 16))):
-                for frame in frames:
-                    transaction.put(
-                        f'{video}_frame_{frame:010}.jpg'.encode(),
-                        np.full(3, frame, np.float32).tobytes())
+            for (video, frame), width in widths.items():
+                transaction.put(f'{video}_frame_{frame:010}.jpg'.encode(),
+                                np.full(width, frame, np.float32).tobytes())
+    return folder
+
+
+def test_features_from_lmdb(tmp_path):
+    source = write_lmdb(tmp_path / 'lmdb', {
+        (video, frame): 3 for video, frames in dict(
+            P01_01=range(1, 31), P01_010=range(1, 5), P01_02=(9, 14, 16)
+        ).items() for frame in frames})
     (tmp_path / 'training.csv').write_text(
         'a,P01_01,1,20,0,0,0\nb,P01_02,1,9,0,0,1\n')
     prepare('epic100', tmp_path / 'training.csv', tmp_path / 'out', '--rgb',
             source)
     folder = tmp_path / 'out/rgb_kinetics_bninception'
     one, two = (np.load(folder / f'P01_0{i}.npy') for i in (1, 2))
-    # The latest frame of each 7.5.
+    # The latest of each 7.5 frames.
     assert one[:, 0].tolist() == [7, 15, 22, 30] and one.shape == (4, 3)
-    # Of those there are; the step that frame 16 begins is not whole.
+    # The latest available frame; the step of frame 16 is incomplete.
     assert two[:, 0].tolist() == [9, 14]
     (tmp_path / 'training.csv').write_text('a,P09_01,1,20,0,0,0\n')
     with pytest.raises(SystemExit, match='no frames of P09_01, such as'):
@@ -273,21 +267,16 @@ def test_features_from_lmdb(tmp_path):
 
 @pytest.mark.parametrize('frames', [{20: 2, 21: 3}, {1: 2}],
                          ids=['widths', 'too short'])
-def test_lmdb_without_steps_of_one_width(tmp_path, frames):
-    lmdb = pytest.importorskip('lmdb', reason='the package lmdb is missing')
-    source = tmp_path / 'lmdb'
-    with lmdb.open(str(source), map_size=1 << 20) as env:
-        with env.begin(write=True) as transaction:
-            for frame, width in frames.items():
-                transaction.put(f'P01_01_frame_{frame:010}.jpg'.encode(),
-                                np.zeros(width, np.float32).tobytes())
+def test_rejects_lmdb_without_steps_of_one_width(tmp_path, frames):
+    source = write_lmdb(tmp_path / 'lmdb', {
+        ('P01_01', frame): width for frame, width in frames.items()})
     (tmp_path / 'training.csv').write_text('a,P01_01,1,20,0,0,0\n')
-    with pytest.raises(SystemExit, match='rows of P01_01 must be of one'):
+    with pytest.raises(SystemExit, match='rows of P01_01 must have one'):
         prepare('epic100', tmp_path / 'training.csv', tmp_path / 'out',
                 '--rgb', source)
 
 
-def test_lmdb_that_is_not_installed(tmp_path, monkeypatch):
+def test_names_missing_package_lmdb(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__('sys').modules, 'lmdb', None)
     (tmp_path / 'data.mdb').touch()
     (tmp_path / 'training.csv').write_text('a,P01_01,1,20,0,0,0\n')
@@ -298,8 +287,8 @@ def test_lmdb_that_is_not_installed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('change, error', [
     (lambda r: (r / 'rgb/video_test_0000270.npy').unlink(),
-     r'annotation/\w+_test.txt has segments of video_test_0000270, but there '
-     r'is no .*video_test_0000270.npy \(1 of 3 videos\)'),
+     r'annotation/\w+_test.txt has segments of video_test_0000270, but .*'
+     r'video_test_0000270.npy \(1 of 3 videos\)'),
     (lambda r: write_features(r / 'flow', dict(video_test_0000270=700)),
      'has 700 steps, but .* has 704'),
     (lambda r: shutil.rmtree(r / 'rgb'), '--rgb: there is no folder'),
@@ -308,7 +297,7 @@ def test_lmdb_that_is_not_installed(tmp_path, monkeypatch):
     (lambda r: (r / 'annotation/Diving_test.txt').write_text('v 2 1\n'),
      'Diving_test.txt, line 1: a segment must have'),
 ])
-def test_names_what_is_wrong(thumos14, tmp_path, change, error):
+def test_rejects_invalid_sources(thumos14, tmp_path, change, error):
     write_features(tmp_path / 'rgb', THUMOS_LENGTHS)
     write_features(tmp_path / 'flow', THUMOS_LENGTHS)
     change(tmp_path)
@@ -317,7 +306,7 @@ def test_names_what_is_wrong(thumos14, tmp_path, change, error):
                 '--rgb', tmp_path / 'rgb', '--flow', tmp_path / 'flow')
 
 
-def test_one_step_more_of_a_modality(thumos14, tmp_path):
+def test_accepts_one_more_step_in_a_modality(thumos14, tmp_path):
     more = {video: n + 1 for video, n in THUMOS_LENGTHS.items()}
     prepare('thumos14', thumos14, tmp_path / 'out', '--rgb',
             write_features(tmp_path / 'rgb', more), '--flow',
@@ -327,7 +316,7 @@ def test_one_step_more_of_a_modality(thumos14, tmp_path):
             tmp_path / f'out/target_perframe/{video}.npy')) == length
 
 
-# Of videos: what the authors publish, and what the config reads.
+# A config, the published files, lines of both lists, and classes.
 VIDEO_SETS = dict(
     ssv2=('linear_ff_ssv2', {
         'labels.json': '{"Moving something up": "1", '
@@ -389,7 +378,7 @@ SEGMENT_SETS = dict(
 
 
 @pytest.mark.parametrize('name', SEGMENT_SETS)
-def test_segments_of_videos_are_what_the_config_reads(name, tmp_path):
+def test_config_reads_the_segments(name, tmp_path):
     config, video, sources, wanted = SEGMENT_SETS[name]
     folder, root = tmp_path / 'official', tmp_path / 'out'
     folder.mkdir()
@@ -410,7 +399,7 @@ def test_segments_of_videos_are_what_the_config_reads(name, tmp_path):
             'Inspect/Read_recipe', 'Open_fridge']
 
 
-def test_trimmed_clips_of_egtea(tmp_path):
+def test_egtea_trimmed_clips(tmp_path):
     (tmp_path / 'train_split1.txt').write_text(
         'OP01-R01-A-1-2-F000001-F000002 2 1 1\n')
     (tmp_path / 'test_split1.txt').write_text(
@@ -427,7 +416,7 @@ def test_trimmed_clips_of_egtea(tmp_path):
 
 
 @pytest.mark.parametrize('name', VIDEO_SETS)
-def test_lists_of_videos_are_what_the_config_reads(name, tmp_path, capsys):
+def test_config_reads_the_video_lists(name, tmp_path, capsys):
     config, sources, wanted, classes = VIDEO_SETS[name]
     folder, root = tmp_path / 'official', tmp_path / 'out'
     folder.mkdir()
@@ -442,7 +431,7 @@ def test_lists_of_videos_are_what_the_config_reads(name, tmp_path, capsys):
         assert lines(path) == [line] or line in lines(path)
         assert (line.rpartition(' ')[0], int(line.rpartition(' ')[2])) in (
             read_video_list(str(path), num_classes=dataset.num_classes))
-        # With the videos there, those that are there.
+        # Create one video of each list.
         file = root / dataset.data_prefix.video / line.rpartition(' ')[0]
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
@@ -453,7 +442,7 @@ def test_lists_of_videos_are_what_the_config_reads(name, tmp_path, capsys):
         dataset = cfg[f'{split}_dataloader'].dataset
         assert lines(root / dataset.ann_file) == [line]
     if name == 'kinetics':
-        assert '2 are not in' in capsys.readouterr().out
+        assert '2 are missing in' in capsys.readouterr().out
     record, = json.loads(
         (root / 'provenance.json').read_text())['runs'].values()
     assert record['counts']['val'] == 1
@@ -470,21 +459,13 @@ def test_choices_of_options(name, option, choices, tmp_path, capsys):
     assert quoted == choices.split()
 
 
-# The field's own files.
-
-
-@pytest.fixture(scope='module')
-def real(shared_dir):
-    path = shared_dir / 'real'
-    if not path.is_dir():
-        pytest.skip('there is no ../shared/real beside this checkout')
-    return path
+# Complete published files.
 
 
 def test_real_thumos14(real, tmp_path):
     info = json.loads((real / 'thumos14/video_info.json').read_text())
     lengths = {video: int(one['duration'] * 4) for video, one in info.items()}
-    # It is in the annotation, and not in that file.
+    # The annotation has this video, but the file does not.
     lengths['video_test_0001292'] = 700
     rgb = write_features(tmp_path / 'rgb', lengths)
     folder = real / 'thumos14/annotation'
@@ -503,7 +484,7 @@ def test_real_thumos14(real, tmp_path):
     assert len(lines(root / 'classes.txt')) == 22
     for split, number in dict(val=200, test=213).items():
         assert len(lines(root / f'{split}.txt')) == number
-        # Counted from the files alone, at 4 steps a second.
+        # Counted from the annotation files, at 4 steps per second.
         wanted = Counter()
         starts = {}
         for label in THUMOS14:
@@ -524,8 +505,8 @@ def test_real_thumos14(real, tmp_path):
             assert (targets[:, 0] == ~targets[:, 1:].any(axis=1)).all()
 
 
-def test_real_names_of_tvseries(real, tmp_path):
-    """The lists are not to be had: their lines, with the released names."""
+def test_real_tvseries_names(real, tmp_path):
+    """Use made-up lists with the released names; the lists are not public."""
     info = json.loads((real / 'testra_data_info.json').read_text())['TVSeries']
     train, test = info['train_session_set'], info['test_session_set']
     parts = dict(train=train[::2] + train[1:10:4], test=test)
@@ -551,7 +532,7 @@ def test_real_names_of_tvseries(real, tmp_path):
 
 
 def test_real_subsets_of_epic(real, tmp_path):
-    """Of the official lists of participants, verbs and nouns, all ids."""
+    """Compute RULSTM's subset ids from the official lists."""
     from mmvidattn.datasets.prepare import epic100
     found = epic100.find_files([real / 'epic100'], [
         epic100.OFFICIAL_UNSEEN, *epic100.OFFICIAL_TAILS.values()])
@@ -567,7 +548,7 @@ def test_real_subsets_of_epic(real, tmp_path):
         assert content == (rulstm / name).read_bytes()
 
 
-def test_a_list_is_compared_with_the_protocol(capsys):
+def test_prints_differences_from_the_protocol(capsys):
     compare('bcd', 'bcd', 'train')
     assert capsys.readouterr().out == ''
     compare('gfedab', 'ahij', 'train')

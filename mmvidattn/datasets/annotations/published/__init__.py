@@ -1,2 +1,2 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Annotation files of published data sets."""
+"""Readers for the annotation files of published data sets."""

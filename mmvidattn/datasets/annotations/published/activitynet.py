@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""ActivityNet's JSON, which other sets use as well."""
+"""ActivityNet's JSON format, which other data sets use as well."""
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from ..video_segment import VideoSegment, read_json, seconds, segment_reader
 
 @segment_reader
 def read_activitynet(path: str | Path) -> Iterator[VideoSegment]:
-    """The segments of a file, with or without its key ``database``.
+    """Read a JSON file, with or without the key ``database``.
 
-    ``{video: {"subset": ..., "annotations": [{"segment": [start, end],
-    "label": ...}]}}``.
+    Format: ``{video: {"subset": ..., "annotations": [{"segment": [start,
+    end], "label": ...}]}}``.
     """
     content = read_json(path)
     try:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""``data_info.json`` of LSTR, TeSTra and MAT."""
+"""Reader for ``data_info.json`` of LSTR, TeSTra and MAT."""
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,27 +7,33 @@ from ..video_segment import read_json
 
 
 class DataInfo(NamedTuple):
-    """The classes and the videos of a data set, in the released order."""
-    # With the background, class 0.
+    """Classes and videos of a data set, in the released order.
+
+    Attributes:
+        classes: Class names, starting with the background.
+        train_videos: Training videos.
+        test_videos: Test videos.
+        ignore_index: Class to ignore; None if there is none.
+        feature_rate: Steps per second.
+    """
     classes: list[str]
     train_videos: list[str]
     test_videos: list[str]
-    # None where there is no such class.
     ignore_index: int | None
     feature_rate: float
 
 
 def read_data_info(path: str | Path, name: str) -> DataInfo:
-    """One data set of the file.
+    """Read one data set of the file.
 
     Args:
-        path: The file.
-        name: ``THUMOS``, ``TVSeries``, ``EK55``, ``EK100``.
+        path: File.
+        name: ``THUMOS``, ``TVSeries``, ``EK55`` or ``EK100``.
     """
     content = read_json(path)
     if name not in content:
-        raise ValueError(f'{path} has {", ".join(content) or "nothing"}, and '
-                         f'no {name}')
+        raise ValueError(f'{path} must have {name}, got only '
+                         + (', '.join(content) or 'an empty object'))
     info = content[name]
     try:
         found = DataInfo(
@@ -37,7 +43,7 @@ def read_data_info(path: str | Path, name: str) -> DataInfo:
             info['ignore_index'] if info['ignore_index'] >= 0 else None,
             float(info['fps']))
     except KeyError as error:
-        raise ValueError(f'{path}: {name} has no {error}') from None
+        raise ValueError(f'{path}: {name} lacks {error}') from None
     if len(found.classes) != info.get('num_classes', len(found.classes)):
         raise ValueError(f'{path}: {name} has {len(found.classes)} class_names'
                          f', but num_classes is {info["num_classes"]}')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The official lists of EPIC-Kitchens-100."""
+"""Reader for the official lists of EPIC-Kitchens-100."""
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +12,10 @@ LABELS = dict(verb='verb_class', noun='noun_class')
 
 @segment_reader
 def read_epic_kitchens(path: str | Path) -> Iterator[VideoSegment]:
-    """``EPIC_100_{train,validation,test_timestamps}.csv``.
+    """Read ``EPIC_100_{train,validation,test_timestamps}.csv``.
 
-    Seconds are those of the time stamps. The frames are those of the video's
-    own rate (48 to 90 a second), where RULSTM's are of 30.
+    Times in seconds come from the time stamps. Frames are counted at the
+    video's rate (48 to 90 fps); RULSTM counts them at 30 fps.
     """
     for row, where in read_columns(path, COLUMNS):
         try:
@@ -33,14 +33,3 @@ def read_epic_kitchens(path: str | Path) -> Iterator[VideoSegment]:
             seconds(row['start_timestamp'], where),
             seconds(row['stop_timestamp'], where), labels, where,
             frames=frames)
-
-
-def read_epic_classes(path: str | Path) -> list[str]:
-    """The names in ``EPIC_100_{verb,noun}_classes.csv``, in order."""
-    names = []
-    for row, where in read_columns(path, ('id', 'key')):
-        if row['id'] != str(len(names)):
-            raise ValueError(f'{where}: expected the id {len(names)}, got '
-                             f'{row["id"]}')
-        names.append(row['key'])
-    return names

@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""RULSTM's lists, of EPIC-Kitchens-55 and -100 and of EGTEA Gaze+."""
+"""RULSTM's lists of EPIC-Kitchens-55, EPIC-Kitchens-100 and EGTEA Gaze+."""
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..video_segment import VideoSegment, read_rows, segment_reader
 
-# RULSTM converted all videos to that before it counted frames.
+# RULSTM converted all videos to this rate before counting frames.
 FPS = 30
 EK100_CLASSES = dict(action=3806, verb=97, noun=300)
 EGTEA_CLASSES = dict(action=106, verb=19, noun=51)
@@ -15,13 +15,13 @@ PARTS = 'verb', 'noun', 'action'
 @segment_reader
 def read_rulstm(path: str | Path,
                 fps: float = FPS) -> Iterator[VideoSegment]:
-    """Lines ``id, video, start_frame, end_frame, verb, noun, action``.
+    """Read lines ``id, video, start_frame, end_frame, verb, noun, action``.
 
-    There is a header or none. Test lists end with ``end_frame``.
+    A header is optional. Lines of test lists end after ``end_frame``.
 
     Args:
-        path: The file.
-        fps: Frames a second that start and end are counted in.
+        path: File.
+        fps: Frames per second, in which start and end are counted.
     """
     first = True
     for row, where in read_rows(path):
@@ -46,10 +46,10 @@ def read_rulstm(path: str | Path,
 
 
 def read_rulstm_actions(path: str | Path) -> list[tuple[str, int, int]]:
-    """Name, verb and noun of each action of ``actions.csv``.
+    """Read name, verb and noun of each action from ``actions.csv``.
 
     Lines are ``id, verb, noun, action`` with a header (EPIC-Kitchens) or
-    ``id, verb_noun, action`` without one (EGTEA).
+    ``id, verb_noun, action`` without a header (EGTEA).
     """
     actions = []
     for i, (row, where) in enumerate(read_rows(path)):
@@ -63,8 +63,8 @@ def read_rulstm_actions(path: str | Path) -> list[tuple[str, int, int]]:
             in_order = False
         if not in_order:
             raise ValueError(
-                f'{where}: expected action {len(actions)} with its verb, noun '
-                f'and name, got {", ".join(row)}')
+                f'{where}: expected number {len(actions)}, verb, noun and '
+                f'name of an action, got {", ".join(row)}')
         actions.append((row[-1], verb, noun))
     if not actions:
         raise ValueError(f'{path} lists no actions')

@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""THUMOS'14's temporal annotation, a file a class and split."""
+"""THUMOS'14's temporal annotation: a file for each class and split."""
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..video_segment import VideoSegment, read_lines, seconds, segment_reader
 
 SPLITS = 'val', 'test'
-# In the order of released targets and checkpoints.
+# In the order of the released targets and checkpoints.
 CLASSES = (
     'BaseballPitch', 'BasketballDunk', 'Billiards', 'CleanAndJerk',
     'CliffDiving', 'CricketBowling', 'CricketShot', 'Diving', 'FrisbeeCatch',
@@ -17,10 +17,10 @@ CLASSES = (
 
 @segment_reader
 def read_thumos14(folder: str | Path, split: str) -> Iterator[VideoSegment]:
-    """The files ``<class>_<split>.txt``, lines of video, start and end.
+    """Read ``<class>_<split>.txt``, with lines of video, start and end.
 
-    The split's videos in the protocol of online detection are those that
-    occur: 200 of ``val``, 213 of ``test``.
+    The protocol of online detection uses the videos that occur in these
+    files: 200 of ``val`` and 213 of ``test``.
     """
     if split not in SPLITS:
         raise ValueError(f"the split of thumos14 must be {' or '.join(SPLITS)}"

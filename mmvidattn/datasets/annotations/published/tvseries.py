@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""TVSeries' lists, ``GT-{train,val,test}.txt``."""
+"""Reader for TVSeries' lists, ``GT-{train,val,test}.txt``."""
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..video_segment import VideoSegment, read_lines, seconds, segment_reader
 
-# In the order of released targets and checkpoints.
+# In the order of the released targets and checkpoints.
 CLASSES = (
     'Pick something up', 'Point', 'Drink', 'Stand up', 'Run', 'Sit down',
     'Read', 'Smoke', 'Drive car', 'Open door', 'Give something',
@@ -13,7 +13,7 @@ CLASSES = (
     'Throw something', 'Go up stairway', 'Get in/out of car', 'Hang up phone',
     'Eat', 'Answer phone', 'Dress up', 'Clap', 'Undress', 'Kiss', 'Fall/trip',
     'Wave', 'Pour', 'Punch', 'Fire weapon')
-# Likewise; the lists "train" and "val" are trained on.
+# In the released order. Training uses the lists "train" and "val".
 VIDEOS = dict(
     train=(
         '24_ep1', '24_ep2', '24_ep3', 'Breaking_Bad_ep1', 'Breaking_Bad_ep2',
@@ -32,12 +32,12 @@ VIDEOS = dict(
 @segment_reader
 def read_tvseries(path: str | Path,
                   subset: str = 'all') -> Iterator[VideoSegment]:
-    """Lines ``video, class, start, end, ...`` with tabs between."""
+    """Read tab-separated lines ``video, class, start, end, ...``."""
     for line, where in read_lines(path):
         words = [word.strip() for word in line.split('\t')]
         if len(words) < 4:
-            raise ValueError(f'{where}: expected video, class, start and end '
-                             f'with tabs between, got {line!r}')
+            raise ValueError(f'{where}: expected video, class, start and end, '
+                             f'separated by tabs, got {line!r}')
         yield VideoSegment(
             where, words[0], seconds(words[2], where),
             seconds(words[3], where), dict(action=words[1]), where, subset)

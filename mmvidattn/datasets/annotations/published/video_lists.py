@@ -1,31 +1,31 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Official lists of videos with a class each.
+"""Readers for official lists of videos with one class each.
 
-A reader returns names of videos and numbers of classes from 0, and where there
-are names of classes these. A name has no suffix where the official list has
-none.
+They return video names (with a suffix if the official list has one), class
+numbers counted from 0, and class names if the format has them.
 """
 from pathlib import Path
 from typing import NamedTuple
 
 from ..video_segment import read_columns, read_json, read_lines, read_rows
 
-# What mmaction2's rename_classnames.sh makes of a Kinetics folder's name.
+# How mmaction2's rename_classnames.sh renames a Kinetics folder.
 BLANK = str.maketrans(' ', '_', '"')
 
 
 class VideoList(NamedTuple):
-    """Videos, and the class of each."""
+    """Videos with their class numbers, and class names."""
     videos: list[tuple[str, int]]
-    # Empty where the format has none.
+    # Empty if the format has no names.
     classes: list[str]
 
 
 def read_ssv2(path: str | Path, labels: str | Path) -> VideoList:
-    """Something-Something v2's ``{train,validation}.json``, ``labels.json``.
+    """Read Something-Something v2's ``{train,validation}.json``.
 
-    The one is a list of ``{"id", "template"}``, the other gives a template
-    without its brackets its number.
+    Args:
+        path: List of ``{"id", "template"}``.
+        labels: ``labels.json``: class numbers by template without brackets.
     """
     numbers = {name: int(number) for name, number in read_json(labels).items()}
     classes = _in_order(numbers, 0, labels)
@@ -43,15 +43,16 @@ def read_ssv2(path: str | Path, labels: str | Path) -> VideoList:
 
 def read_kinetics(path: str | Path, classes: list[str] | None = None
                   ) -> VideoList:
-    """Kinetics' ``{train,val}.csv``.
+    """Read Kinetics' ``{train,val}.csv``.
 
-    Columns are label, youtube_id, time_start, time_end, split. A video is
-    ``<class with _ for blanks>/<id>_<start>_<end>``, six digits each, and the
-    classes are in the order of their names, as in mmaction2.
+    Columns are label, youtube_id, time_start, time_end, split. The name of a
+    video is ``<class with _ for spaces>/<id>_<start>_<end>`` with times of
+    six digits. Classes are sorted by name, like in mmaction2.
 
     Args:
-        path: The file.
-        classes: Those of the training list, which may have more.
+        path: File.
+        classes: Classes of the training list. Defaults to the classes of
+            this file.
     """
     rows = list(read_columns(
         path, ('label', 'youtube_id', 'time_start', 'time_end')))
@@ -69,17 +70,21 @@ def read_kinetics(path: str | Path, classes: list[str] | None = None
             raise ValueError(f'{where}: time_start and time_end must be '
                              f'numbers, got {row}') from None
         except KeyError:
-            raise ValueError(f'{where}: {row["label"]!r} is none of the '
-                             f'{len(classes)} classes to train on') from None
+            raise ValueError(
+                f'{where}: label must be one of the {len(classes)} training '
+                f'classes, got {row["label"]!r}') from None
         videos.append((f'{label}/{row["youtube_id"]}_{start:06d}_{end:06d}',
                        number))
     return VideoList(videos, classes)
 
 
 def read_ucf101(path: str | Path, classes: str | Path) -> VideoList:
-    """UCF-101's ``{train,test}list0<n>.txt`` and ``classInd.txt``.
+    """Read UCF-101's ``{train,test}list0<n>.txt``.
 
-    Lines are ``<class>/<video>.avi``, in training lists with a number.
+    Args:
+        path: Lines of ``<class>/<video>.avi``, followed by a number in
+            training lists.
+        classes: ``classInd.txt``.
     """
     names: dict[str, int] = {}
     for line, where in read_lines(classes):
@@ -94,14 +99,14 @@ def read_ucf101(path: str | Path, classes: str | Path) -> VideoList:
         video = line.split()[0]
         label = video.rpartition('/')[0]
         if label not in names:
-            raise ValueError(f'{where}: expected <class>/<video>, of a class '
-                             f'in {Path(classes).name}, got {line!r}')
+            raise ValueError(f'{where}: expected <class>/<video> with a class '
+                             f'of {Path(classes).name}, got {line!r}')
         videos.append((video, names[label] - 1))
     return VideoList(videos, ordered)
 
 
 def read_hmdb51(folder: str | Path, split: int) -> dict[str, VideoList]:
-    """HMDB-51's ``<class>_test_split<n>.txt``, training and test.
+    """Read training and test list from ``<class>_test_split<n>.txt``.
 
     Lines are ``<video>.avi`` and 1 (training), 2 (test) or 0 (neither).
     """
@@ -124,7 +129,7 @@ def read_hmdb51(folder: str | Path, split: int) -> dict[str, VideoList]:
 
 
 def read_diving48(path: str | Path) -> VideoList:
-    """Diving-48's ``Diving48_V2_{train,test}.json``."""
+    """Read ``Diving48_V2_{train,test}.json``."""
     videos = []
     for i, item in enumerate(read_json(path)):
         try:
@@ -136,16 +141,17 @@ def read_diving48(path: str | Path) -> VideoList:
 
 
 def read_diving48_classes(path: str | Path) -> list[str]:
-    """The names in ``Diving48_vocab.json``, a list of four words each."""
+    """Read class names from ``Diving48_vocab.json``, four words each."""
     return [' '.join(one) if isinstance(one, list) else str(one)
             for one in read_json(path)]
 
 
 def read_mit(path: str | Path, classes: str | Path) -> VideoList:
-    """Moments in Time's ``{training,validation}Set.csv`` and its
-    ``moments_categories.txt``.
+    """Read Moments in Time's ``{training,validation}Set.csv``.
 
-    Lines are ``<class>/<video>.mp4,<class>,...``, and ``<class>,<number>``.
+    Args:
+        path: Lines of ``<class>/<video>.mp4,<class>,...``.
+        classes: ``moments_categories.txt``, lines of ``<class>,<number>``.
     """
     numbers = {}
     for row, where in read_rows(classes):
@@ -158,8 +164,8 @@ def read_mit(path: str | Path, classes: str | Path) -> VideoList:
     for row, where in read_rows(path):
         label = row[0].rpartition('/')[0]
         if label not in numbers:
-            raise ValueError(f'{where}: expected <class>/<video>, of a class '
-                             f'in {Path(classes).name}, got {row[0]!r}')
+            raise ValueError(f'{where}: expected <class>/<video> with a class '
+                             f'of {Path(classes).name}, got {row[0]!r}')
         videos.append((row[0], numbers[label]))
     return VideoList(videos, ordered)
 
@@ -169,6 +175,6 @@ def _in_order(numbers: dict[str, int], first: int,
     names = sorted(numbers, key=numbers.get)
     wanted = range(first, first + len(names))
     if [numbers[name] for name in names] != [*wanted]:
-        raise ValueError(f'{path} must number its classes from {first} on, '
-                         'each once')
+        raise ValueError(f'{path} must number its classes {first}, '
+                         f'{first + 1}, ...')
     return names

@@ -16,7 +16,7 @@ SPLITS = dict(train='train', training='train', val='val', valid='val',
 MAX_NAMED = 3
 
 
-class OwnVideo(NamedTuple):
+class LabeledVideo(NamedTuple):
     """A labeled video, or a segment of one.
 
     Attributes:
@@ -40,7 +40,8 @@ class OwnVideo(NamedTuple):
         return self.start == 0 and self.end == math.inf
 
 
-def read_own_videos(source: Path) -> tuple[Path, list[OwnVideo], list[str]]:
+def read_labeled_videos(source: Path
+                        ) -> tuple[Path, list[LabeledVideo], list[str]]:
     """Read a folder with a folder for each class, or a CSV file.
 
     Args:
@@ -67,50 +68,51 @@ def read_own_videos(source: Path) -> tuple[Path, list[OwnVideo], list[str]]:
     return source.parent, *_read_csv(source)
 
 
-def _read_folder(root: Path) -> tuple[list[OwnVideo], list[str]]:
+def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
     videos, remarks = [], []
     folders = sorted(path for path in root.iterdir()
                      if path.is_dir() and not path.name.startswith('.'))
     if folders and all(path.name.lower() in SPLITS for path in folders):
         raise ValueError(
-            f'the folders in {root} are called '
-            f'{some(path.name for path in folders)}, as splits and not as '
-            'classes: write a csv with columns file, label and split')
+            f'{root} must have a folder for each class, got folders named '
+            f'like splits: {some(path.name for path in folders)}. Write a '
+            'csv with columns file, label and split')
     for folder in folders:
-        found = sorted(path for path in folder.rglob('*')
-                       if path.suffix.lower() in VIDEO_SUFFIXES
-                       and path.is_file())
+        found = _videos_in(folder.rglob('*'))
         if not found:
             remarks.append(f'the folder {folder.name} has no videos and is '
                            'left out')
-        videos += [OwnVideo(path.relative_to(root).as_posix(), folder.name)
+        videos += [LabeledVideo(path.relative_to(root).as_posix(), folder.name)
                    for path in found]
-    stray = [path.name for path in sorted(root.iterdir())
-             if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()]
+    stray = [path.name for path in _videos_in(root.iterdir())]
     if not videos:
         raise ValueError(
-            f'no videos in folders of {root}: put those of each class into a '
-            'folder with its name; their names end with one of '
+            f'no videos in folders of {root}: put the videos of each class '
+            'into a folder with its name; their names must end with one of '
             + ', '.join(VIDEO_SUFFIXES)
-            + (f'. Those in {root} itself, such as {stray[0]}, have no class'
+            + (f'. Videos in {root} itself, such as {stray[0]}, have no class'
                if stray else ''))
     if stray:
-        remarks.append(f'{count(stray, "video")} in {root} itself, in no '
-                       f'folder of a class, left out: {some(stray)}')
+        remarks.append(f'{count(stray, "video")} in {root} itself, outside '
+                       f'of the class folders, left out: {some(stray)}')
     _check_names(videos, str(root))
     return videos, remarks
 
 
-def _read_csv(path: Path) -> tuple[list[OwnVideo], list[str]]:
+def _videos_in(paths: Iterable[Path]) -> list[Path]:
+    return sorted(path for path in paths
+                  if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
+
+
+def _read_csv(path: Path) -> tuple[list[LabeledVideo], list[str]]:
     header, _ = next(read_rows(path), ([], ''))
     names = [ALIASES.get(name, name) for name in header]
     if not {'video', 'label'} <= {*names}:
         raise ValueError(f'{path} must have columns file and label, got '
-                         + (', '.join(header) or 'nothing'))
+                         + (', '.join(header) or 'none'))
     unused = [old for old, name in zip(header, names)
               if old and name not in COLUMNS]
-    remarks = [f'columns that are not used: {", ".join(unused)}'] * bool(
-        unused)
+    remarks = [f'unused columns: {", ".join(unused)}'] * bool(unused)
     seen: dict[tuple, tuple[str, str]] = {}
     videos = []
     repeated = 0
@@ -129,16 +131,14 @@ def _read_csv(path: Path) -> tuple[list[OwnVideo], list[str]]:
     if not videos:
         raise ValueError(f'{path} lists no videos')
     if repeated:
-        verb = 'repeats' if repeated == 1 else 'repeat'
-        remarks.append(
-            f'left out: {count(repeated, "line")} that {verb} another one')
+        remarks.append(f'left out: {count(repeated, "repeated line")}')
     _check_names(videos, str(path))
     _check_splits(videos, str(path))
-    remarks += _torn(videos)
+    remarks += _spread_over_splits(videos)
     return videos, remarks
 
 
-def _parse(row: dict[str, str], where: str) -> OwnVideo:
+def _parse(row: dict[str, str], where: str) -> LabeledVideo:
     if not row['video'] or not row['label']:
         raise ValueError(f'{where}: file and label must not be empty')
     start = seconds(row['start'], where) if row.get('start') else 0.
@@ -150,39 +150,40 @@ def _parse(row: dict[str, str], where: str) -> OwnVideo:
     if split and split not in SPLITS:
         raise ValueError(f'{where}: split must be train, val or test, got '
                          f'{row["split"]!r}')
-    return OwnVideo(row['video'], row['label'], start, end,
-                    SPLITS.get(split, ''), row.get('group', ''))
+    return LabeledVideo(row['video'], row['label'], start, end,
+                        SPLITS.get(split, ''), row.get('group', ''))
 
 
-def _check_names(videos: Sequence[OwnVideo], source: str) -> None:
-    """Raise a ``ValueError`` for a name that a list of lines cannot hold."""
+def _check_names(videos: Sequence[LabeledVideo], source: str) -> None:
+    """Raise a ``ValueError`` for a name that a video list cannot contain."""
     for name in (name for video in videos for name in video[:2]):
         if name != name.strip() or {'\n', '\r'} & {*name}:
             raise ValueError(
-                f'{source}: the name {name!r} must neither begin nor end with '
-                'a blank nor have a line break: rename it')
+                f'{source}: the name {name!r} must not begin or end with a '
+                'space, or contain a line break: rename it')
 
 
-def _check_splits(videos: Sequence[OwnVideo], source: str) -> None:
+def _check_splits(videos: Sequence[LabeledVideo], source: str) -> None:
     with_split = [video for video in videos if video.split]
     if with_split and len(with_split) < len(videos):
         raise ValueError(
             f'{source}: {len(with_split)} of {len(videos)} lines have a '
-            'split: give all of them one, or none')
+            'split: set it on all lines or on none')
     if with_split and 'train' not in {video.split for video in videos}:
         raise ValueError(f'{source}: no line has the split train')
 
 
-def _torn(videos: Sequence[OwnVideo]) -> Iterator[str]:
-    for what in 'file', 'group':
+def _spread_over_splits(videos: Sequence[LabeledVideo]) -> Iterator[str]:
+    """Warn of files and groups that occur in several splits."""
+    for kind in 'file', 'group':
         splits = defaultdict(set)
         for video in videos:
-            if name := getattr(video, what):
+            if name := getattr(video, kind):
                 splits[name].add(video.split)
-        torn = [name for name, found in splits.items() if len(found) > 1]
-        if torn:
-            yield (f'{count(torn, what)} in more than one split, so that the '
-                   f'figures are too good: {some(torn)}')
+        spread = [name for name, found in splits.items() if len(found) > 1]
+        if spread:
+            yield (f'{count(spread, kind)} in more than one split, so scores '
+                   f'will be too high: {some(spread)}')
 
 
 def count(things: Collection | int, noun: str) -> str:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Lists of videos and their labels, read with an eye on what is wrong."""
+"""Lists of videos and labels, with checks that name the faulty line."""
 import logging
 import os.path as osp
 from collections import defaultdict
@@ -19,30 +19,30 @@ def read_video_list(ann_file: str,
                     num_classes: int | None = None,
                     folder: str | None = None
                     ) -> list[tuple[str, int | list[int]]]:
-    """Read a list of videos and check each line of it.
+    """Read a list of videos, and check each line.
 
-    Each line is ``<path> <label>``; the path may contain the delimiter. With
-    ``multi_class`` it is ``<path> <label> <label> ...`` and the path may not.
-    Blank lines, a byte order mark and either kind of line ends are accepted.
-    Videos that are listed twice are kept, with a warning. Names may lead out
-    of the folder of the data (``../``, or from the root), unless ``folder``
-    is given.
+    Each line is ``<path> <label>``, where the path may contain the delimiter;
+    with ``multi_class``, ``<path> <label> <label> ...``, where it may not.
+    Blank lines, a byte order mark and any line ends are accepted. Repeated
+    videos are kept, with a warning.
 
     Args:
-        ann_file: The file, in UTF-8.
-        delimiter: What is between path and label.
-        multi_class: Whether a video has any number of labels.
-        num_classes: When given, labels must be below it.
-        folder: When given, paths are relative to it, and must not lead out of
-            it; see :func:`check_inside`.
+        ann_file: UTF-8 file.
+        delimiter: Separator of path and label.
+        multi_class: True if a video has any number of labels.
+        num_classes: Number of classes; labels must be smaller. Not checked
+            by default.
+        folder: Folder that paths are relative to and must not leave, see
+            :func:`check_inside`. By default, paths may be absolute or contain
+            ``../``.
 
     Returns:
-        Path and label, or labels, of each line.
+        Path and label, or path and list of labels, of each line.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is no text, lists no video, has a line of another
-            form, or lists a video with two labels; line numbers are named.
+        FileNotFoundError: If the file is missing.
+        ValueError: If the file is not text, has no videos, has an invalid
+            line, or gives a video two labels. The error names the lines.
     """
     if not exists(ann_file):
         raise FileNotFoundError(f'no annotation file {ann_file}')
@@ -81,7 +81,7 @@ def read_video_list(ann_file: str,
         name, numbers = next(iter(repeated.items()))
         print_log(
             f'{ann_file}: {len(repeated)} videos are listed more than once, '
-            f'the first of them {name} in '
+            f'such as {name} in '
             + _numbers([number for number, _ in numbers]),
             logger='current',
             level=logging.WARNING)
@@ -89,17 +89,18 @@ def read_video_list(ann_file: str,
 
 
 def check_inside(path: str, folder: str) -> None:
-    """Check that a path does not lead out of a folder.
+    """Check that a path stays within a folder.
 
-    ``../``, paths from the root and symbolic links are followed, as they are
-    now: who may write to the folder can change a link later.
+    ``../``, absolute paths and symbolic links are followed. The check holds
+    at this moment: anyone who may write to the folder can change a link later.
 
     Raises:
-        ValueError: If it does, or if the folder is an address.
+        ValueError: If the path leads out, or the folder is empty or a URL.
     """
     if '://' in folder or not folder:
-        raise ValueError('only the paths of a folder can be held to it, set '
-                         f'data_root or data_prefix to one; got {folder!r}')
+        raise ValueError(
+            'allow_outside=False needs a local folder of videos, got '
+            f'{folder!r}; set data_root or data_prefix')
     root = osp.realpath(folder)
     if osp.commonpath([root, osp.realpath(path)]) != root:
         raise ValueError(f'{path} leads out of {folder}')
@@ -112,12 +113,12 @@ def _lines(ann_file: str) -> list[str]:
     except UnicodeDecodeError as error:
         number = data.count(b'\n', 0, error.start) + 1
         raise ValueError(
-            f'{ann_file}, line {number}: not text in UTF-8 (byte '
+            f'{ann_file}, line {number}: not UTF-8 text (byte '
             f'{data[error.start]:#04x}); expected a list of videos') from None
     if '\0' in text:
         number = text.count('\n', 0, text.index('\0')) + 1
-        raise ValueError(f'{ann_file}, line {number}: a zero byte; expected '
-                         'a list of videos, in text')
+        raise ValueError(f'{ann_file}, line {number}: zero byte; expected '
+                         'text with a list of videos')
     return split_lines(text)
 
 
@@ -142,7 +143,7 @@ def _parse_label(word: str, num_classes: int | None) -> int:
         raise ValueError(f'label {label} is negative')
     if num_classes is not None and label >= num_classes:
         raise ValueError(
-            f'label {label} is out of range, with {num_classes} classes')
+            f'label {label} is out of range for {num_classes} classes')
     return label
 
 

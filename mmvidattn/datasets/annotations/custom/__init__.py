@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Annotations that users write for their own videos.
+"""Annotation formats for users' own videos.
 
 ==================  =====================================================
 ``video_list``      ``<path> <label>`` lines in the format of mmaction2

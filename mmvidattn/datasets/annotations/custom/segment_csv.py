@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A csv of one's own."""
+"""CSV file of labeled segments of long videos."""
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,27 +15,26 @@ NUMBERS = 'verb', 'noun'
 ALIASES = dict(file='video', stop='end')
 
 
-def is_own_csv(header: list[str]) -> bool:
-    """Whether these are the columns of a csv of one's own."""
+def has_segment_columns(header: list[str]) -> bool:
+    """Return True if a header has the columns of this format."""
     names = {ALIASES.get(name, name) for name in header}
     return names >= {'video', 'start', 'end'} and (
         'label' in names or names >= {*NUMBERS}) and 'action' not in names
 
 
 @segment_reader
-def read_own_csv(path: str | Path) -> Iterator[VideoSegment]:
-    """Columns video, start, end (in seconds) and label, or verb and noun.
+def read_segment_csv(path: str | Path) -> Iterator[VideoSegment]:
+    """Read columns video, start and end (seconds), and label or verb and noun.
 
-    ``file`` and ``stop`` do as well as ``video`` and ``end``. A label is the
-    name or the number of a class, as it is written; verb and noun are numbers.
-    Columns ``id`` and ``subset`` may be there as well.
+    ``file`` is accepted for ``video``, and ``stop`` for ``end``. A label is
+    the name or the number of a class, and stays text; verb and noun are
+    numbers. Columns ``id`` and ``subset`` are optional.
     """
     names, _ = next(read_rows(path), ([], ''))
-    if not is_own_csv(names):
+    if not has_segment_columns(names):
         raise ValueError(
-            f'{path} must have columns video, start, end and label, got '
-            f'{", ".join(names) or "nothing"} (verb and noun do as well as '
-            'label)')
+            f'{path} must have columns video, start, end and label (or verb '
+            f'and noun instead of label), got {", ".join(names) or "none"}')
     for row, where in read_columns(path, (), ALIASES):
         if 'label' in row:
             labels = dict(action=row['label'])
