@@ -52,6 +52,15 @@ def add_counts(parser: argparse.ArgumentParser,
             help=f'{text} (default: {default})')
 
 
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a soak's files."""
+    parser.add_argument(
+        '--folder', type=Path,
+        help='working folder (default: a temporary folder)')
+    parser.add_argument(
+        '--out', type=Path, help='append the results to this file, as JSON')
+
+
 def run_program(program: str, *args: object) -> None:
     """Run a program of tools/ with its output on standard error."""
     subprocess.run([sys.executable, ROOT / 'tools' / program,

@@ -12,7 +12,7 @@ import torch
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
-from ..utils.checks import check_count, check_positive
+from ..utils.arguments import Count, Positive, check_arguments
 from .labels import (
     Prediction,
     find_labels,
@@ -110,12 +110,13 @@ class VideoClassifier:
         self._pipeline = ClipPipeline(model.cfg)
         self.labels = find_labels(model) if labels is None else list(labels)
 
+    @check_arguments(source=Any)
     def __call__(self,
                  source: VideoSource | Sequence[VideoSource],
                  *,
-                 topk: int = 5,
-                 batch_size: int = 1,
-                 fps: float | None = None
+                 topk: Count = 5,
+                 batch_size: Count = 1,
+                 fps: Positive | None = None
                  ) -> VideoPrediction | list[VideoPrediction]:
         """Say what happens in a video, or in each of several.
 
@@ -139,36 +140,36 @@ class VideoClassifier:
         if isinstance(source, (list, tuple)) or is_folder_of_videos(source):
             return list(self.each(source, topk=topk, batch_size=batch_size,
                                   fps=fps))
-        check_count(topk=topk, batch_size=batch_size)
         prediction = next(self._predict([self._read(source, fps)], topk))
         if prediction.error is not None:
             raise ValueError(f'{prediction.video}: {prediction.error}')
         return prediction
 
+    @check_arguments(sources=Any)
     def each(self,
              sources: VideoSource | Iterable[VideoSource],
              *,
-             topk: int = 5,
-             batch_size: int = 1,
-             fps: float | None = None) -> Iterator[VideoPrediction]:
+             topk: Count = 5,
+             batch_size: Count = 1,
+             fps: Positive | None = None) -> Iterator[VideoPrediction]:
         """Say what happens in each of several videos, as they are read.
 
         A video that can't be read has an ``error``, and the others go on.
 
         Args: see :meth:`__call__`.
         """
-        check_count(topk=topk, batch_size=batch_size)
         return self._batches(
             self._read_each(sources, fps), topk, batch_size)
 
+    @check_arguments(source=Any)
     def windows(self,
                 source: VideoSource,
-                seconds: float,
-                stride: float | None = None,
+                seconds: Positive,
+                stride: Positive | None = None,
                 *,
-                topk: int = 5,
-                batch_size: int = 1,
-                fps: float | None = None) -> Iterator[VideoPrediction]:
+                topk: Count = 5,
+                batch_size: Count = 1,
+                fps: Positive | None = None) -> Iterator[VideoPrediction]:
         """Say what happens in each window of a long video, as it is read.
 
         Window ``k`` has the frames that begin from ``k * stride`` to before
@@ -199,9 +200,7 @@ class VideoClassifier:
             ValueError: If it can't be opened; while it is read, if it breaks
                 off.
         """
-        check_count(topk=topk, batch_size=batch_size)
         stride = seconds if stride is None else stride
-        check_positive(seconds=seconds, stride=stride)
         return self._batches(
             self._read_windows(source, seconds, stride, fps), topk,
             batch_size)
@@ -275,7 +274,7 @@ class VideoClassifier:
 
 def predict_video(model: nn.Module,
                   video: str | Path,
-                  topk: int = 5,
+                  topk: Count = 5,
                   labels: Sequence[str] | None = None) -> list[Prediction]:
     """Recognize what happens in a video, with the config's test pipeline.
 

@@ -16,7 +16,7 @@ from mmengine.dataset import Compose
 from torch import Tensor, nn
 
 from ..online import WindowEncoder
-from ..utils.checks import check_positive
+from ..utils.arguments import Positive, check_arguments
 from .labels import find_labels, probabilities
 from .models import get_model
 from .video_clips import test_steps
@@ -97,6 +97,7 @@ class FramePipeline:
         return found['inputs'][0, :, 0]
 
 
+@check_arguments
 class SlidingClassifier:
     """A clip model on the last seconds of a stream, again and again.
 
@@ -153,9 +154,9 @@ class SlidingClassifier:
                  model: str | Path | nn.Module,
                  checkpoint: str | Path | None = None,
                  *,
-                 fps: float,
-                 seconds: float | None = None,
-                 stride: float | None = None,
+                 fps: Positive,
+                 seconds: Positive | None = None,
+                 stride: Positive | None = None,
                  device: str | torch.device = 'cpu',
                  labels: Sequence[str] | None = None,
                  **kwargs: Any) -> None:
@@ -169,8 +170,10 @@ class SlidingClassifier:
         self._pipeline = FramePipeline(model.cfg)
         self._start(fps, seconds, stride)
 
-    def spawn(self, fps: float | None = None, seconds: float | None = None,
-              stride: float | None = None) -> 'SlidingClassifier':
+    @check_arguments
+    def spawn(self, fps: Positive | None = None,
+              seconds: Positive | None = None, stride: Positive | None = None
+              ) -> 'SlidingClassifier':
         """A session of another stream, which has the model in common.
 
         Args:
@@ -189,7 +192,6 @@ class SlidingClassifier:
     def _start(self, fps: float, seconds: float | None,
                stride: float | None) -> None:
         self._given = seconds, stride
-        check_positive(fps=fps)
         self.fps = fps
         self.encoder = WindowEncoder(self.model.backbone)
         if seconds is None:
@@ -199,13 +201,11 @@ class SlidingClassifier:
                     'the test pipeline samples frames of all of a video, '
                     'however long: give the seconds of the window')
         else:
-            check_positive(seconds=seconds)
             window = max(1, round(seconds * fps))
         self.window_frames = window
         if stride is None:
             self.stride_frames = self._group_distance()
         else:
-            check_positive(stride=stride)
             self.stride_frames = max(1, round(stride * fps))
         if self.stride_frames > window:
             raise ValueError(

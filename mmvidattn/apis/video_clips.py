@@ -22,7 +22,6 @@ from ..datasets.transforms.segment_frames import MILLISECOND
 from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..sources import open_source
 from ..sources.files import IMAGE_SUFFIXES
-from ..utils.checks import check_positive
 from ..utils.frame_times import frame_times
 from ..utils.urls import without_secrets
 from ..utils.video_backend import video_backend_of, with_video_backend
@@ -331,7 +330,6 @@ def _frames_clip(name: str, frames: ArrayFrames | PassingFrames, count: int,
     sample = dict(_sample(name), frames=frames, total_frames=count)
     if fps is None:
         return Clip(0., None, sample)
-    check_positive(fps=fps)
     return Clip(0., count / fps, dict(sample, avg_fps=fps))
 
 

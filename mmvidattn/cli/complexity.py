@@ -20,6 +20,7 @@ from mmengine.registry import init_default_scope
 from torch import Tensor, nn
 
 from ..apis import load_config
+from ..apis.complexity import Complexity, count_complexity
 from ..backbones import (
     DualFormer,
     LinearVideoTransformer,
@@ -35,7 +36,6 @@ from ..layers import (
     SoftmaxAttention,
 )
 from ..recognizers import OnlineActionDetector
-from ..utils.complexity import Complexity, count_complexity
 from ..utils.printable import echo
 from ..version import __version__
 from ._shared import add_cfg_options, add_config, parser_of

@@ -42,7 +42,7 @@ from ..live.sinks.plot import PLOTTED, PlotSink
 from ..live.sinks.segments import SegmentSink
 from ..live.sinks.video import VideoSink
 from ..live.terminal import describe_event, describe_report, view
-from ..utils.checks import check_not_negative, check_positive
+from ..utils.arguments import NotNegative, Positive, check_type
 from ..utils.printable import LAYOUT, printable
 from ._shared import add_cfg_options, add_device, parser_of
 
@@ -183,8 +183,8 @@ def check_args(args: argparse.Namespace) -> np.ndarray | None:
     if args.mqtt is not None:
         check_mqtt(args.mqtt)
     for value in args.segment_margin:
-        check_not_negative(segment_margin=value)
-    check_positive(segment_mb=args.segment_mb)
+        check_type('segment_margin', value, NotNegative)
+    check_type('segment_mb', args.segment_mb, Positive)
     if args.truth is None:
         return None
     if args.plot is None:
@@ -211,7 +211,7 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
         open_source(source, args.realtime or args.serve, args.fps, backend)
         for source in args.sources]
     model = load_live_model(
-        args.config, args.checkpoint, extractors=extractors,
+        args.config, args.checkpoint, extractors=extractors or None,
         events={k: v for k, v in events.items() if v is not None},
         device=args.device, compile_step=args.compile,
         cfg_options=args.cfg_options, seconds=args.seconds,

@@ -2,12 +2,13 @@
 
 
 def register_all_modules(init_default_scope: bool = True) -> None:
-    """Set the default scope, for ``mmengine.hub`` and mim.
+    """Set the default scope, as ``mmengine.hub`` and mim expect.
 
-    Importing the package has registered everything already.
+    Importing the package has already registered everything.
 
     Args:
-        init_default_scope: Look types up as mmaction2 does.
+        init_default_scope: Look up types in the scope of mmaction2. Defaults
+            to True.
     """
     if init_default_scope:
         from mmengine.registry import init_default_scope as init_scope

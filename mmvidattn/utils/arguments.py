@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""One check of arguments, by their annotations.
+"""Validation of arguments by their annotations.
 
-:func:`check_arguments` is the only place where a single argument is checked:
-a class or function behind it trusts what it is given, and only checks what
-arguments must be together.
+:func:`check_arguments` is the only place where single arguments are checked.
+The code behind it trusts each argument, and only checks combinations of
+arguments.
 """
 import functools
 import inspect
@@ -20,36 +20,36 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers that an annotation such as :data:`Count` allows.
+    """Range of numbers in an annotation such as :data:`Count`.
 
     Attributes:
-        text: What they are called in an error.
-        holds: Whether a finite number is one of them.
+        text: Description for errors.
+        contains: Returns True if a finite number is in the range.
     """
     text: str
-    holds: Callable[[float], bool]
+    contains: Callable[[float], bool]
 
 
 Count = Annotated[int, Range('a positive integer', lambda x: x >= 1)]
 Natural = Annotated[int, Range('a non-negative integer', lambda x: x >= 0)]
 Positive = Annotated[float, Range('a positive number', lambda x: x > 0)]
-NotNegative = Annotated[float, Range('a number that is not negative',
+NotNegative = Annotated[float, Range('a non-negative number',
                                      lambda x: x >= 0)]
 Share = Annotated[float, Range('a number in (0, 1]', lambda x: 0 < x <= 1)]
 Fraction = Annotated[float, Range('a number in [0, 1]', lambda x: 0 <= x <= 1)]
 
 
 def check_arguments(target: Callable | None = None, **hints: Any) -> Any:
-    """Have a class or function check its arguments by their annotations.
+    """Decorate a class or function to check its arguments by annotation.
 
-    A decorator that follows the decorator of the registry. It raises a
-    ``ValueError`` that names the argument if a value has the wrong type, is
-    outside of the :class:`Range`, or is not in the ``Literal``.
+    The decorator goes below the decorator of the registry. A value that has
+    the wrong type, is outside of its :class:`Range` or is not in its
+    ``Literal`` raises a ``ValueError`` that names the argument.
 
     Args:
-        target: The class or function. An ``__init__`` that a class inherits
-            from another package is checked as well.
-        **hints: Annotations of arguments of an inherited ``__init__``.
+        target: Class or function. An ``__init__`` inherited from another
+            package is checked as well.
+        **hints: Annotations for arguments of an inherited ``__init__``.
     """
     if target is None:
         return functools.partial(check_arguments, **hints)
@@ -63,12 +63,12 @@ def check_arguments(target: Callable | None = None, **hints: Any) -> Any:
             given = signature.bind_partial(*args, **kwargs).arguments
         except TypeError:
             given = {}
-        wanted = {**_hints(function), **hints}
+        annotations = {**_hints(function), **hints}
         for name, value in given.items():
-            if name in wanted and signature.parameters[name].kind not in (
+            if name in annotations and signature.parameters[name].kind not in (
                     inspect.Parameter.VAR_POSITIONAL,
                     inspect.Parameter.VAR_KEYWORD):
-                check_type(name, value, wanted[name])
+                check_type(name, value, annotations[name])
         return function(*args, **kwargs)
 
     if not is_class:
@@ -77,14 +77,15 @@ def check_arguments(target: Callable | None = None, **hints: Any) -> Any:
     return target
 
 
-def check_type(name: str, value: Any, wanted: Any) -> None:
-    """Raise a ``ValueError`` unless a value is of an annotated type.
+def check_type(name: str, value: Any, annotation: Any) -> None:
+    """Raise a ``ValueError`` if a value does not match an annotation.
 
-    Sequences may be lists or tuples, paths may stand for text; numbers are
-    finite, and neither text nor bools.
+    A sequence may be a list or a tuple, and a path passes as text. Numbers
+    must be finite; bools are not numbers.
     """
-    if not _is(value, wanted):
-        raise ValueError(f'{name} must be {_describe(wanted)}, got {value!r}')
+    if not _matches(value, annotation):
+        raise ValueError(
+            f'{name} must be {_describe(annotation)}, got {value!r}')
 
 
 @functools.cache
@@ -92,63 +93,65 @@ def _hints(function: Callable) -> dict[str, Any]:
     return typing.get_type_hints(function, include_extras=True)
 
 
-def _is(value: Any, wanted: Any) -> bool:
-    origin, args = typing.get_origin(wanted), typing.get_args(wanted)
+def _matches(value: Any, annotation: Any) -> bool:
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         kind, allowed = args
-        return _is(value, kind) and allowed.holds(value)
-    if wanted in (Any, inspect.Parameter.empty) or isinstance(
-            wanted, typing.TypeVar):
+        return _matches(value, kind) and allowed.contains(value)
+    if annotation in (Any, inspect.Parameter.empty) or isinstance(
+            annotation, typing.TypeVar):
         return True
     if origin in (typing.Union, types.UnionType):
-        return any(_is(value, arg) for arg in args)
-    if wanted in (None, types.NoneType):
+        return any(_matches(value, arg) for arg in args)
+    if annotation in (None, types.NoneType):
         return value is None
-    if wanted is bool:
+    if annotation is bool:
         return isinstance(value, (bool, np.bool_))
-    if wanted in (int, float):
-        kind = Integral if wanted is int else Real
+    if annotation in (int, float):
+        kind = Integral if annotation is int else Real
         return isinstance(value, kind) and not isinstance(
             value, (bool, np.bool_)) and bool(np.isfinite(value))
-    if wanted is str:
-        return isinstance(value, (str, os.PathLike))
+    if annotation in (str, bytes):
+        kinds = (str, os.PathLike) if annotation is str else bytes
+        return isinstance(value, kinds)
     if origin is typing.Literal:
         return any(type(value) is type(arg) and value == arg for arg in args)
-    kind = origin or wanted
+    kind = origin or annotation
     if kind is Callable:
         return callable(value)
     if not isinstance(kind, type):
         return True
     if issubclass(kind, Mapping):
         return isinstance(value, Mapping) and all(
-            _is(x, args[1]) for x in value.values() if len(args) == 2)
+            _matches(x, args[1]) for x in value.values() if len(args) == 2)
     if issubclass(kind, Sequence):
-        return _is_sequence(value, kind, args)
+        return _matches_sequence(value, kind, args)
     return isinstance(value, kind)
 
 
-def _is_sequence(value: Any, kind: type, args: tuple) -> bool:
+def _matches_sequence(value: Any, kind: type, args: tuple) -> bool:
     if isinstance(value, (str, bytes)) or not isinstance(
             value, (Sequence, np.ndarray)):
         return False
     if kind is tuple and args and args[-1] is not Ellipsis:
-        return len(value) == len(args) and all(map(_is, value, args))
-    return all(_is(x, args[0]) for x in value) if args else True
+        return len(value) == len(args) and all(map(_matches, value, args))
+    return all(_matches(x, args[0]) for x in value) if args else True
 
 
-def _describe(wanted: Any) -> str:
-    origin, args = typing.get_origin(wanted), typing.get_args(wanted)
+def _describe(annotation: Any) -> str:
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         return args[1].text
     if origin in (typing.Union, types.UnionType):
         return ' or '.join(_describe(arg) for arg in args)
     names = {types.NoneType: 'None', bool: 'True or False',
-             int: 'an integer', float: 'a number', str: 'text'}
-    if wanted in names:
-        return names[wanted]
+             int: 'an integer', float: 'a number', str: 'text',
+             bytes: 'bytes'}
+    if annotation in names:
+        return names[annotation]
     if origin is typing.Literal:
         return f'one of {args}'
-    kind = origin or wanted
+    kind = origin or annotation
     if kind is Callable:
         return 'a function'
     if isinstance(kind, type) and issubclass(kind, Mapping):
@@ -156,6 +159,6 @@ def _describe(wanted: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, Sequence):
         if kind is tuple and args and args[-1] is not Ellipsis:
             return f'a sequence of {", ".join(map(_describe, args))}'
-        of = f' of {_describe(args[0])} each' if args else ''
-        return f'a sequence{of}'
+        return f'a sequence of {_describe(args[0])} each' if args else (
+            'a sequence')
     return f'of type {getattr(kind, "__name__", kind)}'

@@ -1,16 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Helpers for config files.
 
-A config states its clip length, image size and number of classes once, as
+A config states its clip length, image size and number of classes once, in
 the variables ``num_frames``, ``img_size`` and ``num_classes`` at its top
-level. :func:`derive` puts them wherever they belong.
+level. :func:`derive` copies them to all options that depend on them.
 """
 import copy
 import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
-# Options that have the value of a variable.
+# Options that take the value of a variable.
 NUMBERS = dict(
     num_classes=('num_classes', 'gt_action'),
     num_nouns=('num_nouns', 'gt_noun'),
@@ -24,11 +24,11 @@ VARIABLES = 'data_root', *NUMBERS
 
 
 def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:
-    """Change variables of a config, and everything that follows from them.
+    """Change variables of a config and all options derived from them.
 
-    A config that combines a model with a data set and a pipeline fills in
-    the numbers that the model leaves open with ``None``, and the pipelines
-    of the data loaders::
+    A config that combines a model, a dataset and a pipeline calls it without
+    arguments. That fills in the numbers that the model leaves as ``None``,
+    and the pipelines of the data loaders::
 
         _base_ = [
             '_base_/models/linear_ff.py', '_base_/datasets/ssv2.py',
@@ -38,7 +38,7 @@ def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:
 
         derive(_base_)
 
-    A config that inherits another config names its changes::
+    A config that inherits from another config passes its changes::
 
         _base_ = 'linear_ff_ssv2.py'
 
@@ -46,25 +46,26 @@ def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:
 
         derive(
             _base_,
-            num_frames=32,          # of the sampler and of the backbone
-            img_size=336,           # of crops; scales in proportion
-            train_pipeline=dict(    # steps by their types, see `change`
+            num_frames=32,          # sampler and backbone
+            img_size=336,           # crops; scales change in proportion
+            train_pipeline=dict(    # steps by type, see `change`
                 RandomErasing=None))
 
-    The import comes below ``_base_``: mmengine takes a file that begins with
-    an import for one of its "pure Python" configs.
+    The import goes below ``_base_``, because mmengine treats a file that
+    begins with an import as a "pure Python" config.
 
     Args:
-        cfg: Config to change in place. In a config file it is ``_base_``:
-            mmengine merges the file's own variables into it afterwards, so
-            they win.
-        variables: ``data_root``, ``num_classes``, ``num_nouns``,
-            ``num_verbs``, ``num_frames``, ``img_size``: see
-            :func:`set_variable`. ``train_pipeline``, ``val_pipeline``,
-            ``test_pipeline``: a list of steps, or a dict for :func:`change`.
+        cfg: Config to change in place; ``_base_`` in a config file. mmengine
+            merges the variables of the file into it afterwards, so these
+            win.
+        variables: New values for :func:`set_variable` (``data_root``,
+            ``num_classes``, ``num_nouns``, ``num_verbs``, ``num_frames``,
+            ``img_size``), and pipelines (``train_pipeline``,
+            ``val_pipeline``, ``test_pipeline``) as a list of steps or a dict
+            for :func:`change`.
 
     Raises:
-        ValueError: If the config does not have one of the variables.
+        ValueError: If the config lacks one of the variables.
     """
     unknown = [name for name in variables
                if name not in (*VARIABLES, *PIPELINES) or name not in cfg]
@@ -93,18 +94,18 @@ def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:
 
 def set_variable(cfg: MutableMapping[str, Any], name: str,
                  value: Any) -> set[str]:
-    """Change a variable of a config, and every option that has its value.
+    """Change a variable of a config and every option with its value.
 
     * ``data_root``: every path at or below the old root moves to the new
-      one: of data sets, their lists, classes, subsets and counts.
+      one: datasets, annotation files, classes, subsets and counts.
     * Numbers: every option in :data:`NUMBERS` that has the old number, or
       is ``None``.
-    * ``img_size``: scales of pipelines change in proportion.
+    * ``img_size``: also the scales of pipelines, in proportion.
 
     Args:
         cfg: Config to change in place, with the variable at its top level.
         name: Name of the variable.
-        value: Its new value.
+        value: New value.
 
     Returns:
         Top-level keys of the config that changed, except ``name``.
@@ -128,7 +129,7 @@ def set_variable(cfg: MutableMapping[str, Any], name: str,
     keys = set()
     for key in cfg:
         if key != name:
-            # A copy, because a config may hold one object in two places.
+            # A copy, because two options may share one object.
             new = _mapped(changed, key, cfg[key])
             if new != cfg[key]:
                 keys.add(key)
@@ -142,17 +143,17 @@ def check_variables(cfg: Mapping[str, Any], source: str = '') -> None:
 
     Args:
         cfg: Config, with its bases merged.
-        source: Text of its file.
+        source: Text of the config file.
 
     Raises:
-        ValueError: If the file sets a number that no option has, or if a
-            number or a pipeline is still ``None``, because the file does not
-            call :func:`derive`; or if the file is a table of ablations.
+        ValueError: If the file sets a number that no option has; if a number
+            or a pipeline is still ``None`` because the file does not call
+            :func:`derive`; or if the file is a table of ablations.
     """
     if 'rows' in cfg and 'model' not in cfg:
         raise ValueError('a table of ablations is not a config; give the name '
                          f'of a row: {", ".join(cfg["rows"])}')
-    # Teachers may be for other clips, and so may the kernels of a backbone.
+    # A teacher may take other clips.
     model = {key: value for key, value in (cfg.get('model') or {}).items()
              if key != 'teacher'}
     for name, places in NUMBERS.items():
@@ -183,7 +184,7 @@ def check_variables(cfg: Mapping[str, Any], source: str = '') -> None:
         if isinstance(dataset, Mapping) and dataset.get(
                 'pipeline', ()) is None:
             raise ValueError(
-                f'{name} is missing from the data set; write derive(_base_) '
+                f'{name} is missing from the dataset; write derive(_base_) '
                 'in the config (mmvidattn.utils.config)')
 
 
@@ -200,7 +201,7 @@ def _mapped(function: Callable[[str, Any], Any], key: str,
 
 
 def _root(path: Any) -> Any:
-    """Remove the slash at the end of a folder."""
+    """Remove the slash at the end of a path."""
     return path.rstrip('/') or '/' if isinstance(path, str) else path
 
 
@@ -215,10 +216,10 @@ def _moved(path: Any, old: str, new: str) -> Any:
 
 def change(steps: Sequence[dict[str, Any]],
            **changes: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Change steps of an inherited list by the names of their types.
+    """Change the steps of an inherited list, selected by type.
 
-    A config inherits a list only as a whole. :func:`derive` changes
-    pipelines by this function; a config file changes its schedulers by it::
+    A config can only inherit a whole list. :func:`derive` calls this function
+    for pipelines; a config file calls it for its schedulers::
 
         _base_ = 'linear_ff_ssv2.py'
 
@@ -228,18 +229,20 @@ def change(steps: Sequence[dict[str, Any]],
             _base_.param_scheduler, WarmupCosineLR=dict(end=40))
 
     Args:
-        steps: Dicts with a ``type``; they stay as they are.
-        changes: Options by type, which replace the step's: a dict; with
-            ``_delete_=True`` the whole step; ``None`` removes it.
+        steps: Dicts with a ``type``. They are not modified.
+        changes: By type, a dict of options that replace options of the step
+            (with ``_delete_=True``, all its options); ``None`` removes the
+            step.
 
     Raises:
-        ValueError: If not exactly one of the steps is of a type.
+        ValueError: If the number of steps of a type is not 1.
     """
     types = [step['type'] for step in steps]
     for name in changes:
         if types.count(name) != 1:
-            raise ValueError(f'cannot change {name}: one of {types} must be '
-                             f'of this type, got {types.count(name)}')
+            raise ValueError(f'cannot change {name}: exactly one step must '
+                             f'have this type, got {types.count(name)} in '
+                             f'{types}')
     changed = []
     for step in copy.deepcopy(list(steps)):
         options = changes.get(step['type'], {})

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Features of clips on disk, by the video and all that made them."""
+"""Disk cache of clip features, keyed by video, pipeline and weights."""
 import hashlib
 import inspect
 import json
@@ -21,20 +21,20 @@ from torch import Tensor
 from .arguments import Positive, check_arguments
 from .files import hash_file, write_atomically
 
-# Part of every key: to be raised when the same settings give other features.
+# Part of every key. Increase it when equal settings give new features.
 FORMAT = 1
 SETTINGS, VIDEOS = 'settings.json', 'videos'
 DTYPES = dict(float32=torch.float32, float16=torch.float16)
 
 
 def digest_of(value: Any) -> str:
-    """The SHA-256 of plain values, the same in each process and run."""
+    """Return the SHA-256 of plain values, equal in each process and run."""
     text = json.dumps(value, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def weights_digest(state_dict: Mapping[str, Tensor]) -> str:
-    """The SHA-256 of tensors and their names."""
+    """Return the SHA-256 of tensors and their names."""
     digest = hashlib.sha256()
     for name, value in sorted(state_dict.items()):
         digest.update(f'{name} {value.dtype} {[*value.shape]}\n'.encode())
@@ -44,10 +44,11 @@ def weights_digest(state_dict: Mapping[str, Tensor]) -> str:
 
 
 def to_json(value: Any, name: str) -> Any:
-    """The same in the types of JSON.
+    """Convert a value to JSON types.
 
     Raises:
-        ValueError: If part of it has none, such as a transform that is built.
+        ValueError: If part of the value has no JSON type, such as a transform
+            that is already built.
     """
     if isinstance(value, Mapping):
         return {str(key): to_json(one, f'{name}.{key}')
@@ -60,25 +61,26 @@ def to_json(value: Any, name: str) -> Any:
         return to_json(value.tolist(), name)
     if value is None or isinstance(value, (str, int, float)):
         return value
-    raise ValueError(f'cached features are found by plain options, and {name} '
-                     f'is a {type(value).__name__}')
+    raise ValueError(f'cached features need plain options, but {name} is a '
+                     f'{type(value).__name__}')
 
 
 class FeatureFolder:
-    """Where the features of one pipeline and one frozen network lie.
+    """Cache folder for one pipeline and one frozen network.
 
-    ``<root>/<key>/`` with ``settings.json``, which says what the key is made
-    of, and a file for each clip; ``<root>/videos/`` remembers the hashes of
-    videos. Files are written beside their place and moved there, so that any
-    number of processes may share a root. Opening one notes the time of its
-    last use.
+    ``<root>/<key>/`` has ``settings.json``, the settings whose hash is the
+    key, and one file for each clip. ``<root>/videos/`` caches the hashes of
+    videos. Any number of processes may share a root, because files are
+    written under temporary names and renamed. Opening a folder updates its
+    time of last use.
 
     Args:
-        root: Of all features.
-        settings: What these depend on, in plain types, but the clip.
+        root: Root of all cache folders.
+        settings: Everything except the clip that the features depend on, in
+            plain types.
 
     Raises:
-        ValueError: If the types are others.
+        ValueError: If a setting is not of a plain type.
     """
 
     def __init__(self, root: str | Path, settings: Mapping[str, Any]) -> None:
@@ -92,27 +94,25 @@ class FeatureFolder:
                 shared=True)
         os.utime(self.path / SETTINGS)
 
-    def file_of(self, video: str, **what: Any) -> Path:
-        """Where the features of a clip are, or belong.
+    def file_of(self, video: str, **clip: Any) -> Path:
+        """Return the path for the features of a clip, existing or not.
 
         Args:
-            video: File of the clip.
-            **what: All else that tells it from other clips, in plain types.
+            video: Video file of the clip.
+            **clip: Everything else that identifies the clip, in plain types.
 
         Raises:
             OSError: If the video cannot be read.
-            ValueError: If the types are others.
+            ValueError: If a value is not of a plain type.
         """
-        what = to_json(what, 'sample')
-        name = digest_of([self._video_digest(video), what])[:32]
+        clip = to_json(clip, 'sample')
+        name = digest_of([self._video_digest(video), clip])[:32]
         return self.path / name[:2] / f'{name}.safetensors'
 
     def _video_digest(self, video: str) -> str:
-        """The SHA-256 of a video.
+        """Return the SHA-256 of a video's content, equal for each copy.
 
-        The whole content counts, so that a copy is the same video, wherever
-        it is. A file is read again only if its size or its time of change is
-        another one.
+        A file is read again only if its size or modification time changes.
         """
         stat = os.stat(video)
         stamp = [os.path.realpath(video), stat.st_size, stat.st_mtime_ns]
@@ -133,17 +133,19 @@ class FeatureFolder:
 
 @check_arguments
 class FeatureWriter:
-    """Writes features, and counts those that were read and written.
+    """Writer of features, with counts of cache hits and misses.
 
     Args:
-        root: Of all features.
-        dtype: 'float32', or 'float16', which is half the size and rounds.
-        max_gb: Gigabytes (10^9 bytes) of all files under ``root`` that are
-            enough: no more are written then, and it is said once.
+        root: Root of all cache folders.
+        dtype: 'float32', or 'float16', which rounds and takes half the space.
+            Defaults to 'float32'.
+        max_gb: Limit of all files under ``root`` in gigabytes (10^9 bytes).
+            Once it is reached, no more features are written, and one warning
+            is logged. Defaults to no limit.
 
     Attributes:
-        num_read: Clips whose features were there.
-        num_computed: Clips whose features had to be computed.
+        num_read: Clips whose features were in the cache.
+        num_computed: Clips whose features were computed.
         size: Bytes under ``root``, as far as this process knows.
     """
 
@@ -158,22 +160,22 @@ class FeatureWriter:
         self._is_full = False
 
     def measure(self) -> list[dict[str, Any]]:
-        """Find out ``size``; returns what :func:`describe_folders` does."""
+        """Measure ``size``; returns :func:`describe_folders` of the root."""
         found = describe_folders(self.root)
         self.size = sum(one['size'] for one in found)
         return found
 
     def take_counts(self) -> tuple[int, int]:
-        """``num_read`` and ``num_computed``, which then are 0."""
+        """Return ``num_read`` and ``num_computed``, and reset both to 0."""
         counts = self.num_read, self.num_computed
         self.num_read = self.num_computed = 0
         return counts
 
     def round(self, features: Tensor) -> Tensor:
-        """The features as they will be read.
+        """Round features to the dtype on disk, in their own dtype.
 
         Raises:
-            ValueError: If they are too large for float16.
+            ValueError: If a feature is too large for float16.
         """
         rounded = features.to(self.dtype).to(features.dtype)
         if self.dtype == torch.float16 and (
@@ -183,7 +185,7 @@ class FeatureWriter:
         return rounded
 
     def write(self, path: str | Path, features: Tensor) -> None:
-        """Write the features of a clip, unless there are enough."""
+        """Write the features of a clip, unless the cache is full."""
         content = features.detach().to('cpu', self.dtype).contiguous()
         check = torch.tensor(_checksum(content))
         content = safetensors.torch.save(
@@ -192,7 +194,7 @@ class FeatureWriter:
             if not self._is_full:
                 self._is_full = True
                 print_log(
-                    f'{self.root} is full, {megabytes(self.size)}: other '
+                    f'{self.root} is full, {megabytes(self.size)}: all other '
                     'features are computed again in each epoch; raise max_gb',
                     logger='current', level=logging.WARNING)
             return
@@ -201,11 +203,11 @@ class FeatureWriter:
 
 
 def read_features(path: str | Path) -> Tensor | None:
-    """Read the features of a clip.
+    """Read the features of a clip as float32.
 
     Returns:
-        Them as float32; None if there are none, or the file is damaged, which
-        is said and the file deleted.
+        The features. None if the file is missing; also if it is damaged, after
+        a warning, and the file is then deleted.
     """
     path = Path(path)
     try:
@@ -215,21 +217,21 @@ def read_features(path: str | Path) -> Tensor | None:
     try:
         found = safetensors.torch.load(content)
         if int(found['checksum']) != _checksum(found['features']):
-            raise ValueError('another checksum')
+            raise ValueError('wrong checksum')
         return found['features'].float()
     except (SafetensorError, KeyError, ValueError) as error:
-        print_log(f'{path} is damaged ({error}), and computed again',
+        print_log(f'{path} is damaged ({error}) and computed again',
                   logger='current', level=logging.WARNING)
         path.unlink(missing_ok=True)
         return None
 
 
 def describe_folders(root: str | Path) -> list[dict[str, Any]]:
-    """What is under a root, the last used first.
+    """List the cache folders under a root, last used first.
 
     Returns:
-        For each folder of features its ``path``, ``files``, ``size`` in
-        bytes, ``unused_days`` and ``settings``. Other folders do not count.
+        For each folder: ``path``, ``files``, ``size`` in bytes,
+        ``unused_days`` and ``settings``.
     """
     found = []
     for path in Path(root).glob(f'*/{SETTINGS}'):
@@ -247,7 +249,7 @@ def describe_folders(root: str | Path) -> list[dict[str, Any]]:
 
 
 def megabytes(size: int) -> str:
-    """A number of bytes in words."""
+    """Format a number of bytes in megabytes."""
     return f'{size / 1e6:,.2f} MB'
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Files written completely or not at all, their hash, and mapped arrays."""
+"""Atomic writes, file hashes, and memory-mapped arrays."""
 import hashlib
 import os
 import tokenize
@@ -15,23 +15,24 @@ import numpy as np
 @contextmanager
 def replacing(path: str | Path, to_disk: bool = True,
               shared: bool = False) -> Iterator[Path]:
-    """Write a file completely or not at all, whenever the program ends.
+    """Write a file completely or not at all, even if the program is killed.
 
     Args:
         path: The file. Missing folders are created.
-        to_disk: Wait until the file is on the disk; a power failure loses a
-            file that is only in the system's memory.
-        shared: Set True if other processes may write the same file at the same
-            time. The last one wins. A killed process then leaves its part
-            behind; otherwise the next write replaces that part.
+        to_disk: Wait until the file is on the disk, so that it survives a
+            power failure. Defaults to True.
+        shared: Set True if other processes may write the same file at the
+            same time. The last one wins. A killed process then leaves its
+            temporary file behind; otherwise the next write replaces that
+            file. Defaults to False.
 
     Yields:
-        The path to write. It becomes ``path`` after the block, unless the
-        block raises an error.
+        A temporary path to write. It is renamed to ``path`` after the block,
+        or deleted if the block raises an error.
 
     Raises:
-        OSError: If the file cannot be written, as on a full disk. The old file
-            stays.
+        OSError: If the file cannot be written, for example on a full disk.
+            The old file stays.
 
     Example::
 
@@ -56,7 +57,7 @@ def replacing(path: str | Path, to_disk: bool = True,
 
 def write_atomically(path: str | Path, content: bytes | str,
                      to_disk: bool = True, shared: bool = False) -> None:
-    """Write bytes, or text in UTF-8; see :func:`replacing`."""
+    """Write bytes or UTF-8 text; arguments as in :func:`replacing`."""
     if isinstance(content, str):
         content = content.encode()
     with replacing(path, to_disk, shared) as part:
@@ -73,7 +74,7 @@ def hash_file(path: str | Path) -> str:
 
 
 def flush(path: str | Path) -> None:
-    """Have a file or folder written to the disk before going on."""
+    """Wait until a file or folder is written to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -84,14 +85,13 @@ def flush(path: str | Path) -> None:
 def map_numbers(path: str | Path, mode: str = 'r') -> np.ndarray:
     """Map a ``.npy`` file of numbers into memory, without unpickling.
 
-    The header of the file may not announce more numbers than the file has.
-
     Args:
         path: The file.
         mode: ``'r'`` to read, ``'r+'`` to write as well. Defaults to ``'r'``.
 
     Raises:
-        ValueError: If the file is missing, damaged or has no numbers.
+        ValueError: If the file is missing or damaged, does not contain
+            numbers, or is smaller than its header says.
     """
     path = Path(path)
     if not path.is_file():
@@ -106,5 +106,5 @@ def map_numbers(path: str | Path, mode: str = 'r') -> np.ndarray:
         array.close()
         raise ValueError(f'{path} must be a .npy file, not an archive')
     if array.dtype.kind not in 'fiub':
-        raise ValueError(f'{path} must have numbers, got {array.dtype}')
+        raise ValueError(f'{path} must contain numbers, got {array.dtype}')
     return array

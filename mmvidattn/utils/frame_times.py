@@ -1,23 +1,29 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""When the frames of a video file are shown, also at a varying rate."""
+"""Frame times of video files, also at a variable frame rate."""
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-# Of the intervals between frames, the share of short ones that do not count.
+# Share of the shortest intervals between frames that is ignored.
 SHORTEST = 0.1
 MAX_FPS = 240.
 
 
 def frame_times(reader: Any) -> np.ndarray:
-    """Seconds at which each frame begins, and at which the last one ends.
+    """Return the seconds at which each frame begins and the last one ends.
 
-    The reader is decord's, or one of
-    :func:`mmvidattn.utils.video_readers.open_video`; that of torchcodec
-    decodes the whole video for it. Time begins with the first frame. Of a
-    file without time stamps, as some avi are, all frames take the same time.
+    Time starts with the first frame. In a file without time stamps, such as
+    some avi files, all frames have the same duration.
+
+    Args:
+        reader: Reader of decord or of
+            :func:`mmvidattn.utils.video_readers.open_video`. The reader of
+            torchcodec decodes the whole video here.
+
+    Returns:
+        [T + 1], ascending.
     """
     numbers = np.arange(len(reader))
     begins, ends = reader.get_frame_timestamp(numbers).T
@@ -29,16 +35,16 @@ def frame_times(reader: Any) -> np.ndarray:
 
 def find_frames(reader: Any, times: Sequence[float]
                 ) -> tuple[list[int], float]:
-    """Find the first frames that begin at these times, or later.
+    """Find the first frames that begin at or after given times.
 
     Args:
-        reader: See :func:`frame_times`. Of a reader that must decode a frame
-            for its time stamp, few frames are looked at.
-        times: In seconds; time begins with the first frame.
+        reader: Reader as in :func:`frame_times`. If it must decode a frame to
+            know its time stamp, few frames are decoded.
+        times: Seconds from the first frame.
 
     Returns:
-        Numbers of the frames (that after the last if there is none), and when
-        the video ends.
+        Numbers of the frames (the length of the video for times after the
+        last frame), and the end of the video in seconds.
     """
     if getattr(reader, 'has_quick_times', True):
         found = frame_times(reader)
@@ -51,8 +57,7 @@ def find_frames(reader: Any, times: Sequence[float]
 
     numbers = []
     for time in times:
-        # Of a constant rate two frames tell; else half of them are ruled out
-        # each time.
+        # At a constant rate, two lookups are enough. Otherwise, bisect.
         low, high = 0, len(reader)
         guess = min(max(int(np.ceil(time * fps)), 1), high - 1)
         if begin(guess) < time:
@@ -67,18 +72,18 @@ def find_frames(reader: Any, times: Sequence[float]
 
 
 class ConstantRate:
-    """A video as it would be at a constant rate, by its frames' time stamps.
+    """View of a video at a constant rate, from the time stamps of its frames.
 
-    A video whose frames come at its average rate, to a frame, stays as it is.
-    Else the rate is that of its fast parts (nine in ten intervals between
-    frames are as long or longer; 240 at most): in slow parts frames are
-    repeated, and of frames that are closer some are left out.
+    A video whose frames are at most one frame off its average rate stays
+    unchanged. Otherwise the rate is the rate of its fast parts (nine in ten
+    intervals between frames are as long or longer; 240 at most): slow parts
+    repeat frames, and faster parts drop frames.
 
     Args:
-        reader: The video, see :func:`frame_times`.
+        reader: Reader of the video, as in :func:`frame_times`.
 
     Attributes:
-        fps: Frames a second.
+        fps: Frames per second.
     """
 
     def __init__(self, reader: Any) -> None:
@@ -99,13 +104,13 @@ class ConstantRate:
         return self._length
 
     def frames(self, ticks: np.ndarray | int) -> np.ndarray:
-        """Numbers of the frames that are shown at these ticks, from 0."""
+        """Return the numbers of the frames shown at ticks, counted from 0."""
         if self._times is None:
             return np.asarray(ticks)
-        # A frame belongs to the tick that is nearest to it.
+        # Each frame belongs to the nearest tick.
         return np.searchsorted(
             self._times, (np.asarray(ticks) + 0.5) / self.fps) - 1
 
     def get_batch(self, ticks: np.ndarray) -> Any:
-        """The images at these ticks, as ``get_batch`` of the reader."""
+        """Return ``get_batch`` of the reader for the frames at ticks."""
         return self._reader.get_batch(self.frames(ticks))

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checkpoints of the Hugging Face Hub, by name."""
+"""Download of checkpoints from the Hugging Face Hub."""
 import re
 from pathlib import Path
 
@@ -14,48 +14,48 @@ def hub_file(name: str) -> Path:
     """Find a checkpoint in the cache of the Hub, or download it there.
 
     Args:
-        name: ``hf://OWNER/MODEL@REVISION``, or with ``/FILE`` behind it for
-            another file than model.safetensors. The revision is the 40
-            hexadecimal digits of a commit: branches and tags can be moved.
+        name: ``hf://OWNER/MODEL@REVISION``, followed by ``/FILE`` for a file
+            other than model.safetensors. The revision is the 40 hexadecimal
+            digits of a commit, because branches and tags can move.
 
     Raises:
-        ValueError: If the name is no such, or of no .safetensors file: others
-            can run code.
+        ValueError: If the name has another form, or the file is not a
+            .safetensors file; other formats can run code.
         ImportError: If huggingface_hub is not installed.
-        OSError: If the Hub does not have it, or cannot be reached and the
-            cache does not have it.
+        OSError: If the Hub does not have the file, or cannot be reached and
+            the file is not in the cache.
     """
     match = _parse(name)
     file = match['file'] or _DEFAULT_FILE
     if not file.endswith('.safetensors'):
-        raise ValueError(f'{name!r} must be of a .safetensors file, got '
+        raise ValueError(f'{name!r} must name a .safetensors file, got '
                          f'{file!r}')
     return _download(name, match, file)
 
 
 def hub_model(name: str) -> Path:
-    """Find a whole model in the cache of the Hub, or download it there.
+    """Find a model folder in the cache of the Hub, or download it there.
 
     Args:
         name: ``hf://OWNER/MODEL@REVISION``.
 
     Returns:
-        A folder with config.json, model.safetensors and, where the model has
-        it, preprocessor_config.json.
+        Folder with config.json, model.safetensors and, if the model has one,
+        preprocessor_config.json.
 
     Raises:
-        ValueError, ImportError, OSError: See :func:`hub_file`.
+        ValueError, ImportError, OSError: As in :func:`hub_file`.
     """
     match = _parse(name)
     if match['file']:
-        raise ValueError(f'{name!r} must be a whole model, '
+        raise ValueError(f'{name!r} must name a model without a file, '
                          f'hf://OWNER/MODEL@REVISION, got /{match["file"]}')
     paths = [_download(name, match, file)
              for file in ('config.json', _DEFAULT_FILE)]
     try:
         _download(name, match, 'preprocessor_config.json')
     except OSError:
-        # Models of timm have none; what it would say has to be given then.
+        # Models of timm lack this file; the caller passes its values.
         pass
     return paths[0].parent
 
@@ -63,13 +63,13 @@ def hub_model(name: str) -> Path:
 def _parse(name: str) -> re.Match:
     match = _NAME.fullmatch(name)
     if match is None:
-        raise ValueError(f'{name!r} must be hf://OWNER/MODEL@REVISION, or '
-                         'that and /FILE.safetensors')
+        raise ValueError(f'{name!r} must be hf://OWNER/MODEL@REVISION, '
+                         'optionally followed by /FILE.safetensors')
     if not _COMMIT.fullmatch(match['revision'] or ''):
         raise ValueError(
-            f'{name!r} must name the revision that is meant, by the 40 '
-            f"hexadecimal digits of a commit (the model's page has them under "
-            f"'Files', 'History'), got {match['revision']!r}")
+            f'{name!r} must have a revision of 40 hexadecimal digits, a '
+            f"commit (on the page of the model under 'Files', 'History'), got "
+            f'{match["revision"]!r}')
     return match
 
 
@@ -80,10 +80,10 @@ def _download(name: str, match: re.Match, file: str) -> Path:
         raise ImportError(f'{name} needs huggingface_hub: pip install '
                           'huggingface_hub') from error
     try:
-        # Of several processes it has one download, behind a lock.
+        # It takes a lock, so that only one of several processes downloads.
         return Path(hf_hub_download(match['repo'], file,
                                     revision=match['revision']))
     except (OSError, ValueError) as error:
-        words = ' '.join(str(error).split())[:200]
-        raise OSError(f'{name} cannot be had from the Hugging Face Hub: '
-                      f'{type(error).__name__}: {words}') from error
+        message = ' '.join(str(error).split())[:200]
+        raise OSError(f'{name} cannot be loaded from the Hugging Face Hub: '
+                      f'{type(error).__name__}: {message}') from error

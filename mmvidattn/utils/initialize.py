@@ -5,11 +5,11 @@ from torch import nn
 
 
 def initialize(model: nn.Module, std: float) -> None:
-    """Initialize the layers of a model as the released code does.
+    """Initialize the layers of a model like the released code.
 
     Linear: truncated normal of ``std``, zero bias. Convolution: normal of
-    variance 2 / fan-out, zero bias. LayerNorm: zero bias. Parameters that
-    stand on their own are left as they are.
+    variance 2 / fan-out, zero bias. LayerNorm: zero bias. Parameters outside
+    of these layers stay unchanged.
     """
     for module in model.modules():
         if isinstance(module, nn.Linear):

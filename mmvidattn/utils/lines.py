@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Lines of text files, which may contain any other character."""
+"""Reading text files line by line."""
 from pathlib import Path
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Plain types, which ``torch.load(weights_only=True)`` takes from anyone."""
+"""Conversion to types that ``torch.load(weights_only=True)`` accepts."""
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -11,26 +11,27 @@ from mmengine.logging import HistoryBuffer, print_log
 
 PLAIN = (str, int, float, bool, complex, bytes, type(None), torch.Size,
          torch.dtype, torch.device)
-# Under this key are the arguments of a HistoryBuffer.
+# Key of the arguments of a HistoryBuffer.
 HISTORY = 'mmengine.HistoryBuffer'
 _UNKNOWN = object()
 
 
 def to_plain(value: Any, name: str = 'checkpoint') -> Any:
-    """The same in tensors, numbers, strings, lists, tuples and dicts.
+    """Convert to tensors, numbers, strings, lists, tuples and dicts.
 
-    What has no such form is left out, with a warning that names it.
+    Values that cannot be converted are left out, with a warning that names
+    them.
 
     Args:
-        value: What to convert; it is not changed.
-        name: What it is called in the warning.
+        value: Value to convert. It is not modified.
+        name: Name of the value in the warning.
     """
     plain = _to_plain(value, name)
     return None if plain is _UNKNOWN else plain
 
 
 def _to_plain(value: Any, name: str) -> Any:
-    # By the exact type: a subclass of str would need an allow-list.
+    # Compare exact types, because a subclass of str would need an allow-list.
     if type(value) in PLAIN:
         return value
     if isinstance(value, torch.Tensor):
@@ -43,7 +44,7 @@ def _to_plain(value: Any, name: str) -> Any:
     if isinstance(value, np.generic) and isinstance(value.item(), PLAIN):
         return value.item()
     if isinstance(value, np.ndarray) and value.dtype.kind in 'biufc':
-        # numpy's own order of bytes and strides, and writable.
+        # torch needs native byte order, contiguous strides, writable memory.
         return torch.from_numpy(
             np.ascontiguousarray(value, value.dtype.newbyteorder('=')).copy())
     if isinstance(value, np.ndarray):
@@ -69,7 +70,7 @@ def _to_plain(value: Any, name: str) -> Any:
 
 
 def restore_histories(scalars: Mapping[str, Any]) -> dict[str, Any]:
-    """Make each HistoryBuffer anew that :func:`to_plain` took apart."""
+    """Rebuild each HistoryBuffer that :func:`to_plain` converted."""
     return {
         name: HistoryBuffer(
             value[HISTORY][0].numpy(), value[HISTORY][1].numpy(),

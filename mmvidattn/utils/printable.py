@@ -1,22 +1,22 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Text for terminals, without control characters of untrusted names."""
+"""Text for terminals, with control characters of untrusted names escaped."""
 import logging
 import sys
 from typing import Any, TextIO
 
-# Characters of messages that a terminal only takes for space.
+# Unprintable characters that are safe in a message.
 LAYOUT = '\n\t'
 
 
 def printable(text: str, keep: str = '') -> str:
     r"""Escape characters that are not printable, such as ``\x1b``.
 
-    Names of classes and videos, and errors about them, come from files of
-    other people. In a terminal a control sequence could hide or forge lines.
+    Names of classes and videos come from untrusted files. In a terminal, a
+    control sequence in a name could hide or forge lines.
 
     Args:
         text: Any text.
-        keep: Unprintable characters that stay unchanged.
+        keep: Unprintable characters that stay unchanged. Defaults to none.
     """
     if text.isprintable():
         return text
@@ -27,7 +27,7 @@ def printable(text: str, keep: str = '') -> str:
 
 def echo(*values: Any, sep: str = ' ', end: str = '\n',
          file: TextIO | None = None, flush: bool = False) -> None:
-    """Print as ``print`` does, with unprintable characters escaped."""
+    """Print like ``print``, with unprintable characters escaped."""
     print(printable(sep.join(map(str, values)), LAYOUT), end=end,
           file=sys.stdout if file is None else file, flush=flush)
 
@@ -35,15 +35,16 @@ def echo(*values: Any, sep: str = ' ', end: str = '\n',
 def brief(error: BaseException, no_message: str = '') -> str:
     """Describe an error by its type and the start of its message.
 
-    Left out are decord's stack trace and torch's advice on unsafe loading.
+    The stack trace of decord and torch's advice on unsafe loading are left
+    out.
 
     Args:
         error: The error.
-        no_message: Text for an error without a message. Defaults to none.
+        no_message: Text for an error without a message. Defaults to ''.
     """
     text = str(error).split('WeightsUnpickler error:')[-1]
-    words = ' '.join(text.split('Stack trace')[0].split()) or no_message
-    return f'{type(error).__name__}: {words[:200]}'
+    message = ' '.join(text.split('Stack trace')[0].split()) or no_message
+    return f'{type(error).__name__}: {message[:200]}'
 
 
 class PrintableFilter(logging.Filter):

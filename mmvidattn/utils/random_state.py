@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The random generators of a process: of Python, numpy and torch."""
+"""Random generators of a process: Python, numpy and torch."""
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,24 +10,24 @@ import torch
 
 
 def get_random_state() -> dict[str, Any]:
-    """The state of all generators, of each device in use, in plain types."""
+    """Return the state of all generators of all devices, in plain types."""
     version, words, gauss = random.getstate()
     name, keys, *rest = np.random.get_state()
     state = dict(
         python=[version, torch.tensor(words), gauss],
         numpy=[name, torch.from_numpy(keys.astype(np.int64)), *rest],
         torch=torch.get_rng_state())
-    # Asking for the states would start CUDA where it is not in use.
+    # Reading the states would initialize CUDA in a process without it.
     if torch.cuda.is_initialized():
         state['cuda'] = [s.cpu() for s in torch.cuda.get_rng_state_all()]
     return state
 
 
 def set_random_state(state: dict[str, Any]) -> None:
-    """Go on from a state of :func:`get_random_state`.
+    """Restore a state of :func:`get_random_state`.
 
     Raises:
-        ValueError: If it has another number of devices.
+        ValueError: If the state has another number of devices.
     """
     version, words, gauss = state['python']
     random.setstate((version, tuple(words.tolist()), gauss))
@@ -38,13 +38,13 @@ def set_random_state(state: dict[str, Any]) -> None:
         found = torch.cuda.device_count()
         if found != len(state['cuda']):
             raise ValueError(
-                f'the state is of {len(state["cuda"])} CUDA devices, and '
-                f'there are {found}')
+                f'the random state has {len(state["cuda"])} CUDA devices, '
+                f'this process {found}')
         torch.cuda.set_rng_state_all([s.cpu() for s in state['cuda']])
 
 
 def random_place() -> tuple:
-    """How far the CPU's generators are: the same unless something is drawn.
+    """Return the positions of the CPU's generators, which each draw changes.
     """
     name, keys, *rest = np.random.get_state()
     return (random.getstate(), name, keys.tobytes(), *rest,
@@ -53,10 +53,7 @@ def random_place() -> tuple:
 
 @contextmanager
 def seeded(entropy: list[int]) -> Iterator[None]:
-    """Draw from numbers that ``entropy`` alone determines, for a while.
-
-    The CPU's generators start from ``entropy`` and are put back afterwards.
-    """
+    """Seed the CPU's generators from ``entropy``, and restore them later."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()
     words = np.random.SeedSequence(entropy).generate_state(3).tolist()
     random.seed(words[0])

@@ -1,14 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""``torch.load`` of files that may be damaged or made to do harm.
+"""``torch.load`` of files that may be damaged or malicious.
 
-torch refuses code with ``weights_only=True``, and tensors behind the end of
-their storage. It lacks these checks, which are made here:
+With ``weights_only=True``, torch refuses code and tensors that exceed their
+storage. This module adds the checks that torch lacks:
 
-- The members of an archive may not unpack to more than the file, and their
-  checksums must be right.
-- A pickle may not have more instructions than its tensors explain (each takes
-  some 70 bytes of memory), or nest deeper than Python can hash.
-- With ``mmap``, a storage may not be larger than its member.
+- The members of an archive may not unpack to more bytes than the file has,
+  and their checksums must be right.
+- A pickle may not have more instructions than its tensors explain (each
+  instruction takes some 70 bytes of memory), or nest deeper than Python can
+  hash.
+- With ``mmap``, a storage may not be larger than its member of the archive.
 """
 import io
 import os
@@ -22,11 +23,13 @@ from typing import Any, BinaryIO
 
 import torch
 
-# Instructions of a pickle; a tensor needs 32.
+# Instructions allowed in a pickle: in total, plus per storage. A tensor needs
+# 32.
 MAX_INSTRUCTIONS = 1_000_000
 PER_STORAGE = 100
 MAX_NESTING = 1000
-# Pickles at the start of a file of the format before torch 1.6, and bytes.
+# Number of pickles at the start of a file in the format before torch 1.6, and
+# their bytes.
 LEGACY_PICKLES, LEGACY_BYTES = 5, 2**26
 
 
@@ -35,11 +38,12 @@ def safe_load(source: str | Path | bytes, mmap: bool = False) -> Any:
 
     Args:
         source: The file, or its contents.
-        mmap: Leave the tensors in the file until they are used.
+        mmap: Read the tensors of a file only when they are used. Defaults to
+            False.
 
     Raises:
         ValueError: If a check of this module fails.
-        Exception: Other errors of ``torch.load``.
+        Exception: Any error of ``torch.load``.
     """
     is_data = isinstance(source, bytes)
     with closing(io.BytesIO(source) if is_data else open(source, 'rb')
@@ -64,13 +68,13 @@ def safe_load(source: str | Path | bytes, mmap: bool = False) -> Any:
 
 
 def _check_archive(file: BinaryIO) -> Counter:
-    """Check the members of an archive; returns the sizes of its storages."""
+    """Check the members of an archive, and return its storage sizes."""
     size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         unpacked = sum(member.file_size for member in members)
         if unpacked > size:
-            raise ValueError(f'it has {size} bytes and would unpack to '
+            raise ValueError(f'it has {size} bytes, but would unpack to '
                              f'{unpacked}')
         sizes = Counter(
             member.file_size for member in members
@@ -88,8 +92,8 @@ def _check_archive(file: BinaryIO) -> Counter:
 
 def _check_pickle(file: BinaryIO, limit: int) -> None:
     """Check the length and the nesting of a pickle without running it."""
-    # Depth of tuples in each object of the stack; None is a mark. Python
-    # hashes nested tuples by recursion in C, which has no limit.
+    # Depth of nested tuples of each object on the stack; None is a mark.
+    # Python hashes nested tuples by recursion in C, without a limit.
     stack: list[int | None] = []
     memo: dict[int, int] = {}
     nesting = 0
@@ -115,7 +119,7 @@ def _check_pickle(file: BinaryIO, limit: int) -> None:
             key = len(memo) if arg is None else int(arg)
             memo[key] = (stack[-1] if stack else 0) or 0
         if number > limit or max(nesting, depth) > MAX_NESTING:
-            raise ValueError('its pickle is too long, or nested too deep')
+            raise ValueError('its pickle is too long, or nested too deeply')
 
 
 def _dense_tensors(value: Any) -> Iterator[torch.Tensor]:

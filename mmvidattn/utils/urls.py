@@ -3,7 +3,7 @@ from urllib.parse import urlsplit
 
 
 def without_secrets(url: str) -> str:
-    """A URL without user, password and query; other text as it is."""
+    """Remove user, password and query from a URL; other text is unchanged."""
     parts = urlsplit(url)
     if not parts.netloc:
         return url

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""One key of a config, ``video_backend``, decides what decodes its videos."""
+"""The config key ``video_backend``, which selects the video decoder."""
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,37 +9,40 @@ from mmengine.config import Config
 from .video_readers import VARIABLE, VideoBackend, split_video_backend
 
 KEY = 'video_backend'
-# Steps that open and decode videos.
+# Pipeline steps that open and decode videos.
 OPENS = {
     'DecordInit', 'DecordSegmentInit', 'OpenCVInit', 'PyAVInit',
     'TorchCodecInit', 'VideoReaderInit'}
 DECODES = {
     'DecordDecode', 'OpenCVDecode', 'PyAVDecode', 'TorchCodecDecode',
     'VideoReaderDecode'}
-# Arguments that say how to decode, and not where the file is.
-OF_DECODERS = {'backend', 'device', 'seek_mode'}
+# Options of the decoder; the other options locate the file.
+DECODER_OPTIONS = {'backend', 'device', 'seek_mode'}
 
 
 def video_backend_of(cfg: Config) -> VideoBackend | None:
-    """``video_backend`` of a config, else ``$MMVIDATTN_VIDEO_BACKEND``; None
-    if neither says it."""
+    """Return ``video_backend`` of a config or the environment variable.
+
+    The variable is ``MMVIDATTN_VIDEO_BACKEND``. Returns None if neither is
+    set.
+    """
     return cfg.get(KEY) or os.environ.get(VARIABLE) or None
 
 
 def apply_video_backend(cfg: Config) -> None:
-    """Let all pipelines of a config decode with its ``video_backend``.
+    """Make all pipelines of a config decode with its ``video_backend``.
 
-    Without this key and the variable they stay as they are. Where files are,
-    and the number of threads unless the key has one, stay in any case. A
-    second call changes nothing.
+    Without this key and the environment variable, nothing changes. File
+    options never change; the number of threads changes only if the key has
+    one. A second call changes nothing.
 
     Args:
-        cfg: Changed in place.
+        cfg: Config to change in place.
 
     Raises:
         ImportError: If the backend is not installed.
-        ValueError: If there is no such backend, or a step wants of decord
-            what no other has.
+        ValueError: If the backend is unknown, or a step uses a mode that only
+            decord has.
     """
     backend = video_backend_of(cfg)
     if backend is None:
@@ -54,11 +57,11 @@ def apply_video_backend(cfg: Config) -> None:
 
 
 def with_video_backend(value: Any, backend: VideoBackend) -> Any:
-    """A config, or a part of one, whose steps decode with a backend.
+    """Return a copy of a config, or part of one, that uses a backend.
 
     Args:
-        value: It is left as it is.
-        backend: A name, or a dict of it as ``type`` and options; see
+        value: Config, dict, list or single option.
+        backend: Name, or dict with the name as ``type`` and options; see
             :func:`~mmvidattn.utils.video_readers.open_video`.
     """
     if isinstance(value, Mapping):
@@ -81,7 +84,7 @@ def with_video_backend(value: Any, backend: VideoBackend) -> Any:
 def _opening(kind: str, step: Mapping, backend: VideoBackend) -> Mapping:
     name, options = split_video_backend(backend)
     kept = {key: item for key, item in step.items()
-            if key not in OF_DECODERS}
+            if key not in DECODER_OPTIONS}
     if name == 'decord':
         kept['type'] = kind if kind.startswith('Decord') else 'DecordInit'
     elif name == 'torchcodec':
@@ -97,8 +100,8 @@ def _decoding(kind: str, step: Mapping, backend: VideoBackend) -> Mapping:
         return step
     if step.get('mode', 'accurate') != 'accurate':
         raise ValueError(
-            f"{KEY} must stay unset where {kind} has mode={step['mode']!r}, "
-            f'which {name} does not have; got {backend!r}')
+            f"{KEY} must be unset if {kind} has mode={step['mode']!r}, which "
+            f'{name} lacks; got {backend!r}')
     return type(step)(type=dict(
         decord='DecordDecode', torchcodec='TorchCodecDecode').get(
             name, 'VideoReaderDecode'))

@@ -143,7 +143,7 @@ def test_device_is_where_the_model_goes():
 
 
 def test_checkpoint_of_another_model_is_an_error(checkpoint):
-    with pytest.raises(ValueError, match='model.pth is not of this model'):
+    with pytest.raises(ValueError, match='model.pth does not fit the model'):
         mmvidattn.get_model(NAME, checkpoint[1])
 
 

@@ -7,6 +7,7 @@ from mmaction.models.heads import I3DHead
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.backbones import (
     DualFormer,
     LinearVideoTransformer,
@@ -22,7 +23,6 @@ from mmvidattn.heads import (
     ViViTHead,
     XViTHead,
 )
-from mmvidattn.utils.complexity import count_complexity
 
 HEADS = {
     DualFormer: I3DHead, LinearVideoTransformer: LinearVideoTransformerHead,

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Extractors of any network: what they are given, and what they give."""
+"""Feature extractors of all kinds of networks."""
 import importlib.util
 import json
 import sys
@@ -30,7 +30,7 @@ CLIPS = dict(FRAMES, takes='clips')
 
 
 class Pooled(nn.Module):
-    """The mean of each channel, and a classifier of that."""
+    """Mean of each channel, and a classifier."""
 
     def __init__(self, channels=3):
         super().__init__()
@@ -57,7 +57,7 @@ def _image(height=48, width=64):
 
 @pytest.mark.parametrize('interpolation, resample', [
     ('bilinear', Image.BILINEAR), ('bicubic', Image.BICUBIC)])
-def test_images_are_resized_as_pillow_does(interpolation, resample):
+def test_images_are_resized_like_pillow(interpolation, resample):
     image = _image()
     resized = Image.fromarray(image).resize((32, 24), resample)
     want = np.asarray(resized)[2:22, 6:26].astype(np.float32)
@@ -66,7 +66,7 @@ def test_images_are_resized_as_pillow_does(interpolation, resample):
     got = make([image])
     assert got.shape == (1, 3, 20, 20)
     want = want[..., ::-1] - np.float32([104, 117, 128])
-    # Pillow's weights are of fixed precision.
+    # Pillow's weights have limited precision.
     assert np.abs(got[0].permute(1, 2, 0).numpy() - want).max() <= 1
 
 
@@ -90,16 +90,16 @@ def test_values_and_layouts():
     (dict(resize=(3, )), r'resize must be .*got \(3,\)'),
     (dict(crop=0), 'crop must be a positive integer'),
     (dict(crop=64), r'crop must fit into the images.* 32 x 42, got 64'),
-    (dict(mean=[1, 2]), 'mean must be a number, or one for each of 3'),
+    (dict(mean=[1, 2]), 'mean must be one number, or one for each of 3'),
     (dict(value=1), 'input may have takes, mean, std, .*value'),
 ])
-def test_bad_inputs(change, error):
+def test_rejects_inputs(change, error):
     with pytest.raises(ValueError, match=error):
         FeatureExtractor(make_pooled(), input={**FRAMES, **change}
                          ).features([[_image()]])
 
 
-def test_a_module_gives_its_output_or_what_a_layer_reads():
+def test_features_are_the_output_or_the_input_of_a_layer():
     image = np.full((40, 60, 3), (255, 0, 51), np.uint8)
     model = Pooled()
     means = torch.tensor([[2., -2., -1.2]])
@@ -111,13 +111,13 @@ def test_a_module_gives_its_output_or_what_a_layer_reads():
     assert (layer.width, output.width, output.clip_len) == (3, 2, 1)
 
 
-def test_the_network_is_in_eval_mode():
+def test_network_is_in_eval_mode():
     model = Pooled().train()
     FeatureExtractor(model, input=FRAMES)
     assert not any(module.training for module in model.modules())
 
 
-def test_clips_are_given_whole_and_frames_are_averaged():
+def test_features_of_frames_are_averaged():
     images = [np.full((32, 32, 3), v, np.uint8) for v in (0, 51, 102, 255)]
     want = torch.full((1, 3), (0.4 - 0.5) / 0.25)
     for options in FRAMES, CLIPS:
@@ -126,11 +126,11 @@ def test_clips_are_given_whole_and_frames_are_averaged():
 
 
 @pytest.mark.parametrize('kwargs, error', [
-    (dict(config=Pooled()), 'input of Pooled must say takes, mean, std, and '
+    (dict(config=Pooled()), 'input of Pooled must have takes, mean, std, and '
                             'lacks takes, mean, std'),
-    (dict(config=Pooled(), input=CLIPS), 'clip_len must say'),
+    (dict(config=Pooled(), input=CLIPS), 'clip_len .* is needed'),
     (dict(config=Pooled(), input=FRAMES, layer='head'),
-     "of the network, got 'head'; linear ones are fc"),
+     "of the network, got 'head'; linear layers are fc"),
     (dict(config=Pooled(), input=FRAMES, cfg_options={'a': 1}),
      'cfg_options are for recognizers'),
     (dict(config=Pooled(), input=FRAMES, sample_fps=0),
@@ -141,19 +141,19 @@ def test_clips_are_given_whole_and_frames_are_averaged():
      'must be MODULE:CALLABLE that can be imported: No module named'),
     (dict(config='os:such', input=FRAMES), 'that can be imported'),
     (dict(config='linear_ff_tiny_motion', input=FRAMES),
-     'input is for other networks'),
+     'input is not for recognizers'),
     (dict(config=f'hf://owner/model@{COMMIT}', checkpoint='x.pth'),
      'has its own weights'),
     (dict(config='hf://owner/model@main'), '40 hexadecimal digits'),
     (dict(config=f'hf://owner/model@{COMMIT}/x.safetensors'),
-     'must be a whole model'),
+     'must name a model'),
 ])
-def test_bad_networks(kwargs, error):
+def test_rejects_networks(kwargs, error):
     with pytest.raises(ValueError, match=error):
         FeatureExtractor(**kwargs)
 
 
-def test_an_output_that_is_no_features_is_an_error():
+def test_rejects_output_of_another_shape():
     extractor = FeatureExtractor(nn.Conv2d(3, 4, 3), input=FRAMES)
     with pytest.raises(ValueError, match=(
             r'Conv2d gives a tensor of shape \[1, 4, 30, 30\] .* must be '
@@ -161,10 +161,10 @@ def test_an_output_that_is_no_features_is_an_error():
         assert extractor.width
 
 
-def test_a_callable_is_built_and_loads_its_weights(tmp_path):
+def test_network_of_a_function_loads_weights(tmp_path):
     model = Pooled()
     torch.save(model.state_dict(), tmp_path / 'pooled.pth')
-    # Tests' modules have no fixed name of their own.
+    # The name of this test module is not fixed.
     module = types.ModuleType('mine')
     module.nets = types.SimpleNamespace(make=make_pooled)
     sys.modules['mine'] = module
@@ -178,7 +178,7 @@ def test_a_callable_is_built_and_loads_its_weights(tmp_path):
         FeatureExtractor(make_pooled(), 'none.pth', input=FRAMES)
 
 
-def test_timms_own_data_config():
+def test_input_of_timm():
     cfg = dict(mean=(.5, .4, .3), std=(.1, .2, .3), input_size=(3, 224, 224),
                crop_pct=0.875, interpolation='bicubic')
     assert timm_input(cfg, 'x') == dict(
@@ -190,24 +190,24 @@ def test_timms_own_data_config():
         timm_input(dict(cfg, crop_mode='border'), 'x')
 
 
-def test_the_hubs_own_data_config():
+def test_input_of_the_hub():
     found = hub_input(dict(
         size=dict(shortest_edge=256), crop_size=dict(height=224, width=224),
         do_center_crop=True, resample=3, image_mean=[.1, .2, .3],
         image_std=[1, 1, 1], offset=True, rescale_factor=1 / 127.5))
     image = np.full((300, 400, 3), 255, np.uint8)
     x = ImageInput(**found, takes='frames')([image])
-    # From -1 to 1, and then less the mean.
+    # Scaled to [-1, 1], then the mean is subtracted.
     torch.testing.assert_close(x[0, :, 0, 0], torch.tensor([.9, .8, .7]))
     assert x.shape == (1, 3, 224, 224) and found['resize'] == 256
-    # Values of bytes.
+    # Bytes are not scaled.
     assert hub_input(dict(do_rescale=False))['value_range'] == 255
     with pytest.raises(ValueError, match='size must have shortest_edge'):
         hub_input(dict(size=dict(longest_edge=3)))
 
 
 class TinyTimm(Pooled):
-    """A network of the kind that timm creates without a classifier."""
+    """Network as timm creates it without a classifier."""
 
     def __init__(self):
         super().__init__()
@@ -223,42 +223,42 @@ class TinyTimm(Pooled):
 
 @pytest.fixture
 def timm(monkeypatch):
-    """Stands for timm; asked says what was created."""
-    asked = []
+    """Fake timm. Return a list of the created models."""
+    created = []
 
     def create_model(name, **kwargs):
-        asked.append((name, kwargs))
+        created.append((name, kwargs))
         return TinyTimm()
 
     monkeypatch.setitem(sys.modules, 'timm', types.SimpleNamespace(
         create_model=create_model, is_model=lambda name: name == 'tiny',
         list_models=list))
-    return asked
+    return created
 
 
 WHITE = [np.full((32, 32, 3), 255, np.uint8)]
 
 
-def test_timm_by_name_with_weights_of_a_file(timm, tmp_path):
+def test_timm_network_loads_weights_of_a_file(timm, tmp_path):
     weights = {'scale': torch.tensor([1., 2., 3.]),
                'fc.weight': torch.zeros(7, 3), 'fc.bias': torch.zeros(7)}
     torch.save(weights, tmp_path / 'tiny.pth')
     extractor = FeatureExtractor('timm://tiny.a1_in1k',
                                  str(tmp_path / 'tiny.pth'))
-    # Nothing is downloaded, and the classifier is left out.
+    # Nothing is downloaded, and there is no classifier.
     assert timm == [('tiny.a1_in1k',
                      dict(pretrained=False, num_classes=0))]
     assert extractor.features([WHITE]).tolist() == [[1, 2, 3]]
     FeatureExtractor('timm://tiny', 'pretrained')
     assert timm[-1][1]['pretrained'] is True
     torch.save({'other': torch.zeros(1)}, tmp_path / 'other.pth')
-    with pytest.raises(ValueError, match='other.pth is not of this model'):
+    with pytest.raises(ValueError, match='other.pth does not fit the model'):
         FeatureExtractor('timm://tiny', str(tmp_path / 'other.pth'))
     with pytest.raises(ValueError, match='timm has no model of this name'):
         FeatureExtractor('timm://none')
 
 
-def test_without_timm_the_error_says_what_to_install(monkeypatch):
+def test_missing_timm_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'timm', None)
     with pytest.raises(ImportError, match='needs timm: pip install timm'):
         FeatureExtractor('timm://tiny')
@@ -266,7 +266,7 @@ def test_without_timm_the_error_says_what_to_install(monkeypatch):
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A Hub that is a folder."""
+    """Folder that replaces the Hugging Face Hub."""
 
     def hf_hub_download(repo_id, filename, *, revision):
         assert (repo_id, revision) == ('owner/model', COMMIT)
@@ -275,7 +275,7 @@ def hub(tmp_path, monkeypatch):
         return str(tmp_path / filename)
 
     if importlib.util.find_spec('huggingface_hub'):
-        # transformers takes more of it.
+        # transformers needs other parts of the package.
         monkeypatch.setattr('huggingface_hub.hf_hub_download',
                             hf_hub_download)
     else:
@@ -288,7 +288,7 @@ def hub(tmp_path, monkeypatch):
 NAME = f'hf://owner/model@{COMMIT}'
 
 
-def test_a_model_of_timm_on_the_hub(hub, timm):
+def test_timm_model_on_the_hub(hub, timm):
     (hub / 'config.json').write_text(json.dumps(dict(
         architecture='tiny', pretrained_cfg=TinyTimm().pretrained_cfg)))
     save_file({'scale': torch.tensor([1., 2., 3.]),
@@ -298,7 +298,7 @@ def test_a_model_of_timm_on_the_hub(hub, timm):
 
 
 class TinyTransformer(nn.Module):
-    """A network that returns tokens and a pooler's output."""
+    """Network that returns tokens and a pooler output."""
 
     def forward(self, pixel_values):
         tokens = pixel_values.flatten(2).mT
@@ -306,14 +306,14 @@ class TinyTransformer(nn.Module):
             last_hidden_state=tokens, pooler_output=-tokens.mean(1))
 
 
-@pytest.mark.parametrize('of_text_too', [False, True])
+@pytest.mark.parametrize('has_text', [False, True])
 @pytest.mark.parametrize('missing, want', [
     ([], -1.), (['pooler.weight', 'pooler.bias'], 1.),
     (['pooler.weight', 'layer.3'], r'lacks 1 tensors of .*layer\.3')])
-def test_tensors_that_a_file_of_transformers_lacks(
-        hub, monkeypatch, missing, want, of_text_too):
+def test_missing_tensors_of_a_transformers_model(
+        hub, monkeypatch, missing, want, has_text):
     model = TinyTransformer()
-    if of_text_too:
+    if has_text:
         model = nn.ModuleDict(dict(vision_model=model))
         missing = ['text_model.x', *(f'vision_model.{x}' for x in missing)]
     monkeypatch.setitem(sys.modules, 'transformers', types.SimpleNamespace(
@@ -333,7 +333,7 @@ def test_tensors_that_a_file_of_transformers_lacks(
 
 
 @pytest.mark.parametrize('pooler', [True, False])
-def test_a_model_of_transformers_on_the_hub(hub, pooler):
+def test_transformers_model_on_the_hub(hub, pooler):
     transformers = pytest.importorskip('transformers')
     torch.manual_seed(0)
     config = transformers.ViTConfig(
@@ -354,7 +354,7 @@ def test_a_model_of_transformers_on_the_hub(hub, pooler):
         got, out.pooler_output if pooler else out.last_hidden_state.mean(1))
 
 
-def test_clips_of_transformers_have_frames_first(hub):
+def test_transformers_models_get_frames_before_channels(hub):
     transformers = pytest.importorskip('transformers')
     config = transformers.VideoMAEConfig(
         hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
@@ -370,22 +370,22 @@ def test_clips_of_transformers_have_frames_first(hub):
     torch.testing.assert_close(extractor.features([images]), want)
 
 
-def test_frames_of_another_rate():
-    # At 24 frames a second a chunk is 6 of them, of which a single frame is
-    # the 4th; at 12 each stands for two, at 48 every other one is taken.
-    chunk = frame_indices(3, 24, 4, 6, 1)
-    assert chunk.tolist() == [*range(18, 24)]
+def test_frames_are_sampled_at_another_rate():
+    # At 24 frames per second a step has 6 frames, and a single frame is the
+    # 4th. At 12 each frame is used twice, at 48 every other one.
+    indices = frame_indices(3, 24, 4, 6, 1)
+    assert indices.tolist() == [*range(18, 24)]
     assert frame_indices(3, 24, 4, 1, 1).tolist() == [21]
     for fps, want in ((24, [*range(18, 24)]), (12, [9, 9, 10, 10, 11, 11]),
                       (48, [36, 38, 40, 42, 44, 46])):
-        assert source_frames(chunk, 24, fps, 3, 4).tolist() == want
-    # Nothing later than the step, whose last frame of 30 a second is the 8th.
+        assert source_frames(indices, 24, fps, 3, 4).tolist() == want
+    # No frame is later than the step; at 30 per second it has 8 frames.
     late = source_frames(np.arange(8), 24, 30, 0, 4)
     assert late.max() == 7
 
 
-def test_recognizers_need_no_classifier(tmp_path):
-    """Features of a network of other classes, or of none."""
+def test_recognizers_need_no_weights_of_the_classifier(tmp_path):
+    """Weights for other classes, or without a classifier."""
     config = write_tsn(tmp_path / 'tsn.py', False)
     model = mmvidattn.get_model(config)
     state = model.state_dict()
@@ -404,8 +404,8 @@ def test_recognizers_need_no_classifier(tmp_path):
         FeatureExtractor(str(config), str(tmp_path / 'other.pth'))
 
 
-def test_testras_flow_from_pixels_to_features(tmp_path):
-    """Published names, converted, in the config that names all the rest."""
+def test_published_flow_network_of_testra(tmp_path):
+    """Weights with published names are converted for the config."""
     state = published(10, prefix='module.base_model.')
     found = convert('bn_inception', state)
     torch.save(dict(state_dict=dict(found)), tmp_path / 'flow.pth')
@@ -417,14 +417,14 @@ def test_testras_flow_from_pixels_to_features(tmp_path):
     clip = extractor.clip(make_images(6))
     sample = extractor._network.prepare(clip)
     assert sample['inputs'].shape == (10, 10, 224, 224)
-    # A mirrored field of flow points the other way.
+    # In a mirrored flow field, x has the opposite sign.
     x, mirrored = sample['inputs'][:2].float()
     assert torch.equal(mirrored[0::2].flip(-1), 255 - x[0::2])
     assert torch.equal(mirrored[1::2].flip(-1), x[1::2])
     assert torch.equal(
         extractor.model.backbone.conv2.conv.weight,
         state['module.base_model.conv2_3x3.weight'])
-    # As wide as the backbone, which has its own tests, and quicker.
+    # Replace the backbone, which has its own tests, by a faster one.
     extractor.model.backbone = nn.Conv2d(10, 1024, 32, 32)
     with torch.no_grad():
         want = extractor.model.backbone(
@@ -434,14 +434,14 @@ def test_testras_flow_from_pixels_to_features(tmp_path):
 
 @pytest.mark.parametrize('name', [
     'testra_thumos14', 'lstr_thumos14', 'lstr_tvseries'])
-def test_configs_say_what_their_features_are_made_of(name):
+def test_configs_describe_the_published_features(name):
     cfg = load_config(name)
     extractors = cfg.online.extractors
     assert extractors.flow.flow == 'tvl1' and extractors.flow.bound == 20
     assert extractors.flow.flow_side == 180
     for modality, width in cfg.model.backbone.in_channels.items():
         extractor = extractors[modality]
-        # Chunks of 6 frames.
+        # A step has 6 frames.
         assert (extractor.sample_fps
                 / cfg.test_dataloader.dataset.feature_rate) == 6
         recognizer = load_config(extractor.config).model
@@ -449,7 +449,7 @@ def test_configs_say_what_their_features_are_made_of(name):
     assert recognizer.backbone == dict(type='BNInception', in_channels=10)
 
 
-def test_another_network_has_no_options_of_the_first():
+def test_another_network_gets_no_options_of_the_default_network():
     default = dict(config='a', checkpoint='a.pth', cfg_options={'x': 1},
                    layer='y', flow='tvl1', sample_fps=24.)
     assert _merge(default, dict(config='b', checkpoint='b.pth')) == dict(
@@ -459,8 +459,8 @@ def test_another_network_has_no_options_of_the_first():
     assert _merge(default, dict(flow='dis')) == dict(default, flow='dis')
 
 
-def test_streaming_equals_extraction(clip, tmp_path):
-    """A network by name, at another rate than the source's."""
+def test_streaming_matches_extraction(clip, tmp_path):
+    """With a sampling rate that differs from the source's."""
     config = write_config(tmp_path)
     torch.manual_seed(0)
     features = dict(
@@ -486,12 +486,12 @@ def test_streaming_equals_extraction(clip, tmp_path):
     np.testing.assert_allclose(torch.stack(rows), want, atol=1e-5, rtol=0)
 
 
-def test_every_so_many_frames(clip):
+def test_every_sets_frames_per_step(clip):
     extractor = Extractor(dict(
         config=make_means(), checkpoint=None, device='cpu', flow=None,
         input=FRAMES, cfg_options=None, threads=1, rate=4., every=6,
         batch_size=5))
-    # 84 frames at 12 a second.
+    # The clip has 84 frames at 12 per second.
     assert extractor(clip).shape == (14, 3)
     extractor.recognizer.sample_fps = 24.
     assert extractor(clip).shape == (28, 3)
@@ -499,7 +499,7 @@ def test_every_so_many_frames(clip):
 
 @pytest.mark.skipif(importlib.util.find_spec('torchvision') is None,
                     reason='timm imports torchvision')
-def test_timm_itself():
+def test_real_timm_network():
     pytest.importorskip('timm')
     extractor = FeatureExtractor('timm://resnet10t')
     assert extractor.width == 512

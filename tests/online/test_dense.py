@@ -3,8 +3,8 @@ import pytest
 import torch
 from online.rivals import video_like
 
+from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.online import dense_features
-from mmvidattn.utils.complexity import count_complexity
 
 
 def _tables(model, length=40, rate=2):

@@ -13,6 +13,7 @@ from helpers import relative
 from online.detectors import detector_of
 from online.rivals import BACKBONES, frame_of, random_rival, video_of
 
+from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.convert import convert
 from mmvidattn.datasets.memory_steps import (
     dense_long_indices,
@@ -20,7 +21,6 @@ from mmvidattn.datasets.memory_steps import (
 )
 from mmvidattn.online import StreamSession
 from mmvidattn.online.testra_step import TeSTraStep
-from mmvidattn.utils.complexity import count_complexity
 from tools.benchmark.references.testra import TorchTeSTra
 
 TESTS = Path(__file__).resolve().parents[1]

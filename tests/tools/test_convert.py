@@ -162,7 +162,7 @@ def test_is_not_kept_if_the_config_is_of_another_model(
         run_main, small_config, tmp_path, monkeypatch):
     monkeypatch.setitem(SOURCES, 'same', dict)
     torch.save(VIT, tmp_path / 'src.pth')
-    with pytest.raises(SystemExit, match='is not of this model'):
+    with pytest.raises(SystemExit, match='does not fit the model'):
         run_main('convert.py', 'same', tmp_path / 'src.pth',
                  tmp_path / 'dst.pth', '--config', small_config)
     assert [path.name for path in tmp_path.iterdir()] == ['src.pth']

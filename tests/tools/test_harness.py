@@ -1,7 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import platform
+
 import pytest
 
-from tools.harness import Results, finish, replace_rows, table
+from mmvidattn.ops import processor
+from tools.harness import Results, finish, machine, replace_rows, table
 
 
 def test_rows_are_replaced_and_sorted():
@@ -36,3 +39,22 @@ def test_failures_set_the_exit_code(capsys, failures, code):
         finish(failures)
     assert end.value.code == code
     assert ('wrong: a clip' in capsys.readouterr().out) == bool(code)
+
+
+@pytest.mark.parametrize('cpuinfo, python, expected', [
+    ('vendor_id\t: A\nmodel name\t: Some CPU @ 2.5GHz: fast\n'
+     'model name\t: another\n', 'x86', 'Some CPU @ 2.5GHz: fast'),
+    # ARM has no model name.
+    ('processor\t: 0\nmodel\t\t: 7\n', 'known to Python',
+     'known to Python'),
+    (None, 'known to Python', 'known to Python'),
+    (None, '', 'aarch64'),
+], ids=['Linux', 'without a name', 'without a file', 'kind only'])
+def test_machine_line_names_the_processor(tmp_path, monkeypatch, cpuinfo,
+                                          python, expected):
+    monkeypatch.setattr(processor, 'CPUINFO', tmp_path / 'cpuinfo')
+    monkeypatch.setattr(platform, 'processor', lambda: python)
+    monkeypatch.setattr(platform, 'machine', lambda: 'aarch64')
+    if cpuinfo is not None:
+        (tmp_path / 'cpuinfo').write_text(cpuinfo)
+    assert f'cores of {expected}, Python' in machine()

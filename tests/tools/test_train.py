@@ -12,6 +12,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidattn.apis.runner import quick_exit
+from mmvidattn.cli.train import parse_args
 from mmvidattn.engine import SafeCheckpointHook
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +82,7 @@ def test_resumes_from_a_path(trained, run_tool, small_config, tmp_path):
 
 def test_options_of_training(trained, run_tool, small_config, tmp_path):
     done = run_tool(
-        'train.py', small_config, '--amp', '--auto-scale-lr',
+        'train.py', small_config, '--amp', 'force', '--auto-scale-lr',
         '--no-validate', '--deterministic', '--diff-rank-seed', '--seed', 5,
         '--work-dir', tmp_path, '--cfg-options', 'train_cfg.max_epochs=1',
         cwd=tmp_path)
@@ -97,6 +98,40 @@ def test_options_of_training(trained, run_tool, small_config, tmp_path):
     # The same first batch and weights, rounded to eight bits.
     assert amp['loss'] == pytest.approx(full['loss'], rel=0.02)
     assert amp['loss'] != full['loss']
+
+
+@pytest.mark.parametrize('words, amp', [
+    (['--amp', 'c.py'], 'auto'), (['c.py', '--amp'], 'auto'),
+    (['--amp', '--seed', '1', 'c.py'], 'auto'), (['c.py'], None),
+    (['--amp', 'force', 'c.py'], 'force'), (['c.py', '--amp=force'], 'force')],
+    ids=str)
+def test_amp_is_a_flag_with_an_optional_value(words, amp):
+    args = parse_args(words)
+    assert args.amp == amp and args.config == 'c.py'
+
+
+@pytest.mark.parametrize('value', ['auto', 'force'])
+def test_amp_on_a_processor_without_bfloat16(trained, run_tool, small_config,
+                                             tmp_path, value):
+    """It computes in float32 and reports it in one line, unless forced."""
+    done = run_tool(
+        'train.py', small_config, '--amp', value, '--seed', 5, '--no-validate',
+        '--work-dir', tmp_path, '--cfg-options', 'train_cfg.max_epochs=1',
+        cwd=tmp_path, MMVIDATTN_BFLOAT16='', ATEN_CPU_CAPABILITY='avx2',
+        ONEDNN_MAX_CPU_ISA='AVX2')
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in (done.stdout + done.stderr).splitlines()
+             if 'no bfloat16 units' in line]
+    loss, expected = (scalars(path)[0][0]['loss']
+                      for path in (tmp_path, trained))
+    if value == 'auto':
+        assert len(lines) == 1 and '--amp force' in lines[0]
+        assert loss == pytest.approx(expected, rel=1e-4)
+    else:
+        assert not lines
+        # The same weights and videos, rounded to eight bits.
+        assert loss == pytest.approx(expected, rel=0.02)
+        assert loss != pytest.approx(expected, rel=1e-6)
 
 
 def test_another_optimizer_does_not_go_on(trained, run_main, small_config,
@@ -147,10 +182,10 @@ def test_starts_from_weights_for_other_classes(run_main, small_config,
      (['--resume', 'none.pth'], 'no checkpoint file none.pth'),
      (['--cfg-options', 'model.backbone.embed_dims=48',
        'model.cls_head.in_channels=48', 'load_from=CHECKPOINT'],
-      r'small.pth has nothing for the backbone of Recognizer3D\(Linear'),
+      r'small.pth fits no tensor of the backbone of Recognizer3D\(Linear'),
      (['--resume', 'CHECKPOINT', '--cfg-options',
        'model.cls_head.num_classes=3'],
-      r'small.pth is not of this model.*fc_cls.weight \(8, 96\), expected'),
+      r'small.pth does not fit the model.*fc_cls.weight \(8, 96\), expected'),
      (['--amp', '--cfg-options', 'optim_wrapper.type=MyWrapper'],
       "--amp needs .* 'MyWrapper'"),
      (['--auto-scale-lr', '--cfg-options', 'auto_scale_lr={}'],

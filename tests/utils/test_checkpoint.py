@@ -213,7 +213,7 @@ def test_mismatch_is_told_in_one_line(tmp_path):
     with pytest.raises(ValueError) as info:
         load_checkpoint(Model(), tmp_path / 'x.pth')
     assert str(info.value) == (
-        f'{tmp_path}/x.pth is not of this model, Model(Linear, Linear): 2 of '
+        f'{tmp_path}/x.pth does not fit the model Model(Linear, Linear): 2 of '
         '5 tensors match. missing 1: backbone.bias. unexpected 4: neck.0; '
         'neck.1; neck.2; .... of another shape 2: cls_head.weight (5, 4), '
         'expected (2, 4); cls_head.bias (5,), expected (2,)')
@@ -224,7 +224,7 @@ def test_start_needs_something_for_the_backbone(tmp_path):
     require_overlap(Model(num_classes=2), path)
     # The bias of the head fits, the backbone does not.
     with pytest.raises(ValueError, match=(
-            'x.pth has nothing for the backbone of Model.*it has backbone.*'
+            'x.pth fits no tensor of the backbone of Model.*it has backbone.*'
             'expected backbone')):
         require_overlap(Model(width=6, length=4, num_classes=5), path)
 
@@ -233,7 +233,7 @@ def test_start_of_a_model_without_backbone(tmp_path):
     path = tmp_path / 'x.pth'
     torch.save(nn.Linear(3, 2).state_dict(), path)
     require_overlap(nn.Linear(3, 2), path)
-    with pytest.raises(ValueError, match='x.pth has nothing for'):
+    with pytest.raises(ValueError, match='x.pth fits no tensor of'):
         require_overlap(nn.Linear(4, 4), path)
 
 
@@ -391,7 +391,7 @@ def test_report_says_what_fits_and_what_does_not(tmp_path):
     for fact in ('Model(Linear, Linear)', f'{tmp_path}/x.pth', '2 of 5',
                  'missing 1: backbone.table', 'unexpected 1: neck.x',
                  '2: cls_head.weight (5, 4), expected (2, 4); '
-                 'cls_head.bias (5,), expected (2,)', '5 classes there, 2'):
+                 'cls_head.bias (5,), expected (2,)', 'the file has 5 classes, the model 2'):
         assert fact in report
     torch.save(Model().state_dict(), tmp_path / 'x.pth')
-    assert 'anew' not in require_overlap(Model(), tmp_path / 'x.pth')
+    assert 'new weights' not in require_overlap(Model(), tmp_path / 'x.pth')

@@ -1,15 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import math
-
 import pytest
 
-from mmvidattn.utils.checks import (
-    check_choice,
-    check_divides,
-    to_pair,
-)
-
-WRONG = -1, math.nan, math.inf, 'x', None, True, [1]
+from mmvidattn.utils.checks import check_choice, check_divides, to_pair
 
 
 def test_choice():
@@ -24,8 +16,7 @@ def test_divides():
     for kwargs, message in (
         (dict(num_heads=3, embed_dims=8),
          'embed_dims=8 is not divisible by num_heads=3'),
-        (dict(patch=4, size=(8, 6)), r'size=\(8, 6\) is not .* by patch=4'),
-        (dict(num_heads=0, embed_dims=8), 'num_heads must be a positive')):
+        (dict(patch=4, size=(8, 6)), r'size=\(8, 6\) is not .* by patch=4')):
         with pytest.raises(ValueError, match=message):
             check_divides(**kwargs)
 

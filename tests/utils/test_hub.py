@@ -57,7 +57,7 @@ def test_config_of_mmengine_takes_it(hub):
     ('hf://owner/model', "40 hexadecimal digits.*got None"),
     ('hf://owner/model@main', "40 hexadecimal digits.*got 'main'"),
     ('hf://model@0', 'must be hf://OWNER/MODEL@REVISION'),
-    (f'{NAME}/pytorch_model.bin', 'must be of a .safetensors file')],
+    (f'{NAME}/pytorch_model.bin', 'must name a .safetensors file')],
     ids=['no-revision', 'branch', 'no-owner', 'pickle'])
 def test_refuses_what_is_not_pinned_or_not_safe(hub, name, message):
     with pytest.raises(ValueError, match=message):
@@ -67,7 +67,7 @@ def test_refuses_what_is_not_pinned_or_not_safe(hub, name, message):
 
 def test_names_what_the_hub_does_not_have(hub):
     with pytest.raises(OSError, match=f'hf://owner/none@{COMMIT} cannot be '
-                       'had .* 404, no such model'):
+                       'loaded .* 404, no such model'):
         read_checkpoint(f'hf://owner/none@{COMMIT}')
 
 
@@ -89,7 +89,7 @@ def test_finds_it_in_the_cache_of_the_library(tmp_path, monkeypatch):
         importlib.import_module('huggingface_hub.file_download').constants,
         'HF_HUB_CACHE', str(tmp_path))
     assert torch.equal(read_checkpoint(NAME)['w'], torch.arange(3.))
-    with pytest.raises(OSError, match='cannot be had'):
+    with pytest.raises(OSError, match='cannot be loaded'):
         hub_file(f'hf://owner/other@{COMMIT}')
 
 

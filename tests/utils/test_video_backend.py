@@ -83,7 +83,7 @@ def test_variable_holds_where_the_key_is_not(monkeypatch):
 @pytest.mark.parametrize('backend, said', [
     ('ffms', 'video_backend must be one of decord, torchcodec, pyav, opencv, '
              "got 'ffms'"),
-    (dict(type='opencv', mode='fast'), 'opencv has no option mode')])
+    (dict(type='opencv', mode='fast'), 'opencv lacks the option mode')])
 def test_rejects_what_there_is_not(backend, said):
     with pytest.raises(ValueError, match=said):
         load_config('linear_ff_tiny_motion', dict(video_backend=backend))

@@ -223,7 +223,7 @@ def test_file_that_is_no_video(backend, tmp_path):
 @pytest.mark.parametrize('backend, said', [
     ('ffms', "one of decord, torchcodec, pyav, opencv, got 'ffms'"),
     (dict(num_threads=1), 'got None'),
-    (dict(type='opencv', device='cuda'), 'opencv has no option device; it '
+    (dict(type='opencv', device='cuda'), 'opencv lacks the option device; it '
                                          'has num_threads, seek_mode'),
     (dict(type='opencv', seek_mode='fast'), "'approximate'.*got 'fast'")])
 def test_rejects_what_there_is_not(video, backend, said):

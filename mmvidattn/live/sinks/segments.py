@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A clip of each action."""
+"""Video clips of actions."""
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ...utils.checks import check_not_negative, check_positive
+from ...utils.arguments import Count, NotNegative, check_type
 from ...visualization import VideoWriter
 from ..detection import Detection
 from ..run import Run
@@ -20,35 +20,36 @@ PART = '.part.mp4'
 
 
 class SegmentSink(Sink):
-    """Writes a clip of each action: the frames from before it to after it.
+    """Writes a video clip of each action.
 
-    Frames wait as JPEGs: those of the seconds before the next action, and
-    from before a running action on, as many as ``max_bytes`` hold. Of an
-    action that is longer than these the clip has the last part. A clip is
-    written once the action has ended and the seconds after it have passed; a
-    run that is killed loses those that it has not written.
+    Frames are buffered as JPEGs, for an action in progress or one that may
+    start next. If an action is longer than ``max_bytes`` of frames, its clip
+    has only the last part. A clip is written after the action has ended and
+    ``after`` seconds have passed. A killed run loses the clips that it has not
+    written yet.
 
     Args:
-        folder: Where to; a clip is ``000012.mp4`` if the number of the event
-            that starts the action is 12 (:meth:`path`). What an earlier run
-            left there by this name goes when the action starts.
+        folder: Folder for the clips. A clip is called ``000012.mp4`` if the
+            number of the action's start event is 12 (:meth:`path`). A file of
+            this name from an earlier run is deleted when the action starts.
         run: The run.
-        before: Seconds before the action.
-        after: Seconds after it.
-        max_bytes: Size of all frames that wait.
+        before: Seconds in a clip before the action.
+        after: Seconds in a clip after the action.
+        max_bytes: Maximum size of all buffered frames.
 
     Raises:
-        ValueError: If a number is out of its range.
+        ValueError: If a number is out of range.
     """
     lossless = True
     queue_size = 8
 
     def __init__(self, folder: str | Path, run: Run, before: float = 2.,
                  after: float = 2., max_bytes: int = 2**26) -> None:
-        check_not_negative(before=before, after=after)
-        check_positive(max_bytes=max_bytes)
+        check_type('before', before, NotNegative)
+        check_type('after', after, NotNegative)
+        check_type('max_bytes', max_bytes, Count)
         self.folder = Path(folder)
-        # A killed run may have left some.
+        # A killed run may have left unfinished clips.
         for part in self.folder.glob(f'*{PART}'):
             part.unlink()
         self.name = str(folder)
@@ -61,13 +62,16 @@ class SegmentSink(Sink):
         self._waiting: list[dict] = []
 
     def path(self, start_id: int) -> Path:
-        """Where the clip of an action is, by the number of its start."""
+        """Return the path of a clip by the number of its start event."""
         return self.folder / f'{start_id:06d}.mp4'
 
     def read(self, event: Mapping) -> bytes | None:
-        """The clip of an action, by its start or end; None if there is none.
+        """Return the clip of an action, or None if there is none.
 
-        From any thread.
+        May be called from any thread.
+
+        Args:
+            event: End of the action. The start has no clip.
         """
         if event['event'] != 'end':
             return None
@@ -77,7 +81,7 @@ class SegmentSink(Sink):
             return None
 
     def write(self, detection: Detection) -> None:
-        """Take the frames of a step, and write the clips that are due."""
+        """Buffer the frames of a step, and write the clips that are due."""
         step = 1 / self._rate
         count = len(detection.images)
         for i, image in enumerate(detection.images):
@@ -95,7 +99,7 @@ class SegmentSink(Sink):
         self._forget(min(starts) - self.before)
 
     def finish(self, events: Sequence[dict]) -> list[Detection]:
-        """The events, as a detection without frames."""
+        """Return the events as a detection without frames."""
         none = np.zeros(0)
         return [Detection(-1, 0., none, none, events, (), {})]
 
@@ -115,8 +119,8 @@ class SegmentSink(Sink):
             self._drop_oldest()
 
     def _forget(self, before: float) -> None:
-        """Drop what no clip can have any more."""
-        # As precise as the frames of a clip are chosen.
+        """Drop frames that no clip can contain any more."""
+        # Same tolerance as for the frames of a clip.
         while self._frames and self._frames[0][0] < before - 1e-6:
             self._drop_oldest()
 
@@ -153,7 +157,7 @@ class SegmentSink(Sink):
                     frames[shown + 1][0] <= time + 1e-6):
                 shown += 1
                 image = cv2.imdecode(frames[shown][1], cv2.IMREAD_COLOR)
-            # Where frames are missing, the one before stands in.
+            # The frame before replaces missing frames.
             video.write(cv2.cvtColor(image, cv2.COLOR_BGR2RGB),
                         [f'{time:.2f} s: {name}'])
 

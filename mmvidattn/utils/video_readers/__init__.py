@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Readers of video files, of which one is chosen by its name."""
+"""Readers of video files, selected by name."""
 import os
 from collections.abc import Mapping
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from .base import VideoReader
 
-# Of each backend: the module it needs, how to get it, and its reader.
+# Backend: required module, how to install it, reader class.
 BACKENDS = dict(
     decord=('decord', 'pip install decord (Linux and Windows on x86-64 only)',
             'DecordReader'),
@@ -18,7 +18,7 @@ BACKENDS = dict(
     pyav=('av', 'pip install "av>=17.1"', 'PyAVReader'),
     opencv=('cv2', 'pip install opencv-python', 'OpenCVReader'))
 VARIABLE = 'MMVIDATTN_VIDEO_BACKEND'
-# A name, or a dict of it as ``type`` with options of the reader.
+# A name, or a dict with the name as ``type`` and options of the reader.
 VideoBackend: TypeAlias = str | Mapping[str, Any]
 
 __all__ = [
@@ -29,10 +29,10 @@ __all__ = [
 
 
 def check_video_backend(name: Any) -> str:
-    """A backend by its name.
+    """Return the name of a backend if it exists.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If the backend is unknown.
     """
     if name not in BACKENDS:
         raise ValueError(f'video_backend must be one of {", ".join(BACKENDS)},'
@@ -41,20 +41,19 @@ def check_video_backend(name: Any) -> str:
 
 
 def default_video_backend() -> str:
-    """What decodes where no config says it: ``$MMVIDATTN_VIDEO_BACKEND``, else
-    decord."""
+    """Return ``MMVIDATTN_VIDEO_BACKEND`` of the environment, or decord."""
     return check_video_backend(os.environ.get(VARIABLE) or 'decord')
 
 
 def why_no_backend(name: str) -> str | None:
-    """Why a backend cannot be used here, and what helps; None if it can."""
+    """Return why a backend cannot be used here, and a remedy, or None."""
     module, remedy, _ = BACKENDS[check_video_backend(name)]
     try:
         if find_spec(module) is None:
             return f'{module} is not installed: {remedy}'
         import_module(module)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
-        # torchcodec lists what it has tried, with the first line as a title.
+        # torchcodec lists all its attempts; the first line is the summary.
         first = str(error).strip().partition('\n')[0]
         return f'{module} cannot be imported ({first}): {remedy}'
     return None
@@ -64,25 +63,26 @@ def require_video_backend(name: str) -> None:
     """Check that a backend can be used here.
 
     Raises:
-        ImportError: If not, with what helps and how to choose another one.
+        ImportError: If it cannot. The message has a remedy, and the option
+            that selects another backend.
     """
     why = why_no_backend(name)
     if why is None:
         return
     other = 'torchcodec' if name != 'torchcodec' else 'pyav'
     raise ImportError(
-        f'videos are to be decoded with {name}, and {why}. Or decode with '
-        f'another one: --cfg-options video_backend={other} for a config '
-        f'(get_model, VideoClassifier: cfg_options), or {VARIABLE}={other} '
-        f'for all; there are {", ".join(BACKENDS)}')
+        f'video_backend is {name}, but {why}. Or select another backend: '
+        f'--cfg-options video_backend={other} for one config (get_model, '
+        f'VideoClassifier: cfg_options), or {VARIABLE}={other} in the '
+        f'environment; the backends are {", ".join(BACKENDS)}')
 
 
 def split_video_backend(backend: VideoBackend) -> tuple[str, dict[str, Any]]:
-    """Name and options of a backend.
+    """Split a backend into its name and its options.
 
     Raises:
-        ImportError: If it cannot be used here.
-        ValueError: If there is none, or it has no such option.
+        ImportError: If the backend cannot be used here.
+        ValueError: If the backend or an option is unknown.
     """
     options = dict(backend) if isinstance(backend, Mapping) else dict(
         type=backend)
@@ -93,7 +93,7 @@ def split_video_backend(backend: VideoBackend) -> tuple[str, dict[str, Any]]:
     unknown = options.keys() - allowed
     if unknown:
         raise ValueError(
-            f'video_backend {name} has no option '
+            f'video_backend {name} lacks the option '
             f'{", ".join(sorted(unknown))}; it has '
             f'{", ".join(sorted(allowed))}')
     return name, options
@@ -104,15 +104,15 @@ def open_video(source: str | os.PathLike | bytes,
     """Open a video file.
 
     Args:
-        source: Its path, or its bytes.
-        backend: One of ``BACKENDS``, or a dict with that as ``type`` and
+        source: Path or contents of the file.
+        backend: One of ``BACKENDS``, or a dict with the name as ``type`` and
             options of its reader: ``num_threads`` (1 by default);
             ``seek_mode`` of torchcodec and OpenCV, ``device`` of torchcodec.
-            Defaults to what :func:`default_video_backend` says.
+            Defaults to :func:`default_video_backend`.
 
     Raises:
         ImportError: If the backend is not installed.
-        ValueError: If there is no such backend, or it has no such option.
+        ValueError: If the backend or an option is unknown.
     """
     name, options = split_video_backend(
         default_video_backend() if backend is None else backend)

@@ -1,17 +1,21 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What every reader of video files can do."""
+"""Interface of all readers of video files."""
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 
+SeekMode = Literal['exact', 'approximate']
+
 
 class VideoReader:
-    """The frames of a video file, by number, from 0.
+    """The frames of a video file by number, counted from 0.
 
-    Methods have the names that decord's reader has.
+    Methods have the same names as in decord's reader.
 
     Attributes:
-        has_quick_times: Whether :meth:`get_frame_timestamp` decodes nothing.
+        has_quick_times: True if :meth:`get_frame_timestamp` works without
+            decoding.
     """
     has_quick_times = True
 
@@ -19,35 +23,35 @@ class VideoReader:
         raise NotImplementedError
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """A frame, uint8 [H, W, 3], RGB."""
+        """Return a frame, uint8 [H, W, 3], RGB."""
         return self.get_batch([index])[0]
 
     def get_batch(self, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Frames in the order of ``indices``, uint8 [T, H, W, 3], RGB.
+        """Return frames in the order of ``indices``, uint8 [T, H, W, 3], RGB.
 
         Raises:
-            IndexError: If there is no such frame.
+            IndexError: If an index is out of range.
         """
-        wanted = np.asarray(indices, dtype=np.int64).ravel()
-        if wanted.size and not (0 <= wanted.min()
-                                and wanted.max() < len(self)):
+        indices = np.asarray(indices, dtype=np.int64).ravel()
+        if indices.size and not (0 <= indices.min()
+                                 and indices.max() < len(self)):
             raise IndexError(
                 f'frames must be from 0 to {len(self) - 1}, got '
-                f'{wanted.min()} to {wanted.max()}')
-        return self._read(wanted.tolist())
+                f'{indices.min()} to {indices.max()}')
+        return self._read(indices.tolist())
 
     def frames(self) -> Iterator[np.ndarray]:
-        """All frames in order, each uint8 [H, W, 3], RGB."""
+        """Yield all frames in order, each uint8 [H, W, 3], RGB."""
         for index in range(len(self)):
             yield self[index]
 
     def get_avg_fps(self) -> float:
-        """Frames a second, on average."""
+        """Return the average number of frames per second."""
         raise NotImplementedError
 
     def get_frame_timestamp(self, indices: Sequence[int] | np.ndarray
                             ) -> np.ndarray:
-        """Seconds at which frames begin and end, [T, 2]."""
+        """Return the seconds at which frames begin and end, [T, 2]."""
         raise NotImplementedError
 
     def _read(self, indices: list[int]) -> np.ndarray:
@@ -55,6 +59,9 @@ class VideoReader:
 
 
 def spans(begins: np.ndarray, fps: float) -> np.ndarray:
-    """Begin and end of each frame, [T, 2]; the last lasts as most do."""
-    usual = np.median(np.diff(begins)) if len(begins) > 1 else 1 / fps
-    return np.stack([begins, np.append(begins[1:], begins[-1:] + usual)], 1)
+    """Return begin and end of each frame, [T, 2].
+
+    The last frame has the median duration.
+    """
+    last = np.median(np.diff(begins)) if len(begins) > 1 else 1 / fps
+    return np.stack([begins, np.append(begins[1:], begins[-1:] + last)], 1)

@@ -8,20 +8,12 @@ import numpy as np
 from .base import VideoReader
 from .packets import Packets, once_per_file, refuse
 
-# Containers that decord reads right.
+# Containers in which decord seeks correctly.
 FORMATS = {'mov', 'matroska', 'avi'}
 
 
 class DecordReader(VideoReader):
-    """A video file, read by decord.
-
-    Args:
-        source: Path of the file, or its bytes.
-        num_threads: Threads that decode; 0 lets ffmpeg choose.
-
-    Raises:
-        ValueError: If decord would take wrong frames of this file.
-    """
+    """Reader that uses decord; arguments as in :func:`open_decord`."""
 
     def __init__(self, source: str | bytes, num_threads: int = 1) -> None:
         self._reader = open_decord(source, num_threads)
@@ -30,7 +22,7 @@ class DecordReader(VideoReader):
         return len(self._reader)
 
     def frames(self) -> Iterator[np.ndarray]:
-        # By number, it would look for each.
+        # Reading by number would seek each frame.
         self._reader.seek(0)
         for _ in range(len(self)):
             yield self._reader.next().asnumpy()
@@ -50,11 +42,12 @@ def open_decord(source: str | bytes, num_threads: int = 1) -> Any:
     """Open decord's own reader of a file.
 
     Args:
-        source: Path of the file, or its bytes.
-        num_threads: Threads that decode; 0 lets ffmpeg choose.
+        source: Path or contents of the file.
+        num_threads: Number of decoding threads; 0 lets ffmpeg choose.
+            Defaults to 1.
 
     Raises:
-        ValueError: If decord would take wrong frames of this file.
+        ValueError: If decord would return wrong frames of this file.
     """
     import decord
     why = _why_wrong(source)
@@ -67,7 +60,7 @@ def open_decord(source: str | bytes, num_threads: int = 1) -> Any:
 
 @once_per_file
 def _why_wrong(source: str | bytes) -> str:
-    """Return why decord takes wrong frames; empty if it does not."""
+    """Return why decord returns wrong frames; empty if it does not."""
     packets = Packets(source)
     if not packets.formats & FORMATS:
         return f'it seeks wrongly in {"/".join(sorted(packets.formats))} files'

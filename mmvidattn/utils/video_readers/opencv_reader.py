@@ -4,31 +4,32 @@ import tempfile
 import cv2
 import numpy as np
 
+from ..arguments import Natural, check_arguments
+from .base import SeekMode
 from .packets import Packets, PacketsReader, is_interlaced, refuse
-from .torchcodec_reader import SEEK_MODES
 
 
+@check_arguments
 class OpenCVReader(PacketsReader):
-    """A video file, read by OpenCV.
+    """Reader that uses OpenCV.
 
     Args:
-        source: Path of the file, or its bytes.
-        num_threads: Threads that decode; 0 lets ffmpeg choose.
-        seek_mode: ``'exact'`` decodes from the start on, and once more for a
-            frame before the last one; ``'approximate'`` lets OpenCV seek,
-            which takes other frames of some files.
+        source: Path or contents of the file.
+        num_threads: Number of decoding threads; 0 lets ffmpeg choose.
+            Defaults to 1.
+        seek_mode: ``'exact'`` decodes from the start, and again from the
+            start for a frame before the last one read; ``'approximate'`` lets
+            OpenCV seek, which returns wrong frames of some files. Defaults to
+            ``'exact'``.
 
     Raises:
-        ValueError: If it cannot be opened, if a frame cannot be read, or if
-            OpenCV would take wrong frames (of interlaced video OpenCV 5.0
-            returns memory that it has not written).
+        ValueError: If the file cannot be opened, if a frame cannot be read,
+            or if OpenCV would return wrong frames (OpenCV 5.0 returns
+            uninitialized memory for interlaced video).
     """
 
-    def __init__(self, source: str | bytes, num_threads: int = 1,
-                 seek_mode: str = 'exact') -> None:
-        if seek_mode not in SEEK_MODES:
-            raise ValueError(f'seek_mode must be one of {SEEK_MODES}, got '
-                             f'{seek_mode!r}')
+    def __init__(self, source: str | bytes, num_threads: Natural = 1,
+                 seek_mode: SeekMode = 'exact') -> None:
         self._can_seek = seek_mode == 'approximate'
         self._num_threads = num_threads
         self._file = None
@@ -54,7 +55,7 @@ class OpenCVReader(PacketsReader):
             [cv2.CAP_PROP_N_THREADS, self._num_threads])
         if not self._capture.isOpened():
             raise ValueError('OpenCV cannot open it')
-        # The number of the frame that is decoded next.
+        # Number of the frame that is decoded next.
         self._next = 0
 
     def _frame(self, index: int) -> np.ndarray:

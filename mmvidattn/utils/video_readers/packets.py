@@ -1,5 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Files as PyAV sees them: packets, frames, and what decoders get wrong."""
+"""Packets and frames of a video file, read with PyAV.
+
+Other readers use them to detect files that their decoder misreads.
+"""
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -12,33 +15,34 @@ import numpy as np
 
 from .base import VideoReader, spans
 
-# Containers whose packets have the time stamps of the frames in them.
+# Containers whose packets have the time stamps of their frames.
 WITH_TIMES = {'mov', 'matroska'}
-# Frames at the start of a file whose interlaced flag is read.
+# Number of frames at the start of a file whose interlaced flag is read.
 FIRST_FRAMES = 32
 
 
 class Packets:
-    """Packets of a video stream, from its first key frame on.
+    """Packets of a video stream, starting at its first key frame.
 
     Args:
-        source: Path of the file, or its bytes.
+        source: Path or contents of the file.
 
     Attributes:
         formats: Names of the container format.
         codec: Name of the codec.
         fps: Average frames per second.
         base: Seconds per unit of a time stamp.
-        has_b_frames: Whether a frame may need a later one.
-        skipped: Packets before the first key frame.
-        hidden: Packets that an edit list hides.
-        late: Frames shown before the first key frame and not decodable.
-        is_open: Whether a frame is shown before the key frame that it
-            follows in the file (an open group of pictures).
-        times: Time stamps of the frames, sorted; None if some frames lack one
-            or share one.
-        keys: Numbers of the key frames that can be sought by their time
-            stamps; 0 alone in containers other than mp4, mov, mkv and webm.
+        has_b_frames: True if a frame may depend on a later frame.
+        skipped: Number of packets before the first key frame.
+        hidden: Number of packets that an edit list hides.
+        late: Number of frames that are shown before the first key frame and
+            cannot be decoded.
+        is_open: True if a frame is shown before the key frame that it follows
+            in the file (an open group of pictures).
+        times: Sorted time stamps of the frames; None if a frame lacks one or
+            two frames share one.
+        keys: Numbers of the key frames that can be sought by time stamp; only
+            0 in containers other than mp4, mov, mkv and webm.
         length: Number of frames.
 
     Raises:
@@ -60,7 +64,7 @@ class Packets:
             (i for i, packet in enumerate(packets) if packet[1]), 0)
         packets = packets[self.skipped:]
         is_timed = bool(self.formats & WITH_TIMES)
-        # Matroska leaves out time stamps below 0.
+        # Matroska omits time stamps below 0.
         stamps = [time for time, _, _ in packets
                   if time is not None or not is_timed]
         shown = [time for time, _, is_hidden in packets if not is_hidden]
@@ -73,7 +77,7 @@ class Packets:
             leading = list(_leading(packets))
             self.is_open = bool(leading)
             if any(key == begins[0] for _, key in leading):
-                # A decoder leaves out those that need an earlier frame.
+                # A decoder skips frames that depend on an earlier frame.
                 with open_container(source) as container:
                     first = next(decode(container, self.skipped)).pts
                 shown = [time for time in shown
@@ -86,14 +90,14 @@ class Packets:
         self.length = len(shown)
 
     def spans(self) -> np.ndarray:
-        """Seconds at which frames begin and end, [T, 2]."""
+        """Return the seconds at which frames begin and end, [T, 2]."""
         begins = np.arange(self.length) / self.fps if self.times is None \
             else np.array(self.times) * self.base
         return spans(begins, self.fps)
 
 
 class PacketsReader(VideoReader):
-    """A reader that decodes one frame at a time and knows the packets.
+    """Base of readers that decode one frame at a time.
 
     Attributes:
         packets: Packets of the file.
@@ -120,7 +124,7 @@ class PacketsReader(VideoReader):
 
 
 def open_container(source: str | bytes) -> av.container.InputContainer:
-    """Open a file for reading, by its path or its bytes."""
+    """Open a file for reading, from its path or its contents."""
     return av.open(io.BytesIO(source) if isinstance(source, bytes) else source)
 
 
@@ -129,20 +133,20 @@ def video_stream(container: av.container.InputContainer
     """Return the first video stream.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If the file lacks a video stream.
     """
     if not container.streams.video:
-        raise ValueError('it lacks a video stream')
+        raise ValueError('the file lacks a video stream')
     return container.streams.video[0]
 
 
 def decode(container: av.container.InputContainer, skipped: int = 0
            ) -> Iterator[av.VideoFrame]:
-    """Decode the first video stream from where the container is.
+    """Decode the first video stream from the position of the container.
 
     Args:
         container: An opened file.
-        skipped: Packets to leave out first.
+        skipped: Number of packets to skip. Defaults to 0.
     """
     packets = container.demux(video_stream(container))
     for packet in islice(packets, skipped, None):
@@ -150,10 +154,10 @@ def decode(container: av.container.InputContainer, skipped: int = 0
 
 
 def to_rgb(frame: av.VideoFrame) -> np.ndarray:
-    """Convert a frame to RGB, uint8 [H, W, 3], rotated as the file says.
+    """Convert a frame to RGB, uint8 [H, W, 3], with the file's rotation.
 
-    Fields of an interlaced frame are converted as one picture, as decord,
-    torchcodec and the ffmpeg program do.
+    The fields of an interlaced frame are converted as one picture, like in
+    decord, torchcodec and the ffmpeg program.
     """
     rotation = frame.rotation
     if frame.interlaced_frame:
@@ -170,20 +174,19 @@ def to_rgb(frame: av.VideoFrame) -> np.ndarray:
 
 
 def once_per_file(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Remember the result of a function of a path while the file is the same.
-    """
+    """Cache the result of a function of a path until the file changes."""
     @lru_cache(1 << 16)
-    def look(path, time, size):
+    def of_version(path, time, size):
         return function(path)
 
     @wraps(function)
-    def remembered(source):
+    def cached(source):
         if isinstance(source, bytes):
             return function(source)
         stat = os.stat(source)
-        return look(source, stat.st_mtime_ns, stat.st_size)
+        return of_version(source, stat.st_mtime_ns, stat.st_size)
 
-    return remembered
+    return cached
 
 
 @once_per_file
@@ -201,13 +204,13 @@ def is_interlaced(source: str | bytes) -> bool:
 def refuse(backend: str, source: str | bytes, why: str) -> NoReturn:
     """Raise an error that names the file and a backend that can read it."""
     name = 'the video' if isinstance(source, bytes) else source
-    raise ValueError(f'{backend} takes wrong frames of {name}, because {why}; '
-                     'decode it with video_backend=pyav')
+    raise ValueError(f'{backend} returns wrong frames of {name}, because '
+                     f'{why}; decode it with video_backend=pyav')
 
 
 def _leading(packets: list[tuple]) -> Iterator[tuple[Any, int]]:
-    """Time stamps of frames shown before the key frame in front of them, and
-    of that key frame."""
+    """Yield the time stamps of each frame that is shown before the preceding
+    key frame, and of that key frame."""
     key = None
     for time, is_key, _ in packets:
         if is_key:

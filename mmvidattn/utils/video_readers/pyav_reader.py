@@ -16,22 +16,23 @@ from .packets import (
 
 
 class PyAVReader(PacketsReader):
-    """A video file, read by PyAV.
+    """Reader that uses PyAV.
 
-    Opening it reads its packets. Frames of mp4, mov, mkv and webm are sought
-    by their time stamps; other files are decoded from the start. Frames
-    before the first key frame, which nothing can decode, do not count.
+    Opening a file reads its packets. Frames of mp4, mov, mkv and webm are
+    sought by time stamp; other files are decoded from the start. Frames
+    before the first key frame cannot be decoded and do not count.
 
     Args:
-        source: Path of the file, or its bytes.
-        num_threads: Threads that decode; 0 lets ffmpeg choose.
+        source: Path or contents of the file.
+        num_threads: Number of decoding threads; 0 lets ffmpeg choose.
+            Defaults to 1.
     """
 
     def __init__(self, source: str | bytes, num_threads: int = 1) -> None:
         self._source = source
         self._num_threads = num_threads
         self.packets = packets = Packets(source)
-        # Only these containers have the right time stamp in each packet.
+        # Only these containers have correct time stamps in all packets.
         self._numbers = {
             time: i for i, time in enumerate(packets.times or ())
         } if packets.formats & WITH_TIMES else {}
@@ -41,7 +42,7 @@ class PyAVReader(PacketsReader):
         return self.packets.fps
 
     def __del__(self) -> None:
-        # PyAV's containers and streams refer to each other.
+        # PyAV's containers and streams are a reference cycle.
         if hasattr(self, '_container'):
             self._decoded.close()
             self._container.close()
@@ -54,7 +55,7 @@ class PyAVReader(PacketsReader):
         if self._num_threads != 1:
             stream.thread_type = 'AUTO'
         self._decoded = decode(self._container, self.packets.skipped)
-        # The number of the frame that is decoded next.
+        # Number of the frame that is decoded next.
         self._next, self._has_sought = 0, False
 
     def _frame(self, index: int) -> np.ndarray:
@@ -64,7 +65,7 @@ class PyAVReader(PacketsReader):
             self._seek(key) if key else self._open()
         frame = self._find(index)
         if frame is None and self._has_sought:
-            # Some key frames need earlier ones (intra refresh).
+            # Some key frames depend on earlier frames (intra refresh).
             self._open()
             frame = self._find(index)
         if frame is None:
@@ -79,12 +80,12 @@ class PyAVReader(PacketsReader):
         self._next, self._has_sought = key, True
 
     def _find(self, index: int) -> av.VideoFrame | None:
-        """Decode up to a frame; None if the decoder leaves it out."""
+        """Decode up to a frame; None if the decoder skips it."""
         for frame in self._decoded:
             number = self._numbers.get(frame.pts) if self._numbers \
                 else self._next
             if number is None:
-                # Cut away by an edit list, or shown before the key frame.
+                # Hidden by an edit list, or shown before the key frame.
                 continue
             self._next = number + 1
             if number >= index:

@@ -3,41 +3,41 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .base import VideoReader
+from ..arguments import Natural, check_arguments
+from .base import SeekMode, VideoReader
 from .packets import Packets, refuse
 
-SEEK_MODES = 'exact', 'approximate'
-# Frames whose time stamps are looked up at a time.
+# Number of frames whose time stamps are looked up at once.
 CHUNK = 16
 
 
+@check_arguments
 class TorchCodecReader(VideoReader):
-    """A video file, read by torchcodec.
+    """Reader that uses torchcodec.
 
-    Frames are found by their time stamps. Files whose time stamps torchcodec
-    0.13 misreads are refused: avi with B-frames, MPEG transport and program
+    Frames are sought by time stamp. Files whose time stamps torchcodec 0.13
+    misreads are refused: avi with B-frames, MPEG transport and program
     streams, H.264 with open groups of pictures, files that do not begin with
     a key frame, and files cut by an edit list.
 
     Args:
-        source: Path of the file, or its bytes.
-        num_threads: Threads that decode; 0 lets ffmpeg choose.
-        seek_mode: ``'exact'`` scans the file when it is opened, and so knows
-            each frame's time; ``'approximate'`` takes that of a constant rate,
-            and opens long files faster.
-        device: Where to decode; ``'cuda'`` is passed on, and not tested here.
+        source: Path or contents of the file.
+        num_threads: Number of decoding threads; 0 lets ffmpeg choose.
+            Defaults to 1.
+        seek_mode: ``'exact'`` scans the file when it opens, to know the time
+            of each frame; ``'approximate'`` assumes a constant rate, and
+            opens long files faster. Defaults to ``'exact'``.
+        device: Device that decodes. ``'cuda'`` is passed on, but not tested.
+            Defaults to ``'cpu'``.
 
     Raises:
-        ValueError: If torchcodec would take wrong frames of this file.
+        ValueError: If torchcodec would return wrong frames of this file.
     """
-    # Where frames are is known, and when they are shown is not told.
+    # torchcodec returns a time stamp only with the decoded frame.
     has_quick_times = False
 
-    def __init__(self, source: str | bytes, num_threads: int = 1,
-                 seek_mode: str = 'exact', device: str = 'cpu') -> None:
-        if seek_mode not in SEEK_MODES:
-            raise ValueError(f'seek_mode must be one of {SEEK_MODES}, got '
-                             f'{seek_mode!r}')
+    def __init__(self, source: str | bytes, num_threads: Natural = 1,
+                 seek_mode: SeekMode = 'exact', device: str = 'cpu') -> None:
         from torchcodec.decoders import VideoDecoder
         why = _why_wrong(Packets(source))
         if why:
@@ -68,7 +68,7 @@ class TorchCodecReader(VideoReader):
 
 
 def _why_wrong(packets: Packets) -> str:
-    """Return why torchcodec takes wrong frames; empty if it does not."""
+    """Return why torchcodec returns wrong frames; empty if it does not."""
     if 'mpeg' in packets.formats:
         return 'it is an MPEG program stream'
     if 'mpegts' in packets.formats:

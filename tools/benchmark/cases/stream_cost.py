@@ -27,8 +27,8 @@ from mmengine.config import DictAction
 from torch import nn
 
 from mmvidattn.apis import get_model, load_config
+from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.online import StreamSession
-from mmvidattn.utils.complexity import count_complexity
 from tools.benchmark.measure import (
     agreement_line,
     measure,

@@ -17,11 +17,11 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.backbones import ViViT
 from mmvidattn.backbones.vivit import ENCODERS
 from mmvidattn.convert import convert
 from mmvidattn.heads import ViViTHead
-from mmvidattn.utils.complexity import count_complexity
 from tools.benchmark.measure import (
     DTYPES,
     agreement_line,

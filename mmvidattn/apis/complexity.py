@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Counting what a model computes, without computing it."""
+"""Operations of a forward pass, also counted on the meta device."""
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -37,11 +37,12 @@ def _sort_cost(out: Tensor, x: Tensor, dim: int = -1, *args,
     return x.numel() * math.ceil(math.log2(max(x.shape[dim], 1)))
 
 
-# Multiply-accumulates of what torch's own table of formulas lacks.
+# Multiply-accumulates of operators that torch's table of formulas lacks.
 _MACS = {aten._scaled_dot_product_flash_attention_for_cpu: _attention_macs}
-# Operations of what is not pointwise, by the (first) result and the inputs.
+# Operations of operators that are not pointwise, from the (first) result and
+# the inputs.
 _ELEMENTWISE = {
-    # As fvcore counts a norm; softmax is maximum, difference, exponential,
+    # fvcore counts 5 for a norm. Softmax is maximum, difference, exponential,
     # sum and division.
     **dict.fromkeys((aten.native_layer_norm, aten.native_group_norm,
                      aten.native_batch_norm, aten._softmax,
@@ -51,8 +52,8 @@ _ELEMENTWISE = {
     aten.linalg_vector_norm: _per_input(2),
     # Difference, product and sum.
     aten.var: _per_input(3),
-    # One sum, product or comparison of each element; finding the k largest
-    # takes at least that.
+    # One sum, product or comparison per element; finding the k largest takes
+    # at least as many.
     **dict.fromkeys((aten.sum, aten.mean, aten.amax, aten.amin, aten.max,
                      aten.min, aten.argmax, aten.argmin, aten.any, aten.all,
                      aten.cumsum, aten.prod, aten.topk,
@@ -61,16 +62,16 @@ _ELEMENTWISE = {
     aten.sort: _sort_cost,
     **dict.fromkeys((aten.avg_pool2d, aten.avg_pool3d,
                      aten.max_pool2d_with_indices), _pool_cost),
-    # A product and a sum for each of the neighbors read.
+    # A product and a sum for each neighbor.
     aten.upsample_linear1d: _per_output(4),
     aten.upsample_bilinear2d: _per_output(8),
     aten.upsample_bicubic2d: _per_output(32),
     aten.floor_divide: _per_output(1),
 }
-# That of a masked attention, from torch 2.5 on.
+# The softmax of a masked attention, from torch 2.5 on.
 if hasattr(aten, '_safe_softmax'):
     _ELEMENTWISE[aten._safe_softmax] = _ELEMENTWISE[aten._softmax]
-# Only move, make or look up numbers.
+# Operators that only move, create or look up numbers.
 _FREE = {
     aten.clone, aten._to_copy, aten.copy_, aten.cat, aten.stack, aten.empty,
     aten.empty_like, aten.empty_strided, aten.zeros, aten.zeros_like,
@@ -90,11 +91,11 @@ class Complexity:
     """Cost of one forward pass.
 
     Attributes:
-        params: Parameters.
-        macs: Multiply-accumulates of matrix products and convolutions. The
-            papers' "FLOPs" are these.
-        elementwise: Operations of everything else: sums, activations, norms.
-        uncounted: Calls of operators nobody has told how to count.
+        params: Number of parameters.
+        macs: Multiply-accumulates of matrix products and convolutions: the
+            "FLOPs" of the papers.
+        elementwise: All other operations: sums, activations, norms.
+        uncounted: Calls of operators that lack a formula, by operator.
     """
     params: int = 0
     macs: int = 0
@@ -103,7 +104,7 @@ class Complexity:
 
     @property
     def flops(self) -> int:
-        """Floating-point operations: two a multiply-accumulate."""
+        """Floating-point operations: two per multiply-accumulate."""
         return 2 * self.macs + self.elementwise
 
 
@@ -137,15 +138,15 @@ class _Count(TorchDispatchMode):
 
 def count_complexity(model: nn.Module, *inputs: Tensor,
                      **kwargs) -> Complexity:
-    """Parameters and operations of ``model(*inputs, **kwargs)``.
+    """Count the parameters and operations of ``model(*inputs, **kwargs)``.
 
-    Fused attention counts as the two products it consists of, also on the
-    meta device, where nothing is computed and no memory needed.
+    Fused attention counts as its two matrix products. On the meta device,
+    nothing is computed and no memory is needed.
 
     Args:
         model: Any module; it is put into eval mode.
-        *inputs: Its inputs, on its device.
-        **kwargs: Likewise.
+        *inputs: Inputs of the model, on its device.
+        **kwargs: Keyword arguments of the model.
     """
     with torch.no_grad(), _Count() as count:
         model.eval()(*inputs, **kwargs)

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.layers import LinearAttention, SoftmaxAttention
-from mmvidattn.utils.complexity import count_complexity
 
 
 @pytest.mark.parametrize('device', ['cpu', 'meta'])
