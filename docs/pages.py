@@ -76,9 +76,6 @@ def make_reference() -> dict[str, str]:
     """Return the pages of the reference by their paths on the site."""
     pages = {}
     names = {package: public_names(package) for package in PACKAGES}
-    # They are on the page of datasets.transforms.
-    names['datasets'] = [name for name in names['datasets']
-                         if name not in names['datasets.transforms']]
     for package, found in {**names, **FUNCTIONS}.items():
         title = f'mmvidattn.{package}'
         pages[f'reference/{package}.md'] = f'# {title}\n\n' + '\n'.join(
