@@ -33,11 +33,12 @@ class FineTuneOptions:
             the cache.
         lora: Rank of low-rank updates of the attention's projections.
         layer_decay: Ratio of the learning rates of a layer and the next one.
-        balance: Method to balance the classes, one of ``BALANCES``.
+        balance: Method to balance the classes; see ``BALANCES``.
         batch_size: Batch size of training. Defaults to the inherited
             config's, or less for a small dataset.
         lr: Learning rate. Defaults to the inherited config's, scaled.
-        val_share: Share of each class for validation if the CSV has no split.
+        val_share: Share of each class for validation, unless the CSV sets
+            ``split``.
         seed: Seed of the split and the training.
         quick: Whether the check only decodes the last frame of each video.
         timeout: Seconds for checking one video.

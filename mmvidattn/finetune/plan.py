@@ -95,7 +95,7 @@ def make_plan(options: FineTuneOptions) -> Plan:
     facts, bad = _check_videos(root, videos, options)
     if not facts:
         name, why = next(iter(bad.items()))
-        raise ValueError(f'none of the {len(bad)} videos can be read; first '
+        raise ValueError(f'cannot read any of the {len(bad)} videos; first '
                          f'error: {name}: {why}')
     classes = {video.label for video in videos}
     videos, cut = _fit_segments(
@@ -104,7 +104,8 @@ def make_plan(options: FineTuneOptions) -> Plan:
         remarks.append(f'{count(lost, "class")} without a readable video '
                        f'left out: {some(lost)}')
     if not videos:
-        raise ValueError(f'none of the {number} segments is within its video')
+        raise ValueError('no segment starts within a readable video, out of '
+                         f'{number} segments')
     _print_summary(root, videos, facts, bad)
     if cut:
         echo(f'segments: {cut}')
@@ -226,8 +227,9 @@ def find_warnings(splits: dict[str, list[LabeledVideo]]) -> list[str]:
             warnings.append(f'no test videos of {some(lacking)}')
         if measured.total() < 5 * FEW:
             warnings.append(
-                f'metrics are rough: each of {count(measured.total(), "video")}'
-                f' counts {100 / measured.total():.0f} %')
+                'metrics are rough: each of '
+                f'{count(measured.total(), "video")} counts '
+                f'{100 / measured.total():.0f} %')
     largest, rarest = max(train.values()), min(train.values())
     if largest >= 3 * rarest:
         warnings.append('unbalanced classes, with '

@@ -21,7 +21,7 @@ def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int
     Given splits are kept. If no video has the split ``val``, about ``share``
     of each class in ``train`` moves there. Videos that share a file or a
     group stay on one side. ``train`` keeps a video of each class, and ``val``
-    gets one of each class if that is possible.
+    gets a video of each class if possible.
 
     Args:
         videos: Labeled videos.

