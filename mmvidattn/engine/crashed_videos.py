@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Videos that crash their decoder, and with it a process that loads data."""
+"""Videos that crash their decoder and, with it, a data loader worker."""
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from ..datasets.broken_files.read_notes import ReadNotes
 from ..utils.lines import read_lines
 
 CRASHED = 'crashed_videos.txt'
-# How torch tells of a dead worker, and the signals of its own fault.
+# Start of torch's error about a dead worker, and signals that are faults.
 DEAD_WORKER = re.compile(r'DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)')
 FAULT = re.compile(r'killed by signal: (Segmentation fault|Aborted|Illegal '
                    r'instruction|Floating point exception)')
@@ -23,14 +23,14 @@ def read_crashed_videos(work_dir: str) -> list[str]:
 
 @contextmanager
 def crashes_named(notes: list[ReadNotes], work_dir: str) -> Iterator[None]:
-    """Name the file in the error of a worker that died as it read it.
+    """Name the file that a worker was reading when it died, in the error.
 
-    If the fault was the worker's own, the file is listed in
-    ``crashed_videos.txt`` as well.
+    If the worker died of a fault, ``crashed_videos.txt`` lists the file too.
 
     Args:
-        notes: Notes of the workers of each loader, when the error comes.
-        work_dir: Folder of the list.
+        notes: Read notes of the workers of each loader. The list may grow
+            inside the context.
+        work_dir: Folder of ``crashed_videos.txt``.
     """
     try:
         yield
@@ -43,21 +43,19 @@ def crashes_named(notes: list[ReadNotes], work_dir: str) -> Iterator[None]:
 
 def _explain(error: RuntimeError, notes: list[ReadNotes],
              work_dir: str) -> str | None:
-    # torch tells the signal and the process in either of two errors.
-    said = f'{error} {error.__context__}'
-    pids = ', '.join(DEAD_WORKER.findall(said))
+    # Either of these two errors has the signal and the process.
+    text = f'{error} {error.__context__}'
+    pids = ', '.join(DEAD_WORKER.findall(text))
     names = sorted({note.read(int(pid)) for note in notes
                     for pid in re.findall(r'\d+', pids)} - {''})
     if not names:
         return None
-    told = ', '.join(names)
-    fault = FAULT.search(said)
+    files = ', '.join(names)
+    fault = FAULT.search(text)
     if fault is None:
-        return (f'a process that loads data ended while it read {told}: '
-                f'{error}')
+        return f'a data loader worker ended while reading {files}: {error}'
     path = Path(work_dir, CRASHED)
     with path.open('a', encoding='utf-8') as file:
         file.writelines(f'{name}\n' for name in names)
-    return (f'{told} crashed its decoder ({fault[1]}), and with it a '
-            f'process that loads data. It is listed in {path}; --resume '
-            'goes on without it')
+    return (f'{files} crashed the decoder ({fault[1]}) and a data loader '
+            f'worker. {path} lists it; --resume continues without it')

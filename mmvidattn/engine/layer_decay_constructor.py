@@ -10,20 +10,20 @@ from ..utils.unwrap import unwrap
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()
 @check_arguments
 class LearningRateDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
-    """Lower learning rates for the layers nearer to the input.
+    """Use lower learning rates for layers nearer to the input.
 
-    It asks the backbone: ``get_layer_depth(name, prefix)`` returns the depth
-    of a parameter and the number of depths, as in mmpretrain. All our
-    backbones of clips have it; mmaction2's
-    ``LearningRateDecayOptimizerConstructor`` knows two backbones by name, and
-    takes the same options.
+    ``get_layer_depth(name, prefix)`` of the backbone returns the depth of a
+    parameter and the number of depths, as in mmpretrain. All clip backbones of
+    this package have it. mmaction2's ``LearningRateDecayOptimizerConstructor``
+    has the same options, but only supports two backbones.
 
-    A parameter of depth d of D has ``decay_rate ** (D - 1 - d)`` of the rate;
-    the head has all of it. Biases and other vectors have no weight decay.
+    The learning rate of a parameter of depth d of D is multiplied by
+    ``decay_rate ** (D - 1 - d)``; the head has depth D - 1. Biases and other
+    vectors have no weight decay.
 
     Args:
         optim_wrapper_cfg: Config of the optimizer wrapper.
-        paramwise_cfg: ``dict(decay_rate=...)``, above 0 and at most 1.
+        paramwise_cfg: ``dict(decay_rate=...)``, with a rate in (0, 1].
 
     Example::
 
@@ -38,19 +38,19 @@ class LearningRateDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         rate = self.paramwise_cfg.get('decay_rate')
         if set(self.paramwise_cfg) != {'decay_rate'} or not 0 < rate <= 1:
             raise ValueError(
-                'paramwise_cfg must be dict(decay_rate=...), above 0 and at '
-                f'most 1, got {paramwise_cfg}')
+                'paramwise_cfg must be dict(decay_rate=...), with a number in '
+                f'(0, 1], got {paramwise_cfg}')
 
     def add_params(self, params: list[dict], module: nn.Module,
                    **kwargs) -> None:
-        """Add all parameters that are trained, a group for each depth.
+        """Add all trainable parameters, one group for each depth.
 
         Args:
-            params: The groups, to which these are added.
+            params: Parameter groups, extended in place.
             module: A model with a ``backbone``.
 
         Raises:
-            ValueError: If its backbone does not tell the depths.
+            ValueError: If the backbone lacks ``get_layer_depth``.
         """
         module = unwrap(module)
         backbone = getattr(module, 'backbone', None)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""mmengine's loops, which know their place in the run and when to stop."""
+"""mmengine's loops, extended by exact resumption and preemption."""
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -23,22 +23,22 @@ from .seeded_samples import SeededBatches, loader_like, seed_samples
 
 
 class SafeLoop(BaseLoop):
-    """The base of our loops, in the place of mmengine's ``BaseLoop``.
+    """Base of our loops, between mmengine's loops and ``BaseLoop``.
 
-    With :class:`~mmvidattn.engine.PreemptionHook` a loop stops after the
-    iteration in which the signal comes.
+    With :class:`~mmvidattn.engine.PreemptionHook`, a loop stops after the
+    iteration in which the signal arrives.
     """
 
     def __init__(self, runner: Runner, dataloader: DataLoader | dict) -> None:
         super().__init__(runner, dataloader)
         self.preemption = find_hook(runner, PreemptionHook)
         loader = self.dataloader
-        # Others, of users' own making, stay as they are.
+        # Loaders of other types stay unchanged.
         if type(loader) is DataLoader and loader.batch_sampler is not None:
             self._adapt_loader()
 
     def _adapt_loader(self) -> None:
-        """Let workers go on for a while when the run is told to stop."""
+        """Let workers outlive the signal that stops the run."""
         init = self.dataloader.worker_init_fn
         if self.preemption is not None:
             init = self.preemption.worker_init_fn(
@@ -47,15 +47,15 @@ class SafeLoop(BaseLoop):
 
 
 class SafeTrainLoop(SafeLoop):
-    """The common part of our training loops.
+    """Common part of our training loops.
 
-    With :class:`~mmvidattn.engine.ExactResumeHook` samples are seeded by
-    their place in the run, and a run that is resumed goes on where it was.
+    With :class:`~mmvidattn.engine.ExactResumeHook`, samples are seeded by
+    their position in the run, and a resumed run continues at its position.
 
     Attributes:
-        batches: The batch sampler, which knows the place in the run; None if
-            the hook is absent, or the data loader is of an unknown type.
-        first: Epoch, and the iteration that it started with.
+        batches: Batch sampler with the position in the run; None without the
+            hook, or if the data loader is of another type.
+        first: Current epoch, and its first iteration.
     """
 
     def __init__(self, runner: Runner, dataloader: DataLoader | dict) -> None:
@@ -75,16 +75,16 @@ class SafeTrainLoop(SafeLoop):
 
     @property
     def sampler(self) -> Any:
-        """The sampler of single samples, if there is one."""
+        """Sampler of single samples, or None."""
         loader = self.dataloader
         return getattr(loader.batch_sampler, 'sampler', loader.sampler)
 
     def batches_done(self, epoch: int, iter: int) -> int:
-        """Count the batches of an epoch that are done at an iteration."""
+        """Return how many batches of an epoch are done at an iteration."""
         return iter - self.first[1] if epoch == self.first[0] else 0
 
     def resume(self) -> None:
-        """Go on where the checkpoint was saved, if the run is resumed."""
+        """Move to the position of the checkpoint, if the run is resumed."""
         hook = self.exact_resume
         state = None if hook is None else hook.resumed
         if self.batches is not None:
@@ -94,7 +94,7 @@ class SafeTrainLoop(SafeLoop):
             self._go_to(state)
         if state is not None and not state['validated'] and self._val_is_due():
             self.runner.logger.info(
-                'Validation, which was cut off, is made up for')
+                'Repeating the validation that was interrupted')
             self.runner.val_loop.run()
 
     def _use_seeds(self, seed: int, sampler_seed: int | None) -> None:
@@ -108,8 +108,8 @@ class SafeTrainLoop(SafeLoop):
                 self.exact_resume.restore_generators(self.runner)
             else:
                 self.runner.logger.warning(
-                    f'the data loader has the seed {now}, and the checkpoint '
-                    f'{sampler_seed}: samples come in another order')
+                    f'the data loader has the seed {now}, but the checkpoint '
+                    f'{sampler_seed}: the order of samples changes')
         self.batches.seed = seed
 
     def _val_is_due(self) -> bool:
@@ -126,10 +126,7 @@ class SafeTrainLoop(SafeLoop):
 
 @LOOPS.register_module()
 class SafeEpochBasedTrainLoop(EpochBasedTrainLoop, SafeTrainLoop):
-    """mmengine's ``EpochBasedTrainLoop`` on the base of a safe loop.
-
-    Args: those of ``EpochBasedTrainLoop``.
-    """
+    """mmengine's ``EpochBasedTrainLoop``, as a :class:`SafeTrainLoop`."""
 
     def run(self) -> nn.Module:
         """Train."""
@@ -143,13 +140,13 @@ class SafeEpochBasedTrainLoop(EpochBasedTrainLoop, SafeTrainLoop):
         return self.runner.model
 
     def run_epoch(self) -> None:
-        """Train for an epoch, or for what is left of it."""
+        """Train for an epoch, or for the rest of it."""
         self.runner.call_hook('before_train_epoch')
         start = 0
         if self.batches is not None:
             start, self.batches.epoch = self.batches.start, self._epoch
         if start:
-            # Again, as a hook may seed the start of an epoch.
+            # Restore again, because a hook may seed the start of an epoch.
             self.exact_resume.restore_generators(self.runner)
         self.first = (self._epoch, self._iter - start)
         self.runner.model.train()
@@ -165,7 +162,7 @@ class SafeEpochBasedTrainLoop(EpochBasedTrainLoop, SafeTrainLoop):
 
     def _go_to(self, state: dict | None) -> None:
         if state is not None:
-            # The same part of an epoch of another length.
+            # The same share of the epoch, which may have another length.
             self.batches.start = (state['batch'] * len(self.dataloader)
                                   // state['num_batches'])
 
@@ -179,15 +176,12 @@ class SafeEpochBasedTrainLoop(EpochBasedTrainLoop, SafeTrainLoop):
 
 @LOOPS.register_module()
 class SafeIterBasedTrainLoop(IterBasedTrainLoop, SafeTrainLoop):
-    """mmengine's ``IterBasedTrainLoop`` on the base of a safe loop.
-
-    Args: those of ``IterBasedTrainLoop``.
-    """
+    """mmengine's ``IterBasedTrainLoop``, as a :class:`SafeTrainLoop`."""
 
     def run(self) -> nn.Module:
         """Train."""
         self.runner.call_hook('before_train')
-        self.dataloader_iterator = self._batches_without_end()
+        self.dataloader_iterator = self._endless_batches()
         self.resume()
         self.runner.call_hook('before_train_epoch')
         if self.batches is None:
@@ -208,10 +202,9 @@ class SafeIterBasedTrainLoop(IterBasedTrainLoop, SafeTrainLoop):
         self._stop_if_requested()
 
     def batches_done(self, epoch: int, iter: int) -> int:
-        """Count the batches that are done at an iteration."""
         return iter
 
-    def _batches_without_end(self) -> Iterator[Any]:
+    def _endless_batches(self) -> Iterator[Any]:
         for epoch in count(self.first[0]):
             if hasattr(self.sampler, 'set_epoch'):
                 self.sampler.set_epoch(epoch)
@@ -222,7 +215,7 @@ class SafeIterBasedTrainLoop(IterBasedTrainLoop, SafeTrainLoop):
     def _go_to(self, state: dict | None) -> None:
         epoch, start = divmod(self._iter, len(self.dataloader))
         if isinstance(self.sampler, InfiniteSampler):
-            # Its first pass never ends.
+            # The first pass of this sampler never ends.
             epoch, start = 0, self._iter
         self.first, self.batches.start = (epoch, self._iter - start), start
 
@@ -232,10 +225,7 @@ class SafeIterBasedTrainLoop(IterBasedTrainLoop, SafeTrainLoop):
 
 @LOOPS.register_module()
 class SafeValLoop(ValLoop, SafeLoop):
-    """mmengine's ``ValLoop`` on the base of a safe loop.
-
-    Args: those of ``ValLoop``.
-    """
+    """mmengine's ``ValLoop``, as a :class:`SafeLoop`."""
 
     def run_iter(self, idx: int, data_batch: Any) -> None:
         """Validate on a batch."""
@@ -245,6 +235,6 @@ class SafeValLoop(ValLoop, SafeLoop):
             return
         for hook in self.runner.hooks:
             if isinstance(hook, EMAHook):
-                # The model has the averaged weights while it validates.
+                # Swap the averaged weights, used in validation, back.
                 hook.after_val_epoch(self.runner)
         self.preemption.leave(self.runner)

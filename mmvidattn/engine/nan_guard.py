@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Optimizer wrappers that do not step where gradients are not finite."""
+"""Optimizer wrappers that skip steps with gradients that are not finite."""
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -12,26 +12,28 @@ from ..ops.torch_private import largest_values
 
 
 class NanGuard(OptimWrapper):
-    """Leaves out steps whose gradients are not finite.
+    """Mixin of optimizer wrappers that skips steps with bad gradients.
 
-    With a loss scaler, which makes gradients overflow on purpose, only steps
-    at a scale below 1 count.
+    A gradient is bad if it is not finite. A loss scaler makes gradients
+    overflow on purpose, so with one, only steps at a scale below 1 are
+    checked.
 
     Attributes:
-        skips: How many steps in a row were left out.
-        report: Called at each of them, while the gradients are there.
+        skips: Number of steps skipped in a row.
+        report: Function called at each skipped step, before the gradients are
+            cleared. None turns the guard off.
     """
     skips = 0
     report: Callable[[], None] | None = None
 
     def update_params(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Compute the gradients, and step if it is time to."""
-        # Gradients tell all processes; the loss of one does not.
+        """Compute the gradients, and step if enough are accumulated."""
+        # Other processes see a bad loss only through the gradients.
         poison = torch.where(loss.detach().isfinite(), 1., torch.nan)
         super().update_params(loss * poison.to(loss.dtype), *args, **kwargs)
 
     def step(self, **kwargs: Any) -> None:
-        """Step, unless a gradient is not finite."""
+        """Step unless a gradient is not finite."""
         if self.report is None or self._may_step():
             self.skips = 0
             super().step(**kwargs)
@@ -48,7 +50,7 @@ class NanGuard(OptimWrapper):
                  for p in group['params'] if p.grad is not None]
         if not grads:
             return True
-        # The largest value, not the norm, which overflows itself.
+        # Take the largest value, because the norm may overflow.
         largest = largest_values(grads)
         return bool(torch.stack([x.float().to(largest[0].device)
                                  for x in largest]).isfinite().all())
@@ -56,7 +58,7 @@ class NanGuard(OptimWrapper):
 
 @cache
 def with_nan_guard(kind: type[OptimWrapper]) -> type[OptimWrapper]:
-    """Derive a class of optimizer wrappers that has a :class:`NanGuard`."""
+    """Derive a class of optimizer wrappers with a :class:`NanGuard`."""
     if issubclass(kind, NanGuard):
         return kind
     return type(f'NanGuard{kind.__name__}', (NanGuard, kind), {})

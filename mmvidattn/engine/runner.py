@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""mmengine's runner, of parts that our hooks can rely on."""
+"""mmengine's runner, with the loops and guards that our hooks need."""
 import inspect
 from typing import Any
 
@@ -47,20 +47,20 @@ OURS = {
 
 @RUNNERS.register_module()
 class SafeRunner(Runner):
-    """mmengine's ``Runner``, which builds the parts that our hooks need.
+    """mmengine's ``Runner``, with the parts that our hooks need.
 
-    A config says ``runner_type = 'SafeRunner'``, and all else as ever. In
-    place of mmengine's loops it builds ours (a loop of another type stays).
-    With :class:`~mmvidattn.engine.SkippedVideosHook` it guards mmaction2's
-    datasets and names a file that crashes its decoder; with
-    :class:`~mmvidattn.engine.NanGuardHook` it guards the optimizer wrapper;
-    with :class:`~mmvidattn.engine.FeatureCacheHook` datasets give the features
-    of a frozen network. Its videos are decoded by the ``video_backend`` of
-    the config, if that has one.
+    Set ``runner_type = 'SafeRunner'`` in a config. The runner
 
-    Args: those of ``Runner``.
+    - replaces mmengine's loops by ours, and keeps loops of other types;
+    - with :class:`~mmvidattn.engine.SkippedVideosHook`, guards mmaction2's
+      datasets and names files that crash their decoder;
+    - with :class:`~mmvidattn.engine.NanGuardHook`, guards the optimizer
+      wrapper;
+    - with :class:`~mmvidattn.engine.FeatureCacheHook`, lets datasets return
+      the features of a frozen network;
+    - decodes videos with the ``video_backend`` of the config, if it has one.
     """
-    # Checked by SafeHook, which cannot import this class.
+    # SafeHook checks this, because it cannot import the class.
     has_safe_parts = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -69,12 +69,13 @@ class SafeRunner(Runner):
 
     @classmethod
     def from_cfg(cls, cfg: Config) -> 'SafeRunner':
-        """Build a runner; ``video_backend`` of the config holds for all."""
+        """Build a runner whose pipelines use the config's ``video_backend``.
+        """
         apply_video_backend(cfg)
         return super().from_cfg(cfg)
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
-        """Build the logger; it escapes what cannot be printed."""
+        """Build a logger that escapes unprintable characters."""
         logger = super().build_logger(*args, **kwargs)
         logger.addFilter(PrintableFilter())
         return logger
@@ -156,7 +157,7 @@ class SafeRunner(Runner):
 
 def _cached(loader: Any) -> Any:
     if not isinstance(loader, dict):
-        raise ValueError('cached features need a data loader by its config, '
+        raise ValueError('cached features need the config of a data loader, '
                          f'got a {type(loader).__name__}')
     return dict(loader, dataset=with_feature_cache(loader['dataset']))
 

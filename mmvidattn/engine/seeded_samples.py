@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Samples whose randomness depends on their place in the run alone."""
+"""Samples whose randomness depends only on their position in the run."""
 import inspect
 from collections.abc import Iterator
 from itertools import islice
@@ -12,20 +12,20 @@ from ..utils.random_state import seeded
 
 
 class Place(NamedTuple):
-    """An index into a dataset, and what its randomness comes from."""
+    """Index into a dataset, and the seed of the sample."""
     index: Any
     entropy: list[int]
 
 
 class SeededDataset(Dataset):
-    """A dataset that takes a :class:`Place`; else as the one it wraps."""
+    """Wrapper of a dataset that seeds the sample of a :class:`Place`."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
 
     def __getattr__(self, name: str) -> Any:
         if name == 'dataset':
-            # Not there yet while it is unpickled in a worker.
+            # Not set yet while a worker unpickles the wrapper.
             raise AttributeError(name)
         return getattr(self.dataset, name)
 
@@ -40,15 +40,17 @@ class SeededDataset(Dataset):
 
 
 class SeededBatches:
-    """A batch sampler that gives each sample its :class:`Place`.
+    """Batch sampler that yields a :class:`Place` for each sample.
 
-    Processes that share the samples of a step in turn, as those of mmengine's
-    ``DefaultSampler`` do, draw for each what a single one would.
+    With samplers that deal the samples of a step to the processes in turn,
+    like mmengine's ``DefaultSampler``, a sample is the same for any number of
+    processes.
 
     Attributes:
-        seed: What the randomness of all samples comes from.
-        epoch: Of the next pass over the data; counts up with each pass.
-        start: How many batches the next pass leaves out; then 0 again.
+        seed: Seed of all samples.
+        epoch: Epoch of the next pass over the data. Each pass adds 1.
+        start: Number of batches that the next pass skips. Each pass resets it
+            to 0.
     """
 
     def __init__(self, batches: Any, seed: int, rank: int,
@@ -68,21 +70,21 @@ class SeededBatches:
     def __iter__(self) -> Iterator[list[Place]]:
         epoch, start = self.epoch, self.start
         self.epoch, self.start = epoch + 1, 0
-        # A seed of numpy has no sign.
+        # numpy accepts no negative seed.
         seed = self.seed % 2**63
         for number, batch in enumerate(
                 islice(self.batches, start, None), start):
-            # The 0 stands for what earlier versions had there.
+            # The 0 keeps the samples equal to those of earlier versions.
             yield [Place(index, [seed, 0, epoch, number,
                                  self.num_ranks * i + self.rank])
                    for i, index in enumerate(batch)]
 
 
 class LazyLoader(DataLoader):
-    """A ``DataLoader`` that starts its workers with the first batch.
+    """``DataLoader`` that starts its workers with the first batch.
 
-    mmengine's ``IterBasedTrainLoop`` takes its iterator when it is built,
-    before it knows where the run goes on.
+    mmengine's ``IterBasedTrainLoop`` creates its iterator in its constructor,
+    before the position of a resumed run is known.
     """
 
     def __iter__(self) -> Iterator[Any]:
@@ -90,14 +92,14 @@ class LazyLoader(DataLoader):
 
 
 def loader_like(loader: DataLoader, **changes: Any) -> LazyLoader:
-    """Build a loader of batches with the options of another.
+    """Copy a loader with some options changed.
 
     Args:
-        loader: A loader that has a batch sampler.
-        changes: Options that differ.
+        loader: A loader with a batch sampler.
+        changes: New values of options.
     """
     names = inspect.signature(DataLoader).parameters.keys() - {
-        # The batch sampler has them.
+        # The batch sampler replaces these.
         'batch_size', 'shuffle', 'sampler', 'drop_last'}
     options = {name: getattr(loader, name) for name in names
                if hasattr(loader, name)}
@@ -106,19 +108,19 @@ def loader_like(loader: DataLoader, **changes: Any) -> LazyLoader:
 
 def seed_samples(loader: DataLoader, seed: int, rank: int = 0,
                  num_ranks: int = 1) -> LazyLoader:
-    """Let the randomness of a sample depend on its place in the run.
+    """Make the randomness of a sample depend on its position in the run.
 
-    That is: on the seed, the epoch, the step and the place among the samples
-    of all processes in it; not on the worker that loads it and on what that
-    worker did before, so that a run can go on in the middle of an epoch, and
-    with another number of processes. The loader draws nothing from the
-    generators of the main process.
+    The position is the seed, the epoch, the step, and the index among the
+    samples of all processes in the step. The worker that loads the sample,
+    and the samples it loaded before, have no effect. A run can therefore
+    resume in the middle of an epoch and with another number of processes. The
+    loader draws nothing from the generators of the main process.
 
     Args:
         loader: A loader of batches of a map-style dataset.
-        seed: The seed.
-        rank: Rank of this process.
-        num_ranks: Number of processes.
+        seed: Seed of all samples.
+        rank: Rank of this process. Defaults to 0.
+        num_ranks: Number of processes. Defaults to 1.
 
     Returns:
         A loader of the same batches, whose ``batch_sampler`` is a

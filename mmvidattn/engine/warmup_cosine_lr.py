@@ -13,7 +13,7 @@ from ..utils.arguments import Fraction, check_arguments
 
 @check_arguments
 class WarmupCosineParamScheduler(_ParamScheduler):
-    """See :class:`WarmupCosineLR`, of a parameter of any name."""
+    """Schedule of :class:`WarmupCosineLR` for any optimizer parameter."""
 
     def __init__(self,
                  optimizer: Optimizer | BaseOptimWrapper,
@@ -41,9 +41,9 @@ class WarmupCosineParamScheduler(_ParamScheduler):
                               begin: float = 0,
                               by_epoch: bool = True,
                               **kwargs) -> 'WarmupCosineParamScheduler':
-        """One that is stepped each iteration; the lengths are in epochs."""
+        """Build a schedule by iterations from lengths in epochs."""
         if not by_epoch:
-            raise ValueError('convert_to_iter_based takes by_epoch=True')
+            raise ValueError('convert_to_iter_based needs by_epoch=True')
         begin, end, warmup = (
             int(x * epoch_length) for x in (begin, end, warmup))
         return cls(
@@ -73,21 +73,25 @@ class WarmupCosineParamScheduler(_ParamScheduler):
 
 @PARAM_SCHEDULERS.register_module()
 class WarmupCosineLR(LRSchedulerMixin, WarmupCosineParamScheduler):
-    """A cosine from the first step on, under a linear warm-up.
+    """Cosine schedule that starts in the first step, with linear warm-up.
 
-    mmengine's two schedulers, one after the other, start the cosine when the
-    warm-up ends. With ``curve='product'``, as TeSTra has it, the rate is
-    ``lr * cosine(i) * warm-up(i)``, ``i`` being 1 in the first step, so that
-    the last step's rate is 0. With ``curve='line'``, as SlowFast has it, the
-    warm-up is a straight line to where the cosine is when it ends, below
-    ``lr``, and ``i`` is 0 in the first step.
+    With two schedulers of mmengine in a row, the cosine would start when the
+    warm-up ends.
+
+    - ``curve='product'`` (TeSTra): the rate is ``lr * cosine(i) *
+      warm-up(i)``. ``i`` is 1 in the first step, so that the rate of the last
+      step is 0.
+    - ``curve='line'`` (SlowFast): the warm-up is a straight line to the value
+      of the cosine at the end of the warm-up, which is below ``lr``. ``i`` is
+      0 in the first step.
 
     Args:
-        optimizer: Whose learning rates it sets.
+        optimizer: Optimizer or optimizer wrapper.
         warmup: Steps of the warm-up.
-        end: Where the cosine ends.
-        start_factor: Factor of the rate at the start of the warm-up.
-        curve: ``'product'`` or ``'line'``.
-        begin: Where both start.
-        **kwargs: ``last_step``, ``by_epoch`` and ``verbose``, as mmengine's.
+        end: Last step of the cosine.
+        start_factor: Factor of the rate at the start of the warm-up. Defaults
+            to 0.3.
+        curve: ``'product'`` or ``'line'``. Defaults to ``'product'``.
+        begin: First step of both. Defaults to 0.
+        **kwargs: ``last_step``, ``by_epoch`` and ``verbose`` of mmengine.
     """

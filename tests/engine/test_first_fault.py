@@ -4,36 +4,37 @@ import torch
 from mmaction.structures import ActionDataSample
 from torch import nn
 
-from mmvidattn.engine.first_fault import name_files, watch_outputs
+from mmvidattn.engine.batch_samples import name_files
+from mmvidattn.engine.first_fault import watch_outputs
 
 
 class Block(nn.Module):
-    """Takes and gives more than tensors."""
+    """Module with inputs and outputs that are not all tensors."""
 
-    def __init__(self, spoils=None):
+    def __init__(self, value=None):
         super().__init__()
-        self.spoils = spoils
+        self.spoils = value
 
     def forward(self, x, size, mode=None):
         part = torch.full_like(x, self.spoils or 0)
         return dict(x=x, rest=[size, None, 'a name', (part, x.long())])
 
 
-@pytest.mark.parametrize('spoils', [float('inf'), float('nan')])
-def test_the_first_that_gives_what_is_not_finite_is_named(spoils):
-    model = nn.ModuleDict(dict(one=Block(), two=Block(spoils), three=Block()))
+@pytest.mark.parametrize('value', [float('inf'), float('nan')])
+def test_names_first_module_with_bad_output(value):
+    model = nn.ModuleDict(dict(one=Block(), two=Block(value), three=Block()))
     with watch_outputs(model) as found:
         for block in model.values():
             out = block(torch.ones(2), (1, 2), None)
     assert found == ['two (Block)']
     assert out['x'].isfinite().all()
     with watch_outputs(model) as found:
-        model['one'](torch.tensor([1., spoils]), (1, 2))
+        model['one'](torch.tensor([1., value]), (1, 2))
         model['two'](torch.ones(2), (1, 2))
     assert found == ['the input of one (Block)']
 
 
-def test_nothing_is_named_when_all_is_finite():
+def test_names_nothing_if_all_values_are_finite():
     model = nn.ModuleDict(dict(one=Block(), two=Block()))
     with watch_outputs(model) as found:
         for block in model.values():

@@ -50,7 +50,7 @@ def test_rates_decay_towards_the_input():
     }
 
 
-def test_a_group_has_the_parameters_of_its_names():
+def test_groups_have_the_parameters_of_their_names():
     model = recognizer(Backbone())
     named = dict(model.named_parameters())
     for group in build(model, dict(decay_rate=0.5)).param_groups:
@@ -58,7 +58,7 @@ def test_a_group_has_the_parameters_of_its_names():
             id(named[name]) for name in group['param_names']]
 
 
-def test_every_parameter_of_a_backbone_of_ours_has_its_rate():
+def test_every_parameter_of_our_backbone_has_a_rate():
     model = recognizer(MODELS.build(dict(
         type='mmaction.LinearVideoTransformer', num_frames=4, patch_size=16,
         patch_stride=16, patch_padding=0, embed_dims=16, num_layers=2,
@@ -73,11 +73,11 @@ def test_every_parameter_of_a_backbone_of_ours_has_its_rate():
 @pytest.mark.parametrize('cfg', [
     None, {}, dict(decay_rate=0), dict(decay_rate=1.5),
     dict(layer_decay_rate=0.5), dict(decay_rate=0.5, num_layers=12)], ids=str)
-def test_wrong_options_are_named(cfg):
+def test_rejects_wrong_options(cfg):
     with pytest.raises(ValueError, match='paramwise_cfg must be'):
         build(recognizer(Backbone()), cfg)
 
 
-def test_a_backbone_must_tell_the_depths():
+def test_rejects_backbone_without_depths():
     with pytest.raises(ValueError, match='get_layer_depth.*got Linear'):
         build(recognizer(nn.Linear(2, 2)), dict(decay_rate=0.5))

@@ -18,7 +18,7 @@ def build(kind=OptimWrapper, **options):
     return wrapper, weight, reports
 
 
-def test_leaves_out_a_step_whose_gradients_are_not_finite():
+def test_skips_step_with_bad_gradients():
     wrapper, weight, reports = build()
     for factor in (torch.inf, torch.nan):
         wrapper.update_params((weight * torch.tensor([factor, 1.])).sum())
@@ -28,19 +28,19 @@ def test_leaves_out_a_step_whose_gradients_are_not_finite():
     assert wrapper.skips == 0 and weight.tolist() == [0, 0]
 
 
-def test_a_step_without_gradients_is_no_failure():
+def test_step_without_gradients_is_not_skipped():
     wrapper, weight, reports = build()
     wrapper.step()
     assert not reports and weight.tolist() == [1, 1]
 
 
-def test_a_loss_that_is_not_finite_shows_in_the_gradients():
+def test_bad_loss_makes_gradients_nan():
     wrapper, weight, reports = build()
     wrapper.update_params(weight.sum() + torch.inf)
     assert len(reports) == 1 and reports[0].isnan().all()
 
 
-def test_counts_accumulated_gradients_once():
+def test_accumulated_bad_gradients_are_skipped_once():
     wrapper, weight, reports = build(accumulative_counts=2)
     for factor in (torch.nan, 1., 1., 1.):
         wrapper.update_params(weight.sum() * factor)
@@ -48,7 +48,7 @@ def test_counts_accumulated_gradients_once():
 
 
 @pytest.mark.parametrize('counts', [2, 3])
-def test_accumulated_gradients_are_those_of_the_whole_batch(counts):
+def test_accumulated_steps_equal_one_large_batch(counts):
     inputs = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
     plain, weight, _ = build()
     for _ in range(2):
@@ -62,7 +62,7 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(counts):
 
 
 @pytest.mark.parametrize('scale, steps', [(1024., 1), (0.5, 0)])
-def test_scaler_may_overflow_while_its_scale_is_large(scale, steps):
+def test_loss_scaler_may_overflow_at_large_scale(scale, steps):
 
     class Scaling(OptimWrapper):
         steps = 0
@@ -78,7 +78,7 @@ def test_scaler_may_overflow_while_its_scale_is_large(scale, steps):
     assert wrapper.steps == steps
 
 
-def test_keeps_to_the_wrapper_that_it_is_derived_from():
+def test_keeps_the_behavior_of_its_base_class():
     kind = with_nan_guard(AmpOptimWrapper)
     assert issubclass(kind, NanGuard) and issubclass(kind, AmpOptimWrapper)
     assert with_nan_guard(AmpOptimWrapper) is kind

@@ -31,14 +31,14 @@ GUARDS = dict(skipped_videos=dict(
     (dict(type='SafeIterBasedTrainLoop', max_iters=1),
      SafeIterBasedTrainLoop),
     (dict(by_epoch=False, max_iters=1), SafeIterBasedTrainLoop)], ids=str)
-def test_loops_of_mmengine_become_ours(tmp_path, loop, kind):
+def test_replaces_loops_of_mmengine(tmp_path, loop, kind):
     runner = build(tmp_path)
     assert type(runner.build_train_loop(loop)) is kind
     assert type(runner.build_val_loop({})) is SafeValLoop
     assert type(runner.val_loop) is SafeValLoop
 
 
-def test_a_loop_of_another_type_stays(tmp_path):
+def test_keeps_loops_of_other_types(tmp_path):
 
     @LOOPS.register_module()
     class OtherTrainLoop(EpochBasedTrainLoop):
@@ -56,10 +56,10 @@ def test_a_loop_of_another_type_stays(tmp_path):
         LOOPS.module_dict.pop('OtherTrainLoop')
 
 
-def test_another_loop_resumes_between_epochs_with_a_warning(tmp_path):
+def test_other_loop_resumes_between_epochs_with_warning(tmp_path):
 
     class OtherTrainLoop(EpochBasedTrainLoop):
-        """Of another type than mmengine's."""
+        """Loop of another type than mmengine's."""
 
     runner = build(tmp_path, preemption=dict(type='PreemptionHook'))
     loop = OtherTrainLoop(runner, DataLoader(
@@ -67,15 +67,15 @@ def test_another_loop_resumes_between_epochs_with_a_warning(tmp_path):
             key: [item[key] for item in items] for key in items[0]}), 2)
     runner._train_loop = loop
     runner.train()
-    for said in ('how to go on within an epoch with OtherTrainLoop',
-                 'how to stop OtherTrainLoop; it is off'):
-        assert f'does not know {said}' in log_of(tmp_path)
+    for message in ('cannot resume within an epoch with OtherTrainLoop',
+                    'cannot stop OtherTrainLoop; it is off'):
+        assert message in log_of(tmp_path)
     saved = torch.load(tmp_path / 'epoch_2.pth', weights_only=True)
     assert saved['exact_resume']['batch'] == 0
 
 
 @pytest.mark.parametrize('by_epoch', [False, True])
-def test_a_run_that_is_past_its_end_trains_no_more(tmp_path, by_epoch):
+def test_resumed_run_past_its_end_does_not_train(tmp_path, by_epoch):
     done = build(tmp_path, by_epoch=by_epoch)
     done.train()
     runner = build(tmp_path, by_epoch=by_epoch, resume=True)
@@ -98,7 +98,7 @@ def loaders(motion_dir, split):
 
 
 @pytest.mark.parametrize('built', [False, True])
-def test_each_loop_is_guarded_in_its_own_way(tmp_path, motion_dir, built):
+def test_guard_of_each_loop_has_its_options(tmp_path, motion_dir, built):
     splits = {name: loaders(motion_dir, 'val' if name == 'test' else name)
               for name in ('train', 'val', 'test')}
     if built:
@@ -122,13 +122,13 @@ def test_each_loop_is_guarded_in_its_own_way(tmp_path, motion_dir, built):
         assert dataset.guard.on_error == (
             'skip' if split == 'train' else 'flag')
         assert dataset.guard.max_failures == 3
-        # The second time it is built already.
+        # A built loop is returned unchanged.
         assert runner.build_train_loop(runner.train_loop) is runner.train_loop
         assert [len(batch) for batch in loader.batch_sampler] == [2] * (
             8 if split == 'train' else 4)
 
 
-def test_nothing_is_guarded_without_its_hook(tmp_path):
+def test_no_guard_without_hook(tmp_path):
     runner = build(tmp_path, exact_resume=None)
     assert type(runner.train_dataloader.dataset) is Data
     assert not isinstance(
@@ -138,7 +138,7 @@ def test_nothing_is_guarded_without_its_hook(tmp_path):
 
 
 @pytest.mark.parametrize('kind', [None, 'OptimWrapper', 'AmpOptimWrapper'])
-def test_optimizer_wrapper_gets_its_guard(tmp_path, kind):
+def test_optimizer_wrapper_gets_guard(tmp_path, kind):
     runner = build(tmp_path, nan_guard=dict(type='NanGuardHook'),
                    wrapper=dict(type=kind) if kind else {})
     wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
@@ -148,17 +148,17 @@ def test_optimizer_wrapper_gets_its_guard(tmp_path, kind):
 
 @pytest.mark.parametrize('name', [
     'SkippedVideosHook', 'ExactResumeHook', 'PreemptionHook', 'NanGuardHook'])
-def test_a_hook_says_that_it_needs_this_runner(tmp_path, name):
+def test_hook_requires_this_runner(tmp_path, name):
     runner = Runner(
         torch.nn.Linear(1, 1), str(tmp_path), default_scope='mmaction',
         default_hooks=dict(mine=dict(type=name)),
         experiment_name=f'{tmp_path.name}_{name}')
     with pytest.raises(RuntimeError, match=(
-            f"{name} does nothing without .*runner_type = 'SafeRunner'")):
+            f"{name} has no effect without .*runner_type = 'SafeRunner'")):
         runner.call_hook('before_run')
 
 
-def test_the_log_has_no_control_sequences(tmp_path, capsys):
+def test_log_escapes_control_sequences(tmp_path, capsys):
     runner = build(tmp_path)
     runner.logger.warning('skipped %s\nand more', 'a\x1b[2J\x9b.mp4')
     print_log('no\x1b]0;x\x07.mp4', logger='current')

@@ -34,7 +34,7 @@ def test_epochs_and_samples_differ():
 
 
 def test_epochs_are_counted():
-    """A run that goes on in an epoch draws what an earlier one drew."""
+    """A run resumed in an epoch draws the same samples as before."""
     one, two = (seed_samples(DataLoader(Data(), batch_size=5), 0, 0)
                 for _ in range(2))
     for _ in range(3):
@@ -55,7 +55,7 @@ def test_samples_do_not_depend_on_workers(workers):
     assert torch.equal(*found)
 
 
-def test_ranks_and_seeds_draw_other_numbers():
+def test_ranks_and_seeds_draw_different_numbers():
     found = []
     for seed, rank in ((0, 0), (0, 1), (1, 0), (2, 0), (2**40, 0), (-1, 0)):
         loader = seed_samples(
@@ -64,7 +64,7 @@ def test_ranks_and_seeds_draw_other_numbers():
     assert len(set(found)) == 6
 
 
-def test_processes_draw_what_one_draws():
+def test_processes_draw_the_same_samples_as_one():
     def noise(size, *place):
         loader = DataLoader(Data(), sampler=range(place[0] if place else 0, 8,
                                                   place[1] if place else 1),
@@ -72,12 +72,12 @@ def test_processes_draw_what_one_draws():
         return torch.cat([batch['inputs'] for batch in collated(
             seed_samples(loader, 0, *place))])
 
-    whole, parts = noise(4), [noise(2, rank, 2) for rank in range(2)]
+    full, parts = noise(4), [noise(2, rank, 2) for rank in range(2)]
     for rank, part in enumerate(parts):
-        assert torch.equal(part, whole[rank::2])
+        assert torch.equal(part, full[rank::2])
 
 
-def test_goes_to_workers_that_are_spawned():
+def test_dataset_can_be_pickled_for_spawned_workers():
     dataset = pickle.loads(pickle.dumps(SeededDataset(Data())))
     assert len(dataset) == 11 and isinstance(dataset.dataset, Data)
 
@@ -95,26 +95,26 @@ def test_loading_draws_nothing_from_the_main_process():
     assert draw() == drawn
 
 
-def test_goes_on_in_the_middle_of_an_epoch():
+def test_resumes_in_the_middle_of_an_epoch():
     loaders = [seed_samples(DataLoader(Data(), batch_size=3), 0, 0)
                for _ in range(2)]
     loaders[1].batch_sampler.start = 2
-    whole, rest = (collated(loader) for loader in loaders)
-    assert len(whole) == 4 and len(rest) == 2
-    for a, b in zip(whole[2:], rest):
+    full, rest = (collated(loader) for loader in loaders)
+    assert len(full) == 4 and len(rest) == 2
+    for a, b in zip(full[2:], rest):
         assert torch.equal(a['inputs'], b['inputs'])
 
 
-def test_a_loader_like_another_has_its_options():
+def test_loader_like_copies_all_options():
 
-    def first_step(worker_id):
+    def init(worker_id):
         pass
 
     batches = BatchSampler(SequentialSampler(range(11)), 4, True)
     loader = DataLoader(
         Data(), batch_sampler=batches, collate_fn=collate, num_workers=1,
         persistent_workers=True, prefetch_factor=3, timeout=7,
-        worker_init_fn=first_step, multiprocessing_context='fork')
+        worker_init_fn=init, multiprocessing_context='fork')
     other = loader_like(loader)
     for name in ('dataset', 'batch_sampler', 'collate_fn', 'num_workers',
                  'persistent_workers', 'prefetch_factor', 'timeout',

@@ -26,43 +26,43 @@ def _optimizer(lr):
 @pytest.mark.parametrize('name, config', [
     ('thumos_testra_box', 'testra_box_thumos14'),
     ('ek100_testra_box', 'testra_box_ek100')])
-def test_configs_have_the_released_schedule(shared_dir, name, config):
+def test_configs_have_released_schedule(shared_dir, name, config):
     G = json.loads((shared_dir / 'goldens/testra/golden_lr.json').read_text())
-    want, cfg = G[name], load_config(config)
+    expected, cfg = G[name], load_config(config)
     lr = cfg.optim_wrapper.optimizer.lr
-    assert lr == want['base_lr']
+    assert lr == expected['base_lr']
     assert cfg.train_cfg.max_epochs == cfg.param_scheduler.end == \
-        want['epochs']
+        expected['epochs']
     optimizer = _optimizer(lr)
     scheduler = PARAM_SCHEDULERS.build(
         cfg.param_scheduler,
         default_args=dict(
-            optimizer=optimizer, epoch_length=want['iters_per_epoch']))
-    got = _rates(scheduler, optimizer, len(want['lr_used_by_step']))
-    for a, b in zip(got, want['lr_used_by_step']):
+            optimizer=optimizer, epoch_length=expected['iters_per_epoch']))
+    got = _rates(scheduler, optimizer, len(expected['lr_used_by_step']))
+    for a, b in zip(got, expected['lr_used_by_step']):
         assert abs(a - b) <= 1e-5 * b + 1e-12
 
 
-def test_is_a_cosine_times_a_warm_up():
+def test_product_is_cosine_times_warm_up():
     optimizer = _optimizer(2.)
     scheduler = WarmupCosineLR(
         optimizer, warmup=4, end=10, start_factor=0.2, by_epoch=False)
     got = _rates(scheduler, optimizer, 12)
     for i in range(1, 11):
         warm = 0.2 + 0.8 * i / 4 if i < 4 else 1
-        want = 2 * warm * (1 + math.cos(math.pi * i / 10)) / 2
-        assert abs(got[i - 1] - want) < 1e-12
+        expected = 2 * warm * (1 + math.cos(math.pi * i / 10)) / 2
+        assert abs(got[i - 1] - expected) < 1e-12
     assert got[9:] == [0., 0., 0.]
 
 
-@pytest.mark.parametrize('name, base, start, epochs, want', [
-    # As shares of the base rate: at epochs 5, 10, 20 and 30 of 35.
+@pytest.mark.parametrize('name, base, start, epochs, expected', [
+    # Shares of the base rate at epochs 5, 10, 20 and 30.
     ('linear_ff_ssv2', .03, .003, 35, (.950, .812, .389, .050)),
     ('linear_ff_k400', .035, .01, 35, (.950, .812, .389, .050)),
     ('linear_ff_released_k400', .035, .01, 40, (.962, .854, .5, .146)),
     ('xvit_k400', .03, .01, 30, (.933, .75, .25, 0))])
-def test_line_meets_the_cosine_of_the_whole_run(name, base, start, epochs,
-                                                want):
+def test_line_ends_on_cosine_of_all_epochs(name, base, start, epochs,
+                                                expected):
     cfg = load_config(name)
     lr = cfg.optim_wrapper.optimizer.lr
     assert lr == base and cfg.train_cfg.max_epochs == epochs
@@ -72,33 +72,34 @@ def test_line_meets_the_cosine_of_the_whole_run(name, base, start, epochs,
         options, default_args=dict(optimizer=optimizer, epoch_length=length))
     got = _rates(scheduler, optimizer, epochs * length + 1)
     assert got[0] == pytest.approx(start)
-    for epoch, share in zip((5, 10, 20, 30), want):
+    for epoch, share in zip((5, 10, 20, 30), expected):
         assert got[epoch * length] / base == pytest.approx(share, abs=5e-4)
-    # Straight, and never at the base rate.
+    # The warm-up is straight, and never reaches the base rate.
     middle = (got[0] + got[5 * length]) / 2
     assert (got[17] + got[18]) / 2 == pytest.approx(middle)
     assert max(got) == got[5 * length] < base
 
 
-def test_starts_at_the_step_it_is_given():
+def test_starts_at_begin():
     optimizers = _optimizer(2.), _optimizer(2.)
     later = WarmupCosineLR(
         optimizers[0], warmup=2, begin=3, end=11, by_epoch=False)
-    whole = WarmupCosineLR(optimizers[1], warmup=2, end=8, by_epoch=False)
+    early = WarmupCosineLR(optimizers[1], warmup=2, end=8, by_epoch=False)
     assert _rates(later, optimizers[0], 11) == [
-        2.] * 3 + _rates(whole, optimizers[1], 8)
+        2.] * 3 + _rates(early, optimizers[1], 8)
 
 
 def test_epochs_become_iterations():
     optimizers = _optimizer(1.), _optimizer(1.)
-    whole = WarmupCosineLR.build_iter_from_epoch(
+    by_iter = WarmupCosineLR.build_iter_from_epoch(
         optimizers[0], warmup=2, end=4, epoch_length=3)
-    want = WarmupCosineLR(optimizers[1], warmup=6, end=12, by_epoch=False)
-    assert not whole.by_epoch
-    assert _rates(whole, optimizers[0], 12) == _rates(want, optimizers[1], 12)
+    expected = WarmupCosineLR(optimizers[1], warmup=6, end=12, by_epoch=False)
+    assert not by_iter.by_epoch
+    assert _rates(by_iter, optimizers[0], 12) == _rates(
+        expected, optimizers[1], 12)
 
 
-def test_resumes_where_it_was():
+def test_resumes_from_state():
     optimizer = _optimizer(1.)
     scheduler = WarmupCosineLR(optimizer, warmup=3, end=9, by_epoch=False)
     _rates(scheduler, optimizer, 5)
@@ -119,7 +120,7 @@ def test_rejects_options(kwargs, message):
         WarmupCosineLR(_optimizer(1.), **kwargs)
 
 
-def test_conversion_takes_epochs():
-    with pytest.raises(ValueError, match='takes by_epoch=True'):
+def test_conversion_rejects_iterations():
+    with pytest.raises(ValueError, match='by_epoch=True'):
         WarmupCosineLR.build_iter_from_epoch(
             _optimizer(1.), warmup=1, end=2, epoch_length=3, by_epoch=False)

@@ -5,7 +5,6 @@ import os
 import pickle
 import socket
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -117,9 +116,9 @@ def test_another_number_of_samples_in_a_step_is_refused(
         'dist_train.sh', small_config, 2, '--resume', trained_by_one,
         '--work-dir', 'work', cwd=tmp_path)
     assert done.returncode != 0
-    assert ('train.py: error: the checkpoint was saved by 1 processes, with 4 '
-            'samples in a step') in done.stderr
-    assert 'Set train_dataloader.batch_size=2' in done.stderr
+    assert ('train.py: error: the checkpoint is from 1 processes, with 4 '
+            'samples per step') in done.stderr
+    assert 'set train_dataloader.batch_size=2' in done.stderr
     assert 'Traceback' not in done.stderr.partition('ChildFailed')[0].split(
         'train.py: error')[0]
 
@@ -171,9 +170,8 @@ def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
         'dist_train.sh', config, 2, '--resume', '--work-dir', 'work',
         cwd=tmp_path, PYTHONPATH=path,
         TORCHRUN_ARGS=f'--max-restarts={restarts}')
-    seconds = time.time() - (tmp_path / 'work/died').stat().st_mtime
     if not restarts:
-        assert done.returncode != 0 and seconds < 60
+        assert done.returncode != 0
         assert not (tmp_path / 'work/epoch_2.pth').exists()
         return
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Tells how long training waits for its data."""
+"""Log of the time that training waits for data."""
 import time
 from typing import Any
 
@@ -7,20 +7,22 @@ from mmaction.registry import HOOKS
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from ..batch_samples import metainfos
+
 
 @HOOKS.register_module()
 class DataTimeHook(Hook):
-    """Log, after each epoch, how much of it was spent waiting for data.
+    """Log after each epoch what share of it training waited for data.
 
-    mmengine logs ``data_time``, the seconds of a step before its batch was
-    there, beside ``time``, those of the whole step. This is their sum over
-    the epoch, as a share, and the milliseconds that opening and decoding a
-    clip took the workers (of samples that a guard has loaded, see
-    :class:`~mmvidattn.datasets.broken_files.guard.Guard`). The main process
-    tells of its own rank. Validation does not count, nor what other hooks do
-    before the first step.
+    mmengine logs the seconds that a step waited for its batch as
+    ``data_time``, and the seconds of the whole step as ``time``. This hook
+    logs the ratio of their sums over the epoch, and the mean milliseconds in
+    which a worker opened and decoded a clip (only for samples loaded by a
+    :class:`~mmvidattn.datasets.broken_files.guard.Guard`). The figures are
+    those of the main process. Validation does not count, and neither does the
+    work of other hooks before the first step.
     """
-    # After hooks that save and log: what they take is no waiting.
+    # Run after hooks that save and log, so that their time does not count.
     priority = 'LOWEST'
 
     def before_train_epoch(self, runner: Runner) -> None:
@@ -38,10 +40,8 @@ class DataTimeHook(Hook):
         now = time.perf_counter()
         self._total += now - self._since
         self._since = now
-        samples = data_batch.get('data_samples') if isinstance(
-            data_batch, dict) else None
-        for sample in samples or ():
-            seconds = getattr(sample, 'metainfo', {}).get('decode_seconds')
+        for metainfo in metainfos(data_batch):
+            seconds = metainfo.get('decode_seconds')
             if seconds is not None:
                 self._decoding += seconds
                 self._num_clips += 1
@@ -53,11 +53,10 @@ class DataTimeHook(Hook):
     def after_train_epoch(self, runner: Runner) -> None:
         if not self._total:
             return
-        said = (f'{self._waited / self._total:.0%} of the time of training '
-                f'steps went to waiting for data ({self._waited:.1f} of '
-                f'{self._total:.1f} s)')
+        message = (f'training waited for data in '
+                   f'{self._waited / self._total:.0%} of its time '
+                   f'({self._waited:.1f} of {self._total:.1f} s)')
         if self._num_clips:
-            said += (f'; opening and decoding a clip took '
-                     f'{1000 * self._decoding / self._num_clips:.1f} ms of a '
-                     'worker')
-        runner.logger.info(said)
+            message += (f'; a worker opened and decoded a clip in '
+                        f'{1000 * self._decoding / self._num_clips:.1f} ms')
+        runner.logger.info(message)

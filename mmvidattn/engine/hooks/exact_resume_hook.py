@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checkpoints that hold all that a run goes on from."""
+"""Checkpoints that allow exact resumption."""
 import difflib
 import platform
 from typing import Any
@@ -18,7 +18,7 @@ from ...version import __version__
 from .safe_hook import SafeHook
 
 KEY = 'exact_resume'
-# What two halves of one run may differ in.
+# Options that may change on resume.
 IGNORED = ('resume', 'load_from', 'work_dir', 'launcher', 'log_level',
            'runner_type')
 MAX_LINES = 12
@@ -26,36 +26,34 @@ MAX_LINES = 12
 
 @HOOKS.register_module()
 class ExactResumeHook(SafeHook):
-    """Save and restore what mmengine's checkpoints leave out.
+    """Save and restore the state that mmengine's checkpoints lack.
 
-    These are the generators of Python, numpy and torch, of each process and
-    device; how far the data of an epoch have been used; gradients that are
-    being accumulated; and whether the validation after the epoch has been
-    done (if not, it is made up for). On a CPU a resumed run ends bit-equal to
-    one that was never stopped, whether it goes on between two epochs or
-    within one.
+    This state is: the random generators of Python, numpy and torch of each
+    process and device; the position in the data of the epoch; accumulated
+    gradients; and whether the validation after the epoch is done (if not, it
+    is repeated). On a CPU, a resumed run ends bit-equal to an uninterrupted
+    run, whether it resumes between two epochs or within one.
 
-    To that end what is drawn for a sample depends on its place in the run,
-    see :func:`mmvidattn.engine.seeded_samples.seed_samples`, and validation
-    changes no generator. A ``collate_fn`` that draws is not covered. The place
-    in the run is known by the training loops of
-    :class:`~mmvidattn.engine.SafeRunner`; with a loop of another type the hook
-    says that it resumes from the last whole epoch only.
+    For this, the randomness of a sample depends only on its position in the
+    run (:func:`mmvidattn.engine.seeded_samples.seed_samples`), and validation
+    changes no generator. A ``collate_fn`` that draws random numbers is not
+    covered. Only the training loops of
+    :class:`~mmvidattn.engine.SafeRunner` track the position; with another
+    loop, the hook warns that it resumes from the last complete epoch.
 
-    With another number of processes a run goes on with the same samples in
-    each step and the same schedule if a step has as many samples as before;
-    the training is refused if it has not. A checkpoint of another config or
-    other versions is resumed as well as can be. A warning says what differs.
+    With another number of processes, a run resumes with the same samples per
+    step and the same schedule. It is refused if the number of samples per
+    step differs. A checkpoint of another config or other versions is resumed
+    as exactly as possible, with a warning that lists the differences.
 
-    Needs :class:`SafeCheckpointHook` to save the generators of more than one
-    process.
+    To save the generators of several processes, the hook needs
+    :class:`SafeCheckpointHook`.
 
     Attributes:
-        resumed: What the checkpoint holds that this training goes on from;
-            None if it starts anew.
-        of_rank: Its part that is this process's; None if it has none.
+        resumed: State from the checkpoint; None in a new run.
+        of_rank: Part of ``resumed`` for this process, or None.
     """
-    # The generators are restored when all else has been prepared.
+    # Restore the generators after all other preparation.
     priority = 'LOWEST'
 
     def __init__(self) -> None:
@@ -114,31 +112,32 @@ class ExactResumeHook(SafeHook):
 
     @staticmethod
     def check_processes(runner: Runner, checkpoint: dict) -> None:
-        """Check that a run can go on with this number of processes.
+        """Check that a run can resume with this number of processes.
 
         Raises:
-            ValueError: If a step has another number of samples, and with it
-                an epoch another number of steps, than before.
+            ValueError: If a step has another number of samples than before,
+                and an epoch therefore another number of steps.
         """
         state, now = checkpoint.get(KEY), get_world_size()
         if state is None or state['world_size'] == now:
             return
         then, samples = state.get('samples'), _samples_of_step(runner)
         steps = state['num_batches'], len(runner.train_dataloader)
-        # Those of earlier versions do not know the samples.
+        # Checkpoints of earlier versions lack the number of samples.
         if then == samples and samples or then is None and (
                 steps[0] == steps[1]):
             return
-        told = '' if not then or then % now else (
-            f' Set train_dataloader.batch_size={then // now}, which gives '
-            f'{then} as before, or')
+        remedy = '' if not then or then % now else (
+            f'set train_dataloader.batch_size={then // now}, for {then} '
+            'samples per step, or ')
         raise ValueError(
-            f'the checkpoint was saved by {state["world_size"]} processes, '
-            f'with {then or "an unknown number of"} samples in a step and '
-            f'{steps[0]} steps in an epoch; this run has {now}, with '
-            f'{samples or "an unknown number of"} and {steps[1]}: its '
-            f'schedule would be another one.{told or " Either"} start from '
-            'the weights, with load_from and without resume')
+            f'the checkpoint is from {state["world_size"]} processes, with '
+            f'{then or "an unknown number of"} samples per step and '
+            f'{steps[0]} steps per epoch; this run has {now} processes, '
+            f'{samples or "an unknown number of"} samples per step and '
+            f'{steps[1]} steps per epoch, which changes the schedule: '
+            f'{remedy}start from the weights, with load_from and without '
+            'resume')
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if not runner._resume:
@@ -147,14 +146,15 @@ class ExactResumeHook(SafeHook):
         self._loaded = checkpoint.get(KEY)
         if self._loaded is None:
             runner.logger.warning(
-                'this checkpoint has no state of the random generators: the '
-                'resumed run will be another one than the uninterrupted one')
+                'this checkpoint lacks the state of the random generators: '
+                'the resumed run will differ from an uninterrupted one')
             return
-        others = _differences(runner, checkpoint)
-        if others:
+        differences = _differences(runner, checkpoint)
+        if differences:
             runner.logger.warning(
-                'the checkpoint is of another run; this one will not end as '
-                'that one would have:\n' + '\n'.join(others))
+                'the checkpoint is from another run; the resumed run will '
+                'differ from an uninterrupted one:\n'
+                + '\n'.join(differences))
 
     def before_train(self, runner: Runner) -> None:
         self.resumed, self._loaded = self._loaded, None
@@ -162,8 +162,8 @@ class ExactResumeHook(SafeHook):
         loop, rank = runner.train_loop, get_rank()
         if not _knows_place(loop):
             runner.logger.warning(
-                'ExactResumeHook does not know how to go on within an epoch '
-                f'with {type(loop).__name__} and '
+                'ExactResumeHook cannot resume within an epoch with '
+                f'{type(loop).__name__} and '
                 f'{type(loop.dataloader.dataset).__name__}')
         if self.resumed is None:
             return
@@ -175,26 +175,26 @@ class ExactResumeHook(SafeHook):
             self.of_rank = self.resumed['ranks'][rank]
             self.restore_generators(runner)
         else:
-            # The order of samples is one for all processes.
+            # All processes share one order of samples.
             self.of_rank = dict(self.resumed['ranks'][0], random=None)
             runner.logger.warning(
-                f'the checkpoint has no generators for process {rank}')
+                f'the checkpoint lacks generators for process {rank}')
 
     def restore_generators(self, runner: Runner) -> None:
-        """Go on from the generators of the checkpoint, if it has any."""
+        """Restore the generators of the checkpoint, if it has any."""
         try:
             if self.of_rank is not None and self.of_rank['random']:
                 set_random_state(self.of_rank['random'])
         except ValueError as error:
             runner.logger.warning(f'not all generators resume: {error}')
 
-    # In between
+    # Validation
 
     def before_val(self, runner: Runner) -> None:
         self._before_val = get_random_state()
 
     def before_save_best(self, runner: Runner) -> None:
-        """Called by SafeCheckpointHook when the metrics are there."""
+        """Called by SafeCheckpointHook when the metrics are computed."""
         self._validated = (runner.epoch, runner.iter)
 
     def after_val(self, runner: Runner) -> None:
@@ -207,7 +207,7 @@ def _knows_place(loop: Any) -> bool:
 
 
 def _samples_of_step(runner: Runner) -> int | None:
-    """Count the samples of all processes; None if it is not known."""
+    """Return the samples per step of all processes; None if unknown."""
     loader = runner.train_dataloader
     size = getattr(loader.batch_sampler, 'batch_size', loader.batch_size)
     return size and size * get_world_size()

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Keeps the features of a frozen network from one epoch to the next."""
+"""Disk cache of the features of a frozen network."""
 from typing import Literal
 
 from mmaction.registry import HOOKS
@@ -16,38 +16,39 @@ from .safe_hook import SafeHook
 @HOOKS.register_module()
 @check_arguments
 class FeatureCacheHook(SafeHook):
-    """Run the frozen part of a network once for each clip, and keep it.
+    """Compute the features of a frozen network once per clip, and cache them.
 
-    For a :class:`~mmvidattn.recognizers.FineTunedRecognizer3D` with
-    ``freeze='spatial'`` or ``freeze='backbone'``. The features that its
-    frozen part gives are written to disk in the first epoch; in the next ones
-    neither is a video opened, nor does this part run. It goes for
-    validation and test as well, each with the views of its own pipeline, and
-    over several processes, runs and resumed runs.
+    The model must be a
+    :class:`~mmvidattn.recognizers.FineTunedRecognizer3D` with
+    ``freeze='spatial'`` or ``freeze='backbone'``. The first epoch writes the
+    features to disk. Later epochs neither open a video nor run the frozen
+    part. Validation and test use the cache as well, with the views of their
+    own pipelines, and so do other processes, runs and resumed runs.
     :class:`~mmvidattn.engine.SafeRunner` wraps the datasets in
     :class:`~mmvidattn.datasets.FeatureCacheDataset`.
 
-    Features are found by the content of the video, the segment, the pipeline,
-    the options of the backbone and the preprocessor, the frozen weights and
-    ``dtype``: what has changed is computed anew. A video is hashed again if
-    its size or its time of change is another one. Not part of it are the
-    device and the versions of packages, which may round otherwise or decode
-    other pixels: clear the folder after a change of decoder.
+    The key of a feature is made of the content of the video, the segment, the
+    pipeline, the options of the backbone and the preprocessor, the frozen
+    weights and ``dtype``; a change of any of these computes the feature again.
+    A video is hashed again if its size or modification time changes. The
+    device and the versions of packages are not part of the key, although they
+    may change rounding and decoding: clear the folder after a change of
+    decoder.
 
-    The frozen part runs clip by clip and without autocast, so that features do
-    not depend on the clips around them.
+    The frozen part runs clip by clip and without autocast, so that the
+    features of a clip do not depend on the other clips of its batch.
 
     Args:
         cache_dir: Folder of the features, which runs may share.
-        num_variants: Where the training pipeline draws at random: so many
-            fixed outcomes of each video, which take turns from epoch to
-            epoch. With 1 it is always the same, without augmentation. By
-            default such a pipeline is an error. What draws from generators of
-            its own, not of Python, numpy and torch, is not seen, and must not
-            be used.
-        dtype: Of the features on disk, 'float32' or 'float16'.
-        max_gb: Gigabytes under ``cache_dir`` that are enough; None for any
-            number.
+        num_variants: Number of random variants of each video that a random
+            training pipeline draws and caches. The epochs cycle through them;
+            with 1 there is no augmentation. A random pipeline is an error by
+            default. Transforms must draw from the generators of Python, numpy
+            or torch; draws from others cannot be detected.
+        dtype: Type of the features on disk, 'float32' or 'float16'. Defaults
+            to 'float32'.
+        max_gb: Limit of all files under ``cache_dir``, in gigabytes. Defaults
+            to no limit.
     """
 
     def __init__(self,
@@ -56,28 +57,28 @@ class FeatureCacheHook(SafeHook):
                  dtype: Literal['float32', 'float16'] = 'float32',
                  max_gb: Positive | None = None) -> None:
         self.num_variants = num_variants
-        # Of a training, in which what is frozen stays.
+        # Settings of the features during training, which does not change them.
         self._settings: dict | None = None
-        self._said: dict[str, tuple[int, int]] = {}
+        self._last_counts: dict[str, tuple[int, int]] = {}
         self.writer = FeatureWriter(cache_dir, dtype, max_gb)
 
     def before_train(self, runner: Runner) -> None:
         if (self.num_variants or 1) > 1 and not isinstance(
                 runner.train_loop, EpochBasedTrainLoop):
             raise ValueError(
-                'num_variants of cached features take turns from epoch to '
-                'epoch, and need train_cfg with by_epoch=True, got '
+                'num_variants of cached features change from epoch to epoch, '
+                'and need train_cfg with by_epoch=True, got '
                 f'{type(runner.train_loop).__name__}')
         self._settings = self._describe(runner)
         self._open(runner, runner.train_dataloader)
-        self._say_size(runner)
+        self._log_size(runner)
 
     def before_train_epoch(self, runner: Runner) -> None:
         for dataset in feature_caches_of(runner.train_dataloader.dataset):
             dataset.set_epoch(runner.epoch)
 
     def after_train_epoch(self, runner: Runner) -> None:
-        self._say_counts(runner, 'training')
+        self._log_counts(runner, 'training')
 
     def before_val(self, runner: Runner) -> None:
         self._open(runner, runner.val_dataloader)
@@ -86,14 +87,14 @@ class FeatureCacheHook(SafeHook):
         self._settings = None
 
     def after_val(self, runner: Runner) -> None:
-        self._say_counts(runner, 'validation')
+        self._log_counts(runner, 'validation')
 
     def before_test(self, runner: Runner) -> None:
         self._open(runner, runner.test_dataloader)
-        self._say_size(runner)
+        self._log_size(runner)
 
     def after_test(self, runner: Runner) -> None:
-        self._say_counts(runner, 'test')
+        self._log_counts(runner, 'test')
 
     def _open(self, runner: Runner, loader: DataLoader) -> None:
         settings = self._settings or self._describe(runner)
@@ -101,7 +102,7 @@ class FeatureCacheHook(SafeHook):
             dataset.open_cache(self.writer.root, settings, self.num_variants)
 
     def _describe(self, runner: Runner) -> dict:
-        """What the features depend on; the model gets the writer."""
+        """Give the writer to the model; returns the settings of features."""
         model = unwrap(runner.model)
         if not hasattr(model, 'describe_frozen'):
             raise ValueError(
@@ -112,22 +113,22 @@ class FeatureCacheHook(SafeHook):
         model.write_features(self.writer)
         return settings
 
-    def _say_size(self, runner: Runner) -> None:
-        found = self.writer.measure()
+    def _log_size(self, runner: Runner) -> None:
+        folders = self.writer.measure()
         runner.logger.info(
             f'cached features: {self.writer.root} has '
-            f'{megabytes(self.writer.size)} of '
-            f'{sum(one["files"] for one in found)} clips, of {len(found)} '
-            'pipelines or frozen networks (mmvidattn feature-cache '
-            f'{self.writer.root} lists and clears them)')
+            f'{megabytes(self.writer.size)} for '
+            f'{sum(folder["files"] for folder in folders)} clips, from '
+            f'{len(folders)} pipelines or frozen networks (mmvidattn '
+            f'feature-cache {self.writer.root} lists and clears them)')
 
-    def _say_counts(self, runner: Runner, what: str) -> None:
+    def _log_counts(self, runner: Runner, split: str) -> None:
         writer = self.writer
         counts = writer.take_counts()
-        # Most epochs are as the one before.
-        if counts != self._said.get(what):
-            self._said[what] = counts
+        # Most epochs have the same counts as the one before.
+        if counts != self._last_counts.get(split):
+            self._last_counts[split] = counts
             runner.logger.info(
-                f'cached features: {what}, {counts[0]} clips from disk, '
+                f'cached features: {split}, {counts[0]} clips from disk, '
                 f'{counts[1]} computed; {megabytes(writer.size)} in '
                 f'{writer.root}')

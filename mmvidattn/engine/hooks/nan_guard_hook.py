@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Guard of a run against values that are not finite."""
+"""Protection of a run against values that are not finite."""
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -13,13 +13,8 @@ from torch.nn.modules.batchnorm import _NormBase
 from ...utils.arguments import Natural, check_arguments
 from ...utils.random_state import get_random_state, set_random_state
 from ...utils.unwrap import unwrap
-from ..first_fault import (
-    NAMES,
-    is_finite,
-    name_bad_gradients,
-    name_files,
-    watch_outputs,
-)
+from ..batch_samples import FILE_KEYS, name_files
+from ..first_fault import is_finite, name_bad_gradients, watch_outputs
 from ..nan_guard import NanGuard
 from .safe_checkpoint_hook import SafeCheckpointHook
 from .safe_hook import SafeHook, find_hook
@@ -28,24 +23,24 @@ from .safe_hook import SafeHook, find_hook
 @HOOKS.register_module()
 @check_arguments
 class NanGuardHook(SafeHook):
-    """Skip steps whose gradients are not finite, and say what made them so.
+    """Skip steps with gradients that are not finite, and report their cause.
 
     The error in the log names the first module whose output is not finite
-    although its inputs are (the forward pass is run once more to find it), or
-    the parameters whose gradients are not; and the files of the batch. The
-    weights and the statistics of normalization stay as they were. After more
-    than ``max_skips`` such steps in a row the run stops with an error and a
-    checkpoint of the weights before them.
+    although its inputs are (found by a second forward pass), or the
+    parameters whose gradients are not finite, and the files of the batch. The
+    weights and the statistics of normalization layers do not change. After
+    more than ``max_skips`` such steps in a row, the run stops with an error,
+    and with a checkpoint of the weights before these steps.
 
     Validation and testing stop with an error if a prediction is not finite,
     because most metrics would count it as an answer.
 
-    The steps are those of :class:`mmvidattn.engine.nan_guard.NanGuard`. To
-    look at the gradients waits for the device once in each step.
+    :class:`mmvidattn.engine.nan_guard.NanGuard` skips the steps. Its check
+    synchronizes with the device once per step.
 
     Args:
-        max_skips: How many steps in a row may be skipped; with 0 the first
-            one stops the run.
+        max_skips: Number of steps in a row that may be skipped; with 0, the
+            first one stops the run. Defaults to 3.
     """
     priority = 'HIGH'
 
@@ -55,7 +50,7 @@ class NanGuardHook(SafeHook):
     def before_train(self, runner: Runner) -> None:
         wrapper = runner.optim_wrapper
         if not isinstance(wrapper, NanGuard):
-            runner.logger.warning('NanGuardHook does not know '
+            runner.logger.warning('NanGuardHook does not support '
                                   f'{type(wrapper).__name__}; it is off')
             return
         wrapper.skips, wrapper.report = 0, partial(self._report, runner)
@@ -80,11 +75,11 @@ class NanGuardHook(SafeHook):
                 continue
             for key, value in sample.all_items():
                 if key.startswith('pred_') and not is_finite(value):
-                    name = next(filter(None, map(sample.get, NAMES)),
+                    name = next(filter(None, map(sample.get, FILE_KEYS)),
                                 f'a sample of batch {batch_idx}')
                     raise ValueError(
-                        f'{key} of {name} must be finite; look for bad '
-                        'inputs, a diverged model or a number format that '
+                        f'{key} of {name} must be finite; possible causes are '
+                        'bad inputs, a diverged model or a number format that '
                         'overflows')
 
     after_test_iter = after_val_iter
@@ -95,7 +90,7 @@ class NanGuardHook(SafeHook):
         where = self._find(runner)
         files = name_files(self._batch)
         files = (f'files of the batch: {", ".join(files)}' if files else
-                 'the batch does not say its files')
+                 'the files of the batch are unknown')
         message = (f'epoch {runner.epoch + 1}, iteration {runner.iter + 1}: '
                    f'values that are not finite, {where}; {files}')
         if skips <= self.max_skips:
@@ -109,12 +104,12 @@ class NanGuardHook(SafeHook):
         saved = saver is not None and saver.save_interrupted(
             runner, runner.epoch, runner.iter)
         raise RuntimeError(
-            f'{message}. Stopped, after {self.max_skips} skipped steps in a '
+            f'{message}. Stopped after {self.max_skips} skipped steps in a '
             'row; the weights before this step are '
             + ('saved' if saved else 'not saved'))
 
     def _find(self, runner: Runner) -> str:
-        """Run the batch again to find the module, and change nothing."""
+        """Run the batch again to find the module, without side effects."""
         model = unwrap(runner.model)
         bad = name_bad_gradients(model)
         now = get_random_state()
@@ -129,7 +124,7 @@ class NanGuardHook(SafeHook):
             self._restore_statistics()
         if found:
             return f'first in {found[0]}'
-        return (f'in no output, but in the gradients of {bad}' if bad else
+        return (f'not in an output, but in the gradients of {bad}' if bad else
                 'in the gradients of another process')
 
     @torch.no_grad()

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Statistics of BatchNorm that belong to the weights of the epoch's end."""
+"""Statistics of BatchNorm for the weights at the end of an epoch."""
 from itertools import islice
 
 import torch
@@ -17,21 +17,18 @@ from ...utils.unwrap import unwrap
 @HOOKS.register_module()
 @check_arguments
 class PreciseBNHook(Hook):
-    """After each epoch, measure the statistics of BatchNorm anew.
+    """Recompute the statistics of BatchNorm after each epoch.
 
-    The running ones are averages over weights that have since changed. Here
-    training batches go through the network as it is, nothing is learnt, and
-    mean and variance of all of them become the statistics that validation,
-    test and checkpoint have; over all ranks. Norms that are frozen, in eval
-    mode, keep theirs; a network without BatchNorm costs nothing.
+    Running statistics are averages over weights that have since changed. This
+    hook passes training batches through the network without training it. The
+    mean and variance over all batches and ranks become the statistics for
+    validation, test and checkpoints. Frozen norms (in eval mode) keep their
+    statistics. A network without BatchNorm costs no time.
 
     Args:
-        num_batches: Training batches to measure with; fewer where an epoch
-            has fewer.
-        interval: Epochs from one measurement to the next.
-
-    Raises:
-        ValueError: If an argument is less than 1.
+        num_batches: Number of training batches to use, at most one epoch.
+            Defaults to 200.
+        interval: Epochs between two computations. Defaults to 1.
     """
 
     def __init__(self, num_batches: Count = 200, interval: Count = 1) -> None:
@@ -42,7 +39,7 @@ class PreciseBNHook(Hook):
         if not (self.every_n_epochs(runner, self.interval)
                 or self.is_last_train_epoch(runner)):
             return
-        # DistributedDataParallel is for gradients only.
+        # No gradients, so DistributedDataParallel is not needed.
         model = unwrap(runner.model)
         count = precise_bn(
             model, islice(runner.train_dataloader, self.num_batches))
@@ -53,15 +50,15 @@ class PreciseBNHook(Hook):
 
 @torch.no_grad()
 def precise_bn(model: nn.Module, batches) -> int:
-    """Set the running statistics of BatchNorm to those of some batches.
+    """Set the running statistics of BatchNorm to the statistics of batches.
 
     Args:
         model: A recognizer, in train mode.
-        batches: As a data loader gives them.
+        batches: Batches of a data loader.
 
     Returns:
-        How many batches there were; 0 if there is no BatchNorm, and the
-        batches are then not drawn.
+        The number of batches. It is 0 without BatchNorm, and no batch is then
+        drawn.
     """
     norms = [
         module for module in model.modules()
@@ -76,7 +73,7 @@ def precise_bn(model: nn.Module, batches) -> int:
     count = 0
     try:
         for norm in norms:
-            # The running statistics are then those of the last batch.
+            # The running statistics become those of the last batch.
             norm.momentum = 1.
         for batch in batches:
             data = model.data_preprocessor(batch, True)
@@ -95,6 +92,6 @@ def precise_bn(model: nn.Module, batches) -> int:
         all_reduce(mean, 'mean')
         all_reduce(square, 'mean')
         norm.running_mean.copy_(mean)
-        # The variance within batches and that of their means.
+        # The variance within batches plus the variance of their means.
         norm.running_var.copy_((square - mean**2).clamp(min=0))
     return count

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Saves a run that its cluster wants to stop."""
+"""Saving a run when its cluster preempts it."""
 import logging
 import math
 import multiprocessing
@@ -22,22 +22,23 @@ from .safe_hook import SafeHook, find_hook
 
 
 class _OutliveSignal:
-    """A worker's first step: a scheduler signals the workers as well.
+    """First call in a worker, to outlive the scheduler's signal for a while.
 
-    They go on for a while, for the main process to save. But they do end:
-    Python ends those that are left over with the same signal, and waits.
+    A scheduler signals the workers as well. They continue for ``seconds``, so
+    that the main process can save. They must end at some time: Python ends
+    leftover workers with the same signal, and waits for them.
     """
     seconds = 10
 
     def __init__(self, number: int, then: Callable | None,
                  num_workers: int) -> None:
         self.number, self.then = number, then
-        # Whether the main process is leaving, and who the workers are.
+        # 1 when the main process exits, and the ids of the workers.
         self.shared = torch.zeros(
             1 + num_workers, dtype=torch.int64).share_memory_()
 
     def end_workers(self) -> None:
-        """End the workers now, without what they are at."""
+        """End the workers now, in the middle of their work."""
         self.shared[0] = 1
         pids = set(self.shared[1:].tolist())
         for child in multiprocessing.active_children():
@@ -53,11 +54,12 @@ class _OutliveSignal:
 
     def _end_later(self, *args: Any) -> None:
         if self.shared[0]:
-            # With 0, or torch takes it for a crash.
+            # torch treats any code except 0 as a crash.
             os._exit(0)
         if hasattr(signal, 'SIGALRM'):
-            # A thread may not start in the fork of a process with threads; a
-            # signal is not seen in a call that does not return.
+            # Use both, because a thread may not start in the fork of a
+            # process with threads, and a signal has no effect in a call that
+            # does not return.
             signal.signal(signal.SIGALRM, lambda *args: os._exit(0))
             signal.alarm(math.ceil(self.seconds))
         timer = threading.Timer(self.seconds, os._exit, [0])
@@ -68,22 +70,21 @@ class _OutliveSignal:
 @HOOKS.register_module()
 @check_arguments
 class PreemptionHook(SafeHook):
-    """Save at once on SIGTERM, and leave as a process that it ended.
+    """Save a checkpoint on SIGTERM, and exit with the code of that signal.
 
-    The hook notes the signal, and the loops of
-    :class:`~mmvidattn.engine.SafeRunner` stop after the running iteration of
-    training or validation. A checkpoint is written there, and the program
-    exits with 143 (128 + SIGTERM), which Slurm, Kubernetes and their like take
-    for a job that was told to stop. ``--resume`` goes on from there.
+    On the signal, the loops of :class:`~mmvidattn.engine.SafeRunner` stop
+    after the current iteration of training or validation. They write a
+    checkpoint, and the program exits with 143 (128 + SIGTERM), which Slurm,
+    Kubernetes and similar systems recognize as a stopped job. ``--resume``
+    continues from the checkpoint.
 
-    All processes stop at the same iteration, also if the signal reaches only
-    one of them; for that they exchange a number after each iteration.
+    All processes stop at the same iteration, even if the signal reaches only
+    one of them; they exchange a number after each iteration.
 
-    Needs :class:`SafeCheckpointHook`; without it the signal ends the program
-    as it does any other.
+    Without :class:`SafeCheckpointHook`, this hook has no effect.
 
     Args:
-        signal_name: The signal to heed.
+        signal_name: Name of the signal. Defaults to 'SIGTERM'.
     """
     priority = 'VERY_LOW'
 
@@ -97,19 +98,19 @@ class PreemptionHook(SafeHook):
         self._group = None
         self._handler_before: Any = None
         self._may_stop_in_val = True
-        self._of_workers: list[_OutliveSignal] = []
+        self._inits: list[_OutliveSignal] = []
 
     def before_train(self, runner: Runner) -> None:
         loop = runner.train_loop
         if getattr(loop, 'preemption', None) is not self:
-            runner.logger.warning('PreemptionHook does not know how to stop '
+            runner.logger.warning('PreemptionHook cannot stop '
                                   f'{type(loop).__name__}; it is off')
             return
         main = threading.current_thread() is threading.main_thread()
         if find_hook(runner, SafeCheckpointHook) is None or not main:
             return
         self._requested = False
-        self._handler_before = signal.signal(self.signal, self._note)
+        self._handler_before = signal.signal(self.signal, self._request)
         if dist.is_available() and dist.is_initialized():
             self._group = dist.new_group(backend='gloo')
 
@@ -118,12 +119,11 @@ class PreemptionHook(SafeHook):
             signal.signal(self.signal, self._handler_before)
             self._handler_before = None
 
-    def _note(self, *args: Any) -> None:
+    def _request(self, *args: Any) -> None:
         self._requested = True
 
     def before_val(self, runner: Runner) -> None:
-        # With unequal numbers of batches the processes would wait for each
-        # other for ever.
+        # With unequal numbers of batches, the exchange would deadlock.
         self._may_stop_in_val = True
         if self._group is not None:
             length = len(runner.val_dataloader)
@@ -131,17 +131,17 @@ class PreemptionHook(SafeHook):
             dist.all_reduce(ends, dist.ReduceOp.MAX, self._group)
             self._may_stop_in_val = bool(ends[0] == -ends[1])
 
-    # For the loops
+    # Called by the loops
 
     def worker_init_fn(self, then: Callable | None,
                        num_workers: int) -> Callable:
-        """Return a worker's first step, after which it takes ``then``."""
-        first_step = _OutliveSignal(self.signal, then, num_workers)
-        self._of_workers.append(first_step)
-        return first_step
+        """Return an initialization of workers that ends with ``then``."""
+        init = _OutliveSignal(self.signal, then, num_workers)
+        self._inits.append(init)
+        return init
 
     def is_requested(self, in_val: bool = False) -> bool:
-        """Tell if the run is to stop here; all processes must call it."""
+        """Return True if the run must stop; all processes must call it."""
         if self._handler_before is None or (
                 in_val and not self._may_stop_in_val):
             return False
@@ -152,19 +152,19 @@ class PreemptionHook(SafeHook):
         return bool(requested)
 
     def leave(self, runner: Runner) -> None:
-        """Save the run, and end the program."""
+        """Save the run and exit."""
         saved = find_hook(runner, SafeCheckpointHook).save_interrupted(
             runner, runner.epoch, runner.iter)
         runner.logger.warning(
             f'{self.signal.name}: stopped after epoch {runner.epoch}, '
             f'iteration {runner.iter}; '
-            + ('--resume goes on from there' if saved else
-               'this could not be saved'))
-        for one in self._of_workers:
-            one.end_workers()
+            + ('--resume continues from there' if saved else
+               'no checkpoint could be saved'))
+        for init in self._inits:
+            init.end_workers()
         code = 128 + self.signal
         if self._group is not None:
-            # gloo may abort a process that shuts down in good order.
+            # gloo may abort a process that shuts down regularly.
             logging.shutdown()
             sys.stdout.flush()
             sys.stderr.flush()

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checkpoints that a kill, a full disk or a bad sector cannot take away."""
+"""Checkpoints that survive a kill, a full disk or a damaged sector."""
 import logging
 import math
 import os
@@ -20,48 +20,47 @@ from ...utils.files import flush, write_atomically
 from ...utils.plain import restore_histories, to_plain
 from ..first_fault import is_finite
 
-# The name of what is written when a run is stopped between two checkpoints.
+# Checkpoint of a run that is stopped between two regular checkpoints.
 INTERRUPTED = 'interrupted.pth'
-# What EMAHook and the model save consists of tensors already.
+# Keys of the model and of EMAHook, which have only tensors.
 TENSORS = 'state_dict', 'ema_state_dict'
 
 
 @HOOKS.register_module()
 class SafeCheckpointHook(CheckpointHook):
-    """mmengine's ``CheckpointHook``, of which nothing can be lost.
+    """mmengine's ``CheckpointHook``, with checkpoints that cannot get lost.
 
-    A checkpoint is written beside its place, flushed, opened, and then
-    renamed; the pointer ``last_checkpoint`` follows, and the file that it
-    replaces goes last. At every moment the newest ``.pth`` file opens.
+    A checkpoint is written under a temporary name, flushed, verified, and
+    renamed. Then the pointer ``last_checkpoint`` is updated, and finally the
+    outdated file is deleted. The newest ``.pth`` file is therefore complete
+    at any moment.
 
-    It holds tensors and plain types only, so that any program reads it with
-    ``torch.load(weights_only=True)``.
+    A checkpoint has only tensors and plain types, so that any program can
+    read it with ``torch.load(weights_only=True)``.
 
-    If it cannot be written (a full disk, a folder without permission), the
-    error is logged with the name of the last checkpoint that is whole, and
-    training goes on; ``unsaved`` says so until a later one is written.
+    If a checkpoint cannot be written (full disk, missing permission), the
+    error in the log names the last complete checkpoint, and training
+    continues. Until the next checkpoint is written, ``unsaved`` has a message.
 
-    A score, or a model, that is not finite never becomes the best one.
+    A score or a model that is not finite never becomes the best one.
 
-    Just before it saves it calls ``before_save_on_all_ranks(runner)`` of all
-    hooks that have it, in every process (``before_save_checkpoint`` runs in
-    the first process alone), and ``before_save_best(runner)`` when validation
-    is done.
-
-    Args: those of ``CheckpointHook``.
+    The hook calls two methods of other hooks, if they exist:
+    ``before_save_on_all_ranks(runner)`` in every process just before it saves
+    (``before_save_checkpoint`` only runs in the first process), and
+    ``before_save_best(runner)`` after validation.
     """
-    # What save_best='auto' takes for better where it is greater: also the
-    # metrics of this package.
+    # save_best='auto' treats these as better if greater; two metrics of this
+    # package are added.
     _default_greater_keys = [
         *CheckpointHook._default_greater_keys, 'mcAP', 'recall'
     ]
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
-        # The iteration of the last checkpoint.
+        # Iteration of the last checkpoint.
         self._saved: int | None = None
         self.unsaved = ''
-        # A kill may have come between a pointer and the file to go last.
+        # Left by a kill between writing the pointer and deleting the file.
         self._remove(runner.message_hub.get_info('outdated_ckpt'))
 
     def before_save_checkpoint(self, runner: Runner,
@@ -75,22 +74,22 @@ class SafeCheckpointHook(CheckpointHook):
             hub['log_scalars'] = restore_histories(hub['log_scalars'])
 
     def save_interrupted(self, runner: Runner, epoch: int, iter: int) -> bool:
-        """Save a run that stops here, unless its last checkpoint is of here.
+        """Save a run that stops now, unless it has just been saved.
 
         All processes must call it.
 
         Args:
             runner: The runner.
-            epoch: Number of epochs that are finished.
-            iter: Number of iterations that are finished.
+            epoch: Number of finished epochs.
+            iter: Number of finished iterations.
 
         Returns:
-            Whether there is such a checkpoint.
+            True if there is a checkpoint of this iteration.
         """
         if self._saved == iter:
             return True
         meta = dict(epoch=epoch, iter=iter)
-        saved = self._write(runner, INTERRUPTED, meta=meta)
+        saved = self._write(runner, INTERRUPTED, meta)
         if saved and is_main_process():
             self._point(runner, self._path(INTERRUPTED))
         return saved
@@ -99,10 +98,11 @@ class SafeCheckpointHook(CheckpointHook):
                                    meta: dict) -> None:
         hub, before = runner.message_hub, {}
 
-        def note(key: str, value: Any) -> None:
+        def update_hub(key: str, value: Any) -> None:
             before[key] = hub.get_info(key)
             hub.update_info(key, value)
 
+        # 1. Tell the hub, which is part of the checkpoint.
         name = self.filename_tmpl.format(step)
         path, outdated = self._path(name), None
         kept = None
@@ -113,18 +113,19 @@ class SafeCheckpointHook(CheckpointHook):
                     outdated = self._path(
                         self.filename_tmpl.format(kept.popleft()))
                 kept.append(step)
-            note('keep_ckpt_ids', list(kept))
-        note('last_ckpt', path)
-        note('outdated_ckpt', outdated)
-        if not self._write(runner, name, meta=meta):
-            kept = self.last_ckpt or 'none'
-            self.unsaved = (f'{path} could not be saved; the last whole '
-                            f'checkpoint is {kept}')
+            update_hub('keep_ckpt_ids', list(kept))
+        update_hub('last_ckpt', path)
+        update_hub('outdated_ckpt', outdated)
+        # 2. Write the file; if that fails, restore the hub.
+        if not self._write(runner, name, meta):
+            self.unsaved = (f'{path} could not be saved; the last complete '
+                            f'checkpoint is {self.last_ckpt or "none"}')
             for key, value in before.items():
                 hub.update_info(key, value)
                 if value is None:
                     hub.pop_info(key)
             return
+        # 3. Update the pointer, and delete outdated files.
         self.last_ckpt, self._saved = path, meta['iter']
         self.unsaved = ''
         if kept is not None:
@@ -138,30 +139,23 @@ class SafeCheckpointHook(CheckpointHook):
         if not self.save_best:
             return
         runner.call_hook('before_save_best')
-        hub = runner.message_hub
-        time = runner.epoch if self.by_epoch else runner.iter
-        meta = dict(epoch=runner.epoch, iter=runner.iter)
         if 'auto' in self.key_indicators:
             self._init_rule(self.rules, [next(iter(metrics))])
-        outdated, improved = [], False
+        meta = dict(epoch=runner.epoch, iter=runner.iter)
+        time = runner.epoch if self.by_epoch else runner.iter
+        hub, outdated, improved = runner.message_hub, [], False
         for key, rule in zip(self.key_indicators, self.rules):
             suffix = '' if len(self.key_indicators) == 1 else f'_{key}'
-            score, best = metrics[key], hub.get_info(f'best_score{suffix}')
-            if best is None:
-                best = self.init_value_map[rule]
-            if score is None or not self.is_better_than[key](score, best):
-                continue
-            if not math.isfinite(score) or not self._is_finite(runner):
-                runner.logger.error(
-                    f'{key} {score} is not saved as the best: '
-                    + ('weights of the model are not finite'
-                       if math.isfinite(score) else 'it is not finite'))
-                continue
+            score = metrics[key]
             name = f'best_{key}_{self.filename_tmpl.format(time)}'.replace(
                 '/', '_')
-            if not self._write(
-                    runner, name, meta=dict(meta), save_optimizer=False,
-                    save_param_scheduler=False):
+            best = hub.get_info(f'best_score{suffix}')
+            if best is None:
+                best = self.init_value_map[rule]
+            if (score is None or not self.is_better_than[key](score, best)
+                    or not self._may_be_best(runner, key, score)
+                    or not self._write(runner, name, dict(meta),
+                                       weights_only=True)):
                 continue
             improved = True
             old, path = hub.get_info(f'best_ckpt{suffix}'), self._path(name)
@@ -176,16 +170,25 @@ class SafeCheckpointHook(CheckpointHook):
             runner.logger.info(f'The best checkpoint, with {key} {score:.4f}, '
                                f'is {name}')
         if improved and self.last_ckpt is not None:
-            # So that a resumed run knows of the best one.
+            # Save again, so that a resumed run knows the best checkpoint.
             self._save_checkpoint_with_step(runner, time, meta)
         for path in outdated:
             self._remove(path)
 
-    def _is_finite(self, runner: Runner) -> bool:
-        """Return True if all weights of the first process are finite."""
-        answer = [is_finite(runner.model.state_dict())]
-        broadcast_object_list(answer)
-        return answer[0]
+    def _may_be_best(self, runner: Runner, key: str, score: float) -> bool:
+        """Return True if the score and all weights are finite."""
+        if not math.isfinite(score):
+            reason = 'it is not finite'
+        else:
+            # The first process decides for all.
+            answer = [is_finite(runner.model.state_dict())]
+            broadcast_object_list(answer)
+            if answer[0]:
+                return True
+            reason = 'weights of the model are not finite'
+        runner.logger.error(
+            f'{key} {score} is not saved as the best: {reason}')
+        return False
 
     def _path(self, name: str) -> str:
         return self.file_backend.join_path(self.out_dir, name)
@@ -205,17 +208,16 @@ class SafeCheckpointHook(CheckpointHook):
             write_atomically(
                 Path(runner.work_dir, 'last_checkpoint'), path)
         except OSError as error:
-            # To resume takes the newest file that opens in any case.
+            # Resuming works without it: it uses the newest complete file.
             runner.logger.error(f'cannot write last_checkpoint: {error}')
 
-    def _write(self, runner: Runner, name: str, *, meta: dict,
-               save_optimizer: bool | None = None,
-               save_param_scheduler: bool | None = None) -> bool:
-        """Write a checkpoint of this name or none; all processes call it."""
-        if save_optimizer is None:
-            save_optimizer = self.save_optimizer
-        if save_param_scheduler is None:
-            save_param_scheduler = self.save_param_scheduler
+    def _write(self, runner: Runner, name: str, meta: dict,
+               weights_only: bool = False) -> bool:
+        """Write a complete checkpoint or none; all processes must call it.
+
+        Returns:
+            True if the checkpoint is written.
+        """
         runner.call_hook('before_save_on_all_ranks')
         part, saved = f'{name}.part', True
         try:
@@ -223,8 +225,9 @@ class SafeCheckpointHook(CheckpointHook):
                 self.out_dir,
                 part,
                 self.file_client_args,
-                save_optimizer=save_optimizer,
-                save_param_scheduler=save_param_scheduler,
+                save_optimizer=self.save_optimizer and not weights_only,
+                save_param_scheduler=(
+                    self.save_param_scheduler and not weights_only),
                 meta=meta,
                 by_epoch=self.by_epoch,
                 backend_args=self.backend_args,
@@ -235,7 +238,7 @@ class SafeCheckpointHook(CheckpointHook):
             runner.logger.error(self._why(runner, name, error))
             self._remove(self._path(part))
             saved = False
-        # Only the first process writes, and all must go on alike.
+        # Only the first process writes; all must know if that worked.
         answer = [saved]
         broadcast_object_list(answer)
         return answer[0]
@@ -247,7 +250,7 @@ class SafeCheckpointHook(CheckpointHook):
             os.replace(part, path)
             flush(Path(path).parent)
         else:
-            # An object store puts a whole object or none.
+            # An object store writes a whole object or none.
             data = self.file_backend.get(part)
             check_opens(data)
             self.file_backend.put(data, path)
@@ -261,9 +264,9 @@ class SafeCheckpointHook(CheckpointHook):
             free = f'{shutil.disk_usage(self.out_dir).free / 2**20:.0f} MiB'
         except OSError:
             free = 'an unknown amount'
-        kept = (f'The last whole checkpoint is {self.last_ckpt}'
+        last = (f'The last complete checkpoint is {self.last_ckpt}'
                 if self.last_ckpt else 'There is no earlier checkpoint')
         return (f'cannot save {name} in {self.out_dir}: {error} ({free} '
-                f'free there; the weights alone are {needed / 2**20:.0f} '
-                f'MiB). {kept}. Training goes on; make room, or it will be '
-                'lost')
+                f'free there; the weights alone need {needed / 2**20:.0f} '
+                f'MiB). {last}. Training continues, and is lost unless disk '
+                'space becomes free')

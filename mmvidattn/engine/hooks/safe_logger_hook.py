@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Logs that do not end the training when the disk is full."""
+"""Logging that does not stop training when the disk is full."""
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,12 +12,10 @@ from mmengine.runner import Runner
 
 @HOOKS.register_module()
 class SafeLoggerHook(LoggerHook):
-    """mmengine's ``LoggerHook``, which tells of a log that cannot be written.
+    """mmengine's ``LoggerHook``, which tolerates logs it cannot write.
 
-    That is an error in the terminal, once, and training goes on. Of several
-    processes the main one alone writes the metrics of a test.
-
-    Args: those of ``LoggerHook``.
+    The terminal shows one error, and training continues. Only the main
+    process writes the metrics of a test.
     """
 
     def after_train_iter(self, runner: Runner, *args: Any,
@@ -32,7 +30,7 @@ class SafeLoggerHook(LoggerHook):
 
     def after_test_epoch(self, runner: Runner, *args: Any,
                          **kwargs: Any) -> None:
-        # mmengine's lets all processes write one file, at the same time.
+        # In mmengine, all processes write the same file at the same time.
         if is_main_process():
             super().after_test_epoch(runner, *args, **kwargs)
 
@@ -41,7 +39,7 @@ class SafeLoggerHook(LoggerHook):
         try:
             yield
         except OSError as error:
-            if not getattr(self, '_has_told', False):
-                self._has_told = True
+            if not getattr(self, '_has_failed', False):
+                self._has_failed = True
                 runner.logger.error(f'cannot write the logs: {error}; '
-                                    'training goes on without them')
+                                    'training continues without them')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Counts the videos that training had to leave out."""
+"""Counts of unreadable videos that training skips."""
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from mmengine.runner import Runner
 
 from ...utils.arguments import Count, Positive, check_arguments
 from ...utils.files import write_atomically
+from ..batch_samples import metainfos
 from .safe_hook import SafeHook
 
 MAX_NAMES = 20
@@ -19,29 +20,30 @@ KEY = 'skipped_videos'
 @HOOKS.register_module()
 @check_arguments
 class SkippedVideosHook(SafeHook):
-    """Keep training when a video cannot be read, and tell which these are.
+    """Continue training when a video cannot be read, and list these videos.
 
-    :class:`~mmvidattn.engine.SafeRunner` guards each dataset of mmaction2,
-    unless it has a guard of its own, with the options of this hook; see
+    :class:`~mmvidattn.engine.SafeRunner` adds a guard with the options of
+    this hook to each dataset of mmaction2 that has no guard yet; see
     :class:`mmvidattn.datasets.broken_files.guard.Guard`. The hook counts the
-    ``skipped_videos`` that the guards leave in the meta information of their
-    samples, over all workers and ranks, and goes on counting when a run is
-    resumed. The counts are logged at the end of training, and written after
-    each epoch to ``skipped_videos.txt`` in the work directory (count, path
-    and error in each line, separated by tabs).
+    ``skipped_videos`` in the meta information of the samples, over all
+    workers, ranks and resumed runs. It logs the counts at the end of
+    training, and writes them after each epoch to ``skipped_videos.txt`` in
+    the work directory (count, path and error per line, separated by tabs).
 
-    A video that crashes its decoder, and with it the worker that reads it,
-    ends the run with an error that names it. It is then listed in
-    ``crashed_videos.txt``, and a resumed run takes it for unreadable; see
+    A video that crashes its decoder, and with it a worker, stops the run with
+    an error that names the video. ``crashed_videos.txt`` lists it, and a
+    resumed run treats it as unreadable; see
     :func:`mmvidattn.engine.crashed_videos.crashes_named`.
 
     Args:
-        max_failures: How often in a row a worker may fail to load a sample
-            before the run stops.
-        timeout: Seconds that a sample may take; None for any number.
-        in_test: What an unreadable video does in validation and test:
-            ``'raise'``, or ``'flag'``, which puts zeros in its place and
-            ``unreadable`` in the meta information of its result.
+        max_failures: Number of samples in a row that a worker may fail to load
+            before the run stops. Defaults to 10.
+        timeout: Seconds that loading a sample may take; None for no limit.
+            Defaults to 60.
+        in_test: Handling of an unreadable video in validation and test:
+            ``'raise'`` an error, or ``'flag'``, which replaces it by zeros and
+            adds ``unreadable`` to the meta information of its result.
+            Defaults to ``'raise'``.
     """
 
     def __init__(self,
@@ -65,10 +67,7 @@ class SkippedVideosHook(SafeHook):
     def after_train_iter(self, runner: Runner, batch_idx: int,
                          data_batch: Any = None,
                          outputs: dict | None = None) -> None:
-        samples = data_batch.get('data_samples') if isinstance(
-            data_batch, dict) else None
-        for sample in samples or ():
-            metainfo = getattr(sample, 'metainfo', {})
+        for metainfo in metainfos(data_batch):
             self.counts.update(metainfo.get('skipped_videos', ()))
             self.reasons.update(metainfo.get('skipped_reasons', {}))
 
@@ -114,7 +113,7 @@ class SkippedVideosHook(SafeHook):
                 for name, count in self.counts.most_common()]
 
     def _gather(self) -> list[list]:
-        """Name, count and error of each file over all ranks."""
+        """Return [name, count, error] of each file, over all ranks."""
         counts, reasons = Counter(), {}
         for rows in all_gather_object(self._rows()):
             for name, count, reason in rows:

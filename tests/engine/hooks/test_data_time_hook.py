@@ -13,11 +13,11 @@ def sample(**metainfo):
     return found
 
 
-def test_shares_are_of_what_passed(monkeypatch):
-    clock, said = [0.], []
+def test_logs_share_of_waiting_and_decode_time(monkeypatch):
+    clock, messages = [0.], []
     monkeypatch.setattr(data_time_hook, 'time',
                         SimpleNamespace(perf_counter=lambda: clock[0]))
-    runner = SimpleNamespace(logger=SimpleNamespace(info=said.append))
+    runner = SimpleNamespace(logger=SimpleNamespace(info=messages.append))
     hook = DataTimeHook()
 
     def epoch(waits, steps, samples):
@@ -27,7 +27,7 @@ def test_shares_are_of_what_passed(monkeypatch):
             hook.before_train_iter(runner, 0)
             clock[0] += step
             hook.after_train_iter(runner, 0, dict(data_samples=samples))
-            # Validation within an epoch is no waiting.
+            # Validation within an epoch does not count as waiting.
             clock[0] += 100
             hook.after_val_epoch(runner)
         hook.after_train_epoch(runner)
@@ -35,14 +35,13 @@ def test_shares_are_of_what_passed(monkeypatch):
     epoch([1, 2], [4, 3], [sample(decode_seconds=2.5), sample(),
                            sample(decode_seconds=1.5)])
     epoch([0.5], [0.5], [sample()])
-    assert said == [
-        '30% of the time of training steps went to waiting for data (3.0 of '
-        '10.0 s); opening and decoding a clip took 2000.0 ms of a worker',
-        '50% of the time of training steps went to waiting for data (0.5 of '
-        '1.0 s)']
+    assert messages == [
+        'training waited for data in 30% of its time (3.0 of 10.0 s); a '
+        'worker opened and decoded a clip in 2000.0 ms',
+        'training waited for data in 50% of its time (0.5 of 1.0 s)']
 
 
-def test_an_epoch_without_steps_says_nothing():
+def test_epoch_without_steps_logs_nothing():
     hook = DataTimeHook()
     hook.before_train_epoch(None)
     hook.after_train_epoch(None)

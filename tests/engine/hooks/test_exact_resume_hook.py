@@ -15,17 +15,17 @@ from mmvidattn.utils.random_state import get_random_state, set_random_state
 
 
 @pytest.fixture(autouse=True)
-def other_numbers():
-    """A process starts from any state; here, never from that of the last."""
+def random_start():
+    """Start each run from random generators in an unknown state."""
     random.seed()
     np.random.seed()
     torch.seed()
 
 
 def trained(runner):
-    """Everything that a run ends with."""
+    """Train, and return the final state of the run."""
     model = runner.train()
-    # Of the hub without times, which are never the same.
+    # Leave out times, which always differ.
     logs = {name: buffer.data[0].tolist()
             for name, buffer in runner.message_hub.log_scalars.items()
             if 'time' not in name}
@@ -52,7 +52,7 @@ def assert_same(one, two, name=''):
 
 
 class SeedEpochHook(Hook):
-    """Seed each epoch, as users' hooks may."""
+    """Seed each epoch, like a hook of a user."""
 
     def before_train_epoch(self, runner):
         np.random.seed(runner.epoch)
@@ -63,7 +63,7 @@ STOPS = {
     'at the end of an epoch': dict(stop=('after_train_epoch', 2)),
     'in validation': dict(stop=('after_val_iter', 3)),
     'at the end of validation': dict(stop=('after_val_epoch', 2)),
-    # The first score is the best so far, so the checkpoint is saved again.
+    # The first score is a new best, so the checkpoint is saved twice.
     'after a new best score': dict(stop=('after_val_epoch', 1)),
     'in the last validation': dict(stop=('after_val_iter', 8)),
     'in an epoch': dict(
@@ -107,19 +107,19 @@ def test_resumed_run_ends_bit_equal(tmp_path, options):
                      **options, **more)
 
     if 'seed' in options:
-        # The reference is a run from the first checkpoint on.
+        # The reference is a run resumed from the first checkpoint.
         with pytest.raises(Stop):
             run('start', stop=('after_train_iter', 1)).train()
-        for name in 'whole', 'run':
+        for name in 'full', 'run':
             copy_run(tmp_path / 'start', tmp_path / name)
-        whole = trained(run('whole', resume=True))
+        full = trained(run('full', resume=True))
         stop, resume = ('after_train_iter', 5), True
     else:
-        whole, resume = trained(run('whole')), False
+        full, resume = trained(run('full')), False
     with pytest.raises(Stop):
         run('run', stop=stop, resume=resume).train()
-    assert_same(whole, trained(run('run', resume=True)))
-    assert 'of another run' not in log_of(tmp_path / 'run')
+    assert_same(full, trained(run('run', resume=True)))
+    assert 'from another run' not in log_of(tmp_path / 'run')
 
 
 def copy_run(source, target):
@@ -128,9 +128,9 @@ def copy_run(source, target):
     (target / 'last_checkpoint').write_text(str(target / last))
 
 
-def test_what_is_resumed_matters(tmp_path):
-    """The tests above would see a state that is not restored."""
-    whole = trained(build(tmp_path / 'whole'))
+def test_changed_generator_state_changes_the_run(tmp_path):
+    """Prove that the tests above detect a state that is not restored."""
+    full = trained(build(tmp_path / 'full'))
     with pytest.raises(Stop):
         build(tmp_path / 'run', stop=('after_train_epoch', 2)).train()
     path = tmp_path / 'run/epoch_2.pth'
@@ -139,11 +139,11 @@ def test_what_is_resumed_matters(tmp_path):
     state['torch'] = torch.Generator().manual_seed(9).get_state()
     torch.save(checkpoint, path)
     other = trained(build(tmp_path / 'run', resume=True))
-    assert not torch.equal(whole['weights']['layers.0.weight'],
+    assert not torch.equal(full['weights']['layers.0.weight'],
                            other['weights']['layers.0.weight'])
 
 
-def test_random_state_goes_through_a_file(tmp_path):
+def test_random_state_survives_saving(tmp_path):
     random.gauss(0, 1)
     torch.save(get_random_state(), tmp_path / 'x')
 
@@ -168,30 +168,30 @@ def change_state(folder, **changes):
     torch.save(checkpoint, path)
 
 
-@pytest.mark.parametrize('then, now, size, told', [
+@pytest.mark.parametrize('then, now, size, message', [
     (dict(samples=6), 3, 2, None),
-    # Three samples in each of four steps were those of one process.
-    (dict(), 3, 3, 'saved by 1 processes, with 3 samples in a step and 4 '
-     'steps in an epoch; this run has 3, with 9 and 4: .* Set '
-     r'train_dataloader.batch_size=1, which gives 3 as before, or start'),
-    (dict(), 2, 3, 'with 6 and 4: its schedule .* one. Either start from'),
+    (dict(), 3, 3, 'from 1 processes, with 3 samples per step and 4 steps '
+     'per epoch; this run has 3 processes, 9 samples per step and 4 .* set '
+     r'train_dataloader.batch_size=1, for 3 samples per step, or start'),
+    (dict(), 2, 3, ' 6 samples per step and 4 .* schedule: start from'),
     (dict(samples=None), 2, 3, None),
-    (dict(samples=None), 2, 2, 'unknown number of samples .* with 4 and 6'),
-    # A batch of another size, in as many processes, is the user's choice.
+    (dict(samples=None), 2, 2,
+     'unknown number of samples .* 4 samples per step and 6 '),
+    # With as many processes, users may choose another batch size.
     (dict(), 1, 2, None)])
-def test_goes_on_with_as_many_samples_in_a_step_or_not_at_all(
-        tmp_path, monkeypatch, then, now, size, told):
+def test_resumes_only_with_the_same_samples_per_step(
+        tmp_path, monkeypatch, then, now, size, message):
     with pytest.raises(Stop):
         build(tmp_path, stop=('after_train_epoch', 1)).train()
     change_state(tmp_path, **then)
     processes(monkeypatch, now)
     runner = build(tmp_path, resume=True, stop=('after_train_iter', 1),
                    loader=dict(batch_size=size))
-    with pytest.raises(ValueError if told else Stop, match=told):
+    with pytest.raises(ValueError if message else Stop, match=message):
         runner.train()
 
 
-def test_a_process_more_orders_samples_like_the_others(
+def test_added_process_uses_the_same_order_of_samples(
         tmp_path, monkeypatch):
     with pytest.raises(Stop):
         build(tmp_path, stop=('after_train_epoch', 1), seed=3).train()
@@ -205,10 +205,10 @@ def test_a_process_more_orders_samples_like_the_others(
         runner.train()
     loop = runner.train_loop
     assert (loop.batches.seed, loop.sampler.seed) == (3, 3)
-    assert 'has no generators for process 1' in log_of(tmp_path)
+    assert 'lacks generators for process 1' in log_of(tmp_path)
 
 
-def test_each_process_draws_its_own_samples(tmp_path, monkeypatch):
+def test_batches_know_rank_and_number_of_processes(tmp_path, monkeypatch):
     monkeypatch.setattr('mmvidattn.engine.loops.get_rank', lambda: 1)
     monkeypatch.setattr('mmvidattn.engine.loops.get_world_size', lambda: 3)
     runner = build(tmp_path, stop=('after_train_iter', 1))
@@ -218,11 +218,11 @@ def test_each_process_draws_its_own_samples(tmp_path, monkeypatch):
     assert (batches.rank, batches.num_ranks) == (1, 3)
 
 
-def test_says_what_differs(tmp_path, monkeypatch):
+def test_warns_of_differences(tmp_path, monkeypatch):
     with pytest.raises(Stop):
         build(tmp_path, stop=('after_train_epoch', 1)).train()
     processes(monkeypatch, 3)
-    # Checkpoints of earlier versions do not say how many samples they had.
+    # Three times as many samples fit three processes.
     change_state(tmp_path, samples=3 * 5, world_size=1)
     runner = build(tmp_path, resume=True, stop=('after_train_iter', 1),
                    loader=dict(batch_size=5))
@@ -231,26 +231,26 @@ def test_says_what_differs(tmp_path, monkeypatch):
     with pytest.raises(Stop):
         runner.train()
     log = log_of(tmp_path)
-    for said in ('processes: 1 then, 3 now', 'batches of an epoch: 4 then, 3',
+    for text in ('processes: 1 then, 3 now', 'batches of an epoch: 4 then, 3',
                  'numpy: ', 'then, 0.1 now', 'config: +data_set'):
-        assert said in log
+        assert text in log
     lines = [line for line in log.splitlines()
              if line.startswith('  config: ')]
     assert len(lines) == 13 and lines[-1].startswith('  config: ... and ')
 
 
-def test_goes_on_in_the_same_part_of_an_epoch_of_another_length(tmp_path):
+def test_resumes_at_same_share_of_epoch_of_another_length(tmp_path):
     with pytest.raises(Stop):
         build(tmp_path, checkpoint=dict(by_epoch=False),
               stop=('after_train_iter', 6)).train()
     runner = build(tmp_path, resume=True, loader=dict(batch_size=4))
     runner.train()
-    # Of the second epoch two of four batches were done, now one of three is;
-    # and there are two more epochs.
+    # Two of four batches of the second epoch were done; now one of three
+    # counts as done. Two more epochs follow.
     assert runner.iter == 6 + (3 - 1) + 2 * 3
 
 
-def test_checkpoint_of_mmengine_is_resumed_with_a_warning(tmp_path):
+def test_resumes_checkpoint_of_mmengine_with_warning(tmp_path):
     with pytest.raises(Stop):
         build(tmp_path, stop=('after_train_epoch', 1),
               checkpoint=dict(type='CheckpointHook'),
@@ -258,10 +258,10 @@ def test_checkpoint_of_mmengine_is_resumed_with_a_warning(tmp_path):
     runner = build(tmp_path, resume=True)
     runner.train()
     assert runner.epoch == 4
-    assert 'no state of the random generators' in log_of(tmp_path)
+    assert 'lacks the state of the random generators' in log_of(tmp_path)
 
 
-def test_gradients_of_many_processes_are_not_saved_and_it_is_told(
+def test_warns_that_gradients_of_several_processes_are_not_saved(
         tmp_path, monkeypatch):
     runner = build(tmp_path, wrapper=dict(accumulative_counts=4),
                    checkpoint=dict(by_epoch=False),
@@ -275,8 +275,8 @@ def test_gradients_of_many_processes_are_not_saved_and_it_is_told(
     assert saved['exact_resume']['gradients'] == {}
 
 
-def test_a_wrapper_that_does_not_count_accumulates_no_gradients():
-    """Such as mmengine's OptimWrapperDict."""
+def test_wrapper_without_counts_saves_no_gradients():
+    """mmengine's OptimWrapperDict is such a wrapper."""
     runner = SimpleNamespace(
         optim_wrapper=object(), max_iters=8, model=torch.nn.Linear(1, 1))
     runner.model.weight.grad = torch.ones(1, 1)
@@ -284,8 +284,8 @@ def test_a_wrapper_that_does_not_count_accumulates_no_gradients():
         assert ExactResumeHook._gradients(runner, iter) == {}
 
 
-def test_iterations_resume_where_they_were_without_this_hook(tmp_path):
-    """As mmengine's: the batches that are done are drawn, and left out."""
+def test_iterations_resume_without_this_hook(tmp_path):
+    """mmengine draws and skips the batches that are done; so do our loops."""
     seen = []
 
     class Look(Hook):
@@ -298,16 +298,16 @@ def test_iterations_resume_where_they_were_without_this_hook(tmp_path):
         return build(tmp_path / name, by_epoch=False, exact_resume=None,
                      hooks=[Look()], **options)
 
-    run('whole').train()
-    whole = seen.copy()
+    run('full').train()
+    full = seen.copy()
     with pytest.raises(Stop):
         run('run', stop=('after_train_iter', 6)).train()
     seen.clear()
     run('run', resume=True).train()
-    assert len(whole) == 16 and seen == whole[6:]
+    assert len(full) == 16 and seen == full[6:]
 
 
-def test_a_long_difference_is_cut(monkeypatch):
+def test_long_difference_is_truncated(monkeypatch):
     config = '\n'.join(f'option_{i} = {i}' for i in range(40))
     runner = SimpleNamespace(
         train_dataloader=[1, 2], cfg=SimpleNamespace(pretty_text=config))

@@ -16,7 +16,7 @@ from mmvidattn.cli.feature_cache import main as feature_cache
 from mmvidattn.engine import FeatureCacheHook, SafeRunner
 from mmvidattn.utils.feature_cache import VIDEOS, describe_folders
 
-# Two runs within a second have the same name.
+# Two runs in the same second have the same name.
 pytestmark = pytest.mark.filterwarnings('ignore:.*instance named of')
 NUM_TRAIN, NUM_VAL = 6, 3
 BACKBONE = dict(
@@ -27,7 +27,7 @@ SAMPLE = dict(type='UniformSample', clip_len=4, test_mode=True)
 
 
 class Counts(Hook):
-    """Per epoch: clips of the frozen part, and videos opened."""
+    """Count the clips of the frozen part and opened videos per epoch."""
 
     def __init__(self, monkeypatch):
         self.now, self.epochs = Counter(), []
@@ -59,7 +59,7 @@ class Counts(Hook):
 
 @pytest.fixture
 def videos(motion_dir, tmp_path):
-    """Videos of its own, and lists of them."""
+    """Copies of some videos, with annotation files."""
     folder = tmp_path / 'videos'
     for name, number in ('train', NUM_TRAIN), ('val', NUM_VAL):
         lines = (motion_dir / f'{name}.txt').read_text().splitlines()[:number]
@@ -73,8 +73,8 @@ def videos(motion_dir, tmp_path):
 
 @pytest.fixture
 def run(videos, tmp_path, monkeypatch):
-    """Train; returns the weights and the counts of each epoch."""
-    # The looks of the config that is written take most of the time.
+    """Function that trains and returns weights and counts of each epoch."""
+    # Formatting the dumped config takes most of the time.
     monkeypatch.setattr('mmengine.config.config.FormatCode',
                         lambda text, **kwargs: (text, True))
     init_default_scope('mmaction')
@@ -152,21 +152,21 @@ def assert_equal(one, two):
         assert torch.equal(value, two[name]), name
 
 
-def test_ends_as_without_it_and_computes_once(run, tmp_path):
+def test_cached_run_equals_plain_run_and_computes_once(run, tmp_path):
     plain, counts = run(cache=False, epochs=3)
     assert [count['DecordInit'] for count in counts[::2]] == [NUM_TRAIN] * 3
     cold, counts = run(epochs=3)
-    # Training and validation, with two views, in turn.
+    # One epoch of training, then validation with two views.
     assert counts[:2] == [
         dict(ViViT=NUM_TRAIN, DecordInit=NUM_TRAIN),
         dict(ViViT=2 * NUM_VAL, DecordInit=NUM_VAL)]
     assert counts[2:] == [{}] * 4
     assert_equal(cold, plain)
-    # Another run, and workers, which write and read the same.
+    # Workers of another run share the cache.
     warm, counts = run(epochs=3, workers=2)
     assert counts == [{}] * 6
     assert_equal(warm, plain)
-    # Something was learned, and nothing that is frozen.
+    # Only trainable weights change.
     start, _ = run(epochs=1)
     moved = {name for name in start if not torch.equal(start[name],
                                                        warm[name])}
@@ -175,17 +175,17 @@ def test_ends_as_without_it_and_computes_once(run, tmp_path):
         for name in moved)
 
 
-def test_probe_of_a_whole_backbone(run):
+def test_linear_probe_of_backbone(run):
     plain, _ = run(cache=False, freeze='backbone', epochs=2)
     cached, counts = run(freeze='backbone', epochs=2)
     assert counts[0]['DecordInit'] == NUM_TRAIN and counts[2:] == [{}] * 2
     for name, value in plain.items():
-        # Clip by clip, while the plain run takes batches.
+        # The cached run computes single clips, the plain run batches.
         torch.testing.assert_close(cached[name], value, atol=1e-6, rtol=0)
 
 
 def test_resumed_run_ends_bit_equal(run, tmp_path):
-    whole, _ = run(epochs=3, val=False)
+    full, _ = run(epochs=3, val=False)
     shutil.rmtree(tmp_path / 'features')
 
     class Stop(Hook):
@@ -197,10 +197,10 @@ def test_resumed_run_ends_bit_equal(run, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(epochs=3, name='cut', hooks=[Stop()], val=False)
     resumed, _ = run(epochs=3, name='cut', val=False)
-    assert_equal(resumed, whole)
+    assert_equal(resumed, full)
 
 
-def test_variants_take_turns(run):
+def test_variants_alternate_between_epochs(run):
     drawing = dict(SAMPLE, test_mode=False)
     first, counts = run(sample=drawing, num_variants=2, epochs=4, val=False)
     assert [count['DecordInit'] for count in counts] == [
@@ -215,23 +215,23 @@ def test_variants_take_turns(run):
 
 @pytest.mark.parametrize('options, computed', [
     (dict(), 0),
-    # What is trained may change.
+    # Options of training do not matter.
     (dict(backbone=dict(drop_rate=0.)), 0),
     (dict(backbone=dict(norm_eps=1e-5)), NUM_TRAIN),
-    # Other weights: the frozen part starts from another seed.
+    # Another seed initializes other frozen weights.
     (dict(seed=1), NUM_TRAIN),
     (dict(sample=dict(type='SampleFrames', clip_len=4, test_mode=True)),
      NUM_TRAIN),
     (dict(preprocessor=dict(to_rgb=True)), NUM_TRAIN),
     (dict(dtype='float16'), NUM_TRAIN),
     (dict(freeze='backbone'), NUM_TRAIN)], ids=str)
-def test_what_has_changed_is_computed_anew(run, options, computed):
+def test_changed_settings_are_computed_again(run, options, computed):
     run(epochs=1, val=False)
     _, (count, ) = run(epochs=1, val=False, **options)
     assert count['DecordInit'] == computed
 
 
-def test_a_video_is_known_by_its_content(run, videos):
+def test_video_is_identified_by_its_content(run, videos):
     one, two = (videos / f'train/{i:06d}.mp4' for i in range(2))
 
     def opened():
@@ -240,7 +240,7 @@ def test_a_video_is_known_by_its_content(run, videos):
     assert opened() == NUM_TRAIN
     os.utime(one, (1e9, 1e9))
     assert opened() == 0
-    # The content of the other, whose features are there.
+    # This content already has features.
     shutil.copy(two, one)
     assert opened() == 0
     shutil.copy(videos / 'val/000000.mp4', one)
@@ -248,40 +248,40 @@ def test_a_video_is_known_by_its_content(run, videos):
 
 
 def test_damaged_features_are_computed_again(run, tmp_path):
-    whole, _ = run(val=False)
+    full, _ = run(val=False)
     first, second, *_ = files = sorted(
         (tmp_path / 'features').glob('*/*/*.safetensors'))
     content = second.read_bytes()
     first.write_bytes(first.read_bytes()[:-7])
-    # As long as before, and one bit is another one.
+    # Flip one bit without changing the size.
     second.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     again, (count, then) = run(val=False, name='again')
     assert count == dict(ViViT=2, DecordInit=2) and not then
     assert log_of(tmp_path / 'again').count('is damaged') == 2
     assert sorted((tmp_path / 'features').glob('*/*/*.safetensors')) == files
     assert second.read_bytes() == content
-    assert_equal(again, whole)
+    assert_equal(again, full)
 
 
-def test_tells_what_came_from_disk_and_says_it_once(tmp_path):
-    hook, said = FeatureCacheHook(str(tmp_path)), []
-    runner = SimpleNamespace(logger=SimpleNamespace(info=said.append))
+def test_logs_counts_once_per_change(tmp_path):
+    hook, output = FeatureCacheHook(str(tmp_path)), []
+    runner = SimpleNamespace(logger=SimpleNamespace(info=output.append))
     counts = iter([(0, 6), (6, 0), (6, 0), (5, 1)])
     hook.writer = SimpleNamespace(
         take_counts=lambda: next(counts), size=2_500_000, root='features')
     for _ in range(4):
-        hook._say_counts(runner, 'training')
-    assert said == [
+        hook._log_counts(runner, 'training')
+    assert output == [
         f'cached features: training, {disk} clips from disk, {new} computed; '
         '2.50 MB in features' for disk, new in [(0, 6), (6, 0), (5, 1)]]
 
 
-def test_size_is_limited_and_cleared(run, tmp_path, capfd):
+def test_limits_size_and_clears(run, tmp_path, capfd):
     folder = tmp_path / 'features'
     run(val=False, epochs=1)
     one, = describe_folders(folder)
     assert one['files'] == NUM_TRAIN
-    # Room for one and a half more.
+    # Leave space for one and a half files.
     limit = (one['size'] + 1.5 * one['size'] / NUM_TRAIN) / 1e9
     _, counts = run(val=False, epochs=2, seed=1, max_gb=limit,
                     name='full')
@@ -289,9 +289,9 @@ def test_size_is_limited_and_cleared(run, tmp_path, capfd):
     assert log_of(tmp_path / 'full').count('is full') == 1
     capfd.readouterr()
     feature_cache([str(folder)])
-    said = capfd.readouterr().out.splitlines()
-    assert len(said) == 2 and f'{NUM_TRAIN} clips' in said[1]
-    assert 'spatial of ViViT' in said[0]
+    output = capfd.readouterr().out.splitlines()
+    assert len(output) == 2 and f'{NUM_TRAIN} clips' in output[1]
+    assert 'spatial of ViViT' in output[0]
     os.utime(one['path'] / 'settings.json', (1e9, 1e9))
     feature_cache([str(folder), '--clear-unused', '30'])
     assert f'deleted {one["path"]}' in capfd.readouterr().out
@@ -302,10 +302,11 @@ def test_size_is_limited_and_cleared(run, tmp_path, capfd):
         feature_cache([str(folder)])
 
 
-def test_a_broken_video_is_skipped_in_each_epoch(run, videos):
+def test_broken_video_is_skipped_in_each_epoch(run, videos):
     with open(videos / 'train.txt', 'a') as file:
         file.write('none.mp4 0\n')
-    # Nothing else is opened, so that its failures come in a row.
+    # From the second epoch on, only this video is opened, so that its failures
+    # come in a row.
     _, counts = run(val=False, epochs=4, loader=dict(max_failures=3))
     assert counts[0]['DecordInit'] >= NUM_TRAIN - 1
 
@@ -318,13 +319,13 @@ def test_a_broken_video_is_skipped_in_each_epoch(run, videos):
     (dict(preprocessor=dict(blending=dict(type='MixupBlending',
                                           num_classes=8))),
      'blending mixes clips at random')], ids=str)
-def test_names_what_is_wrong(run, options, error):
+def test_rejects_settings_that_cannot_be_cached(run, options, error):
     with pytest.raises(ValueError, match=error):
         run(val=False, **options)
 
 
 def test_needs_the_parts_of_safe_runner():
-    with pytest.raises(RuntimeError, match='FeatureCacheHook does nothing'):
+    with pytest.raises(RuntimeError, match='FeatureCacheHook has no effect'):
         FeatureCacheHook('features').before_run(object())
     runner = SimpleNamespace(train_loop=object(), model=torch.nn.Identity())
     with pytest.raises(ValueError, match='epoch, and need train_cfg with by_'):

@@ -9,7 +9,7 @@ from mmvidattn.engine import NanGuardHook
 
 
 class SpoilHook(Hook):
-    """Makes some iterations go wrong, in one of several ways."""
+    """Make some iterations fail in one of several ways."""
 
     def __init__(self, way, first, last):
         self.way, self.iters = way, range(first, last)
@@ -25,7 +25,7 @@ class SpoilHook(Hook):
             self.handles.append(layer.register_forward_hook(
                 lambda module, args, out: out * torch.inf))
         elif self.way == 'loss':
-            # The gradients stay finite.
+            # The gradients would stay finite.
             self.handles.append(runner.model.register_forward_hook(
                 lambda module, args, out: dict(loss=out['loss'] + torch.inf)))
         elif self.way == 'gradient':
@@ -46,8 +46,9 @@ def run(work_dir, way, first, last, **options):
     ('input', 'first in the input of layers'),
     ('output', 'first in layers.0 (Linear)'),
     ('loss', 'first in the model (Model)'),
-    ('gradient', 'in no output, but in the gradients of layers.0.weight;')])
-def test_skips_and_names_the_module_and_the_files(tmp_path, way, where):
+    ('gradient',
+     'not in an output, but in the gradients of layers.0.weight;')])
+def test_skips_and_names_module_and_files(tmp_path, way, where):
     runner = run(tmp_path, way, 5, 7)
     model = runner.train()
     log = log_of(tmp_path)
@@ -61,32 +62,32 @@ def test_skips_and_names_the_module_and_the_files(tmp_path, way, where):
         assert all(name.endswith('.mp4') for name in files.split(', '))
     for name, value in model.state_dict().items():
         assert value.isfinite().all(), name
-    # As many steps less.
+    # Two steps were skipped.
     state = runner.optim_wrapper.state_dict()['state'][0]
     assert state['step'] == 16 - 2
 
 
-def test_changes_nothing_when_all_is_well(tmp_path):
+def test_has_no_effect_on_a_healthy_run(tmp_path):
     one = build(tmp_path / 'one').train().state_dict()
     two = run(tmp_path / 'two', 'input', 0, 0).train().state_dict()
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
-def test_skips_apart_do_not_stop_it(tmp_path):
+def test_separate_skips_do_not_stop_the_run(tmp_path):
     hooks = [SpoilHook('input', i, i + 2) for i in (1, 4, 7)]
     build(tmp_path, hooks=hooks,
           nan_guard=dict(type='NanGuardHook', max_skips=2)).train()
 
 
-def test_stops_with_a_checkpoint_of_before(tmp_path):
+def test_stops_with_checkpoint_before_the_fault(tmp_path):
     with pytest.raises(RuntimeError, match=(
             r'epoch 2, iteration 8: .*layers.0 \(Linear\); files .*mp4.*'
-            'Stopped, after 2 skipped steps in a row; .* are saved')):
+            'Stopped after 2 skipped steps in a row; .* are saved')):
         run(tmp_path, 'output', 5, 9).train()
     saved = torch.load(tmp_path / 'interrupted.pth', weights_only=True)
     assert saved['meta']['iter'] == 7
     assert all(x.isfinite().all() for x in saved['state_dict'].values())
-    # The weights are those after the fifth iteration.
+    # The weights equal those after the fifth iteration.
     other = tmp_path / 'other'
     with pytest.raises(RuntimeError):
         run(other, 'output', 5, 9,
@@ -94,7 +95,7 @@ def test_stops_with_a_checkpoint_of_before(tmp_path):
     fifth = torch.load(other / 'iter_5.pth', weights_only=True)['state_dict']
     assert all(torch.equal(fifth[name], value)
                for name, value in saved['state_dict'].items())
-    # When its cause is gone, it goes on from there.
+    # Without the fault, the run continues from there.
     runner = run(tmp_path, 'output', 0, 0, resume=True)
     runner.train()
     assert runner.iter == 16
@@ -107,7 +108,7 @@ class RecordHook(Hook):
         self.state = torch.get_rng_state()
 
 
-def test_stops_with_the_generators_of_before(tmp_path):
+def test_stops_with_generators_before_the_fault(tmp_path):
     record = RecordHook()
     with pytest.raises(RuntimeError, match='are saved'):
         build(tmp_path, hooks=[SpoilHook('output', 5, 9), record],
@@ -117,14 +118,14 @@ def test_stops_with_the_generators_of_before(tmp_path):
     assert torch.equal(of_rank['random']['torch'], record.state)
 
 
-def test_search_draws_nothing(tmp_path, monkeypatch):
+def test_search_changes_no_generator(tmp_path, monkeypatch):
     one = run(tmp_path / 'one', 'output', 5, 7).train().state_dict()
     monkeypatch.setattr(NanGuardHook, '_find', lambda self, runner: '')
     two = run(tmp_path / 'two', 'output', 5, 7).train().state_dict()
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
-def test_gradients_that_are_not_finite_are_not_saved(tmp_path):
+def test_bad_gradients_are_not_saved(tmp_path):
     with pytest.raises(RuntimeError, match='are saved'):
         run(tmp_path, 'gradient', 0, 9,
             wrapper=dict(accumulative_counts=2)).train()
@@ -136,7 +137,7 @@ def test_gradients_that_are_not_finite_are_not_saved(tmp_path):
 
 @pytest.mark.parametrize('loop', ['val', 'test'])
 @pytest.mark.parametrize('bad', [torch.nan, -torch.inf], ids=str)
-def test_rejects_predictions_that_are_not_finite(loop, bad):
+def test_rejects_bad_predictions(loop, bad):
     check = getattr(NanGuardHook(), f'after_{loop}_iter')
     samples = [ActionDataSample(metainfo=dict(filename=f'{i}.mp4'))
                for i in range(3)]
@@ -153,7 +154,7 @@ def test_rejects_predictions_that_are_not_finite(loop, bad):
         check(None, 7, None, outputs)
 
 
-def test_validation_of_a_diverged_model_stops_with_an_error(tmp_path):
+def test_validation_of_diverged_model_stops(tmp_path):
     runner = build(tmp_path, nan_guard=dict(type='NanGuardHook'),
                    hooks=[DivergeHook()])
     with pytest.raises(ValueError, match='pred_score of .*mp4 '):

@@ -24,7 +24,7 @@ class Model(BaseModel):
 
 def _batches(count=5):
     torch.manual_seed(0)
-    # Batches whose means differ: the variance is also that between them.
+    # The means of batches differ, which adds to the variance.
     return [dict(inputs=torch.randn(6, 3, 5, 4) + 3 * i)
             for i in range(count)]
 
@@ -36,7 +36,7 @@ def _all_values(model, batches):
     return y.transpose(0, 1).flatten(1).T
 
 
-def test_statistics_are_those_of_all_batches():
+def test_statistics_cover_all_batches():
     model, batches = Model().train(), _batches()
     assert precise_bn(model, batches) == 5
     values = _all_values(model, batches)
@@ -56,13 +56,13 @@ def test_nothing_else_changes():
     assert all(p.grad is None for p in model.parameters())
 
 
-def test_batches_go_the_way_they_go_in_training():
+def test_batches_are_processed_as_in_training():
     seen = []
 
     class Preprocessor(BaseDataPreprocessor):
 
         def forward(self, data, training=False):
-            # Mixup, say, changes the statistics.
+            # Mixup, for example, changes the statistics.
             seen.append(training)
             return data
 
@@ -78,14 +78,14 @@ def test_batches_go_the_way_they_go_in_training():
     assert seen == [True, 'loss']
 
 
-def test_frozen_norms_keep_theirs():
+def test_frozen_norms_keep_their_statistics():
     model = Model().train()
     model.norm.eval()
     assert precise_bn(model, _batches()) == 0
     assert model.norm.running_mean.abs().max() == 0
 
 
-def test_draws_no_batch_without_batch_norm():
+def test_draws_no_batches_without_batch_norm():
     def fails():
         raise AssertionError
         yield
@@ -94,7 +94,7 @@ def test_draws_no_batch_without_batch_norm():
     assert precise_bn(model, fails()) == 0
 
 
-def test_momentum_comes_back_after_an_error():
+def test_momentum_is_restored_after_an_error():
     model = Model().train()
     with pytest.raises(TypeError):
         precise_bn(model, [dict(nothing=1)])
@@ -117,7 +117,7 @@ def _runner(model, work_dir, hook):
         experiment_name=f'precise_bn_{next(NUMBERS)}')
 
 
-def test_runs_after_the_epochs_of_a_training(tmp_path):
+def test_runs_after_epochs_of_training(tmp_path):
     init_default_scope('mmaction')
     model = Model()
     seen = []
@@ -131,13 +131,13 @@ def test_runs_after_the_epochs_of_a_training(tmp_path):
     batches = _batches()
     _runner(model, tmp_path, Seen(num_batches=2, interval=2)).train()
     values = _all_values(model, batches[:2])
-    # Of the second epoch and, as it is the last, of the third.
+    # The hook runs after the second epoch and after the last one.
     assert torch.allclose(seen[2], values.mean(0), atol=1e-4)
     assert not torch.allclose(seen[0], seen[1], atol=1e-2)
     assert log_of(tmp_path).count('BatchNorm over 2 batches') == 2
 
 
-def test_says_nothing_without_batch_norm(tmp_path):
+def test_logs_nothing_without_batch_norm(tmp_path):
     init_default_scope('mmaction')
     model = Model(lambda channels: nn.GroupNorm(2, channels))
     _runner(model, tmp_path, PreciseBNHook()).train()

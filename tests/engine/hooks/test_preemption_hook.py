@@ -16,7 +16,7 @@ from mmvidattn.engine.hooks import preemption_hook
 
 
 class SignalHook(Hook):
-    """Sends this process a signal, the ``count``-th time of an event."""
+    """Signal this process at the ``count``-th event."""
 
     def __init__(self, event, count, number=signal.SIGTERM):
         self.left, self.number = count, number
@@ -36,12 +36,12 @@ def run(work_dir, *hooks, **options):
 @pytest.mark.parametrize('event, count, epoch, iter, workers', [
     ('before_train_iter', 6, 1, 6, 0), ('after_train_iter', 8, 1, 8, 0),
     ('before_val_iter', 4, 2, 8, 1)], ids=str)
-def test_saves_and_leaves_and_goes_on(tmp_path, event, count, epoch, iter,
+def test_saves_exits_and_resumes(tmp_path, event, count, epoch, iter,
                                       workers):
-    # Without a checkpoint of its own at the end of these epochs.
+    # No regular checkpoint is due in these epochs.
     options = dict(checkpoint=dict(interval=4, save_best=None),
                    workers=workers)
-    whole = run(tmp_path / 'whole', **options).train()
+    full = run(tmp_path / 'full', **options).train()
     with pytest.raises(SystemExit) as end:
         run(tmp_path / 'run', SignalHook(event, count), **options).train()
     assert end.value.code == 143
@@ -51,33 +51,33 @@ def test_saves_and_leaves_and_goes_on(tmp_path, event, count, epoch, iter,
     assert (tmp_path / 'run/last_checkpoint').read_text() == str(path)
     assert 'SIGTERM: stopped after' in log_of(tmp_path / 'run')
     again = run(tmp_path / 'run', resume=True, **options).train()
-    for name, value in whole.state_dict().items():
+    for name, value in full.state_dict().items():
         assert torch.equal(value, again.state_dict()[name]), name
     ends = [torch.load(tmp_path / name / 'epoch_4.pth')['ema_state_dict']
-            for name in ('whole', 'run')]
+            for name in ('full', 'run')]
     assert all(torch.equal(ends[0][k], ends[1][k]) for k in ends[0])
-    # The next whole checkpoint takes its place.
+    # The next regular checkpoint replaces it.
     assert not path.exists()
 
 
-def test_any_process_may_get_the_signal(monkeypatch):
-    others = []
+def test_signal_to_any_process_stops_all(monkeypatch):
+    other_ranks = []
 
     def all_reduce(tensor, op, group):
-        tensor.copy_(torch.stack([tensor, *others]).amax(dim=0))
+        tensor.copy_(torch.stack([tensor, *other_ranks]).amax(dim=0))
 
     monkeypatch.setattr(preemption_hook.dist, 'all_reduce', all_reduce)
     hook = PreemptionHook()
     hook._handler_before = hook._group = 'here'
     for requested in 0, 1:
-        others[:] = [torch.tensor(requested)]
+        other_ranks[:] = [torch.tensor(requested)]
         assert hook.is_requested() == bool(requested)
-    # Validation of other lengths: they would wait for each other.
+    # Unequal lengths of validation would deadlock the processes.
     runner = SimpleNamespace(val_dataloader=range(5))
     for length in 5, 4, 6:
-        others[:] = [torch.tensor([length, -length])]
+        other_ranks[:] = [torch.tensor([length, -length])]
         hook.before_val(runner)
-        others[:] = [torch.tensor(1)]
+        other_ranks[:] = [torch.tensor(1)]
         assert hook.is_requested(in_val=True) == (length == 5)
 
 
@@ -88,13 +88,13 @@ def test_does_not_save_twice(tmp_path):
     assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_1.pth')
 
 
-def test_signal_is_as_before_when_training_is_over(tmp_path):
+def test_restores_signal_handler_after_training(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
     run(tmp_path).train()
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_is_off_where_nothing_would_be_saved():
+def test_is_off_without_checkpoint_hook():
     hook, before = PreemptionHook(), signal.getsignal(signal.SIGTERM)
     hook.before_train(SimpleNamespace(
         train_loop=SimpleNamespace(preemption=hook), hooks=[hook]))
@@ -102,7 +102,7 @@ def test_is_off_where_nothing_would_be_saved():
 
 
 def test_trains_in_another_thread(tmp_path):
-    """Where Python takes no signals."""
+    """Python only handles signals in the main thread."""
     before = signal.getsignal(signal.SIGTERM)
     with ThreadPoolExecutor() as pool:
         pool.submit(run(tmp_path).train).result()
@@ -110,7 +110,7 @@ def test_trains_in_another_thread(tmp_path):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_other_signal(tmp_path):
+def test_handles_another_signal(tmp_path):
     with pytest.raises(SystemExit) as end:
         build(tmp_path, hooks=[
             SignalHook('after_train_iter', 1, signal.SIGUSR1)],
@@ -120,13 +120,13 @@ def test_other_signal(tmp_path):
 
 
 @pytest.mark.parametrize('name', ['TERM', 'SIG_DFL', ''])
-def test_rejects_what_is_no_signal(name):
+def test_rejects_unknown_signal(name):
     with pytest.raises(ValueError, match='signal_name'):
         PreemptionHook(signal_name=name)
 
 
 class SignalWorkersHook(Hook):
-    """A scheduler signals all processes of a job."""
+    """Signal the workers as well, like a scheduler."""
 
     def after_train_iter(self, runner, batch_idx, data_batch=None,
                          outputs=None):
@@ -142,7 +142,7 @@ def _stuck_worker(ready):
     time.sleep(1000)
 
 
-def test_stuck_worker_ends_all_the_same(monkeypatch):
+def test_stuck_worker_ends_after_timeout(monkeypatch):
     monkeypatch.setattr(preemption_hook._OutliveSignal, 'seconds', 1)
     context = multiprocessing.get_context('fork')
     ready = context.Event()
@@ -153,12 +153,12 @@ def test_stuck_worker_ends_all_the_same(monkeypatch):
     worker.join(0.3)
     assert worker.is_alive()
     worker.join(30)
-    # As torch's own workers, or their main process would take it for a crash.
+    # torch treats any other exit code of a worker as a crash.
     assert worker.exitcode == 0
 
 
-def _working_worker(first_step, ready):
-    first_step(0)
+def _working_worker(init, ready):
+    init(0)
     ready.set()
     while True:
         time.sleep(0.05)
@@ -166,7 +166,7 @@ def _working_worker(first_step, ready):
 
 @pytest.mark.parametrize('signaled', [False, True])
 def test_workers_end_with_the_main_process(signaled):
-    """And not ten seconds later, when it has saved all."""
+    """Workers end when the main process exits, not after ten seconds."""
     hook = PreemptionHook()
     context = multiprocessing.get_context('fork')
     ready = context.Event()
@@ -178,13 +178,13 @@ def test_workers_end_with_the_main_process(signaled):
         worker.terminate()
         worker.join(0.3)
     assert worker.is_alive()
-    for one in hook._of_workers:
-        one.end_workers()
+    for init in hook._inits:
+        init.end_workers()
     worker.join(5)
     assert worker.exitcode == 0
 
 
-def test_workers_do_not_die_of_it(tmp_path):
+def test_workers_survive_the_signal(tmp_path):
     with pytest.raises(SystemExit) as end:
         run(tmp_path, SignalWorkersHook(), workers=2).train()
     assert end.value.code == 143

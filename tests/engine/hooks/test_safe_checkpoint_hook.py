@@ -37,7 +37,7 @@ def opens(path):
     return True
 
 
-def test_keeps_the_last_and_the_best(tmp_path):
+def test_keeps_last_and_best(tmp_path):
     runner = build(tmp_path)
     runner.train()
     best = runner.message_hub.get_info('best_ckpt')
@@ -45,14 +45,14 @@ def test_keeps_the_last_and_the_best(tmp_path):
         [best.rsplit('/')[-1], 'epoch_3.pth', 'epoch_4.pth'])
     assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_4.pth')
     assert all(opens(path) for path in tmp_path.glob('*.pth'))
-    # The best one has weights only, and is not even looked at.
+    # The best one has only weights, and is ignored.
     assert {'message_hub', 'meta', 'state_dict'} >= {
         *torch.load(best, weights_only=True)}
     os.utime(best, (2e9, 2e9))
     assert find_resumable(tmp_path) == (tmp_path / 'epoch_4.pth', [])
 
 
-def test_keeps_the_best_of_several_metrics(tmp_path):
+def test_keeps_best_of_several_metrics(tmp_path):
     runner = build(tmp_path, checkpoint=dict(save_best=['acc', 'loss']))
     runner.train()
     hub = runner.message_hub
@@ -66,7 +66,7 @@ def test_keeps_the_best_of_several_metrics(tmp_path):
         assert hub.get_info(f'best_ckpt_{key}') == str(path)
 
 
-def test_model_that_is_not_finite_is_never_the_best(tmp_path):
+def test_bad_model_is_never_best(tmp_path):
     runner = build(tmp_path, hooks=[DivergeHook()])
     runner.train()
     assert not [*tmp_path.glob('best_*')]
@@ -76,7 +76,7 @@ def test_model_that_is_not_finite_is_never_the_best(tmp_path):
 
 
 @pytest.mark.parametrize('score', [math.nan, math.inf])
-def test_score_that_is_not_finite_is_never_the_best(tmp_path, score):
+def test_bad_score_is_never_best(tmp_path, score):
     for rule in 'greater', 'less':
         runner = build(tmp_path, checkpoint=dict(rule=rule))
         runner.call_hook('before_run')
@@ -88,8 +88,8 @@ def test_score_that_is_not_finite_is_never_the_best(tmp_path, score):
         best.unlink()
 
 
-def test_opens_without_an_allow_list(tmp_path):
-    """In a process that has not imported us, which allows some types."""
+def test_opens_without_allow_list(tmp_path):
+    """Open it in a process without mmvidattn, which extends torch's list."""
     runner = build(tmp_path, hooks=[OddThings()])
     runner.train()
     code = ("import sys, torch; x = torch.load(sys.argv[1], "
@@ -110,14 +110,14 @@ class Thing:
 
 
 class OddThings(Hook):
-    """Leaves in the hub what users leave there."""
+    """Add values of several types to the hub."""
 
     def before_train(self, runner):
         runner.message_hub.update_info(
             'odd', dict(a=np.float64(1.5), b={1, 2}, c=Thing()))
 
 
-def test_plain_types_keep_their_values():
+def test_plain_types_keep_values():
     history = HistoryBuffer([1., 2.], [1, 3], max_length=5)
     array = np.arange(6, dtype='>i4').reshape(2, 3)[:, ::-1]
     plain = to_plain(dict(x=history, y=array, z=(np.int8(3), np.bool_(True)),
@@ -137,7 +137,7 @@ class OrderedSubclass(dict):
 
 
 class Snapshots(Hook):
-    """At each step of a save, what a kill would leave behind."""
+    """Record what a kill would leave behind at each stage of saving."""
 
     def __init__(self, monkeypatch, folder):
         self.found, self.folder = [], folder
@@ -157,30 +157,30 @@ class Snapshots(Hook):
         monkeypatch.setattr(owner, name, watched)
 
     def look(self):
-        whole = {path.name for path in self.folder.glob('*.pth')
+        complete = {path.name for path in self.folder.glob('*.pth')
                  if opens(path)}
         pointer = self.folder / 'last_checkpoint'
         target = pointer.read_text().rsplit('/')[-1] if pointer.is_file() \
             else None
-        self.found.append((whole, target))
+        self.found.append((complete, target))
 
 
-def test_at_every_moment_there_is_a_whole_one(tmp_path, monkeypatch):
+def test_complete_checkpoint_exists_at_any_moment(tmp_path, monkeypatch):
     look = Snapshots(monkeypatch, tmp_path)
     build(tmp_path, checkpoint=dict(max_keep_ckpts=1)).train()
     assert len(look.found) > 40
     for kind in 'epoch_', 'best_':
-        there = [any(name.startswith(kind) for name in whole)
-                 for whole, _ in look.found]
+        there = [any(name.startswith(kind) for name in complete)
+                 for complete, _ in look.found]
         assert all(there[there.index(True):])
-    # The pointer follows, and what it pointed to goes last.
+    # The old file is deleted after the pointer is updated.
     pointed = [i for i, (_, target) in enumerate(look.found) if target]
-    for whole, target in look.found[pointed[0]:]:
-        assert target in whole
+    for complete, target in look.found[pointed[0]:]:
+        assert target in complete
 
 
-def test_file_that_a_kill_left_over_goes(tmp_path, monkeypatch):
-    """Killed after the pointer was written, before the old file went."""
+def test_file_left_by_a_kill_is_deleted(tmp_path, monkeypatch):
+    """The kill comes between updating the pointer and deleting the file."""
     remove = SafeCheckpointHook._remove
 
     def stop(self, path):
@@ -198,7 +198,7 @@ def test_file_that_a_kill_left_over_goes(tmp_path, monkeypatch):
 
 
 class FaultyBackend(LocalBackend):
-    """A disk that fills up, or loses what is written, at the n-th file."""
+    """Disk that is full, or corrupts data, at the n-th file."""
     fault, at = None, 3
 
     def put(self, data, path):
@@ -214,34 +214,34 @@ class FaultyBackend(LocalBackend):
             super().put(data[:middle] + flipped + data[middle + 1:], path)
 
 
-@pytest.mark.parametrize('fault, said', [
+@pytest.mark.parametrize('fault, reason', [
     ('full', 'No space left on device'), ('flipped', 'does not open')])
-def test_failed_save_is_told_and_training_goes_on(tmp_path, monkeypatch,
-                                                  fault, said):
+def test_training_continues_after_failed_save(tmp_path, monkeypatch,
+                                                  fault, reason):
     backend = type('Backend', (FaultyBackend, ), dict(fault=fault, at=3))
     monkeypatch.setattr('mmengine.runner.checkpoint.get_file_backend',
                         lambda *args, **kwargs: backend())
     runner = build(tmp_path, checkpoint=dict(save_best=None))
     runner.train()
     log = log_of(tmp_path)
-    assert f'cannot save epoch_3.pth in {tmp_path}: ' in log and said in log
-    assert f'last whole checkpoint is {tmp_path}/epoch_2.pth' in log
-    assert ' MiB free there; the weights alone are ' in log
-    # A later one was saved.
+    assert f'cannot save epoch_3.pth in {tmp_path}: ' in log and reason in log
+    assert f'last complete checkpoint is {tmp_path}/epoch_2.pth' in log
+    assert ' MiB free there; the weights alone need ' in log
+    # A later checkpoint was saved.
     assert unsaved(runner) == ''
     assert runner.epoch == 4
     assert names(tmp_path) == ['epoch_2.pth', 'epoch_4.pth']
     assert all(opens(path) for path in tmp_path.glob('*.pth'))
 
 
-def test_failed_save_is_not_taken_for_the_last(tmp_path, monkeypatch):
+def test_failed_save_does_not_count_as_last(tmp_path, monkeypatch):
     backend = type('Backend', (FaultyBackend, ), dict(fault='full', at=4))
     monkeypatch.setattr('mmengine.runner.checkpoint.get_file_backend',
                         lambda *args, **kwargs: backend())
     runner = build(tmp_path, checkpoint=dict(save_best=None))
     runner.train()
     assert unsaved(runner) == (
-        f'{tmp_path}/epoch_4.pth could not be saved; the last whole '
+        f'{tmp_path}/epoch_4.pth could not be saved; the last complete '
         f'checkpoint is {tmp_path}/epoch_3.pth')
     hub = runner.message_hub
     assert hub.get_info('last_ckpt') == f'{tmp_path}/epoch_3.pth'
@@ -249,16 +249,16 @@ def test_failed_save_is_not_taken_for_the_last(tmp_path, monkeypatch):
     assert hub.get_info('outdated_ckpt') == f'{tmp_path}/epoch_1.pth'
 
 
-def test_a_disk_that_is_gone_has_an_unknown_amount_free(tmp_path):
+def test_free_space_of_missing_disk_is_unknown(tmp_path):
     hook = SafeCheckpointHook()
     hook.out_dir = str(tmp_path / 'gone')
-    said = hook._why(
+    reason = hook._why(
         SimpleNamespace(model=torch.nn.Linear(2**17, 6)), 'epoch_1.pth',
         OSError('Input/output error'))
-    assert said.startswith(
+    assert reason.startswith(
         f'cannot save epoch_1.pth in {tmp_path}/gone: Input/output error (an '
-        'unknown amount free there; the weights alone are 3 MiB). There is no '
-        'earlier checkpoint')
+        'unknown amount free there; the weights alone need 3 MiB). There is '
+        'no earlier checkpoint')
 
 
 def test_best_of_the_same_epoch_replaces_itself(tmp_path):
@@ -270,30 +270,30 @@ def test_best_of_the_same_epoch_replaces_itself(tmp_path):
         path, = tmp_path.glob('best_*')
         assert path.name == 'best_acc_epoch_4.pth'
         assert runner.message_hub.get_info('best_score') == score
-        # The last one was saved again, with what it knows of the best.
+        # The last checkpoint was saved again, with the best score.
         assert [*hook.keep_ckpt_ids] == [3, 4]
         assert names(tmp_path) == [path.name, 'epoch_3.pth', 'epoch_4.pth']
 
 
-def test_other_processes_know_that_it_failed(tmp_path, monkeypatch):
-    """The first one alone writes; else they would wait for each other."""
-    told = []
+def test_other_processes_know_that_saving_failed(tmp_path, monkeypatch):
+    """Only the first process writes; all others must learn the result."""
+    broadcasts = []
 
     def broadcast(answer):
-        told.append(list(answer))
+        broadcasts.append(list(answer))
         answer[0] = False
 
     monkeypatch.setattr(safe_checkpoint_hook, 'broadcast_object_list',
                         broadcast)
     runner = build(tmp_path)
     runner.train()
-    assert told and all(answer == [True] for answer in told)
-    # By what the first one says nothing was saved.
+    assert broadcasts and all(answer == [True] for answer in broadcasts)
+    # The first process reported a failure.
     assert runner.message_hub.get_info('last_ckpt') is None
     assert not (tmp_path / 'last_checkpoint').exists()
 
 
-def test_old_file_that_cannot_go_is_told_and_training_goes_on(
+def test_training_continues_if_old_file_cannot_be_removed(
         tmp_path, monkeypatch):
 
     def refuse(self, path):
@@ -306,7 +306,7 @@ def test_old_file_that_cannot_go_is_told_and_training_goes_on(
     assert f'cannot remove {tmp_path}/epoch_1.pth: ' in log_of(tmp_path)
 
 
-def test_pointer_that_cannot_be_written_is_told_and_training_goes_on(
+def test_training_continues_if_pointer_cannot_be_written(
         tmp_path):
     (tmp_path / 'last_checkpoint').mkdir(parents=True)
     runner = build(tmp_path, checkpoint=dict(save_best=None))
@@ -317,7 +317,7 @@ def test_pointer_that_cannot_be_written_is_told_and_training_goes_on(
 
 
 class Store(LocalBackend):
-    """Puts whole objects: a stand-in for one that needs the network."""
+    """Stand-in for an object store, which writes whole objects."""
     objects = {}
 
     def put(self, data, path):
@@ -343,7 +343,7 @@ def test_saves_to_an_object_store(tmp_path, monkeypatch, cut):
         put = Store.put
         monkeypatch.setattr(Store, 'put', lambda self, data, path: put(
             self, data[:len(data) // 2] if 'epoch_3' in path else data, path))
-    # One that users register, by mmengine's newer way and its older one.
+    # Register it with both registries of mmengine.
     monkeypatch.setitem(prefix_to_backends, 'store', Store)
     monkeypatch.setitem(FileClient._prefix_to_backends, 'store', Store)
     runner = build(tmp_path, checkpoint=dict(
@@ -361,13 +361,13 @@ def test_saves_to_an_object_store(tmp_path, monkeypatch, cut):
 @pytest.mark.parametrize('key', [
     'online/mcAP_non_overlapping', 'online/mAP_dense',
     'online/action_top5_recall_testra', 'acc/top1'])
-def test_best_of_our_metrics_is_the_greatest(key):
+def test_our_metrics_are_better_if_greater(key):
     hook = SafeCheckpointHook(save_best='auto')
     hook._init_rule(hook.rules, [key])
     assert hook.rules == ['greater']
 
 
-def test_found_where_the_pointer_leads(tmp_path):
+def test_finds_checkpoint_by_pointer(tmp_path):
     run, other = tmp_path / 'run', tmp_path / 'other/run'
     build(run, checkpoint=dict(out_dir=str(tmp_path / 'other'),
                                save_best=None)).train()
@@ -377,7 +377,7 @@ def test_found_where_the_pointer_leads(tmp_path):
     assert find_resumable(run)[0] == other / 'epoch_3.pth'
 
 
-def test_newest_that_opens_is_found(tmp_path):
+def test_finds_newest_complete_checkpoint(tmp_path):
     build(tmp_path, checkpoint=dict(max_keep_ckpts=4)).train()
     (tmp_path / 'epoch_4.pth').write_bytes(b'cut')
     data = bytearray((tmp_path / 'epoch_3.pth').read_bytes())
@@ -406,7 +406,7 @@ def trained(tmp_path_factory):
     b'', b'\0' * 40, b'\xff\xfe', b'.', b'a' * 300 + b'.pth',
     b'/' + b'a/' * 3000 + b'b.pth', b'a\0b.pth'],
     ids=['empty', 'zeros', 'noise', 'folder', 'long', 'deep', 'zero'])
-def test_pointer_that_a_crash_left_leads_nowhere(trained, tmp_path,
+def test_ignores_damaged_pointer(trained, tmp_path,
                                                  monkeypatch, pointer):
     here, run = tmp_path / 'here', tmp_path / 'run'
     for folder in here, run:
@@ -418,7 +418,7 @@ def test_pointer_that_a_crash_left_leads_nowhere(trained, tmp_path,
     assert find_resumable(run)[0] == run / 'epoch_4.pth'
 
 
-def test_checkpoint_is_on_the_disk_before_it_has_its_name(
+def test_checkpoint_is_flushed_before_it_is_renamed(
         tmp_path, monkeypatch):
     calls, flush, replace = [], safe_checkpoint_hook.flush, os.replace
 
@@ -442,7 +442,7 @@ def test_checkpoint_is_on_the_disk_before_it_has_its_name(
         assert calls[i + 1] == f'flush {tmp_path.name}'
 
 
-def test_nothing_to_resume_from(tmp_path):
+def test_finds_nothing_without_checkpoint(tmp_path):
     (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'gone.pth'))
     assert find_resumable(tmp_path) == (None, [])
     assert find_resumable(tmp_path / 'nowhere') == (None, [])

@@ -9,7 +9,7 @@ from mmvidattn.engine.hooks import SafeLoggerHook, safe_logger_hook
 
 
 @pytest.mark.parametrize('is_main', [True, False])
-def test_one_process_writes_the_metrics_of_a_test(tmp_path, monkeypatch,
+def test_only_main_process_writes_test_metrics(tmp_path, monkeypatch,
                                                   is_main):
     monkeypatch.setattr(safe_logger_hook, 'is_main_process', lambda: is_main)
     hook = SafeLoggerHook()
@@ -26,24 +26,24 @@ def test_one_process_writes_the_metrics_of_a_test(tmp_path, monkeypatch,
         assert json.loads(path.read_text()) == dict(acc=.5)
 
 
-def test_training_goes_on_when_logs_cannot_be_written(tmp_path):
+def test_training_continues_if_logs_cannot_be_written(tmp_path):
     runner = build(tmp_path, logger=dict(type='SafeLoggerHook', interval=1))
-    # Where the values are written, there is a folder.
+    # Put a folder in place of each log file.
     backend = runner.visualizer.get_backend('LocalVisBackend')
-    backend.experiment  # makes the folder of its files
+    backend.experiment  # creates the folder of the logs
     for name in 'scalars.json', f'{runner.timestamp}.json':
         path = tmp_path / runner.timestamp / 'vis_data' / name
         path.unlink(missing_ok=True)
         path.mkdir(parents=True)
     runner.train()
     assert (tmp_path / 'epoch_4.pth').exists()
-    said = [line for line in log_of(tmp_path).splitlines()
+    errors = [line for line in log_of(tmp_path).splitlines()
             if 'cannot write the logs' in line]
-    assert len(said) == 1
-    assert 'Is a directory' in said[0] and 'training goes on' in said[0]
+    assert len(errors) == 1
+    assert 'Is a directory' in errors[0] and 'continues' in errors[0]
 
 
-def test_other_errors_are_not_kept_quiet(tmp_path, monkeypatch):
+def test_other_errors_are_raised(tmp_path, monkeypatch):
     runner = build(tmp_path, logger=dict(type='SafeLoggerHook', interval=1))
 
     def fail(*args, **kwargs):

@@ -31,7 +31,7 @@ class Tiny(BaseModel):
 
 @pytest.fixture
 def folder(motion_dir, tmp_path):
-    """Sixteen videos of its own for each test to break."""
+    """Copies of sixteen videos, for the test to damage."""
     return Path(shutil.copytree(motion_dir, tmp_path / 'set'))
 
 
@@ -69,20 +69,20 @@ def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', steps=(),
 
 
 @pytest.mark.parametrize('kind', ['GuardedVideoDataset', 'VideoDataset'])
-def test_run_goes_on_and_reports_what_was_skipped(folder, tmp_path, kind):
+def test_run_continues_and_reports_skipped_videos(folder, tmp_path, kind):
     (folder / 'train/000003.mp4').unlink()
     broken = folder / 'train/000008.mp4'
     broken.write_bytes(broken.read_bytes()[:1000])
     model, log = train(folder, tmp_path / 'run', kind=kind)
     assert model.seen == 32
-    said, = [line for line in log.splitlines() if 'were skipped' in line]
-    assert ' - WARNING - 2 unreadable videos were skipped, ' in said
+    message, = [line for line in log.splitlines() if 'were skipped' in line]
+    assert ' - WARNING - 2 unreadable videos were skipped, ' in message
     counts = {}
     for name in ('000003.mp4', '000008.mp4'):
-        counts[name] = int(said.split(f'{name} (')[1].split(')')[0])
-        # Once in each epoch, and again where it stands in for the other one.
+        counts[name] = int(message.split(f'{name} (')[1].split(')')[0])
+        # Once per epoch, and more often as a replacement of the other video.
         assert counts[name] >= 2
-    assert f'{sum(counts.values())} times in all' in said
+    assert f'{sum(counts.values())} times in all' in message
     rows = [line.split('\t') for line in (
         tmp_path / 'run/skipped_videos.txt').read_text().splitlines()]
     assert {name.rsplit('/', 1)[1]: int(count)
@@ -90,21 +90,21 @@ def test_run_goes_on_and_reports_what_was_skipped(folder, tmp_path, kind):
     assert all('Error' in reason for _, _, reason in rows)
 
 
-def test_goes_on_counting_when_it_is_resumed(folder, tmp_path):
+def test_counts_continue_after_resume(folder, tmp_path):
     (folder / 'train/000003.mp4').unlink()
     hooks = dict(checkpoint=dict(type='SafeCheckpointHook', interval=1),
                  exact_resume=dict(type='ExactResumeHook'))
-    _, whole = train(folder, tmp_path / 'whole', epochs=3, **hooks)
+    _, full = train(folder, tmp_path / 'full', epochs=3, **hooks)
     train(folder, tmp_path / 'run', epochs=2, **hooks)
     _, log = train(folder, tmp_path / 'run', epochs=3, resume=True, **hooks)
-    # The last line: two runs that start in one second share a file.
+    # Take the last line, because runs of the same second share a file.
     ends = [text.split('were skipped, ')[-1].split(' in all')[0]
-            for text in (whole, log)]
+            for text in (full, log)]
     assert ends[0] == ends[1] and int(ends[0].split()[0]) >= 3
 
 
 class Crash:
-    """A decoder that ends its process on one file."""
+    """Decoder that kills its process on one file."""
 
     def __init__(self, number):
         self.number = number
@@ -115,17 +115,17 @@ class Crash:
         return results
 
 
-def test_file_that_crashes_a_worker_is_named_and_then_left_out(
+def test_crashing_file_is_named_and_skipped_on_resume(
         folder, tmp_path):
     run = tmp_path / 'run'
     hooks = dict(checkpoint=dict(type='SafeCheckpointHook', interval=1))
     with pytest.raises(RuntimeError, match=(
-            r'000005.mp4 crashed its decoder \(Segmentation fault\).*'
-            '--resume goes on without it')):
+            r'000005.mp4 crashed the decoder \(Segmentation fault\).*'
+            '--resume continues without it')):
         train(folder, run, steps=[Crash(signal.SIGSEGV)], **hooks)
     name = str(folder / 'train/000005.mp4')
     assert (run / 'crashed_videos.txt').read_text() == f'{name}\n'
-    # It is told here as well, and the others are trained on.
+    # The report lists the file, and training uses all other files.
     model, log = train(folder, run, resume=True,
                        steps=[Crash(signal.SIGSEGV)], **hooks)
     assert model.seen == 32
@@ -134,14 +134,14 @@ def test_file_that_crashes_a_worker_is_named_and_then_left_out(
     assert 'not tried again: it crashed its decoder' in row
 
 
-def test_worker_that_is_killed_from_outside_is_no_fault_of_its_file(
+def test_killed_worker_does_not_blame_its_file(
         folder, tmp_path):
-    with pytest.raises(RuntimeError, match='ended while it read .*000005.mp4'):
+    with pytest.raises(RuntimeError, match='ended while reading .*05.mp4'):
         train(folder, tmp_path / 'run', steps=[Crash(signal.SIGKILL)])
     assert not (tmp_path / 'run/crashed_videos.txt').exists()
 
 
-def test_other_errors_stay_as_they_are(folder, tmp_path):
+def test_other_errors_are_unchanged(folder, tmp_path):
 
     def fail(runner, **kwargs):
         raise RuntimeError('out of memory')
@@ -153,7 +153,7 @@ def test_other_errors_stay_as_they_are(folder, tmp_path):
 
 
 class FakeRunner:
-    """A runner that only has a logger."""
+    """Runner with only a logger."""
 
     def __init__(self):
         self.logger, self.lines = self, []
@@ -162,10 +162,10 @@ class FakeRunner:
         self.lines.append(line)
 
 
-def test_counts_of_all_ranks_are_summed(monkeypatch):
-    others = [[['a', 2, 'why']], [], [['b', 1, '']]]
+def test_sums_counts_of_all_ranks(monkeypatch):
+    other_ranks = [[['a', 2, 'why']], [], [['b', 1, '']]]
     monkeypatch.setattr(skipped_videos_hook, 'all_gather_object',
-                        lambda mine: [mine, *others])
+                        lambda mine: [mine, *other_ranks])
     sample = ActionDataSample(metainfo=dict(skipped_videos=['b', 'a', 'a']))
     hook, runner = SkippedVideosHook(), FakeRunner()
     hook.before_train(runner)
@@ -176,7 +176,7 @@ def test_counts_of_all_ranks_are_summed(monkeypatch):
         '2 unreadable videos were skipped, 6 times in all: a (4), b (2)']
 
 
-def test_only_the_first_names_are_listed():
+def test_lists_only_first_names():
     names = [f'{i:02d}.mp4' for i in range(25)]
     sample = ActionDataSample(metainfo=dict(skipped_videos=names))
     hook, runner = SkippedVideosHook(), FakeRunner()
@@ -189,7 +189,7 @@ def test_only_the_first_names_are_listed():
 
 
 @pytest.mark.parametrize('batch', [None, [1], dict(), dict(data_samples=None)])
-def test_batches_without_samples_skip_nothing(batch):
+def test_accepts_batches_without_samples(batch):
     hook, runner = SkippedVideosHook(), FakeRunner()
     hook.before_train(runner)
     hook.after_train_iter(runner, 0, batch)
@@ -197,7 +197,7 @@ def test_batches_without_samples_skip_nothing(batch):
     assert not runner.lines
 
 
-def test_list_that_cannot_be_written_is_told_and_training_goes_on(
+def test_training_continues_if_list_cannot_be_written(
         folder, tmp_path):
     (folder / 'train/000001.mp4').write_bytes(b'broken')
     (tmp_path / 'run/skipped_videos.txt').mkdir(parents=True)
