@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Videos whose features are on disk, and which are then not opened."""
+"""Dataset that loads cached features instead of decoding videos."""
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,31 +17,31 @@ from .broken_files.guarded_dataset import guards_of
 from .wrappers import DatasetWrapper, find_within, is_kind, map_innermost
 
 PACKS = 'PackActionInputs'
-# What a sample has that does not change its frames.
-NO_PART = 'filename', 'label', 'sample_idx', 'segment_id'
+# Keys of a sample that do not affect its frames.
+IRRELEVANT = 'filename', 'label', 'sample_idx', 'segment_id'
 
 
 @DATASETS.register_module()
 @check_arguments
 class FeatureCacheDataset(DatasetWrapper):
-    """A dataset of videos that gives features in place of frames.
+    """Video dataset that replaces frames by cached features.
 
-    They are those of the frozen part of a
-    :class:`~mmvidattn.recognizers.FineTunedRecognizer3D`. A sample whose
-    features are on disk has these as ``frozen_features`` [V, *] of its V
-    clips, and ``inputs`` without content; no video is opened for it. Another
-    sample has its frames, and in ``feature_file`` where the recognizer is to
-    write their features.
+    The features are outputs of the frozen part of a
+    :class:`~mmvidattn.recognizers.FineTunedRecognizer3D`. If they are cached,
+    a sample has them as ``frozen_features`` [V, *] for its V clips, and
+    ``inputs`` are zeros; the video is not opened. Otherwise, a sample has its
+    frames, and the path ``feature_file`` to which the recognizer writes the
+    features.
 
-    :class:`~mmvidattn.engine.FeatureCacheHook` wraps the datasets of a run in
-    it, and tells it the frozen weights.
+    :class:`~mmvidattn.engine.FeatureCacheHook` adds this wrapper to the
+    datasets of a run.
 
     Args:
-        dataset: Config of a dataset of video files, or of a guard around one.
+        dataset: Config of a dataset of video files, or of its guard.
 
     Raises:
-        ValueError: If it is no such config, or its pipeline does not end with
-            ``PackActionInputs``.
+        ValueError: If the config has no pipeline, or a pipeline that does not
+            end with ``PackActionInputs``.
     """
 
     def __init__(self, dataset: dict) -> None:
@@ -49,40 +49,42 @@ class FeatureCacheDataset(DatasetWrapper):
         self.pipeline_cfg = pipeline[:-1]
         if not isinstance(pipeline[-1], dict) or pipeline[-1].get(
                 'type') != PACKS:
-            raise ValueError(f'cached features need a pipeline with {PACKS} '
-                             f'at its end, got {pipeline[-1]}')
+            raise ValueError('cached features need a pipeline that ends with '
+                             f'{PACKS}, got {pipeline[-1]}')
         super().__init__(DATASETS.build(dataset))
         self._folder: FeatureFolder | None = None
         self._num_variants: int | None = None
-        # Workers that go on from epoch to epoch see it.
+        # Shared with persistent workers.
         self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()
 
     def open_cache(self, root: str | Path, settings: Mapping[str, Any],
                    num_variants: int | None) -> None:
-        """Say where the features are, before workers start.
+        """Set the folder of the features, before workers start.
 
         Args:
             root: Folder of all features.
-            settings: What they depend on beside the pipeline.
-            num_variants: See :class:`~mmvidattn.engine.FeatureCacheHook`.
+            settings: Settings that determine the features, except for the
+                pipeline.
+            num_variants: Option of
+                :class:`~mmvidattn.engine.FeatureCacheHook`.
 
         Raises:
-            ValueError: If the pipeline is not of plain options.
+            ValueError: If the pipeline has options that are objects.
         """
         self._folder = FeatureFolder(
             root, dict(settings, pipeline=self.pipeline_cfg))
         self._num_variants = num_variants
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes, which the variant of a clip depends on."""
+        """Set the epoch, which chooses the variant of each clip."""
         self._epoch.fill_(epoch)
 
     def prepare_data(self, idx: int) -> Any:
-        """Load a sample; None if it is to be skipped."""
+        """Load a sample; return None to skip it."""
         if self._folder is None:
             raise ValueError(
                 'FeatureCacheDataset needs FeatureCacheHook in custom_hooks, '
-                'which says where the features are')
+                'which sets the folder of the features')
         info = self.dataset.get_data_info(idx)
         variant = 0 if self.test_mode else int(self._epoch) % (
             self._num_variants or 1)
@@ -90,14 +92,14 @@ class FeatureCacheDataset(DatasetWrapper):
             path = self._folder.file_of(
                 info['filename'], variant=variant,
                 info={key: value for key, value in info.items()
-                      if key not in NO_PART})
+                      if key not in IRRELEVANT})
         except OSError as error:
-            # The guard, if there is one, says what becomes of it.
+            # The guard, if any, handles a missing file.
             data = self.dataset.prepare_data(idx)
             if data is not None and 'unreadable' not in data['data_samples']:
                 raise ValueError(
-                    'cached features need files on this machine, and '
-                    f'{info["filename"]} is none: {error}') from error
+                    'cached features need local files, got '
+                    f'{info["filename"]}: {error}') from error
             return data
         features = read_features(path)
         if features is not None:
@@ -111,8 +113,8 @@ class FeatureCacheDataset(DatasetWrapper):
         return data
 
     def _pack(self, info: dict, features: Tensor) -> dict:
-        # Shaped like clips, [V, C, T, H, W]: in a batch with real ones
-        # mmengine pads all axes but the first.
+        # Shaped like clips, [V, C, T, H, W]. In a batch with real clips,
+        # mmengine pads all axes except the first.
         inputs = torch.zeros(len(features), 1, 1, 1, 1, dtype=torch.uint8)
         data = self.dataset.pipeline.transforms[-1](dict(info, imgs=inputs))
         data['data_samples'].set_data(dict(frozen_features=features))
@@ -122,7 +124,7 @@ class FeatureCacheDataset(DatasetWrapper):
 
     def _load(self, idx: int, info: dict, path: Path) -> dict | None:
         if self._num_variants is not None:
-            # The name of the file is made of the variant, among others.
+            # The file name depends on the variant.
             with seeded([*path.stem.encode()]):
                 return self.dataset.prepare_data(idx)
         before = random_place()
@@ -131,7 +133,7 @@ class FeatureCacheDataset(DatasetWrapper):
             raise ValueError(
                 f'{self._find_random(info)} of the pipeline draws at random: '
                 'cached features need a deterministic pipeline, or '
-                'num_variants of FeatureCacheHook, so many fixed outcomes')
+                'num_variants of FeatureCacheHook to cache that many outcomes')
         return data
 
     def _find_random(self, info: dict) -> str:
@@ -156,17 +158,17 @@ class FeatureCacheDataset(DatasetWrapper):
 
 
 def with_feature_cache(dataset: Any) -> Any:
-    """Wrap datasets of videos in :class:`FeatureCacheDataset`.
+    """Wrap video datasets in :class:`FeatureCacheDataset`.
 
     Args:
         dataset: Config of a dataset, or of a wrapper of one or more.
 
     Returns:
-        The config with the wrappers in it.
+        Config with the added wrappers.
 
     Raises:
-        ValueError: If there is a dataset of other things, or one that is
-            built already.
+        ValueError: If a dataset does not read video files, or is already
+            built.
     """
     def cached(one: Any) -> dict:
         if not isinstance(one, dict) or not is_kind(one, VideoDataset):
@@ -180,7 +182,7 @@ def with_feature_cache(dataset: Any) -> Any:
 
 
 def feature_caches_of(dataset: Any) -> Iterator[FeatureCacheDataset]:
-    """Find the wrappers in a dataset, or in a wrapper of one or more."""
+    """Find all :class:`FeatureCacheDataset` in a dataset and its wrappers."""
     return find_within(dataset, lambda one: one if isinstance(
         one, FeatureCacheDataset) else None)
 

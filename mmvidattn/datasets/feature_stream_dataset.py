@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Windows of feature streams, for online detection and anticipation."""
+"""Windows of feature streams for online detection and anticipation."""
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -24,9 +24,9 @@ PROTOCOLS = ('testra', 'strict')
 @DATASETS.register_module()
 @check_arguments
 class FeatureStreamDataset(BaseDataset):
-    """Untrimmed videos as streams of features, cut into windows.
+    """Untrimmed videos as feature streams, cut into windows.
 
-    The layout is that of the field's repositories::
+    The layout is common in this field::
 
         data_root
         |- <features of a modality>/<video>.npy    (steps, width)
@@ -35,67 +35,66 @@ class FeatureStreamDataset(BaseDataset):
         `- <classes>                               names of classes, one a line
 
     Files are mapped into memory; nothing is unpickled. A window has a long
-    memory of N rows and, right behind it, a work memory of L rows; A tokens
-    anticipate what follows the work memory. Each item is packed by the
-    pipeline as ``inputs = dict(<modality>=(N + L, D), padding_mask=(N,))`` and
-    a data sample with ``gt_action`` ``(L + A, K)``, and ``gt_verb`` and
-    ``gt_noun`` where these have folders.
+    memory of N rows, followed by a work memory of L rows; A tokens anticipate
+    the steps after the work memory. The pipeline packs each item as ``inputs
+    = dict(<modality>=(N + L, D), padding_mask=(N,))``, and a data sample with
+    ``gt_action`` ``(L + A, K)``, and ``gt_verb`` and ``gt_noun`` if they have
+    folders.
 
     Each kind of window is a class of :mod:`~.feature_windows`:
 
     * ``'dense'``, :class:`~.feature_windows.DenseWindows`: a window at each
-      step. Train with the sampler :class:`RandomOffsetSampler`, which takes
-      each step once an epoch.
-    * ``'videos'``, :class:`~.feature_windows.VideoWindows`: the dense windows
-      of a whole video as one item. Evaluation only, with a ``work_rate`` of
-      1.
+      step. Train with :class:`RandomOffsetSampler`, which uses each step once
+      per epoch.
+    * ``'videos'``, :class:`~.feature_windows.VideoWindows`: all dense windows
+      of a video as one item. Only for evaluation, with ``work_rate=1``.
     * ``'stream'``, :class:`~.feature_windows.StreamWindows`: a whole video,
-      which the model runs step by step. Evaluation only. Each step is scored
-      (with a ``work_rate`` of 1), or, with a ``segment_file``, each segment.
+      which the model processes step by step. Only for evaluation. Scores
+      each step (with ``work_rate=1``), or each segment of ``segment_file``.
     * ``'non_overlapping'``,
       :class:`~.feature_windows.NonOverlappingWindows`: each step in one
-      window. Evaluation only.
+      window. Only for evaluation.
     * ``'segments'``, :class:`~.feature_windows.SegmentWindows`: a window
-      before each annotated segment. Files without labels (of a challenge) are
-      for evaluation without ``gt_action``.
+      before each annotated segment. Unlabeled segments (of a challenge) are
+      only for evaluation without ``gt_action``.
 
-    A video shorter than the work memory is evaluated in one window whose last
-    rows repeat its last step and do not count. It is not trained on. Steps
-    that are not of the video have targets of 0.
+    A video shorter than the work memory is evaluated in one window, whose
+    last rows repeat its last step and are not scored. It is not used for
+    training. Steps outside of the video have zero targets.
 
     Args:
-        ann_file: List of the videos' names.
+        ann_file: List of video names.
         data_root: Folder that all other paths are relative to.
-        data_prefix: Of each modality, and of ``gt_action`` (and ``gt_verb``,
-            ``gt_noun``), the folder. One that is None is left out.
-        metainfo: ``classes``: their names or a file of these, background
-            and "Ambiguous" included.
+        data_prefix: Folder of each modality, of ``gt_action``, and optionally
+            of ``gt_verb`` and ``gt_noun``. Entries of None are ignored.
+        metainfo: ``classes``: class names, or a file of them, including
+            background and "Ambiguous".
         pipeline: Transforms.
-        feature_rate: Steps a second.
-        long_steps: How far back the long memory reaches; 0 for none.
-        long_rate: Every how many steps the long memory takes one.
-        work_steps: Length of the work memory.
-        work_rate: Every how many steps the work memory takes one.
-        anticipation_steps: How far ahead the tokens reach; 0 for none.
-        anticipation_rate: Every how many steps there is a token.
-        future_steps: How many steps behind the one that follows the work
-            memory have targets of their own in training, as MAT takes them:
-            ``gt_future_action`` ``(future_steps, K)``, and so on. Beyond the
-            end of the video the last step is repeated.
-        stretch_long_memory: At the start of a video spread the long memory
-            over what there is (LSTR), instead of padding it (TeSTra).
+        feature_rate: Steps per second.
+        long_steps: Steps covered by the long memory; 0 for no long memory.
+        long_rate: Distance in steps between rows of the long memory.
+        work_steps: Steps covered by the work memory.
+        work_rate: Distance in steps between rows of the work memory.
+        anticipation_steps: Steps covered by the tokens; 0 for no tokens.
+        anticipation_rate: Distance in steps between tokens.
+        future_steps: Number of steps with additional targets for MAT in
+            training, ``gt_future_action`` ``(future_steps, K)`` and so on.
+            The first is two steps after the work memory. After the end of
+            the video, the last step is repeated.
+        stretch_long_memory: At the start of a video, spread the long memory
+            over the available steps (LSTR) instead of padding it (TeSTra).
         windows: Kind of window, see above.
         protocol: End of a segment's window in evaluation, see
             :class:`~.feature_windows.SegmentWindows`.
-        segment_file: CSV of segments, see :func:`read_segments`. Without it
-            segments are the runs of a class.
-        video_fps: Frames a second in that file.
+        segment_file: CSV file of segments, see :func:`read_segments`. By
+            default, each run of a class is a segment.
+        video_fps: Frames per second in that file.
         background_index: Class without segments.
-        ignore_index: Another such class, if there is one.
-        pad_start: In training on ``'dense'``, windows may begin before the
-            video, up to one that ends with its first step, as MiniROAD's do;
-            steps before it are zeros. Without a long memory only.
-        feature_dims: Width of each modality, if it is to be checked.
+        ignore_index: Second class without segments.
+        pad_start: In training on ``'dense'`` without a long memory, let
+            windows begin before the video, until one ends with its first
+            step, like MiniROAD. Steps before the video are zeros.
+        feature_dims: Expected width of each modality. Not checked by default.
         test_mode: Evaluation.
         kwargs: Other arguments of ``BaseDataset``.
     """
@@ -126,35 +125,35 @@ class FeatureStreamDataset(BaseDataset):
                  feature_dims: Mapping[str, Count] | None = None,
                  test_mode: bool = False,
                  **kwargs: Any) -> None:
-        of_segments = windows == 'segments' or (
+        scores_segments = windows == 'segments' or (
             windows == 'stream' and segment_file is not None)
-        if of_segments and segment_file is None:
+        if scores_segments and segment_file is None:
             raise ValueError("windows='segments' needs segment_file")
-        if of_segments and not anticipation_steps:
+        if scores_segments and not anticipation_steps:
             raise ValueError(f'windows={windows!r} needs anticipation_steps '
                              'to score segments')
         if WINDOWS[windows].only_for_evaluation and not test_mode:
-            raise ValueError(f'windows={windows!r} is for evaluation; '
+            raise ValueError(f'windows={windows!r} is only for evaluation; '
                              "train on 'dense' with RandomOffsetSampler")
         if windows in ('videos', 'stream') and work_rate > 1 and (
-                not of_segments):
+                not scores_segments):
             raise ValueError(f'windows={windows!r} needs work_rate=1, got '
                              f'{work_rate}')
         if pad_start and (windows != 'dense' or test_mode or long_steps):
-            raise ValueError("pad_start is for training on windows='dense' "
-                             'without a long memory, got '
+            raise ValueError("pad_start is only for training on "
+                             "windows='dense' without a long memory, got "
                              f'windows={windows!r}, test_mode={test_mode} and '
                              f'long_steps={long_steps}')
         data_prefix = {
             key: folder for key, folder in data_prefix.items()
             if folder is not None
         }
-        needs_targets = not (of_segments and test_mode)
+        needs_targets = not (scores_segments and test_mode)
         if not {*data_prefix} - {*TARGETS} or (
                 needs_targets and 'gt_action' not in data_prefix):
             raise ValueError(
-                'data_prefix must have the folders of gt_action and of one '
-                f'modality or more, got {dict(data_prefix)}')
+                'data_prefix must have the folders of gt_action and of at '
+                f'least one modality, got {dict(data_prefix)}')
         self.shape = WindowShape(
             feature_rate, long_steps, long_rate, work_steps, work_rate,
             anticipation_steps, anticipation_rate, future_steps,
@@ -166,7 +165,7 @@ class FeatureStreamDataset(BaseDataset):
         self.background_index = background_index
         self.ignore_index = ignore_index
         self.feature_dims = dict(feature_dims or {})
-        if of_segments and test_mode and protocol == 'strict':
+        if scores_segments and test_mode and protocol == 'strict':
             if self.shape.second_ahead not in self.shape.horizons:
                 raise ValueError(
                     "protocol='strict' needs a token one second ahead, got "
@@ -178,29 +177,30 @@ class FeatureStreamDataset(BaseDataset):
             metainfo=metainfo,
             pipeline=pipeline,
             test_mode=test_mode,
-            # Windows are small, and the sampler reads them all.
+            # Entries are small, and the sampler reads all of them.
             **{'serialize_data': False, **kwargs})
 
     @classmethod
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
-        # mmengine would go on with the path as the names.
+        # mmengine would use a missing file's path as the names.
         for key, value in (metainfo or {}).items():
             if isinstance(value, str) and not Path(value).is_file():
-                raise ValueError(f'metainfo: there is no file {value} of '
+                raise ValueError(f'metainfo: there is no file {value} with '
                                  f'{key}')
         return super()._load_metainfo(metainfo)
 
     def load_data_list(self) -> list[dict]:
-        """Open all files, check them, and list the windows."""
+        """Check all files, and list the windows."""
         if not Path(self.ann_file).is_file():
             raise ValueError(f'ann_file: there is no file {self.ann_file}')
         videos = [line.strip() for line in read_lines(self.ann_file)
                   if line.strip()]
-        twice = {v for v in videos if videos.count(v) > 1}
-        if not videos or twice:
+        repeated = sorted({v for v in videos if videos.count(v) > 1})
+        if not videos or repeated:
             raise ValueError(
-                f'{self.ann_file} must list videos, each once, got '
-                + (', '.join(sorted(twice)) + ' twice' if twice else 'none'))
+                f'{self.ann_file} must list each video once, got '
+                + (f'{", ".join(repeated)} twice' if repeated
+                   else 'no videos'))
         widths = {
             key: width for key, width in self.feature_dims.items()
             if key in self.data_prefix
@@ -216,7 +216,7 @@ class FeatureStreamDataset(BaseDataset):
             self.segments = read_segments(path, videos, self.video_fps,
                                           self.shape.feature_rate)
             self._check_segments(path)
-            # Their ends may be behind that of the features.
+            # Segments may end after the features.
             self.segments = SegmentTable(
                 s._replace(end=min(s.end, self.streams.lengths[s.video]))
                 for s in self.segments)
@@ -228,10 +228,11 @@ class FeatureStreamDataset(BaseDataset):
         windows = self._kind.list()
         if not windows:
             raise ValueError(
-                f'{self.ann_file}: there must be a window of {self.stride} '
-                f'steps, but the longest of {len(videos)} videos has '
-                f'{max(self.streams.lengths)}'
-                + (', or none has a segment' if self.segment_file else ''))
+                f'{self.ann_file}: no video has a window of {self.stride} '
+                'steps'
+                + (' before a segment' if self.segment_file else '')
+                + f'; the longest of {len(videos)} videos has '
+                f'{max(self.streams.lengths)} steps')
         return windows
 
     def _check_segments(self, path: Path) -> None:
@@ -240,28 +241,27 @@ class FeatureStreamDataset(BaseDataset):
             where = f'{path}: segment {segment.id}'
             if segment.start >= length:
                 raise ValueError(
-                    f'{where} begins in step {segment.start} of '
-                    f'{self.streams.videos[segment.video]}, which has '
-                    f'{length}')
+                    f'{where} begins in step {segment.start}, but '
+                    f'{self.streams.videos[segment.video]} has {length} steps')
             if not segment.labels and not self.test_mode:
-                raise ValueError(f'{where} has no labels; it is for '
-                                 'evaluation (test_mode=True)')
+                raise ValueError(f'{where} has no labels, which is only '
+                                 'allowed with test_mode=True')
             for part, label in segment.labels.items():
-                # 0 is the background.
+                # Column 0 is the background.
                 classes = self.streams.widths.get(f'gt_{part}', np.inf) - 1
                 if label >= classes:
-                    raise ValueError(f'{where} is of {part} {label}, but '
-                                     f'there are {classes}')
+                    raise ValueError(f'{where}: {part} must be below '
+                                     f'{classes}, got {label}')
 
     @property
     def stride(self) -> int:
-        """Steps between windows without a common step."""
+        """Distance in steps between windows that do not overlap."""
         return self._kind.stride
 
     def get_data_info(self, idx: int) -> dict:
-        """One window, before the pipeline."""
+        """Return the input of the pipeline for a window."""
         info = super().get_data_info(idx)
-        # Follows the seed of numpy, but in evaluation leaves it alone.
+        # In evaluation, numpy's generator is not used.
         rng = np.random.default_rng(
             0 if self.test_mode else np.random.randint(2**31))
         return dict(

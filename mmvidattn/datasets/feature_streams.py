@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Feature files of untrimmed videos, opened as they are needed."""
+"""Feature files of untrimmed videos, opened on demand."""
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,27 +11,27 @@ from ..utils.files import map_numbers
 from .annotations.segment_file import read_segment_file
 from .annotations.video_segment import steps_of
 
-# Files of a process that stay open; systems allow 1024 or more.
+# Maximum number of open files per process; systems allow at least 1024.
 MAX_OPEN = 512
 TARGETS = ('gt_action', 'gt_verb', 'gt_noun')
-# Steps by which the files of a video may differ: each program rounds the end
-# of a video its own way.
+# Allowed difference in steps between the files of a video, because programs
+# round the end of a video differently.
 MAX_DIFFERENCE = 1
 
 
 class Segment(NamedTuple):
-    """An action of a video; times are in steps, and ``end`` is after it."""
+    """Action of a video; times are in steps, and ``end`` is exclusive."""
     id: str
     video: int
     start: int
     end: int
-    # In frames, before the feature rate rounds it.
+    # In frames, before rounding to steps.
     duration: float
     labels: dict[str, int]
 
 
 class SegmentTable(list[Segment]):
-    """Segments, also by their video and by their action."""
+    """List of segments with an index by video and by action."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         super().__init__(segments)
@@ -49,19 +49,19 @@ class SegmentTable(list[Segment]):
 
     @property
     def actions(self) -> list[int]:
-        """The classes that occur."""
+        """Classes that occur."""
         return sorted(self._actions)
 
     def of_video(self, video: int) -> list[Segment]:
-        """The segments of a video."""
+        """Return the segments of a video."""
         return self._videos.get(video, [])
 
     def of_action(self, action: int) -> list[Segment]:
-        """The segments of a class."""
+        """Return the segments of a class."""
         return self._actions.get(action, [])
 
     def places(self, action: int, video: int) -> list[int]:
-        """Which of the segments of a class are of a video."""
+        """Return the positions of a video's segments in ``of_action``."""
         return self._places.get((action, video), [])
 
 
@@ -69,8 +69,8 @@ def open_array(path: Path) -> np.ndarray:
     """Map a ``.npy`` file of numbers into memory, without unpickling.
 
     Raises:
-        ValueError: If it is missing, no such file, or of other than numbers
-            in rows.
+        ValueError: If the file is missing, invalid, or not a matrix of
+            numbers.
     """
     array = map_numbers(path)
     if array.ndim != 2:
@@ -80,20 +80,20 @@ def open_array(path: Path) -> np.ndarray:
 
 
 class FeatureStreams:
-    """The features and targets of some videos, ``<folder>/<video>.npy``.
+    """Features and targets of videos, ``<folder>/<video>.npy``.
 
-    Files of a video may differ in length by a step. The shortest is then the
-    length of the video, and what is behind it is not read of any.
+    The files of a video may differ in length by one step. The shortest one
+    then defines the length of the video.
 
     Args:
-        videos: Names of the videos.
-        folders: Of each modality, and of each target (``gt_action``,
-            ``gt_verb``, ``gt_noun``), the folder.
-        widths: What is known beforehand of the width of some of them.
+        videos: Video names.
+        folders: Folder of each modality and of each target (``gt_action``,
+            ``gt_verb``, ``gt_noun``).
+        widths: Expected width of some of them.
 
     Raises:
-        ValueError: If a file is missing or unfit, the lengths of a video
-            differ by more than a step, or widths do.
+        ValueError: If a file is missing or invalid, or its length or width
+            does not match the other files.
     """
 
     def __init__(self,
@@ -107,24 +107,24 @@ class FeatureStreams:
         self.lengths = []
         self._opened: dict[Path, np.ndarray] = {}
         self.widths = dict(widths or {})
-        told = {key: 'as the config says' for key in self.widths}
+        origin = {key: 'as in the config' for key in self.widths}
         cut = []
         for i, video in enumerate(self.videos):
             lengths = {}
             for key in self.folders:
                 shape = open_array(self.path(i, key)).shape
                 lengths[key] = shape[0]
-                wanted = self.widths.setdefault(key, shape[1])
-                told.setdefault(key, f'as {self.path(i, key)}')
-                if shape[1] != wanted:
+                width = self.widths.setdefault(key, shape[1])
+                origin.setdefault(key, f'as in {self.path(i, key)}')
+                if shape[1] != width:
                     raise ValueError(
-                        f'{self.path(i, key)} must have rows of {wanted}, '
-                        f'{told[key]}, got {shape[1]}')
+                        f'{self.path(i, key)} must have rows of {width}, '
+                        f'{origin[key]}, got {shape[1]}')
             shortest, longest = min(lengths.values()), max(lengths.values())
             if longest - shortest > MAX_DIFFERENCE:
                 raise ValueError(
-                    f'{video}: all files must have as many steps (give or '
-                    f'take {MAX_DIFFERENCE}), got '
+                    f'{video}: all files must have the same number of steps '
+                    f'(+/- {MAX_DIFFERENCE}), got '
                     + ', '.join(f'{self.path(i, key)} with {length}'
                                 for key, length in lengths.items()))
             if longest > shortest:
@@ -132,21 +132,21 @@ class FeatureStreams:
             self.lengths.append(shortest)
             if not self.lengths[-1]:
                 empty = min(lengths, key=lengths.get)
-                raise ValueError(f'{video}: there are no steps in '
-                                 f'{self.path(i, empty)}')
+                raise ValueError(f'{video}: {self.path(i, empty)} has no '
+                                 'steps')
         if cut:
             print_log(
                 f'{len(cut)} of {len(self.videos)} videos have files that '
-                f'differ by a step; they end with the shortest: '
+                f'differ by a step; the shortest counts: '
                 f'{", ".join(cut[:3])}{", ..." if len(cut) > 3 else ""}',
                 logger='current')
 
     def path(self, video: int, key: str) -> Path:
-        """The file of a modality or target of a video."""
+        """Return the path of a modality or target of a video."""
         return self.folders[key] / f'{self.videos[video]}.npy'
 
     def open(self, video: int, key: str) -> np.ndarray:
-        """The rows of a modality or target of a video, on the disk."""
+        """Return a modality or target of a video as a memory map."""
         path = self.path(video, key)
         if path not in self._opened:
             if len(self._opened) >= MAX_OPEN:
@@ -155,24 +155,24 @@ class FeatureStreams:
         return self._opened[path]
 
     def __getstate__(self) -> dict:
-        # A process that is spawned opens its own.
+        # A spawned process opens its own files.
         return {**vars(self), '_opened': {}}
 
     def read(self, key: str, videos: np.ndarray | int,
              steps: np.ndarray) -> np.ndarray:
-        """Rows of one modality or target, each of any video.
+        """Read rows of one modality or target.
 
         Args:
-            key: The modality or target.
-            videos: Number of the video, or of that of each row ``(R,)``.
-            steps: ``(R,)``.
+            key: Modality or target.
+            videos: Index of the video, for all rows or for each row ``(R,)``.
+            steps: Step of each row ``(R,)``.
 
         Returns:
             ``(R, D)`` float32.
 
         Raises:
-            ValueError: If a number is not finite, or one of a target is
-                neither 0 nor 1.
+            ValueError: If a number is not finite, or a target is neither 0
+                nor 1.
         """
         videos = np.broadcast_to(videos, steps.shape)
         rows = np.empty((len(steps), self.widths[key]), np.float32)
@@ -190,7 +190,7 @@ class FeatureStreams:
 
     def segments_of_targets(self, background: int | None,
                             ignored: int | None) -> SegmentTable:
-        """The runs of each class in ``gt_action``."""
+        """Return the runs of each class in ``gt_action`` as segments."""
         segments = []
         for video in range(len(self.videos)):
             targets = open_array(
@@ -221,21 +221,20 @@ def _check_targets(rows: np.ndarray, path_of: Callable[[int], Path],
 
 def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
                   feature_rate: float) -> SegmentTable:
-    """The segments of a list, as RULSTM and TeSTra read them.
+    """Read segments of these videos, like RULSTM and TeSTra.
 
-    Videos that are not wanted are skipped. A segment begins with the step
-    that its first frame is in, and ends after the step that its last frame is
-    in. Test lists have no labels.
+    A segment begins with the step of its first frame, and ends after the step
+    of its last frame. Segments of test lists have no labels.
 
     Args:
-        path: The CSV file, see
+        path: CSV file, see
             :func:`~.annotations.segment_file.read_segment_file`.
-        videos: Names of the videos.
-        video_fps: Frames a second of RULSTM's lists, 30.
-        feature_rate: Steps a second.
+        videos: Video names.
+        video_fps: Frames per second in RULSTM's lists, 30.
+        feature_rate: Steps per second.
 
     Raises:
-        ValueError: If there is no such file, or a line of it is unfit.
+        ValueError: If the file is missing, or a line is invalid.
     """
     numbers = {video: i for i, video in enumerate(videos)}
     return SegmentTable(
@@ -247,7 +246,7 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
 
 
 def find_runs(positive: np.ndarray) -> list[tuple[int, int]]:
-    """First step, and first step after, of each run of true steps."""
+    """Return first step, and first step after, of each run of true steps."""
     edges = np.diff(np.concatenate([[0], positive, [0]]).astype(np.int8))
     return list(
         zip(np.flatnonzero(edges == 1).tolist(),

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Windows of feature streams: a class for each kind."""
+"""Windows of feature streams, with a class for each kind of window."""
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from .memory_steps import (
 
 @dataclass(frozen=True)
 class WindowShape:
-    """Numbers of steps in a window; see :class:`FeatureStreamDataset`."""
+    """Sizes of a window; see :class:`FeatureStreamDataset`."""
     feature_rate: float
     long_steps: int
     long_rate: int
@@ -42,12 +42,12 @@ class WindowShape:
 
     @property
     def needed(self) -> int:
-        """Steps between the start of the work memory and the last token."""
+        """Steps from the start of the work memory to the last token."""
         return self.work_steps + self.anticipation_steps
 
     @property
     def horizons(self) -> list[float]:
-        """Seconds between the end of the work memory and each token."""
+        """Seconds from the end of the work memory to each token."""
         ahead = range(1, self.anticipation_steps + 1, self.anticipation_rate)
         return [step / self.feature_rate for step in ahead]
 
@@ -55,15 +55,15 @@ class WindowShape:
     def second_ahead(self) -> float:
         """Horizon of the token that anticipates a segment by one second.
 
-        The features of the segment's first step end a step after it begins.
+        The features of the segment's first step end one step after its start.
         """
         return 1 + 1 / self.feature_rate
 
     def place_of_score(self, segment: Segment,
                        protocol: str) -> tuple[int, list[int]]:
-        """First step of the window of a segment, and the row that counts.
+        """Return the first step of a segment's window, and the scored row.
 
-        No row counts if the window would have seen nothing in time.
+        No row is scored if the segment starts too early.
         """
         start = segment.start
         if protocol == 'strict':
@@ -74,20 +74,21 @@ class WindowShape:
         if start < self.anticipation_steps:
             return start % self.work_rate, []
         if start < self.work_steps:
-            # A row of the first window of this phase: a detection.
+            # The row of this step in the first window: a detection.
             first = start % self.work_rate
             return first, [(start - first) // self.work_rate]
-        # The last step that is sampled is the one before the segment.
+        # The last sampled step is the one before the segment.
         return start - 1 + self.work_rate - self.work_steps, [self.num_work]
 
 
 class DenseWindows:
-    """A window that begins at each step.
+    """Windows that begin at each step.
 
-    Only its last row is scored, but all rows of a video's first window.
+    Only the last row of a window is scored, except for a video's first
+    window, where all rows are.
 
     Args:
-        shape: Numbers of steps.
+        shape: Sizes of a window.
         streams: Features and targets.
         segments: Segments of all videos.
         test_mode: Evaluation.
@@ -108,7 +109,7 @@ class DenseWindows:
 
     @property
     def stride(self) -> int:
-        """Steps between windows without a common step."""
+        """Distance in steps between windows that do not overlap."""
         return self.shape.work_steps if self.test_mode else self.shape.needed
 
     def list(self) -> list[dict]:
@@ -136,16 +137,16 @@ class DenseWindows:
         ahead = np.arange(work_end, work_end + shape.anticipation_steps,
                           shape.anticipation_rate)
         if self.test_mode:
-            # A strict window may begin before the video.
+            # With protocol='strict', a window may begin before the video.
             long = self._dense_long(max(0, work_start))
         else:
             long = training_long_indices(
                 work_start, shape.long_steps, shape.long_rate,
                 shape.stretch_long_memory)
         is_first = work_start < shape.work_rate
-        counting = np.flatnonzero(work < length)
+        scored = np.flatnonzero(work < length)
         if self.scores_last_row and not is_first:
-            counting = counting[-1:]
+            scored = scored[-1:]
         num_future = 0 if self.test_mode else shape.future_steps
         return dict(
             video=video,
@@ -161,14 +162,14 @@ class DenseWindows:
             num_work=len(work),
             anticipation_steps=ahead,
             horizons=shape.horizons,
-            # MixClip changes nothing from here on.
+            # MixClip only replaces actions that end before this step.
             history_end=work_start if segment is None else segment.start,
             segment_id=None if segment is None else segment.id,
             segment_labels=None if segment is None else segment.labels,
             is_first_window=is_first,
             is_whole_video=False,
-            score_rows=counting.tolist(),
-            score_steps=work[counting].tolist(),
+            score_rows=scored.tolist(),
+            score_steps=work[scored].tolist(),
             evaluation_mode=self.mode)
 
     def _dense_long(self, work_start: int) -> np.ndarray:
@@ -178,10 +179,10 @@ class DenseWindows:
 
 
 class NonOverlappingWindows(DenseWindows):
-    """Windows that cover each step once; all of their rows are scored.
+    """Windows that cover each step once, and score all of their rows.
 
-    The released code reports these while it trains; :class:`DenseWindows`
-    give higher scores.
+    The released code reports these scores during training.
+    :class:`DenseWindows` give higher scores.
     """
     mode = 'non_overlapping'
     only_for_evaluation = True
@@ -191,20 +192,21 @@ class NonOverlappingWindows(DenseWindows):
         if length < self.stride:
             return [0]
         starts = [*range(0, length - self.stride + 1, self.stride)]
-        # The released code leaves the end of the video out.
+        # The released code does not score the end of the video.
         return starts + [length - self.stride] * bool(length % self.stride)
 
 
 class SegmentWindows(DenseWindows):
-    """A window before each segment of EPIC-Kitchens-100, to anticipate it.
+    """Windows before the segments of EPIC-Kitchens-100, to anticipate them.
 
-    In training the segment is taken to begin up to ``anticipation_steps``
-    later than it does, drawn uniformly, but not after its end (as released).
-    In evaluation ``protocol`` decides where the window ends:
+    In training, the start of the segment is moved later by a random number of
+    steps below ``anticipation_steps``, but not after its end (as released).
+    In evaluation, ``protocol`` decides where the window ends:
 
-    * ``'testra'``: as released, the first token anticipates the segment from
-      the step before it (a quarter to half a second, reported as one second).
-      A segment within the first window is scored by its row of the detection.
+    * ``'testra'``: as released, the window ends with the step before the
+      segment, and the first token is scored. It anticipates by a quarter to
+      half a second, which the paper reports as one second. A segment within
+      the first window is scored by the detection of its first step.
     * ``'strict'``: the window ends one second before the segment, and the
       token one second ahead is scored.
     """
@@ -212,7 +214,7 @@ class SegmentWindows(DenseWindows):
     scores_last_row = False
 
     def list(self) -> list[dict]:
-        """List the segments that a window fits before."""
+        """List the segments with enough steps before them."""
         windows = []
         for number, segment in enumerate(self.segments):
             latest = min(segment.start + self.shape.anticipation_steps - 1,
@@ -239,12 +241,12 @@ class SegmentWindows(DenseWindows):
 
 
 class VideoWindows(DenseWindows):
-    """The windows of :class:`DenseWindows`, with a whole video as an item.
+    """All :class:`DenseWindows` of a video as one item.
 
-    The model can then share the work that windows have in common, see
+    The model computes results that windows share only once, see
     :class:`~mmvidattn.recognizers.OnlineActionDetector`. ``inputs`` are
     features ``(T, D)``, ``long_indices`` ``(W, N)``, ``work_indices`` ``(W,
-    L)`` and ``padding_mask`` ``(W, N)``; targets ``(T, K)``.
+    L)`` and ``padding_mask`` ``(W, N)``; targets are ``(T, K)``.
     """
     only_for_evaluation = True
 
@@ -260,11 +262,11 @@ class VideoWindows(DenseWindows):
         return video | dict(
             long_indices=long,
             padding_mask=np.stack([long_padding_mask(row) for row in long]),
-            # A video shorter than a window repeats its last step.
+            # In a video shorter than a window, the last step is repeated.
             work_indices=work.clip(max=video['video_length'] - 1))
 
     def _whole_video(self, number: int) -> dict:
-        """Score each step of a video."""
+        """Return a video as an item that scores each step."""
         video = self._window(number, 0)
         length = video['video_length']
         starts = np.arange(max(1, length - self.shape.work_steps + 1))
@@ -276,10 +278,10 @@ class VideoWindows(DenseWindows):
 
 
 class StreamWindows(VideoWindows):
-    """A whole video as an item, which the model runs step by step.
+    """Videos that the model processes step by step, and that score each step.
 
     ``inputs`` are features ``(T, D)``, ``long_rate``, ``work_rate`` and
-    ``stretch_long_memory``. Each step is scored.
+    ``stretch_long_memory``.
     """
     mode = 'stream'
 
@@ -292,7 +294,7 @@ class StreamWindows(VideoWindows):
 
 
 class SegmentStreamWindows(StreamWindows):
-    """Streams of which the segments are scored, and no targets are read."""
+    """Streams that score segments, and read no targets."""
 
     def load(self, info: dict, rng: np.random.Generator) -> dict:
         """Return the input of the pipeline for a video."""
@@ -306,9 +308,9 @@ class SegmentStreamWindows(StreamWindows):
             evaluation_mode=f'{self.protocol}_stream')
 
     def _place(self, segment: Segment) -> tuple[int, list[int]]:
-        """Step of a stream that scores a segment, and the row that counts.
+        """Return the step of a stream that scores a segment, and the row.
 
-        Row 0 is the detection, and the tokens follow.
+        Row 0 is the detection; the tokens follow.
         """
         num_work = self.shape.num_work
         first, rows = self.shape.place_of_score(segment, self.protocol)

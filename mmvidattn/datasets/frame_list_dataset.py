@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Videos as lists of frames, each with its labels."""
+"""Dataset for lists of labeled frames."""
 import os.path as osp
 import re
 from collections.abc import Iterator, Sequence
@@ -17,29 +17,30 @@ HEADER = 'original_vido_id'
 @DATASETS.register_module()
 @check_arguments
 class FrameListDataset(BaseActionDataset):
-    """Videos of several labels each, by the frame lists of Charades.
+    """Multi-label videos given by SlowFast's frame lists for Charades.
 
-    The lists are those that SlowFast has for Charades. Their first line names
-    the columns ``original_vido_id video_id frame_id path labels``; each other
-    one is a frame of a video, in order, with its path below
-    ``data_prefix['img']`` and its classes: numbers with commas between them in
-    quotation marks, or nothing between these.
+    The first line of a list has the columns ``original_vido_id video_id
+    frame_id path labels``. Each other line is a frame, in order, with its path
+    below ``data_prefix['img']``, and its class numbers in quotation marks,
+    separated by commas (``"3,14"`` or ``""``).
 
-    Samples are what ``RawFrameDecode`` reads. ``label`` is a vector with ones
-    for all classes of the video; ``segments`` lists when which is seen, for
-    :class:`~mmvidattn.datasets.ClipLabels`.
+    ``RawFrameDecode`` can read the samples. ``label`` is a vector with ones
+    for all classes of the video. ``segments`` lists first and last frame of
+    each occurrence of a class, for
+    :class:`~mmvidattn.datasets.transforms.ClipLabels`.
 
     Args:
         ann_file: Path of the list.
-        pipeline: Transforms, as mmaction2's.
-        num_classes: Classes K.
-        allow_outside: Whether paths may lead out of ``data_prefix['img']``,
-            by ``../``, from the root, or by symbolic links.
+        pipeline: Transforms.
+        num_classes: Number of classes K.
+        data_prefix: Folder of the frames, ``img``.
+        allow_outside: Accept paths that lead out of ``data_prefix['img']``
+            by ``../``, an absolute path, or a symbolic link.
         **kwargs: Other arguments of mmaction2's ``BaseActionDataset``.
 
     Raises:
-        ValueError: If a line is not as above, with its number, or the frames
-            of a video are not numbered in order.
+        ValueError: If a line is invalid, or the frames of a video are not
+            numbered in order.
     """
 
     def __init__(self, ann_file: str, pipeline: Sequence, num_classes: Count,
@@ -65,7 +66,7 @@ class FrameListDataset(BaseActionDataset):
     def _lines(self) -> Iterator[tuple[str, str, list[int]]]:
         with open(self.ann_file, encoding='utf-8-sig') as lines:
             if not lines.readline().startswith(HEADER):
-                raise ValueError(f'{self.ann_file} is no frame list: its '
+                raise ValueError(f'{self.ann_file} is not a frame list: its '
                                  f'first line must begin with {HEADER}')
             for number, line in enumerate(lines, 2):
                 cells = line.split()
@@ -75,8 +76,8 @@ class FrameListDataset(BaseActionDataset):
                         label.isdecimal() and int(label) < self.num_classes
                         for label in labels):
                     raise ValueError(
-                        f'{self.ann_file}, line {number}: expected a video, '
-                        'its number, that of the frame, a path, and classes '
+                        f'{self.ann_file}, line {number}: expected name and '
+                        'number of a video, frame number, path, and classes '
                         f'below {self.num_classes} such as "3,14", got '
                         f'{line.strip()!r}')
                 if not self.allow_outside:
@@ -95,8 +96,8 @@ class FrameListDataset(BaseActionDataset):
         folder, name = osp.split(frames[0][0])
         match = re.fullmatch(r'(.*?)(\d+)(\.\w+)', name)
         if match is None:
-            raise ValueError(f'{self.ann_file}: {name} must be a number and '
-                             'a suffix behind whatever else')
+            raise ValueError(f'{self.ann_file}: {name} must end with a number '
+                             'and a suffix')
         before, digits, suffix = match.groups()
         plain = before.replace('{', '{{').replace('}', '}}')
         template = f'{plain}{{:0{len(digits)}}}{suffix}'
@@ -105,8 +106,8 @@ class FrameListDataset(BaseActionDataset):
         for index, (path, labels) in enumerate(frames):
             if path != osp.join(folder, template.format(int(digits) + index)):
                 raise ValueError(
-                    f'{self.ann_file}: {path} is not the frame behind '
-                    f'{frames[index - 1][0]}')
+                    f'{self.ann_file}: expected the frame after '
+                    f'{frames[index - 1][0]}, got {path}')
             running = {label: running.get(label) or [label, index, index]
                        for label in labels}
             for segment in running.values():

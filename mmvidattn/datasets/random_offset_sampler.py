@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Windows that share nothing, from another place each epoch."""
+"""Sampler of non-overlapping windows with a random offset."""
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,22 +14,22 @@ from .feature_stream_dataset import FeatureStreamDataset
 @DATA_SAMPLERS.register_module()
 @check_arguments
 class RandomOffsetSampler(Sampler):
-    """Shuffled windows of each video, cut from a random offset on.
+    """Shuffled windows of each video, starting at a random offset.
 
-    In each epoch and for each video an offset is drawn, and the video is cut
-    from there into windows that share no step, unless ``stride`` says
-    otherwise. Windows of segments are all taken.
+    In each epoch, each video gets a random offset, after which it is cut into
+    windows that do not overlap (by default). All windows of segments are
+    used.
 
-    All epochs are of one length: that of the mean, to which a few windows are
-    repeated or left out.
+    All epochs have the mean length; a few windows are repeated or left out to
+    reach it.
 
     Args:
-        dataset: The windows.
-        shuffle: Whether to shuffle them. Offsets are drawn anyway.
-        seed: Seed, the same on all ranks. Drawn if it is None.
-        stride: Steps from one window of a video to the next. Defaults to
-            that of windows that share no step; fewer let them overlap, as
-            MiniROAD's do.
+        dataset: Dataset of windows.
+        shuffle: Shuffle the windows. Offsets are random in any case.
+        seed: Seed, equal on all ranks. Random by default.
+        stride: Distance in steps between windows of a video. Defaults to the
+            distance at which windows do not overlap. A smaller stride lets
+            them overlap, like MiniROAD.
     """
 
     def __init__(self,
@@ -39,18 +39,18 @@ class RandomOffsetSampler(Sampler):
                  stride: Count | None = None) -> None:
         if getattr(dataset, 'windows', None) not in ('dense', 'segments'):
             raise ValueError(
-                "dataset must be a FeatureStreamDataset of windows='dense' or "
-                f"'segments', got {type(dataset).__name__} of "
-                f"{getattr(dataset, 'windows', 'none')!r}")
+                "dataset must be a FeatureStreamDataset with windows='dense' "
+                f"or 'segments', got {type(dataset).__name__} with "
+                f"windows={getattr(dataset, 'windows', None)!r}")
         self.stride = dataset.stride if stride is None else stride
         self.dataset = dataset
         self.shuffle = shuffle
         self.rank, self.world_size = get_dist_info()
         self.seed = sync_random_seed() if seed is None else seed
         self.epoch = 0
-        self.whole = dataset.windows == 'segments'
+        self.uses_all = dataset.windows == 'segments'
         mean = len(dataset)
-        if not self.whole:
+        if not self.uses_all:
             self.videos = np.array([w['video'] for w in dataset.data_list])
             self.starts = np.array(
                 [w['work_start'] for w in dataset.data_list])
@@ -58,18 +58,18 @@ class RandomOffsetSampler(Sampler):
         self.num_samples = -(-mean // self.world_size)
 
     def __len__(self) -> int:
-        """Windows of this rank."""
+        """Number of windows on this rank."""
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Which epoch comes next."""
+        """Set the epoch."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
-        """Numbers of windows."""
+        """Iterate over indices of windows."""
         rng = np.random.default_rng([self.seed, self.epoch])
         chosen = np.arange(len(self.dataset))
-        if not self.whole:
+        if not self.uses_all:
             stride = self.stride
             offsets = rng.integers(stride, size=self.videos.max() + 1)
             chosen = np.flatnonzero(

@@ -10,7 +10,7 @@ VIDEO_SUFFIXES = ('.avi', '.flv', '.m4v', '.mkv', '.mov', '.mp4', '.mpeg',
 
 
 class VideoFacts(NamedTuple):
-    """Frames, frames a second, and the size of a frame in pixels."""
+    """Number of frames, frames per second, and frame size in pixels."""
     frames: int
     fps: float
     width: int
@@ -18,17 +18,17 @@ class VideoFacts(NamedTuple):
 
     @property
     def duration(self) -> float:
-        """In seconds."""
+        """Duration in seconds."""
         return self.frames / self.fps
 
 
 def read_facts(path: str | Path,
                backend: VideoBackend | None = None) -> VideoFacts:
-    """Open a video that can be read, and decode its first frame.
+    """Open a readable video, and decode its first frame.
 
     Args:
-        path: The video.
-        backend: See :func:`~mmvidattn.utils.video_readers.open_video`.
+        path: Video.
+        backend: Backend of :func:`~mmvidattn.utils.video_readers.open_video`.
     """
     reader = open_video(path, backend)
     height, width = reader[0].shape[:2]

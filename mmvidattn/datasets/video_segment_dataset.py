@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Segments of long videos as samples, without cutting the files."""
+"""Dataset for segments of long videos, without cutting the files."""
 import inspect
 import logging
 import os.path as osp
@@ -20,10 +20,10 @@ from .broken_files.guarded_video_dataset import GuardedVideoDataset
 from .transforms.segment_frames import UNITS
 
 OPENS, OPENS_SEGMENT = 'DecordInit', 'DecordSegmentInit'
-# Steps that open segments as they are.
+# Steps that can open segments.
 SEGMENT_STEPS = OPENS_SEGMENT, 'TorchCodecInit', 'VideoReaderInit'
 PACKS = 'PackActionInputs'
-# What PackActionInputs keeps unless told otherwise.
+# Default of PackActionInputs.
 META_KEYS = inspect.signature(
     PackActionInputs.__init__).parameters['meta_keys'].default
 
@@ -31,42 +31,40 @@ META_KEYS = inspect.signature(
 @DATASETS.register_module()
 @check_arguments
 class VideoSegmentDataset(GuardedVideoDataset):
-    """Segments of long videos, each of which is a sample.
+    """Segments of long videos; each segment is a sample.
 
-    The annotation file is a csv in one of the formats of
-    :func:`~.annotations.segment_file.read_segment_file`: the user's own
-    (columns video, start, end, and label or verb and noun), EPIC-Kitchens'
-    or RULSTM's. A list of whole videos, which does not end
-    with ``.csv``, is read as by :class:`GuardedVideoDataset`.
+    The annotation file is a csv in a format of
+    :func:`~.annotations.segment_file.read_segment_file`: a user's own
+    (columns video, start, end, and label or verb and noun), EPIC-Kitchens' or
+    RULSTM's. A file that does not end with ``.csv`` is a list of whole
+    videos, as for :class:`GuardedVideoDataset`.
 
     ``DecordInit`` of the pipeline is replaced by
     :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which finds the
-    frames of the segment and says what becomes of one that does not fit its
-    video; ``TorchCodecInit`` and ``VideoReaderInit`` do so as they are. Steps
-    that sample and decode frames are mmaction2's. Samples have a
-    ``segment_id``, for metrics that tell subsets apart.
+    frames of the segment. ``TorchCodecInit`` and ``VideoReaderInit`` do so by
+    themselves. mmaction2's steps then sample and decode frames. Samples have
+    a ``segment_id``, which metrics use to find subsets.
 
     Args:
         ann_file: Path of the csv.
-        pipeline: Transforms, as mmaction2's.
-        filename_tmpl: The file of a video below ``data_prefix['video']``, by
-            the name that the csv has; ``.mp4`` is appended if there is no
-            suffix then. ``'{0:.3}/videos/{0}.MP4'`` is where EPIC-Kitchens
-            has them.
-        unit: ``'s'``, or ``'frames'`` if the csv counts start and end in
-            frames of the video, from 0, the end not included.
-        fps: Frames a second that RULSTM's lists are counted in.
-        num_nouns: If given, a sample has two labels, its noun and
-            ``num_nouns`` + its verb, and ``multi_class`` must be set; in test
-            mode segments without labels, of a challenge, have none. Else it
-            has its action, by number, or by its name in
-            ``metainfo['classes']``.
+        pipeline: Transforms.
+        filename_tmpl: Template for the path below ``data_prefix['video']``
+            of a video name in the csv. ``.mp4`` is appended if the result has
+            no suffix. For EPIC-Kitchens: ``'{0:.3}/videos/{0}.MP4'``.
+        unit: ``'s'``, or ``'frames'`` if start and end in the csv are
+            frames of the video, counted from 0, with an exclusive end.
+        fps: Frames per second in RULSTM's lists.
+        num_nouns: Number of nouns. If given, a sample has two labels, its
+            noun and ``num_nouns`` + its verb, and ``multi_class`` must be
+            True; unlabeled segments of a challenge are accepted in test mode.
+            By default, a sample has the number of its action, or of the
+            action's name in ``metainfo['classes']``.
         kwargs: Other arguments of :class:`GuardedVideoDataset`.
 
     Raises:
-        ValueError: If the csv has a fault, which is named with its line; or
-            if the arguments do not go together.
-        FileNotFoundError: If none of the videos is there.
+        ValueError: If a line of the csv is invalid, or arguments contradict
+            each other.
+        FileNotFoundError: If all videos are missing.
     """
 
     def __init__(self,
@@ -82,8 +80,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
                 kwargs.get('multi_class')
                 and (kwargs.get('num_classes') or 0) > num_nouns):
             raise ValueError(
-                'num_nouns needs multi_class=True and a num_classes of nouns '
-                f'and verbs together, got num_nouns={num_nouns}, '
+                'num_nouns needs multi_class=True and num_classes, the number '
+                f'of nouns and verbs together, got num_nouns={num_nouns}, '
                 f'multi_class={kwargs.get("multi_class", False)}, '
                 f'num_classes={kwargs.get("num_classes")}')
         self.filename_tmpl = filename_tmpl
@@ -93,7 +91,7 @@ class VideoSegmentDataset(GuardedVideoDataset):
         super().__init__(ann_file, _opening_segments(pipeline), **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """Read and check the csv, and say which videos are missing."""
+        """Read and check the csv, and report missing videos."""
         if not self.ann_file.endswith('.csv'):
             return super().load_data_list()
         ranges = dict(action=self.num_classes)
@@ -152,24 +150,25 @@ class VideoSegmentDataset(GuardedVideoDataset):
         number = int(label) if str(label).isdecimal() else -1
         if number < 0 or self.num_classes and number >= self.num_classes:
             raise ValueError(
-                f'{segment.where}: label {label!r} is neither one of the '
-                f'{len(classes)} names of classes nor a number '
-                + (f'below {self.num_classes}' if self.num_classes
-                   else 'from 0'))
+                f'{segment.where}: label must be one of the {len(classes)} '
+                'class names or a number'
+                + (f' below {self.num_classes}' if self.num_classes else '')
+                + f', got {label!r}')
         return number
 
     def _check_files(self, data_list: list[dict]) -> None:
         counts = Counter(info['filename'] for info in data_list)
         missing = [name for name in counts if not exists(name)]
-        said = (f'{self.ann_file}: {len(missing)} of {len(counts)} videos are '
-                f'missing, with {sum(counts[name] for name in missing)} of '
-                f'{len(data_list)} segments')
+        message = (
+            f'{self.ann_file}: {len(missing)} of {len(counts)} videos are '
+            f'missing, with {sum(counts[name] for name in missing)} of '
+            f'{len(data_list)} segments')
         if len(missing) == len(counts):
             raise FileNotFoundError(
-                f'{said}; data_prefix and filename_tmpl make it '
-                f'{missing[0]} for the first')
+                f'{message}; check data_prefix and filename_tmpl, which give '
+                f'{missing[0]} for the first video')
         if missing:
-            print_log(f'{said}, such as {missing[0]}', logger='current',
+            print_log(f'{message}, such as {missing[0]}', logger='current',
                       level=logging.WARNING)
 
 
@@ -178,15 +177,15 @@ def _opening_segments(pipeline: Sequence[dict | Callable]
     steps = _replaced(pipeline)
     if not any(name in str(steps) for name in SEGMENT_STEPS):
         raise ValueError(
-            f'the pipeline must have {OPENS} or TorchCodecInit, which open '
-            'the videos, got '
+            f'pipeline must have {OPENS}, TorchCodecInit or VideoReaderInit '
+            'to open videos, got '
             + ', '.join(str(step.get('type', step)) if isinstance(step, dict)
                         else type(step).__name__ for step in pipeline))
     return steps
 
 
 def _replaced(steps: Sequence[dict | Callable]) -> list[dict | Callable]:
-    """The steps, and those within FixedViews and its like."""
+    """Adapt steps, including steps nested in FixedViews."""
     found = []
     for step in steps:
         if isinstance(step, dict) and step.get('type') == OPENS:

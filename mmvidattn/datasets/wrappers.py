@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Datasets around datasets, built or in a config."""
+"""Wrappers of datasets, built or in a config."""
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -12,10 +12,9 @@ Found = TypeVar('Found')
 
 
 class DatasetWrapper(Dataset):
-    """A dataset with the attributes of the one that it wraps.
+    """Dataset with the attributes of the dataset that it wraps.
 
-    Subclasses define ``prepare_data``, which returns None for a sample to
-    skip.
+    Subclasses define ``prepare_data``, which returns None to skip a sample.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -23,25 +22,25 @@ class DatasetWrapper(Dataset):
 
     def __getattr__(self, name: str) -> Any:
         if name == 'dataset':
-            # Unpickling in a worker asks for it before it is there.
+            # Not set yet while a worker unpickles the wrapper.
             raise AttributeError(name)
         return getattr(self.dataset, name)
 
     def __len__(self) -> int:
         return len(self.dataset)
 
-    # Draws another number for a sample that is None.
+    # Draws another index if the sample is None.
     __getitem__ = BaseDataset.__getitem__
 
 
 def find_within(dataset: Any,
                 pick: Callable[[Any], Found | None]) -> Iterator[Found]:
-    """Find objects in a dataset, or in a wrapper of one or more.
+    """Find objects in a dataset and the datasets that it wraps.
 
     Args:
-        dataset: The outermost.
-        pick: Takes a dataset and returns its object, or None. The search
-            ends at a dataset with an object.
+        dataset: Outermost dataset.
+        pick: Returns the object of a dataset, or None. The search does not
+            look inside a dataset with an object.
     """
     found = pick(dataset)
     if found is not None:
@@ -63,7 +62,7 @@ def map_innermost(dataset: Any, wrapper: type,
         dataset: Config of a dataset, or of a wrapper of one or more; or a
             built dataset.
         wrapper: Class of a wrapper whose datasets stay unchanged.
-        change: Takes an innermost dataset and returns its replacement.
+        change: Returns the replacement of an innermost dataset.
     """
     if isinstance(dataset, dict):
         if dataset.get('type') == wrapper.__name__:
@@ -79,7 +78,7 @@ def map_innermost(dataset: Any, wrapper: type,
 
 
 def is_kind(dataset: Any, kind: type) -> bool:
-    """Return True for a dataset of a class, built or in a config."""
+    """Return True if a dataset, built or in a config, has this class."""
     found = type(dataset)
     if isinstance(dataset, dict):
         found = dataset.get('type')

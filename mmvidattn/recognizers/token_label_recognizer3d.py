@@ -42,7 +42,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
             initialized, which teaches nothing, and warns.
         label_store: Folder of labels that ``tools/data/token_labels.py``
             wrote, in the teacher's place. The samples must tell ``filename``
-            and ``view``: see :class:`mmvidattn.datasets.FixedViews`.
+            and ``view``: see :class:`mmvidattn.datasets.transforms.FixedViews`.
         topk: Classes of a token that a label has: see
             :func:`mmvidattn.losses.soft_token_labels`.
         as_released: Treat the teacher as the released code does.

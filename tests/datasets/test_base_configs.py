@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The data part of the configs, run on real videos."""
+"""Data pipelines of the configs, run on real videos."""
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ SETS = dict(
 
 
 def load(name):
-    """Read the data part of a config, which combines a set and a pipeline."""
+    """Load the config of a data set."""
     short = name.replace('inetics', '')
     return load_config('linear_ff_tiny_motion' if name == 'motion'
                        else f'linear_ff_{short}')
@@ -35,7 +35,7 @@ def build(cfg, split, motion_dir):
 
 @pytest.mark.parametrize('name', SETS)
 @pytest.mark.parametrize('split', ['train', 'val', 'test'])
-def test_pipeline_gives_the_clips_of_the_recipe(motion_dir, name, split):
+def test_pipeline_has_the_clip_size_of_the_recipe(motion_dir, name, split):
     _, frames, side, test_views = SETS[name]
     dataset = build(load(name), split, motion_dir)
     views = test_views if split == 'test' else 1
@@ -48,17 +48,17 @@ def test_pipeline_gives_the_clips_of_the_recipe(motion_dir, name, split):
 
 @pytest.mark.parametrize('name', SETS)
 def test_views_of_a_test_sample_differ(motion_dir, name):
-    # The clip must be neither square nor too short for several clips.
+    # Videos must not be square, or too short for several clips.
     dataset = build(load(name), 'test', motion_dir)
     found = max(
         len({view.numpy().tobytes() for view in dataset[i]['inputs']})
         for i in range(8))
-    # Clips of Kinetics span 256 frames, more than these videos have.
+    # Clips of Kinetics span 256 frames; these videos have fewer.
     assert found == (3 if 'kinetics' in name else 6)
 
 
 @pytest.mark.parametrize('name', SETS)
-def test_sets_have_their_own_paths_and_classes(name):
+def test_paths_and_number_of_classes(name):
     cfg = load(name)
     folder = dict(ssv2='sthv2').get(name, name)
     for split in ('train', 'val', 'test'):
@@ -76,12 +76,12 @@ def test_sets_have_their_own_paths_and_classes(name):
 
 
 @pytest.mark.parametrize('name', SETS)
-def test_flip_only_where_no_class_names_a_direction(name):
+def test_flips_only_if_no_class_names_a_direction(name):
     types = [t.type for t in load(name).train_pipeline]
     assert ('Flip' in types) == name.startswith('kinetics')
 
 
-def test_erasing_covers_all_frames_of_a_clip_alike(motion_dir):
+def test_erases_the_same_box_in_all_frames(motion_dir):
     cfg = load('ssv2')
     kept = [t for t in cfg.train_pipeline if t.type != 'AutoAugment']
     for transform in kept:

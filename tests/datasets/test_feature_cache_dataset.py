@@ -42,7 +42,7 @@ def build(root, tmp_path, *args, **options):
     return dataset
 
 
-def test_gives_features_as_it_gives_frames(motion_dir, tmp_path):
+def test_loads_cached_features_instead_of_frames(motion_dir, tmp_path):
     dataset = build(motion_dir, tmp_path, multi_class=True, num_classes=8)
     frames = dataset[1]
     assert frames['inputs'].shape == (1, 3, 2, 16, 16)
@@ -54,7 +54,7 @@ def test_gives_features_as_it_gives_frames(motion_dir, tmp_path):
                        torch.ones(1, 5))
     assert 'feature_file' not in found['data_samples']
     assert torch.equal(found['data_samples'].gt_label, sample.gt_label)
-    # Of the same axes, so that mmengine makes one batch of both.
+    # The same axes, so that mmengine can batch both.
     assert found['inputs'].shape == (1, 1, 1, 1, 1)
     assert len(dataset) == 8 and not dataset.test_mode
 
@@ -70,11 +70,11 @@ def test_wraps_datasets_in_wrappers(motion_dir):
     assert with_feature_cache(wrapped) == wrapped
 
 
-def test_names_what_is_wrong(motion_dir, tmp_path):
+def test_rejects_invalid_datasets(motion_dir, tmp_path):
     for dataset in dict(type='FeatureStreamDataset'), object():
         with pytest.raises(ValueError, match='config of a dataset of video'):
             with_feature_cache(dataset)
-    with pytest.raises(ValueError, match='with PackActionInputs at its end'):
+    with pytest.raises(ValueError, match='ends with PackActionInputs'):
         build(motion_dir, tmp_path, PIPELINE[:-1])
     with pytest.raises(ValueError, match='with a pipeline, got None'):
         FeatureCacheDataset(dict(type='RepeatDataset'))
@@ -86,7 +86,7 @@ def test_names_what_is_wrong(motion_dir, tmp_path):
         dataset[0]
 
 
-def test_random_step_within_another_is_named(motion_dir, tmp_path):
+def test_names_a_nested_random_step(motion_dir, tmp_path):
     views = dict(type='FixedViews', num_views=2, transforms=PIPELINE[1:-1])
     dataset = build(motion_dir, tmp_path,
                     [PIPELINE[0], views, PIPELINE[-1]])
@@ -94,7 +94,7 @@ def test_random_step_within_another_is_named(motion_dir, tmp_path):
         dataset[0]
     dataset.open_cache(tmp_path, {}, 2)
     state = torch.get_rng_state()
-    # Only the epoch decides, and nothing that is drawn elsewhere changes.
+    # Only the epoch matters, and other random numbers stay the same.
     one, again = dataset[0]['inputs'], dataset[0]['inputs']
     assert torch.equal(one, again)
     assert torch.equal(torch.get_rng_state(), state)

@@ -36,7 +36,7 @@ def test_packs_a_window(root):
     dataset = DATASETS.build(
         dict(type='FeatureStreamDataset', anticipation_steps=6,
              anticipation_rate=3, **options(root)))
-    # Windows of 22 steps begin at each of these.
+    # Windows of 22 steps begin at each possible step.
     assert len(dataset) == sum(n - 21 for n in (70, 55, 90))
     item = dataset[30]
     inputs, sample = item['inputs'], item['data_samples']
@@ -45,7 +45,7 @@ def test_packs_a_window(root):
     assert inputs['rgb'].dtype == inputs['flow'].dtype == torch.float32
     assert inputs['padding_mask'].dtype == torch.bool
     assert not inputs['padding_mask'].any()
-    # Video a from step 30 on.
+    # Video a from step 30.
     assert (inputs['rgb'][:, 0] == 0).all()
     assert inputs['rgb'][6:, 1].tolist() == [*range(30, 46)]
     assert inputs['rgb'][0, 1] == 6 and inputs['rgb'][5, 1] == 29
@@ -57,7 +57,7 @@ def test_packs_a_window(root):
     assert sample.horizons == [0.25, 1.0]
 
 
-def test_names_of_videos_may_have_blanks_around_them(root):
+def test_strips_spaces_of_video_names(root):
     (root / 'blanks.txt').write_text(' a\r\n\t\nb  \n \n')
     assert build(root, ann_file='blanks.txt').streams.videos == ['a', 'b']
 
@@ -90,7 +90,7 @@ def test_whole_videos_have_the_dense_windows(root):
     videos = build(root, test_mode=True, anticipation_steps=2,
                    windows='videos')
     assert len(videos) == 4
-    # Items have no end of their own.
+    # Iterating over a dataset does not end by itself.
     one_by_one = (windows[i] for i in range(len(windows)))
     for item in (videos[i] for i in range(4)):
         inputs, sample = item['inputs'], item['data_samples']
@@ -141,18 +141,18 @@ def test_segments_of_a_stream_are_scored_in_time(root, tmp_path, work_rate,
     places = zip(sample.score_steps, sample.score_rows)
     for start, (step, rows) in enumerate(places):
         if protocol == 'strict':
-            # The second token, of a second before; a step is seen when it is
-            # over.
-            wanted = (max(0, start - 4 - work_rate), [2])
-            assert (step, rows) == wanted if start > 4 else rows == []
+            # The second token anticipates by one second. Features of a step
+            # are available at its end.
+            expected = (max(0, start - 4 - work_rate), [2])
+            assert (step, rows) == expected if start > 4 else rows == []
         elif start >= 16:
             assert (step, rows) == (start - 1, [1])
         else:
             assert (step, rows) == (start, [0]) if start >= 8 else rows == []
 
 
-def test_segments_without_labels_are_evaluated(root, tmp_path):
-    """As of a challenge: without labels, and without targets."""
+def test_evaluates_segments_without_labels(root, tmp_path):
+    """Segments of a challenge have neither labels nor targets."""
     path = tmp_path / 'segments.csv'
     path.write_text('P01_101_0,a,100,120\nP01_101_1,a,200,260\n')
     kwargs = dict(
@@ -178,7 +178,7 @@ def test_files_of_a_video_may_differ_by_a_step(tmp_path, monkeypatch):
     flow = np.load(tmp_path / 'flow/b.npy')
     np.save(tmp_path / 'flow/b.npy', flow[:-1])
     targets = np.load(tmp_path / 'target_perframe/c.npy')
-    # An action that goes on behind the features.
+    # An action that ends after the features.
     targets[80:] = [0, 1, 0]
     targets = np.concatenate([targets, targets[-1:]])
     np.save(tmp_path / 'target_perframe/c.npy', targets)
@@ -190,8 +190,8 @@ def test_files_of_a_video_may_differ_by_a_step(tmp_path, monkeypatch):
         assert len(item['data_samples'].gt_action) == length
     assert [s.end for s in dataset.segments.of_video(2)
             if s.start >= 80] == [90]
-    assert said == ['2 of 4 videos have files that differ by a step; they end '
-                    'with the shortest: b, c']
+    assert len(said) == 1 and said[0].startswith('2 of 4 videos have files')
+    assert said[0].endswith(': b, c')
 
 
 def test_short_videos_are_evaluated(root):
@@ -211,14 +211,14 @@ def test_work_memory_at_half_rate(root):
     first, second, third = (dataset[i] for i in range(3))
     assert first['inputs']['rgb'][6:, 1].tolist() == [*range(0, 16, 2)]
     assert second['data_samples'].score_steps == [*range(1, 17, 2)]
-    # From then on only the last row is new.
+    # Later windows only score their last row.
     assert third['data_samples'].score_steps == [16]
 
 
-def test_segments_are_trained_on_ahead_of_them(root, segment_file):
+def test_training_windows_precede_segments(root, segment_file):
     dataset = build(root, windows='segments', segment_file=segment_file,
                     anticipation_steps=8, anticipation_rate=4)
-    # Those that begin, or may be drawn to begin, after 24 steps.
+    # Segments whose start, possibly moved, is after 24 steps.
     assert len(dataset) == 5
     ends = Counter()
     for seed in range(200):
@@ -229,15 +229,15 @@ def test_segments_are_trained_on_ahead_of_them(root, segment_file):
         assert sample.segment_labels == dict(action=1, verb=0, noun=1)
         assert work[-1] < sample.anticipation_steps[0] == work[-1] + 1
         ends[work[-1] + 1 + 8] += 1
-    # The segment of steps 20 to 26, whose window begins at 0 at least: 4 to 7
-    # steps later, but not after its end.
+    # The segment from 20 to 26 moves by 4 to 7 steps, so that its window
+    # starts at 0 or later, but not after its end.
     assert ends.keys() == {24, 25, 26}
     assert max(abs(ends[24] - 50), abs(ends[25] - 50)) < 25
     assert abs(ends[26] - 100) < 30
 
 
 def write_segments(path, segments):
-    """Of video, first step and step after the last; frames at 30 a second."""
+    """Write segments given by video, first step, and step after the last."""
     path.write_text(''.join(
         f'{i}, {video}, {start * 7.5 + 1:.0f}, {end * 7.5 - 1:.0f}, 0, 1, 0\n'
         for i, (video, start, end) in enumerate(segments)))
@@ -245,10 +245,11 @@ def write_segments(path, segments):
 
 
 def released_places(steps, work, work_rate):
-    """Where the released evaluation has the score of each step from.
+    """Return window and row of each step's score in the released code.
 
-    It goes over all windows, keeps all rows of the first ones and of each one
-    the first token, at the step behind its last one, and later ones win.
+    It keeps all rows of the first windows, and the first token of every
+    window as the score of the step after its last one. Later windows
+    overwrite earlier ones.
     """
     places = {}
     for first in range(steps - work + 1):
@@ -272,7 +273,7 @@ def test_released_protocol(root, tmp_path, work_rate):
             dataset[i]['data_samples'] for i in range(60)):
         assert sample.evaluation_mode == 'testra'
         if start < 8:
-            # Zeros, in the released code.
+            # The released code scores zeros.
             assert sample.score_rows == []
             continue
         row, = sample.score_rows
@@ -289,24 +290,24 @@ def test_strict_protocol(root, tmp_path, work_rate):
     for start, item in enumerate(dataset[i] for i in range(60)):
         sample = item['data_samples']
         assert sample.evaluation_mode == 'strict'
-        # A step is seen when it is over, and none is before the video.
+        # Features of a step are available at its end.
         assert (sample.score_rows == []) == (start - 4 <= 0)
         if start <= 4:
             continue
         row, = sample.score_rows
         token = row - sample.num_work
         assert sample.anticipation_steps[token] == start
-        # As late as may be, at this rate of the work memory.
+        # The latest possible step at this rate of the work memory.
         seen = int(item['inputs']['rgb'][:, 1].max())
         assert seen == max(0, start - 4 - work_rate)
 
 
-def test_segment_is_trained_on_if_a_window_fits_before_it(root, tmp_path):
+def test_training_needs_a_window_before_the_segment(root, tmp_path):
     path = write_segments(tmp_path / 'segments.csv', [
         ('a', 16, 40), ('a', 17, 40), ('a', 20, 23), ('a', 20, 24)])
     dataset = build(root, windows='segments', segment_file=path,
                     anticipation_steps=8, anticipation_rate=4)
-    # 24 steps come before the one that it begins with, up to 7 later.
+    # 24 steps precede the start, which moves by up to 7 steps.
     samples = [dataset[i]['data_samples'] for i in range(len(dataset))]
     assert [s.segment_id for s in samples] == ['1', '3']
     assert [s.work_indices[0] for s in samples] == [0, 0]
@@ -321,13 +322,13 @@ def test_background_and_ambiguous_have_no_segments(root):
             for start, end, label in SEGMENTS[video] if label == 1]
 
 
-def test_runs():
+def test_find_runs():
     assert feature_streams.find_runs(np.array([1, 1, 0, 1, 0, 0, 1])) == [
         (0, 2), (3, 4), (6, 7)]
     assert feature_streams.find_runs(np.zeros(4)) == []
 
 
-def test_few_files_stay_open(root, monkeypatch):
+def test_limits_open_files(root, monkeypatch):
     streams = build(root).streams
     monkeypatch.setattr(feature_streams, 'MAX_OPEN', 2)
     for _ in range(2):
@@ -336,7 +337,7 @@ def test_few_files_stay_open(root, monkeypatch):
             assert streams.read('rgb', video, last).tolist() == [
                 [video, length - 1, 0]]
             assert len(streams._opened) <= 2
-    # A process that is spawned is not sent what is in them.
+    # Open files are not sent to a spawned process.
     assert not pickle.loads(pickle.dumps(streams))._opened
 
 
@@ -371,7 +372,7 @@ def test_no_long_memory(root):
 
 def test_windows_may_begin_before_the_video(root):
     dataset = build(root, long_steps=0, pad_start=True)
-    # Each step is the last of one, also of a video shorter than a window.
+    # Each step is the last of a window, even in a video shorter than one.
     assert len(dataset) == sum(LENGTHS.values())
     truth = np.load(root / 'target_perframe/a.npy')
     for last in 0, 3, 14, 15, 40:
@@ -382,16 +383,16 @@ def test_windows_may_begin_before_the_video(root):
         targets = item['data_samples'].gt_action.numpy()
         assert not targets[:padded].any()
         assert (targets[padded:] == truth[max(0, last - 15):last + 1]).all()
-    # Zeros, and not the first row: that has the number of the video.
+    # Zeros instead of the first row, which has the number of the video.
     first = sum(LENGTHS[video] for video in 'ab')
     assert dataset[first]['inputs']['rgb'][:, 0].tolist() == [0] * 15 + [2]
-    # Where there is no padding, nothing is new.
+    # Windows without padding are unchanged.
     plain = build(root, long_steps=0)
     for name, x in plain[5]['inputs'].items():
         assert torch.equal(dataset[5 + 15]['inputs'][name], x)
 
 
-def test_a_future_begins_two_steps_behind_the_window(root):
+def test_future_targets_begin_two_steps_after_the_window(root):
     kwargs = dict(anticipation_steps=4, future_steps=6)
     dataset = build(root, **kwargs)
     truth = np.load(root / 'target_perframe/a.npy')
@@ -405,27 +406,27 @@ def test_a_future_begins_two_steps_behind_the_window(root):
 
 
 @pytest.mark.parametrize('kwargs, error', [
-    (dict(pad_start=True), "pad_start is for training on windows='dense'"),
-    (dict(pad_start=True, long_steps=0, test_mode=True), 'pad_start is for'),
+    (dict(pad_start=True), "pad_start is only for training"),
+    (dict(pad_start=True, long_steps=0, test_mode=True), 'pad_start is only'),
     (dict(long_steps=10), 'long_steps must be a multiple .* got 10'),
     (dict(windows='segments'), 'needs segment_file'),
-    (dict(windows='videos'), "'videos' is for evaluation"),
+    (dict(windows='videos'), "'videos' is only for evaluation"),
     (dict(windows='videos', test_mode=True, work_rate=2), 'needs work_rate=1'),
-    (dict(windows='stream'), "'stream' is for evaluation"),
+    (dict(windows='stream'), "'stream' is only for evaluation"),
     (dict(windows='stream', test_mode=True, work_rate=2), 'needs work_rate=1'),
     (dict(windows='stream', test_mode=True, segment_file='segments.csv'),
      "windows='stream' needs anticipation_steps to score segments"),
     (dict(data_prefix=dict(rgb='rgb')), 'must have the folders of gt_action'),
     (dict(ann_file='none.txt'), 'no file .*none.txt'),
-    (dict(metainfo=dict(classes='none.txt')), 'no file none.txt of classes'),
+    (dict(metainfo=dict(classes='none.txt')), 'no file none.txt with classes'),
     (dict(metainfo=dict(classes=['a', 'b'])),
-     'target_perframe/a.npy must have rows of 2, as the config .* got 3'),
+     'target_perframe/a.npy must have rows of 2, as in the .* got 3'),
     (dict(feature_dims=dict(flow=9)), 'flow/a.npy must have rows of 9'),
-    (dict(work_steps=160), 'must be a window of 160 steps'),
+    (dict(work_steps=160), 'no video has a window of 160 steps'),
     (dict(windows='segments', test_mode=True, segment_file='segments.csv',
           protocol='strict', anticipation_steps=4), 'one second ahead'),
 ], ids=lambda value: None)
-def test_names_what_is_wrong(root, segment_file, kwargs, error):
+def test_rejects_invalid_options(root, segment_file, kwargs, error):
     with pytest.raises(ValueError, match=error):
         build(root, **kwargs)
 
@@ -440,10 +441,10 @@ def test_only_the_strict_protocol_needs_a_second_ahead(root, segment_file):
 @pytest.mark.parametrize('write, error', [
     (lambda r: (r / 'flow/b.npy').unlink(), 'no file .*flow/b.npy'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros((53, 2))),
-     'b: all files must have as many steps .*rgb/b.npy with 55, '
+     'b: all files must have the same .*rgb/b.npy with 55, '
      '.*flow/b.npy with 53'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros((55, 4))),
-     'flow/b.npy must have rows of 2, as .*flow/a.npy, got 4'),
+     'flow/b.npy must have rows of 2, as in .*flow/a.npy, got 4'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros(55)),
      r'flow/b.npy must be numbers of shape \(steps, width\)'),
     (lambda r: np.save(r / 'flow/b.npy', np.array([{}]), allow_pickle=True),
@@ -458,14 +459,14 @@ def test_only_the_strict_protocol_needs_a_second_ahead(root, segment_file):
     (lambda r: np.save(r / 'target_perframe/a.npy', -np.ones((70, 3), int)),
      'target_perframe/a.npy must have targets of 0 or 1, got -1.* in step'),
     (lambda r: (r / 'videos.txt').write_text('a\na\n'), 'a twice'),
-    (lambda r: (r / 'videos.txt').write_text('\n'), 'got none'),
+    (lambda r: (r / 'videos.txt').write_text('\n'), 'got no videos'),
     (lambda r: [np.save(r / f / 'short.npy', np.zeros((0, w)))
                 for f, w in (('rgb', 3), ('flow', 2), ('target_perframe', 3))],
-     'short: there are no steps'),
+     'short: .* has no steps'),
 ], ids=['missing', 'length', 'width', 'shape', 'pickled', 'no bytes',
         'cut archive', 'nan', 'fraction', 'negative', 'twice',
         'empty list', 'empty'])
-def test_names_the_file_that_is_wrong(tmp_path, write, error):
+def test_rejects_invalid_file(tmp_path, write, error):
     write(write_set(tmp_path))
     with pytest.raises(ValueError, match=error):
         build(tmp_path)[0]
@@ -475,11 +476,11 @@ def test_names_the_file_that_is_wrong(tmp_path, write, error):
     ('0, a, 30, 20, 0, 0, 0', r'line 1: .* 0 <= start < end'),
     ('0, a, -3, 20, 0, 0, 0', r'line 1: .* 0 <= start < end'),
     ('0, a, 3, 20, 0, 0', 'line 1: expected id, video, start_frame'),
-    ('0, a, 3, 20, 0, 0, 2', 'is of action 2, but there are 2'),
-    ('0, a, 3000, 3010, 0, 0, 1', 'begins in step 400 of a, which has 70'),
-    ('0, a, 525, 530, 0, 0, 1', 'begins in step 70 of a, which has 70'),
+    ('0, a, 3, 20, 0, 0, 2', 'action must be below 2, got 2'),
+    ('0, a, 3000, 3010, 0, 0, 1', 'begins in step 400, but a has 70'),
+    ('0, a, 525, 530, 0, 0, 1', 'begins in step 70, but a has 70'),
 ])
-def test_names_the_segment_that_is_wrong(root, tmp_path, line, error):
+def test_rejects_invalid_segment(root, tmp_path, line, error):
     path = tmp_path / 'segments.csv'
     path.write_text(line + '\n')
     with pytest.raises(ValueError, match=error):

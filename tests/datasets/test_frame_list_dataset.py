@@ -24,7 +24,7 @@ def _dataset(folder, pipeline=(), **kwargs):
 
 
 @pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig'])
-def test_reads_videos_frames_and_when_a_class_is_seen(tmp_path, encoding):
+def test_reads_videos_frames_and_segments(tmp_path, encoding):
     _write(tmp_path)
     path = tmp_path / 'train.csv'
     path.write_text(path.read_text(), encoding)
@@ -40,8 +40,7 @@ def test_reads_videos_frames_and_when_a_class_is_seen(tmp_path, encoding):
 
 @pytest.mark.parametrize('first, last', [
     (first, last) for first in range(6) for last in range(first, 6)])
-def test_a_clip_has_the_classes_from_its_first_to_its_last_frame(
-        tmp_path, first, last):
+def test_clip_has_the_classes_of_its_frames(tmp_path, first, last):
     _write(tmp_path)
     info = _dataset(tmp_path).get_data_info(0)
     info['frame_inds'] = np.array([first, last])
@@ -52,22 +51,22 @@ def test_a_clip_has_the_classes_from_its_first_to_its_last_frame(
 
 
 @pytest.mark.parametrize('text, message', [
-    ('A 0 0 A/A-1.jpg "1"\n', 'no frame list.*original_vido_id'),
+    ('A 0 0 A/A-1.jpg "1"\n', 'not a frame list.*original_vido_id'),
     (HEAD + 'A 0 0 A/A-1.jpg "5"\n', 'line 2.*below 5.*"5"'),
     (HEAD + 'A 0 0 A/A-1.jpg "x"\n', 'line 2.*"x"'),
     (HEAD + 'A 0 A/A-1.jpg "1"\n', 'line 2'),
     (HEAD + '\n', 'line 2'),
-    (HEAD + 'A 0 0 A/A.jpg "1"\n', 'A.jpg must be a number'),
+    (HEAD + 'A 0 0 A/A.jpg "1"\n', 'A.jpg must end with a number'),
     (HEAD + 'A 0 0 A/A-1.jpg ""\nA 0 1 A/A-3.jpg ""\n',
-     'A/A-3.jpg is not the frame behind A/A-1.jpg'),
+     'frame after A/A-1.jpg, got A/A-3.jpg'),
 ])
-def test_names_the_line_that_is_wrong(tmp_path, text, message):
+def test_rejects_invalid_line(tmp_path, text, message):
     _write(tmp_path, text)
     with pytest.raises(ValueError, match=message):
         _dataset(tmp_path)[0]
 
 
-# Of the released code, for clips of 16 frames, 8 apart.
+# First frames in the released code, for clips of 16 frames, 8 apart.
 STARTS = {
     45: [0] * 10,
     200: [0, 9, 18, 26, 35, 44, 53, 61, 70, 79],
@@ -76,7 +75,7 @@ STARTS = {
 
 
 @pytest.mark.parametrize('total', STARTS)
-def test_tests_the_released_frames(total):
+def test_charades_test_clips_match_the_released_code(total):
     step = TRANSFORMS.build(dict(
         type='CharadesSampleFrames', clip_len=16, frame_interval=8,
         num_clips=10, test_mode=True))
@@ -88,15 +87,16 @@ def test_tests_the_released_frames(total):
 
 @pytest.mark.parametrize('total, low, high', [
     (45, -76, 0), (121, 0, 0), (300, 0, 179)])
-def test_trains_on_the_released_frames(total, low, high, monkeypatch):
+def test_charades_training_clips_match_the_released_code(
+        total, low, high, monkeypatch):
     step = TRANSFORMS.build(dict(
         type='CharadesSampleFrames', clip_len=16, frame_interval=8))
-    asked = []
+    ranges = []
     for start in (low, high):
         monkeypatch.setattr(np.random, 'randint', lambda *args: (
-            asked.append(args[:2]), np.full(args[2], start))[1])
+            ranges.append(args[:2]), np.full(args[2], start))[1])
         frames = step(dict(total_frames=total, start_index=0))['frame_inds']
         assert frames.tolist() == [
             max(min(start + 8 * i, total - 1), 0) for i in range(16)]
-    # Both ends are in there, where numpy leaves the last one out.
-    assert asked == [(low, high + 1)] * 2
+    # numpy's upper end is exclusive.
+    assert ranges == [(low, high + 1)] * 2

@@ -18,7 +18,7 @@ def golden_sampler(shared_dir):
 
 
 def shortened(indices, like):
-    """As the golden shows long lists: ends, and dots between."""
+    """Shorten a list like the golden data: both ends, with dots between."""
     indices = indices.tolist()
     return indices if '...' not in like else [
         *indices[:3], '...', *indices[-3:]]
@@ -68,7 +68,7 @@ def test_dense_matches_naive(work_start, keep_phase):
     found = dense_long_indices(work_start, 64, 4, keep_phase)
     assert found.tolist() == padded
     mask = long_padding_mask(found)
-    # What is left says step 0 once, or nothing of it.
+    # Step 0 is unmasked at most once.
     assert np.count_nonzero(found[~mask] == 0) <= 1
     assert mask.sum() == max(0, padded.count(0) - 1)
 

@@ -20,9 +20,9 @@ def draw(sampler, epoch):
     return list(sampler)
 
 
-def test_windows_of_an_epoch_share_nothing(dataset):
+def test_windows_of_an_epoch_do_not_overlap(dataset):
     sampler = RandomOffsetSampler(dataset, seed=0)
-    # 18 steps a window, in videos of 70, 55 and 90.
+    # Windows of 18 steps, in videos of 70, 55 and 90 steps.
     assert len(sampler) == round((53 + 38 + 73) / 18)
     for epoch in range(5):
         windows = draw(sampler, epoch)
@@ -35,7 +35,7 @@ def test_windows_of_an_epoch_share_nothing(dataset):
             assert len({start % 18 for start in starts}) == 1
 
 
-def test_windows_overlap_by_a_stride(dataset):
+def test_small_stride_lets_windows_overlap(dataset):
     sampler = RandomOffsetSampler(dataset, seed=0, shuffle=False, stride=4)
     assert len(sampler) == round((53 + 38 + 73) / 4)
     assert len(RandomOffsetSampler(dataset, stride=10**6)) == 1
@@ -44,13 +44,13 @@ def test_windows_overlap_by_a_stride(dataset):
         for index in draw(sampler, epoch):
             info = dataset.data_list[index]
             starts.setdefault(info['video'], []).append(info['work_start'])
-        # At the end of an epoch windows are left out, or come again.
+        # At the end of an epoch, windows may be repeated or left out.
         for one in list(starts.values())[:-1]:
             one = sorted(set(one))
             assert one == [*range(one[0], one[-1] + 1, 4)] and one[0] < 4
 
 
-def test_each_video_has_an_offset_of_its_own(dataset):
+def test_videos_have_different_offsets(dataset):
     sampler = RandomOffsetSampler(dataset, seed=0)
     different = 0
     for epoch in range(10):
@@ -60,16 +60,16 @@ def test_each_video_has_an_offset_of_its_own(dataset):
     assert different > 5
 
 
-def test_all_offsets_are_drawn_alike(dataset):
+def test_offsets_are_uniform(dataset):
     sampler = RandomOffsetSampler(dataset, seed=0)
     count = Counter(
         index for epoch in range(600) for index in draw(sampler, epoch))
-    # Each window is expected 600 / 18 times, but for the rounding.
+    # Each window is expected about 600 / 18 times.
     assert len(count) == len(dataset)
     assert 15 < min(count.values()) and max(count.values()) < 65
 
 
-def test_epochs_depend_on_seed_and_number_alone(dataset):
+def test_epoch_depends_only_on_seed_and_number(dataset):
     one, two = (RandomOffsetSampler(dataset, seed=3) for _ in range(2))
     draw(one, 0)
     assert draw(one, 4) == draw(two, 4) != draw(two, 5)
@@ -81,17 +81,16 @@ def test_without_shuffling_windows_are_in_order(dataset):
         dict(type='RandomOffsetSampler', dataset=dataset, shuffle=False,
              seed=0))
     indices = draw(sampler, 0)
-    whole = indices[:1 + next(
+    first_pass = indices[:1 + next(
         (i for i, (a, b) in enumerate(zip(indices, indices[1:])) if b < a),
         len(indices))]
-    assert whole == sorted(whole) and len(whole) > 5
+    assert first_pass == sorted(first_pass) and len(first_pass) > 5
 
 
-def test_names_windows_that_are_not_for_it(tmp_path):
+def test_rejects_other_datasets(tmp_path):
     videos = FeatureStreamDataset(**options(
         write_set(tmp_path), windows='videos', test_mode=True))
-    with pytest.raises(ValueError, match="got FeatureStreamDataset of 'videos'"
-                       ):
+    with pytest.raises(ValueError, match="Dataset with windows='videos'"):
         RandomOffsetSampler(videos)
     with pytest.raises(ValueError, match='FeatureStreamDataset, got range'):
         RandomOffsetSampler(range(9))

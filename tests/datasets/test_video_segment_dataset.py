@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Segments of long videos, beside files that were cut of them."""
+"""Segments of long videos, compared with files cut from them."""
 import csv
 import json
 import shutil
@@ -17,8 +17,8 @@ from mmvidattn.apis import load_config
 from mmvidattn.apis.runner import build_runner
 from mmvidattn.utils.frame_times import frame_times
 
-# Start, end and class of each segment, and its frames, of clips of 28 and of
-# 25 frames a second.
+# Start, end, class, first frame and frame after the last of each segment, at
+# 28 and 25 fps.
 SEGMENTS = dict(
     real=[(0, 1, 0, 0, 28), (1, 2.5, 1, 28, 70), (6.5, 7, 0, 182, 196),
           ('0:08', '00:00:09.25', 1, 224, 259), (9.5, 10, 0, 266, 280),
@@ -51,7 +51,7 @@ def write(path, frames, rate, fourcc):
 
 @pytest.fixture(scope='module')
 def made(tmp_path_factory):
-    """A clip of four seconds; no two frames are alike."""
+    """Four-second clip with 100 different frames."""
     rng = np.random.default_rng(0)
     noise = cv2.resize(rng.integers(0, 255, (40, 60, 3), np.uint8), (600, 400))
     path = tmp_path_factory.mktemp('made') / 'long.mp4'
@@ -70,7 +70,7 @@ def clip(request, made):
 
 @pytest.fixture
 def root(clip, tmp_path):
-    """A data set of one video and its csv."""
+    """Data set with one video and its csv."""
     name, path, _ = clip
     shutil.copy(path, tmp_path / 'long.mp4')
     with (tmp_path / 'segments.csv').open('w', newline='') as file:
@@ -86,10 +86,10 @@ def build(root, pipeline, ann_file='segments.csv', **options):
         ann_file=ann_file, pipeline=pipeline, **options))
 
 
-def test_frames_are_those_of_cut_files(clip, root):
+def test_segments_have_the_frames_of_cut_files(clip, root):
     name, path, rate = clip
     reader = decord.VideoReader(str(path), num_threads=1)
-    # One after the other: nothing is sought.
+    # Decode sequentially, without seeking.
     frames = [reader.next().asnumpy() for _ in range(len(reader))]
     lines = []
     for i, (_, _, label, first, stop) in enumerate(SEGMENTS[name]):
@@ -100,9 +100,9 @@ def test_frames_are_those_of_cut_files(clip, root):
     every = [OPEN, dict(type='SampleFrames', clip_len=60, frame_interval=1,
                         out_of_bound_opt='repeat_last', test_mode=True),
              DECODE]
-    whole = build(root, every)
+    full = build(root, every)
     for i, (_, _, label, first, stop) in enumerate(SEGMENTS[name]):
-        sample = whole[i]
+        sample = full[i]
         assert sample['label'] == label
         assert sample['total_frames'] == stop - first
         assert np.array_equal(sample['imgs'][:stop - first],
@@ -119,7 +119,7 @@ def test_frames_are_those_of_cut_files(clip, root):
             assert np.array_equal(found['imgs'], of_files[i]['imgs'])
 
 
-def test_vivit_trains_and_tests_without_a_cut_file(clip, root):
+def test_vivit_trains_and_tests_on_segments(clip, root):
     config = root / 'config.py'
     base = Path(__file__).parents[2] / 'configs/vivit_tiny_motion.py'
     config.write_text(f"""
@@ -152,8 +152,8 @@ default_hooks = dict(checkpoint=dict(save_best=None, save_optimizer=False))
     assert after - before == {'work'}
 
 
-def test_frames_are_found_by_their_own_time_stamps(made, tmp_path):
-    """Of a clip whose second half is at half the rate."""
+def test_frames_are_found_by_time_stamps(made, tmp_path):
+    """The second half of the clip has half the rate."""
     slow_down(shutil.copy(made, tmp_path / 'long.mp4'), 50, 2)
     (tmp_path / 'segments.csv').write_text(
         'video,start,end,label\nlong,1,1.2,0\nlong,1.96,2.16,0\n'
@@ -165,7 +165,7 @@ def test_frames_are_found_by_their_own_time_stamps(made, tmp_path):
 
 
 class Unstamped:
-    """What decord says of some avi."""
+    """decord's reader of an avi with missing time stamps."""
 
     def __len__(self):
         return 100
@@ -179,22 +179,22 @@ class Unstamped:
         return 25.
 
 
-def test_without_time_stamps_all_frames_take_the_same_time():
+def test_without_time_stamps_frames_have_equal_lengths():
     times = frame_times(Unstamped())
     assert times == pytest.approx(np.arange(101) / 25)
 
 
-def test_an_avi_without_time_stamps_is_read(shared_dir, tmp_path):
+def test_reads_an_avi_without_time_stamps(shared_dir, tmp_path):
     shutil.copy(shared_dir / 'videos/test.avi', tmp_path)
     (tmp_path / 'segments.csv').write_text(
         'video,start,end,label\ntest.avi,1,2.2,0\n')
-    # decord would take wrong frames of it.
+    # decord would decode wrong frames.
     open_step = dict(type='VideoReaderInit', backend='pyav')
     sample = build(tmp_path, [open_step])[0]
     assert (sample['start_index'], sample['total_frames']) == (25, 30)
 
 
-def test_counts_in_frames_if_told_so(made, tmp_path):
+def test_unit_frames(made, tmp_path):
     shutil.copy(made, tmp_path / 'long.mp4')
     (tmp_path / 'segments.csv').write_text(
         'video,start,end,label\nlong,30,40,0\nlong,90,200,0\n')
@@ -206,11 +206,11 @@ def test_counts_in_frames_if_told_so(made, tmp_path):
 @pytest.mark.parametrize('rows, said', [
     (['long,2,2,0'], 'segments.csv, line 2: .*0 <= start < end, got 2 to 2'),
     (['long,1,2,0', 'long,3,2,0'], 'segments.csv, line 3: .*got 3 to 2'),
-    (['long,1,2,2'], "line 2: label '2' is neither .*below 2"),
-    (['long,1,2,cut'], "line 2: label 'cut' is neither"),
+    (['long,1,2,2'], "line 2: label must be .*below 2, got '2'"),
+    (['long,1,2,cut'], "line 2: label must be .* got 'cut'"),
     (['long,one,2,0'], "line 2: .* got 'one'"),
     ([], 'lists no segments')], ids=str)
-def test_faults_of_the_list_are_named(made, tmp_path, rows, said):
+def test_rejects_invalid_list(made, tmp_path, rows, said):
     shutil.copy(made, tmp_path / 'long.mp4')
     (tmp_path / 'segments.csv').write_text(
         '\n'.join(['video,start,end,label', *rows]))
@@ -218,7 +218,7 @@ def test_faults_of_the_list_are_named(made, tmp_path, rows, said):
         build(tmp_path, [OPEN], num_classes=2)
 
 
-def test_a_byte_order_mark_is_no_part_of_a_class(made, tmp_path):
+def test_ignores_a_byte_order_mark(made, tmp_path):
     shutil.copy(made, tmp_path / 'long.mp4')
     (tmp_path / 'classes.txt').write_text('cut\nstir\n', 'utf-8-sig')
     (tmp_path / 'segments.csv').write_text(
@@ -228,7 +228,7 @@ def test_a_byte_order_mark_is_no_part_of_a_class(made, tmp_path):
     assert [dataset.get_data_info(i)['label'] for i in range(2)] == [0, 1]
 
 
-def test_faults_of_the_arguments_are_named(made, tmp_path):
+def test_rejects_contradicting_arguments(made, tmp_path):
     shutil.copy(made, tmp_path / 'long.mp4')
     (tmp_path / 'segments.csv').write_text(
         'video,start,end,verb,noun\nlong,1,2,1,9\n')
@@ -242,13 +242,13 @@ def test_faults_of_the_arguments_are_named(made, tmp_path):
             ({}, 'line 2: a segment must have a label .*got verb, noun')]:
         with pytest.raises(ValueError, match=said):
             build(tmp_path, [OPEN], **options)
-    with pytest.raises(ValueError, match='must have DecordInit or .*got PyAV'):
+    with pytest.raises(ValueError, match='must have DecordInit.*got PyAV'):
         build(tmp_path, [dict(type='PyAVInit')], **parts)
     with pytest.raises(FileNotFoundError, match='1 of 1 videos .*/x_long.mp4'):
         build(tmp_path, [OPEN], filename_tmpl='x_{}', **parts)
 
 
-def test_names_the_first_of_the_missing_videos(made, tmp_path, logged):
+def test_names_a_missing_video(made, tmp_path, logged):
     shutil.copy(made, tmp_path / 'long.mp4')
     (tmp_path / 'segments.csv').write_text(
         'video,start,end,label\nlong,1,2,0\nlost,1,2,0\ngone,1,2,0\n')
@@ -257,7 +257,7 @@ def test_names_the_first_of_the_missing_videos(made, tmp_path, logged):
     assert 'lost.mp4' in said and 'gone.mp4' not in said
 
 
-def test_segments_that_do_not_fit_their_video(made, tmp_path, logged):
+def test_segments_outside_of_their_video(made, tmp_path, logged):
     shutil.copy(made, tmp_path / 'long.mp4')
     pack = [OPEN, dict(type='UniformSample', clip_len=2), DECODE,
             dict(type='FormatShape', input_format='NCTHW'),
@@ -273,7 +273,7 @@ def test_segments_that_do_not_fit_their_video(made, tmp_path, logged):
     assert tested[0]['inputs'].shape[2] == 2
     assert 'from 3.8 to 9 s is cut at the end of the video, 4 s (1 so far' \
         in logged[-1]
-    # It is not counted again.
+    # The same segment is not counted again.
     tested[0]
     assert sum(' is cut at the end' in line for line in logged) == 1
     for i, said in [(1, 'from 4 to 5 s begins after the video, which has 4 s'),
@@ -281,10 +281,10 @@ def test_segments_that_do_not_fit_their_video(made, tmp_path, logged):
                     (3, 'lost.mp4')]:
         with pytest.raises(RuntimeError, match=f'cannot load .*{said}'):
             tested[i]
-    left = build(tmp_path, pack, test_mode=True, on_error='skip',
-                 metainfo=dict(classes=['zero', 'one']))
-    assert len(left) == 3
-    # In training another one takes its place.
+    skipping = build(tmp_path, pack, test_mode=True, on_error='skip',
+                     metainfo=dict(classes=['zero', 'one']))
+    assert len(skipping) == 3
+    # In training, another segment replaces it.
     (tmp_path / 'segments.csv').write_text(
         'video,start,end,label\nlong,3.8,9,0\nlong,4,5,1\n')
     trained = build(tmp_path, pack, max_failures=99)
@@ -294,8 +294,9 @@ def test_segments_that_do_not_fit_their_video(made, tmp_path, logged):
 
 
 @pytest.mark.parametrize('labeled', [True, False])
-def test_samples_can_be_told_apart_and_submitted(made, tmp_path, labeled):
-    """By the ids of segments; those of a challenge have no labels."""
+def test_segment_ids_select_subsets_and_are_submitted(
+        made, tmp_path, labeled):
+    """Segments of a challenge have no labels."""
     rows = [('P01_11_0', 0, 25, 1, 2, 4), ('P02_3_7', 30, 60, 0, 1, 5)]
     (tmp_path / 'test.csv').write_text(''.join(
         ','.join(map(str, (row[0], 'long', *row[1:6 if labeled else 3])))
@@ -334,7 +335,7 @@ def test_samples_can_be_told_apart_and_submitted(made, tmp_path, labeled):
     assert max(best, key=best.get) == '1,2'
 
 
-def test_a_segment_without_labels_is_no_sample_to_train_on(made, tmp_path):
+def test_rejects_unlabeled_segment_in_training(made, tmp_path):
     (tmp_path / 'train.csv').write_text('P01_11_0,long,0,25\n')
     with pytest.raises(ValueError, match=r'line 1.*a verb and a noun'):
         build(tmp_path, [OPEN], 'train.csv', multi_class=True, num_nouns=3,

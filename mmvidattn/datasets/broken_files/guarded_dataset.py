@@ -60,7 +60,7 @@ def guarded(dataset: Any, **options: Any) -> Any:
 
 
 def guards_of(dataset: Any) -> Iterator[Guard]:
-    """Find the guards in a dataset, or in a wrapper of one or more."""
+    """Find all guards in a dataset and its wrappers."""
     def pick(one: Any) -> Guard | None:
         guard = getattr(one, 'guard', None)
         return guard if isinstance(guard, Guard) else None

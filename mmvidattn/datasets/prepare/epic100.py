@@ -83,8 +83,8 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
         elif official in found:
             path = found[official]
             if actions is None:
-                raise ValueError(f"{path} has no action numbers: pass RULSTM's "
-                                 'actions.csv, too')
+                raise ValueError(f'{path} has no action numbers: also pass '
+                                 "RULSTM's actions.csv")
             segments = as_rulstm(read_epic_kitchens(
                 path, num_classes=EK100_CLASSES, fault=fault), actions)
             files = {ours: rulstm_lines(segments)}

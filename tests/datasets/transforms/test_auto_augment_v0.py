@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageOps
 
-from mmvidattn.datasets import AutoAugment
-from mmvidattn.datasets.transforms import auto_augment
+from mmvidattn.datasets.transforms import AutoAugment, auto_augment
 
 NAMES = dict(
     Equalize='equalize', AutoContrast='auto_contrast', Invert='invert',

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from mmvidattn.datasets import CenteredSampleFrames
+from mmvidattn.datasets.transforms import CenteredSampleFrames
 
 
 def _offsets(num_frames, num_clips, clip_len=32):

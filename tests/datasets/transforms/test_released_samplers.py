@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mmvidattn.apis import load_config
-from mmvidattn.datasets import (
+from mmvidattn.datasets.transforms import (
     CharadesSampleFrames,
     ScenicSampleFrames,
     SegmentSampleFrames,

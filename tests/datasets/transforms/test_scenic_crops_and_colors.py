@@ -4,7 +4,7 @@ import colorsys
 import numpy as np
 import pytest
 
-from mmvidattn.datasets import (
+from mmvidattn.datasets.transforms import (
     ScaleJitter,
     ScenicColorJitter,
     UniformThreeCrop,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mmvidattn.datasets import ScenicRandAugment
+from mmvidattn.datasets.transforms import ScenicRandAugment
 from mmvidattn.datasets.transforms.scenic_rand_augment import OPS
 
 CLIPS, FRAMES, SIDE = 5, 4, 32

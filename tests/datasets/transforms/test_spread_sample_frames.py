@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidattn.datasets import SpreadSampleFrames
+from mmvidattn.datasets.transforms import SpreadSampleFrames
 
 
 def _frames(total, clip_len, interval, num_clips=1, start=0, test=True):
