@@ -1,21 +1,21 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Install into environments of several versions, and try each.
+"""Install mmvidattn with several versions of its dependencies and test each.
 
     python tools/matrix.py --dry-run
     python tools/matrix.py --rows 1 2
     python tools/matrix.py --page docs/matrix.md
 
-Each row is an environment of its own, made by pip from the wheel of this
-checkout, and deleted after its run: `import mmvidattn`, the self-test of each
-family (`mmvidattn doctor`), and the steps of the quickstart on a few videos.
-Each pair of a Python, a torch, an mmcv and a numpy is in some row, as far as
-there is such a thing. What cannot be had on this machine is said, and is no
-failure. The table is printed; --page writes the rows that were run into a
-page. A row takes minutes and about 6 GB where PyTorch's own index, with
-builds for a CPU, cannot be reached; mmcv is compiled, for an hour or so on
-two cores.
+Each row is a separate environment, which pip builds from the wheel of this
+checkout. In it run `import mmvidattn`, the self-test of each family
+(`mmvidattn doctor`), and the steps of the quickstart on a few videos; then
+the environment is deleted. The rows cover each pair of Python, torch, mmcv
+and numpy versions for which wheels exist. A row whose Python or torch is
+unavailable on this machine is reported, and is not a failure. The table is
+printed; --page also writes the tested rows into a page.
 
-Only the standard library is needed.
+A row takes minutes, and about 6 GB where PyTorch's own index, with builds for
+a CPU, cannot be reached; compiling mmcv takes about an hour on two cores.
+This program needs only the standard library.
 """
 import glob
 import json
@@ -36,24 +36,24 @@ from tools.harness import ROOT, parser_of, replace_rows, table
 NEWEST = re.search(r'^torch==(\S+)$', Path(
     ROOT, 'requirements/constraints.txt').read_text(), re.M)[1]
 CPU_INDEX = 'https://download.pytorch.org/whl/cpu'
-# Titles of the columns, and the cell of each.
+# Titles of the columns, and names of their cells.
 COLUMNS = {
     'row': 'row', 'Python': 'python', 'torch': 'torch', 'mmcv': 'mmcv',
     'numpy': 'numpy', 'OpenCV': 'opencv', 'install, s': 'install',
     'import, s': 'imported', 'self-test, s': 'self_test',
     'quickstart, s': 'quickstart', 'result': 'result'}
-# Of a failed step, what is kept.
+# Characters of an error that the table shows.
 TAIL = 300
 
 
 class Row(NamedTuple):
-    """An environment.
+    """Versions of an environment.
 
     Attributes:
-        python: Its version, such as 3.10.
-        torch: Its version; nothing for what pip takes.
+        python: Version of Python, such as 3.10.
+        torch: Version of torch; '' lets pip choose.
         mmcv: 'mmcv', with its compiled operators, or 'mmcv-lite'.
-        numpy: What it begins with; nothing for what pip takes.
+        numpy: Start of numpy's version; '' lets pip choose.
     """
     python: str
     torch: str
@@ -61,8 +61,8 @@ class Row(NamedTuple):
     numpy: str
 
 
-# Torch 2.4 has no wheels for Python 3.13, nor has numpy 1.26, and torch.save
-# of 2.5 fails there. The last row is what a user gets who names no versions.
+# Python 3.13 has no wheels of torch 2.4 and numpy 1.26, and torch.save of 2.5
+# fails there. The last row is what a user gets without naming versions.
 ROWS = (
     Row('3.10', '2.4.0', 'mmcv', '1.26'),
     Row('3.10', NEWEST, 'mmcv-lite', '2'),
@@ -77,7 +77,7 @@ ROWS = (
 
 
 class Unavailable(Exception):
-    """This machine cannot have the row."""
+    """A version of the row is unavailable on this machine."""
 
 
 class Failed(Exception):
@@ -85,11 +85,11 @@ class Failed(Exception):
 
 
 def find_python(version: str, candidates: Sequence[str]) -> str | None:
-    """The program of a version of Python.
+    """Return the path of a Python interpreter.
 
     Args:
-        version: Such as 3.10.
-        candidates: Programs to look at, before those of the search path.
+        version: Version, such as 3.10.
+        candidates: Programs to try before the search path.
     """
     for name in (*candidates, f'python{version}'):
         path = shutil.which(name)
@@ -104,14 +104,14 @@ def find_python(version: str, candidates: Sequence[str]) -> str | None:
 
 
 class Environment:
-    """Of a row, in a folder of its own.
+    """Environment of a row.
 
     Args:
-        row: What to install.
-        python: A program of that version.
+        row: Versions to install.
+        python: Python interpreter of the row's version.
         source: Copy of the checkout.
-        folder: To be made.
-        find_links: Folders with wheels, for pip.
+        folder: Folder to create the environment in.
+        find_links: Folders with wheels for pip. Defaults to none.
     """
 
     def __init__(self, row: Row, python: str, source: Path, folder: Path,
@@ -123,7 +123,7 @@ class Environment:
         self.find_links = find_links
         self.log = folder.with_suffix('.log')
         self.log.write_text('')
-        # Neither the user's packages nor the checkout's.
+        # Hide the user's packages and those of the active environment.
         self.env = {k: v for k, v in os.environ.items()
                     if k not in ('PYTHONPATH', 'VIRTUAL_ENV')}
         self.env |= dict(PYTHONNOUSERSITE='1', MPLBACKEND='Agg',
@@ -132,18 +132,18 @@ class Environment:
 
     def run(self, *command: object, allowed: Sequence[int] = (0, ),
             **env: str) -> str:
-        """Run a program in the copy of the checkout, and log it.
+        """Run a program in the copy of the checkout, and log its output.
 
         Args:
-            command: Its words.
-            allowed: Exit statuses that are no failure.
-            env: Variables.
+            command: Words of the command.
+            allowed: Exit statuses that count as success. Defaults to (0,).
+            env: Additional environment variables.
 
         Returns:
-            What it wrote to stdout.
+            Standard output of the program.
 
         Raises:
-            Failed: With the end of what it wrote.
+            Failed: If the program fails; with the last line of its errors.
         """
         words = [*map(str, command)]
         done = subprocess.run(
@@ -152,9 +152,9 @@ class Environment:
         with self.log.open('a') as file:
             file.write(f'$ {" ".join(words)}\n{done.stdout}{done.stderr}\n')
         if done.returncode not in allowed:
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            errors = [line for line in said if 'rror' in line]
-            raise Failed(' '.join((errors or said or [
+            lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            errors = [line for line in lines if 'rror' in line]
+            raise Failed(' '.join((errors or lines or [
                 f'exit status {done.returncode}'])[-1].split())[:TAIL])
         return done.stdout
 
@@ -164,20 +164,19 @@ class Environment:
     def pip(self, *arguments: object, **env: str) -> None:
         links = [word for folder in self.find_links
                  for word in ('--find-links', folder)]
+        # Python compiles a module when it is first imported.
         self.python('-m', 'pip', 'install', '--disable-pip-version-check',
-                    # Python does so where it imports a module.
-                    '--no-compile',
-                    *links, *arguments, **env)
+                    '--no-compile', *links, *arguments, **env)
 
     def install(self, wheel: Path) -> None:
-        """Make it, from PyTorch's index for a CPU where that answers."""
+        """Create the environment, with PyTorch's CPU index if it answers."""
         row = self.row
         self.run(self.base, '-m', 'venv', '--clear', self.folder)
         constraints = self.folder / 'constraints.txt'
         constraints.write_text('\n'.join(
             ([f'torch=={row.torch}'] if row.torch else [])
             + ([f'numpy=={row.numpy}.*'] if row.numpy else [])) + '\n')
-        # What builds mmcv needs pkg_resources.
+        # Building mmcv needs pkg_resources.
         self.pip('-U', 'pip', 'setuptools<81', 'wheel')
         torch = f'torch=={row.torch}' if row.torch else 'torch'
         try:
@@ -192,19 +191,19 @@ class Environment:
                 raise
         if row.mmcv == 'mmcv':
             self.pip('ninja', 'psutil')
-            # pip's cache would give it to another torch.
+            # pip's cache would reuse the build with another torch.
             self.pip('mmcv==2.1.0', '--no-build-isolation', '--no-cache-dir',
                      '-c', constraints, MMCV_WITH_OPS='1')
         extra = '' if row.mmcv == 'mmcv' else '[lite]'
         self.pip(f'{wheel}{extra}', '-c', constraints)
 
-    def has_own_mmcv(self) -> bool:
-        """Whether mmcv is one of `--find-links`, and not compiled here."""
+    def has_prebuilt_mmcv(self) -> bool:
+        """Return True if mmcv comes from `--find-links`."""
         return self.row.mmcv == 'mmcv' and any(
             glob.glob(f'{folder}/mmcv-*.whl') for folder in self.find_links)
 
     def versions(self) -> dict[str, str]:
-        """Of what matters, as it was installed."""
+        """Return the installed versions by name."""
         names = 'torch', self.row.mmcv, 'numpy', 'opencv-python'
         return json.loads(self.python(
             '-c', 'import importlib.metadata as m, json, sys, platform\n'
@@ -213,15 +212,15 @@ class Environment:
             '    found[x] = m.version(x)\n'
             'print(json.dumps(found))', *names))
 
-    def import_it(self) -> None:
+    def import_package(self) -> None:
         if self.row.mmcv == 'mmcv':
             self.python('-c', 'from mmcv.ops import nms')
         self.python('-W', 'error::UserWarning:mmvidattn', '-c',
                     'import mmvidattn\nassert mmvidattn.list_models()')
 
-    def test_itself(self) -> None:
-        """Each family against known numbers, on each device."""
-        # The status 1 is that of problems, which are told.
+    def self_test(self) -> None:
+        """Compare each family with known numbers, on each device."""
+        # With exit status 1, the report lists problems.
         report = json.loads(self.run(
             self.folder / 'bin/mmvidattn', 'doctor', '--json',
             allowed=(0, 1)))
@@ -236,14 +235,14 @@ class Environment:
 
 
 def try_row(environment: Environment, wheel: Path) -> dict[str, str]:
-    """The cells of a row of the table."""
+    """Run the steps of a row, and return its cells of the table."""
     row = environment.row
     cells = dict(python=row.python, torch=row.torch or 'newest',
                  mmcv=row.mmcv, numpy=row.numpy or 'newest')
     steps = dict(
         install=lambda: environment.install(wheel),
-        imported=environment.import_it,
-        self_test=environment.test_itself,
+        imported=environment.import_package,
+        self_test=environment.self_test,
         quickstart=environment.quickstart)
     for name, step in steps.items():
         start = time.monotonic()
@@ -256,12 +255,12 @@ def try_row(environment: Environment, wheel: Path) -> dict[str, str]:
                     mmcv=f'{row.mmcv} {found[row.mmcv]}',
                     numpy=found['numpy'], opencv=found['opencv-python'])
         except Unavailable as error:
-            return cells | dict(result=f'cannot be had: {error}')
+            return cells | dict(result=f'unavailable: {error}')
         except Failed as error:
             return cells | dict(result=f'{name} failed: {error}')
         cells[name] = f'{time.monotonic() - start:.0f}'
-        if name == 'install' and environment.has_own_mmcv():
-            cells[name] += ', with a wheel of mmcv made by hand'
+        if name == 'install' and environment.has_prebuilt_mmcv():
+            cells[name] += ', with a prebuilt wheel of mmcv'
     return cells | dict(result='works')
 
 
@@ -272,7 +271,7 @@ def line_of(number: int, cells: dict[str, str]) -> str:
 
 
 def copy_checkout(folder: Path) -> Path:
-    """It without what is built or written there."""
+    """Copy the checkout without build and run outputs."""
     everywhere = shutil.ignore_patterns('__pycache__', '.mim', '*.egg-info')
     at_the_top = shutil.ignore_patterns('.*', 'build', 'dist', 'data',
                                         'work_dirs')
@@ -293,7 +292,7 @@ def build_wheel(python: str, source: Path, folder: Path) -> Path:
 
 
 def write_page(page: Path, lines: Iterable[str]) -> None:
-    """Replace the rows of a page's table that were run again."""
+    """Replace the tested rows in the table of a page."""
     page.write_text(replace_rows(
         page.read_text('utf-8'), [*COLUMNS], lines,
         key=lambda line: int(line.split('|')[1])), 'utf-8')
@@ -304,22 +303,23 @@ def main() -> int:
     parser.add_argument(
         '--rows', nargs='+', type=int, choices=range(1, len(ROWS) + 1),
         metavar='N', default=[*range(1, len(ROWS) + 1)],
-        help=f'which of the {len(ROWS)} (default: all)')
+        help=f'rows to test, 1 to {len(ROWS)} (default: all)')
     parser.add_argument(
         '--python', nargs='+', default=[], metavar='PROGRAM',
-        help='Pythons to take (default: python3.10 and so on, of the search '
-        'path)')
+        help='Python interpreters (default: python3.10 and so on, from the '
+        'search path)')
     parser.add_argument(
         '--find-links', nargs='+', default=[], metavar='FOLDER',
-        help='folders with wheels, such as an mmcv that was compiled before')
+        help='folders with wheels, such as a prebuilt mmcv')
     parser.add_argument(
         '--folder', type=Path,
-        help='where to work; it keeps the logs (default: a temporary one)')
+        help='working folder, which keeps the logs (default: a temporary '
+        'folder)')
     parser.add_argument(
         '--page', type=Path, help='write the rows into the table of this page')
     parser.add_argument(
         '--dry-run', action='store_true',
-        help='say what would be tried, and with which Python')
+        help='only print the rows and their Python interpreters')
     args = parser.parse_args()
     programs = {number: find_python(ROWS[number - 1].python, args.python)
                 for number in args.rows}
@@ -336,14 +336,14 @@ def main() -> int:
         work = (args.folder or Path(temporary)).resolve()
         shutil.rmtree(work / 'source', ignore_errors=True)
         source = copy_checkout(work / 'source')
-        some = next(filter(None, programs.values()), sys.executable)
-        wheel = build_wheel(some, source, work)
+        python = next(filter(None, programs.values()), sys.executable)
+        wheel = build_wheel(python, source, work)
         print(*table(COLUMNS, ()), sep='\n', flush=True)
         for number, program in programs.items():
             row = ROWS[number - 1]
             if program is None:
-                cells = dict(row._asdict(), result='cannot be had: there is '
-                             f'no python{row.python} here')
+                cells = dict(row._asdict(), result='unavailable: no '
+                             f'python{row.python} on this machine')
             else:
                 environment = Environment(row, program, source,
                                           work / f'row{number}',

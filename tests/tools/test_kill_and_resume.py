@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A shortened form of the soak, which runs for minutes."""
+"""Short form of the soak, which runs for minutes."""
 import json
 
 import pytest
@@ -7,8 +7,9 @@ import torch
 
 from tools.soak.kill_and_resume import differences
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize('options', [
     ('--trials', 4),
     ('--trials', 4, '--processes', 2),
@@ -18,7 +19,7 @@ from tools.soak.kill_and_resume import differences
 def test_killed_and_resumed_is_bit_equal(run_tool, motion_dir, tmp_path,
                                          options):
     (tmp_path / 'soak').mkdir()
-    # It would make the same one.
+    # The soak would write the same data set.
     (tmp_path / 'soak/motion').symlink_to(motion_dir)
     done = run_tool('soak/kill_and_resume.py', *options, '--out', 'out.json',
                     '--folder', tmp_path / 'soak', cwd=tmp_path)
@@ -33,10 +34,10 @@ def test_killed_and_resumed_is_bit_equal(run_tool, motion_dir, tmp_path,
         assert set(line['killed']) == {code} and not any(line['resumed'])
 
 
-def test_a_difference_is_seen():
+def test_finds_each_kind_of_difference():
     one = dict(a=torch.zeros(2), b=[1, dict(c=2.)], time=1)
     assert not list(differences(one, dict(one, time=2)))
-    for other in (dict(one, a=-torch.zeros(2)), dict(one, a=torch.ones(2)),
-                  dict(one, b=[1, dict(c=2.5)]), dict(one, b=[1]),
-                  dict(one, d=1), dict(one, a=torch.zeros(2).double())):
-        assert list(differences(one, other))
+    for two in (dict(one, a=-torch.zeros(2)), dict(one, a=torch.ones(2)),
+                dict(one, b=[1, dict(c=2.5)]), dict(one, b=[1]),
+                dict(one, d=1), dict(one, a=torch.zeros(2).double())):
+        assert list(differences(one, two))

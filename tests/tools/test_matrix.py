@@ -8,6 +8,8 @@ import pytest
 
 from tools import matrix
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / 'tools/matrix.py'
 
@@ -18,7 +20,7 @@ def run(*arguments):
 
 
 def test_pairs_of_versions_are_covered():
-    """Each Python with each torch and numpy, and those with each other."""
+    """Check pairs of Python, torch and numpy versions."""
     rows = [row for row in matrix.ROWS if row.torch and row.numpy]
     assert {row.python for row in rows} == {'3.10', '3.11', '3.12', '3.13'}
     found = {
@@ -34,7 +36,7 @@ def test_pairs_of_versions_are_covered():
                 (newest, 'mmcv-lite')} <= found
 
 
-def test_dry_run_tells_rows_and_pythons():
+def test_dry_run_prints_rows_and_interpreters():
     done = run('--dry-run', '--python', sys.executable)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -47,29 +49,13 @@ def test_dry_run_tells_rows_and_pythons():
     assert run('--dry-run', '--rows', '99').returncode == 2
 
 
-def test_page_has_every_row():
-    head = '\n'.join(matrix.table(matrix.COLUMNS, ())) + '\n'
-    table = (ROOT / 'docs/matrix.md').read_text().partition(
-        head)[2].partition('\n\n')[0]
-    cells = [[x.strip() for x in line.split('|')[1:-1]]
-             for line in table.splitlines()]
-    assert [int(row[0]) for row in cells] == [
-        *range(1, 1 + len(matrix.ROWS))]
-    for row, asked in zip(cells, matrix.ROWS):
-        assert len(row) == 11 and row[-1]
-        assert row[1].startswith(asked.python)
-        assert row[2].startswith(asked.torch)
-        assert row[3].split()[0] == asked.mmcv
-        assert row[4].startswith(asked.numpy)
-
-
 def environment_of(tmp_path, **steps):
     environment = matrix.Environment(
         matrix.Row('3.11', '2.4.0', 'mmcv-lite', '2'), sys.executable,
         tmp_path, tmp_path / 'row1')
     found = dict(python='3.11.7', torch='2.4.0+cpu', numpy='2.1.0')
     found |= {'mmcv-lite': '2.1.0', 'opencv-python': '5.0'}
-    defaults = dict.fromkeys(('import_it', 'test_itself', 'quickstart'),
+    defaults = dict.fromkeys(('import_package', 'self_test', 'quickstart'),
                              lambda: None)
     defaults |= dict(install=lambda wheel: None, versions=lambda: found)
     for name, function in (defaults | steps).items():
@@ -77,8 +63,7 @@ def environment_of(tmp_path, **steps):
     return environment
 
 
-@pytest.mark.slow
-def test_tells_which_step_failed_and_why(tmp_path):
+def test_row_reports_the_failed_step_and_its_error(tmp_path):
     environment = environment_of(tmp_path)
 
     def fail():
@@ -92,10 +77,9 @@ def test_tells_which_step_failed_and_why(tmp_path):
     assert 'raise OSError' in environment.log.read_text()
 
 
-@pytest.mark.slow
-def test_problem_of_the_self_test_fails_its_row(tmp_path):
+def test_row_fails_if_the_self_test_finds_a_problem(tmp_path):
     environment = environment_of(tmp_path)
-    del environment.test_itself
+    del environment.self_test
     environment.run = lambda *args, **kwargs: (
         '{"findings": [{"level": "ok", "topic": "a", "text": ""},'
         ' {"level": "problem", "topic": "vivit on cpu", "text": "wrong"}]}')
@@ -103,8 +87,7 @@ def test_problem_of_the_self_test_fails_its_row(tmp_path):
     assert cells['result'] == 'self_test failed: vivit on cpu: wrong'
 
 
-@pytest.mark.slow
-def test_copy_has_no_outputs_of_the_checkout(tmp_path, monkeypatch):
+def test_copy_leaves_out_build_and_run_outputs(tmp_path, monkeypatch):
     root = tmp_path / 'checkout'
     for name in ('data/a.mp4', 'work_dirs/b.pth', '.venv/c', 'setup.py',
                  'tools/data/d.py', 'mmvidattn/.mim/e', 'build/f'):
@@ -117,9 +100,8 @@ def test_copy_has_no_outputs_of_the_checkout(tmp_path, monkeypatch):
                 'setup.py', 'tools/data/d.py'}
 
 
-@pytest.mark.slow
-def test_a_row_works():
-    """The row of this Python and the newest torch; some minutes and GB."""
+def test_row_works():
+    """Run the row of this Python and the newest torch: minutes, and GB."""
     version = '{}.{}'.format(*sys.version_info)
     rows = [i for i, row in enumerate(matrix.ROWS, 1)
             if row.python == version and row.mmcv == 'mmcv-lite']

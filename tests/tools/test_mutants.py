@@ -8,6 +8,7 @@ import pytest
 
 from tools.soak import mutants
 
+pytestmark = pytest.mark.slow
 CODE = '''\
 def clamp(x: int) -> int:
     """At least 0."""
@@ -16,7 +17,7 @@ def clamp(x: int) -> int:
     return x
 
 
-def unwatched(x):
+def untested(x):
     return x + 1
 
 
@@ -49,11 +50,10 @@ def test_limit():
 '''
 
 
-@pytest.mark.slow
-def test_batches_begin_with_one_test_and_end_at_the_limit():
+def test_batches_start_with_one_test_and_end_at_the_limit():
     tests = [('a', 8.), ('b', 3.), ('c', 30.), ('d', 90.)]
     assert mutants.batches(tests, 10., 45.) == [[('a', 8.)], tests[1:3]]
-    # One that takes too long does not keep back those behind it.
+    # A test that takes too long does not block the tests after it.
     assert mutants.batches(tests[::-1], 10., 95.) == [
         tests[3:], tests[1:2]]
     assert mutants.batches([tests[0], *tests[:0:-1]], 12., 60.) == [
@@ -62,11 +62,11 @@ def test_batches_begin_with_one_test_and_end_at_the_limit():
     assert mutants.batches([], 10., 45.) == []
 
 
-BREAKS = {
+EDITS = {
     'RemoveCall': {
         'f(g(x))': ['pass', 'f((x))'],
         'y = x.abs().sum(0)': ['y = (x.abs())', 'y = (x).sum(0)'],
-        # Functions of modules and instances pass their argument through.
+        # Functions of modules and instances become their argument.
         'import np\ny = np.abs(x)': ['import np\ny = (x)'],
         'y = self.norm(x)': ['y = (x)'],
         'y = f(*x) + f(a for a in x) + f()': [],
@@ -89,7 +89,7 @@ BREAKS = {
         'def f(x):\n    x = g(x)\n    return (x,\n      1)': [
             'def f(x):\n    return ((x,\n      1))\n    x = g(x)\n'
             '    return (x,\n      1)'],
-        # The result is not there yet.
+        # `y` does not exist before its first assignment.
         'def f(x):\n    y = g(x)\n    y += 1\n    return y': [
             'def f(x):\n    y = g(x)\n    return (y)\n    y += 1\n'
             '    return y'],
@@ -111,30 +111,29 @@ BREAKS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('operator, source', [
-    (operator, source) for operator, those in BREAKS.items()
-    for source in those])
-def test_breaks_of_each_operator(operator, source):
-    edits = mutants.find_edits(source)[f'own/{operator}']
+    (operator, source) for operator, sources in EDITS.items()
+    for source in sources])
+def test_edits_of_each_operator(operator, source):
+    edits = mutants.find_edits(source)[f'fault/{operator}']
     found = [edit.apply(source) for edit in edits]
-    assert sorted(found) == sorted(BREAKS[operator][source])
+    assert sorted(found) == sorted(EDITS[operator][source])
     for broken in found:
         compile(f'def f():\n{textwrap.indent(broken, "  ")}', '', 'exec')
 
 
-def test_an_edit_is_at_what_it_changes():
+def test_edit_has_the_line_of_its_change():
     source = 'f(x,\n  a=1)\nif a:\n  raise b\ny = (a and\n  b)'
     lines = {name: sorted(edit.line for edit in edits)
              for name, edits in mutants.find_edits(source).items()}
-    assert lines == {'own/RemoveCall': [1], 'own/DropKeyword': [2],
-                     'own/SwapValues': [], 'own/ReturnEarly': [],
-                     'own/RemoveCheck': [3, 5, 6]}
+    assert lines == {'fault/RemoveCall': [1], 'fault/DropKeyword': [2],
+                     'fault/SwapValues': [], 'fault/ReturnEarly': [],
+                     'fault/RemoveCheck': [3, 5, 6]}
 
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
-    """A checkout of one module and its tests; those that reach its lines."""
+    """Checkout of one module, its tests, and their coverage."""
     pytest.importorskip('cosmic_ray', reason='needs ".[mutation]"')
     coverage = pytest.importorskip('coverage', reason='needs ".[mutation]"')
     root = tmp_path / 'mmvidattn'
@@ -147,7 +146,8 @@ def tiny(monkeypatch, tmp_path):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     data = coverage.CoverageData(str(tmp_path / '.coverage'))
-    # Of another checkout; in a program that a test starts, it is its context.
+    # Coverage of another checkout. In a program that a test starts, the
+    # context is the node of the test.
     file = '/home/mmvidattn/mmvidattn/tiny.py'
     for context, lines in {
             '': [1, 8], 'tests.test_tiny.test_clamp': [3, 4, 5],
@@ -155,7 +155,7 @@ def tiny(monkeypatch, tmp_path):
                 1, 3, 4, 8, 9]}.items():
         data.set_context(context)
         data.add_lines({file: lines})
-    # Copies that were never imported, in an order that is not known.
+    # Copies that were never imported, in arbitrary order.
     for i in range(20):
         data.touch_file(f'/home/copy_{i}/mmvidattn/tiny.py')
     data.write()
@@ -178,7 +178,6 @@ def tiny(monkeypatch, tmp_path):
     return tmp_path
 
 
-@pytest.mark.slow
 def test_finds_the_tests_that_reach_a_line(tiny):
     suite = mutants.Suite(tiny / '.coverage', tiny / 'junit.xml')
     clamp = 'tests/test_tiny.py::test_clamp', .5
@@ -187,7 +186,8 @@ def test_finds_the_tests_that_reach_a_line(tiny):
     def of(line):
         return suite.of(mutants.Mutant('mmvidattn/tiny.py', line, '', 0))
 
-    # First tests that reach the line, then namesakes, then importers.
+    # First tests that reach the line, then tests named after the module, then
+    # tests that import it.
     limit = 'tests/test_constants.py::test_limit', .05
     assert of(3) == [fails, clamp, limit]
     assert of(5) == [clamp, fails, limit]
@@ -195,19 +195,17 @@ def test_finds_the_tests_that_reach_a_line(tiny):
     assert suite.of(mutants.Mutant('mmvidattn/other.py', 3, '', 0)) == []
 
 
-@pytest.mark.slow
 def test_draws_each_kind_and_only_code_that_compiles(tiny):
     drawn = [mutants.draw(['mmvidattn'], 99, seed) for seed in range(9)]
     assert mutants.draw(['mmvidattn'], 99, seed=8) == drawn[-1]
     drawn = sum(drawn, [])
-    assert {'own/ReturnEarly', 'own/RemoveCheck'} < {
+    assert {'fault/ReturnEarly', 'fault/RemoveCheck'} < {
         x.operator for x in drawn}
     for mutant in drawn:
         compile(mutants.mutate(mutant), '', 'exec')
 
 
-@pytest.mark.slow
-def test_continues_a_run_that_was_cut_off(tiny, monkeypatch):
+def test_continues_an_interrupted_run(tiny, monkeypatch):
     drawn = mutants.draw(['mmvidattn'], 99, seed=0)
     out = tiny / 'mutants.json'
     for mutant in drawn[1:]:
@@ -225,9 +223,8 @@ def test_continues_a_run_that_was_cut_off(tiny, monkeypatch):
     assert [mutants.place(x) for x in tested] == [mutants.place(drawn[0])]
 
 
-@pytest.mark.slow
-def test_tells_what_is_noticed_from_what_survives(tiny, monkeypatch, capsys):
-    # A forked pytest would wait for the thread of the test's own time limit.
+def test_reports_survivors_and_flaky_tests(tiny, monkeypatch, capsys):
+    # A forked pytest would wait for the thread of the time limit.
     faulthandler.cancel_dump_traceback_later()
     out = tiny / 'mutants.json'
     monkeypatch.setattr(sys, 'argv', [
@@ -237,7 +234,7 @@ def test_tells_what_is_noticed_from_what_survives(tiny, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         mutants.main()
     found = {x['before']: x for x in json.loads(out.read_text())}
-    # Its only test fails on the code as it is, and has noticed nothing.
+    # The only test of this line fails on the unbroken code too.
     assert found['return x + 1']['outcome'] == 'survived'
     printed = capsys.readouterr().out
     assert 'fails by itself: tests/test_tiny.py::test_fails_anyway' in printed

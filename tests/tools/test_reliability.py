@@ -1,11 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The page of what is injected, how often, and what was lost."""
 import json
 import shutil
 
 import pytest
 
 from tools.soak import reliability as tool
+
+pytestmark = pytest.mark.slow
 
 REPORT = '''
 <testsuites><testsuite>
@@ -17,12 +18,7 @@ REPORT = '''
 </testsuite></testsuites>'''
 
 
-def test_the_page_is_what_the_results_make(run_main):
-    run_main('soak/reliability.py', '--check')
-
-
-@pytest.mark.slow
-def test_results_of_another_command_are_refused(tmp_path):
+def test_rejects_results_of_another_command(tmp_path):
     shutil.copytree(tool.RESULTS, tmp_path / 'results')
     path = tmp_path / 'results/sigkill.json'
     result = json.loads(path.read_text())
@@ -35,14 +31,13 @@ def test_results_of_another_command_are_refused(tmp_path):
     assert '| not run here yet |' in line
 
 
-@pytest.mark.slow
-def test_what_was_lost_is_counted(tmp_path):
+def test_losses_are_counted(tmp_path):
     out = tmp_path / 'out'
     out.write_text(REPORT.format(more=''))
     assert tool.read_tests(out) == (49, 0, '')
-    for what in 'failure', 'error':
+    for result in 'failure', 'error':
         out.write_text(REPORT.format(
-            more=f'<testcase name="d"><{what}/></testcase>'))
+            more=f'<testcase name="d"><{result}/></testcase>'))
         assert tool.read_tests(out) == (50, 1, 'fails: d')
     out.write_text('{"differences": []}\n{"differences": ["weight"]}\n')
     assert tool.read_trials(out) == (
@@ -52,23 +47,23 @@ def test_what_was_lost_is_counted(tmp_path):
     out.write_text(json.dumps(check) + '\n' + json.dumps(
         dict(check, steps=2000, not_finite=4, error=2e-7)))
     times, failed, lost = tool.read_stream(out)
-    assert (times, failed) == (3, 4) and '4 scores of 2,000' in lost
+    assert (times, failed) == (3, 4) and '4 of 2,000 scores' in lost
     service = dict(faults=dict(kill=2, jump=3), wrong=[],
                    sources=[dict(compared=600), dict(compared=500)],
                    process=dict(seconds=1500, memory_mib=[700., 710., 711.]))
     out.write_text(json.dumps(service))
     assert tool.read_service(out) == (
-        5, 0, 'nothing: 1,100 actions compared; the longest life of a '
-        'process, 25 minutes, with 710 MiB in the middle and 711 at the end')
+        5, 0, 'nothing: 1,100 actions compared; the longest process ran 25 '
+        'minutes, with 710 MiB in the middle and 711 at the end')
     flood = dict(connections=900, wrong=[], visits=7, refused=0, usage=dict(
         handles_most=44., memory_middle=500., memory_end=501.),
         steps=[dict(calm=4., flood=4.), dict(calm=4., flood=3.96)])
     flooded = tmp_path / 'flood'
     flooded.write_text(json.dumps(flood))
     assert tool.read_flood(flooded) == (
-        900, 0, 'nothing: 99% of the steps came, and 7 of 7 with the token '
-        'got in; at most 44 handles; memory 500 MiB in the middle and 501 at '
-        'the end')
+        900, 0, 'nothing: 99% of the steps arrived, and 7 of 7 clients with '
+        'the token were admitted; at most 44 handles; memory 500 MiB in the '
+        'middle and 501 at the end')
     flooded.write_text(json.dumps(dict(flood, wrong=['a', 'b'], usage={})))
     assert tool.read_flood(flooded) == (900, 2, 'a; b')
     out.write_text(json.dumps(dict(service, wrong=['a clip', 'a start'])))
@@ -76,22 +71,20 @@ def test_what_was_lost_is_counted(tmp_path):
     assert (times, failed) == (5, 2) and lost.startswith('a clip; a start: ')
 
 
-@pytest.mark.slow
-def test_a_loss_is_said_in_the_page_and_by_the_exit_code(run_main, tmp_path):
+def test_page_marks_losses_and_rows_need_results(tmp_path):
     shutil.copytree(tool.RESULTS, tmp_path / 'results')
     path = tmp_path / 'results/sigkill.json'
     result = json.loads(path.read_text())
     path.write_text(json.dumps(dict(result, failed=1, lost='1 runs')))
     assert '| **LOST** 1 runs |' in tool.page(tmp_path / 'results')
-    # Its file is not one of the tests.
+    # A command that fails before it writes its results.
     row = tool.Row('', '-m there_is_no_such_module')
     with pytest.raises(RuntimeError, match='wrote no results'):
         tool.run(row)
 
 
-@pytest.mark.slow
 def test_quick_form_of_all(run_tool, tmp_path):
-    """It runs minutes; broken videos and two nodes take most of them."""
+    """Takes minutes, mostly for broken videos and two nodes."""
     done = run_tool('soak/reliability.py', '--run', '--quick', '--results',
                     tmp_path / 'results', '--page', tmp_path / 'page.md',
                     cwd=tmp_path, limit=3000)

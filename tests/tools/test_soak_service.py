@@ -1,13 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
 from tools.soak import service as soak
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
 
 
 def as_planned(plan):
@@ -23,20 +22,19 @@ def as_planned(plan):
     (lambda events: events + [('start', 'red', 25.)], 1),
     (lambda events: [(kind, name, at + 2) for kind, name, at in events], 12),
 ], ids=['right', 'lost', 'doubled', 'invented', 'late'])
-def test_soak_finds_what_is_wrong(change, wrong):
+def test_finds_wrong_events(change, wrong):
     plan = soak.plan_of(0, 50.)
     events = change(as_planned(plan))
     compared, lines = soak.compare(events, plan, [], 0., 50., 1.)
-    # The last one ends too late to be sure of.
+    # The last action ends too close to the end of the comparison.
     assert compared == 7
     assert (len(lines) == 0) == (wrong == 0) and len(lines) >= wrong
-    # A fault excuses what it touches, and nothing else.
+    # Actions that overlap a fault are not compared.
     compared, lines = soak.compare(events, plan, [(0., 50.)], 0., 50., 1.)
     assert (compared, lines) == (0, [])
 
 
-@pytest.mark.slow
-def test_soak_counts_numbers():
+def test_finds_wrong_ids():
     events = [
         {'id': 0, 'event': 'start', 'class': 'red'},
         {'id': 1, 'event': 'end', 'class': 'red', 'start_id': 0},
@@ -46,12 +44,11 @@ def test_soak_counts_numbers():
     assert len(soak.check_numbers(events[1:])) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('seconds, grows, wrong', [
     (600, (0, 0, 0), []), (600, (60, 0, 0), ['memory']),
-    # It has not settled.
+    # The process is too young to judge its memory.
     (120, (60, 6, 0), ['handles'])])
-def test_soak_sees_what_grows(seconds, grows, wrong):
+def test_finds_growth(seconds, grows, wrong):
     shares = [i / 100 for i in range(101)]
     life = [(seconds * x, *(700 + grow * x * 3 for grow in grows), 30 * x)
             for x in shares]
@@ -63,10 +60,9 @@ def test_soak_sees_what_grows(seconds, grows, wrong):
     assert figures['memory_mib'] == sorted(figures['memory_mib'])
 
 
-@pytest.mark.slow
 def test_ten_minutes_of_a_service(run_tool, tmp_path):
     if shutil.which('ffmpeg') is None:
-        pytest.skip('there is no ffmpeg')
+        pytest.skip('needs ffmpeg')
     modules = os.environ.get('MMVIDATTN_NODE_MODULES')
     rtsp = ['--rtsp', modules] if modules else []
     done = run_tool('soak/service.py', '--minutes', 10, *rtsp, cwd=tmp_path,

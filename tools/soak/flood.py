@@ -1,17 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Flood the page of a service of live detection, and see what that costs it.
+"""Flood the page of a live-detection service with connections.
 
     python tools/soak/flood.py --minutes 5
 
 The service reads a camera and a folder, as in service.py, and has a token.
-After a calm minute strangers open connections, many a second, and keep them:
-some say nothing, some half a request, some upgrade and send no token or a
-wrong one, some send a header without end or a malformed host. A client with
-the token does not read what it gets. Meanwhile a page must get all steps, at
-the rate of the calm minute; whoever has the token must get in; and the events
-must be those of the plan. Handles must stay within the page's limits, memory
-flat, the log without an error, and all connections gone in the end. Ends with
-1 if any is not so.
+After a calm minute, strangers open many connections per second and keep them
+open: some send nothing or half a request, some upgrade and send no token or a
+wrong one, some send an endless header or a malformed host. A client with the
+token never reads.
+
+The soak exits with 1 unless all of this holds: a page receives the steps at
+the rate of the calm minute, clients with the token are admitted, the events
+match the plan, file handles stay within the page's limits, memory stays flat,
+the log has no error, and all connections are closed at the end.
 """
 import argparse
 import json
@@ -33,7 +34,13 @@ from websockets.sync.client import ClientConnection, connect
 from mmvidattn.live import server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import append_json, count, parser_of, positive
+from tools.harness import (
+    add_outputs,
+    append_json,
+    count,
+    parser_of,
+    positive,
+)
 from tools.soak.service import (
     Camera,
     Service,
@@ -53,7 +60,7 @@ UPGRADE = (
     'GET /live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n'
     'Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
     'Sec-WebSocket-Version: 13\r\n\r\n')
-# What strangers send, by its name; a wrong token follows a moment later.
+# Kinds of strangers and what they send. A wrong token follows the upgrade.
 KINDS = {
     'silence': '',
     'half a request': 'GET / HTTP/1.1\r\nHost: ',
@@ -63,18 +70,18 @@ KINDS = {
     'an endless header': 'GET / HTTP/1.1\r\nX: ' + 'x' * 100_000,
     'metrics': 'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n',
 }
-# Connections that come between an upgrade and its wrong token.
-MOMENT = 10
-# File handles that the service may have.
+# Connections between an upgrade and its wrong token.
+TOKEN_DELAY = 10
+# Limit of file handles of the service.
 HANDLES = 128
-# Seconds without strangers: before, for the rate; and behind, until all of
-# them are gone.
-CALM, REST = 60., server.STRANGER_SECONDS + 10.
-# Seconds between two steps of a source that count as a stop.
+# Seconds without strangers, before the flood (for the rate) and after it
+# (until all connections are closed).
+CALM, REST = 60., server.PENDING_SECONDS + 10.
+# Longest accepted time between two steps of a source, in seconds.
 GAP = 2.
-# Seconds between visits by somebody with the token.
+# Seconds between visits of a client with the token.
 VISIT = 2.
-# Share of the calm rate that must be there.
+# Smallest accepted share of the calm rate.
 RATE = 0.95
 
 
@@ -82,14 +89,14 @@ class Flood(threading.Thread):
     """Strangers that connect, all kinds in turn.
 
     Args:
-        port: Where to.
-        rate: Connections a second.
-        most: How many are kept open.
+        port: Port of the page.
+        rate: Connections per second.
+        most: Number of connections kept open.
 
     Attributes:
-        counts: How many there were, by kind.
-        refused: How many more were refused, or closed before they had sent
-            anything.
+        counts: Number of connections by kind.
+        refused: Number of further connections that were refused, or closed
+            before they sent anything.
     """
 
     def __init__(self, port: int, rate: float, most: int) -> None:
@@ -110,49 +117,50 @@ class Flood(threading.Thread):
                 self.counts[kind] += 1
             except OSError:
                 self.refused += 1
-            if len(kept) > MOMENT and kept[-MOMENT][0] == 'a wrong token':
+            if len(kept) > TOKEN_DELAY and (
+                    kept[-TOKEN_DELAY][0] == 'a wrong token'):
                 with suppress(OSError):
-                    kept[-MOMENT][1].send(frame('wrong'))
+                    kept[-TOKEN_DELAY][1].send(frame('wrong'))
             while len(kept) > self._most:
                 kept.popleft()[1].close()
-        for _, other in kept:
-            other.close()
+        for _, stranger in kept:
+            stranger.close()
 
 
 def call(port: int, text: str) -> socket.socket:
-    """A connection that has sent something, and reads nothing.
+    """Open a connection, send a text, and read nothing.
 
     Raises:
-        OSError: If it is refused, or closed at once.
+        OSError: If the connection is refused, or closed at once.
     """
-    other = socket.create_connection(('127.0.0.1', port), timeout=0.5)
-    other.setblocking(False)
-    other.send(text.replace('{port}', str(port)).encode())
-    return other
+    stranger = socket.create_connection(('127.0.0.1', port), timeout=0.5)
+    stranger.setblocking(False)
+    stranger.send(text.replace('{port}', str(port)).encode())
+    return stranger
 
 
 def frame(text: str) -> bytes:
-    """A short text as a WebSocket's frame, masked by zeros."""
+    """Return a short text as a WebSocket frame, masked with zeros."""
     return bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text.encode()
 
 
 @contextmanager
 def enter(port: int) -> Iterator[ClientConnection]:
-    """A client that has sent the token, and has got the first message.
+    """Connect a client with the token, and receive the first message.
 
     Raises:
-        OSError, WebSocketException: If it is not let in.
+        OSError, WebSocketException: If the client is not admitted.
     """
     with connect(f'ws://127.0.0.1:{port}/live', open_timeout=5,
                  max_size=2**26) as client:
         client.send(TOKEN)
         if json.loads(client.recv(5))['type'] != 'hello':
-            raise OSError('the first message is another')
+            raise OSError("the first message is not 'hello'")
         yield client
 
 
 class Page(threading.Thread):
-    """A client that notes when steps come, by source."""
+    """Client that records the arrival times of each source's steps."""
 
     def __init__(self, port: int, num_sources: int) -> None:
         super().__init__(daemon=True)
@@ -167,18 +175,18 @@ class Page(threading.Thread):
                     self.steps[message['source']].append(time.monotonic())
 
     def rate(self, source: int, start: float, end: float) -> float:
-        """Steps a second."""
+        """Return the steps per second."""
         return sum(start <= t < end for t in self.steps[source]) / (
             end - start)
 
     def gap(self, source: int, start: float, end: float) -> float:
-        """The longest time without a step, in seconds."""
+        """Return the longest time without a step, in seconds."""
         inside = [t for t in self.steps[source] if start <= t < end]
         return max(b - a for a, b in zip([start, *inside], [*inside, end]))
 
 
 class Visitor(threading.Thread):
-    """Somebody with the token, who comes and goes."""
+    """Client with the token that connects and leaves again and again."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -202,22 +210,22 @@ def median(rows: list[tuple], column: int) -> float:
 
 def check_usage(rows: list[tuple], start: float, end: float
                 ) -> tuple[dict[str, float], list[str]]:
-    """Of a flood: its memory by thirds, and its handles.
+    """Check memory and file handles before, during and after a flood.
 
     Args:
-        rows: Time, memory in MiB, and handles, among others.
-        start: When the flood began.
-        end: When it ended.
+        rows: Time, memory in MiB, handles, and other columns.
+        start: Start time of the flood.
+        end: End time of the flood.
 
     Returns:
-        Numbers, and what is wrong.
+        Figures and failures.
     """
     calm = [row for row in rows if row[0] < start]
     thirds = [[row for row in rows if a <= (row[0] - start) * 3 < a + (
         end - start)] for a in ((end - start) * i for i in range(3))]
     rest = [row for row in rows if row[0] > end + REST / 2]
     if not all((calm, *thirds, rest)):
-        return {}, ['memory and handles could not be read in time']
+        return {}, ['memory and handles were not recorded in each phase']
     found = dict(
         memory_calm=median(calm, 1), memory_middle=median(thirds[1], 1),
         memory_end=median(thirds[2], 1), memory_rest=median(rest, 1),
@@ -225,12 +233,12 @@ def check_usage(rows: list[tuple], start: float, end: float
         handles_most=max(row[2] for row in sum(thirds, [])),
         handles_rest=median(rest, 2))
     wrong = []
-    most = found['handles_calm'] + server.MAX_STRANGERS + server.BACKLOG + 8
+    most = found['handles_calm'] + server.MAX_PENDING + server.BACKLOG + 8
     if found['handles_most'] > most:
-        wrong.append(f'{found["handles_most"]:.0f} handles, which is above '
+        wrong.append(f'{found["handles_most"]:.0f} handles, more than '
                      f'{most:.0f}')
     if found['handles_rest'] > found['handles_calm'] + 1:
-        wrong.append(f'{found["handles_rest"]:.0f} handles in the end, '
+        wrong.append(f'{found["handles_rest"]:.0f} handles at the end, '
                      f'{found["handles_calm"]:.0f} before')
     growth = found['memory_end'] - found['memory_middle']
     if growth > may_grow(found['memory_middle']):
@@ -241,7 +249,7 @@ def check_usage(rows: list[tuple], start: float, end: float
 
 def check_steps(page: Page, start: float, end: float
                 ) -> tuple[list[dict[str, float]], list[str]]:
-    """Steps of each source in the flood beside those of the calm minute."""
+    """Compare each source's steps in the flood with the calm minute."""
     found, wrong = [], []
     for source in range(len(page.steps)):
         calm = page.rate(source, start - CALM, start)
@@ -250,7 +258,7 @@ def check_steps(page: Page, start: float, end: float
         found.append(dict(calm=round(calm, 3), flood=round(rate, 3),
                           gap=round(gap, 2)))
         if not rate >= RATE * calm > 0:
-            wrong.append(f'source {source}: {rate:.2f} steps a second, '
+            wrong.append(f'source {source}: {rate:.2f} steps per second, '
                          f'{calm:.2f} before')
         if gap > GAP:
             wrong.append(f'source {source}: no step for {gap:.1f} s')
@@ -258,6 +266,8 @@ def check_steps(page: Page, start: float, end: float
 
 
 def run(args: argparse.Namespace, folder: Path) -> list[str]:
+    """Run the soak in a folder, and return its failures."""
+    # 1. Start the service and its sources.
     seconds = 60 * args.minutes
     model = make_model(folder)
     frames = make_frames(folder, CALM + seconds + REST + 60)
@@ -273,6 +283,8 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
         wait_until(service.is_ready)
         resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE,
                          (HANDLES, HANDLES))
+        # 2. Connect a page, and a client that sends the token and never
+        # reads; then record a calm minute.
         page = Page(port, 2)
         page.start()
         stuck = call(port, UPGRADE)
@@ -280,6 +292,7 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
         stuck.send(frame(TOKEN))
         watch.start()
         time.sleep(CALM)
+        # 3. Flood.
         start = time.monotonic()
         flood.start()
         visitor.start()
@@ -293,21 +306,22 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
         watch.done.set()
         watch.join()
         wrong = [] if service.process.poll() is None else [
-            'the service has ended']
+            'the service exited']
         stuck.close()
     finally:
         service.stop()
         camera.stop()
+    # 4. Check.
     steps, lines = check_steps(page, start, end)
     wrong += lines
     usage, lines = check_usage(
         watch.usage.get(service.process.pid, []), start, end)
     wrong += lines
     if visitor.refused or not visitor.visits:
-        wrong.append(f'{visitor.refused} of {visitor.visits} with the token '
-                     'did not get in')
+        wrong.append(f'{visitor.refused} of {visitor.visits} clients with '
+                     'the token were not admitted')
     log = (folder / 'service.log').read_text()
-    wrong += [f'the log has {word!r}' for word in ('Traceback', 'Errno')
+    wrong += [f'the log contains {word!r}' for word in ('Traceback', 'Errno')
               if word in log]
     compared = 0
     for source in range(2):
@@ -320,16 +334,17 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
         wrong.append('no action was compared')
     connections = sum(flood.counts.values())
     if flood.refused > connections:
-        wrong.append(f'{flood.refused} strangers were refused, and only '
-                     f'{connections} connected: there was no flood')
+        wrong.append(f'no flood: {flood.refused} strangers were refused, and '
+                     f'only {connections} connected')
     print(f'{end - start:.0f} s, {connections:,} connections of strangers '
-          f'({connections / (end - start):.0f} a second), {flood.refused} '
+          f'({connections / (end - start):.0f} per second), {flood.refused} '
           'more refused')
     for source, row in enumerate(steps):
-        print(f'source {source}: {row["calm"]} steps a second before, '
-              f'{row["flood"]} in the flood; at most {row["gap"]} s without')
-    print(f'{visitor.visits - visitor.refused} of {visitor.visits} with the '
-          f'token got in; {compared} actions compared')
+        print(f'source {source}: {row["calm"]} steps per second before, '
+              f'{row["flood"]} in the flood, with gaps of at most '
+              f'{row["gap"]} s')
+    print(f'{visitor.visits - visitor.refused} of {visitor.visits} clients '
+          f'with the token admitted; {compared} actions compared')
     print(', '.join(f'{name} {x}' for name, x in usage.items()))
     append_json(args.out, dict(
         seconds=round(end - start), connections=connections,
@@ -342,15 +357,14 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument('--minutes', type=positive, default=5.,
-                        help='of the flood (default: 5)')
+                        help='minutes of the flood (default: 5)')
     parser.add_argument('--rate', type=positive, default=200.,
-                        help='connections a second (default: 200)')
+                        help='connections per second (default: 200)')
     parser.add_argument('--open', type=count, default=430,
-                        help='how many strangers keep open (default: 430)')
-    parser.add_argument(
-        '--out', type=Path, help='write the figures to this file, as JSON')
+                        help='connections kept open (default: 430)')
+    add_outputs(parser)
     args = parser.parse_args()
-    run_in_folder(run, args)
+    run_in_folder(run, args, args.folder)
 
 
 if __name__ == '__main__':

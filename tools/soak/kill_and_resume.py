@@ -1,17 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Kill a short training at random moments, resume it, and compare the ends.
+"""Kill a short training at random moments, resume it, and compare results.
 
     python tools/soak/kill_and_resume.py --trials 50
     python tools/soak/kill_and_resume.py --trials 10 --processes 2
     python tools/soak/kill_and_resume.py --trials 10 --config tsn
 
-A training that is left alone is the reference. In each trial the same one is
-killed with its workers, by default with SIGKILL, in one of four stages in
-turn (forward, backward, save, validation) at a random moment, and then run
-again with ``--resume``. Its last and its best checkpoint must hold the same,
-bit for bit, as the reference's: weights, averaged weights, optimizer,
-schedulers, generators, history of the logs; but for times and paths. Ends
-with 1 if any does not.
+An uninterrupted training is the reference. Each trial kills the same training
+and its workers, by default with SIGKILL, at a random moment of one of four
+stages in turn (forward, backward, save, validation), and runs it again with
+``--resume``. The last and the best checkpoint must equal the reference's bit
+for bit, except for times and paths: weights, averaged weights, optimizer,
+schedulers, random generators, and history of the logs. The soak exits with 1
+if any checkpoint differs.
 """
 import argparse
 import multiprocessing as mp
@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# First, so that what is imported next is patched.
+# First, because it applies the workarounds to the packages below.
 import mmvidattn  # noqa: F401, I001  isort: skip
 
 import torch
@@ -40,11 +40,18 @@ from mmvidattn.cli.train import main as train
 from mmvidattn.engine import SafeCheckpointHook
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import ROOT, append_json, count, parser_of, run_program
+from tools.harness import (
+    ROOT,
+    add_outputs,
+    append_json,
+    count,
+    parser_of,
+    run_program,
+)
 
 STAGES = 'forward', 'backward', 'save', 'validation'
-# Four batches in an epoch and a checkpoint after every third, so that a run
-# goes on within an epoch as well as between two.
+# Four batches per epoch and a checkpoint after every third batch, so that runs
+# resume both within an epoch and between two epochs.
 COMMON = '''
 data = dict(data_root={data!r})
 here = dict(num_workers={workers}, persistent_workers={workers} > 0,
@@ -58,7 +65,7 @@ default_hooks = dict(
 custom_hooks = [dict(type='EMAHook', momentum=0.1)]
 randomness = dict(seed=3)
 '''
-# Dropout, and an augmentation that draws from numpy and from Python.
+# Each config has dropout, and augmentations that draw from numpy and Python.
 CONFIGS = dict(
     linear='''
 _base_ = '{root}/configs/linear_ff_tiny_motion.py'
@@ -83,7 +90,7 @@ train_dataloader['dataset'] = dict(
 val_dataloader['dataset'] = dict(metainfo=metainfo, **data)
 test_dataloader = val_dataloader
 ''',
-    # As in mmaction2, but for the size of all and the data.
+    # mmaction2's config with a smaller model and our data.
     tsn='''
 _base_ = 'mmaction::recognition/tsn/' \\
     'tsn_imagenet-pretrained-r50_8xb32-1x1x3-100e_kinetics400-rgb.py'
@@ -108,7 +115,7 @@ pipeline = [
 train_dataloader['dataset'] = dict(
     pipeline=pipeline, ann_file='train.txt', data_prefix=dict(video=''),
     **data)
-# Without what draws.
+# Without random steps.
 val_pipeline = [
     pipeline[0], dict(pipeline[1], test_mode=True), pipeline[2], pipeline[4],
     *pipeline[6:]
@@ -125,37 +132,36 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--trials', type=count, default=50)
     parser.add_argument(
         '--processes', type=int, choices=[1, 2, 4], default=1,
-        help='of one training, joined by gloo')
+        help='processes of a training, connected by gloo')
     parser.add_argument(
-        '--workers', type=int, default=1, help='that load data, for each')
+        '--workers', type=int, default=1,
+        help='data-loading workers per process')
     parser.add_argument('--config', choices=CONFIGS, default='linear')
     parser.add_argument(
         '--signal', choices=['KILL', 'TERM'], default='KILL',
-        help='TERM is what a cluster sends to preempt a job')
+        help='signal to send; clusters preempt a job with TERM')
     parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument(
-        '--folder', type=Path, help='where to work (default: a temporary one)')
-    parser.add_argument(
-        '--out', type=Path, help='write a line of JSON for each trial here')
+    add_outputs(parser)
     return parser.parse_args()
 
 
 class Training:
-    """A training in processes of their own, which tell their stage.
+    """Training in separate processes, which report their stage.
 
-    They are forked, which saves the seconds of importing everything anew.
+    The processes are forked, because importing everything takes seconds.
 
     Args:
-        config: The config file.
-        work_dir: Where it saves.
-        log: What it prints goes here.
-        processes: How many.
-        resume: Whether to go on from what is there.
+        config: Config file.
+        work_dir: Folder of the checkpoints.
+        log: File for the output.
+        processes: Number of processes. Defaults to 1.
+        resume: Resume from the last checkpoint. Defaults to False.
     """
 
     def __init__(self, config: Path, work_dir: Path, log: Path,
                  processes: int = 1, resume: bool = False) -> None:
-        # The stage of the first process, and how often each one began.
+        # Stage of the first process, how often each stage began, and its
+        # total seconds.
         self.stage = mp.RawValue('i', -1)
         self.entries = mp.RawArray('i', len(STAGES))
         self.seconds = mp.RawArray('d', len(STAGES))
@@ -219,7 +225,11 @@ class Training:
         return marked
 
     def wait_for(self, stage: int, count: int) -> bool:
-        """Wait until a stage begins for this time; False if it ends first."""
+        """Wait until a stage begins the count-th time.
+
+        Returns:
+            False if the training ends before.
+        """
         while self.entries[stage] < count:
             if os.waitpid(self.pids[0], os.WNOHANG)[0]:
                 self.pids = self.pids[1:]
@@ -230,13 +240,13 @@ class Training:
     def kill(self, number: int) -> None:
         for pid in self.pids:
             try:
-                # Its workers are in the same group.
+                # The workers are in the same process group.
                 os.killpg(pid, number)
             except ProcessLookupError:
                 pass
 
     def wait(self, timeout: float = 300) -> list[int]:
-        """The exit codes; minus the number of the signal that ended it."""
+        """Return the exit codes; a negative code is the number of a signal."""
         codes, end = [], time.monotonic() + timeout
         for pid in self.pids:
             while True:
@@ -251,7 +261,7 @@ class Training:
 
 
 def differences(one: Any, two: Any, name: str = '') -> Iterator[str]:
-    """List where two checkpoints differ, but for times and paths."""
+    """List where two checkpoints differ, except in times and paths."""
     if any(word in name for word in ('time', 'ckpt', 'memory', "['cfg']",
                                      'experiment_name')):
         return
@@ -260,14 +270,14 @@ def differences(one: Any, two: Any, name: str = '') -> Iterator[str]:
             if key in one and key in two:
                 yield from differences(one[key], two[key], f'{name}[{key!r}]')
             else:
-                yield f'{name}[{key!r}] is missing in one'
+                yield f'{name}[{key!r}] is missing in one checkpoint'
     elif isinstance(one, (list, tuple)) and type(one) is type(two):
         if len(one) != len(two):
             yield f'{name}: {len(one)} and {len(two)} items'
         for i, (a, b) in enumerate(zip(one, two)):
             yield from differences(a, b, f'{name}[{i}]')
     elif torch.is_tensor(one) and torch.is_tensor(two):
-        # Bits, so that -0 is not 0, and a NaN is itself.
+        # Compare bits: -0 differs from 0, and a NaN equals itself.
         if one.dtype != two.dtype or one.shape != two.shape or (
                 one.numpy().tobytes() != two.numpy().tobytes()):
             yield name
@@ -276,7 +286,7 @@ def differences(one: Any, two: Any, name: str = '') -> Iterator[str]:
 
 
 def compare(work_dir: Path, reference: Path) -> list[str]:
-    """List what differs between the files of two runs that have ended."""
+    """List how the files of two finished runs differ."""
     names = [sorted(path.name for path in folder.glob('*.pth'))
              for folder in (work_dir, reference)]
     if names[0] != names[1]:
@@ -285,13 +295,13 @@ def compare(work_dir: Path, reference: Path) -> list[str]:
     for name in names[0]:
         one, two = (torch.load(folder / name, weights_only=True)
                     for folder in (work_dir, reference))
-        found += [f'{name}: {what}' for what in differences(one, two)]
+        found += [f'{name}: {line}' for line in differences(one, two)]
     return found
 
 
 def write_config(folder: Path, kind: str, processes: int,
                  workers: int) -> Path:
-    """Write the data and the config of a training of seconds."""
+    """Write the data and the config of a training that takes seconds."""
     data = folder / 'motion'
     if not data.is_dir():
         run_program('data/motion/make_motion.py', data, '--train', 16,
@@ -309,8 +319,9 @@ def run_trials(folder: Path, trials: int, kind: str = 'linear',
     """Run all trials.
 
     Yields:
-        Of each trial: the stage in which it was killed and for which time,
-        how the killed and the resumed run ended, and what differs.
+        For each trial: the intended stage and its count, the stage in which
+        the run was killed, the exit codes of the killed and of the resumed
+        run, and the differences.
     """
     config = write_config(folder, kind, processes, workers)
     reference = folder / 'reference'
@@ -327,7 +338,6 @@ def run_trials(folder: Path, trials: int, kind: str = 'linear',
         stage = trial % len(STAGES)
         count = rng.randint(1, counts[stage])
         delay = rng.uniform(0, mean[stage])
-        # In the place of the reference, as its path is part of the config.
         work_dir, log = folder / 'run', folder / f'trial_{trial}.log'
         shutil.rmtree(work_dir, ignore_errors=True)
         began = time.monotonic()
@@ -341,7 +351,7 @@ def run_trials(folder: Path, trials: int, kind: str = 'linear',
         found = (compare(work_dir, reference) if not any(resumed) else
                  [f'the resumed run failed, see {log}'])
         if not there:
-            found.append('it ended before the stage began')
+            found.append('the run ended before the stage began')
         if not found:
             log.unlink()
         yield dict(
@@ -362,8 +372,8 @@ def main() -> None:
             number, args.seed):
         results.append(result)
         print(f'{result["trial"] + 1:3d} of {args.trials}: killed in '
-              f'{result["hit"]} (time {result["count"]}), '
-              f'{result["seconds"]} s: '
+              f'{result["hit"]} (aimed at {result["aimed_at"]} number '
+              f'{result["count"]}), {result["seconds"]} s: '
               + ('; '.join(result['differences']) or 'bit-equal'), flush=True)
         append_json(args.out, result)
     equal = [r for r in results if not r['differences']]

@@ -1,27 +1,27 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Break the code on purpose, many times, and see whether a test notices.
+"""Mutation testing: break the code on purpose, and check that a test fails.
 
     python tools/soak/mutants.py mmvidattn/ops mmvidattn/online --sample 200 \
         --coverage .coverage --durations junit.xml --out mutants.json
 
-The breaks come from cosmic-ray (``pip install ".[mutation]"``), which changes
-an operator, a comparison, a number or a truth value, skips a loop, or removes
-a decorator or a ``not``; and from ``mutation_operators.py``, which removes a
+Mutants come from cosmic-ray (``pip install ".[mutation]"``), which changes an
+operator, a comparison, a number or a truth value, skips a loop, or removes a
+decorator or a ``not``, and from ``mutation_operators.py``, which removes a
 call or a check, drops a keyword, swaps two values, or returns early. The tool
-draws ``--sample`` places of the code, for each place a kind of break, and one
-of its breaks.
+draws ``--sample`` places in the code, for each place a kind of mutant, and
+one mutant of this kind.
 
-Each break is tested in a copy of the checkout with the tests that import its
+Each mutant is tested in a copy of the checkout with the tests that import its
 module or reach its file according to ``--coverage`` (a file of coverage.py
-with contexts): first tests that reach its line, then tests named like its
-module, then quick tests, until one fails or exceeds its time limit. A break
+with contexts): first tests that reach its line, then tests named after its
+module, then quick tests, until one fails or exceeds its time limit. A mutant
 that survives ``--quick-seconds`` of tests is tested for up to ``--seconds``.
 
-Breaks that change nothing that runs (annotations, docstrings) are not drawn.
-At the end, every test that has failed runs again on the unbroken code; a test
-that fails there as well has noticed nothing. With ``--out``, a run that was
-cut off continues where it stopped.
-Ends with 1 if fewer than ``--goal`` percent are noticed.
+Mutants that change only annotations or docstrings are not drawn. At the end,
+every test that has failed runs again on the unbroken code; if it fails there
+too, its mutants count as survivors. With ``--out``, an interrupted run
+continues where it stopped. Exits with 1 if fewer than ``--goal`` percent of
+the mutants are noticed.
 """
 import argparse
 import ast
@@ -45,13 +45,13 @@ from tools.harness import ROOT, count, parser_of, table
 from tools.soak.mutation_operators import OPERATORS, find_edits
 
 FAILURES = '.failures'
-# Without a value to put in; and those that make any program another one.
+# Operators of cosmic-ray that need arguments.
 UNUSED = ('core/VariableReplacer', 'core/VariableInserter')
 
 
 @dataclass
 class Mutant:
-    """A break: where it is, what the line was and is, what came of it."""
+    """Place, text and outcome of a mutant."""
 
     path: str
     line: int
@@ -88,12 +88,12 @@ def main() -> None:
 
 
 def place(mutant: Mutant) -> tuple[str, int, str, int]:
-    """Return what identifies a break."""
+    """Return the key of a mutant."""
     return mutant.path, mutant.line, mutant.operator, mutant.occurrence
 
 
 def read(path: Path | None) -> dict[tuple, Mutant]:
-    """Read the breaks that an earlier run has tested."""
+    """Read the mutants that an earlier run has tested."""
     if path is None or not path.exists():
         return {}
     mutants = [Mutant(**x) for x in json.loads(path.read_text())]
@@ -101,28 +101,32 @@ def read(path: Path | None) -> dict[tuple, Mutant]:
 
 
 def write(mutants: list[Mutant], path: Path | None) -> None:
-    """Write the breaks that were tested so far."""
+    """Write the mutants that were tested so far."""
     if path is not None:
         path.write_text(json.dumps(
             [asdict(x) for x in mutants if x.outcome], indent=1))
 
 
 def summarize(mutants: list[Mutant]) -> float:
-    """Print a row per folder and operator, and survivors. Return percent."""
-    rooms = defaultdict(list)
+    """Print a row per folder and kind, and the survivors.
+
+    Returns:
+        Percentage of mutants that were noticed.
+    """
+    groups = defaultdict(list)
     for mutant in mutants:
-        rooms[str(Path(mutant.path).parent)].append(mutant)
+        groups[str(Path(mutant.path).parent)].append(mutant)
     for mutant in mutants:
-        rooms[_kind(mutant.operator)].append(mutant)
-    rooms['all'] = mutants
+        groups[_kind(mutant.operator)].append(mutant)
+    groups['all'] = mutants
     rows = []
-    for name, those in rooms.items():
-        noticed = sum(x.outcome in ('noticed', 'timeout') for x in those)
-        late = sum(x.outcome == 'timeout' for x in those)
-        percent = 100 * noticed / max(1, len(those))
-        rows.append([f'`{name}`', f'{len(those)}', f'{noticed}', f'{late}',
+    for name, group in groups.items():
+        noticed = sum(x.outcome in ('noticed', 'timeout') for x in group)
+        late = sum(x.outcome == 'timeout' for x in group)
+        percent = 100 * noticed / max(1, len(group))
+        rows.append([f'`{name}`', f'{len(group)}', f'{noticed}', f'{late}',
                      f'{percent:.1f}'])
-    print('', *table(('code or kind', 'breaks', 'noticed', 'by time limit',
+    print('', *table(('folder or kind', 'mutants', 'noticed', 'by time limit',
                       'percent'), rows), sep='\n')
     for mutant in mutants:
         if mutant.outcome not in ('noticed', 'timeout'):
@@ -131,10 +135,10 @@ def summarize(mutants: list[Mutant]) -> float:
     return percent
 
 
-# Breaks
+# Mutants
 
 def draw(paths: list[str], sample: int, seed: int) -> list[Mutant]:
-    """Draw ``sample`` places of the code, and a break of each place."""
+    """Draw ``sample`` places in the code, and a mutant of each place."""
     from cosmic_ray import plugins
     from cosmic_ray.ast import ast_nodes, get_ast
 
@@ -155,12 +159,12 @@ def draw(paths: list[str], sample: int, seed: int) -> list[Mutant]:
     places = list(places.items())
     generator.shuffle(places)
     mutants = []
-    for (path, start), those in places:
+    for (path, start), choices in places:
         if len(mutants) == sample:
             break
-        kind = generator.choice(sorted({_kind(name) for name, _ in those}))
+        kind = generator.choice(sorted({_kind(name) for name, _ in choices}))
         name, occurrence = generator.choice(
-            [x for x in those if _kind(x[0]) == kind])
+            [x for x in choices if _kind(x[0]) == kind])
         mutant = Mutant(path, start[0], name, occurrence)
         if mutate(mutant) is not None:
             mutants.append(mutant)
@@ -168,10 +172,11 @@ def draw(paths: list[str], sample: int, seed: int) -> list[Mutant]:
 
 
 def mutate(mutant: Mutant) -> str | None:
-    """Return the broken file, or None if it runs as the unbroken one."""
+    """Return the broken file, or None if the break cannot change a run."""
     source = (ROOT / mutant.path).read_text()
     broken = _break(source, mutant.operator, mutant.occurrence)
-    if broken is None or _what_runs(broken) in (None, _what_runs(source)):
+    if broken is None or _running_code(broken) in (
+            None, _running_code(source)):
         return None
     for before, after in zip(source.splitlines(), broken.splitlines()):
         if before != after:
@@ -202,7 +207,8 @@ def _modules(paths: list[str]) -> list[str]:
     return found
 
 
-def _what_runs(source: str) -> str | None:
+def _running_code(source: str) -> str | None:
+    """Dump the syntax tree without annotations; None if it is invalid."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -217,21 +223,21 @@ def _what_runs(source: str) -> str | None:
 # Tests
 
 class Suite:
-    """Which tests reach a file, in the order in which to run them."""
+    """Tests of each file and line, from a coverage run."""
 
     def __init__(self, coverage: Path, durations: Path) -> None:
         from coverage import CoverageData
 
         self._data = CoverageData(str(coverage))
         self._data.read()
-        # Copies of the package that tests make may be listed without lines.
+        # Copies of the package that tests create may be listed without lines.
         self._files = {
             _in_package(x): x for x in self._data.measured_files()
             if self._data.lines(x)}
         self._seconds: dict[str, float] = defaultdict(float)
         self._nodes: dict[str, str] = {}
         for case in ElementTree.parse(durations).iter('testcase'):
-            # In a class, its name comes last.
+            # The name of a test class is the end of classname.
             function = case.get('name').split('[')[0]
             context = f'{case.get("classname")}.{function}'
             path = case.get('file')
@@ -240,28 +246,28 @@ class Suite:
             self._nodes[context] = '::'.join(
                 x for x in (path, inner, function) if x)
             self._seconds[context] += float(case.get('time'))
-        # Contexts say less of the folder than pytest does.
+        # Contexts have fewer parent folders than pytest's names.
         self._by_tail = {'.'.join(x.split('.')[-2:]): x for x in self._nodes}
-        # Those of programs that a test starts are what pytest calls it.
+        # In programs that a test starts, the context is the test's node.
         self._by_node = {node: x for x, node in self._nodes.items()}
 
     def of(self, mutant: Mutant) -> list[tuple[str, float]]:
-        """Tests and their seconds."""
+        """Return the tests of a mutant and their seconds, in run order."""
         name = self._files.get(_in_package(mutant.path))
         if name is None:
             return []
         lines = self._data.contexts_by_lineno(name)
         reach = self._known(lines.get(mutant.line, ()))
-        # Lines are also run on import, by processes whose test is not known,
-        # and as a later line of a statement.
-        all_ = self._known(x for those in lines.values() for x in those)
+        # The line may also run on import, in a process without a context, or
+        # as a later line of a statement, so that tests of the file follow.
+        in_file = self._known(x for tests in lines.values() for x in tests)
         # Tests of a constant reach no line.
         files = _importers(mutant.path)
         importers = {x for x, node in self._nodes.items()
                      if node.partition('::')[0] in files}
         name = f'test_{Path(mutant.path).stem}.py::'
         found = sorted(
-            all_ | importers,
+            in_file | importers,
             key=lambda x: (x not in reach, name not in self._nodes[x],
                            x not in importers, self._seconds[x]))
         return [(self._nodes[x], self._seconds[x]) for x in found]
@@ -293,14 +299,21 @@ def _importers(path: str) -> set[str]:
 
 
 def _in_package(path: str) -> str:
-    """A file's path below the package, of this checkout or another."""
+    """Return a file's path below the package, in any checkout."""
     return Path(path).as_posix().rsplit('mmvidattn/', 1)[-1]
 
 
 def batches(tests: list[tuple[str, float]], *seconds: float
             ) -> list[list[tuple[str, float]]]:
-    """What runs within the first of ``seconds``, then what is added within the
-    next; at least one test in the first."""
+    """Split tests into batches by the limits of their total seconds.
+
+    Args:
+        tests: Tests and their seconds.
+        seconds: Limits of the total seconds after each batch.
+
+    Returns:
+        Batches that are not empty. The first has at least one test.
+    """
     out, waiting, total = [], list(tests), 0.
     for limit in seconds:
         batch = []
@@ -316,7 +329,7 @@ def batches(tests: list[tuple[str, float]], *seconds: float
 # Running
 
 def _warm_up() -> None:
-    """Import what every child needs, and nothing that may be broken."""
+    """Import the packages that every child needs, except our own code."""
     for name in ('torch.export', 'numpy', 'cv2', 'mmcv', 'mmengine.runner',
                  'pytest', 'hypothesis', 'scipy.stats', 'pandas'):
         try:
@@ -326,7 +339,7 @@ def _warm_up() -> None:
 
 
 def run_all(mutants: list[Mutant], suite: Suite, args):
-    """Yield each break when it is known what came of it."""
+    """Yield each mutant when its outcome is known."""
     waiting = list(reversed(mutants))
     with tempfile.TemporaryDirectory() as scratch:
         free = [_copy(Path(scratch) / str(i)) for i in range(args.jobs)]
@@ -350,7 +363,7 @@ def run_all(mutants: list[Mutant], suite: Suite, args):
 
 
 def control(mutants: list[Mutant]) -> None:
-    """What fails without a break has noticed none."""
+    """Mark mutants as survived if their test fails on the unbroken code."""
     names = sorted({x.noticed_by for x in mutants if x.noticed_by})
     with tempfile.TemporaryDirectory() as scratch:
         folder = _copy(Path(scratch) / 'unbroken')
@@ -371,7 +384,7 @@ def _copy(folder: Path) -> Path:
         '.git', '.venv', '__pycache__', 'work_dirs', '.mim')
 
     def ignored(path: str, names: list[str]) -> set[str]:
-        # Of folders called data, that of the videos is large.
+        # The videos in the top folder `data` are large.
         return usual(path, names) | ({'data'} if Path(path) == ROOT else set())
 
     shutil.copytree(ROOT, folder, symlinks=True, ignore=ignored)
@@ -379,7 +392,7 @@ def _copy(folder: Path) -> Path:
 
 
 class _Run:
-    """A break in a copy of the checkout, and the process that tests it."""
+    """Mutant in a copy of the checkout, and the process that tests it."""
 
     def __init__(self, mutant: Mutant, folder: Path, suite: Suite,
                  args) -> None:
@@ -390,7 +403,7 @@ class _Run:
         (folder / mutant.path).write_text(mutate(mutant))
 
     def start(self) -> int:
-        """Test it with the next batch. Returns the process."""
+        """Start the next batch of tests, and return the process id."""
         tests = self.batches.pop(0) if self.batches else []
         self.mutant.tests += len(tests)
         self._limit = time.monotonic() + 30 + 5 * sum(x[1] for x in tests)
@@ -422,7 +435,7 @@ class _Run:
 
 
 class _Failures:
-    """A plugin of pytest that notes what fails, before the process ends."""
+    """Pytest plugin that writes the failed tests to a file at once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -432,7 +445,7 @@ class _Failures:
             with open(self._path, 'a') as file:
                 file.write(report.nodeid + '\n')
 
-    # A file of tests that cannot be imported.
+    # Test files that cannot be imported.
     pytest_collectreport = pytest_runtest_logreport
 
 
@@ -442,13 +455,13 @@ def _failures(folder: Path) -> list[str]:
 
 
 def _run_pytest(folder: Path, names: list[str], stop: bool = True) -> None:
-    """In a process of its own, which it ends."""
+    """Run tests in a forked process, and exit."""
     os.setsid()
     os.chdir(folder)
-    gc.freeze()  # what is shared need not be searched for garbage
-    nowhere = os.open(os.devnull, os.O_RDWR)
+    gc.freeze()  # keep the garbage collector from copying shared pages
+    devnull = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
-        os.dup2(nowhere, descriptor)
+        os.dup2(devnull, descriptor)
     os.environ['PYTHONPATH'] = str(folder)
     sys.argv = ['pytest']
     code = 2
@@ -458,11 +471,11 @@ def _run_pytest(folder: Path, names: list[str], stop: bool = True) -> None:
             ['-q', *(['-x'] if stop else []), '-p', 'no:cacheprovider',
              f'--basetemp={folder}/.pytest_tmp', *names],
             plugins=[_Failures(folder / FAILURES)]))
-        if code == pytest.ExitCode.NO_TESTS_COLLECTED:  # all are skipped
+        if code == pytest.ExitCode.NO_TESTS_COLLECTED:  # all were skipped
             code = 0
     except BaseException:  # noqa: B036
         pass
-    # Without the clean-up of what a broken program left behind.
+    # Skip the clean-up, which may hang after a broken program.
     os._exit(code)
 
 
@@ -477,16 +490,17 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument('paths', nargs='+', help='files and folders to break')
     parser.add_argument('--coverage', type=Path, required=True,
-                        help="coverage.py's file, with contexts")
+                        help='data file of coverage.py, with contexts')
     parser.add_argument('--durations', type=Path, required=True,
-                        help="pytest's --junitxml of the same run, xunit1")
+                        help="pytest's --junitxml of the same run (xunit1)")
     parser.add_argument('--sample', type=count, default=200)
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--jobs', type=count, default=os.cpu_count())
     parser.add_argument('--quick-seconds', type=float, default=10.)
     parser.add_argument('--seconds', type=float, default=120.)
     parser.add_argument('--goal', type=float, default=92.)
-    parser.add_argument('--out', type=Path, help='JSON of all breaks')
+    parser.add_argument('--out', type=Path,
+                        help='write the tested mutants to this JSON file')
     return parser.parse_args(argv)
 
 

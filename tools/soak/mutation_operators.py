@@ -2,8 +2,8 @@
 """Mutation operators for faults of omission and confusion.
 
 cosmic-ray replaces operators, numbers and truth values. The operators here
-make faults that people make: a call, keyword or check is left out, two values
-are swapped, or a function returns too early.
+produce typical mistakes of programmers: a missing call, keyword or check, two
+swapped values, or an early return.
 """
 import ast
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ LEAVES = ast.Raise, ast.Return, ast.Continue, ast.Break
 
 
 class Edit(NamedTuple):
-    """Text that replaces the bytes [start, stop) of a source file."""
+    """Replacement of the bytes [start, stop) of a source file."""
     line: int
     column: int
     start: int
@@ -43,7 +43,7 @@ def find_edits(source: str) -> dict[str, list[Edit]]:
 
 
 class _Module:
-    """A parsed source file with the text of its nodes."""
+    """Parsed source file with the text of its nodes."""
 
     def __init__(self, source: str) -> None:
         self.tree = ast.parse(source)
@@ -71,7 +71,11 @@ class _Module:
     def replace(self, node: ast.AST, text: str, *,
                 last: ast.AST | None = None,
                 place: ast.AST | None = None) -> Edit:
-        """Replace ``node``, or all from it to ``last``; ``place`` is named."""
+        """Replace ``node``, or the text from ``node`` to ``last``.
+
+        The edit has the line and column of ``place``, which defaults to
+        ``node``.
+        """
         place = place or node
         return Edit(place.lineno, place.col_offset, self.span(node)[0],
                     self.span(last or node)[1], text)
@@ -104,7 +108,7 @@ def remove_call(node, parent, module) -> Iterator[Edit]:
 
 
 def _passed_through(call: ast.Call, module: _Module) -> ast.AST | None:
-    """Return the value that a call changes: its object or first argument."""
+    """Return the input of a call: its object or its first argument."""
     root = call.func
     while isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):
         root = getattr(root, 'value', None) or root.func
@@ -143,18 +147,17 @@ def swap_values(node, parent, module) -> Iterator[Edit]:
             or isinstance(parent, ast.Call)
             and getattr(parent.func, 'id', None) in UNORDERED):
         values = [node.elts]
-    for those in values:
-        for one, other in pairwise(those):
-            if _same_form(one, other) and module.text(one) != module.text(
-                    other):
+    for group in values:
+        for a, b in pairwise(group):
+            if _same_form(a, b) and module.text(a) != module.text(b):
                 yield module.replace(
-                    one, module.text(other) + module.between(one, other)
-                    + module.text(one), last=other)
+                    a, module.text(b) + module.between(a, b) + module.text(a),
+                    last=b)
 
 
-def _same_form(one: ast.AST, other: ast.AST) -> bool:
-    return type(one) is type(other) and isinstance(one, FORMS) and type(
-        getattr(one, 'value', None)) is type(getattr(other, 'value', None))
+def _same_form(a: ast.AST, b: ast.AST) -> bool:
+    return type(a) is type(b) and isinstance(a, FORMS) and type(
+        getattr(a, 'value', None)) is type(getattr(b, 'value', None))
 
 
 def return_early(node, parent, module) -> Iterator[Edit]:
@@ -167,7 +170,7 @@ def return_early(node, parent, module) -> Iterator[Edit]:
     if isinstance(last, ast.Return) and last.value and not generates:
         value = f' ({module.text(last.value)})'
         names = _names(last.value, ast.Load)
-    # Without these the break would be a NameError, which any test notices.
+    # Returning before these are assigned would be a trivial NameError.
     later = names & _names(node, ast.Store) - {
         x.arg for x in ast.walk(node.args) if isinstance(x, ast.arg)}
     for statement in node.body:
@@ -209,9 +212,9 @@ def remove_check(node, parent, module) -> Iterator[Edit]:
 
 
 OPERATORS = {
-    'own/RemoveCall': remove_call,
-    'own/DropKeyword': drop_keyword,
-    'own/SwapValues': swap_values,
-    'own/ReturnEarly': return_early,
-    'own/RemoveCheck': remove_check,
+    'fault/RemoveCall': remove_call,
+    'fault/DropKeyword': drop_keyword,
+    'fault/SwapValues': swap_values,
+    'fault/ReturnEarly': return_early,
+    'fault/RemoveCheck': remove_check,
 }

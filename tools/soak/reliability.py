@@ -1,15 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write docs/reliability.md: what is injected, how often, what was lost.
+"""Run fault-injection tests, and write docs/reliability.md.
 
-    python tools/soak/reliability.py --run      # run all soaks, then write it
+    python tools/soak/reliability.py --run      # run all, then write the page
     python tools/soak/reliability.py --run stream_window sigkill
     python tools/soak/reliability.py --run --quick
-    python tools/soak/reliability.py            # from the last results
-    python tools/soak/reliability.py --check    # is it current?
+    python tools/soak/reliability.py            # use the last results
+    python tools/soak/reliability.py --check    # is the page current?
 
-Each row of the page is a program of this folder or a part of the tests. Its
-result is a file of ``results``, which says what was run. ``--run`` ends with 1
-if anything was lost; the page is then written all the same.
+Each row of the page is a program of this folder or a set of tests. A file in
+``results`` has its result and its command. ``--run`` writes the page in any
+case, and exits with 1 if anything was lost.
 """
 import json
 import re
@@ -26,7 +26,14 @@ from typing import Any, NamedTuple
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import ROOT, machine, parser_of, replace_rows, table
+from tools.harness import (
+    ROOT,
+    machine,
+    parser_of,
+    replace_rows,
+    table,
+    write_or_check,
+)
 
 RESULTS = ROOT / 'tools/soak/results'
 PAGE = ROOT / 'docs/reliability.md'
@@ -34,12 +41,12 @@ COLUMNS = ('What is injected', 'How often', 'What was lost', 'Seconds', 'By')
 
 
 class Outcome(NamedTuple):
-    """What came of a row.
+    """Result of a row.
 
     Attributes:
-        times: How often the fault was injected.
-        failed: In how many of them something was lost.
-        lost: The same in words.
+        times: Number of injected faults.
+        failed: Number of faults that lost something.
+        lost: Text of the loss for the page.
     """
     times: int
     failed: int
@@ -47,36 +54,39 @@ class Outcome(NamedTuple):
 
 
 def read_trials(out: Path) -> Outcome:
-    """Read what kill_and_resume.py writes."""
+    """Read the results of kill_and_resume.py."""
     trials = _lines(out)
     failed = sum(bool(trial['differences']) for trial in trials)
     equal = f'{len(trials) - failed} of {len(trials)} ended bit-equal'
     return Outcome(len(trials), failed,
                    f'{failed} runs; {equal}' if failed else
-                   f'nothing: {equal} to a run that was left alone')
+                   f'nothing: {equal} to an uninterrupted run')
 
 
 def read_stream(out: Path) -> Outcome:
-    """Read what stream.py writes."""
+    """Read the results of stream.py."""
     checks = _lines(out)
     last, error = checks[-1], max(check['error'] for check in checks)
     growth = (last['resident'] - checks[0]['resident']) / 2**20
     return Outcome(
         last['bad_frames'], last['not_finite'],
-        f'{last["not_finite"] or "no"} scores of {last["steps"]:,} were not '
-        f'finite; error to float64 {error:.0e}; memory grew by '
+        f'{last["not_finite"]} of {last["steps"]:,} scores were not finite; '
+        f'error relative to float64 {error:.0e}; memory grew by '
         f'{max(growth, 0):.0f} MiB')
 
 
 def read_tests(out: Path) -> Outcome:
-    """Read a report of pytest; a test may say how often it injects."""
+    """Read a report of pytest.
+
+    A test may record a property `times`, its number of injected faults.
+    """
     times, failed = 0, []
     for case in ET.parse(out).getroot().iter('testcase'):
         if case.find('skipped') is not None:
             continue
-        told = [int(p.get('value')) for p in case.iter('property')
-                if p.get('name') == 'times']
-        times += sum(told) or 1
+        recorded = [int(p.get('value')) for p in case.iter('property')
+                    if p.get('name') == 'times']
+        times += sum(recorded) or 1
         if case.find('failure') is not None or case.find('error') is not None:
             failed.append(case.get('name'))
     return Outcome(times, len(failed),
@@ -88,7 +98,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_service(out: Path) -> Outcome:
-    """Read what service.py writes."""
+    """Read the results of service.py."""
     found, = _lines(out)
     wrong, process = found['wrong'], found['process']
     rows = found['sources']
@@ -97,23 +107,23 @@ def read_service(out: Path) -> Outcome:
     return Outcome(
         sum(found['faults'].values()), len(wrong),
         f'{"; ".join(wrong[:3]) or "nothing"}: {compared:,} actions compared; '
-        f'the longest life of a process, {process["seconds"] / 60:.0f} '
-        f'minutes, with {memory[len(memory) // 2]:.0f} MiB in the middle and '
+        f'the longest process ran {process["seconds"] / 60:.0f} minutes, with '
+        f'{memory[len(memory) // 2]:.0f} MiB in the middle and '
         f'{memory[-1]:.0f} at the end')
 
 
 def read_flood(out: Path) -> Outcome:
-    """Read what flood.py writes."""
+    """Read the results of flood.py."""
     found, = _lines(out)
     wrong, usage = found['wrong'], found['usage']
     lost = '; '.join(wrong[:3])
     if not wrong:
         steps = min(row['flood'] / row['calm'] for row in found['steps'])
-        lost = (f'nothing: {steps:.0%} of the steps came, and '
-                f'{found["visits"]} of {found["visits"]} with the token got '
-                f'in; at most {usage["handles_most"]:.0f} handles; memory '
-                f'{usage["memory_middle"]:.0f} MiB in the middle and '
-                f'{usage["memory_end"]:.0f} at the end')
+        lost = (f'nothing: {steps:.0%} of the steps arrived, and '
+                f'{found["visits"]} of {found["visits"]} clients with the '
+                f'token were admitted; at most {usage["handles_most"]:.0f} '
+                f'handles; memory {usage["memory_middle"]:.0f} MiB in the '
+                f'middle and {usage["memory_end"]:.0f} at the end')
     return Outcome(found['connections'], len(wrong), lost)
 
 
@@ -128,7 +138,7 @@ READERS = {
 
 
 class Row(NamedTuple):
-    """A row of the page, as reliability.yml describes it."""
+    """Row of the page, described in reliability.yml."""
     injected: str
     command: str
     quick: str = ''
@@ -144,7 +154,7 @@ ROWS = {name: Row(**row) for name, row in yaml.safe_load(
 
 
 def command_of(row: Row, quick: bool = False) -> list[str]:
-    """The command of a row, without the file for its results."""
+    """Return the command of a row, without the file for its results."""
     words = shlex.split(row.command)
     if quick and row.quick:
         option, value = row.quick.split()
@@ -152,16 +162,16 @@ def command_of(row: Row, quick: bool = False) -> list[str]:
     return words
 
 
-def _said(words: list[str]) -> str:
-    """A command without the option for its results, which is last."""
+def _shown(words: list[str]) -> str:
+    """Return a command without its last word, the option for the results."""
     return 'python ' + shlex.join(words[:-1])
 
 
 def run(row: Row, quick: bool = False) -> dict[str, Any]:
-    """Run what a row says; returns what goes into its file of results.
+    """Run the command of a row, and return its result.
 
     Raises:
-        RuntimeError: If it wrote no results, or injected nothing.
+        RuntimeError: If the command wrote no results, or injected nothing.
     """
     words, began = command_of(row, quick), time.monotonic()
     with tempfile.TemporaryDirectory(prefix='reliability_') as folder:
@@ -179,38 +189,37 @@ def run(row: Row, quick: bool = False) -> dict[str, Any]:
                            f'{done.stdout[-3000:]}')
     failed = outcome.failed or int(done.returncode != 0)
     return dict(
-        command=_said(words), times=outcome.times,
-        failed=failed,
+        command=_shown(words), times=outcome.times, failed=failed,
         lost=outcome.lost or (row.lost if not failed else 'see its output'),
         seconds=round(time.monotonic() - began), date=str(date.today()),
         machine=machine())
 
 
 def page(results: Path = RESULTS, text: str | None = None) -> str:
-    """Return the page with the rows of all results in it.
+    """Return the page with the rows of all results.
 
     Args:
-        results: Folder of the results. A row without one says so.
-        text: The old page. Defaults to the page in docs.
+        results: Folder of the results. Rows without a result are marked.
+        text: Old page. Defaults to the page in docs.
 
     Raises:
-        ValueError: If a row has the result of another command.
+        ValueError: If the result of a row has another command.
     """
     rows, measured = [], set()
     for name, row in ROWS.items():
         path = results / f'{name}.json'
         if not path.is_file():
             rows.append([row.injected, 'not run here yet', '', '',
-                         f'`{_said(command_of(row))}`'])
+                         f'`{_shown(command_of(row))}`'])
             continue
         found = json.loads(path.read_text())
         if found['command'] not in [
-                _said(command_of(row, quick)) for quick in (False, True)]:
+                _shown(command_of(row, quick)) for quick in (False, True)]:
             raise ValueError(
-                f'{path} is the result of {found["command"]}; run it again: '
-                f'python tools/soak/reliability.py --run {name}')
-        said = '**LOST** ' * bool(found['failed']) + found['lost']
-        rows.append([row.injected, str(found['times']), said,
+                f'{path} is the result of {found["command"]}; run '
+                f'python tools/soak/reliability.py --run {name} again')
+        lost = '**LOST** ' * bool(found['failed']) + found['lost']
+        rows.append([row.injected, str(found['times']), lost,
                      str(found['seconds']), f'`{found["command"]}`'])
         measured.add(f'{found["date"]} on {found["machine"]}')
     names = [row.injected for row in ROWS.values()]
@@ -226,18 +235,19 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument(
         '--run', nargs='*', metavar='ROW',
-        help=f'run these first, or all: {", ".join(ROWS)}')
-    parser.add_argument('--quick', action='store_true', help='fewer of each')
+        help=f'rows to run first (default: all of {", ".join(ROWS)})')
+    parser.add_argument('--quick', action='store_true',
+                        help='run fewer trials of each row')
     parser.add_argument(
         '--check', action='store_true',
-        help='only tell if the page is what the results make')
+        help='write nothing; exit with 1 if the page is stale')
     parser.add_argument('--results', type=Path, default=RESULTS)
     parser.add_argument('--page', type=Path, default=PAGE)
     args = parser.parse_args()
     unknown = {*(args.run or ())} - {*ROWS}
     if unknown:
-        parser.error(f'no row {", ".join(sorted(unknown))}; there are '
-                     + ', '.join(ROWS))
+        parser.error(f'--run must be of {", ".join(ROWS)}, got '
+                     + ', '.join(sorted(unknown)))
     lost = []
     args.results.mkdir(parents=True, exist_ok=True)
     for name in ([] if args.run is None else args.run or ROWS):
@@ -247,15 +257,10 @@ def main() -> None:
         print(f'{name}: {result["times"]} times, lost: {result["lost"]} '
               f'({result["seconds"]} s)', flush=True)
         lost += [name] * bool(result['failed'])
-    text = page(args.results)
-    if not args.check:
-        args.page.parent.mkdir(parents=True, exist_ok=True)
-        args.page.write_text(text)
-    elif not args.page.is_file() or args.page.read_text() != text:
-        raise SystemExit(f'{args.page} is not current: run python '
-                         'tools/soak/reliability.py')
+    write_or_check(args.page, page(args.results), args.check,
+                   'python tools/soak/reliability.py')
     if lost:
-        raise SystemExit(f'something was lost: {", ".join(lost)}')
+        raise SystemExit(f'something was lost in {", ".join(lost)}')
 
 
 if __name__ == '__main__':

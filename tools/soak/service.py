@@ -1,18 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Run a service of live detection for long, with faults, and check its events.
+"""Run a live-detection service for long, inject faults, and check its events.
 
     python tools/soak/service.py --minutes 60
     python tools/soak/service.py --minutes 60 --rtsp FOLDER/node_modules
 
-Four sources show colors by a plan, each for some seconds: a camera (MJPEG over
-HTTP), a folder, a named pipe (MPEG-TS by ffmpeg) and RTSP, through npm's
-rtsp-streaming-server where ``--rtsp`` says that it is; else another camera.
-The model tells the colors apart. Sources are taken away and brought back with
-another size and frame rate, the service is killed with SIGKILL and started
-again, and its clock jumps. An action that no fault has touched must have
-exactly one start and one end in the file of events, at its time, and its clip;
-the folder's, which waits for the service, all of them. Memory, handles and
-threads of the service must stay flat. Ends with 1 if any is not so.
+Four sources show colors for some seconds each, according to a plan: a camera
+(MJPEG over HTTP), a folder, a named pipe (MPEG-TS by ffmpeg), and either RTSP
+through npm's rtsp-streaming-server (``--rtsp``) or another camera. The model
+classifies the colors. Sources are stopped and restarted with another size and
+frame rate, the service is killed with SIGKILL and restarted, and its clock
+jumps.
+
+The soak exits with 1 unless each action that no fault overlaps has exactly
+one start and one end in the events file, at the right time, and a clip. The
+folder waits for the service, so all of its actions must be found. Memory,
+file handles and threads of the service must stay flat.
 """
 import argparse
 import json
@@ -37,23 +39,30 @@ import torch
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import ROOT, append_json, finish, parser_of, positive
+from tools.harness import (
+    ROOT,
+    add_outputs,
+    append_json,
+    finish,
+    parser_of,
+    positive,
+)
 
 COLORS = dict(background=(128, 128, 128), red=(220, 40, 40),
               green=(40, 200, 40), blue=(40, 40, 220))
 CLASSES = list(COLORS)
-# Seconds without an action, and of one.
+# Seconds between actions, and of an action.
 PAUSE, ACTION = 3., 3.
 PERIOD = PAUSE + ACTION
 FOLDER_FPS = 12
-# Seconds that the time of an event may be off, of a live source.
+# Largest accepted error of an event's time, in seconds, for a live source.
 TOLERANCE = 1.5
 # Seconds of a clip before and after its action.
 MARGIN = 0.5
-# Seconds that a process must live to tell whether its memory grows: until then
-# the encoders of clips and the allocator's pools take what they need.
+# Seconds after which growth of memory is judged: until then the encoders of
+# clips and the allocator's pools are still growing.
 SETTLED = 300.
-# Parts of a process's life, of which the medians are told.
+# Number of parts of a process's life whose medians are reported.
 PARTS = 12
 CONFIG = '''
 _base_ = ['{root}/configs/testra_tiny_videos.py']
@@ -72,14 +81,14 @@ online = dict(
 
 
 class MeanColor(nn.Module):
-    """A network whose features are the mean color of an image."""
+    """Network whose features are the mean color of an image."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return images.mean(dim=(2, 3))
 
 
 def color_at(seconds: float, source: int) -> str:
-    """What a source shows at a time of its plan."""
+    """Return the color of a source at a time of its plan."""
     number, rest = divmod(seconds, PERIOD)
     if rest < PAUSE:
         return 'background'
@@ -87,13 +96,17 @@ def color_at(seconds: float, source: int) -> str:
 
 
 def picture(seconds: float, source: int, side: int = 64) -> np.ndarray:
-    """An image of the plan, RGB."""
+    """Return the RGB image of a source at a time of its plan."""
     return np.full((side, side, 3), COLORS[color_at(seconds, source)],
                    np.uint8)
 
 
 def make_model(folder: Path) -> tuple[Path, Path]:
-    """A detector whose last layer is fitted to tell the colors apart."""
+    """Write a detector whose last layer is fitted to classify the colors.
+
+    Returns:
+        Config and checkpoint.
+    """
     import mmvidattn
     from mmvidattn.online import StreamSession
     config = folder / 'colors.py'
@@ -106,7 +119,7 @@ def make_model(folder: Path) -> tuple[Path, Path]:
         lambda _, args: inputs.append(args[0].reshape(-1, 32)[:1]))
     session = StreamSession(model, 1, 1)
     colors = torch.tensor(list(COLORS.values())) / 255
-    # Runs of a color, as in the plan.
+    # As in the plan, each color lasts for several steps.
     labels = torch.randint(len(CLASSES), (300, )).repeat_interleave(
         torch.randint(1, 20, (300, )))
     for label in labels:
@@ -119,7 +132,8 @@ def make_model(folder: Path) -> tuple[Path, Path]:
     weight = torch.linalg.solve(x.mT @ x + 1e-3 * torch.eye(33), x.mT @ wanted)
     right = ((x @ weight).argmax(1) == labels).double().mean()
     if right < 0.99:
-        raise SystemExit(f'the model tells only {right:.3f} of the colors')
+        raise SystemExit(f'the model classifies only {right:.3f} of the '
+                         'colors, expected 0.99')
     with torch.no_grad():
         layer.weight.copy_(weight[:-1].mT)
         layer.bias.copy_(weight[-1])
@@ -128,7 +142,7 @@ def make_model(folder: Path) -> tuple[Path, Path]:
 
 
 def make_frames(folder: Path, seconds: float) -> Path:
-    """A folder of frames that show plan 1, at ``FOLDER_FPS``."""
+    """Write a folder of frames that show plan 1 at ``FOLDER_FPS``."""
     frames = folder / 'frames'
     frames.mkdir()
     for color, value in COLORS.items():
@@ -140,42 +154,42 @@ def make_frames(folder: Path, seconds: float) -> Path:
     return frames
 
 
-class Shown:
-    """A source that can be taken away and brought back.
+class PlannedSource:
+    """Source that can be stopped and restarted.
 
     Args:
-        number: Which of the plans it shows.
-        begun: When its plan begins, by ``time.monotonic()``.
+        number: Number of its plan.
+        begun: Start time of its plan, by ``time.monotonic()``.
     """
     fps, side = 12, 64
 
     def __init__(self, number: int, begun: float) -> None:
         self.number, self.begun = number, begun
-        self._gone = threading.Event()
+        self._stopped = threading.Event()
 
     def start(self) -> None:
-        """Begin to show it."""
+        """Start sending frames."""
 
     def stop(self) -> None:
-        """Take it away."""
+        """Stop sending frames."""
 
     def change(self) -> None:
-        """Another size and frame rate, from the next start on."""
+        """Change size and frame rate from the next start on."""
         self.side = 96 if self.side == 64 else 64
         self.fps = 20 if self.fps == 12 else 12
 
     def image(self) -> np.ndarray:
-        """What it shows now."""
+        """Return the current image."""
         return picture(time.monotonic() - self.begun, self.number, self.side)
 
 
-class Camera(Shown):
+class Camera(PlannedSource):
     """MJPEG over HTTP."""
     port = 0
 
     def start(self) -> None:
-        camera, gone = self, threading.Event()
-        self._gone = gone
+        camera, stopped = self, threading.Event()
+        self._stopped = stopped
 
         class Handler(BaseHTTPRequestHandler):
 
@@ -184,7 +198,7 @@ class Camera(Shown):
                 self.send_header(
                     'Content-Type', 'multipart/x-mixed-replace; boundary=x')
                 self.end_headers()
-                while not gone.wait(1 / camera.fps):
+                while not stopped.wait(1 / camera.fps):
                     data = cv2.imencode('.jpg', camera.image()[..., ::-1])[1]
                     try:
                         self.wfile.write(
@@ -205,17 +219,17 @@ class Camera(Shown):
                          daemon=True).start()
 
     def stop(self) -> None:
-        self._gone.set()
+        self._stopped.set()
         self._server.shutdown()
         self._server.server_close()
 
 
-class Encoded(Shown):
-    """What ffmpeg makes of it.
+class Encoded(PlannedSource):
+    """Video stream encoded by ffmpeg.
 
     Args:
-        output: Arguments of ffmpeg behind the input; the last is where to.
-        address: Where the service reads it.
+        output: Output arguments of ffmpeg; the last is the destination.
+        address: Address that the service reads.
     """
 
     def __init__(self, number: int, begun: float, output: list[str],
@@ -224,38 +238,39 @@ class Encoded(Shown):
         self._output, self.address = output, address
 
     def start(self) -> None:
-        gone = self._gone = threading.Event()
+        stopped = self._stopped = threading.Event()
         self._process = subprocess.Popen(
             ['ffmpeg', '-y', '-loglevel', 'quiet', '-f', 'rawvideo',
              '-pix_fmt', 'rgb24', '-s', f'{self.side}x{self.side}',
              '-r', str(self.fps), '-i', '-', '-pix_fmt', 'yuv420p',
              *self._output], stdin=subprocess.PIPE)
-        threading.Thread(target=self._feed, args=(gone, self._process.stdin),
-                         daemon=True).start()
+        threading.Thread(
+            target=self._feed, args=(stopped, self._process.stdin),
+            daemon=True).start()
 
-    def _feed(self, gone: threading.Event, pipe) -> None:
+    def _feed(self, stopped: threading.Event, pipe) -> None:
         following, step = time.monotonic(), 1 / self.fps
-        while not gone.wait(max(0, following - time.monotonic())):
+        while not stopped.wait(max(0, following - time.monotonic())):
             try:
                 pipe.write(self.image().tobytes())
                 pipe.flush()
             except (OSError, ValueError):
                 return
-            # Not several at once after it was kept waiting.
+            # After a delay, skip frames instead of sending a burst.
             following = max(following + step, time.monotonic())
 
     def stop(self) -> None:
-        self._gone.set()
+        self._stopped.set()
         self._process.kill()
         self._process.wait()
 
 
 class Rtsp(Encoded):
-    """RTSP, by a server (npm's rtsp-streaming-server) of its own.
+    """RTSP stream with its own server, npm's rtsp-streaming-server.
 
     Args:
-        modules: The ``node_modules`` that has the server.
-        ports: Two free ones.
+        modules: Folder ``node_modules`` that has the server.
+        ports: Two free ports.
     """
 
     def __init__(self, number: int, begun: float, modules: str,
@@ -286,14 +301,14 @@ class Rtsp(Encoded):
 
 
 class Service:
-    """The program, its page, and what it has written.
+    """Process of the service, its page, and its files.
 
     Args:
-        folder: Where it works.
-        sources: What it reads.
+        folder: Working folder.
+        sources: Addresses of the sources.
         model: Config and checkpoint.
-        port: Of its page.
-        options: More of ``stream.py``.
+        port: Port of the page.
+        options: Further options of ``stream.py``.
     """
 
     def __init__(self, folder: Path, sources: list[str],
@@ -302,7 +317,7 @@ class Service:
         self.folder, self.port = folder, port
         self._skew = folder / 'skew'
         self.jump(0.)
-        # Jumps of the clock: of this process, not of the machine.
+        # The clock of this process jumps, not that of the machine.
         wrapper = (
             'import sys, time, pathlib; real = time.time; '
             'skew = pathlib.Path(sys.argv.pop(1)); '
@@ -321,20 +336,20 @@ class Service:
                 [str(ROOT), os.environ.get('PYTHONPATH', '')]))
 
     def start(self) -> None:
-        """Start it, or start it again."""
+        """Start the service, or restart it."""
         with open(self.folder / 'service.log', 'a') as log:
             self.process = subprocess.Popen(
                 self._command, env=self._env, stdout=log,
                 stderr=subprocess.STDOUT)
 
     def jump(self, seconds: float) -> None:
-        """Set its clock, relative to the machine's."""
+        """Set the service's clock, relative to the machine's."""
         part = self._skew.with_suffix('.part')
         part.write_text(str(seconds))
         os.replace(part, self._skew)
 
     def stop(self) -> None:
-        """End it, if it runs."""
+        """Stop the service if it is running."""
         self.process.terminate()
         try:
             self.process.wait(30)
@@ -342,7 +357,7 @@ class Service:
             self.process.kill()
 
     def is_ready(self) -> bool:
-        """Whether all sources are there and have scores."""
+        """Return True if all sources are connected and have scores."""
         try:
             with urllib.request.urlopen(
                     f'http://127.0.0.1:{self.port}/readyz', timeout=5):
@@ -351,25 +366,33 @@ class Service:
             return False
 
     def usage(self) -> tuple[float, int, int, float]:
-        """MiB of memory, file handles, threads, seconds of computing.
+        """Return MiB of memory, file handles, threads and CPU seconds.
 
         Raises:
-            OSError: If it does not run.
+            OSError: If the service is not running.
         """
         proc = Path(f'/proc/{self.process.pid}')
         status = (proc / 'status').read_text()
         found = re.search(r'VmRSS:\s+(\d+)', status)
         if not found:
-            raise ProcessLookupError('it was killed')
+            raise ProcessLookupError('the service was killed')
         memory = int(found[1]) / 1024
         threads = int(re.search(r'Threads:\s+(\d+)', status)[1])
-        # Behind the name, which may have spaces: user and system time.
+        # User and system time, after the name, which may have spaces.
         words = (proc / 'stat').read_text().rpartition(')')[2].split()
         cpu = sum(map(int, words[11:13])) / os.sysconf('SC_CLK_TCK')
         return memory, len(list((proc / 'fd').iterdir())), threads, cpu
 
     def events(self, source: int, start: int = 0) -> tuple[list[dict], int]:
-        """The whole lines of a source's file from a byte on, and their end."""
+        """Read the complete lines of a source's events file.
+
+        Args:
+            source: Number of the source.
+            start: Byte to start at. Defaults to 0.
+
+        Returns:
+            Events, and the byte after the last of them.
+        """
         path = self.folder / f'events_{source + 1}.jsonl'
         if not path.exists():
             return [], start
@@ -381,22 +404,22 @@ class Service:
             start + len(data))
 
     def has_clip(self, source: int, event: dict) -> bool:
-        """Whether the clip of an action is there, by the event of its end."""
+        """Return True if there is a clip for an event that ends an action."""
         return (self.folder / f'clips_{source + 1}' /
                 f'{event["start_id"]:06d}.mp4').exists()
 
 
 class Watch(threading.Thread):
-    """Notes when events come, and what the service uses."""
+    """Record the arrival times of events, and the usage of the service."""
 
     def __init__(self, service: Service, sources: list[int]) -> None:
         super().__init__(daemon=True)
         self._service = service
-        # What has been read of the file of each.
+        # Bytes of each events file that were read.
         self._read = dict.fromkeys(sources, 0)
-        # By source and number of the event.
+        # Arrival times by source and id of the event.
         self.arrived: dict[tuple[int, int], float] = {}
-        # By process: time and usage.
+        # Times and usage by process.
         self.usage: dict[int, list[tuple]] = {}
         self.done = threading.Event()
 
@@ -405,13 +428,13 @@ class Watch(threading.Thread):
         while not self.done.wait(0.1):
             now = time.monotonic()
             for source, start in self._read.items():
-                # What a live source has written stays.
+                # The events files of live sources only grow.
                 events, self._read[source] = self._service.events(
                     source, start)
                 for event in events:
                     self.arrived.setdefault((source, event['id']), now)
             count += 1
-            # Not while it starts.
+            # Skip the start-up.
             if count % 20 == 0 and self._service.is_ready():
                 try:
                     usage = self._service.usage()
@@ -425,34 +448,34 @@ def wait_until(true: Callable[[], bool], seconds: float = 180.) -> None:
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
-            raise SystemExit('the service did not get ready again')
+            raise SystemExit(f'the service was not ready after {seconds:g} s')
         time.sleep(0.2)
 
 
 def plan_of(source: int, seconds: float) -> list[tuple[str, float, float]]:
-    """Class, start and end of each action that ends before some seconds."""
+    """Return class, start and end of each action that ends by `seconds`."""
     return [(color_at(i * PERIOD + PAUSE, source), i * PERIOD + PAUSE,
              (i + 1) * PERIOD) for i in range(int(seconds / PERIOD))]
 
 
 def check_numbers(events: list[dict]) -> list[str]:
-    """Numbers without a gap, each action with one start before one end."""
+    """Check that ids have no gap, and that each end follows its start."""
     wrong = []
     if [event['id'] for event in events] != list(range(len(events))):
-        wrong.append('numbers are not in order')
-    going: dict[str, int] = {}
+        wrong.append('event ids are not consecutive')
+    started: dict[str, int] = {}
     for event in events:
         if event['event'] == 'start':
-            if going.setdefault(event['class'], event['id']) != event['id']:
-                wrong.append(f'{event} started twice')
-        elif going.pop(event['class'], None) != event['start_id']:
-            wrong.append(f'{event} ends what had not started')
+            if started.setdefault(event['class'], event['id']) != event['id']:
+                wrong.append(f'{event} starts an action in progress')
+        elif started.pop(event['class'], None) != event['start_id']:
+            wrong.append(f'{event} ends an action that had not started')
     return wrong
 
 
 def touches(faults: list[tuple[float, float]], start: float,
             end: float) -> bool:
-    """Whether some time is one of faults."""
+    """Return True if a fault overlaps the time from `start` to `end`."""
     return any(start < b and end > a for a, b in faults)
 
 
@@ -462,8 +485,16 @@ def compare(events: list[tuple[str, str, float]],
             tolerance: float) -> tuple[int, list[str]]:
     """Compare events (kind, class, time) with a plan.
 
+    Args:
+        events: Events of a source.
+        plan: Class, start and end of each action.
+        faults: Start and end of each fault.
+        first: Start of the comparison.
+        last: End of the comparison.
+        tolerance: Largest accepted error of a time, in seconds.
+
     Returns:
-        How many actions of the plan were compared, and what is wrong.
+        Number of compared actions, and failures.
     """
     wrong, compared, known = [], 0, set()
 
@@ -481,10 +512,10 @@ def compare(events: list[tuple[str, str, float]],
                      and abs(event[2] - at) <= tolerance]
             known.update(found)
             if len(found) != 1:
-                wrong.append(f'{name} at {at:.2f} s has {len(found)} events '
-                             f'"{kind}"')
+                wrong.append(f'{name} at {at:.2f} s has {len(found)} {kind} '
+                             'events')
     for i, (kind, name, at) in enumerate(events):
-        # Those of actions that were not compared are not known.
+        # Near faults and the ends, actions were not compared.
         if i not in known and first + PERIOD < at < last - 2 * PERIOD and (
                 not is_touched(at - PERIOD, at + PERIOD)):
             wrong.append(f'{kind} of {name} at {at:.2f} s is not in the plan')
@@ -492,26 +523,25 @@ def compare(events: list[tuple[str, str, float]],
 
 
 def compare_frames(events: list[dict]) -> tuple[int, list[str]]:
-    """:func:`compare` the events of :func:`make_frames`."""
+    """Compare the events of :func:`make_frames` with their plan."""
     timed = [(event['event'], event['class'], event[event['event']])
              for event in events]
     done = events[-1]['time'] if events else 0.
-    # Its first action begins after a pause.
     return compare(timed, plan_of(1, done), [], 0., done, 0.6)
 
 
 def may_grow(memory: float) -> float:
-    """MiB that are no growth yet, of what there is."""
+    """Return the accepted growth in MiB."""
     return 0.03 * memory + 5
 
 
 def check_usage(usage: dict[int, list[tuple]]
                 ) -> tuple[str, dict[str, object], list[str]]:
-    """The last third of the longest life beside its second one.
+    """Compare the last third of the longest process with its second third.
 
     Returns:
-        It in words, in numbers, and what is wrong. Memory is not judged in a
-        life that is shorter than :data:`SETTLED`.
+        Summary, figures and failures. Memory is not judged if the process ran
+        for less than :data:`SETTLED` seconds.
     """
     rows = np.array(max(usage.values(), key=len), float)
     seconds, cpu = rows[-1, [0, 4]] - rows[0, [0, 4]]
@@ -524,7 +554,7 @@ def check_usage(usage: dict[int, list[tuple]]
         if b > a + allowed]
     text = (f'{seconds:.0f} s: memory {before[0]:.0f}, {after[0]:.0f} MiB; '
             f'handles {before[1]:.0f}, {after[1]:.0f}; threads '
-            f'{before[2]:.0f}, {after[2]:.0f}; {cpu / seconds:.2f} of a core')
+            f'{before[2]:.0f}, {after[2]:.0f}; {cpu / seconds:.2f} cores')
     parts = np.array_split(rows, min(PARTS, len(rows)))
     figures = dict(seconds=round(seconds), cores=round(cpu / seconds, 3), **{
         name: [round(float(np.median(part[:, i])), digits) for part in parts]
@@ -543,9 +573,11 @@ def free_ports(number: int) -> list[int]:
 
 
 def run(args: argparse.Namespace, folder: Path) -> list[str]:
+    """Run the soak in a folder, and return its failures."""
+    # 1. Start the sources.
     draw, seconds = random.Random(args.seed), 60 * args.minutes
     model = make_model(folder)
-    # The last fault ends a while later.
+    # The last fault may end later than `seconds`.
     frames = make_frames(folder, seconds + 180)
     begun = time.monotonic()
     port, *ports = free_ports(3)
@@ -560,12 +592,13 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
     for camera in cameras.values():
         camera.start()
     time.sleep(3)
+    # 2. Start the service.
     addresses = [cameras[i].address if i in cameras else str(frames)
                  for i in range(4)]
     service = Service(folder, addresses, model, port, [
         '--segments', str(folder / 'clips'),
         '--segment-margin', str(MARGIN), str(MARGIN),
-        # Full within a minute, so that growth is not that of its frames.
+        # The frame buffer is full within a minute, and stops growing.
         '--segment-mb', '0.5'])
     watch = Watch(service, list(cameras))
     faults: dict[int, list[tuple[float, float]]] = {i: [] for i in cameras}
@@ -584,7 +617,7 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
                 service.process.kill()
                 service.process.wait()
                 service.jump(draw.choice([-3600., 0., 7200.]))
-                # Without a reader the pipe's program has ended as well.
+                # ffmpeg exits when the pipe has no reader.
                 cameras[2].stop()
                 cameras[2].start()
                 service.start()
@@ -599,7 +632,7 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
                 if kind == 'change':
                     camera.change()
                 camera.start()
-                # Long enough to be found lost.
+                # The service must have time to notice the loss.
                 time.sleep(6)
             wait_until(service.is_ready)
             counts[kind] += 1
@@ -608,8 +641,9 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
                     (start, time.monotonic() - begun + 2))
             print(f'{start:.0f} s: {kind} {touched}', flush=True)
 
+        # 3. Inject faults. Kill only in the first half, so that the last
+        # process runs for long.
         end = begun + first + seconds
-        # No kill in the second half: the last process is watched for long.
         kinds = ['lose', 'kill', 'change', 'jump']
         while time.monotonic() < end:
             time.sleep(draw.uniform(0.5, 1.5) * args.pause)
@@ -626,7 +660,8 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
         service.stop()
         for camera in cameras.values():
             camera.stop()
-    # Of a machine that is too slow steps are dropped, and events are late.
+    # 4. Check. The log reports dropped steps: on a machine that is too slow,
+    # events are late.
     for line in (folder / 'service.log').read_text().splitlines()[-4:]:
         print(line.partition(';')[0])
     wrong, rows = [], []
@@ -634,7 +669,7 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
         events, _ = service.events(source)
         wrong += [f'source {source}: {line}' for line in check_numbers(events)]
         if source in cameras:
-            # When it was, by when the event came.
+            # Convert to times of the plan by the arrival of the event.
             events = [event for event in events
                       if (source, event['id']) in watch.arrived]
             timed = [
@@ -647,7 +682,7 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
             due = [event for event, (kind, _, at) in zip(events, timed)
                    if kind == 'end' and at < last - PERIOD and not touches(
                        faults[source], at, at + PERIOD)]
-            lines += [f'the clip of {event} is not there' for event in due
+            lines += [f'the clip of {event} is missing' for event in due
                       if not service.has_clip(source, event)]
         else:
             compared, lines = compare_frames(events)
@@ -659,7 +694,8 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
         if not compared:
             wrong.append(f'source {source}: nothing was compared')
     text, usage, lines = check_usage(watch.usage)
-    print(f'{last - first:.0f} s, faults {dict(counts)}; longest life {text}')
+    print(f'{last - first:.0f} s, faults {dict(counts)}; longest process '
+          f'{text}')
     wrong += lines
     append_json(args.out, dict(
         seconds=round(last - first), rtsp=bool(args.rtsp),
@@ -670,7 +706,7 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
 def run_in_folder(run: Callable[[argparse.Namespace, Path], list[str]],
                   args: argparse.Namespace,
                   folder: Path | None = None) -> None:
-    """Run a soak in a folder, and exit with 1 if anything is wrong."""
+    """Run a soak in a folder, and exit with 1 if it has failures."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as temporary:
@@ -685,17 +721,14 @@ def main() -> None:
     parser.add_argument('--minutes', type=positive, default=60.)
     parser.add_argument(
         '--pause', type=positive, default=20.,
-        help='seconds from a fault to the next, on average')
+        help='mean seconds between faults (default: 20)')
     parser.add_argument(
         '--rtsp', metavar='NODE_MODULES',
         default=os.environ.get('MMVIDATTN_NODE_MODULES'),
-        help='where npm has installed rtsp-streaming-server (default: '
-        '$MMVIDATTN_NODE_MODULES)')
+        help='folder in which npm has installed rtsp-streaming-server '
+        '(default: $MMVIDATTN_NODE_MODULES)')
     parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument(
-        '--out', type=Path, help='write the figures to this file, as JSON')
-    parser.add_argument(
-        '--folder', type=Path, help='where to work (default: a temporary one)')
+    add_outputs(parser)
     args = parser.parse_args()
     run_in_folder(run, args, args.folder)
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Follow a stream for long, with all that is hard on it.
+"""Run a long, difficult stream, and compare it with float64.
 
     python tools/soak/stream.py --kernel window --steps 1000000
     python tools/soak/stream.py --kernel smoothing --steps 1000000
@@ -7,18 +7,20 @@
     python tools/soak/stream.py --kernel smoothing --decay 0.999 --silence 0.1
     python tools/soak/stream.py --dtype bfloat16 --steps 100000
 
-A small TeSTra with random weights and biases, box kernel with 'window' and
-Laplace kernel with 'smoothing' if ``--decay`` is not given, follows a stream.
-The scores of its long memory drift by 120 from the first step to the last;
-some frames are silence, some raise a score by up to 1e4, some are not finite
-and some too large for float32. With ``--silence 0.1`` nothing but zeros comes
-after a tenth of the stream. From time to time the
-attention to the long memory is computed anew in float64: from its definition
-and the whole history ("error"), and from the scores and values that the stream
-itself has made of its frames, which in half precision are rounded ("of its
-own"). Ends with 1 if either differs by more than 1e-3 (window) or 1e-4
-(smoothing), the former in float32 only; if a score is not finite; or if the
-memory of the process grows.
+The model is a small TeSTra with random weights and biases. Without
+``--decay``, 'window' uses the box kernel and 'smoothing' the Laplace kernel.
+The scores of the long memory drift by 120 from the first step to the last.
+Some frames are silence, some raise a score by up to 1e4, some are not finite,
+and the squares of some overflow float32. With ``--silence 0.1`` all frames
+after a tenth of the stream are zero.
+
+At ``--checks`` points of the stream, the attention to the long memory is
+recomputed in float64 in two ways: from its definition and the entire history
+("error"), and from the scores and values that the stream has stored, which
+are rounded in half precision ("from stored samples"). The soak exits with 1
+if a relative error exceeds 1e-3 (window) or 1e-4 (smoothing), where "error"
+counts only in float32; if a score is not finite; or if the memory of the
+process grows.
 """
 import math
 import sys
@@ -35,19 +37,16 @@ from mmengine.registry import init_default_scope
 from torch import Tensor, nn
 
 from mmvidattn.online import StreamSession
-from mmvidattn.ops.temporal_smoothing import (
-    read_rows,
-    window_smoothing,
-)
+from mmvidattn.ops.temporal_smoothing import read_rows, window_smoothing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.harness import append_json, count, finish, parser_of
 
 CHANNELS, LENGTH, WORK, RATE = 8, 32, 4, 4
 DRIFT, SPIKE = 120., 1e4
-# Finite, and its square is not.
+# Finite in float32, while its square is not.
 LOUD = 1e22
-# Frames that are made at once.
+# Frames per block.
 BLOCK = 1000
 GROWTH = 16 * 2**20
 TOLERANCES = dict(window=1e-3, smoothing=1e-4)
@@ -55,8 +54,10 @@ TOLERANCES = dict(window=1e-3, smoothing=1e-4)
 
 def build(kernel: str, seed: int = 0,
           decay: float | None = None) -> nn.Module:
-    """A detector whose feature 0 is added to all scores of the long memory,
-    and reaches nothing else."""
+    """Build a detector that adds feature 0 to all scores of the long memory.
+
+    Feature 0 has no other effect.
+    """
     if decay is None:
         decay = 1. if kernel == 'window' else 0.97
     torch.manual_seed(seed)
@@ -82,7 +83,7 @@ def build(kernel: str, seed: int = 0,
         long = backbone.long_projection.projection
         long.weight[0], long.weight[:, 0], long.bias[0] = 0, 0, 0
         long.weight[0, 0] = 1
-        # Key 0 of each head is that feature, query 0 makes it a score.
+        # Key 0 of each head is feature 0, and query 0 turns it into a score.
         attention.kv.weight[:, 0] = 0
         attention.kv.weight[:16:width], attention.kv.bias[:16:width] = 0, 0
         attention.kv.weight[:16:width, 0] = 1
@@ -93,7 +94,10 @@ def build(kernel: str, seed: int = 0,
 
 def block_of(number: int, steps: int, kernel: str, seed: int,
              silence_from: float = 1.) -> Tensor:
-    """Frames [BLOCK, CHANNELS] of a part of the stream, again at any time."""
+    """Return block `number` of the stream, [BLOCK, CHANNELS].
+
+    The block depends only on the arguments.
+    """
     if number * BLOCK >= silence_from * steps:
         return torch.zeros(BLOCK, CHANNELS)
     gen = torch.Generator().manual_seed(seed * 1_000_003 + number)
@@ -107,7 +111,8 @@ def block_of(number: int, steps: int, kernel: str, seed: int,
     if silence[0] < 0.05:
         first = int(silence[1] * BLOCK)
         x[first:first + int(silence[2] * 200)] = 0
-    # Few, as one that decays is there for long; and few are high.
+    # Spikes are rare, because a decaying memory keeps them for long, and few
+    # are high.
     rate = 1e-3 if kernel == 'window' else 1e-4
     spikes = torch.rand(BLOCK, generator=gen) < rate
     x[:, 0] += spikes * SPIKE * torch.rand(BLOCK, generator=gen)**30
@@ -115,7 +120,7 @@ def block_of(number: int, steps: int, kernel: str, seed: int,
 
 
 class Reference:
-    """Attend to the long memory, by its definition."""
+    """Attention to the long memory, from its definition."""
 
     def __init__(self, kernel: str, steps: int, seed: int,
                  decay: float | None = None, silence: float = 1.) -> None:
@@ -125,7 +130,7 @@ class Reference:
 
     @torch.no_grad()
     def __call__(self, step: int) -> Tensor:
-        """[N, G, D] when frame ``step`` (from 0) has been pushed."""
+        """Return the result [N, G, D] after frame ``step``, from 0."""
         encoder = self.backbone.encoder
         heads = encoder.stages[0].blocks[0].memory_attn.heads
         _, q = next(encoder.prefix())
@@ -146,7 +151,7 @@ class Reference:
             t = number * BLOCK + torch.arange(BLOCK)
             used = (t >= oldest) & (t <= newest) & (t % RATE == newest % RATE)
             if self.kernel == 'smoothing':
-                # Each phase begins with frame 0.
+                # Each phase starts with frame 0.
                 used |= t == 0
             if not used.any():
                 continue
@@ -165,22 +170,22 @@ class Reference:
         return total / weight
 
 
-class OwnSamples:
-    """Attend, in float64, to the samples that a stream has made."""
+class StoredSamples:
+    """Attention in float64 to the samples that a stream has stored."""
 
     def __init__(self, session: StreamSession) -> None:
         self.session = session
         self.log_decay = math.log(
             session.step.model.backbone.encoder.decay)
-        # Of each phase: the largest score, the sums of weights and values.
+        # Per phase: largest score, sum of weights, and sum of values.
         self.sums: list[tuple[Tensor, Tensor, Tensor] | None] = [None] * RATE
 
     def add(self, step: int) -> None:
-        """Frame ``step`` (from 0) has been pushed."""
+        """Add the sample of frame ``step``, which has been pushed."""
         start = max(0, step - WORK + 1)
         phase, frame = start % RATE, max(0, start - RATE)
         before = self.sums[phase]
-        # Each phase begins with frame 0.
+        # Each phase starts with frame 0.
         if self.session.step.kernel == 'window' or before and not frame:
             return
         scores, v = (x[0] for x in self._read(torch.tensor([frame])))
@@ -194,7 +199,7 @@ class OwnSamples:
             old[..., None] * before[2] + new[..., None] * v)
 
     def __call__(self, step: int) -> Tensor:
-        """[N, G, D] after frame ``step``."""
+        """Return the result [N, G, D] after frame ``step``."""
         start = max(0, step - WORK + 1)
         if self.session.step.kernel == 'smoothing':
             _, weight, total = self.sums[start % RATE]
@@ -204,7 +209,7 @@ class OwnSamples:
         return torch.einsum('mng,mgd->ngd', scores.softmax(dim=0), v)
 
     def _read(self, frames: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores [M, N, G] and values [M, G, D] of these frames."""
+        """Return scores [M, N, G] and values [M, G, D] of these frames."""
         state = self.session._state
         rows = frames % state['scores'].shape[1]
         return state['scores'][0, rows].double(), \
@@ -212,7 +217,7 @@ class OwnSamples:
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
+    """Return the resident memory of this process in bytes."""
     lines = Path('/proc/self/status').read_text().splitlines()
     line = next(line for line in lines if line.startswith('VmRSS:'))
     return int(line.split()[1]) * 1024
@@ -222,33 +227,33 @@ def soak(kernel: str, steps: int, dtype: torch.dtype = torch.float32,
          checks: int = 20, seed: int = 0,
          compiled: bool = False, decay: float | None = None,
          silence: float = 1.) -> Iterator[dict[str, Any]]:
-    """Follow a stream.
+    """Run a stream.
 
     Yields:
-        Now and then: ``steps`` so far, ``error`` of the attention to the long
-        memory (relative) by its definition, and ``own_error`` by the stream's
-        own samples, how many scores were ``not_finite``, how many
-        ``bad_frames`` there were, and what is ``resident`` in memory.
+        At each check: number of ``steps``; relative ``error`` of the attention
+        to the long memory from its definition, and ``stored_error`` from the
+        stored samples; number of scores that were ``not_finite``; number of
+        ``bad_frames``; and ``resident`` memory in bytes.
     """
     model = build(kernel, seed, decay).to(dtype)
     session = StreamSession(model, RATE, kernel=kernel)
     if compiled:
         session.step.compile()
     reference, wrong = Reference(kernel, steps, seed, decay, silence), 0
-    own_samples = OwnSamples(session)
+    stored = StoredSamples(session)
     marks = {(i + 1) * steps // checks for i in range(checks)}
     for number in range(-(-steps // BLOCK)):
         frames = block_of(number, steps, kernel, seed, silence)
         for t in range(number * BLOCK, min(steps, (number + 1) * BLOCK)):
             out = session.push(dict(rgb=frames[t % BLOCK]))
             wrong += not out['action'].isfinite().all()
-            own_samples.add(t)
+            stored.add(t)
             if t + 1 in marks:
                 got = attention_of(session)
                 yield dict(
                     steps=t + 1,
                     error=relative(got, reference(t)),
-                    own_error=relative(got, own_samples(t)),
+                    stored_error=relative(got, stored(t)),
                     not_finite=wrong,
                     bad_frames=session.num_bad_frames,
                     resident=resident())
@@ -259,7 +264,7 @@ def relative(got: Tensor, want: Tensor) -> float:
 
 
 def attention_of(session: StreamSession) -> Tensor:
-    """The result of attention in the last step, [N, G, D] in float64."""
+    """Return the attention result of the last step, [N, G, D] in float64."""
     state = session.state_dict()['state']
     start = state['count'] - WORK
     if session.step.kernel == 'smoothing':
@@ -279,19 +284,20 @@ def main() -> None:
         '--dtype', choices=['float32', 'float16', 'bfloat16'],
         default='float32')
     parser.add_argument(
-        '--decay', type=float, help='of the long memory (default: 1 with '
-        'window, 0.97 with smoothing)')
+        '--decay', type=float, help='decay of the long memory (default: 1 '
+        'with window, 0.97 with smoothing)')
     parser.add_argument(
-        '--silence', type=float, default=1., help='part of the stream after '
-        'which there is silence (default: %(default)s)')
+        '--silence', type=float, default=1., help='share of the stream after '
+        'which all frames are zero (default: %(default)s)')
     parser.add_argument('--checks', type=count, default=20)
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument(
-        '--compile', action='store_true', help='the step, by torch.compile')
+        '--compile', action='store_true',
+        help='compile the step with torch.compile')
     parser.add_argument(
         '--out', type=Path, help='write a line of JSON for each check here')
     args = parser.parse_args()
-    # Bad frames are part of it.
+    # Bad frames are intended.
     warnings.filterwarnings('ignore', 'frame .* of a stream')
     began, results = time.monotonic(), []
     for result in soak(args.kernel, args.steps, getattr(torch, args.dtype),
@@ -299,7 +305,7 @@ def main() -> None:
                        args.silence):
         results.append(result)
         print(f'{result["steps"]:9,d} steps: error {result["error"]:.1e} '
-              f'(of its own {result["own_error"]:.1e}), '
+              f'(from stored samples {result["stored_error"]:.1e}), '
               f'{result["not_finite"]} scores not finite, '
               f'{result["bad_frames"]} bad frames, '
               f'{result["resident"] / 2**20:.0f} MiB', flush=True)
@@ -311,16 +317,16 @@ def main() -> None:
 
 def failures_of(results: list[dict[str, Any]], kernel: str,
                 dtype: str) -> list[str]:
-    """Say what went wrong, in words."""
+    """Return a line for each failure."""
     failures = []
-    for key in ['own_error'] + ['error'] * (dtype == 'float32'):
+    for key in ['stored_error'] + ['error'] * (dtype == 'float32'):
         large = [result[key] for result in results
                  if not result[key] <= TOLERANCES[kernel]]
         if large:
             failures.append(f'{key} reached {max(large):.1e}')
     if results[-1]['not_finite']:
         failures.append(f'{results[-1]["not_finite"]} scores not finite')
-    # The first check has computed a reference, and has all that it needs.
+    # The first check has already allocated the memory of a reference.
     growth = results[-1]['resident'] - results[0]['resident']
     if growth > GROWTH:
         failures.append(f'memory grew by {growth / 2**20:.0f} MiB')
