@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Clips, a network camera and a detector, all tiny."""
+"""Tiny clips, web servers and detectors for tests of live detection."""
 import json
 import threading
 import time
@@ -39,7 +39,7 @@ test_pipeline = [
 
 
 def make_images(num, side=64):
-    """A moving texture, brighter from frame to frame."""
+    """Make images of a moving texture that gets brighter."""
     noise = np.random.default_rng(0).integers(0, 60, (8, 8, 3))
     noise = cv2.resize(noise.astype(np.uint8), (side, side))
     return [np.roll(noise, 3 * t, axis=1) + np.uint8(8 * (t % 24))
@@ -57,13 +57,13 @@ def write_clip(path, num=84, fps=12, codec='mp4v'):
 
 @pytest.fixture(scope='session')
 def clip(tmp_path_factory):
-    """7 seconds at 12 frames a second."""
+    """Video of 7 seconds at 12 frames per second."""
     return write_clip(tmp_path_factory.mktemp('clip') / 'clip.mp4')
 
 
 @pytest.fixture(scope='session')
 def broken_clip(clip):
-    """The same; its last quarter is noise."""
+    """The same video with noise in its last quarter."""
     data = bytearray(clip.read_bytes())
     start = data.index(b'mdat')
     end = data.index(b'moov') - 4
@@ -75,7 +75,7 @@ def broken_clip(clip):
 
 
 class Script(Source):
-    """Frames with these indices, with a wait before each."""
+    """Source of frames with given indices, with a wait before each."""
 
     def __init__(self, indices, live=False, wait=0., error=None):
         super().__init__('script', 12, live)
@@ -91,8 +91,30 @@ class Script(Source):
             raise self.error
 
 
+class QuietHandler(BaseHTTPRequestHandler):
+    """Handler that logs nothing."""
+
+    def log_message(self, *args):
+        pass
+
+
+def serve(handler, port=0):
+    """Start a local web server in a thread."""
+    server = ThreadingHTTPServer(('127.0.0.1', port), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.05, ),
+                     daemon=True).start()
+    return server
+
+
+def close(server):
+    """Stop a web server of :func:`serve`."""
+    server.shutdown()
+    server.server_close()
+
+
 class Camera:
-    """A network camera (MJPEG over HTTP) that can be switched off and on."""
+    """Network camera (MJPEG over HTTP) that can be switched off and on."""
 
     def __init__(self, fps=12):
         images = [cv2.imencode('.jpg', image)[1].tobytes()
@@ -101,7 +123,7 @@ class Camera:
         self.port = 0
         camera = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
 
             def do_GET(self):
                 self.send_response(200)
@@ -120,26 +142,17 @@ class Camera:
                     except OSError:
                         return
 
-            def log_message(self, *args):
-                pass
-
         self._handler = Handler
         self.switch_on()
 
     def switch_on(self):
         self.gone.clear()
-        self._server = ThreadingHTTPServer(('127.0.0.1', self.port),
-                                           self._handler)
-        self._server.daemon_threads = True
+        self._server = serve(self._handler, self.port)
         self.port = self._server.server_port
-        threading.Thread(
-            target=self._server.serve_forever, args=(0.05, ),
-            daemon=True).start()
 
     def switch_off(self):
         self.gone.set()
-        self._server.shutdown()
-        self._server.server_close()
+        close(self._server)
 
     @property
     def url(self):
@@ -154,22 +167,22 @@ def camera():
 
 
 class Hook:
-    """A web server that notes what it is sent.
+    """Web server that records requests.
 
-    ``answers`` may have a status, with headers, or bytes for each request;
-    then it answers with 204.
+    It answers a request with the first of ``answers``, which is a status with
+    headers or the bytes of a response; if there is none, with status 204.
     """
 
     def __init__(self):
         self.found, self.answers, site = [], [], self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
 
             def do_POST(self):
                 length = int(self.headers['Content-Length'])
                 data = self.rfile.read(length)
                 if len(data) < length:
-                    # The client was killed.
+                    # The client was killed while sending.
                     return
                 site.found.append((self.path, dict(self.headers), data))
                 answer = site.answers.pop(0) if site.answers else (204, {})
@@ -186,13 +199,7 @@ class Hook:
                 self.send_response(200)
                 self.end_headers()
 
-            def log_message(self, *args):
-                pass
-
-        self._server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.05, ),
-                         daemon=True).start()
+        self._server = serve(Handler)
         self.host = f'127.0.0.1:{self._server.server_port}'
 
     @property
@@ -204,17 +211,16 @@ class Hook:
         return [headers['Idempotency-Key'] for _, headers, _ in self.found]
 
     def close(self):
-        self._server.shutdown()
-        self._server.server_close()
+        close(self._server)
 
 
 @pytest.fixture
 def web(tmp_path):
-    """A web server of ``files``; notes the ``requests`` and ``agents``."""
+    """Web server of ``files`` that records ``requests`` and ``agents``."""
     site = SimpleNamespace(files={}, requests=[], agents=[],
                            bytes_sent=10 ** 9)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
 
         def do_GET(self):
             site.requests.append(self.path)
@@ -225,30 +231,24 @@ def web(tmp_path):
             self.end_headers()
             self.wfile.write(data[:site.bytes_sent])
 
-        def log_message(self, *args):
-            pass
-
-    server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.05, ),
-                     daemon=True).start()
+    server = serve(Handler)
     site.url = f'http://user:secret@127.0.0.1:{server.server_port}'
     yield site
-    server.shutdown()
-    server.server_close()
+    close(server)
 
 
-def wait_until(true, seconds=20):
-    """Wait until a condition holds; returns its value."""
-    end = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < end, 'it never came true'
+def wait_until(condition):
+    """Wait until a condition holds, and return its value.
+
+    If it never does, the time limit of conftest.py ends the test.
+    """
+    while not (found := condition()):
         time.sleep(0.02)
     return found
 
 
 def write_tsn(path, flow):
-    """The config of a recognizer of frames, or of optical flow."""
+    """Write the config of a recognizer of frames or of optical flow."""
     channels, clip_len = (10, 5) if flow else (3, 1)
     path.write_text(TSN.format(
         channels=channels, clip_len=clip_len,
@@ -257,7 +257,7 @@ def write_tsn(path, flow):
 
 
 def write_config(folder):
-    """A tiny detector on features of a tiny recognizer, both untrained."""
+    """Write the config of a tiny detector on features of a recognizer."""
     text = f'''
 _base_ = ['{ROOT}/configs/testra_tiny_videos.py']
 model = dict(
@@ -289,7 +289,7 @@ def files(tmp_path_factory):
                folder / 'recognizer.pth')
     config = write_config(folder)
     model = mmvidattn.get_model(config)
-    # The scores of a fresh model hardly depend on the video.
+    # The scores of a model with default weights hardly depend on the video.
     torch.nn.init.normal_(model.cls_head.fc_cls.weight)
     for weight in model.backbone.work_projection.parameters():
         torch.nn.init.normal_(weight, std=0.3)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""An RTSP server of one file, whose packets the ffmpeg program makes."""
+"""RTSP server of one file, with packets from the ffmpeg program."""
 import socket
 import subprocess
 import tempfile
@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 
-# Seconds after which a stream of a test is given up.
+# Maximum seconds to wait for a client or for ffmpeg.
 LIMIT = 30
 
 
@@ -80,7 +80,7 @@ class _Client(StreamRequestHandler):
             path = Path(folder, 'video.sdp')
             self._ffmpeg('-frames:v', '1', '-sdp_file', path).wait(LIMIT)
             text = path.read_text()
-        # The packets of this one are not for the client.
+        # Discard the packets of this process.
         self.packets.setblocking(False)
         try:
             while self.packets.recv(1 << 16):
@@ -92,14 +92,14 @@ class _Client(StreamRequestHandler):
     def _play(self) -> None:
         process = self._ffmpeg()
         try:
-            # Without an end in the stream: its last packet is an empty one.
+            # RTP has no end marker: an empty packet ends the loop.
             threading.Thread(
                 target=self._end, daemon=True,
                 args=(process, self.packets.getsockname())).start()
             while data := self.packets.recv(1 << 16):
                 self.wfile.write(b'$\0' + len(data).to_bytes(2, 'big') + data)
         except OSError:
-            # The client has gone, or hangs.
+            # The client has disconnected, or hangs.
             pass
         finally:
             process.kill()

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The queue between two threads: of steps, and of what a sink takes."""
+"""Queue of steps or of a sink's items between two threads."""
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -17,11 +17,11 @@ class BoundedQueue(Generic[Item]):
         size: Number of items that may wait.
         drop: Whether a full queue drops its oldest item and counts it.
             Otherwise :meth:`put` waits.
-        check: Function that is called now and then while the queue is empty;
-            it raises an error if no item will come.
+        check: Function that is called every :data:`CHECK_SECONDS` while the
+            queue is empty. It raises an error if no item can be expected.
 
     Attributes:
-        dropped: Number of items that were dropped so far.
+        dropped: Number of dropped items.
         closed: Whether the queue is closed.
     """
 
@@ -40,7 +40,7 @@ class BoundedQueue(Generic[Item]):
         return len(self._items)
 
     def put(self, item: Item) -> bool:
-        """Add an item. Returns False if the queue is closed."""
+        """Add an item. Return False if the queue is closed."""
         with self._changed:
             while (len(self._items) >= self.size and not self.drop
                    and not self.closed):
@@ -55,11 +55,11 @@ class BoundedQueue(Generic[Item]):
             return True
 
     def put_back(self, item: Item, seconds: float) -> None:
-        """Return an item to the front, and wait.
+        """Put the item that was taken last back to the front, and wait.
 
         Args:
-            item: Item that was taken last.
-            seconds: Seconds to wait, unless the queue is closed.
+            item: The item.
+            seconds: Seconds to wait. Closing the queue ends the wait.
         """
         with self._changed:
             self._items.appendleft(item)
@@ -69,8 +69,8 @@ class BoundedQueue(Generic[Item]):
         """Refuse further items.
 
         Args:
-            error: Error that is raised where the queue is read, after the
-                items that wait in it.
+            error: Error to raise from the iteration, after the items that
+                wait.
         """
         with self._changed:
             if not self.closed:
@@ -78,7 +78,7 @@ class BoundedQueue(Generic[Item]):
             self._changed.notify_all()
 
     def clear(self) -> int:
-        """Remove all items. Returns their number."""
+        """Remove all items, and return their number."""
         with self._changed:
             number = len(self._items)
             self._items.clear()

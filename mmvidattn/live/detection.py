@@ -8,16 +8,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Detection:
-    """Result of a step.
+    """Scores, events and frames of one step.
 
     Attributes:
         step: Number of the step, from 0. Dropped steps and steps without
             frames leave gaps.
         time: End of the step, in seconds of the source.
-        scores: Probabilities of the classes now, [K]; 0 for the class that
+        scores: Class probabilities of this step, [K]; 0 for the class that
             training ignored.
-        anticipated: Probabilities in the next steps, nearest first, [A, K];
-            A = 0 for a clip model.
+        anticipated: Class probabilities of the next steps, nearest first,
+            [A, K]; A = 0 for a clip model.
         events: Actions that started or ended (:class:`EventDetector`).
         images: Frames of the step, RGB ``(H, W, 3)``, oldest first.
         seconds: Duration of each stage (:class:`Latency`).

@@ -19,15 +19,15 @@ class ModelOptions:
     """Options of a live model.
 
     Attributes:
-        extractors: See :class:`LiveModel`, as for ``compile_step``; for
-            models of feature streams.
+        extractors: Extractors of :class:`LiveModel`; not for clip models.
         events: Arguments of :class:`EventDetector`. They update the config's.
         device: Device to compute on.
-        compile_step: See :class:`LiveModel`.
+        compile_step: Compile the step of :class:`LiveModel`; not for clip
+            models.
         cfg_options: Changes to the config, by dotted keys.
-        seconds: See :class:`LiveClipModel`, as for ``stride``; for models of
-            clips.
-        stride: Seconds from a step to the next.
+        seconds: Length of the window of :class:`LiveClipModel`; only for clip
+            models.
+        stride: Seconds from a step to the next; only for clip models.
     """
     extractors: Mapping[str, dict] | None = None
     events: dict | None = None
@@ -40,58 +40,58 @@ class ModelOptions:
 
 def load_live_model(config: str | Path, checkpoint: str | Path | None,
                     **options: Any) -> LiveModel | LiveClipModel:
-    """Load a model of feature streams or of clips, by its config.
+    """Load a model of feature streams or of clips, depending on the config.
 
     Args:
-        config: Config, or its name.
-        checkpoint: Weights of the model.
-        **options: See :class:`ModelOptions`.
+        config: Config file or name.
+        checkpoint: Weights. None for random ones.
+        **options: Options of :class:`ModelOptions`.
 
     Raises:
-        ValueError: If an option belongs to the other kind of model, or
-            something does not fit together.
+        ValueError: If an option is for the other kind of model, or config,
+            checkpoint and options do not fit together.
     """
     given = ModelOptions(**options)
     kind = load_config(config, given.cfg_options).get('model', {}).get('type')
-    of_streams = dict(extractors=given.extractors,
-                      compile_step=given.compile_step)
-    of_clips = dict(seconds=given.seconds, stride=given.stride)
-    alien = of_clips if kind == ONLINE else of_streams
-    for name, value in alien.items():
-        # Left out is None, no compilation, no extractors.
-        if value or value == 0 and value is not False:
+    stream_options = 'extractors', 'compile_step'
+    clip_options = 'seconds', 'stride'
+    build, names, unused = (
+        (LiveModel, stream_options, clip_options) if kind == ONLINE else
+        (LiveClipModel, clip_options, stream_options))
+    for name in unused:
+        value = getattr(given, name)
+        if value is not getattr(ModelOptions, name):
             raise ValueError(
                 f'{name} is for models of '
                 f'{"clips" if kind == ONLINE else "feature streams"}, and '
                 f'{config} is a {kind}; got {value!r}')
-    build, rest = (LiveModel, of_streams) if kind == ONLINE else (
-        LiveClipModel, of_clips)
     return build(config, checkpoint, events=given.events, device=given.device,
-                 cfg_options=given.cfg_options, **rest)
+                 cfg_options=given.cfg_options,
+                 **{name: getattr(given, name) for name in names})
 
 
 class OnlineDetector(Run):
-    """A run of one source, with a model of its own::
+    """A run of one source with its own model::
 
         detector = OnlineDetector('testra_tiny_videos', 'testra.pth', 0)
         for detection in detector:
             print(detection.time, detection.scores)
 
-    The model is one of feature streams or a recognizer of clips, whose window
-    slides over the source. :meth:`with_source` runs it on another source.
+    The model is an online detector, or a clip model whose window slides over
+    the source. :meth:`with_source` runs the same model on another source.
 
     Args:
-        config: Config of the model, or its name; see :class:`LiveModel` and
-            :class:`LiveClipModel`.
-        checkpoint: Weights of the model.
-        source: See :func:`open_source`.
-        extractors: See :class:`LiveModel`.
-        **options: See :class:`ModelOptions` and
+        config: Config of :class:`LiveModel` or :class:`LiveClipModel`.
+        checkpoint: Weights. None for random ones.
+        source: Source, or an argument of :func:`open_source`.
+        extractors: Extractors of :class:`LiveModel`.
+        **options: Options of :class:`ModelOptions` and of
             :class:`~mmvidattn.live.run.RunOptions`.
 
     Raises:
         ValueError: If the config, the checkpoint, the extractors and the
-            source do not fit together; while it runs, if the source breaks.
+            source do not fit together. Iterating raises it if the source
+            fails.
     """
 
     def __init__(self, config: str | Path, checkpoint: str | Path | None,
@@ -99,11 +99,11 @@ class OnlineDetector(Run):
                  extractors: Mapping[str, dict] | None = None,
                  **options: Any) -> None:
         names = {field.name for field in fields(RunOptions)}
-        of_run = {k: options.pop(k) for k in names & options.keys()}
-        # Before the model is built: the source is what is most often wrong.
+        run_options = {k: options.pop(k) for k in names & options.keys()}
+        # Open the source before building the model: it fails most often.
         cfg = load_config(config, options.get('cfg_options'))
-        source = open_source(source, of_run.get('realtime', False),
-                             of_run.get('fps'), cfg.get('video_backend'))
+        source = open_source(source, run_options.get('realtime', False),
+                             run_options.get('fps'), cfg.get('video_backend'))
         model = load_live_model(config, checkpoint, extractors=extractors,
                                 **options)
-        super().__init__(model, source, **of_run)
+        super().__init__(model, source, **run_options)

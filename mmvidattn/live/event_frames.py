@@ -1,17 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Pictures of events, for those who look at them later."""
+"""Pictures of past events for the page."""
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 # Seconds before the start and after the end of an event.
 BEFORE, AFTER = 2., 1.
-# Seconds of pictures that wait for an event: it is reported some time after
-# its start.
+# Seconds of pictures to keep for an event that is reported later.
 RECENT = 10.
-# Pictures of an event. A longer one has fewer a second.
+# Maximum number of pictures of an event. A longer one has fewer per second.
 MAX_FRAMES = 32
-# Of all events: their number, and bytes.
+# Maximum number of events, and maximum bytes of all their pictures.
 MAX_CLIPS, MAX_BYTES = 200, 2 ** 25
 
 
@@ -37,10 +36,11 @@ class _Clip:
 
 
 class EventFrames:
-    """Keeps pictures of the latest events of a source, within bounds.
+    """Keeps pictures of the latest events of a source in limited memory.
 
-    There is one a step, from ``BEFORE`` seconds before an event to ``AFTER``
-    seconds behind it, thinned out over its whole length where it is long.
+    An event has one picture per step, from ``BEFORE`` seconds before its start
+    to ``AFTER`` seconds after its end. Pictures of a long event are thinned
+    out evenly.
     """
 
     def __init__(self) -> None:
@@ -49,12 +49,12 @@ class EventFrames:
 
     def add(self, time: float, picture: bytes,
             events: Sequence[Mapping]) -> None:
-        """Take the picture of a step, and its events.
+        """Add the picture and the events of a step.
 
         Args:
             time: End of the step in seconds, later than the one before.
-            picture: Of any format.
-            events: See :class:`EventDetector`.
+            picture: Picture in any format.
+            events: Events of :class:`EventDetector`.
         """
         for clip in self._clips.values():
             clip.add(time, picture)
@@ -62,25 +62,29 @@ class EventFrames:
         while self._recent[0][0] < time - RECENT:
             self._recent.popleft()
         for event in events:
-            self._note(event)
+            self._add_event(event)
         while len(self._clips) > MAX_CLIPS or self.size > MAX_BYTES:
             del self._clips[next(iter(self._clips))]
 
     @property
     def size(self) -> int:
-        """Bytes of the events' pictures; those of two events count twice."""
+        """Bytes of all pictures; a picture of two events counts twice."""
         return sum(clip.size for clip in self._clips.values())
 
     def get(self, index: int, start: float) -> list[tuple[float, bytes]]:
-        """Times and pictures of an event, by its class and start.
+        """Return times and pictures of an event, oldest first.
+
+        Args:
+            index: Index of the class.
+            start: Start of the event.
 
         Returns:
-            Oldest first; none of an event that is too old, or unknown.
+            The pictures; none for an unknown or old event.
         """
         clip = self._clips.get((index, start))
         return list(clip.frames) if clip else []
 
-    def _note(self, event: Mapping) -> None:
+    def _add_event(self, event: Mapping) -> None:
         key = event['index'], event['start']
         if key not in self._clips:
             clip = self._clips[key] = _Clip()

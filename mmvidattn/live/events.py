@@ -1,15 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""From scores to actions that start and end."""
+"""Detection of actions in scores, and the file of events."""
 import json
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..utils.arguments import NotNegative, check_arguments
 from ..utils.lines import split_lines
 
 # Length of `EventLog.recent`.
@@ -18,54 +19,53 @@ MAX_RECENT = 200
 
 @dataclass
 class _Action:
-    """One that goes on; ``id`` is that of the event that reported it."""
+    """An action in progress; ``id`` is that of its start event."""
     start: float
     peak: float
     id: int | None = None
 
 
+@check_arguments
 class EventDetector:
-    """Turns the scores of steps into the starts and ends of actions.
+    """Finds the starts and ends of actions in the scores of steps.
 
-    An action starts when its score reaches ``on``, and lasts until it falls
-    below ``off``. It is reported once it has lasted ``min_duration``. Events
-    are numbered from 0 on.
+    An action starts when its score reaches ``on``, and ends when its score
+    falls below ``off``. It is reported once it has lasted ``min_duration``.
+    Events are numbered from 0.
 
-    A class may get thresholds of its own while it runs
-    (:meth:`set_threshold`), which hold from the next step on. They change
-    nothing of what has been: a running action keeps its start, also where its
-    score then is below the new ``on``, and ends at the first step below the
-    new ``off``; an action that starts now starts at the step that comes, also
-    where earlier scores reach the new ``on``.
+    :meth:`set_threshold` changes the thresholds of a class during a run. They
+    apply from the next step on, never to earlier steps: an action in progress
+    keeps its start even if its score is below the new ``on``, and ends at the
+    first step below the new ``off``; a new action starts at the next step even
+    if earlier scores reach the new ``on``.
 
     Args:
-        names: The classes.
-        ignore: Classes that are not actions, such as the background.
+        names: Class names.
+        ignore: Indices of classes that are not actions, such as the
+            background.
         on: Score that starts an action.
-        off: Score below which it ends, at most ``on``.
+        off: Score below which an action ends, at most ``on``.
         min_duration: Seconds that an action must last.
 
     Raises:
         ValueError: If a threshold is out of range.
     """
 
-    def __init__(self, names: Sequence[str], ignore: Sequence[int] = (0, ),
+    def __init__(self, names: Sequence[str],
+                 ignore: Container[int] = (0, ),
                  on: float = 0.5, off: float = 0.3,
-                 min_duration: float = 0.5) -> None:
+                 min_duration: NotNegative = 0.5) -> None:
         if not 0 < off <= on <= 1:
             raise ValueError('events need 0 < off <= on <= 1, got '
                              f'on={on}, off={off}')
-        if not min_duration >= 0:
-            raise ValueError(
-                f'min_duration must be at least 0 seconds, got {min_duration}')
         self.names = names
         self.on = on
         self.off = off
         self.min_duration = min_duration
         self._is_action = np.array(
             [i not in ignore for i in range(len(names))])
-        # Rows of on and off, [2, K]; replaced as a whole, as other threads
-        # change it.
+        # `on` and `off` of each class, [2, K]. Replaced, never written to,
+        # because other threads change thresholds.
         self._thresholds = np.repeat([[on], [off]], len(names), axis=1)
         self._current: dict[int, _Action] = {}
         self._next_id = 0
@@ -73,18 +73,20 @@ class EventDetector:
     def set_threshold(self, name: str, on: float | None) -> None:
         """Change the thresholds of a class from the next step on.
 
-        From any thread.
+        May be called from any thread.
 
         Args:
-            name: The class.
-            on: Score that starts an action; None for the one that it began
-                with. ``off`` keeps its ratio to it.
+            name: Class name.
+            on: Score that starts an action. None restores the initial one.
+                The ratio of ``off`` to ``on`` stays the same.
 
         Raises:
-            ValueError: If there is no such action, or it is out of range.
+            ValueError: If the class is not an action, or ``on`` is out of
+                range.
         """
-        actions = self._actions(name)
-        if not len(actions):
+        actions = [i for i, other in enumerate(self.names)
+                   if other == name and self._is_action[i]]
+        if not actions:
             raise ValueError(f'name must be an action, got {name!r}')
         if on is not None and not 0 < on <= 1:
             raise ValueError(f'on must be in (0, 1], got {on}')
@@ -98,40 +100,34 @@ class EventDetector:
 
     @property
     def active_since(self) -> float | None:
-        """Start of the first action that goes on, reported or not."""
+        """Start of the oldest action in progress, reported or not."""
         return min((action.start for action in self._current.values()),
                    default=None)
 
     def thresholds(self) -> dict[str, Any]:
-        """Return ``on`` and ``off`` of all classes, and ``changed``, those of
-        the classes that have their own."""
-        return dict(on=self.on, off=self.off,
-                    changed=self.changed_thresholds())
+        """Return the initial ``on`` and ``off``, and the ``changed`` ones.
 
-    def changed_thresholds(self) -> dict[str, tuple[float, float]]:
-        """``on`` and ``off`` of the classes that have their own."""
+        ``changed`` has (on, off) of each class whose thresholds differ.
+        """
         thresholds = self._thresholds
-        return {self.names[i]: tuple(thresholds[:, i].tolist())
-                for i in np.flatnonzero(thresholds[0] != self.on)}
-
-    def _actions(self, name: str) -> list[int]:
-        return [i for i, other in enumerate(self.names)
-                if other == name and self._is_action[i]]
+        changed = {self.names[i]: tuple(thresholds[:, i].tolist())
+                   for i in np.flatnonzero(thresholds[0] != self.on)}
+        return dict(on=self.on, off=self.off, changed=changed)
 
     def update(self, start: float, end: float,
                scores: np.ndarray) -> list[dict]:
         """Take the scores [K] of a step from ``start`` to ``end`` seconds.
 
         Returns:
-            New events, ends first, each with its number ``id``, the
-            ``class``, its ``index`` and times in seconds of the source:
+            New events, ends first. Each has a number ``id``, the ``class``,
+            its ``index``, and times in seconds of the source:
             ``dict(event='start', start=..., time=...)`` or
             ``dict(event='end', start=..., end=..., peak=..., start_id=...,
-            time=...)``. ``time`` is when it was reported, ``start_id`` the
-            number of the event that reported the start.
+            time=...)``. ``time`` is when the event was reported, ``start_id``
+            the number of the action's start event.
         """
         events = []
-        # As precise as the scores, so that 0.3 is reached by 0.3.
+        # In the precision of the scores, so that 0.3 reaches 0.3.
         on, off = self._thresholds.astype(scores.dtype)
         for i in [i for i in self._current if scores[i] < off[i]]:
             events += self._end(i, start, time=end)
@@ -147,34 +143,35 @@ class EventDetector:
         return events
 
     def finish(self, end: float) -> list[dict]:
-        """End all actions, as the source ends at ``end`` seconds.
+        """End all actions because the source ends at ``end`` seconds.
 
         Returns:
-            As :meth:`update`; ``cut=True`` says that they may go on.
+            Events of :meth:`update`, with ``cut=True`` because the actions
+            may last longer.
         """
         return [event for i in list(self._current)
                 for event in self._end(i, end, time=end, cut=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """The actions that go on, the next number, changed thresholds."""
+        """Return the actions in progress and the changed thresholds."""
         return dict(
             next_id=self._next_id,
             changed={name: on for name, (on, _)
-                     in self.changed_thresholds().items()},
+                     in self.thresholds()['changed'].items()},
             current=[[i, action.start, action.peak, action.id]
                      for i, action in self._current.items()])
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where another detector of these classes was."""
+        """Continue from the state of another detector of these classes."""
         self._next_id = state_dict['next_id']
-        # Older ones have none.
+        # States of earlier versions lack this entry.
         for name, on in state_dict.get('changed', {}).items():
             self.set_threshold(name, on)
         self._current = {
             i: _Action(*action) for i, *action in state_dict['current']}
 
     def replay(self, event: Mapping[str, Any]) -> None:
-        """Take an event that was reported after :meth:`state_dict`."""
+        """Apply an event that was reported after :meth:`state_dict`."""
         self._next_id = event['id'] + 1
         self._current.pop(event['index'], None)
         if event['event'] == 'start':
@@ -198,21 +195,21 @@ class EventDetector:
 
 
 class EventLog:
-    """Writes events as JSON Lines, each as it happens.
+    """Writes events to a file as JSON Lines, as they happen.
 
     Args:
-        path: The file. Defaults to none.
-        size: Bytes of it to go on after; what comes behind them is cut off.
-            Defaults to none: it is overwritten.
+        path: Path of the file. Defaults to no file.
+        size: Number of bytes of an existing file to keep and append to; the
+            rest is cut off. Defaults to 0, which overwrites the file.
 
     Raises:
-        ValueError: If the file does not have that many, or they do not end
-            with a line.
+        ValueError: If the file is shorter, or its first ``size`` bytes do not
+            end with a line.
 
     Attributes:
-        path: The file, if any.
-        recent: The latest events.
-        size: Bytes that were written so far.
+        path: Path of the file, if any.
+        recent: Latest events.
+        size: Size of the file in bytes.
     """
 
     def __init__(self, path: str | Path | None = None,
@@ -233,7 +230,7 @@ class EventLog:
         self._file.seek(self.size)
 
     def write(self, events: Sequence[dict]) -> None:
-        """Write events; they are on the disk when this returns."""
+        """Write events. They are on the disk when this returns."""
         self.recent.extend(events)
         if not events or self._file is None:
             return
@@ -255,17 +252,18 @@ def read_events(path: str | Path, start: int,
     """Read events of an :class:`EventLog`.
 
     Args:
-        path: The file.
-        start: Where to begin, in bytes.
-        end: Where to end. Defaults to the end of the last whole line.
+        path: Path of the file.
+        start: First byte to read.
+        end: Byte to stop before. Defaults to the end of the last complete
+            line.
 
     Returns:
-        The events, and where they end.
+        Events, and the byte after the last one.
 
     Raises:
-        ValueError: If there is no such part, or it is not of whole lines.
+        ValueError: If the file is shorter, or a boundary is inside a line.
     """
-    wanted = f'{path} must have events up to byte {end or start}, as it had'
+    wanted = f'{path} must have events up to byte {end or start}'
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -274,7 +272,7 @@ def read_events(path: str | Path, start: int,
         end = max(start, data.rfind(b'\n') + 1)
     if len(data) < end or any(
             at and data[at - 1:at] != b'\n' for at in (start, end)):
-        raise ValueError(f'{wanted}, and has {len(data)} bytes: it is '
-                         'another file, or has been changed')
+        raise ValueError(f'{wanted}, got {len(data)} bytes: it is another '
+                         'file, or has been changed')
     return [json.loads(line)
             for line in split_lines(data[start:end].decode())], end

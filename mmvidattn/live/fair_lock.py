@@ -4,10 +4,10 @@ from collections import deque
 
 
 class FairLock:
-    """A lock that threads get in the order in which they asked for it.
+    """A lock that threads acquire in the order in which they asked for it.
 
-    With one of ``threading.Lock`` a thread that asks again at once, as that of
-    a source which never waits does, may keep the others out for long.
+    A thread that releases a ``threading.Lock`` and asks again at once, such as
+    the thread of a source that never waits, can starve the other threads.
     """
 
     def __init__(self) -> None:
@@ -24,10 +24,10 @@ class FairLock:
             turn.acquire()
             self._waiting.append(turn)
         try:
-            # Released by the one before, who leaves the lock taken.
+            # The thread before releases `turn` and leaves the lock taken.
             turn.acquire()
         except BaseException:
-            # Ctrl-C: the turn is another one's.
+            # After Ctrl-C, pass the turn on.
             with self._lock:
                 if turn in self._waiting:
                     self._waiting.remove(turn)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Features of the steps of a video, by any network."""
+"""Features of the steps of a video, from any network."""
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from .fair_lock import FairLock
 from .image_input import ImageInput
 from .module_features import ModuleFeatures
 from .named_networks import find_network, is_network
-from .optical_flow import OpticalFlow
+from .optical_flow import FlowMethod, OpticalFlow
 from .recognizer_features import CLASSIFIER, RecognizerFeatures
 from .steps import frame_indices, source_frames
 
@@ -24,40 +24,39 @@ NEEDED = 'takes', 'mean', 'std'
 class FeatureExtractor:
     """Computes the features of each step of a video with a network.
 
-    A recognizer of mmaction2 is given clips by its config's own test
-    pipeline; its features are the input of its classifier, averaged over
-    crops. Any other network takes images or clips as ``input`` says, and
-    gives [B, C]. Clips are of images, or of the flow between them. Threads
-    may share an extractor.
+    An mmaction2 recognizer gets clips from its own test pipeline. Its features
+    are the input of its classifier, averaged over crops. Any other network
+    gets images or clips as ``input`` describes, and returns [B, C]. Clips
+    consist of images or of the flow between them. Threads may share an
+    extractor.
 
     Args:
-        config: A recognizer's config file, or its name; or a network, as an
+        config: Config file or name of a recognizer; or a network, as an
             ``nn.Module`` or by name: ``timm://NAME``,
             ``hf://OWNER/MODEL@REVISION`` or ``MODULE:CALLABLE``; see
             :mod:`mmvidattn.live.named_networks`.
-        checkpoint: Its weights; see :func:`find_network` for those of
-            networks. Defaults to fresh ones. The classifier's are not
-            needed.
-        device: Where to compute.
-        flow: Method of :class:`OpticalFlow`, for networks of flow. None
-            for those of images.
-        flow_side: Short side of the images that flow is computed from.
-        bound: Pixels of flow that become 0 or 255.
-        clip_len: Images, or flow fields, of a clip. Defaults to that of the
-            test pipeline, or of the network; else to 1 for images.
+        checkpoint: Weights; see :func:`find_network` for other networks.
+            Defaults to random ones. The classifier needs no weights.
+        device: Device to compute on.
+        flow: Method of :class:`OpticalFlow` for networks of flow. None for
+            networks of images.
+        flow_side: Short side in pixels of the images for the flow.
+        bound: Flow in pixels that becomes 0 or 255.
+        clip_len: Number of images, or of flow fields, in a clip. Defaults to
+            that of the test pipeline or the network, else to 1 for images.
         frame_interval: Frames from one image to the next.
-        layer: The layer whose input is the features. Defaults to a
-            recognizer's classifier, and to the output of another network.
+        layer: Layer whose input is the features. Defaults to a recognizer's
+            classifier, and to the output of another network.
         cfg_options: Changes to a recognizer's config, by dotted keys.
-        input: Arguments of :class:`ImageInput`, for networks that are no
-            recognizers. They update those that timm or the Hub has for the
-            network.
-        sample_fps: Take frames as if the video had so many a second,
-            repeating or leaving out some. Defaults to its own rate.
+        input: Arguments of :class:`ImageInput`, for networks that are not
+            recognizers. They update those that timm or the Hub provides for
+            the network.
+        sample_fps: Frames per second at which frames are sampled, by repeating
+            or leaving out frames. Defaults to the rate of the video.
 
     Raises:
-        ValueError: If there is no such network or layer, an argument is out
-            of range or missing, or not for such a network.
+        ValueError: If the network or the layer does not exist, or an argument
+            is missing, out of range, or not for this kind of network.
         ImportError: If timm or transformers is needed and not installed.
     """
 
@@ -65,9 +64,9 @@ class FeatureExtractor:
                  config: str | nn.Module,
                  checkpoint: str | None = None,
                  device: str | torch.device = 'cpu',
-                 flow: str | None = None,
-                 flow_side: int = 180,
-                 bound: float = 20.,
+                 flow: FlowMethod | None = None,
+                 flow_side: Positive = 180,
+                 bound: Positive = 20.,
                  clip_len: Count | None = None,
                  frame_interval: Count = 1,
                  layer: str | None = None,
@@ -77,40 +76,40 @@ class FeatureExtractor:
         self.flow = flow and OpticalFlow(flow, flow_side, bound)
         self.frame_interval = frame_interval
         self.sample_fps = sample_fps
+        self.layer = layer
         if is_network(config):
             self._network = _build_module(
                 config, checkpoint, device, layer, clip_len, input,
                 cfg_options)
-            self.layer = layer
         else:
             if input:
                 raise ValueError(
-                    f'input is for other networks: {config} is a recognizer, '
-                    'whose config has a test_pipeline')
+                    f'input is not for recognizers: the config of {config} '
+                    'has a test_pipeline instead')
             self.layer = layer or CLASSIFIER
             self._network = RecognizerFeatures(
                 config, checkpoint, device, self.layer, bool(flow), clip_len,
                 frame_interval, cfg_options)
-        self.name = getattr(self._network, 'name', config)
+        self.name = self._network.name
         self.model = self._network.model
         self.clip_len = self._network.clip_len
-        # Sources that share it take turns.
+        # Sources that share the extractor take turns.
         self._lock = FairLock()
 
     @property
     def num_frames(self) -> int:
-        """Frames that a clip is made of: n flow fields need n + 1."""
+        """Number of frames for a clip: n flow fields need n + 1."""
         return self.clip_len + 1 if self.flow else self.clip_len
 
     @cached_property
     def width(self) -> int:
-        """C, as a clip of black images shows."""
+        """Number of channels C, measured on a clip of black images."""
         black = [np.zeros((224, 224, 3), np.uint8)] * self.num_frames
         return self.features([self.clip(black)]).shape[-1]
 
     def frame_indices(self, step: int, fps: float,
                       rate: float) -> np.ndarray:
-        """Indices of the frames of a step's clip, oldest first."""
+        """Return the indices of the frames of a step's clip, oldest first."""
         indices = frame_indices(step, self.sample_fps or fps, rate,
                                 self.num_frames, self.frame_interval)
         if self.sample_fps is None:
@@ -118,14 +117,14 @@ class FeatureExtractor:
         return source_frames(indices, self.sample_fps, fps, step, rate)
 
     def reach(self, fps: float) -> int:
-        """Frames that a clip may go back from the last one of its step."""
+        """Return how many frames before a step's last one a clip may need."""
         frames = (self.num_frames - 1) * self.frame_interval
         if self.sample_fps is None:
             return frames
         return int(np.ceil((frames + 1) * fps / self.sample_fps))
 
     def clip(self, images: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-        """Make a clip of RGB images ``(H, W, 3)``: them or their flow."""
+        """Convert RGB images ``(H, W, 3)`` to a clip of images or flow."""
         if not self.flow:
             return images
         with self._lock:
@@ -136,7 +135,7 @@ class FeatureExtractor:
         """Compute the features of n clips, [n, C], float32, on the device.
 
         Raises:
-            ValueError: If the network gives anything else.
+            ValueError: If the network's output has another shape.
             RuntimeError: If the layer did not run.
         """
         samples = [self._network.prepare(clip) for clip in clips]
@@ -153,11 +152,11 @@ def _build_module(config: str | nn.Module, checkpoint: str | None,
         raise ValueError(f'cfg_options are for recognizers: {network.name} '
                          f'has no config, got {cfg_options}')
     options = {**network.image_input, **(given or {})}
-    lacking = [key for key in NEEDED if key not in options]
-    if lacking:
+    missing = [key for key in NEEDED if key not in options]
+    if missing:
         raise ValueError(
-            f'input of {network.name} must say {", ".join(NEEDED)}, and '
-            f'lacks {", ".join(lacking)}: what the network takes is not known')
+            f'input of {network.name} must have {", ".join(NEEDED)}, and '
+            f'lacks {", ".join(missing)}: they are not known for this network')
     try:
         image_input = ImageInput(**options)
     except TypeError as error:
@@ -167,8 +166,8 @@ def _build_module(config: str | nn.Module, checkpoint: str | None,
     clip_len = clip_len or network.clip_len
     if clip_len is None:
         if image_input.takes == 'clips':
-            raise ValueError(f'{network.name} takes clips: clip_len must say '
-                             'of how many images')
+            raise ValueError('clip_len (images per clip) is needed: '
+                             f'{network.name} takes clips')
         clip_len = 1
     return ModuleFeatures(network.model, image_input, device, layer, clip_len,
                           network.name)

@@ -1,24 +1,24 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Whether a run goes on."""
+"""Health of a run."""
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..sources import Source
 
-# A step that takes longer than this hangs.
+# Seconds after which the computation of a step counts as stuck.
 STUCK_SECONDS = 60.
 
 
 class Health:
-    """Health of a run, which may be read from any thread.
+    """Health of a run; may be read from any thread.
 
     Args:
         source: Source of the run.
 
     Attributes:
-        failure: What ended the run, if it failed.
-        ended: Whether it has ended as it should.
+        failure: Error that ended the run; '' if there was none.
+        ended: Whether the run has ended without an error.
     """
 
     def __init__(self, source: Source) -> None:
@@ -38,18 +38,18 @@ class Health:
 
     @property
     def is_up(self) -> bool:
-        """Whether the source gives frames, or has ended as it should."""
+        """Whether the source gives frames, or has ended without an error."""
         return not self.failure and (
             self.ended or self._source.status in ('running', 'ended'))
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is up, and its first step has been scored."""
+        """Whether the source is up, and its first step has been scored."""
         return self.is_up and (self.ended or self._has_scored)
 
     @property
     def problem(self) -> str:
-        """Reason why this run will not go on; '' if there is none."""
+        """Reason why the run cannot continue; '' if it can."""
         if self.failure:
             return self.failure
         busy_since = self._busy_since

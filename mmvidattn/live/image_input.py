@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What a network wants its images to be like."""
+"""Preprocessing of images for a network."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,28 +17,28 @@ Side = Count | tuple[Count, Count]
 @check_arguments
 @dataclass(frozen=True)
 class ImageInput:
-    """Turns images in bytes into the input of a network.
+    """Converts uint8 images to the input of a network.
 
-    They are resized, rounded to bytes as image libraries do, cropped in the
-    middle, and scaled to 0 to ``value_range``; then the mean is subtracted,
-    and they are divided by the deviation.
+    Images are resized, rounded to bytes as in image libraries, cropped in the
+    middle, and scaled to the range from 0 to ``value_range``. Then the mean is
+    subtracted, and the result is divided by the standard deviation.
 
     Attributes:
-        takes: 'frames', images [B, C, H, W]: of a clip of several, features
-            are averaged. Fields of flow are joined along the channels, (x, y,
-            x, y, ...). Or 'clips', [B, C, T, H, W].
-        mean: In units of ``value_range``: one number, or one for each channel
-            in the order of ``color``.
-        std: Likewise.
-        value_range: 1 for values from 0 to 1, 255 for those of bytes.
-        resize: Short side in pixels, or (height, width). None: as they are.
-        crop: Side in pixels, or (height, width). None: no crop.
-        interpolation: Of the resizing, with anti-aliasing: 'bilinear',
-            'bicubic' or 'nearest' (which has none).
-        color: Order of the channels, 'RGB' or 'BGR'; no matter with flow.
+        takes: Input of the network. 'frames' are images [B, C, H, W], whose
+            features are averaged over a clip; flow fields are concatenated
+            along the channels (x, y, x, y, ...). 'clips' are [B, C, T, H, W].
+        mean: Mean in units of ``value_range``: one number, or one for each
+            channel in the order of ``color``.
+        std: Standard deviation in the same format.
+        value_range: Largest value: 1, or 255 for values of bytes.
+        resize: Short side in pixels, or (height, width). None keeps the size.
+        crop: Side in pixels, or (height, width). None does not crop.
+        interpolation: Interpolation for resizing: 'bilinear' or 'bicubic',
+            with anti-aliasing, or 'nearest', without.
+        color: Order of the channels, 'RGB' or 'BGR'. Ignored for flow.
 
     Raises:
-        ValueError: If a value is none of those.
+        ValueError: If a value is not allowed.
     """
     takes: Literal['frames', 'clips']
     mean: float | Sequence[float]
@@ -50,19 +50,19 @@ class ImageInput:
     color: Literal['RGB', 'BGR'] = 'RGB'
 
     def __call__(self, clip: Sequence[np.ndarray]) -> Tensor:
-        """Make the network's input of a clip.
+        """Convert a clip to the network's input.
 
         Args:
-            clip: RGB images ``(H, W, 3)`` or fields of flow ``(H, W, 2)``,
+            clip: RGB images ``(H, W, 3)`` or flow fields ``(H, W, 2)``,
                 uint8.
 
         Returns:
-            'frames': [T, 3, H, W], or of flow [1, 2 T, H, W]; 'clips':
-            [1, C, T, H, W].
+            For 'frames' [T, 3, H, W], or [1, 2 T, H, W] with flow; for
+            'clips' [1, C, T, H, W].
 
         Raises:
-            ValueError: If the images are smaller than the crop, or mean and
-                deviation are not of as many channels as there are.
+            ValueError: If the images are smaller than the crop, or mean or
+                std are for another number of channels.
         """
         x = torch.from_numpy(np.stack(clip)).permute(0, 3, 1, 2).float()
         is_flow = x.shape[1] == 2
@@ -82,7 +82,7 @@ class ImageInput:
         if isinstance(self.resize, Sequence):
             size = tuple(self.resize)
         else:
-            # As torchvision and transformers round the long side.
+            # Round the long side as torchvision and transformers do.
             short = min(height, width)
             size = (self.resize * height // short,
                     self.resize * width // short)
@@ -105,7 +105,7 @@ class ImageInput:
         if top < 0 or left < 0:
             raise ValueError(
                 f'crop must fit into the images, which are {x.shape[-2]} x '
-                f'{x.shape[-1]}, got {self.crop}; resize makes them larger')
+                f'{x.shape[-1]}, got {self.crop}; enlarge them with resize')
         return x[..., top:top + height, left:left + width]
 
     def _by_channel(self, name: str, x: Tensor) -> Tensor:
@@ -113,6 +113,6 @@ class ImageInput:
         values = torch.tensor(
             values if isinstance(values, Sequence) else [values]).float()
         if len(values) not in (1, x.shape[1]):
-            raise ValueError(f'{name} must be a number, or one for each of '
+            raise ValueError(f'{name} must be one number, or one for each of '
                              f'{x.shape[1]} channels, got {len(values)}')
         return values[:, None, None]

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-# As in the paper's Table 7. `total` is the sum of those before it, and `lag`
-# the time from a step's last frame to its scores.
+# Stages as in the paper's Table 7. `total` is the sum of the stages before
+# it, and `lag` is the time from a step's last frame to its scores.
 STAGES = 'decode', 'flow', 'features', 'head', 'total', 'lag'
-# Number of latest steps that a report is about.
+# Number of latest steps in a report.
 WINDOW = 1000
-# Upper bounds of a histogram's bins, in seconds; the last one has none.
+# Upper bounds of a histogram's bins, in seconds; the last bin has no bound.
 BOUNDS = .005, .01, .025, .05, .1, .25, .5, 1., 2.5, 5., 10., 30.
 
 
@@ -18,8 +18,8 @@ class Latency:
     """Durations of the latest steps, stage by stage.
 
     Attributes:
-        counts: Steps so far in each bin of :data:`BOUNDS`, by stage.
-        sums: Their seconds together.
+        counts: Number of steps in each bin of :data:`BOUNDS`, by stage.
+        sums: Total seconds of all steps, by stage.
     """
 
     def __init__(self) -> None:
@@ -30,14 +30,14 @@ class Latency:
         }
 
     def add(self, seconds: Mapping[str, float]) -> None:
-        """Take the seconds of each stage of a step."""
+        """Add the seconds of each stage of a step."""
         for stage, value in seconds.items():
             self._seconds[stage].append(value)
             self.counts[stage][bisect_left(BOUNDS, value)] += 1
             self.sums[stage] += value
 
     def report(self) -> dict[str, dict[str, float]]:
-        """``median`` and ``p95`` of each stage, in milliseconds."""
+        """Return ``median`` and ``p95`` of each stage, in milliseconds."""
         return {
             stage: dict(
                 median=1000 * float(np.median(values)),

@@ -3,14 +3,14 @@ from torch import Tensor, nn
 
 
 class LayerInput:
-    """Catches what a layer of a network reads.
+    """Records the input of a layer.
 
     Args:
-        model: The network.
-        layer: The layer's name in it.
+        model: Network.
+        layer: Name of the layer in it.
 
     Raises:
-        ValueError: If there is no such layer.
+        ValueError: If the network has no such layer.
     """
 
     def __init__(self, model: nn.Module, layer: str) -> None:
@@ -18,7 +18,7 @@ class LayerInput:
         if module is None:
             raise ValueError(
                 f'layer must be a module of the network, got {layer!r}; '
-                'linear ones are '
+                'linear layers are '
                 + ', '.join(n for n, m in model.named_modules()
                             if isinstance(m, nn.Linear)))
         self.layer = layer
@@ -27,11 +27,11 @@ class LayerInput:
             lambda module, args: self._inputs.append(args[0].detach()))
 
     def clear(self) -> None:
-        """Forget what was read so far."""
+        """Discard the recorded inputs."""
         self._inputs.clear()
 
     def first(self) -> Tensor:
-        """What was read first since :meth:`clear`.
+        """Return the first input since :meth:`clear`.
 
         Raises:
             RuntimeError: If the layer did not run.

@@ -1,20 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Counts of runs in the format of Prometheus."""
+"""Metrics of runs in the Prometheus format."""
 from collections.abc import Iterator, Sequence
 
 from .latency import BOUNDS
 from .run import Run
 
 COUNTERS = dict(
-    steps='Steps that were scored.',
-    dropped='Steps that were dropped, as the machine was too slow.',
-    missing='Steps of which the source had no frames.',
-    bad_frames='Empty frames, and steps whose features were not finite.')
+    steps='Scored steps.',
+    dropped='Steps dropped because the machine was too slow.',
+    missing='Steps without a frame.',
+    bad_frames='Empty frames, and steps with non-finite features.')
 PREFIX = 'mmvidattn_'
 
 
 def render_metrics(runs: Sequence[Run], names: Sequence[str]) -> bytes:
-    """The metrics of runs, each with the number and name of its source.
+    """Render the metrics of runs, with the number and name of each source.
 
     Raises:
         ImportError: If prometheus_client is not installed.
@@ -43,8 +43,8 @@ class _Collector:
         )
         labels = 'source', 'name'
         up = GaugeMetricFamily(
-            f'{PREFIX}source_up', 'Whether the source gives frames, or has '
-            'ended.', labels=labels)
+            f'{PREFIX}source_up', '1 if the source gives frames or has ended.',
+            labels=labels)
         counters = {
             key: CounterMetricFamily(PREFIX + key, text, labels=labels)
             for key, text in COUNTERS.items()}
@@ -52,8 +52,8 @@ class _Collector:
             f'{PREFIX}events', 'Actions that started or ended.',
             labels=(*labels, 'event', 'class'))
         sinks = CounterMetricFamily(
-            f'{PREFIX}sink_lost', 'What a sink dropped or failed to take.',
-            labels=(*labels, 'sink'))
+            f'{PREFIX}sink_lost', 'Items that a sink dropped or failed to '
+            'process.', labels=(*labels, 'sink'))
         latency = HistogramMetricFamily(
             f'{PREFIX}latency_seconds', 'Duration of each stage of a step; '
             'lag is from its last frame to its scores.',

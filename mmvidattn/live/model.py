@@ -1,48 +1,42 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Models of feature streams, for live detection."""
+"""Live models of feature streams."""
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from mmengine.config import Config
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..apis.compiling import compile_in_place
-from ..apis.labels import find_labels
-from ..apis.models import get_model, load_config
 from ..online import StreamSession
-from .events import EventDetector
+from .base_model import BaseLiveModel
 from .feature_extractor import FeatureExtractor
 from .steps import Step
 
 ONLINE = 'OnlineActionDetector'
 RATES = 'feature_rate', 'long_rate', 'work_rate'
-ONLINE_KEYS = 'extractors', 'events'
 # Options of an extractor that belong to its network.
-OF_NETWORK = 'checkpoint', 'cfg_options', 'layer', 'input', 'clip_len'
+NETWORK_OPTIONS = 'checkpoint', 'cfg_options', 'layer', 'input', 'clip_len'
 
 
-class LiveModel:
-    """A model of streams of features, and the extractors of its features.
-
-    It holds nothing of any stream: each :class:`Run` has its own session and
-    events, and any number of them may run at a time.
+class LiveModel(BaseLiveModel):
+    """An online detector, and the extractors that compute its features.
 
     Args:
         config: Config of an ``OnlineActionDetector``, or its name. Its
             ``test_dataloader.dataset`` has the rates; ``online`` may have
-            ``extractors`` and ``events``, as below.
-        checkpoint: Its weights.
-        extractors: For each modality the arguments of
-            :class:`FeatureExtractor`, the same as those that made the
-            features the model was trained on. They update the config's.
+            ``extractors`` and ``events``, see below.
+        checkpoint: Weights. None for random ones.
+        extractors: For each modality, arguments of
+            :class:`FeatureExtractor`, the same as for the features that the
+            model was trained on. They update the config's.
         events: Arguments of :class:`EventDetector`. They update the config's.
-        device: Where to compute.
-        compile_step: Compile the model's step, which takes a minute; each
-            step is faster then.
+        device: Device to compute on.
+        compile_step: Compile the model's step. This takes a minute and makes
+            each step faster.
         cfg_options: Changes to the config, by dotted keys.
 
     Raises:
@@ -50,16 +44,16 @@ class LiveModel:
             fit together.
 
     Attributes:
-        model: The ``OnlineActionDetector``.
-        extractors: A :class:`FeatureExtractor` for each modality.
-        classes: Names of the K classes.
-        ignore: Indices of those that are not actions: the background, and
-            those the dataset ignores.
-        rate: Steps a second.
-        video_backend: What the config says that decodes files; None if it
-            does not.
-        memory_steps: Steps after which nothing is left in the memories.
+        ignore: Indices of classes that are not actions: the background, and
+            the class that the dataset ignores.
+        rate: Steps per second.
+        memory_steps: Number of steps after which the memories hold nothing
+            of an earlier step.
+
+    See :class:`BaseLiveModel` for the other attributes.
     """
+    online_keys = 'extractors', 'events'
+    has_background = True
 
     def __init__(self,
                  config: str | Path,
@@ -69,15 +63,10 @@ class LiveModel:
                  device: str | torch.device = 'cpu',
                  compile_step: bool = False,
                  cfg_options: dict[str, Any] | None = None) -> None:
-        cfg = load_config(config, cfg_options)
-        dataset = _check_config(cfg, config)
-        online = cfg.get('online', {})
-        self.video_backend = cfg.get('video_backend')
-        self._event_options = {**online.get('events', {}), **(events or {})}
+        super().__init__(config, checkpoint, events, device, cfg_options)
+        dataset = self.cfg.test_dataloader.dataset
         self.ignore = {0, dataset.get('ignore_index')} - {None}
         self.rate = float(dataset['feature_rate'])
-        self.model = get_model(config, checkpoint, device, cfg_options)
-        self.classes = class_names(self.model, background=True)
         backbone = self.model.backbone
         self.memory_steps = (
             backbone.long_memory_length * dataset['long_rate'] +
@@ -87,43 +76,54 @@ class LiveModel:
             stretch_long_memory=dataset.get('stretch_long_memory'))
         if compile_step:
             compile_in_place(self._session.step)
-            # Its first call compiles it.
+            # The first call compiles.
             self.new_session().push({
                 name: torch.zeros(channels)
                 for name, channels in backbone.in_channels.items()
             })
         self.extractors = _build_extractors(
-            backbone.in_channels, online.get('extractors', {}),
+            backbone.in_channels, self.online.get('extractors', {}),
             extractors or {}, device)
 
+    def check_config(self, cfg: Config, name: str | Path) -> None:
+        """Raise a ``ValueError`` if a config is not for an online detector."""
+        kind = cfg.get('model', {}).get('type')
+        if kind != ONLINE:
+            raise ValueError(f'{name} is not an online-detector config: '
+                             f'model.type must be {ONLINE!r}, got {kind!r}')
+        super().check_config(cfg, name)
+        dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
+        missing = [key for key in RATES if dataset.get(key) is None]
+        if missing:
+            raise ValueError(
+                f'{name} has no rates: test_dataloader.dataset must have '
+                'feature_rate (steps per second), long_rate and work_rate '
+                '(steps per sample of each memory), and lacks '
+                f'{", ".join(missing)}')
+
     def new_session(self) -> StreamSession:
-        """A session for a stream of its own."""
+        """Create the session of a stream."""
         return self._session.spawn()
 
     def new_scorer(self, fps: float) -> 'FeatureScorer':
-        """What scores the steps of a source of ``fps`` frames a second."""
         return FeatureScorer(self, fps)
-
-    def new_event_detector(self) -> EventDetector:
-        """An event detector for a stream of its own."""
-        return EventDetector(self.classes, self.ignore, **self._event_options)
 
 
 class FeatureScorer:
-    """Scores the steps of one source, by their features.
+    """Scores the steps of one source.
 
-    The extractors turn each step into features, and a
-    :class:`mmvidattn.online.StreamSession` turns those into scores.
+    The extractors turn a step into features, and a
+    :class:`mmvidattn.online.StreamSession` turns the features into scores.
 
     Args:
-        model: The model, its extractors, and how long it remembers.
-        fps: Frames a second of the source.
+        model: Model with its extractors.
+        fps: Frames per second of the source.
 
     Attributes:
-        session: The stream's session.
-        rate: Steps a second.
-        reach: Frames that a clip reaches back from its step's last one.
-        num_bad: Steps whose features were not finite.
+        session: Session of the stream.
+        rate: Steps per second.
+        reach: Number of frames before a step's last one that clips need.
+        num_bad: Number of steps whose features were not finite.
     """
 
     def __init__(self, model: LiveModel, fps: float) -> None:
@@ -136,19 +136,19 @@ class FeatureScorer:
         self.num_bad = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """The session's state."""
+        """Return the state of the session."""
         return self.session.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where another scorer of this model was."""
+        """Continue from the state of another scorer of this model."""
         self.session.load_state_dict(state_dict)
 
     def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:
         """Score a step.
 
         Returns:
-            Probabilities of the classes now, then of the steps to come,
-            [1 + A, K], and the seconds of each stage.
+            Class probabilities of this step and of the anticipated ones,
+            [1 + A, K], and the duration of each stage in seconds.
         """
         features, seconds = self._extract(step)
         start = time.perf_counter()
@@ -159,7 +159,7 @@ class FeatureScorer:
         return scores, dict(seconds, head=time.perf_counter() - start)
 
     def skip(self, num_steps: int) -> bool:
-        """Pass over steps; False if that leaves nothing in the memories."""
+        """Skip steps. Return False if the memories keep nothing older."""
         if num_steps >= self._model.memory_steps:
             self.session.reset()
             return False
@@ -168,7 +168,7 @@ class FeatureScorer:
 
     def _extract(self, step: Step
                  ) -> tuple[dict[str, Tensor], dict[str, float]]:
-        """The features of a step, and the seconds they took, by stage."""
+        """Return the features of a step and the duration of each stage."""
         features, seconds = {}, dict(flow=0., features=0.)
         for name, extractor in self._model.extractors.items():
             indices = extractor.frame_indices(
@@ -182,84 +182,39 @@ class FeatureScorer:
         return features, seconds
 
 
-def _check_config(cfg: Config, name: str | Path) -> dict:
-    """Check the config of an online detector; returns that of its dataset."""
-    kind = cfg.get('model', {}).get('type')
-    if kind != ONLINE:
-        raise ValueError(f'{name} is no config of an online detector: '
-                         f'model.type must be {ONLINE!r}, got {kind!r}')
-    check_online_keys(cfg, name, ONLINE_KEYS)
-    dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
-    lacking = [key for key in RATES if dataset.get(key) is None]
-    if lacking:
-        raise ValueError(
-            f'{name} has no rates: test_dataloader.dataset must have '
-            'feature_rate (steps a second), long_rate and work_rate (a '
-            f'sample every so many steps), and lacks {", ".join(lacking)}')
-    return dataset
-
-
-def check_online_keys(cfg: Config, name: str | Path,
-                      allowed: Sequence[str]) -> None:
-    """Raise a ``ValueError`` for other keys in ``online`` of a config."""
-    unknown = sorted(set(cfg.get('online', {})) - set(allowed))
-    if unknown:
-        raise ValueError(f'online of {name} may have '
-                         f'{" and ".join(allowed)}, got '
-                         f'{", ".join(unknown)}')
-
-
-def class_names(model: nn.Module, background: bool) -> list[str]:
-    """A name for each class of a model.
-
-    Args:
-        model: The model.
-        background: Whether the first class is none, if it has no name.
-    """
-    number = model.cls_head.num_classes
-    names = find_labels(model)
-    if names and len(names) != number:
-        raise ValueError(f'there are {len(names)} names of classes, and the '
-                         f'model has {number}')
-    if not names:
-        names = [f'class {i}' for i in range(number)]
-        names[:1] = ['background'] if background else names[:1]
-    return names
-
-
 def _build_extractors(in_channels: Mapping[str, int],
                       defaults: Mapping[str, dict],
                       changes: Mapping[str, dict],
                       device: str | torch.device
                       ) -> dict[str, FeatureExtractor]:
-    """An extractor for each modality, tried on a clip."""
+    """Build an extractor for each modality, and check it on a clip."""
     options = {name: _merge(defaults.get(name, {}), changes.get(name, {}))
                for name in {**defaults, **changes}}
     unknown = sorted(set(options) - set(in_channels))
     if unknown:
         raise ValueError(
-            f'the model reads {" and ".join(in_channels)}; there is an '
-            f'extractor of {", ".join(unknown)}')
+            f'extractors must be for the modalities {", ".join(in_channels)} '
+            f'of the model, got {", ".join(unknown)}')
     extractors = {}
     for name, channels in in_channels.items():
         if 'config' not in options.get(name, {}):
             raise ValueError(
-                f'the model reads features {name!r}: extractors.{name} must '
-                'name the config and the checkpoint of the network that '
-                'computes them')
+                f'extractors.{name} must name the config and the checkpoint '
+                f'of the network that computes the features {name!r}')
         extractor = FeatureExtractor(device=device, **options[name])
         if extractor.width != channels:
             raise ValueError(
-                f'the model reads {channels} features {name!r}, and the '
-                f'network {extractor.name} gives {extractor.width}')
+                f'extractors.{name} must give the {channels} channels that '
+                f'the model reads, and {extractor.name} gives '
+                f'{extractor.width}')
         extractors[name] = extractor
     return extractors
 
 
 def _merge(default: Mapping[str, Any], change: Mapping[str, Any]
            ) -> dict[str, Any]:
-    """Options with changes. Another network has none of the first one's."""
+    """Update options. A different network drops the default network's own."""
     if change.get('config', default.get('config')) != default.get('config'):
         default = {key: value for key, value in default.items()
-                   if key not in OF_NETWORK}
+                   if key not in NETWORK_OPTIONS}
     return {**default, **change}

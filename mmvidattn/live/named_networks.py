@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Networks that are no recognizers of mmaction2, by their names.
+"""Networks by name that are not mmaction2 recognizers.
 
 * ``timm://NAME``: ``timm.create_model(NAME)``, without its classifier.
-* ``hf://OWNER/MODEL@REVISION``: a model of the Hugging Face Hub, of timm or
-  transformers.
-* ``MODULE:CALLABLE``: what the callable returns, or the network of that name,
-  imported from the module.
+* ``hf://OWNER/MODEL@REVISION``: a timm or transformers model from the Hugging
+  Face Hub.
+* ``MODULE:CALLABLE``: a network that is imported from the module, or that a
+  function of the module returns.
 """
 import importlib
 import json
@@ -27,19 +27,19 @@ from ..utils.hub import SCHEME, hub_model
 TIMM = 'timm://'
 PRETRAINED = 'pretrained'
 _CALLABLE = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_][\w.]*')
-# Pillow's numbers, in preprocessor_config.json.
+# Pillow's numbers for interpolations, as in preprocessor_config.json.
 _RESAMPLE = {0: 'nearest', 2: 'bilinear', 3: 'bicubic'}
 
 
 @dataclass
 class Network:
-    """A network, and what is known of its input.
+    """A network, and the known properties of its input.
 
     Attributes:
-        model: Takes images or clips; gives features.
-        name: For errors.
+        model: Network from images or clips to features.
+        name: Name for errors.
         image_input: Arguments of :class:`ImageInput`, as far as known.
-        clip_len: Images of a clip, if known.
+        clip_len: Number of images in a clip, if known.
     """
     model: nn.Module
     name: str
@@ -48,7 +48,7 @@ class Network:
 
 
 def is_network(config: Any) -> bool:
-    """Tell whether it is the name of a network, or one, and no config."""
+    """Return True if this is a network or its name, not a config."""
     if isinstance(config, nn.Module):
         return True
     text = str(config)
@@ -60,15 +60,14 @@ def find_network(config: str | nn.Module,
     """Build a network.
 
     Args:
-        config: Its name, see the top of this file, or the network itself.
-        checkpoint: Its weights: a file, or ``hf://OWNER/MODEL@REVISION``. For
-            timm also 'pretrained', which downloads those that timm has under
-            this name. None for those it has, or fresh ones; those of
-            ``hf://`` belong to the name.
+        config: Name as described at the top of this file, or a network.
+        checkpoint: Weights: a file, or ``hf://OWNER/MODEL@REVISION``. For
+            timm also 'pretrained', which downloads timm's weights for this
+            name. None keeps the network's weights, which are random for a
+            timm model. A model from ``hf://`` has its own weights.
 
     Raises:
-        ValueError: If there is no such network, or the weights are of
-            another.
+        ValueError: If the network does not exist, or the weights do not fit.
         ImportError: If timm or transformers is needed and not installed.
     """
     if isinstance(config, nn.Module):
@@ -96,8 +95,9 @@ def _call(name: str) -> nn.Module:
     except (ImportError, AttributeError) as error:
         raise ValueError(f'{name} must be MODULE:CALLABLE that can be '
                          f'imported: {error}') from error
-    is_maker = callable(found) and not isinstance(found, nn.Module)
-    model = found() if is_maker else found
+    model = found
+    if callable(found) and not isinstance(found, nn.Module):
+        model = found()
     if not isinstance(model, nn.Module):
         raise ValueError(f'{name} must return an nn.Module, got a '
                          f'{type(model).__name__}')
@@ -128,10 +128,10 @@ def _timm(name: str, checkpoint: str | Path | None) -> Network:
 
 def _load_timm(model: nn.Module, tensors: dict[str, Tensor],
                cfg: dict[str, Any], source: str) -> None:
-    """Load weights of timm's, but for their classifier.
+    """Load timm weights, except for the classifier.
 
     Raises:
-        ValueError: If they are of another model.
+        ValueError: If they do not fit the model.
     """
     layers = cfg.get('classifier') or ()
     layers = (layers, ) if isinstance(layers, str) else layers
@@ -141,11 +141,11 @@ def _load_timm(model: nn.Module, tensors: dict[str, Tensor],
 
 
 def timm_input(cfg: dict[str, Any], name: str) -> dict[str, Any]:
-    """Arguments of :class:`ImageInput` as timm evaluates a model.
+    """Return arguments of :class:`ImageInput` as in timm's evaluation.
 
     Args:
-        cfg: The model's ``pretrained_cfg``. What it lacks is left out.
-        name: Of the model, for errors.
+        cfg: ``pretrained_cfg`` of the model. Missing entries are left out.
+        name: Name of the model, for errors.
     """
     found = dict(takes='frames', value_range=1.)
     for key in 'mean', 'std':
@@ -164,8 +164,8 @@ def timm_input(cfg: dict[str, Any], name: str) -> dict[str, Any]:
             found['resize'] = scaled[0]
         else:
             raise ValueError(
-                f'{name} crops {height} x {width} with crop_mode={mode!r}: '
-                'give resize and crop of input')
+                f'crop_mode={mode!r} of {name} is not supported for '
+                f'{height} x {width}: pass resize and crop in input')
         found['crop'] = (height, width)
     return found
 
@@ -183,13 +183,14 @@ def _hub(name: str) -> Network:
                    cfg, name)
         return Network(model, name, timm_input(cfg, name))
     transformers = _import('transformers', name)
-    model, said = transformers.AutoModel.from_pretrained(
+    model, loading = transformers.AutoModel.from_pretrained(
         folder, local_files_only=True, trust_remote_code=False,
         use_safetensors=True, output_loading_info=True)
-    # Of CLIP and its like, which have a network of text as well.
+    # CLIP and similar models have a text network as well.
     part = getattr(model, 'vision_model', model)
     prefix = 'vision_model.' if part is not model else ''
-    missing = [key for key in said['missing_keys'] if key.startswith(prefix)]
+    missing = [key for key in loading['missing_keys']
+               if key.startswith(prefix)]
     pooler = not any('pooler' in key for key in missing)
     missing = [key for key in missing if 'pooler' not in key]
     if missing:
@@ -205,12 +206,12 @@ def _hub(name: str) -> Network:
 
 
 def hub_input(cfg: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of :class:`ImageInput` by a preprocessor_config.json.
+    """Return arguments of :class:`ImageInput` for preprocessor_config.json.
 
     Raises:
-        ValueError: If it resizes in a way that is not known here.
+        ValueError: If it resizes in a way that is not supported.
     """
-    # With an offset, as ViViT's, values begin at -1.
+    # With an offset, as for ViViT, values start at -1.
     offset = 1. if cfg.get('offset') else 0.
     factor = cfg.get('rescale_factor', 1 / 255) if cfg.get(
         'do_rescale', True) else 1.
@@ -225,12 +226,12 @@ def hub_input(cfg: dict[str, Any]) -> dict[str, Any]:
         found['resize'] = _side(cfg['size'])
         resample = cfg.get('resample', 2)
         if resample not in _RESAMPLE:
-            raise ValueError(f'resample must be one of {[*_RESAMPLE]}, got '
-                             f'{resample}; give the whole of input')
+            raise ValueError(
+                f'resample of preprocessor_config.json must be one of '
+                f'{[*_RESAMPLE]}, got {resample}; pass input instead')
         found['interpolation'] = _RESAMPLE[resample]
     if cfg.get('do_center_crop') and 'crop_size' in cfg:
-        crop = _side(cfg['crop_size'])
-        found['crop'] = crop
+        found['crop'] = _side(cfg['crop_size'])
     return found
 
 
@@ -242,18 +243,16 @@ def _side(size: int | dict[str, int]) -> int | tuple[int, int]:
     if {'height', 'width'} <= size.keys():
         return size['height'], size['width']
     raise ValueError(f'size must have shortest_edge, or height and width, got '
-                     f'{sorted(size)}; give the whole of input')
+                     f'{sorted(size)}; pass input instead')
 
 
 class HubModel(nn.Module):
-    """The pooled features of a model of transformers.
-
-    They are its ``pooler_output`` if it has a trained one, else the mean of
-    its tokens.
+    """Pooled features of a transformers model.
 
     Args:
-        model: Of images or clips.
-        pooler: Whether its pooler is trained.
+        model: Model of images or clips.
+        pooler: Whether its pooler is trained. If it is, the features are its
+            ``pooler_output``, otherwise the mean of the tokens.
     """
 
     def __init__(self, model: nn.Module, pooler: bool) -> None:
@@ -262,12 +261,12 @@ class HubModel(nn.Module):
         self.pooler = pooler
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, C, H, W] or [B, C, T, H, W] to [B, C]."""
-        # transformers has the frames before the channels.
+        """Map [B, C, H, W] or [B, C, T, H, W] to [B, C]."""
+        # transformers takes [B, T, C, H, W].
         out = self.model(
             pixel_values=x.transpose(1, 2) if x.dim() == 5 else x)
         pooled = getattr(out, 'pooler_output', None)
         if self.pooler and pooled is not None:
-            # Of a network of convolutions [B, C, 1, 1].
+            # A convolutional network returns [B, C, 1, 1].
             return pooled.flatten(1)
         return out.last_hidden_state.mean(dim=1)

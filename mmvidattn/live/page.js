@@ -1,21 +1,21 @@
 // Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 'use strict';
-// Colors and dashes, so that color is not all that tells curves apart.
+// Curves differ in color and in dashes.
 const STYLES = [0, 1, 2, 3, 4, 5, 6, 7].map(
   i => [`--c${i}`, i < 4 ? [] : i < 7 ? [7, 3] : [2, 3]]);
 const OTHER = ['--edge', []];
 const MAX_EVENTS = 200;
-// Seconds that the curves' axis has at least.
+// Minimum seconds on the axis of the curves.
 const MIN_SPAN = 15;
-// Seconds that a time line may show, and those between its ticks.
+// Seconds that a timeline can show, and seconds between its ticks.
 const SPANS = [20, 60, 180, 600, 1800, 7200, 28800];
 const TICKS = [2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200];
-// With so many sources they are shown as tiles at first.
+// From this number of sources on, tiles are the default layout.
 const MANY = 4;
-// Matches of a search for classes that are shown.
+// Maximum number of classes shown for a search.
 const MAX_FOUND = 20;
 const MIN_THRESHOLD = 0.01;
-// Milliseconds that a slider is left where the user moved it.
+// Milliseconds for which a slider ignores the server after the user moved it.
 const TOUCHED = 2000;
 const WRONG_TOKEN = 4401, TOO_MANY = 1013;
 
@@ -41,7 +41,7 @@ const describe = event => `${event.class}, ${clock(event.start)} to ` +
   (event.peak === undefined ? '' : `, peak ${event.peak.toFixed(2)}`);
 const jpeg = data => 'data:image/jpeg;base64,' + data;
 
-// A canvas needs what the style sheet's variables come to.
+// A canvas needs the computed colors of the style sheet's variables.
 const paints = new Map();
 function paint(name) {
   if (!paints.has(name)) {
@@ -64,11 +64,11 @@ class Timeline {
     this.buttons = new Map();
     this.sorted = [];
     this.span = 1;
-    // Until the user scrolls back.
+    // True until the user scrolls back.
     this.follows = true;
     this.track.onscroll = () => {
       const {scrollLeft, clientWidth, scrollWidth} = this.track;
-      // Not by the user: zoom() is to come, as its width has changed.
+      // The width has changed, so the user did not scroll. zoom() comes next.
       if (clientWidth !== this.width) return;
       this.follows = scrollLeft + clientWidth > scrollWidth - 8;
       this.part('.live').hidden = this.follows;
@@ -106,7 +106,7 @@ class Timeline {
     if (this.follows) this.track.scrollLeft = this.track.scrollWidth;
   }
 
-  // The time is that of the last step; the first one stays at the left.
+  // Extend the timeline to the time of the last step.
   show(time) {
     this.origin ??= Math.floor(time);
     this.last = time;
@@ -133,7 +133,7 @@ class Timeline {
     this.part('.ticks').replaceChildren(...ticks);
   }
 
-  // Events from the earliest on. What is there stays, with its focus.
+  // Show events, earliest first. Existing buttons stay and keep their focus.
   update(events) {
     this.sorted = events;
     if (events.length)
@@ -171,12 +171,12 @@ class Timeline {
       button.ariaLabel = describe(event);
     }
     this.part('.none').hidden = events.length > 0;
-    // One of them is reached by Tab: the latest, unless the user is at another.
+    // Tab reaches only the latest event, or the one that has the focus.
     if (events.length && !this.track.contains(document.activeElement))
-      this.reach(events.at(-1));
+      this.makeTabStop(events.at(-1));
   }
 
-  reach(event) {
+  makeTabStop(event) {
     this.buttons.get(this.current)?.setAttribute('tabindex', -1);
     this.current = keyOf(event);
     const button = this.buttons.get(this.current);
@@ -202,7 +202,7 @@ class Timeline {
     if (!ways[press.key]) return;
     press.preventDefault();
     const to = ways[press.key]();
-    if (to) this.reach(to).focus();
+    if (to) this.makeTabStop(to).focus();
   }
 }
 
@@ -257,7 +257,7 @@ class Source {
     this.addEvents(message.events);
     for (const event of message.events)
       if (event.event === 'start')
-        find('news').textContent = `${this.name}: ${event.class} started`;
+        find('announcement').textContent = `${this.name}: ${event.class} started`;
     this.draw();
   }
 
@@ -265,7 +265,7 @@ class Source {
     let changed = false;
     for (const event of events) {
       const known = this.events.get(keyOf(event));
-      // A start that comes again says nothing new.
+      // A repeated start adds nothing.
       if (known && (event.event === 'start' || known.end === event.end)) continue;
       changed = true;
       this.events.set(keyOf(event), Object.assign(known || {}, event));
@@ -320,7 +320,7 @@ class Source {
     setText(this.part('.rule'), (this.readOnly ?
       'The mark is the score at which an action starts' :
       'A slider sets the score at which an action starts, from the next step on') +
-      `; it ends below ${(off / on * 100).toFixed(0)} % of that (dotted).`);
+      `. It ends below ${(off / on * 100).toFixed(0)} % of this score (dotted).`);
     this.latency(Object.entries(message.latency));
     const counts = this.part('.steps');
     counts.replaceChildren(`${message.steps} steps at ${message.rate} Hz, `);
@@ -344,7 +344,7 @@ class Source {
       row('td', '95 %', (_, ms) => ms.p95.toFixed(1)));
   }
 
-  // A source that runs and yet brings nothing is shown as such as well.
+  // A running source without new steps is shown as stalled.
   status({status, age, rate}) {
     const late = age > Math.max(3, 4 / rate);
     const kind = status === 'ended' ? '' : status.startsWith('lost') ? 'warn' :
@@ -358,7 +358,7 @@ class Source {
     veil.hidden = !dead && (age !== null || status !== 'running');
     setText(veil, age === null ? (dead ? status : 'waiting for the first step') :
       (status === 'running' ? 'no new frames' : status) +
-      `, last one ${Math.round(age)} s ago`);
+      `, last step ${Math.round(age)} s ago`);
   }
 
   threshold(name) {
@@ -366,7 +366,7 @@ class Source {
     return changed[name] || [on, off];
   }
 
-  // Ask the server for a threshold; null is the one it began with.
+  // Request a threshold from the server; null restores the initial one.
   setThreshold(name, on) {
     if (!send({type: 'threshold', source: this.number, class: name, on})) return;
     const {on: first, off, changed} = this.thresholds;
@@ -381,7 +381,7 @@ class Source {
       this.setThreshold(name, null);
   }
 
-  // A class keeps its style until another one that is shown needs it.
+  // A class keeps its style until a shown class without a style needs it.
   style(name) {
     if (!this.styles.has(name)) {
       const taken = new Set(this.styles.values());
@@ -479,7 +479,7 @@ class Source {
       });
       g.stroke();
     }
-    // The thresholds of the class whose slider is in use.
+    // Thresholds of the class whose slider is in use.
     if (this.rows.has(this.inUse)) {
       g.strokeStyle = paint('--text');
       g.lineWidth = 1;
@@ -491,8 +491,8 @@ class Source {
     g.restore();
   }
 
-  // Classes that are shown, that have a threshold of their own, or are looked
-  // for. Their rows stay in place, so that a slider can be held.
+  // List shown classes, classes with a changed threshold, and classes that
+  // match the search. Rows stay in place, so that a slider can be dragged.
   classList() {
     const scores = this.steps.length ? this.steps.at(-1).scores : {};
     const query = this.part('.find').value.trim().toLowerCase();
@@ -551,15 +551,15 @@ class Source {
     slider.onblur = () => { this.inUse = undefined; this.curves(); };
     meter.append(bar, slider);
     const score = make('span', '', 'number'), on = make('span', '', 'number');
-    score.title = 'score now';
-    on.title = 'score at which it starts';
+    score.title = 'current score';
+    on.title = 'score at which the action starts';
     row.append(sample, label, meter, score, on);
     this.part('.classes').insertBefore(row, before);
     this.rows.set(name, {row, line, fill, off, slider, score, on});
   }
 }
 
-// Shows the clip of an event: its file, or else the pictures of it.
+// Viewer for the clip of an event: its video, or its pictures if there is none.
 const viewer = {
   dialog: find('viewer'),
   part: kind => find('viewer').querySelector(kind),
@@ -570,13 +570,13 @@ const viewer = {
     this.part('.swatch').style.background = `var(${source.style(event.class)[0]})`;
     this.part('.picture').style.setProperty(
       '--color', `var(${source.style(event.class)[0]})`);
-    find('viewed').textContent = event.class;
+    find('viewer-title').textContent = event.class;
     this.part('.about').textContent = `${source.name} · ${describe(event)}`;
     for (const kind of ['img', 'video', '.player', '.save'])
       this.part(kind).hidden = true;
     const asked = send({type: 'clip', source: source.number,
       index: event.index, start: event.start});
-    this.say(asked ? 'loading the clip' : 'There is no connection.');
+    this.say(asked ? 'Loading the clip ...' : 'Not connected.');
     this.part('.earlier').disabled = !this.beside(-1);
     this.part('.later').disabled = !this.beside(1);
     if (!this.dialog.open) this.dialog.showModal();
@@ -611,7 +611,7 @@ const viewer = {
     save.href = this.url;
     save.download = `${this.event.class} ${this.event.start}.mp4`;
     save.hidden = video.hidden = false;
-    // Not every browser plays every file.
+    // Some browsers cannot play some files.
     video.onerror = () => { video.hidden = true; this.pictures(); };
     video.src = this.url;
     if (!matchMedia('(prefers-reduced-motion: reduce)').matches)
@@ -620,7 +620,8 @@ const viewer = {
 
   pictures() {
     const {frames} = this;
-    if (!frames.length) return this.say('Its pictures are no longer kept.');
+    if (!frames.length)
+      return this.say('The pictures of this event have been deleted.');
     this.part('img').hidden = this.part('.player').hidden = false;
     this.part('.player input').max = frames.length - 1;
     this.show(0);
@@ -670,7 +671,7 @@ viewer.part('.player input').oninput = ({target}) => {
   viewer.show(target.valueAsNumber);
 };
 viewer.dialog.onclose = () => viewer.stop();
-// A click beside it closes it.
+// A click outside closes the viewer.
 viewer.dialog.onclick = ({target}) => {
   if (target === viewer.dialog) viewer.dialog.close();
 };
@@ -716,8 +717,8 @@ function connect() {
     if (code === WRONG_TOKEN) {
       const given = sessionStorage.getItem('token');
       connection(given ? reason : 'locked', 'bad');
-      find('told').textContent = given ?
-        'This token is wrong. A program that was started again may have another one.' : '';
+      find('login-error').textContent = given ?
+        'This token is wrong. After a restart the program may have a new token.' : '';
       sessionStorage.removeItem('token');
       find('sources').replaceChildren();
       find('layout').hidden = true;
@@ -726,7 +727,7 @@ function connect() {
       find('token').focus();
       return;
     }
-    connection(code === TOO_MANY ? reason : 'not connected, trying again',
+    connection(code === TOO_MANY ? reason : 'not connected, reconnecting',
       'warn');
     setTimeout(connect, wait * 1000);
     wait = Math.min(wait * 2, 8);

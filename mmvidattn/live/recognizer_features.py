@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Features by a recognizer of mmaction2, after its own test pipeline."""
+"""Features from an mmaction2 recognizer with its own test pipeline."""
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,34 +11,37 @@ from torch import Tensor
 from ..apis.models import get_model
 from .layer_input import LayerInput
 
-# Transforms that choose and read the frames of a clip: the steps do that.
+# Transforms that choose and read the frames of a clip. The steps of the
+# stream choose the frames instead.
 READERS = ('Init', 'SampleFrames', 'UniformSample', 'UniformSampleFrames',
            'DenseSampleFrames', 'UntrimmedSampleFrames', 'Decode')
 CLASSIFIER = 'cls_head.fc_cls'
 
 
 class RecognizerFeatures:
-    """What a layer of a recognizer reads; crops are averaged.
+    """Features from the input of a recognizer's layer, averaged over crops.
 
     Args:
-        config: The recognizer's config file, or its name.
-        checkpoint: Its weights, but for those of the layer itself, which may
-            be of other classes or missing. None for fresh ones.
-        device: Where to compute.
-        layer: The layer.
-        flow: Whether clips are of optical flow.
-        clip_len: Images, or flow fields, of a clip. None for the pipeline's.
+        config: Config file of the recognizer, or its name.
+        checkpoint: Weights. Those of the layer itself may be missing, or be
+            for other classes. None for random weights.
+        device: Device to compute on.
+        layer: Name of the layer.
+        flow: Whether clips are optical flow.
+        clip_len: Number of images, or of flow fields, in a clip. None takes
+            the pipeline's.
         frame_interval: Frames from one image to the next.
         cfg_options: Changes to the config, by dotted keys.
 
     Raises:
-        ValueError: If there is no such layer.
+        ValueError: If the recognizer has no such layer.
     """
 
     def __init__(self, config: str, checkpoint: str | None,
                  device: str | torch.device, layer: str, flow: bool,
                  clip_len: int | None, frame_interval: int,
                  cfg_options: dict[str, Any] | None) -> None:
+        self.name = config
         self.model = get_model(config, checkpoint, device, cfg_options,
                                optional=f'{layer}.')
         transforms = self.model.cfg.test_pipeline
@@ -57,14 +60,14 @@ class RecognizerFeatures:
             label=-1)
 
     def prepare(self, clip: Sequence[np.ndarray]) -> dict:
-        """The pipeline's result for a clip."""
+        """Run the pipeline on a clip."""
         shape = clip[0].shape[:2]
         return self.pipeline(dict(
             self._sample, imgs=list(clip), original_shape=shape,
             img_shape=shape))
 
     def __call__(self, samples: Sequence[dict]) -> Tensor:
-        """Features of n prepared clips, [n, C].
+        """Compute the features of n prepared clips, [n, C].
 
         Raises:
             RuntimeError: If the layer did not run.
@@ -72,13 +75,15 @@ class RecognizerFeatures:
         data = self.model.data_preprocessor(pseudo_collate(samples), False)
         self._input.clear()
         self.model(**data, mode='tensor', stage='head')
-        rows = self._input.first()
-        # Crops are averaged, as is anything else a clip has several rows of.
-        return rows.reshape(len(samples), -1, rows.shape[-1]).mean(dim=1)
+        features = self._input.first()
+        # Average over crops, and over anything else that a clip has several
+        # of.
+        return features.reshape(
+            len(samples), -1, features.shape[-1]).mean(dim=1)
 
 
 def _find_clip_len(transforms: Sequence[dict]) -> int:
     for transform in transforms:
         if 'clip_len' in transform:
             return transform['clip_len']
-    raise ValueError('the config samples no frames; give clip_len')
+    raise ValueError('clip_len is needed: no step of the test pipeline has it')

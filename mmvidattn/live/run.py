@@ -32,17 +32,18 @@ class RunOptions:
     """Options of a run.
 
     Attributes:
-        events_file: File to write events to, as JSON Lines, as they happen.
+        events_file: File that events are appended to, as JSON Lines, as they
+            happen.
         realtime: Play a recording at its own speed, as if it were live.
-        fps: Frames a second; see :func:`open_source`.
+        fps: Frames per second; see :func:`open_source`.
         queue_size: Number of steps that may wait.
-        state_file: File of a state, written every ``state_seconds``, by which
-            another run goes on after this one was stopped or killed. Of a
-            recording it goes on at the next frame, and ends with the same
-            events, to the byte. Of a live source it skips the frames of the
-            time in between.
-        state_seconds: Seconds from one state to the next.
-        duration: Seconds of the source after which it ends.
+        state_file: File in which the state is saved every ``state_seconds``.
+            Another run resumes from it after this one was stopped or killed.
+            A recording resumes at the next frame and ends with the same
+            events, to the byte. A live source skips the frames that came in
+            the meantime.
+        state_seconds: Seconds from one saved state to the next.
+        duration: Seconds of the source after which the run ends.
     """
     events_file: str | None = None
     realtime: bool = False
@@ -55,14 +56,14 @@ class RunOptions:
 
 @dataclass
 class Progress:
-    """How far a run is; a part of its state.
+    """Progress of a run; a part of its saved state.
 
     Attributes:
-        next_step: The step after the last one.
-        num_done: Number of steps that were scored.
-        num_skipped: Number of steps that were dropped or missing.
-        next_frame: The frame after the last step.
-        clock: When that came, in seconds since 1970.
+        next_step: Number of the step after the last one.
+        num_done: Number of scored steps.
+        num_skipped: Number of dropped or missing steps.
+        next_frame: Index of the frame after the last step.
+        clock: Arrival of that step's last frame, in seconds since 1970.
         ended: Whether the source has ended.
     """
     next_step: int = 0
@@ -77,33 +78,37 @@ class Run:
     """One pass of a model over one source; iterate over it once.
 
     A :class:`StepReader` reads frames in a thread and cuts them into steps at
-    the rate of the model, which scores each step: see :class:`LiveModel` and
-    :class:`LiveClipModel`. Steps that are missing are skipped; after a gap as
-    long as the memory of the model, the session starts again.
+    the rate of the model. The model scores each step. Missing steps are
+    skipped. After a gap as long as the model's memory, the session starts
+    anew.
 
     Args:
-        model: Model of feature streams or of clips; shared by all its runs.
-        source: See :func:`open_source`.
-        events_file: See :class:`RunOptions`.
-        **options: See :class:`RunOptions`.
+        model: Model, which any number of runs may share.
+        source: Source, or an argument of :func:`open_source`.
+        events_file: File of :class:`RunOptions`.
+        **options: Other options of :class:`RunOptions`.
 
     Raises:
         ValueError: If the source cannot be opened or does not fit the model,
-            or the state is one of another source or model; while it runs, if
-            the source breaks or hangs.
+            or the state belongs to another source or model. Iterating raises
+            it if the source fails or hangs.
 
     Attributes:
-        classes: See :class:`LiveModel`, as for ``ignore``, ``model`` and
-            ``extractors``, of which a model of clips has none.
-        rate: Steps a second.
-        source: See :func:`open_source`.
-        session: :class:`mmvidattn.online.StreamSession` of the stream, or its
-            :class:`mmvidattn.SlidingClassifier`.
-        latency: See :class:`Latency`.
-        health: See :class:`Health`.
+        options: Options of the run.
+        model: The mmaction2 model.
+        extractors: Extractors of the model; empty for a clip model.
+        classes: Names of the K classes.
+        ignore: Indices of classes that are not actions.
+        rate: Steps per second.
+        source: Source of frames.
+        session: :class:`mmvidattn.online.StreamSession` or
+            :class:`mmvidattn.SlidingClassifier` of the source.
+        latency: Duration of the latest steps.
+        health: Health of the run.
         events: Latest events (:class:`EventLog`).
-        event_counts: Number of events of each kind and class.
-        resumed: Where it goes on, in words, if there was a state.
+        event_counts: Number of events by kind and class.
+        resumed: Description of the state that the run resumed from; '' if
+            there was none.
     """
 
     def __init__(self, model: LiveModel | LiveClipModel,
@@ -141,7 +146,7 @@ class Run:
             state = self._state_file.read()
             if state is not None:
                 events_size = self._resume(state)
-        # Last, so that a mistake leaves no file.
+        # Last, so that a wrong argument leaves no file.
         self.events = EventLog(self.options.events_file, events_size)
         if self._state_file is not None:
             self._state_file.write(self._state())
@@ -150,37 +155,36 @@ class Run:
                     events_file: str | Path | None = None,
                     realtime: bool = False,
                     fps: float | None = None) -> 'Run':
-        """Make a run of the same model on another source."""
+        """Create a run of the same model on another source."""
         return Run(self._live_model, source, events_file=events_file,
                    realtime=realtime, fps=fps,
                    queue_size=self.options.queue_size)
 
     @property
     def dropped(self) -> int:
-        """Number of steps that were dropped: the machine was too slow."""
-        return self._reader.dropped
+        """Number of steps dropped because the machine was too slow."""
+        return self._reader.queue.dropped
 
     @property
     def missing(self) -> int:
-        """Number of steps of which the source had no frames."""
-        return self._reader.missing
+        """Number of steps without a frame."""
+        return self._reader.steps.missing
 
     @property
     def bad_frames(self) -> int:
-        """Number of empty frames, and of steps with features that were not
-        finite."""
-        return self._reader.bad_frames + self._scorer.num_bad
+        """Number of empty frames, and of steps with non-finite features."""
+        return self._reader.steps.bad_frames + self._scorer.num_bad
 
     def add_sink(self, sink: Sink,
                  log: Callable[[str], None] = warnings.warn) -> None:
-        """Give the detections to a sink as well, from a thread of its own.
+        """Pass the detections to a sink too, in its own thread.
 
-        What is too slow for a live source loses the oldest ones; a recording
-        waits for sinks that are ``lossless``.
+        A sink that is too slow for a live source loses the oldest items. A
+        recording waits for ``lossless`` sinks.
 
         Args:
-            sink: It is closed when the run ends.
-            log: Called with a line on what it drops and on its errors.
+            sink: Sink, closed when the run ends.
+            log: Function that gets a line about dropped items and errors.
         """
         self._sinks.append(SinkThread(
             sink, not (sink.lossless and not self.source.live), log))
@@ -198,18 +202,19 @@ class Run:
             latency=self.latency.report())
 
     def sink_losses(self) -> Counter[str]:
-        """Count, by sink, what it has dropped or failed to take."""
+        """Return the number of lost items of each sink, by its name."""
         losses = Counter()
         for sink in self._sinks:
             losses[sink.sink.name] += sink.dropped + sink.failed
         return losses
 
     def set_threshold(self, name: str, on: float | None) -> None:
-        """Change when a class starts: :meth:`EventDetector.set_threshold`."""
+        """Change a class's thresholds (:meth:`EventDetector.set_threshold`).
+        """
         self._event_detector.set_threshold(name, on)
 
     def thresholds(self) -> dict[str, Any]:
-        """Return those of :meth:`EventDetector.thresholds`."""
+        """Return the thresholds (:meth:`EventDetector.thresholds`)."""
         return self._event_detector.thresholds()
 
     def top_actions(self, scores: np.ndarray, k: int) -> dict[str, float]:
@@ -219,8 +224,8 @@ class Run:
 
     def __iter__(self) -> Iterator[Detection]:
         if self._started:
-            raise RuntimeError('a detector runs once; with_source() makes '
-                               'another one')
+            raise RuntimeError('a run can be iterated over once; create '
+                               'another one with with_source()')
         self._started = True
         if self._progress.ended:
             self.source.status = 'ended'
@@ -244,24 +249,28 @@ class Run:
             self._finish()
 
     def stop(self) -> None:
-        """End soon; from any thread."""
+        """End soon; may be called from any thread."""
         self._stopped = True
         self._reader.stop()
 
     def _detect(self, step: Step) -> Detection:
         progress = self._progress
         with self.health.watch_step():
+            # 1. Skip the steps that were dropped or missing.
             events = self._skip(step.number - progress.next_step)
+            # 2. Score the step, and measure.
             scores, seconds = self._scorer.scores(step)
             decode = sum(frame.decode_time for frame in step.new_frames)
             seconds = dict(decode=decode, **seconds)
             seconds['total'] = sum(seconds.values())
             seconds['lag'] = time.monotonic() - step.frames[-1].at
             self.latency.add(seconds)
+            # 3. Advance.
             progress.next_step = step.number + 1
             progress.next_frame = step.frames[-1].index + 1
             progress.clock = time.time() - seconds['lag']
             progress.num_done += 1
+            # 4. Detect events, and write them.
             end = progress.next_step / self.rate
             events += self._event_detector.update(
                 step.number / self.rate, end, scores[0])
@@ -271,7 +280,7 @@ class Run:
                          self._event_detector.active_since)
 
     def _skip(self, num_steps: int) -> list[dict]:
-        """Skip steps that were dropped or missing; returns ended actions."""
+        """Skip steps. Return the ends of actions if the session restarts."""
         self._progress.num_skipped += num_steps
         if num_steps and not self._scorer.skip(num_steps):
             return self._end_actions()
@@ -287,13 +296,13 @@ class Run:
         self.events.write(events)
 
     def _finish(self) -> None:
-        """End the actions, unless another run will go on with them."""
-        goes_on = self._state_file is not None and not (
+        """End the actions, unless another run can continue them."""
+        can_resume = self._state_file is not None and not (
             self._progress.ended or self.health.failure)
-        events = [] if goes_on else self._end_actions()
+        events = [] if can_resume else self._end_actions()
         try:
             self._write(events)
-            # What has failed goes on from an earlier state.
+            # After a failure, keep the last saved state.
             if self._state_file is not None and not self.health.failure:
                 self._state_file.write(self._state())
         finally:
@@ -315,7 +324,7 @@ class Run:
             events_size=self.events.size)
 
     def _resume(self, state: Mapping[str, Any]) -> int:
-        """Go on where a state was; returns the size of its events' file."""
+        """Continue from a state. Return the size of its events file."""
         self._scorer.load_state_dict(state['scorer'])
         self._event_detector.load_state_dict(state['event_detector'])
         progress = self._progress = Progress(
@@ -328,21 +337,27 @@ class Run:
         if progress.ended:
             self.resumed = f'had ended {at}'
         elif self.source.recorded:
-            # What came after the state is made again.
+            # Events after the state are detected again.
             self.source.start_at(first_frame)
-            self.resumed = f'goes on {at}'
+            self.resumed = f'resumes {at}'
         else:
             gap = max(0., time.time() - progress.clock)
             self.source.start_at(
                 progress.next_frame + round(gap * self.source.fps))
-            self.resumed = f'goes on {at}, after a gap of {gap:.1f} s'
+            self.resumed = f'resumes {at}, after a gap of {gap:.1f} s'
             if self.options.events_file is not None:
                 size = self._replay(size)
         return size
 
     def _replay(self, size: int) -> int:
-        """Take the events after the state, which do not come again; returns
-        the size of their file."""
+        """Apply the events after the state, which a live source cannot repeat.
+
+        Args:
+            size: Size of the events file when the state was saved.
+
+        Returns:
+            Size of the events file now.
+        """
         events, size = read_events(self.options.events_file, size)
         for event in events:
             self._event_detector.replay(event)
@@ -351,7 +366,7 @@ class Run:
         step = round(events[-1]['time'] * self.rate)
         number = step - self._progress.next_step
         if number > 0:
-            # They were scored after the state.
+            # These steps were scored after the state was saved.
             self._progress.num_skipped += number
             self._scorer.skip(number)
             self._progress.next_step = step

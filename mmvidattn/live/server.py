@@ -29,69 +29,70 @@ try:
     from fastapi.responses import FileResponse
 
     from .endpoints import Endpoints
-    from .lobby import Lobby
+    from .pending_connections import PendingConnections
 except ImportError as error:
     raise ImportError('the page needs FastAPI, uvicorn and websockets: pip '
                       'install "mmvidattn[serve]"') from error
 
 PAGE = Path(__file__).with_name('page.html')
 SCRIPT = Path(__file__).with_name('page.js')
-# Loads nothing but itself, and connects to its own socket only.
+# The page loads nothing from other hosts, and connects only to its own.
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; "
           "img-src data:; media-src blob:; connect-src 'self'; base-uri "
           "'none'; form-action 'none'; frame-ancestors 'none'")
-# Seconds of scores that a page gets when it is opened.
+# Seconds of past scores that a new client gets.
 HISTORY = 60
-# Classes of a step that are sent, the most probable ones.
+# Number of classes of a step that are sent, the most probable ones.
 MAX_CLASSES = 8
-# Pixels of the longer side of the latest picture, and of those of events.
+# Longer side in pixels of the latest picture, and of events' pictures.
 PICTURE_SIDE, EVENT_SIDE = 640, 400
 PICTURE_QUALITY = 70
-# Bytes of the file of an event that is sent; else its pictures are.
+# Maximum bytes of an event's video. For a larger one, pictures are sent.
 MAX_SEGMENT = 2 ** 24
 # Messages that wait for a slow client; then the oldest are dropped.
 MAX_WAITING = 16
-# Bytes of a message from a client.
+# Maximum bytes of a message from a client.
 MAX_INCOMING = 1024
+# Seconds that a client has to send the token.
 TOKEN_SECONDS = 5
-# Connections of which none has sent the token yet, and seconds that they may
-# take, from the first byte on.
-MAX_STRANGERS, STRANGER_SECONDS = 32, 10
-# Connections that the system takes at a time.
+# Maximum number of connections that have not sent the token yet, and seconds
+# until such a connection is closed.
+MAX_PENDING, PENDING_SECONDS = 32, 10
+# Connections that the operating system queues.
 BACKLOG = 16
 WRONG_TOKEN, TOO_MANY, UNEXPECTED = 4401, 1013, 1008
-# The file of an event's clip, if there is one: bytes that a browser plays.
+# Returns the video of an event, as the bytes of an mp4 file, if there is one.
 Segment = Callable[[Mapping], bytes | None]
 
 
 class LivePage:
-    """Serves a page, and sends it the detections of runs.
+    """Serves a page that shows the detections of runs.
 
-    It is a context manager and serves from a thread of its own. A client sends
-    the token first (the page takes it from ``#token=...`` of its address, a
-    part that browsers do not send). Pages of other sites are refused.
+    It is a context manager and serves from its own thread. A client sends the
+    token first. The page takes it from ``#token=...`` of its address, a part
+    that browsers do not send to servers. Pages of other sites are refused.
 
-    Then it may ask for the clip of an event, and change the threshold of a
-    class, for all clients and all outputs of the run
+    A client can then request the clip of an event, and change the threshold
+    of a class for all clients and all outputs of the run
     (:meth:`Run.set_threshold`).
 
     Args:
-        runs: One for each source.
+        runs: One run for each source.
         host: Address to listen on. Addresses other than loopback need a token.
-        port: Port; 0 for any.
-        token: Token that clients must send. None lets in all that reach it.
-        max_clients: How many may be connected. Those that have not sent the
-            token do not count; there are few of these as well
-            (:class:`Lobby`).
-        segments: For each source, a function that is called with an event,
-            its end if that has come, and gives the file of its clip (mp4) or
-            None. Where there is none, the page shows pictures
+        port: Port. 0 chooses a free one.
+        token: Token that clients must send. None allows every client.
+        max_clients: Maximum number of clients. Connections without a token
+            are not counted and have their own limit
+            (:class:`PendingConnections`).
+        segments: For each source, a function that gets the end of an event,
+            or its start while the action is in progress, and returns its clip
+            (mp4) or None. Without a clip, the page shows pictures
             (:class:`EventFrames`).
-        read_only: Whether nobody may change thresholds.
+        read_only: Whether clients are not allowed to change thresholds.
 
     Raises:
-        ValueError: If it would be open to everybody.
-        OSError: If the port is taken.
+        ValueError: If other machines could open the page without a token.
+        OSError: If the port is in use.
     """
 
     def __init__(self, runs: Sequence[Run],
@@ -100,8 +101,8 @@ class LivePage:
                  segments: Sequence[Segment] | None = None,
                  read_only: bool = False) -> None:
         if not is_loopback(host) and not token:
-            raise ValueError(f'others can reach {host}: the page needs a '
-                             'token, or 127.0.0.1 for its host')
+            raise ValueError(f'host {host} can be reached from other '
+                             'machines: pass a token, or 127.0.0.1 as host')
         if max_clients < 1:
             raise ValueError('max_clients must be at least 1, got '
                              f'{max_clients}')
@@ -119,25 +120,25 @@ class LivePage:
         self._pictures = [''] * len(runs)
         self._event_frames = [EventFrames() for _ in runs]
         self._segments = segments
-        # When the latest step came, by the monotonic clock.
+        # Monotonic time of the latest step.
         self._latest: list[float | None] = [None] * len(runs)
         self._clients: set[asyncio.Queue[str]] = set()
         self._connected = 0
-        self._lobby = Lobby(MAX_STRANGERS, STRANGER_SECONDS)
+        self._pending = PendingConnections(MAX_PENDING, PENDING_SECONDS)
         app = FastAPI(lifespan=self._lifespan, openapi_url=None)
         for path, file in ('/', PAGE), ('/page.js', SCRIPT):
             app.add_api_route(path, partial(_file, file),
                               include_in_schema=False)
         app.add_api_websocket_route('/live', self._client)
         Endpoints(runs, [_shown_name(run.report()['name']) for run in runs],
-                  self.token, self._is_own_page).add_to(app)
+                  self.token, self._is_same_site).add_to(app)
         config = uvicorn.Config(
             app, host=host, port=port, ws_max_size=MAX_INCOMING,
-            ws_per_message_deflate=False, http=self._lobby.protocol(),
+            ws_per_message_deflate=False, http=self._pending.protocol(),
             backlog=BACKLOG, proxy_headers=False,
-            # Others could fill the log with warnings.
+            # Clients could fill the log with warnings.
             log_level='error',
-            # Its own would close every log file of this process.
+            # uvicorn's log config closes every log file of this process.
             log_config=None,
             server_header=False, timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
@@ -146,7 +147,7 @@ class LivePage:
 
     @property
     def url(self) -> str:
-        """The page's address, with the token."""
+        """Address of the page, with the token."""
         host = f'[{self.host}]' if ':' in self.host else self.host
         token = f'#token={quote(self.token, safe="")}' if self.token else ''
         return f'http://{host}:{self.port}/{token}'
@@ -164,11 +165,20 @@ class LivePage:
         self._thread.join()
 
     def sink(self, source: int) -> Sink:
-        """Make the sink of a run, by its number among those of the page."""
+        """Create the sink of a run.
+
+        Args:
+            source: Number of the run in ``runs``.
+        """
         return PageSink(self, source)
 
     def publish(self, source: int, detection: Detection) -> None:
-        """Send a detection in a source, by its number; from any thread."""
+        """Send a detection to the clients; may be called from any thread.
+
+        Args:
+            source: Number of the run in ``runs``.
+            detection: Detection of the run.
+        """
         top = self._runs[source].top_actions(detection.scores, MAX_CLASSES)
         message = dict(
             type='step', source=source, time=detection.time,
@@ -181,7 +191,7 @@ class LivePage:
             self._loop.call_soon_threadsafe(
                 self._send_step, message, picture, small, detection.events)
         except RuntimeError:
-            # The page was closed meanwhile.
+            # The page may have been closed in the meantime.
             if not self._loop.is_closed():
                 raise
 
@@ -202,9 +212,10 @@ class LivePage:
             queue.put_nowait(text)
 
     def _state(self, source: int) -> dict:
-        """A message on the state of a run.
+        """Return the message about the state of a run.
 
-        It has the latest events as well: the last ones come after all steps.
+        It repeats the latest events, because the last events of a source come
+        after its last step.
         """
         run = self._runs[source]
         report = run.report()
@@ -217,7 +228,7 @@ class LivePage:
                     events=list(run.events.recent)[-MAX_WAITING:])
 
     def _hello(self) -> dict:
-        """The first message, with the latest scores and events."""
+        """Return the first message, with past scores and events."""
         return dict(
             type='hello', history=HISTORY, read_only=self.read_only, sources=[
                 dict(self._state(i), past=list(self._history[i]),
@@ -242,8 +253,12 @@ class LivePage:
         yield
         tick.cancel()
 
-    def _is_own_page(self, websocket: WebSocket) -> bool:
-        """Check that no page of another site connects, under any name."""
+    def _is_same_site(self, websocket: WebSocket) -> bool:
+        """Check that the request comes from this page, not another site.
+
+        A loopback page is also protected from another site's host name that
+        resolves to this machine.
+        """
         host = websocket.headers.get('host', '')
         origin = websocket.headers.get('origin')
         try:
@@ -256,24 +271,24 @@ class LivePage:
                                  or not is_loopback(self.host))
 
     async def _client(self, websocket: WebSocket) -> None:
-        if not self._is_own_page(websocket):
+        if not self._is_same_site(websocket):
             await websocket.close()
             return
         await websocket.accept()
-        if not await self._is_room(websocket) or not (
+        if not await self._has_room(websocket) or not (
                 await self._check_token(websocket)):
             return
-        # Others may have come meanwhile.
-        if not await self._is_room(websocket):
+        # Other clients may have connected in the meantime.
+        if not await self._has_room(websocket):
             return
         self._connected += 1
         try:
-            self._lobby.let_in(websocket.client)
+            self._pending.accept(websocket.client)
             await self._serve(websocket)
         finally:
             self._connected -= 1
 
-    async def _is_room(self, websocket: WebSocket) -> bool:
+    async def _has_room(self, websocket: WebSocket) -> bool:
         if self._connected < self.max_clients:
             return True
         await websocket.close(TOO_MANY, 'too many clients')
@@ -297,8 +312,8 @@ class LivePage:
         queue: asyncio.Queue[str] = asyncio.Queue(MAX_WAITING)
         queue.put_nowait(json.dumps(self._hello()))
         self._clients.add(queue)
-        # Answers go past the queue, so that none is dropped; a client that
-        # does not take one gets no other.
+        # Answers bypass the queue, so that none is dropped. The lock is held
+        # while sending, so that none pile up for a client that does not read.
         turn = asyncio.Lock()
         send = asyncio.create_task(_forward(queue, websocket, turn))
         listen = asyncio.create_task(self._listen(websocket, turn))
@@ -309,11 +324,11 @@ class LivePage:
             self._clients.discard(queue)
             send.cancel()
             listen.cancel()
-            # A client that has gone is no error.
+            # A client may have disconnected.
             await asyncio.gather(send, listen, return_exceptions=True)
 
     async def _listen(self, websocket: WebSocket, turn: asyncio.Lock) -> None:
-        """Do what a client asks for, until it goes or says something else."""
+        """Answer a client until it leaves or sends an invalid message."""
         while True:
             message = await websocket.receive()
             if message['type'] == 'websocket.disconnect':
@@ -331,7 +346,8 @@ class LivePage:
     async def _answer(self, message: dict) -> dict | None:
         source = message.get('source')
         if type(source) is not int or not 0 <= source < len(self._runs):
-            raise ValueError(f'source must be a number of one, got {source}')
+            raise ValueError(f'source must be in [0, {len(self._runs)}), got '
+                             f'{source}')
         if message.get('type') == 'threshold':
             self._set_threshold(source, message)
             return None
@@ -349,10 +365,10 @@ class LivePage:
         self._runs[source].set_threshold(message.get('class'), on)
 
     async def _clip(self, source: int, message: dict) -> dict:
-        """The clip of an event: its pictures, and its file if there is one."""
+        """Return the pictures of an event, and its video if there is one."""
         index, start = message.get('index'), message.get('start')
         if type(index) is not int or type(start) not in (int, float):
-            raise ValueError('an event has a number and a time, got '
+            raise ValueError('index and start must be numbers, got '
                              f'{index!r} and {start!r}')
         frames = self._event_frames[source].get(index, start)
         return dict(
@@ -366,7 +382,7 @@ class LivePage:
                   if (event['index'], event['start']) == (index, start)]
         if self._segments is None or not events:
             return ''
-        # It may read a disk.
+        # In a thread, because it may read a file.
         data = await asyncio.to_thread(self._segments[source], events[-1])
         return _text(data) if data and len(data) <= MAX_SEGMENT else ''
 
@@ -385,7 +401,7 @@ def _parse(text: str) -> dict:
     except RecursionError as error:
         raise ValueError('the message is nested too deeply') from error
     if not isinstance(message, dict):
-        raise ValueError(f'a message is an object, got {message!r}')
+        raise ValueError(f'a message must be an object, got {message!r}')
     return message
 
 
@@ -408,7 +424,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a host."""
+    """Return True if only this machine can reach the host."""
     if host == 'localhost':
         return True
     try:
@@ -418,7 +434,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _shown_name(name: str) -> str:
-    """A source's name without the folders that it is in."""
+    """Return the name of a source without its folders."""
     return name if '://' in name else Path(name).name or name
 
 
@@ -437,11 +453,11 @@ def _text(data: bytes) -> str:
 
 
 class PageSink(Sink):
-    """Shows a run on a page.
+    """Shows the detections of a run on a page.
 
     Args:
         page: The page.
-        number: The run's number among those of the page.
+        number: Number of the run among the page's runs.
     """
     name = 'the page'
     queue_size = 8

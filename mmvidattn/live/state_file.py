@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The file by which a run goes on after it was killed."""
+"""State file from which a run resumes after it was killed."""
 import io
 import time
 import warnings
@@ -16,12 +16,12 @@ VERSION = 1
 
 
 class StateFile:
-    """Keeps the state of a run.
+    """Saves the state of a run, and loads it.
 
     Args:
-        path: The file.
-        seconds: Seconds from one state to the next.
-        about: Entries that a state must have in common with this run.
+        path: Path of the file.
+        seconds: Seconds from one saved state to the next.
+        about: Entries by which a state is recognized as one of this run.
     """
 
     def __init__(self, path: str | Path, seconds: float,
@@ -32,10 +32,10 @@ class StateFile:
         self._written_at = time.monotonic()
 
     def read(self) -> dict[str, Any] | None:
-        """Read the state; None if there is no file.
+        """Return the state, or None if the file does not exist.
 
         Raises:
-            ValueError: If the file is damaged, no state, or the state of
+            ValueError: If the file is damaged, is not a state, or belongs to
                 another run.
         """
         if not self.path.exists():
@@ -45,7 +45,7 @@ class StateFile:
             version = state['version']
         except Exception as error:
             raise ValueError(
-                f'{self.path} is no state of a run: {error}') from error
+                f'{self.path} is not the state of a run: {error}') from error
         if version != VERSION:
             raise ValueError(
                 f'{self.path} must be of version {VERSION}, got {version}')
@@ -53,16 +53,15 @@ class StateFile:
             if state.get(name) != wanted:
                 raise ValueError(
                     f'{self.path} is the state of another run: its {name} '
-                    f'must be {wanted!r}, got {state.get(name)!r}; delete it '
-                    'to begin anew')
+                    f'must be {wanted!r}, got {state.get(name)!r}; delete the '
+                    'file to start anew')
         return state
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Write a state: tensors, numbers, strings, and lists and dicts of
-        them.
+        """Save a state of tensors, numbers, strings, lists and dicts.
 
         Raises:
-            OSError: If it cannot be written; what was there stays.
+            OSError: If the file cannot be written. The saved state remains.
         """
         data = io.BytesIO()
         torch.save(dict(version=VERSION, **self.about, **state), data)
@@ -71,12 +70,12 @@ class StateFile:
 
     def write_if_due(self, make_state: Callable[[], Mapping[str, Any]]
                      ) -> None:
-        """Write a state if the last one is old enough."""
+        """Save a state if the saved one is old enough."""
         if time.monotonic() - self._written_at < self.seconds:
             return
         try:
             self.write(make_state())
         except OSError as error:
-            # Python shows it once. The state before is still there.
+            # Python shows a warning once. The saved state remains.
             warnings.warn(f'cannot write {self.path}: {error}')
             self._written_at = time.monotonic()

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The thread that reads a source and cuts its frames into steps."""
+"""Thread that reads a source and cuts its frames into steps."""
 import threading
 import time
 from collections.abc import Iterator
@@ -9,25 +9,29 @@ from ..sources import Source
 from .bounded_queue import BoundedQueue
 from .steps import Step, StepMaker
 
-# Seconds that a source has to end after it was told to.
+# Seconds to wait for a source to stop.
 STOP_SECONDS = 5.
-# Seconds that the last step of a duration may come late.
+# Seconds that the last step of a duration may be late.
 GRACE_SECONDS = 1.
 
 
 class StepReader:
-    """Reads a source in a thread of its own; iterate over its steps once.
+    """Reads a source in its own thread; iterate over its steps once.
 
     When the machine is too slow for a live source, the oldest steps are
     dropped and counted. A recording waits.
 
     Args:
         source: Source of frames.
-        rate: Steps a second.
-        reach: Frames that a clip reaches back from its step's last one.
+        rate: Steps per second.
+        reach: Number of frames before a step's last one that clips need.
         queue_size: Number of steps that may wait.
-        duration: Seconds of the source after which it ends. Defaults to no
-            limit.
+        duration: Seconds of the source after which the reader ends. Defaults
+            to no limit.
+
+    Attributes:
+        steps: Cuts frames into steps, and counts missing steps.
+        queue: Queue of steps, which counts dropped steps.
     """
 
     def __init__(self, source: Source, rate: float, reach: int,
@@ -37,48 +41,33 @@ class StepReader:
         self.queue: BoundedQueue[Step] = BoundedQueue(
             queue_size, drop=source.live, check=self._check)
         self._duration = duration
-        # When a live source must have ended, by the clock.
+        # Monotonic time at which a live source must have ended.
         self._deadline: float | None = None
 
-    @property
-    def bad_frames(self) -> int:
-        """Number of empty frames."""
-        return self.steps.bad_frames
-
-    @property
-    def dropped(self) -> int:
-        """Number of steps that were dropped."""
-        return self.queue.dropped
-
-    @property
-    def missing(self) -> int:
-        """Number of steps of which the source had no frames."""
-        return self.steps.missing
-
     def start_at(self, step: int, dropped: int, missing: int) -> int:
-        """Begin with this step.
+        """Start at a later step.
 
         Args:
             step: Number of the step.
-            dropped: Steps that were dropped before it.
-            missing: Steps without frames before it.
+            dropped: Number of earlier steps that were dropped.
+            missing: Number of earlier steps without a frame.
 
         Returns:
-            The frame of a recording to read from.
+            Index of the frame at which a recording must start.
         """
         self.queue.dropped = dropped
         self.steps.missing = missing
         return self.steps.start_at(step)
 
     def stop(self) -> None:
-        """End soon; from any thread."""
+        """End soon; may be called from any thread."""
         self.source.stop()
         self.queue.close()
 
     def __iter__(self) -> Iterator[Step]:
         if self._duration is not None and not self.source.recorded:
-            begun = self.source.first_frame / self.source.fps
-            self._deadline = time.monotonic() + self._duration - begun
+            elapsed = self.source.first_frame / self.source.fps
+            self._deadline = time.monotonic() + self._duration - elapsed
         thread = threading.Thread(
             target=self._read, name=f'reads {self.source.name}', daemon=True)
         thread.start()
@@ -86,7 +75,7 @@ class StepReader:
             yield from self.queue
         finally:
             self.stop()
-            # A source that hangs is left behind.
+            # Abandon the thread if the source hangs.
             thread.join(STOP_SECONDS)
 
     def _read(self) -> None:
@@ -103,13 +92,13 @@ class StepReader:
                         if not self.queue.put(step):
                             return
         except Exception as error:
-            # Raised where the queue is read.
+            # Iterating over the queue raises it.
             self.queue.close(error)
         else:
             self.queue.close()
 
     def _check(self) -> None:
-        """Called while there is no step."""
+        """Check the source while no step arrives."""
         if self._deadline is not None and (
                 time.monotonic() > self._deadline + GRACE_SECONDS):
             self.source.status = 'ended'

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Steps of a stream of features, and the frames of a video behind them."""
+"""Steps of a stream of features, and the video frames of each step."""
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
@@ -11,21 +11,21 @@ from ..sources import Frame
 
 
 def num_steps(num_frames: int, fps: float, rate: float) -> int:
-    """Number of whole steps in a video."""
+    """Return the number of complete steps in a video."""
     return int(num_frames / fps * rate + 1e-6)
 
 
 def last_frame(step: int, fps: float, rate: float) -> int:
-    """Index of the last frame of a step."""
+    """Return the index of the last frame of a step."""
     return max(0, int(np.ceil((step + 1) / rate * fps - 1e-6)) - 1)
 
 
 def frame_indices(step: int, fps: float, rate: float, num_frames: int,
                   interval: int) -> np.ndarray:
-    """Indices of the frames of a step's clip, oldest first.
+    """Return the indices of the frames of a step's clip, oldest first.
 
-    A single frame is the middle one of the step (the 4th of 6, at 24 frames a
-    second and 4 Hz). Several end with the last one of the step.
+    A single frame is the middle one of the step (the 4th of 6, at 24 frames
+    per second and 4 Hz). Several frames end with the last one of the step.
     """
     if num_frames == 1:
         return np.array([int((step + 0.5) / rate * fps)])
@@ -35,18 +35,18 @@ def frame_indices(step: int, fps: float, rate: float, num_frames: int,
 
 def source_frames(indices: np.ndarray, sample_fps: float, fps: float,
                   step: int, rate: float) -> np.ndarray:
-    """Frames of a source that stand for those of another rate.
+    """Convert frame indices from one frame rate to a source's rate.
 
-    Frame n at ``sample_fps`` is the latest one that is nearer to it in time
-    than to the frame after it, as with ffmpeg's filter ``fps``; none is later
-    than the step.
+    Frame n at ``sample_fps`` becomes the latest source frame that is closer
+    in time to n than to n + 1, as in ffmpeg's filter ``fps``. No frame is
+    later than the step.
 
     Args:
-        indices: Frames at ``sample_fps``.
-        sample_fps: Frames a second that are wanted.
-        fps: Frames a second of the source.
-        step: The step they are for.
-        rate: Steps a second.
+        indices: Frame indices at ``sample_fps``.
+        sample_fps: Frames per second of the indices.
+        fps: Frames per second of the source.
+        step: Number of the step.
+        rate: Steps per second.
     """
     frames = np.ceil((indices + 0.5) / sample_fps * fps - 1e-6).astype(int) - 1
     return frames.clip(0, last_frame(step, fps, rate))
@@ -54,12 +54,12 @@ def source_frames(indices: np.ndarray, sample_fps: float, fps: float,
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a stream, and the frames that its clips are made of.
+    """A step of a stream, with the frames for its clips.
 
     Attributes:
-        number: Its number, from 0.
-        frames: The latest frames up to the end of the step, oldest first.
-        num_new: How many of them are of the step itself.
+        number: Number of the step, from 0.
+        frames: Latest frames up to the end of the step, oldest first.
+        num_new: Number of these frames that belong to the step itself.
     """
     number: int
     frames: Sequence[Frame]
@@ -67,13 +67,13 @@ class Step:
 
     @property
     def new_frames(self) -> Sequence[Frame]:
-        """The frames of the step itself, oldest first."""
+        """Frames of the step itself, oldest first."""
         return self.frames[len(self.frames) - self.num_new:]
 
     def images_at(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Images of the frames at these indices, RGB ``(H, W, 3)``.
+        """Return the images at these frame indices, RGB ``(H, W, 3)``.
 
-        The frame before a missing one stands in for it.
+        The frame before it replaces a missing frame.
         """
         present = [frame.index for frame in self.frames]
         return [
@@ -83,26 +83,26 @@ class Step:
 
 
 class StepMaker:
-    """Cuts frames, as they come, into steps.
+    """Cuts a stream of frames into steps.
 
     Args:
-        fps: Frames a second.
-        rate: Steps a second, at most ``fps``.
-        reach: Frames that a clip reaches back from its step's last one.
+        fps: Frames per second.
+        rate: Steps per second, at most ``fps``.
+        reach: Number of frames before a step's last one that clips need.
 
     Raises:
         ValueError: If a step would have no frames.
 
     Attributes:
-        missing: Steps without a frame so far.
-        bad_frames: Frames that were empty so far.
+        missing: Number of steps without a frame.
+        bad_frames: Number of empty frames.
     """
 
     def __init__(self, fps: float, rate: float, reach: int) -> None:
         if not fps >= rate:
             raise ValueError(
-                f'the source has {fps:g} frames a second, and the model reads '
-                f'{rate:g} steps a second: there must be a frame for each')
+                f'fps of the source must be at least the {rate:g} steps per '
+                f'second of the model, got {fps:g}')
         self.fps = fps
         self.rate = rate
         self.missing = self.bad_frames = 0
@@ -112,23 +112,22 @@ class StepMaker:
         self._num_new = 0
 
     def start_at(self, step: int) -> int:
-        """Begin with this step; returns the frame to read from.
+        """Start at a later step. Return the index of the first frame to read.
 
-        The frames up to the step are only for its clips and those after it.
+        Frames before the step only serve as context for clips.
         """
         self._step = step
         return max(0, self._before(step) + 1 - self._frames.maxlen)
 
     def _before(self, step: int) -> int:
-        """The last frame before a step; -1 if there is none."""
+        """Return the index of the last frame before a step, or -1."""
         return last_frame(step - 1, self.fps, self.rate) if step else -1
 
     def add(self, frame: Frame) -> list[Step]:
-        """Take a frame; an empty one is as one that is missing.
+        """Add a frame; an empty frame counts as missing.
 
         Returns:
-            The steps with frames that end with it or before it: none, one or
-            two.
+            Steps with frames that the frame completes: none, one or two.
         """
         advance = frame.index - self._frames[-1].index if self._frames else 1
         if not np.size(frame.image):
@@ -143,7 +142,7 @@ class StepMaker:
             self.missing += step - self._step - len(steps)
             self._step = step
         if advance > self._frames.maxlen:
-            # Too old to stand in for missing ones.
+            # Too old to replace missing frames.
             self._frames.clear()
         self._frames.append(frame)
         self._num_new += frame.index > self._before(self._step)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Runs in words and in bars, for a terminal."""
+"""Runs as text and bars in a terminal."""
 from typing import Any
 
 from rich.bar import Bar
@@ -16,7 +16,7 @@ VIEW_CLASSES, VIEW_EVENTS = 6, 4
 
 
 def describe_event(event: dict) -> str:
-    """An event in a line."""
+    """Describe an event in one line."""
     if event['event'] == 'start':
         return f'{event["class"]} started at {event["start"]:.2f} s'
     return (f'{event["class"]} from {event["start"]:.2f} to '
@@ -24,16 +24,16 @@ def describe_event(event: dict) -> str:
 
 
 def describe_report(report: dict[str, Any]) -> str:
-    """Counts and latency of :meth:`Run.report` in a line."""
+    """Describe counts and latency of :meth:`Run.report` in one line."""
     stages = ', '.join(f'{stage} {ms["median"]:.1f}'
                        for stage, ms in report['latency'].items())
     return (f'{report["steps"]} steps, {report["dropped"]} dropped, '
-            f'{report["missing"]} missing; median ms of the '
-            f'{1000 / report["rate"]:g} of a step: {stages}')
+            f'{report["missing"]} missing; median ms of a step '
+            f'of {1000 / report["rate"]:g} ms: {stages}')
 
 
 def view(run: Run, latest: Detection | None) -> Panel:
-    """A panel with the latest scores and events of a run."""
+    """Create a panel with the latest scores and events of a run."""
     report, parts = run.report(), []
     if latest is not None:
         bars = Table.grid(padding=(0, 1))

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Online action detection: models that read streams of features.
+"""Online action detection: models of feature streams.
 
-:class:`WindowEncoder` runs models of clips on streams as well.
+:class:`WindowEncoder` runs clip models on streams.
 """
 from .causal_transformer import CausalTransformer
 from .dense import dense_features

@@ -13,24 +13,23 @@ from ..ops import (
 from ..ops.dispatch import is_known
 from ..ops.unprojected_attention import few_queries, unprojected_attention
 
-# From so many on, of all streams together, products in an order with fewer of
-# them are faster.
+# Number of tokens of all streams from which `unprojected_attention` is faster.
 MANY_TOKENS = 128
 
 
 class ProjectedAttention(nn.Module):
-    """Attention apart from its projections.
+    """Attention to projected tokens.
 
-    A stream projects a frame once and attends to it in many windows. So the
-    layers ``q``, ``kv`` (keys and values side by side) and ``proj`` are called
-    by whoever has the tokens; calling the module attends.
+    A stream projects a frame once and attends to it in many windows.
+    Therefore the caller applies the layers ``q``, ``kv`` (keys and values,
+    concatenated) and ``proj``, and calling the module only attends.
 
     Args:
         embed_dims: Channels C.
-        num_heads: Heads G; they divide the channels.
-        drop_rate: Dropout of the attention weights.
-        share: Of the keys, those that fit a query best; see
-            :func:`mmvidattn.ops.top_share_attention`.
+        num_heads: Number of heads G, a divisor of C.
+        drop_rate: Dropout rate of the attention weights. Defaults to 0.
+        share: Share of keys that a query attends to, see
+            :func:`mmvidattn.ops.top_share_attention`. Defaults to 1.
     """
 
     def __init__(self,
@@ -51,7 +50,8 @@ class ProjectedAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """As ``nn.MultiheadAttention``, whose q, k and v are one matrix."""
+        """Initialize like ``nn.MultiheadAttention``, with one q, k, v matrix.
+        """
         bound = math.sqrt(6 / (4 * self.q.in_features))
         for layer in (self.q, self.kv):
             nn.init.uniform_(layer.weight, -bound, bound)
@@ -60,7 +60,7 @@ class ProjectedAttention(nn.Module):
         nn.init.zeros_(self.proj.bias)
 
     def heads(self, x: Tensor) -> Tensor:
-        """[*, C] to [*, G, D]."""
+        """Split channels into heads: [*, C] to [*, G, D]."""
         return x.unflatten(-1, (self.num_heads, -1))
 
     def forward(self,
@@ -71,22 +71,23 @@ class ProjectedAttention(nn.Module):
                 key_mask: Tensor | None = None,
                 num_keys: Tensor | None = None,
                 decay: float = 1.) -> Tensor:
-        """Attend.
+        """Attend to keys and values.
 
         Args:
-            q: Queries, [B, N, C]; [1, N, C] are the queries of all B.
-            kv: Keys and values, [B, M, 2C]; likewise.
-            bias: Added to the scores of the N last of a window's tokens, of a
-                shape [*, at least N, M] that broadcasts; not with a decay.
-            key_mask: Bool, [B, M], True where a key counts.
-            num_keys: Of ``top_share_attention``, int64 [B]; not read if the
-                share is 1.
-            decay: Of :func:`mmvidattn.ops.temporal_smoothing_attention`.
+            q: Queries, [B, N, C], or [1, N, C] for the entire batch.
+            kv: Keys and values, [B, M, 2C], or [1, M, 2C].
+            bias: Bias of the scores for the last N tokens of a window, in a
+                shape [*, at least N, M] that broadcasts. Not with a decay.
+            key_mask: Bool, [B, M], False for keys to ignore.
+            num_keys: Number of keys, int64 [B], for a share below 1.
+            decay: Decay of
+                :func:`mmvidattn.ops.temporal_smoothing_attention`. Defaults
+                to 1.
 
         Returns:
-            [B, N, C], not projected yet.
+            Attended values, [B, N, C], before the output projection.
         """
-        # One that is 1 in an exported program is so by its shape.
+        # In an exported program, a batch size of 1 is always constant.
         batch = (kv if is_known(q.shape[0] == 1) else q).shape[0]
         q, k, v = (
             self.heads(x.expand(batch, -1, -1))
@@ -113,17 +114,17 @@ class ProjectedAttention(nn.Module):
                       *,
                       bias: Tensor | None = None,
                       num_keys: Tensor | None = None) -> Tensor:
-        """Attend to tokens whose keys and values nobody else needs.
+        """Attend to tokens whose keys and values are not used elsewhere.
 
         Args:
             q: Queries, [B, N, C].
             x: Tokens, [B, M, C].
-            kv: Keys and values of L tokens behind them, [B, L, 2C].
-            bias: As of :meth:`forward`, of M + L keys.
-            num_keys: Likewise.
+            kv: Keys and values of L later tokens, [B, L, 2C].
+            bias: Bias of the scores for M + L keys, see :meth:`forward`.
+            num_keys: Number of keys, see :meth:`forward`.
 
         Returns:
-            As :meth:`forward`.
+            Attended values, [B, N, C], before the output projection.
         """
         if self._is_cheaper_unprojected(q, x):
             if kv is None:
@@ -139,8 +140,8 @@ class ProjectedAttention(nn.Module):
         return self(q, rows, bias=bias, num_keys=num_keys)
 
     def _is_cheaper_unprojected(self, q: Tensor, x: Tensor) -> bool:
-        # Quantized layers have no weight that could be taken apart. Where
-        # tokens are few, reading the weights takes longer than products.
+        # Quantized layers have no weight that can be split. With few tokens,
+        # reading the weights takes longer than the matrix products.
         return (self.share == 1 and not self.training
                 and isinstance(self.kv, Linear)
                 and is_known(x.shape[0] * x.shape[1] >= MANY_TOKENS)
@@ -151,16 +152,16 @@ class ProjectedAttention(nn.Module):
 def causal_bias(length: int,
                 device: torch.device | None = None,
                 num_padded: Tensor | None = None) -> Tensor:
-    """0 where a token may look, -inf where that lies in its future.
+    """Return the bias of causal attention, 0 or -inf for future tokens.
 
     Args:
-        length: Tokens N.
-        device: Where to make it.
-        num_padded: Of each of a batch, how many of the first tokens are
-            padding: only they look at themselves. int64, [B].
+        length: Number of tokens N.
+        device: Device of the result.
+        num_padded: Number of padded tokens at the start of each sample, int64,
+            [B]. Only a padded token itself attends to it.
 
     Returns:
-        float32, [N, N], or with ``num_padded`` [B, 1, N, N].
+        Bias, float32, [N, N], or [B, 1, N, N] with ``num_padded``.
     """
     step = torch.arange(length, device=device)
     hidden = step > step[:, None]

@@ -6,31 +6,32 @@ import torch
 from torch import Tensor, nn
 
 from ..layers.linear import Linear
-from ..utils.arguments import check_arguments
+from ..utils.arguments import Count, check_arguments
 from .attention import ProjectedAttention
 
 ACTIVATIONS = dict(relu=nn.ReLU, gelu=nn.GELU)
 Activation = Literal['relu', 'gelu']
-# Queries of a memory in block i, [1 or B, N, C], to what they attend to.
+# Attends to a memory in block i with queries [1 or B, N, C].
 Reader = Callable[[int, Tensor], Tensor]
 
 
-@check_arguments
 class OnlineBlock(nn.Module):
-    """A transformer's block with the norms after the sums.
+    """A transformer block with post-norm.
 
-    Self-attention (:meth:`attend`), then attention to a memory if there is
-    one, and two layers (calling it).
+    :meth:`attend` runs self-attention. Calling the block runs the optional
+    attention to a memory, and the two feed-forward layers.
 
     Args:
         embed_dims: Channels C.
-        num_heads: Heads G.
-        ffn_dims: Hidden channels of the two layers.
-        drop_rate: Dropout of attention weights, of each branch and between
-            the two layers.
-        act: 'relu' or 'gelu'.
-        with_memory: Attend to a memory.
-        share: Of :class:`~mmvidattn.online.attention.ProjectedAttention`.
+        num_heads: Number of heads G.
+        ffn_dims: Hidden channels of the feed-forward layers.
+        drop_rate: Dropout rate of attention weights, of each branch, and
+            between the feed-forward layers. Defaults to 0.
+        act: 'relu' or 'gelu'. Defaults to 'relu'.
+        with_memory: Whether to attend to a memory. Defaults to True.
+        share: Share of keys in
+            :class:`~mmvidattn.online.attention.ProjectedAttention`. Defaults
+            to 1.
     """
 
     def __init__(self,
@@ -63,38 +64,37 @@ class OnlineBlock(nn.Module):
                bias: Tensor | None = None,
                num_keys: Tensor | None = None
                ) -> tuple[Tensor, Tensor | None]:
-        """Attend to the tokens themselves.
+        """Run self-attention.
 
         Args:
             x: Tokens, [B, N, C].
-            q: Their queries, likewise.
+            q: Queries of the tokens, [B, N, C].
             kv: Keys and values of the window's tokens, [B, at least N, 2C].
-            bias: Of the scores.
-            num_keys: Of :class:`~mmvidattn.online.attention.
-                ProjectedAttention`.
+            bias: Bias of the scores, see :meth:`ProjectedAttention.forward`.
+            num_keys: Number of keys, see :meth:`ProjectedAttention.forward`.
 
         Returns:
-            The tokens, [B, N, C], and their queries of the memory if there is
-            one, likewise.
+            Tokens, [B, N, C], and their queries of the memory, [B, N, C], or
+            None without a memory.
         """
         return self.add_attended(
             x, self.self_attn(q, kv, bias=bias, num_keys=num_keys))
 
     def add_attended(self, x: Tensor,
                      y: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The rest of :meth:`attend`: add what the attention gives."""
+        """Finish :meth:`attend`: add the result y of the attention to x."""
         x = self.self_norm(x + self.drop(self.self_attn.proj(y)))
         return x, self.memory_attn and self.memory_attn.q(x)
 
     def forward(self, x: Tensor, found: Tensor | None = None) -> Tensor:
-        """Add what was found in the memory, and run the two layers.
+        """Add the result of attention to the memory, and run the layers.
 
         Args:
             x: Tokens of :meth:`attend`, [1 or B, N, C].
-            found: What their queries attend to in the memory, [B, N, C].
+            found: Result of the attention to the memory, [B, N, C].
 
         Returns:
-            [B, N, C].
+            Tokens, [B, N, C].
         """
         if found is not None:
             y = self.memory_attn.proj(found)
@@ -102,34 +102,37 @@ class OnlineBlock(nn.Module):
         return self.ffn_norm(x + self.drop(self.ffn(x)))
 
 
+@check_arguments
 class OnlineTransformer(nn.Module):
-    """A row of blocks that attend to one memory, and a norm.
+    """Blocks that attend to one memory, followed by a norm.
 
     Args:
-        num_layers: Blocks.
+        num_layers: Number of blocks.
         embed_dims: Channels C.
-        **kwargs: Of :class:`OnlineBlock`.
+        **kwargs: Arguments of :class:`OnlineBlock`.
     """
 
-    def __init__(self, num_layers: int, embed_dims: int, **kwargs) -> None:
+    def __init__(self, num_layers: Count, embed_dims: int, **kwargs) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f'num_layers must be at least 1, got '
-                             f'{num_layers}')
         self.blocks = nn.ModuleList(
             OnlineBlock(embed_dims, **kwargs) for _ in range(num_layers))
         self.norm = nn.LayerNorm(embed_dims)
 
     def project(self, memory: Tensor) -> Tensor:
-        """A memory [*, C] to rows [*, num_layers * 2C]: all keys and values.
+        """Project a memory [*, C] to all blocks' keys and values.
+
+        Returns:
+            Keys and values, [*, num_layers * 2C].
         """
         return torch.cat(
             [block.memory_attn.kv(memory) for block in self.blocks], dim=-1)
 
     def reader(self, rows: Tensor, **kwargs) -> Reader:
-        """Attention to rows of :meth:`project`, [B, M, num_layers * 2C].
+        """Return a reader of a projected memory.
 
-        ``kwargs`` are those of :class:`ProjectedAttention`.
+        Args:
+            rows: Result of :meth:`project`, [B, M, num_layers * 2C].
+            **kwargs: Arguments of :meth:`ProjectedAttention.forward`.
         """
         pairs = rows.chunk(len(self.blocks), dim=-1)
         return lambda i, q: self.blocks[i].memory_attn(q, pairs[i], **kwargs)
@@ -142,18 +145,18 @@ class OnlineTransformer(nn.Module):
                 bias: Tensor | None = None,
                 num_keys: Tensor | None = None,
                 num_outputs: int | None = None) -> Tensor:
-        """Run the blocks, from where the first one reads the memory.
+        """Run the blocks after the first block's self-attention.
 
         Args:
-            x: Tokens and
-            q: their queries, both of the first block's ``attend``.
-            read: Reads the memory, of :meth:`reader`; None if there is none.
-            bias: Of the scores in the self-attentions that follow.
-            num_keys: Likewise.
-            num_outputs: Compute the last tokens only.
+            x: Tokens from the first block's ``attend``.
+            q: Their queries of the memory, from ``attend``.
+            read: Reader of the memory (:meth:`reader`), or None.
+            bias: Bias of the scores in the later self-attentions.
+            num_keys: Number of keys in the later self-attentions.
+            num_outputs: Number of last tokens to compute. Defaults to all.
 
         Returns:
-            [B, N or num_outputs, C].
+            Features, [B, N or num_outputs, C].
         """
         last = len(self.blocks) - 1
         for i, block in enumerate(self.blocks):

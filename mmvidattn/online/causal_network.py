@@ -6,26 +6,27 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from .feature_projection import FeatureProjection
+from .window_inputs import check_features
 
 
 class CausalNetwork(BaseModule):
-    """A network that reads a stream from its first frame on.
+    """Base class of causal networks that read a stream from its first frame.
 
-    Each frame goes through a layer with LayerNorm and ReLU (:meth:`project`);
-    subclasses mix the rows that this makes (:meth:`mix`), each with those
-    before it. A video is read as a whole (:meth:`dense`); training reads
-    windows, which know nothing of what came before them.
+    A linear layer with LayerNorm and ReLU projects each frame
+    (:meth:`project`). Subclasses mix each projected frame with those before it
+    (:meth:`mix`). Evaluation reads an entire video (:meth:`dense`), training
+    reads windows without any earlier context.
 
     Args:
-        in_channels: Channels of each modality; they are put side by side in
-            this order.
-        embed_dims: Channels C of what it makes of a frame in the end.
-        proj_dims: Channels R of a row.
-        work_memory_length: Frames L of a window.
-        drop_rate: Dropout of the rows.
-        init_cfg: Of ``BaseModule``.
+        in_channels: Channels of each modality, which are concatenated in this
+            order.
+        embed_dims: Channels C of the features.
+        proj_dims: Channels R of a projected frame.
+        work_memory_length: Frames L in a window.
+        drop_rate: Dropout rate of projected frames.
+        init_cfg: ``init_cfg`` of ``BaseModule``.
     """
-    # There is neither a long memory nor are there tokens of anticipation.
+    # No long memory, no anticipation tokens.
     long_memory_length = 0
     num_anticipation_tokens = 0
 
@@ -41,57 +42,47 @@ class CausalNetwork(BaseModule):
         self.drop = nn.Dropout(drop_rate)
 
     def project(self, features: Mapping[str, Tensor]) -> Tensor:
-        """Frames to rows: all that is made of a frame by itself.
+        """Project each frame by itself.
 
         Args:
-            features: Of each modality, [*, channels].
+            features: Features of each modality, [*, channels].
 
         Returns:
-            [*, R].
+            Projected frames, [*, R].
         """
         return self.drop(self.projection(features))
 
     def mix(self, rows: Tensor) -> Tensor:
-        """Rows of streams [B, T, R] to features [B, T, C], causally."""
+        """Map projected frames [B, T, R] to features [B, T, C], causally."""
         raise NotImplementedError
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Streams to features of their frames.
+        """Compute the features of all frames of streams.
 
         Args:
-            inputs: ``{modality: features}``, each [B, T, channels], T being
-                any number. Anything else in it is not read.
+            inputs: ``{modality: features}``, each [B, T, channels] with any
+                T >= 1. Other entries are ignored.
 
         Returns:
-            [B, T, C].
+            Features, [B, T, C].
 
         Raises:
             ValueError: If a modality is missing or has another shape.
         """
-        lead = None
-        for name, channels in self.in_channels.items():
-            x = inputs.get(name)
-            got = 'nothing' if x is None else tuple(x.shape)
-            if lead is None:
-                lead = got[:2] if x is not None else ('B', 'T')
-            if got != (*lead, channels) or not x.numel():
-                raise ValueError(
-                    f'inputs[{name!r}] must be [B, T, channels] = '
-                    f'[{lead[0]}, {lead[1]}, {channels}], T at least 1, got '
-                    f'{got}')
-        return self.mix(self.project(inputs))
+        return self.mix(self.project(
+            check_features(inputs, self.in_channels, min_length=1)))
 
     def dense(self, features: Mapping[str, Tensor], long_indices: Tensor,
               work_indices: Tensor, padding_mask: Tensor | None,
               batch_size: int) -> Tensor:
-        """See :func:`mmvidattn.online.dense_features`.
+        """Compute :func:`mmvidattn.online.dense_features`.
 
-        The windows follow each other, each a frame later. What is said of
-        a window's last frame is that of the whole video up to this frame.
+        The windows must be consecutive. The features of a window's last frame
+        depend on the entire video up to this frame.
         """
         if not work_indices[1:, :-1].equal(work_indices[:-1, 1:]):
-            raise ValueError('work_indices must be of windows that follow '
-                             'each other, each a frame later')
+            raise ValueError('work_indices must be of consecutive windows, '
+                             'each one frame later')
         frames = torch.cat([work_indices[0], work_indices[1:, -1]])
         y = self({name: x[frames][None] for name, x in features.items()})[0]
         return y[work_indices.shape[1] - 1:, None]

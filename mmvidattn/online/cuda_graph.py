@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A step of streams as a CUDA graph, without the cost of kernel launches."""
+"""Stream step as a CUDA graph, without the overhead of kernel launches."""
 from collections.abc import Mapping
 
 import torch
@@ -22,8 +22,7 @@ class CUDAGraphStep:
             for name, channels in step.model.backbone.in_channels.items()
         }
         before = {name: x.clone() for name, x in state.items()}
-        # Libraries set themselves up in their first calls, which cannot be
-        # recorded.
+        # The first calls initialize libraries, and cannot be recorded.
         stream = torch.cuda.Stream(example.device)
         stream.wait_stream(torch.cuda.current_stream(example.device))
         with torch.cuda.stream(stream):
@@ -37,7 +36,7 @@ class CUDAGraphStep:
             state[name].copy_(x)
 
     def __call__(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Features [B, channels] of each modality to the step's scores."""
+        """Return the scores of features [B, channels] of each modality."""
         for name, x in self.features.items():
             x.copy_(features[name])
         self.graph.replay()

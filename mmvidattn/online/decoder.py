@@ -7,18 +7,19 @@ from .block import OnlineTransformer
 
 
 class OnlineDecoder(nn.Module):
-    """Scores the work memory: each token from its past and the long memory.
+    """Causal decoder of the work memory.
 
-    Tokens attend to themselves and those before them, and to a memory: the
-    compressed long one, the tokens as they came in, or both.
+    Tokens attend to themselves and earlier tokens, and to a memory: the
+    compressed long memory, the input tokens of the decoder, or both.
 
     Args:
-        num_layers: Blocks.
+        num_layers: Number of blocks.
         embed_dims: Channels C.
-        with_long_memory: Attend to the compressed long memory.
-        with_work_memory: Attend, in the same softmax, to the tokens as they
-            came in ("@ comp. mem." of the paper's Table 6b).
-        **kwargs: Of :class:`~mmvidattn.online.block.OnlineBlock`.
+        with_long_memory: Whether to attend to the compressed long memory.
+        with_work_memory: Whether to attend, in the same softmax, to the
+            decoder's input tokens ("@ comp. mem." in the paper's Table 6b).
+        **kwargs: Arguments of
+            :class:`~mmvidattn.online.block.OnlineBlock`.
     """
 
     def __init__(self,
@@ -34,11 +35,11 @@ class OnlineDecoder(nn.Module):
             num_layers, embed_dims, with_memory=with_long_memory, **kwargs)
 
     def project(self, x: Tensor) -> Tensor:
-        """Tokens [*, C] to rows [*, R], each by itself.
+        """Project each token [*, C] by itself, [*, R].
 
-        A row is all that reading needs of a token before tokens mix: the
-        token, its query, key and value in the first self-attention, and its
-        keys and values in the attentions to the work memory.
+        A projection contains everything that is computed before tokens mix:
+        the token, its query, key and value in the first self-attention, and
+        its keys and values in the attentions to the work memory.
         """
         attention = self.transformer.blocks[0].self_attn
         rows = [x, attention.q(x), attention.kv(x)]
@@ -52,18 +53,18 @@ class OnlineDecoder(nn.Module):
                 *,
                 num_outputs: int | None = None,
                 num_padded: Tensor | None = None) -> Tensor:
-        """Decode.
+        """Decode the tokens.
 
         Args:
-            rows: Of the work memory's tokens, and those of anticipation:
-                :meth:`project`, [B, S, R].
-            memory: The compressed long memory, [B, M, C].
-            num_outputs: Compute the last of the tokens only.
-            num_padded: Of each stream, how many of the first tokens are
-                padding; int64, [B].
+            rows: Projections of the work memory's tokens and the anticipation
+                tokens, [B, S, R].
+            memory: Compressed long memory, [B, M, C].
+            num_outputs: Number of last tokens to compute. Defaults to all.
+            num_padded: Number of padded tokens at the start of each stream,
+                int64, [B].
 
         Returns:
-            [B, S or num_outputs, C].
+            Features, [B, S or num_outputs, C].
         """
         C, transformer = self.embed_dims, self.transformer
         x, q, kv, work = rows.split(

@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A window a step, sharing what consecutive windows have in common."""
+"""Dense evaluation: one window per step, with shared computation."""
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
-from .frame_rows import FrameRows, gather_rows
+from .window_reader import WindowReader, gather_rows
 
 
 @torch.no_grad()
@@ -15,29 +15,30 @@ def dense_features(model: nn.Module,
                    work_indices: Tensor,
                    padding_mask: Tensor | None = None,
                    batch_size: int = 32) -> Tensor:
-    """Features of the last step of many windows of one video.
+    """Compute the features of the last step of many windows of one video.
 
-    Each frame is projected once. Windows gather the rows of their frames, and
-    of the work memory's last step, and the anticipated ones, alone everything
-    is computed. A network that has a method ``dense`` has a way of its own.
+    Each frame is projected once, and windows gather the projections of their
+    frames. Later layers compute only the last step of the work memory and the
+    anticipated steps. A network with a method ``dense`` does this itself.
 
     Args:
         model: ``TeSTra``, ``MiniROAD``, ..., in eval mode.
-        features: ``{modality: features}`` of the whole video, [T, channels].
+        features: ``{modality: features}`` of the entire video, [T, channels].
         long_indices: Frames of each window's long memory, [W, N].
         work_indices: Frames of each window's work memory, [W, L].
         padding_mask: Bool, [W, N], True where the long memory is padded.
-        batch_size: Windows at a time.
+        batch_size: Number of windows per batch. Defaults to 32.
 
     Returns:
-        [W, 1 + A, C]: the last rows of what ``model`` gives for each window.
+        The last 1 + A features that ``model`` returns for each window,
+        [W, 1 + A, C].
 
     Raises:
-        ValueError: If the model is in training mode, or windows have another
-            number of frames than the model.
+        ValueError: If the model is in training mode, or the windows have the
+            wrong number of frames.
     """
     if model.training:
-        raise ValueError('dense_features takes a model in eval mode; call '
+        raise ValueError('model must be in eval mode for dense_features; call '
                          'model.eval()')
     for name, indices, length in (
         ('long_indices', long_indices, model.long_memory_length),
@@ -50,19 +51,19 @@ def dense_features(model: nn.Module,
                            batch_size)
     if model.fusion == 'long':
         long_indices = torch.cat([long_indices, work_indices], dim=1)
-    rows, outputs = FrameRows(model), []
-    long_rows, work_rows = model.project(features)
+    reader, outputs = WindowReader(model), []
+    all_long, all_work = model.project(features)
     for first in range(0, len(work_indices), batch_size):
-        some, read = slice(first, first + batch_size), None
+        batch, read_long = slice(first, first + batch_size), None
         if model.encoder is not None:
-            long = gather_rows(long_rows, long_indices[some])
-            if rows.long_positions is not None:
-                long = long + rows.long_positions
-            mask = None if padding_mask is None else padding_mask[some]
-            # Attention copies keys and values to mask them.
+            long = gather_rows(all_long, long_indices[batch])
+            if reader.long_positions is not None:
+                long = long + reader.long_positions
+            mask = None if padding_mask is None else padding_mask[batch]
+            # Masking copies the keys and values.
             if mask is not None and not mask.any():
                 mask = None
-            read = model.encoder.reader(long, mask)
-        outputs.append(
-            rows.read(read, gather_rows(work_rows, work_indices[some])))
+            read_long = model.encoder.reader(long, mask)
+        work = gather_rows(all_work, work_indices[batch])
+        outputs.append(reader.read(read_long, work))
     return torch.cat(outputs)

@@ -11,19 +11,22 @@ from .block import OnlineTransformer, Reader
 class MemoryEncoder(nn.Module):
     """Compresses a long memory in stages of learned queries.
 
-    The queries of a stage attend to the output of the one before it; those of
-    the first to the long memory, under a temporal kernel. Their
-    self-attention does not depend on the memory, and is computed once for a
-    batch in testing. A stage without queries of its own, of LSTR's code,
-    is self-attention of what the one before it made.
+    The queries of the first stage attend to the long memory under a temporal
+    kernel, and those of later stages to the output of the previous stage. The
+    self-attention of queries does not depend on the memory, and is computed
+    once per batch during inference. A stage without queries, as in LSTR's
+    code, is self-attention on the output of the previous stage.
 
     Args:
-        stages: Of each stage ``dict(num_queries=..., num_layers=...)``;
-            ``num_queries=None`` for a stage, but the first, without queries.
+        stages: For each stage, ``dict(num_queries=..., num_layers=...)``.
+            ``num_queries=None`` is a stage without queries, which cannot be
+            the first one.
         embed_dims: Channels C.
-        decay: Weight of a sample of the long memory relative to the next
-            newer one: 1 for the box kernel, less for the Laplace kernel.
-        **kwargs: Of :class:`~mmvidattn.online.block.OnlineBlock`.
+        decay: Weight of a long-memory sample relative to the next newer one:
+            1 for the paper's box kernel, less for its Laplace kernel. Defaults
+            to 1.
+        **kwargs: Arguments of
+            :class:`~mmvidattn.online.block.OnlineBlock`.
     """
 
     def __init__(self,
@@ -53,21 +56,18 @@ class MemoryEncoder(nn.Module):
             for n, stage in zip(queries, stages))
 
     def project(self, x: Tensor) -> Tensor:
-        """Samples of the long memory [*, C] to rows [*, R], each by itself."""
+        """Project each sample of the long memory [*, C] by itself, [*, R]."""
         return self.stages[0].project(x)
 
     def reader(self,
                rows: Tensor,
                padding_mask: Tensor | None = None) -> Reader:
-        """Read windows of the long memory, under the temporal kernel.
+        """Return a reader of long memories under the temporal kernel.
 
         Args:
-            rows: Of :meth:`project`, [B, N, R], oldest first.
-            padding_mask: Bool, [B, at most N], True where the oldest are
-                padding.
-
-        Returns:
-            What :meth:`forward` takes.
+            rows: Projections of the samples, [B, N, R], oldest first.
+            padding_mask: Bool, [B, N' <= N], True where one of the oldest N'
+                samples is padding.
         """
         key_mask = None
         if padding_mask is not None:
@@ -78,30 +78,33 @@ class MemoryEncoder(nn.Module):
     def prefix(
         self, batch_size: int = 1
     ) -> Iterator[tuple[Tensor, Tensor] | tuple[None, None]]:
-        """Compute the stages as far as they depend on no memory.
+        """Compute the part of each stage that does not depend on the memory.
 
-        In training each of a batch has a dropout of its own.
+        Args:
+            batch_size: 1, or in training the batch size, so that each sample
+                has its own dropout. Defaults to 1.
 
         Yields:
-            Of each stage, its Q learned queries after their self-attention
-            and the queries of the memory that they make, each [B, Q, C]; of
-            one without queries None and None.
+            For each stage, its Q learned queries after self-attention, and
+            their queries of the memory, [B, Q, C] each; (None, None) for a
+            stage without queries.
         """
         for x, stage in zip(self.queries, self.stages):
             yield (None, None) if x is None else _attend_first(
                 stage, x.expand(batch_size, -1, -1))
 
     def score(self, rows: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
-        """Samples to scores and values, where the queries are always the same.
+        """Compute attention scores and values of samples for fixed queries.
 
-        That holds in testing, if the first stage has one block.
+        The queries are fixed during inference if the first stage has one
+        block.
 
         Args:
-            rows: Of :meth:`project`, [*, R].
-            q: The first stage's, of :meth:`prefix`, [1, Q, C].
+            rows: Projections of samples, [*, R].
+            q: Queries of the first stage from :meth:`prefix`, [1, Q, C].
 
         Returns:
-            [*, Q, G] and [*, G, D].
+            Scores [*, Q, G] and values [*, G, D].
         """
         attention = self.stages[0].blocks[0].memory_attn
         k, v = map(attention.heads, rows.chunk(2, dim=-1))
@@ -111,14 +114,15 @@ class MemoryEncoder(nn.Module):
         self, read: Reader,
         prefix: Iterable[tuple[Tensor, Tensor] | tuple[None, None]]
     ) -> Tensor:
-        """Compress.
+        """Compress long memories.
 
         Args:
-            read: Reads B long memories: of :meth:`reader`, for one.
-            prefix: Of :meth:`prefix`.
+            read: Reader of B long memories, such as :meth:`reader`.
+            prefix: Result of :meth:`prefix`.
 
         Returns:
-            [B, M, C], M being the queries of the last stage that has any.
+            Compressed memory, [B, M, C], where M is the number of queries of
+            the last stage with queries.
         """
         y = None
         for stage, (x, q) in zip(self.stages, prefix):
@@ -133,6 +137,6 @@ class MemoryEncoder(nn.Module):
 
 def _attend_first(stage: OnlineTransformer,
                   x: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Run the first self-attention of a stage: see ``OnlineBlock.attend``."""
+    """Run the first self-attention of a stage; see ``OnlineBlock.attend``."""
     block = stage.blocks[0]
     return block.attend(x, block.self_attn.q(x), block.self_attn.kv(x))

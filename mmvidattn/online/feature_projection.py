@@ -8,13 +8,14 @@ from ..layers.linear import Linear
 
 
 class FeatureProjection(nn.Module):
-    """Features of all modalities, side by side, through a layer with ReLU.
+    """Linear layer and ReLU on the concatenated features of all modalities.
 
     Args:
-        in_channels: Channels of each modality, in their order.
+        in_channels: Channels of each modality, in order.
         embed_dims: Channels C of a token.
-        drop_rate: Dropout of the features.
-        with_norm: A LayerNorm between the layer and the ReLU.
+        drop_rate: Dropout rate of the features. Defaults to 0.
+        with_norm: Whether to add LayerNorm between layer and ReLU. Defaults to
+            False.
     """
 
     def __init__(self,
@@ -30,6 +31,6 @@ class FeatureProjection(nn.Module):
         self.norm = nn.LayerNorm(embed_dims) if with_norm else nn.Identity()
 
     def forward(self, features: Mapping[str, Tensor]) -> Tensor:
-        """Modalities [*, T, channels] to tokens [*, T, C]."""
+        """Map modalities [*, T, channels] to tokens [*, T, C]."""
         x = torch.cat([features[name] for name in self.in_channels], dim=-1)
         return self.norm(self.projection(self.drop(x))).relu()

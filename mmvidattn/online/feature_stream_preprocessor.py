@@ -10,27 +10,26 @@ from torch import Tensor
 
 @MODELS.register_module()
 class FeatureStreamPreprocessor(BaseDataPreprocessor):
-    """Batches windows of feature streams, on the model's device.
+    """Batches windows of feature streams on the model's device.
 
-    Features become float32. The inputs of the samples have one form: they
-    are stacked if they are single windows; whole videos, for dense
-    evaluation (with ``long_indices``) or as streams (with ``long_rate``),
-    differ in length and stay apart.
+    Features become float32. Windows are stacked. Entire videos, for dense
+    evaluation (with ``long_indices``) or as streams (with ``long_rate``), stay
+    a list because they differ in length.
     """
 
     def forward(self,
                 data: Mapping[str, Any],
                 training: bool = False) -> dict[str, Any]:
-        """Batch.
+        """Create a batch.
 
         Args:
-            data: ``inputs``: ``{name: B tensors}``, or B of ``{name:
-                tensor}``; ``data_samples``: of each.
-            training: Not used.
+            data: ``inputs``, either ``{name: B tensors}`` or B dicts ``{name:
+                tensor}``; and optionally ``data_samples``.
+            training: Unused.
 
         Returns:
-            ``inputs``: ``{name: [B, ...]}``, or of whole videos a list of B
-            of ``{name: tensor}``; and ``data_samples``.
+            ``inputs``, ``{name: [B, ...]}`` for windows or a list of B dicts
+            ``{name: tensor}`` for entire videos; and ``data_samples``.
 
         Raises:
             ValueError: If the windows of a batch differ in shape.
@@ -58,8 +57,8 @@ def _stack(name: str, tensors: Tensor | Sequence[Tensor]) -> Tensor:
         return tensors
     shapes = {tuple(x.shape) for x in tensors}
     if len(shapes) > 1:
-        raise ValueError(f'the windows of a batch differ in the shape of '
-                         f'{name!r}: {", ".join(map(str, sorted(shapes)))}')
+        raise ValueError(f'{name} must have one shape in all windows of a '
+                         f'batch, got {", ".join(map(str, sorted(shapes)))}')
     return torch.stack(list(tensors))
 
 

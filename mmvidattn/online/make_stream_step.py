@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The step of each network's streams; TeSTra's is in ``testra_step.py``."""
+"""Stream steps of all networks; TeSTra's is in ``testra_step.py``."""
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +19,7 @@ from .window_frames import long_memory_frames, work_memory_start
 class MiniROADStep(FrameStep):
     """Step for streams of :class:`mmvidattn.online.MiniROAD`.
 
-    A stream's memory is the state of its GRU: ``hidden``, [B, layers, C].
+    A stream's memory is the state of the GRU: ``hidden``, [B, layers, C].
     Sample rates have no effect.
     """
 
@@ -46,8 +46,8 @@ class CausalTransformerStep(FrameStep):
     """Step for streams of :class:`mmvidattn.online.CausalTransformer`.
 
     A stream's memory is the keys and values of its latest W frames in each
-    block, rings ``kv_0``, ..., each [B, W, 2C], and the ``newest`` features,
-    [B, C]. Sample rates have no effect.
+    block, ring buffers ``kv_0``, ..., each [B, W, 2C], and the ``newest``
+    features, [B, C]. Sample rates have no effect.
     """
 
     @property
@@ -69,9 +69,9 @@ class CausalTransformerStep(FrameStep):
                 state: dict[str, Tensor]) -> None:
         backbone, x = self.model.backbone, row[:, None]
         W = backbone.attention_window
-        # Keys are in the order of the ring.
+        # Ages of the frames, in the order of the ring buffer.
         ago = (step[:, None] - torch.arange(W, device=step.device)) % W
-        # Hide places that no frame has reached yet.
+        # Hide slots that have not been written yet.
         ago = ago.masked_fill(ago > step[:, None], W)
         biases = backbone.bias(ago).permute(0, 2, 1, 3)[:, :, :, None]
         for i, (block, bias) in enumerate(zip(backbone.blocks, biases)):
@@ -88,16 +88,16 @@ class CausalTransformerStep(FrameStep):
 class MATStep(FrameStep):
     """Step for streams of :class:`mmvidattn.online.MAT`.
 
-    A frame is projected once. A stream's memory is the rows of its frames:
-    rings ``long``, [B, ., 2C], and ``work``, [B, ., C]. Everything that mixes
-    frames is computed in each step: segments of the long memory begin a frame
-    later each time, and each token of the work memory reads a future that
-    all of them make.
+    A frame is projected once. A stream's memory is the projections of its
+    frames: ring buffers ``long``, [B, ., 2C], and ``work``, [B, ., C].
+    Everything that mixes frames is computed anew in each step, because the
+    segments of the long memory move with each frame, and every token of the
+    work memory attends to a future that depends on all of them.
     """
 
     @property
     def stretches_by_default(self) -> bool:
-        """True, as released."""
+        """True, as in the released code."""
         return True
 
     def memory(self, batch_size: int) -> dict[str, Tensor]:
@@ -147,7 +147,7 @@ STEPS = {
 
 def make_stream_step(model: nn.Module, *args: Any,
                      **kwargs: Any) -> StreamStep:
-    """Build the step of a model's streams.
+    """Build the stream step of a model.
 
     Args:
         model: :class:`mmvidattn.recognizers.OnlineActionDetector` in eval
@@ -162,6 +162,6 @@ def make_stream_step(model: nn.Module, *args: Any,
         if isinstance(model.backbone, kind):
             return step(model, *args, **kwargs)
     raise ValueError(
-        'a stream takes a model whose backbone is one of '
+        'the backbone of a model for streams must be one of '
         f'{", ".join(kind.__name__ for kind in STEPS)}, got '
         f'{type(model.backbone).__name__}')

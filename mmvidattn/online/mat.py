@@ -12,30 +12,31 @@ from .attention import causal_bias
 from .block import Activation, OnlineTransformer
 from .encoder import MemoryEncoder
 from .feature_projection import FeatureProjection
-from .frame_rows import gather_rows
 from .position import sinusoidal_positions
+from .window_inputs import check_features, check_padding_mask
+from .window_reader import gather_rows
 
 
 class MATStages(NamedTuple):
-    """What :class:`MAT` makes of windows, round by round.
+    """Features of windows in each round of :class:`MAT`.
 
     Attributes:
-        work: After each round the features of the work memory and of the
-            tokens of anticipation, [B, L + A, C]. The last counts.
-        future: After each round but the last those of the future: [B, Q, C]
-            of the first, [B, F, C] of the others.
+        work: Features of the work memory and the anticipation tokens after
+            each round, [B, L + A, C]. The last ones are the result.
+        future: Features of the future before each round: [B, Q, C] first, and
+            then [B, F, C].
     """
     work: list[Tensor]
     future: list[Tensor]
 
 
 class Keys(NamedTuple):
-    """Tokens that others attend to.
+    """Tokens to attend to.
 
     Attributes:
-        x: [B, M, C].
-        bias: Added to the scores, -inf where a token is hidden; [*, M].
-        number: How many of each of the batch are there, int64 [B].
+        x: Tokens, [B, M, C].
+        bias: Bias of the scores, [*, M], -inf for hidden tokens.
+        number: Number of tokens that are not padding, int64, [B].
     """
     x: Tensor
     bias: Tensor
@@ -43,10 +44,10 @@ class Keys(NamedTuple):
 
 
 class ModalityProjection(nn.Module):
-    """Each modality through a layer, and all of them through another.
+    """Linear layer for each modality, and another one for all of them.
 
     Args:
-        in_channels: Channels of each modality, in their order.
+        in_channels: Channels of each modality, in order.
         embed_dims: Channels C of a token.
     """
 
@@ -65,7 +66,7 @@ class ModalityProjection(nn.Module):
                 with_norm=True)
 
     def forward(self, features: Mapping[str, Tensor]) -> Tensor:
-        """Modalities [*, channels] to tokens [*, C]."""
+        """Map modalities [*, channels] to tokens [*, C]."""
         tokens = {name: layer(features) for name, layer in self.each.items()}
         if self.joined is None:
             return next(iter(tokens.values()))
@@ -75,48 +76,55 @@ class ModalityProjection(nn.Module):
 @MODELS.register_module()
 @check_arguments
 class MAT(BaseModule):
-    """Memory-and-anticipation transformer: windows to features.
+    """Memory-and-anticipation transformer for online action detection.
 
     `Memory-and-Anticipation Transformer for Online Action Understanding
     <https://arxiv.org/abs/2308.07893>`_, as released. Learned queries compress
-    a long memory in segments; a causal decoder reads the work memory with it,
-    and tokens that stand for what is about to happen. Then, in rounds, the
-    future is made from all of this, and the work memory reads it. In each
-    attention a query attends to the ``share`` of the keys that fit it best.
+    a long memory in segments. A causal decoder processes the work memory,
+    tokens that anticipate the next steps, and the compressed memory. In each
+    round, a future is predicted from all of these, and the work memory attends
+    to it. In each attention, a query attends to the ``share`` of the keys with
+    the highest scores.
 
-    A token of the future has seen the whole work memory, so a row of the
-    output tells of its step only if it is the last, or anticipated. While a
-    stream is younger than the work memory, it has a shorter one.
+    Tokens of the future depend on the entire work memory. Therefore only the
+    outputs for the last and the anticipated steps are causal. The work memory
+    of a young stream is shorter.
 
-    Differs from the released code: where the long memory is so young that it
-    is not compressed in segments, but as a whole, depends on each window; in
-    testing as in training it did on the batch (as it does here in training).
-    Keys that fit a query equally well are all kept.
+    Differs from the released code: a long memory with much padding is
+    compressed as one segment. The released code decides this for an entire
+    batch. Here this is so in training; in testing, each window decides for
+    itself. Of keys with equal scores, all are kept.
 
     Args:
-        in_channels: Channels of each modality, in their order.
-        embed_dims: Channels C.
-        num_heads: Heads G.
-        ffn_dims: Hidden channels of the blocks' two layers.
-        long_memory_length: Samples N of the long memory.
-        work_memory_length: Samples L of the work memory.
-        num_anticipation_tokens: Steps A that are anticipated.
-        anticipation_rate: Every how many tokens of the future there is one of
-            anticipation.
-        num_groups: Segments of the long memory; 0 compresses it as a whole. A
-            long memory with as many padded samples or more is as well.
-        num_queries: Queries that compress a segment, or the whole.
-        num_encoder_layers: Blocks that mix what was compressed.
-        num_layers: Blocks of the decoder.
-        num_future_queries: Tokens Q of the first round's future.
-        num_future_layers: Blocks that make these.
-        num_future_tokens: Tokens F of the future that follows.
-        num_rounds: Rounds.
-        share: Of the keys, in (0, 1].
-        drop_rate: Dropout within the blocks and of what positions were added
-            to.
-        act: 'relu' or 'gelu'.
-        init_cfg: Of ``BaseModule``.
+        in_channels: Channels of each modality, in order.
+        embed_dims: Channels C. Defaults to 1024.
+        num_heads: Number of heads G. Defaults to 4.
+        ffn_dims: Hidden channels of the feed-forward layers. Defaults to 1024.
+        long_memory_length: Samples N of the long memory. Defaults to 256.
+        work_memory_length: Samples L of the work memory. Defaults to 32.
+        num_anticipation_tokens: Number of anticipated steps A. Defaults to 8.
+        anticipation_rate: Tokens of the future per anticipation token.
+            Defaults to 1.
+        num_groups: Number of segments of the long memory. A long memory with
+            at least this many padded samples is compressed as one segment, as
+            with 0. Defaults to 8.
+        num_queries: Number of queries that compress a segment. Defaults to 16.
+        num_encoder_layers: Number of blocks that mix the compressed segments.
+            Defaults to 2.
+        num_layers: Number of decoder blocks. Defaults to 2.
+        num_future_queries: Tokens Q of the first round's future. Defaults to
+            32.
+        num_future_layers: Number of blocks for the first round's future.
+            Defaults to 2.
+        num_future_tokens: Tokens F of the later rounds' future. Defaults to
+            48.
+        num_rounds: Number of rounds. Defaults to 2.
+        share: Share of keys that a query attends to, in (0, 1]. Defaults to
+            0.75.
+        drop_rate: Dropout rate within the blocks, and after adding positions.
+            Defaults to 0.
+        act: 'relu' or 'gelu'. Defaults to 'gelu'.
+        init_cfg: ``init_cfg`` of ``BaseModule``.
     """
 
     def __init__(self,
@@ -180,7 +188,7 @@ class MAT(BaseModule):
         self.future_tokens = nn.Parameter(
             torch.randn(num_future_tokens, embed_dims))
         self.pos_drop = nn.Dropout(drop_rate)
-        # Computed, not learned: no checkpoint needs to have them.
+        # Computed, not learned, so checkpoints need not contain them.
         self.register_buffer(
             'positions',
             sinusoidal_positions(work_memory_length + num_anticipation_tokens,
@@ -188,14 +196,14 @@ class MAT(BaseModule):
             persistent=False)
 
     def project(self, features: Mapping[str, Tensor]) -> Tensor:
-        """Frames to rows: all that is made of a frame by itself.
+        """Project each frame by itself, without positions.
 
         Args:
-            features: Of each modality, [*, channels].
+            features: Features of each modality, [*, channels].
 
         Returns:
-            [*, 3C]: keys and values in the long memory, and the token in the
-            work memory, without its position.
+            Keys and values for the long memory, and the token for the work
+            memory, [*, 3C].
         """
         return torch.cat([
             self.encoder.project(self.long_projection(features)),
@@ -203,17 +211,17 @@ class MAT(BaseModule):
         ], dim=-1)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Windows of a stream to features of its steps.
+        """Compute the features of windows.
 
         Args:
-            inputs: ``{modality: features}``, each [B, N+L, channels]: the long
-                memory, oldest first, then the work memory, which may be
-                shorter. And optionally ``padding_mask``: bool, [B, N], True
-                where the long memory is padded.
+            inputs: ``{modality: features}``, each [B, N + L, channels]: the
+                long memory, oldest first, then the work memory, which may be
+                shorter. Optionally ``padding_mask``: bool, [B, N], True where
+                the long memory is padded.
 
         Returns:
-            [B, L + A, C]: of the steps of the work memory, then of those that
-            are anticipated.
+            Features of the work memory's and the anticipated steps,
+            [B, L + A, C].
 
         Raises:
             ValueError: If a modality is missing or has another shape.
@@ -221,9 +229,11 @@ class MAT(BaseModule):
         return self.stages(inputs).work[-1]
 
     def stages(self, inputs: Mapping[str, Tensor]) -> MATStages:
-        """All rounds of windows, as the loss takes them; see forward."""
-        features, mask = self._check(inputs)
+        """Compute the features of all rounds, for the loss; see forward."""
         N = self.long_memory_length
+        features = check_features(
+            inputs, self.in_channels, N + 1, N + self.work_memory_length)
+        mask = check_padding_mask(inputs, features, N)
         long = self.long_projection(
             {name: x[:, :N] for name, x in features.items()})
         work = self.work_projection(
@@ -236,15 +246,16 @@ class MAT(BaseModule):
              padding_mask: Tensor | None = None,
              num_padded: Tensor | None = None,
              num_outputs: int | None = None) -> MATStages:
-        """Compute all that mixes frames.
+        """Process windows of projected frames.
 
         Args:
             long: Keys and values of the long memories, [B, N, 2C].
             work: Tokens of the work memories, [B, L, C].
             padding_mask: Bool, [B, N], True where the long memory is padded.
-            num_padded: How many of the first tokens of a work memory are
-                padding; int64, [B]. The others have the positions from 0 on.
-            num_outputs: Compute the last tokens of the last round only.
+            num_padded: Number of padded tokens at the start of each work
+                memory, int64, [B]. Positions start at 0 after the padding.
+            num_outputs: Number of last tokens to compute in the last round.
+                Defaults to all.
         """
         B = len(work)
         x = self._work_tokens(work, num_padded)
@@ -261,8 +272,8 @@ class MAT(BaseModule):
         x = _decode(self.decoder, Keys(x, bias, count), memory)
         works, futures = [x], []
 
-        def everything(rows: Tensor, *futures: Keys) -> Keys:
-            return _beside(memory, Keys(x, rows, count), *futures)
+        def everything(work_bias: Tensor, *futures: Keys) -> Keys:
+            return _concatenate(memory, Keys(x, work_bias, count), *futures)
 
         future = _decode(
             self.first_future, _all_seen(self.future_queries, B,
@@ -290,20 +301,20 @@ class MAT(BaseModule):
     def dense(self, features: Mapping[str, Tensor], long_indices: Tensor,
               work_indices: Tensor, padding_mask: Tensor | None,
               batch_size: int) -> Tensor:
-        """See :func:`mmvidattn.online.dense_features`."""
+        """Compute :func:`mmvidattn.online.dense_features`."""
         C, outputs = self.embed_dims, []
         long, work = self.project(features).split([2 * C, C], dim=-1)
         for first in range(0, len(work_indices), batch_size):
-            some = slice(first, first + batch_size)
+            batch = slice(first, first + batch_size)
             outputs.append(self.read(
-                gather_rows(long, long_indices[some]),
-                gather_rows(work, work_indices[some]),
-                None if padding_mask is None else padding_mask[some],
+                gather_rows(long, long_indices[batch]),
+                gather_rows(work, work_indices[batch]),
+                None if padding_mask is None else padding_mask[batch],
                 num_outputs=1 + self.num_anticipation_tokens).work[-1])
         return torch.cat(outputs)
 
     def _work_tokens(self, x: Tensor, num_padded: Tensor | None) -> Tensor:
-        """Frames of the work memory [B, L, C] to tokens [B, L + A, C]."""
+        """Convert projected frames [B, L, C] to tokens [B, L + A, C]."""
         A, rate = self.num_anticipation_tokens, self.anticipation_rate
         ahead = self.future_tokens[:A * rate:rate]
         x = torch.cat([x, ahead.expand(len(x), -1, -1)], dim=1)
@@ -312,15 +323,18 @@ class MAT(BaseModule):
             places = (places - num_padded[:, None]).clamp(min=0)
         return self.pos_drop(x + self.positions[places])
 
-    def _compress(self, rows: Tensor, padding_mask: Tensor | None) -> Keys:
-        """Compress long memories: rows [B, N, 2C] to tokens."""
-        B, N, _ = rows.shape
+    def _compress(self, long: Tensor, padding_mask: Tensor | None) -> Keys:
+        """Compress long memories, [B, N, 2C], to tokens."""
+        B, N, _ = long.shape
         encoder, groups = self.encoder, self.num_groups
         stage, refine = encoder.stages
         x, q = next(iter(encoder.prefix(B if self.training else 1)))
-        y = stage(x, q, encoder.reader(rows, padding_mask))
+        # 1. Compress the entire long memory.
+        y = stage(x, q, encoder.reader(long, padding_mask))
         count = torch.full((B, ), y.shape[1], device=y.device)
         if groups:
+            # 2. Compress each segment, and use the segments of windows that
+            # have little padding.
             if padding_mask is None:
                 padding_mask = torch.zeros(
                     B, N, dtype=torch.bool, device=y.device)
@@ -328,12 +342,12 @@ class MAT(BaseModule):
             if self.training:
                 num_masked = num_masked.sum().expand(B)
             grouped = num_masked < groups
-            # Else a segment may have nothing but padding.
+            # Without the second factor, a segment could be all padding.
             mask = (padding_mask & grouped[:, None]).unflatten(1, (groups, -1))
             if self.training:
                 x, q = (t.repeat_interleave(groups, dim=0) for t in (x, q))
             z = stage(x, q, encoder.reader(
-                rows.unflatten(1, (groups, -1)).flatten(0, 1),
+                long.unflatten(1, (groups, -1)).flatten(0, 1),
                 mask.flatten(0, 1)))
             z = z.mean(dim=1).unflatten(0, (B, groups))
             length = max(groups, y.shape[1])
@@ -341,40 +355,22 @@ class MAT(BaseModule):
                     for t in (y, z))
             y = z.where(grouped[:, None, None], y)
             count = count.where(~grouped, groups)
+        # 3. Mix the compressed tokens.
         slots = torch.arange(y.shape[1], device=y.device)
         bias = y.new_zeros(B, 1, 1, y.shape[1]).masked_fill(
             (slots >= count[:, None])[:, None, None], -torch.inf)
         return Keys(_decode(refine, Keys(y, bias, count)), bias, count)
 
-    def _check(
-        self, inputs: Mapping[str, Tensor]
-    ) -> tuple[dict[str, Tensor], Tensor | None]:
-        N, L, lead = self.long_memory_length, self.work_memory_length, None
-        for name, channels in self.in_channels.items():
-            x = inputs.get(name)
-            got = 'nothing' if x is None else tuple(x.shape)
-            if lead is None and x is not None:
-                lead = got[:2]
-            if lead is None or got != (*lead, channels) or not (
-                    N < lead[1] <= N + L):
-                raise ValueError(
-                    f'inputs[{name!r}] must be [B, N+L, channels] = '
-                    f'[{lead[0] if lead else "B"}, {N}+{L}, {channels}], or '
-                    f'of a shorter work memory, got {got}')
-        mask = inputs.get('padding_mask')
-        if mask is not None and (mask.dtype != torch.bool
-                                 or tuple(mask.shape) != (lead[0], N)):
-            raise ValueError(
-                f"inputs['padding_mask'] must be bool, [B, N] = {lead[0], N}, "
-                f'got {mask.dtype} {tuple(mask.shape)}')
-        return {name: inputs[name] for name in self.in_channels}, mask
-
 
 def _all_seen(x: Tensor, batch_size: int | None = None,
               each: bool = False) -> Keys:
-    """Tokens that nothing hides; [Q, C] are those of the whole batch.
+    """Return tokens without a mask.
 
-    In training each of the batch has a dropout of its own.
+    Args:
+        x: Tokens, [B, Q, C], or [Q, C] for the entire batch.
+        batch_size: Batch size for tokens [Q, C].
+        each: Whether to expand tokens [Q, C] to the batch, so that each sample
+            has its own dropout in training.
     """
     if x.dim() == 2:
         x = x.expand(batch_size if each else 1, -1, -1)
@@ -382,8 +378,7 @@ def _all_seen(x: Tensor, batch_size: int | None = None,
     return Keys(x, x.new_zeros(1, 1, 1, x.shape[1]), number)
 
 
-def _beside(*parts: Keys) -> Keys:
-    """Tokens side by side."""
+def _concatenate(*parts: Keys) -> Keys:
     lead = torch.broadcast_shapes(*(part.bias.shape[:-1] for part in parts))
     return Keys(
         torch.cat([part.x for part in parts], dim=1),
@@ -394,7 +389,7 @@ def _beside(*parts: Keys) -> Keys:
 def _decode(transformer: OnlineTransformer, tokens: Keys,
             memory: Keys | None = None,
             num_outputs: int | None = None) -> Tensor:
-    """Run all of a transformer: tokens that read a memory, or none."""
+    """Run a transformer on tokens, with an optional memory."""
     x, bias, number = tokens
     block, rows = transformer.blocks[0], x
     if len(transformer.blocks) == 1 and num_outputs is not None:

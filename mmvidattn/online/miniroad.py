@@ -11,24 +11,23 @@ from .causal_network import CausalNetwork
 @MODELS.register_module()
 @check_arguments
 class MiniROAD(CausalNetwork):
-    """A recurrent network: features of a stream to features.
+    """Recurrent network for online action detection.
 
     `MiniROAD: Minimal RNN Framework for Online Action Detection
     <https://openaccess.thecvf.com/content/ICCV2023/html/An_MiniROAD_Minimal_RNN_Framework_for_Online_Action_Detection_ICCV_2023_paper.html>`_,
-    as released: a GRU reads the rows of the frames, and its outputs are
-    rectified. In training it begins each window with a state of zeros, and
-    the loss sees the window's last frame only
-    (``OnlineActionHead(num_loss_steps=1)``).
+    as released: a GRU on projected frames, with a ReLU on its outputs. In
+    training, each window starts with a state of zeros, and the loss uses only
+    the last frame of the window (``OnlineActionHead(num_loss_steps=1)``).
 
     Args:
-        in_channels: Channels of each modality; they are put side by side in
-            this order.
-        embed_dims: Channels C of the GRU.
-        proj_dims: Channels R of a frame as the GRU reads it.
-        num_layers: Layers of the GRU.
-        work_memory_length: Frames L of a window.
-        drop_rate: Dropout of what the GRU reads.
-        init_cfg: Of ``BaseModule``.
+        in_channels: Channels of each modality, which are concatenated in this
+            order.
+        embed_dims: Channels C of the GRU. Defaults to 1024.
+        proj_dims: Channels R of a projected frame. Defaults to 2048.
+        num_layers: Number of GRU layers. Defaults to 1.
+        work_memory_length: Frames L in a window. Defaults to 128.
+        drop_rate: Dropout rate of the GRU's input. Defaults to 0.2.
+        init_cfg: ``init_cfg`` of ``BaseModule``.
     """
 
     def __init__(self,
@@ -44,5 +43,4 @@ class MiniROAD(CausalNetwork):
         self.gru = nn.GRU(proj_dims, embed_dims, num_layers, batch_first=True)
 
     def mix(self, rows: Tensor) -> Tensor:
-        """Rows of streams [B, T, R] to features [B, T, C], causally."""
         return self.gru(rows)[0].relu()

@@ -6,12 +6,12 @@ from torch import Tensor
 
 
 def sinusoidal_positions(length: int, embed_dims: int) -> Tensor:
-    """Sines and cosines of the positions, in turns.
+    """Return sinusoidal positions, sines and cosines alternately.
 
     `Attention is all you need <https://arxiv.org/abs/1706.03762>`_, 3.5.
 
     Args:
-        length: Positions.
+        length: Number of positions.
         embed_dims: Channels C, an even number.
 
     Returns:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Follows a stream, frame by frame."""
+"""Sessions, which score streams frame by frame."""
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..utils.half_precision import without_slow_bfloat16
 from .cuda_graph import CUDAGraphStep
 from .make_stream_step import make_stream_step
 
@@ -15,52 +16,54 @@ VERSION = 1
 
 
 class StreamSession:
-    """Scores of a model for a stream, from its very first frame on.
+    """The run of an online detector on one stream, with its state.
 
-    A frame is a row of the dataset's feature files. Each has the scores that
-    the windowed evaluation of the dataset gives it, at a cost and a memory
-    that do not grow with the stream::
+    A frame is the features of one step, a row of the dataset's feature files.
+    Each frame gets the same scores as in the dataset's windowed evaluation,
+    but time and memory per frame do not grow with the stream::
 
         session = StreamSession(model)
         for features in stream:
             session.push(features)['action'][0].softmax(dim=-1)
 
-    The first frames, before the work memory is full, are scored from as many
-    as there are: they have the scores of the first windows' rows, which look
-    at no later frame. (Those of ``fusion='long'`` do, when windowed.) Steps
-    to come are anticipated from the first frame on, behind the newest one;
-    windows have such scores for full work memories only.
+    Until the work memory is full, a frame is scored from the frames so far.
+    These are the scores of the earlier steps in the video's first window,
+    which do not depend on later frames. (With ``fusion='long'`` the windowed
+    scores do depend on later frames.) Anticipation starts with the first
+    frame; windows anticipate only for full work memories.
 
-    A frame that is missing or not finite does not harm what follows: the last
-    good frame stands in, or a frame of zeros where none came before. The
-    session warns of it, counts it and says so in the result.
+    A frame that is missing or not finite is replaced by the last good frame,
+    or by zeros if there was none. The session warns, counts the frame and
+    marks the result as ``bad_frame``.
 
-    The model may have any number of sessions. It holds nothing of theirs, and
-    its weights must not change while there are some. On a CPU a session packs
-    them for its products; those of :meth:`spawn` share that, and one that is
-    made anew takes the memory of the weights again. A session is not for two
-    threads at a time; several sessions are.
+    A model may have any number of sessions, and holds no state of them. Its
+    weights must not change as long as sessions exist. On a CPU a session packs
+    a copy of the weights. Sessions of :meth:`spawn` share this copy; a session
+    that is created from the model makes another one. Different threads can use
+    different sessions, but not the same session at the same time.
 
     Args:
-        model: ``OnlineActionDetector`` in eval mode.
-        long_memory_sample_rate: Every how many frames the long memory takes
-            one, as the dataset's ``long_rate``. Each phase of this has a
-            memory of its own.
-        work_memory_sample_rate: The same of the work memory, as ``work_rate``.
-        kernel: 'window', what the model was trained and evaluated with: the
-            latest N samples count, under the model's decay; or 'smoothing',
-            Eq. 6 of the paper: all so far count, at a cost that does not
-            depend on N. That is for long memories without positions. None
-            takes 'window'.
-        stretch_long_memory: As of the dataset: LSTR's samples while the
-            stream is shorter than the long memory. Defaults to True for a
-            model that has positions in its long memory, as LSTR has.
-        cuda_graph: Replay the session's step as a CUDA graph, until it is
-            pushed with others: :meth:`record_graph` of this one alone.
+        model: ``OnlineActionDetector`` in eval mode. On a CPU without bfloat16
+            units, a bfloat16 model runs as a float32 copy, unless
+            ``MMVIDATTN_BFLOAT16=force``.
+        long_memory_sample_rate: Frames per sample of the long memory, the
+            dataset's ``long_rate``. Each phase of the sampling has its own
+            memory.
+        work_memory_sample_rate: Frames per sample of the work memory, the
+            dataset's ``work_rate``.
+        kernel: 'window' weighs the latest N samples with the model's decay, as
+            in training and evaluation. 'smoothing', Eq. 6 of the paper, weighs
+            all earlier samples, at a cost that does not depend on N; it needs
+            a long memory without positions. Defaults to 'window'.
+        stretch_long_memory: Sample a stream that is shorter than the long
+            memory as LSTR does, like the dataset's option. Defaults to True
+            for models with positions in the long memory, such as LSTR.
+        cuda_graph: Replay the step of this session as a CUDA graph until it is
+            pushed together with others; see :meth:`record_graph`.
 
     Raises:
         ValueError: If the model is in training mode, or an option does not
-            fit it or its device.
+            fit the model or its device.
 
     Attributes:
         step: Step of :func:`make_stream_step`; ``session.step.compile()``
@@ -76,7 +79,7 @@ class StreamSession:
                  stretch_long_memory: bool | None = None,
                  cuda_graph: bool = False) -> None:
         self._start(make_stream_step(
-            model,
+            without_slow_bfloat16(model),
             long_memory_sample_rate,
             work_memory_sample_rate,
             kernel,
@@ -91,10 +94,10 @@ class StreamSession:
         self._row = 0
 
     def spawn(self) -> 'StreamSession':
-        """A session of another stream, with the same model and options.
+        """Create a session of another stream with the same options.
 
-        The two share what depends on the weights alone, and can be pushed
-        together.
+        The two sessions share everything that depends only on the weights,
+        and can be pushed together.
         """
         other = object.__new__(type(self))
         other._start(self.step)
@@ -102,8 +105,7 @@ class StreamSession:
 
     @property
     def _state(self) -> dict[str, Tensor]:
-        """Our row of a batch, [1, ...] each: views of tensors that others may
-        share."""
+        """This session's row of the batch, [1, ...] each, as views."""
         return {
             name: x[self._row:self._row + 1]
             for name, x in self._batch.state.items()
@@ -111,32 +113,32 @@ class StreamSession:
 
     @property
     def num_steps(self) -> int:
-        """Frames so far."""
+        """Number of frames so far."""
         return int(self._state['count'])
 
     @property
     def num_bad_frames(self) -> int:
-        """How many of them were missing or not finite."""
+        """Number of missing or non-finite frames so far."""
         return int(self._state['num_bad'])
 
     @property
     def num_bytes(self) -> int:
-        """Size of the stream's state, which does not grow."""
+        """Size of the state in bytes. It does not grow."""
         return sum(x.nbytes for x in self._state.values())
 
     def push(self,
              features: Mapping[str, Tensor] | None) -> dict[str, Tensor]:
-        """Take one frame or several.
+        """Score one frame or several.
 
         Args:
             features: ``{modality: features}``, each [C], or each [T, C] for T
-                frames. None, or None of a modality, is one missing frame.
+                frames. None, or None for a modality, is a missing frame.
 
         Returns:
-            ``action``, and ``verb`` and ``noun`` where the head has them:
-            logits [1 + A, K], or [T, 1 + A, K]. Row 0 is of the newest frame,
-            the others are anticipated. ``bad_frame``: bool, [] or [T], where
-            the frame was missing or not finite.
+            ``action``, and ``verb`` and ``noun`` if the head has them: logits
+            [1 + A, K] or [T, 1 + A, K] of the newest frame and the A
+            anticipated ones; ``bad_frame``, bool, [] or [T]: whether the frame
+            was missing or not finite.
 
         Raises:
             ValueError: If a modality is missing or has another shape.
@@ -151,16 +153,16 @@ class StreamSession:
         }
 
     def skip(self, number: int) -> None:
-        """Take missing frames, which nobody wants the scores of.
+        """Skip missing frames without scoring them.
 
-        The same as ``push(None)`` that many times, with one warning, and at
-        a cost that does not grow with the number: nothing is scored.
+        Equivalent to calling ``push(None)`` ``number`` times, but with one
+        warning, and at a cost that does not grow with the number.
 
         Args:
-            number: Frames that are missing, 0 or more.
+            number: Number of missing frames, 0 or more.
 
         Raises:
-            ValueError: If it is negative.
+            ValueError: If ``number`` is negative.
         """
         if number < 0:
             raise ValueError(f'number must be at least 0, got {number}')
@@ -174,25 +176,26 @@ class StreamSession:
         sessions: Sequence['StreamSession'],
         features: Sequence[Mapping[str, Tensor] | None]
     ) -> list[dict[str, Tensor]]:
-        """Take one frame of each of several streams, in one step.
+        """Score one frame of each of several streams in one batch.
 
-        The streams may differ in age. It is fastest when the same sessions
-        come in the same order each time: then nothing is copied.
+        The streams may differ in age. Passing the same sessions in the same
+        order each time is fastest, because nothing is copied.
 
         Args:
-            sessions: Each once; all of one :meth:`spawn`.
-            features: Of each, as :meth:`push` takes for one frame.
+            sessions: Different sessions that share a step (:meth:`spawn`).
+            features: Features of one frame for each session, as in
+                :meth:`push`.
 
         Returns:
-            Of each what :meth:`push` returns.
+            Result of :meth:`push` for each session.
 
         Raises:
-            ValueError: If the sessions are of different models or options, or
-                one comes twice, or the features do not fit.
+            ValueError: If the sessions do not share a step, a session appears
+                twice, or the features do not fit.
         """
         if len(sessions) != len(features):
-            raise ValueError(f'push_many takes features for each session, got '
-                             f'{len(features)} for {len(sessions)}')
+            raise ValueError('features must have one frame for each session, '
+                             f'got {len(features)} for {len(sessions)}')
         if not sessions:
             return []
         _check_sessions(sessions)
@@ -200,8 +203,8 @@ class StreamSession:
         for x in features:
             rows, several = _frames(sessions[0].step, x)
             if several:
-                raise ValueError('push_many takes one frame of each stream, '
-                                 'got [T, C]')
+                raise ValueError('features of push_many must be one frame of '
+                                 'each stream, got [T, C]')
             frames += rows
         return _advance(sessions, frames)
 
@@ -209,15 +212,16 @@ class StreamSession:
     def record_graph(sessions: Sequence['StreamSession']) -> None:
         """Record the step of these streams as a CUDA graph.
 
-        Until one of them is pushed with others, :meth:`push_many` of these in
-        this order, or :meth:`push` if it is one, replays it.
+        :meth:`push_many` with these sessions in this order replays it, or
+        :meth:`push` for a single session. Pushing one of them with other
+        sessions discards the graph.
 
         Args:
-            sessions: Each once; all of one :meth:`spawn`.
+            sessions: Different sessions that share a step (:meth:`spawn`).
 
         Raises:
-            ValueError: If they are not on a CUDA device, or as in
-                :meth:`push_many`.
+            ValueError: If the model is not on a CUDA device, the sessions do
+                not share a step, or a session appears twice.
         """
         _check_sessions(sessions)
         step = sessions[0].step
@@ -230,10 +234,10 @@ class StreamSession:
         self._write(self.step.initial_state())
 
     def state_dict(self) -> dict[str, Any]:
-        """All of the session, to be saved: numbers, strings and tensors.
+        """Return the state to save: numbers, strings and tensors.
 
         ``torch.load`` reads it with ``weights_only=True``. A session of the
-        same model and options that loads it goes on with the same bits.
+        same model and options that loads it continues with identical bits.
         """
         return dict(
             version=VERSION,
@@ -241,24 +245,24 @@ class StreamSession:
             state={name: x.clone() for name, x in self._state.items()})
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where another session was.
+        """Continue from the state of another session.
 
         Args:
-            state_dict: Of :meth:`state_dict`.
+            state_dict: State of :meth:`state_dict`.
 
         Raises:
-            ValueError: If it is of another version, model or options.
+            ValueError: If it is for another version, model or options.
         """
         version = state_dict.get('version')
         if version != VERSION:
             raise ValueError(f'state_dict must be of version {VERSION}, got '
                              f'{version}')
         options = dict(state_dict['options'])
-        # An option there was, by which streams were not right.
+        # A removed option. True is rejected below.
         if not options.get('released'):
             options.pop('released', None)
         state = dict(state_dict['state'])
-        # The sums there were in float32.
+        # Earlier states have these sums in float32.
         for name in {'weight', 'total'} & self._state.keys() & state.keys():
             state[name] = state[name].double()
         for name, got, wanted in (
@@ -278,19 +282,19 @@ class StreamSession:
             stretch_long_memory=step.stretch_long_memory)
 
     def _write(self, state: Mapping[str, Tensor]) -> None:
-        # In place: others may share the tensors, and a graph has recorded
-        # where they are.
+        # In place, because other sessions may share the tensors, and a graph
+        # has recorded their addresses.
         for name, x in self._state.items():
             x.copy_(state[name])
 
 
 @dataclass
 class _Batch:
-    """Streams that were pushed together last, side by side.
+    """Streams that were pushed together last.
 
     Attributes:
-        state: Of all, [B, ...] each, which is always updated in place.
-        graph: Their step, if it is recorded.
+        state: State of all streams, [B, ...] each; always updated in place.
+        graph: Recorded step of these streams, if any.
     """
     state: dict[str, Tensor]
     graph: CUDAGraphStep | None = None
@@ -298,20 +302,20 @@ class _Batch:
 
 def _check_sessions(sessions: Sequence[StreamSession]) -> None:
     if len({id(session) for session in sessions}) < len(sessions):
-        raise ValueError('sessions must be given once each')
+        raise ValueError('sessions must be different, got one twice')
     if any(session.step is not sessions[0].step for session in sessions):
-        raise ValueError('sessions must share their step: make them by '
+        raise ValueError('sessions must share their step: create them with '
                          'session.spawn()')
 
 
 def _require_cuda(name: str, step: nn.Module) -> None:
     if step.example.device.type != 'cuda':
-        raise ValueError(f'{name} takes a model on a CUDA device, got one on '
+        raise ValueError(f'{name} needs a model on a CUDA device, got one on '
                          f'{step.example.device}')
 
 
 def _join(sessions: Sequence[StreamSession]) -> _Batch:
-    """The batch of exactly these, in this order."""
+    """Return the batch of exactly these sessions in this order."""
     batch = sessions[0]._batch
     if len(sessions) == len(batch.state['count']) and all(
             session._batch is batch and session._row == row
@@ -352,7 +356,7 @@ def _advance(sessions: Sequence[StreamSession],
 def _bad_frames(first: int, number: int = 1) -> str:
     frames = f'frame {first} of a stream is' if number == 1 else (
         f'frames {first} to {first + number - 1} of a stream are')
-    return f'{frames} missing or not finite; the last good one stands in'
+    return f'{frames} missing or not finite, and the last good one is used'
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple]:
@@ -362,8 +366,7 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple]:
 def _frames(
     step: nn.Module, features: Mapping[str, Tensor] | None
 ) -> tuple[list[dict[str, Tensor]], bool]:
-    """Frames, each {modality: [channels]}, and whether there may be several.
-    """
+    """Return frames ``{modality: [channels]}``, and whether T was given."""
     in_channels = step.model.backbone.in_channels
     features = features or dict.fromkeys(in_channels)
     shapes = {}
@@ -378,8 +381,9 @@ def _frames(
         if x.dim() not in (1, 2) or x.shape[-1] != channels or (
                 shapes[name] != next(iter(shapes.values()))) or not len(x):
             raise ValueError(
-                f'features[{name!r}] must be [{channels}] or [T, {channels}], '
-                f'T as of the others and at least 1, got {tuple(x.shape)}')
+                f'features[{name!r}] must be [{channels}] or [T, {channels}] '
+                'with T >= 1 equal for all modalities, got '
+                f'{tuple(x.shape)}')
     lead = next(iter(shapes.values()), ())
     present = {
         name: features[name] if name in shapes else

@@ -1,29 +1,32 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""One step of streams: their newest frames in, scores and states out."""
+"""Update and scores of a batch of streams for one new frame each."""
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from ..layers.packed_linear import with_packed_layers
+from ..utils.arguments import Count, check_arguments
 
 
+@check_arguments
 class StreamStep(nn.Module):
     """Stateless step for a batch of streams of one model.
 
-    A stream's entire history is in its state: tensors whose first dimension
-    B counts streams, which may differ in age. :meth:`update` and :meth:`skip`
-    write into the tensors of the state that they are given. The step has no
-    branches that depend on the state, so it can be compiled, exported and
-    recorded as a CUDA graph.
+    A frame is the features of one step of a stream. A stream's entire history
+    is in its state: tensors with the batch of B streams in the first
+    dimension. The streams may differ in age. :meth:`update` and :meth:`skip`
+    write into the tensors of the given state. The step has no branches that
+    depend on the state, so it can be compiled, exported and recorded as a
+    CUDA graph.
 
     The weights must not change afterwards. On a CPU the step holds a second
-    copy of them, in the order in which products read them
+    copy of them, in a layout that is faster for matrix products
     (:func:`mmvidattn.ops.packed_linear.pack_weight`).
 
-    A frame that is not finite, or whose rows would overflow later
-    (:meth:`fits`), does no harm: the last good frame stands in, or a frame of
-    zeros where none came before.
+    A frame that is not finite, or whose projections would overflow later
+    (:meth:`fits`), is replaced by the last good frame, or by zeros if there
+    was none.
 
     Subclasses implement :meth:`project`, :meth:`initial_memory`,
     :meth:`take`, :meth:`scored` and :meth:`repeat`, and end their
@@ -34,8 +37,8 @@ class StreamStep(nn.Module):
             mode.
         long_memory_sample_rate: Frames per sample of the long memory.
         work_memory_sample_rate: Frames per sample of the work memory.
-        kernel: Kernel of :class:`mmvidattn.online.StreamSession`. None
-            chooses 'window'.
+        kernel: Kernel of :class:`mmvidattn.online.StreamSession`. Defaults
+            to 'window'.
         stretch_long_memory: Option of ``StreamSession``. Defaults to
             :attr:`stretches_by_default`.
 
@@ -45,20 +48,15 @@ class StreamStep(nn.Module):
 
     def __init__(self,
                  model: nn.Module,
-                 long_memory_sample_rate: int = 4,
-                 work_memory_sample_rate: int = 1,
+                 long_memory_sample_rate: Count = 4,
+                 work_memory_sample_rate: Count = 1,
                  kernel: str | None = None,
                  *,
                  stretch_long_memory: bool | None = None) -> None:
         super().__init__()
         if model.training:
-            raise ValueError('a stream takes a model in eval mode; call '
+            raise ValueError('model must be in eval mode for streams; call '
                              'model.eval()')
-        for name, value in dict(
-                long_memory_sample_rate=long_memory_sample_rate,
-                work_memory_sample_rate=work_memory_sample_rate).items():
-            if value < 1:
-                raise ValueError(f'{name} must be at least 1, got {value}')
         self.model = with_packed_layers(model)
         self.long_rate = long_memory_sample_rate
         self.work_rate = work_memory_sample_rate
@@ -77,6 +75,7 @@ class StreamStep(nn.Module):
 
     @property
     def stretches_by_default(self) -> bool:
+        """Default of ``stretch_long_memory``."""
         return False
 
     @property
@@ -86,45 +85,52 @@ class StreamStep(nn.Module):
 
     @torch.no_grad()
     def prepare(self) -> None:
-        """Compute the rows of a frame of zeros."""
-        rows = self.project({
+        """Compute the projections of a frame of zeros."""
+        projected = self.project({
             name: self.example.new_zeros(1, channels)
             for name, channels in self.model.backbone.in_channels.items()})
-        for name, x in rows.items():
+        for name, x in projected.items():
             self.register_buffer(f'zero_{name}', x)
 
     def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Project frames [B, channels] to named rows [B, ...]."""
+        """Project frames [B, channels] to named tensors [B, ...]."""
         raise NotImplementedError
 
-    def fits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Return where nothing computed from these rows overflows, bool [B].
-        """
+    def fits(self, projected: Mapping[str, Tensor]) -> Tensor:
+        """Return for which frames nothing overflows later, bool [B]."""
         return torch.stack([
-            x.isfinite().flatten(1).all(dim=1) for x in rows.values()
+            x.isfinite().flatten(1).all(dim=1) for x in projected.values()
         ]).all(dim=0)
 
     def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
-        """Return the network's own part of an initial state, [B, ...] each.
+        """Return the network-specific part of an initial state, [B, ...] each.
 
-        Each tensor has one value.
+        All elements of a tensor are equal.
         """
         raise NotImplementedError
 
-    def take(self, rows: Mapping[str, Tensor], keep: Tensor, step: Tensor,
-             state: dict[str, Tensor]) -> None:
-        """Write the rows of frames ``step`` [B] into the state.
+    def take(self, projected: Mapping[str, Tensor], keep: Tensor,
+             step: Tensor, state: dict[str, Tensor]) -> None:
+        """Write projected frames into the state.
 
-        Where ``keep`` [B] is False, the rows of the frame before stand in.
+        Args:
+            projected: Projections of :meth:`project`.
+            keep: Bool, [B]. Where False, the frame before is used instead.
+            step: Number of the frames, int64, [B].
+            state: State of :meth:`forward`. Updated in place.
         """
         raise NotImplementedError
 
     def scored(self, state: Mapping[str, Tensor]) -> Tensor:
-        """Features of the newest frame and those ahead, [B, 1 + A, C]."""
+        """Return features of the newest and the anticipated frames.
+
+        Returns:
+            Features, [B, 1 + A, C].
+        """
         raise NotImplementedError
 
     def repeat(self, number: int, state: dict[str, Tensor]) -> None:
-        """Take the newest frame ``number`` more times, but do not count."""
+        """Take the newest frame again ``number`` times, without counting."""
         raise NotImplementedError
 
     @torch.no_grad()
@@ -135,9 +141,9 @@ class StreamStep(nn.Module):
             batch_size: Number of streams B.
 
         Returns:
-            ``count`` and ``num_bad``, the number of frames so far and of bad
-            ones among them, int64 [B], and :meth:`initial_memory`. Their
-            sizes do not change.
+            ``count`` and ``num_bad``, the number of all frames and of bad
+            frames, int64 [B], and :meth:`initial_memory`. The sizes of the
+            tensors never change.
         """
         count = torch.zeros(
             batch_size, dtype=torch.int64, device=self.example.device)
@@ -151,27 +157,27 @@ class StreamStep(nn.Module):
 
         Args:
             features: ``{modality: features}``, each [B, channels].
-            state: State of :meth:`initial_state` or of the step before;
+            state: State of :meth:`initial_state` or of the previous call;
                 contiguous. Updated in place.
 
         Returns:
-            ``action``, and ``verb`` and ``noun`` where the head has them:
-            logits [B, 1 + A, K] of the newest frame and of those that are
-            anticipated; ``bad_frame``, bool [B]. And the state it was given.
+            Scores: ``action``, and ``verb`` and ``noun`` if the head has
+            them, logits [B, 1 + A, K] of the newest and the anticipated
+            frames; ``bad_frame``, bool [B]. And the given state.
         """
         bad = self.update(features, state)
         return dict(self.read(state), bad_frame=bad), state
 
     def update(self, features: Mapping[str, Tensor],
                state: dict[str, Tensor]) -> Tensor:
-        """Take a frame of each stream into its state, in place.
+        """Update the state with a frame of each stream, in place.
 
         Args:
             features: Features of :meth:`forward`.
             state: State of :meth:`forward`.
 
         Returns:
-            Bool, [B]: the frame was bad, and the last good one stands in.
+            Whether the frame was bad and replaced, bool, [B].
         """
         step = state['count'].clone()
         features = {
@@ -180,26 +186,27 @@ class StreamStep(nn.Module):
         }
         good = torch.stack(
             [x.isfinite().all(dim=-1) for x in features.values()]).all(dim=0)
-        rows = self.project(features)
-        good = good & self.fits(rows)
-        rows = {
+        projected = self.project(features)
+        good = good & self.fits(projected)
+        projected = {
             name: x.where(good.view(-1, *[1] * (x.dim() - 1)),
                           getattr(self, f'zero_{name}'))
-            for name, x in rows.items()
+            for name, x in projected.items()
         }
-        self.take(rows, good | (step == 0), step, state)
+        self.take(projected, good | (step == 0), step, state)
         state['count'].copy_(step + 1)
         state['num_bad'].add_(~good)
         return ~good
 
     def read(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Score the newest frame of each stream; at least one has come.
+        """Score the newest frame of each stream.
 
         Args:
-            state: State of :meth:`forward`; nothing is written.
+            state: State of :meth:`forward` after at least one frame. It is
+                not changed.
 
         Returns:
-            The logits of :meth:`forward`.
+            Logits of :meth:`forward`.
         """
         return self.model.cls_head(self.scored(state))
 
@@ -224,7 +231,7 @@ class StreamStep(nn.Module):
 
 
 class FrameStep(StreamStep):
-    """Step of networks that make one row of each frame (:meth:`advance`)."""
+    """Step of networks that project a frame to one tensor [B, R]."""
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
@@ -232,39 +239,45 @@ class FrameStep(StreamStep):
 
     @property
     def reach(self) -> int | None:
-        """Number of equal frames after which older ones lose all influence.
+        """Number of equal frames after which older frames have no influence.
 
-        None if unbounded; :meth:`advance` must then ignore its argument
-        ``step``.
+        None if there is no bound. Then :meth:`advance` must not depend on its
+        argument ``step``.
         """
         return None
 
     def memory(self, batch_size: int) -> dict[str, Tensor]:
-        """Return the zeros that a stream's memory begins with."""
+        """Return the initial memory of streams, zeros."""
         raise NotImplementedError
 
     def advance(self, row: Tensor, step: Tensor,
                 state: dict[str, Tensor]) -> None:
-        """Take the rows [B, R] of frames ``step`` [B] into the memory."""
+        """Update the memory with projected frames.
+
+        Args:
+            row: Projected frames, [B, R].
+            step: Number of the frames, int64, [B].
+            state: State of :meth:`forward`. Updated in place.
+        """
         raise NotImplementedError
 
     def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return dict(row=self.model.backbone.project(features))
 
     def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
-        """``row``, the last good one, and the network's memory."""
+        """Return ``row``, the last good frame, and :meth:`memory`."""
         return dict(
             row=self.example.new_zeros(batch_size, self.zero_row.shape[1]),
             **self.memory(batch_size))
 
-    def take(self, rows: Mapping[str, Tensor], keep: Tensor, step: Tensor,
-             state: dict[str, Tensor]) -> None:
-        row = rows['row'].where(keep[:, None], state['row'])
+    def take(self, projected: Mapping[str, Tensor], keep: Tensor,
+             step: Tensor, state: dict[str, Tensor]) -> None:
+        row = projected['row'].where(keep[:, None], state['row'])
         state['row'].copy_(row)
         self.advance(row, step, state)
 
     def repeat(self, number: int, state: dict[str, Tensor]) -> None:
-        """Run at most :attr:`reach` steps, or as many as change the state."""
+        """Advance at most :attr:`reach` times, or until nothing changes."""
         memory = [x for name, x in state.items()
                   if name not in ('count', 'num_bad', 'row')]
         steps = number if self.reach is None else min(number, self.reach)
@@ -272,6 +285,6 @@ class FrameStep(StreamStep):
             before = [x.clone() for x in memory]
             self.advance(state['row'], state['count'] + i, state)
             # Equal states stay equal only if `advance` does not depend on the
-            # step. With rings it does.
+            # step number. With ring buffers it does.
             if self.reach is None and all(map(torch.equal, before, memory)):
                 break

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Whole videos, run as streams."""
+"""Streaming evaluation of entire videos."""
 import time
 from collections.abc import Mapping, Sequence
 
@@ -13,23 +13,21 @@ def stream_videos(session: StreamSession,
                   videos: Sequence[Mapping[str, Tensor]],
                   steps: Sequence[Sequence[int]]
                   ) -> tuple[list[dict[str, Tensor]], float]:
-    """Run videos step by step, side by side, each from first to last step.
-
-    Each is a stream of its own. One that ends leaves the others.
+    """Run videos as a batch of streams, each from its first to its last step.
 
     Args:
-        session: Of the model; the streams are spawned from it.
-        videos: ``{modality: features}`` of each, [T, channels].
-        steps: Of each the steps whose logits are wanted.
+        session: Session from which the streams are spawned.
+        videos: ``{modality: features}`` of each video, [T, channels].
+        steps: For each video, the n steps whose logits to return.
 
     Returns:
-        Of each video the logits of these steps, in this order, as of
-        :meth:`StreamSession.push`, ``action`` [n, 1 + A, K] and so on; and the
+        For each video, the logits of these steps in this order (``action``
+        [n, 1 + A, K] and so on, see :meth:`StreamSession.push`); and the
         seconds that all steps of all videos took.
     """
     names = list(session.step.model.backbone.in_channels)
     rows = [list(zip(*(video[name] for name in names))) for video in videos]
-    # The longest first: those that go on stay side by side.
+    # Longest first, so that the remaining streams stay a batch.
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     sessions = [session.spawn() for _ in rows]
     wanted = [set(each) for each in steps]
@@ -43,7 +41,7 @@ def stream_videos(session: StreamSession,
             [dict(zip(names, rows[i][step])) for i in order])
         for i, result in zip(order, results):
             if step in wanted[i]:
-                # A copy, as a row holds those of the other videos.
+                # A copy, because a view keeps the entire batch.
                 found[i][step] = {
                     name: y.clone() for name, y in result.items()
                     if name != 'bad_frame'

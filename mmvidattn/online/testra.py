@@ -13,8 +13,9 @@ from .decoder import OnlineDecoder
 from .encoder import MemoryEncoder
 from .feature_projection import FeatureProjection
 from .position import sinusoidal_positions
+from .window_inputs import check_features, check_padding_mask
 
-# Where the work memory joins the long one, by its name and the paper's in
+# Fusion of work memory and long memory: our name, and the name in the paper's
 # Table 6b.
 FUSIONS = dict(
     compressed='@ comp. mem.', long='@ long mem.', none='no fuse')
@@ -23,53 +24,58 @@ FUSIONS = dict(
 @MODELS.register_module()
 @check_arguments
 class TeSTra(BaseModule):
-    """Temporal smoothing transformer: features of a stream to features.
+    """Temporal smoothing transformer for online action detection.
 
     `Real-time Online Video Detection with Temporal Smoothing Transformers
     <https://arxiv.org/abs/2209.09236>`_. Learned queries compress a long
-    memory, in which a sample counts less as it ages; a causal decoder reads
-    the latest frames, the work memory, with the compressed one, and tokens
-    that stand for what has not happened yet. Calling the module is the
-    windowed computation: long and work memory in, all steps of the work
-    memory out.
+    memory, in which older samples weigh less. A causal decoder processes the
+    latest frames, the work memory, together with the compressed memory, and
+    tokens that anticipate the next steps. Calling the module computes windows:
+    it maps long and work memory to features of all steps of the work memory.
 
-    The network is cut where frames are independent: :meth:`project` makes a
-    row of each frame, :meth:`read` reads the rows of windows. Where windows
-    share frames a row is made once: :func:`mmvidattn.online.dense_features`
-    gathers rows of a video, :class:`~mmvidattn.online.testra_step.TeSTraStep`
-    those of a stream's latest frames.
+    The network is split into :meth:`project`, which processes each frame by
+    itself, and :meth:`read`, which processes windows of projected frames.
+    Frames that windows share are projected once:
+    :func:`mmvidattn.online.dense_features` gathers the projected frames of a
+    video, :class:`~mmvidattn.online.testra_step.TeSTraStep` the latest ones of
+    a stream.
 
     `LSTR <https://arxiv.org/abs/2107.03377>`_ is this model with
     ``decay=1, fusion='none', long_memory_pos_embed=True``.
 
     Differs from the paper: the decay is in samples and is not scaled
-    (:func:`mmvidattn.ops.temporal_smoothing_attention`), as released.
+    (:func:`mmvidattn.ops.temporal_smoothing_attention`), as in the released
+    code.
 
     Args:
-        in_channels: Channels of each modality; they are put side by side in
-            this order.
-        embed_dims: Channels C.
-        num_heads: Heads G.
-        ffn_dims: Hidden channels of the blocks' two layers.
-        long_memory_length: Samples N of the long memory; 0 for none.
-        work_memory_length: Samples L of the work memory.
-        num_anticipation_tokens: Steps A that are anticipated.
-        encoder: Of each stage ``dict(num_queries=..., num_layers=...)``; see
-            :class:`MemoryEncoder`.
-        num_layers: Blocks of the decoder.
-        decay: Weight of a long memory's sample relative to the next newer
-            one: 1 for the box kernel, less for the Laplace kernel.
-        fusion: Where the work memory joins the long one: 'compressed', beside
-            what the encoder makes (the paper's choice), 'long', behind what
-            it reads, or 'none'.
-        long_memory_pos_embed: Add positions to the long memory, as LSTR does.
-        work_memory_pos_embed: Add positions to the work memory. The tokens of
-            anticipation always have theirs.
-        drop_rate: Dropout within the blocks and of what positions were
-            added to.
-        feature_drop_rate: Dropout of the features.
-        act: 'relu' or 'gelu'.
-        init_cfg: Of ``BaseModule``.
+        in_channels: Channels of each modality, which are concatenated in this
+            order.
+        embed_dims: Channels C. Defaults to 1024.
+        num_heads: Number of heads G. Defaults to 16.
+        ffn_dims: Hidden channels of the feed-forward layers. Defaults to 1024.
+        long_memory_length: Samples N of the long memory; 0 for no long memory.
+            Defaults to 512.
+        work_memory_length: Samples L of the work memory. Defaults to 32.
+        num_anticipation_tokens: Number of anticipated steps A. Defaults to 0.
+        encoder: Stages of :class:`MemoryEncoder`,
+            ``dict(num_queries=..., num_layers=...)`` each.
+        num_layers: Number of decoder blocks. Defaults to 2.
+        decay: Weight of a long-memory sample relative to the next newer one:
+            1 for the paper's box kernel, less for its Laplace kernel. Defaults
+            to 1.
+        fusion: Place where the work memory joins the long memory:
+            'compressed', next to the encoder's output (the paper's choice),
+            'long', after the encoder's input, or 'none'. Defaults to
+            'compressed'.
+        long_memory_pos_embed: Whether to add positions to the long memory, as
+            in LSTR. Defaults to False.
+        work_memory_pos_embed: Whether to add positions to the work memory.
+            Anticipation tokens always have positions. Defaults to True.
+        drop_rate: Dropout rate within the blocks, and after adding positions.
+            Defaults to 0.2.
+        feature_drop_rate: Dropout rate of the features. Defaults to 0.
+        act: 'relu' or 'gelu'. Defaults to 'relu'.
+        init_cfg: ``init_cfg`` of ``BaseModule``.
     """
 
     def __init__(self,
@@ -125,7 +131,7 @@ class TeSTra(BaseModule):
             self.anticipation_tokens = nn.Parameter(
                 torch.randn(num_anticipation_tokens, embed_dims))
         self.pos_drop = nn.Dropout(drop_rate)
-        # Computed, not learned: no checkpoint needs to have them.
+        # Computed, not learned, so checkpoints need not contain them.
         self.register_buffer(
             'positions',
             sinusoidal_positions(
@@ -134,7 +140,7 @@ class TeSTra(BaseModule):
             persistent=False)
 
     def long_positions(self) -> Tensor | None:
-        """Positions of the long memory, [N (+ L), C], or None."""
+        """Return the positions of the long memory, [N (+ L), C], or None."""
         if not self.long_memory_pos_embed:
             return None
         length = self.long_memory_length
@@ -143,7 +149,7 @@ class TeSTra(BaseModule):
         return self.positions[:length]
 
     def work_positions(self) -> Tensor:
-        """Positions of the work memory and the tokens behind it, [L+A, C]."""
+        """Return positions of work memory and anticipation, [L + A, C]."""
         start = self.long_memory_length if self.long_memory_pos_embed else 0
         length = self.work_memory_length + self.num_anticipation_tokens
         return self.positions[start:start + length]
@@ -151,17 +157,17 @@ class TeSTra(BaseModule):
     def project(
             self,
             features: Mapping[str, Tensor]) -> tuple[Tensor | None, Tensor]:
-        """Frames to rows: all that is made of a frame by itself.
+        """Project each frame by itself, without positions.
 
-        Rows have no positions yet. Projections are affine: what positions add
-        to rows can be added later (:class:`FrameRows`).
+        Projections are affine, so the contribution of positions can be added
+        later (:class:`WindowReader`).
 
         Args:
-            features: Of each modality, [*, channels].
+            features: Features of each modality, [*, channels].
 
         Returns:
-            Of the long memory if there is one, [*, R], and of the work memory,
-            [*, R'].
+            Projections for the long memory, [*, R], or None without a long
+            memory; and for the work memory, [*, R'].
         """
         long = None
         if self.encoder is not None:
@@ -173,18 +179,18 @@ class TeSTra(BaseModule):
              work: Tensor,
              prefix: Iterable[tuple[Tensor, Tensor]] | None = None,
              **kwargs) -> Tensor:
-        """Compute all that mixes frames.
+        """Process windows of projected frames.
 
         Args:
-            read_long: Reads the windows' long memories: of the encoder's
-                ``reader``, for one. None without a long memory.
-            work: Rows of the windows' work memories and of the tokens of
-                anticipation, with positions, [B, L + A, R'].
-            prefix: Of the encoder, if it is computed already.
-            **kwargs: Of the decoder.
+            read_long: Reader of the long memories, such as the encoder's
+                ``reader``. None without a long memory.
+            work: Projections of the work memories and the anticipation tokens,
+                with positions, [B, L + A, R'].
+            prefix: Prefix of the encoder, if it is already computed.
+            **kwargs: Arguments of :meth:`OnlineDecoder.forward`.
 
         Returns:
-            [B, L + A, C], or fewer as ``kwargs`` say.
+            Features, [B, L + A or num_outputs, C].
         """
         memory = None
         if self.encoder is not None:
@@ -195,23 +201,25 @@ class TeSTra(BaseModule):
         return self.decoder(work, memory, **kwargs)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Windows of a stream to features of its steps.
+        """Compute the features of windows.
 
         Args:
-            inputs: ``{modality: features}``, each [B, N+L, channels]: the long
-                memory, oldest first, then the work memory. And optionally
+            inputs: ``{modality: features}``, each [B, N + L, channels]: the
+                long memory, oldest first, then the work memory. Optionally
                 ``padding_mask``: bool, [B, N], True where the long memory is
                 padded.
 
         Returns:
-            [B, L + A, C]: of the steps of the work memory, then of those that
-            are anticipated.
+            Features of the work memory's and the anticipated steps,
+            [B, L + A, C].
 
         Raises:
             ValueError: If a modality is missing or has another shape.
         """
-        features, padding_mask = self._check(inputs)
         N, read = self.long_memory_length, None
+        length = N + self.work_memory_length
+        features = check_features(inputs, self.in_channels, length, length)
+        padding_mask = check_padding_mask(inputs, features, N)
         if self.encoder is not None:
             length = None if self.fusion == 'long' else N
             x = self.long_projection(
@@ -225,7 +233,7 @@ class TeSTra(BaseModule):
         return self.read(read, self.decoder.project(self._work_tokens(x)))
 
     def _work_tokens(self, x: Tensor) -> Tensor:
-        """Frames of the work memory [B, L, C] to tokens [B, L + A, C]."""
+        """Convert projected frames [B, L, C] to tokens [B, L + A, C]."""
         positions = self.work_positions()
         here, ahead = positions.split(
             [self.work_memory_length, self.num_anticipation_tokens])
@@ -235,28 +243,3 @@ class TeSTra(BaseModule):
             return x
         tokens = (self.anticipation_tokens + ahead).expand(x.shape[0], -1, -1)
         return torch.cat([x, self.pos_drop(tokens)], dim=1)
-
-    def _check(
-        self, inputs: Mapping[str, Tensor]
-    ) -> tuple[dict[str, Tensor], Tensor | None]:
-        length = self.long_memory_length + self.work_memory_length
-        batch = None
-        for name, channels in self.in_channels.items():
-            x = inputs.get(name)
-            got = 'nothing' if x is None else tuple(x.shape)
-            batch = x.shape[0] if batch is None and x is not None else batch
-            if got != (batch, length, channels):
-                raise ValueError(
-                    f'inputs[{name!r}] must be [B, N+L, channels] = [{batch}, '
-                    f'{self.long_memory_length}+{self.work_memory_length}, '
-                    f'{channels}], got {got}')
-        mask = inputs.get('padding_mask')
-        wanted = batch, self.long_memory_length
-        if mask is not None and (mask.dtype != torch.bool
-                                 or tuple(mask.shape) != wanted):
-            raise ValueError(
-                f"inputs['padding_mask'] must be bool, [B, N] = {wanted}, got "
-                f'{mask.dtype} {tuple(mask.shape)}')
-        if not self.long_memory_length:
-            mask = None
-        return {name: inputs[name] for name in self.in_channels}, mask

@@ -17,9 +17,9 @@ from ..ops.temporal_smoothing import (
     write_row,
 )
 from .attention import ProjectedAttention
-from .frame_rows import FrameRows
 from .stream_step import StreamStep
 from .window_frames import long_memory_frames, work_memory_start
+from .window_reader import WindowReader
 
 KERNELS = 'window', 'smoothing'
 RINGS = 'work', 'scores', 'values'
@@ -28,10 +28,10 @@ RINGS = 'work', 'scores', 'values'
 class TeSTraStep(StreamStep):
     """Step for streams of :class:`mmvidattn.online.TeSTra`.
 
-    A frame is projected when it comes (:meth:`update`), and its rows stay
-    while it is in a memory: its scores and values in the long
-    memory, and its row in the work memory. Scoring (:meth:`scored`) gathers
-    the rows of the newest window.
+    A frame is projected once, when it arrives (:meth:`update`). Ring buffers
+    keep its projections while it is in a memory: its scores and values for the
+    long memory, and its projection for the work memory. Scoring
+    (:meth:`scored`) gathers those of the newest window.
 
     See :class:`StreamStep` for the arguments.
     """
@@ -39,14 +39,15 @@ class TeSTraStep(StreamStep):
     def __init__(self, model: nn.Module, *args, **kwargs) -> None:
         super().__init__(model, *args, **kwargs)
         backbone = self.model.backbone
-        # Frames from the first of a window's work memory to the last.
+        # Frames between the first and the last sample of the work memory.
         self.work_reach = (backbone.work_memory_length - 1) * self.work_rate
-        # Frames from the oldest sample of its long memory to that.
+        # Frames between the oldest sample of the long memory and the first
+        # sample of the work memory.
         self.long_reach = self.long_rate * (
             1 if self.kernel == 'smoothing' else backbone.long_memory_length)
-        self.rows = FrameRows(backbone)
-        if self.rows.long_positions is not None:
-            scores, values = self._score(self.rows.long_positions)
+        self.reader = WindowReader(backbone)
+        if self.reader.long_positions is not None:
+            scores, values = self._score(self.reader.long_positions)
             self.register_buffer('position_scores', scores)
             self.register_buffer('position_values', values)
         self.register_buffer('limit', self._limit())
@@ -54,13 +55,13 @@ class TeSTraStep(StreamStep):
 
     @property
     def stretches_by_default(self) -> bool:
-        """True for a long memory with positions, as LSTR's."""
+        """True for a long memory with positions, as in LSTR."""
         return self.model.backbone.long_memory_pos_embed
 
     @property
     def example(self) -> Tensor:
         # Parameters may be quantized.
-        return self.rows.positions
+        return self.reader.positions
 
     def check_kernel(self, kernel: str | None) -> None:
         backbone, reasons = self.model.backbone, []
@@ -73,9 +74,9 @@ class TeSTraStep(StreamStep):
             blocks = backbone.encoder.stages[0].blocks
             if len(blocks) > 1:
                 raise ValueError(
-                    "a stream takes a model whose encoder's first stage has "
-                    f'one layer (num_layers=1), got {len(blocks)}: the '
-                    'queries of a second one change with the memory')
+                    "the encoder's first stage must have one layer "
+                    f'(num_layers=1) for streams, got {len(blocks)}: the '
+                    'queries of a second layer depend on the memory')
             if backbone.long_memory_pos_embed:
                 reasons.append('has positions in its long memory')
             if backbone.fusion == 'long':
@@ -88,14 +89,15 @@ class TeSTraStep(StreamStep):
             raise ValueError("kernel='smoothing' does not apply: the model "
                              f'{" and ".join(reasons)}; use kernel=\'window\'')
 
-    def _score(self, long_rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows of the long memory [*, R] to scores and values."""
+    def _score(self, long: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores and values of projections [*, R] for the long memory.
+        """
         return at_least_float32(*self.model.backbone.encoder.score(
-            long_rows, self.rows.queries_0))
+            long, self.reader.queries_0))
 
     @torch.no_grad()
     def _limit(self) -> Tensor:
-        """Largest |number| L of a frame's row and values, see :meth:`fits`.
+        """Return the largest allowed number L in a projection or value.
 
         ``docs/stream_overflow.md`` derives L = (M - b) / (1 + g) - p.
         """
@@ -110,22 +112,20 @@ class TeSTraStep(StreamStep):
             if isinstance(module, ProjectedAttention)))
         constant = sum(
             x.abs().max().to(wide) for x in (
-                self.rows.positions, self.rows.tokens,
+                self.reader.positions, self.reader.tokens,
                 getattr(self, 'position_values', None))
             if x is not None and x.numel())
-        return (largest - _largest(biases)) / (1 + _largest(gains)) - constant
+        return (largest - torch.stack(biases).max()) / (
+            1 + torch.stack(gains).max()) - constant
 
-    def fits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Return where nothing computed from these rows overflows, bool [B].
-
-        A comparison with NaN is False.
-        """
-        limits = dict.fromkeys(rows, self.limit)
-        if 'scores' in rows:
-            limits['scores'] = torch.finfo(rows['scores'].dtype).max / 4
+    def fits(self, projected: Mapping[str, Tensor]) -> Tensor:
+        limits = dict.fromkeys(projected, self.limit)
+        if 'scores' in projected:
+            limits['scores'] = torch.finfo(projected['scores'].dtype).max / 4
+        # NaN is not <= any limit.
         return torch.stack([
             x.abs().flatten(1).amax(dim=1) <= limits[name]
-            for name, x in rows.items()
+            for name, x in projected.items()
         ]).all(dim=0)
 
     def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -136,11 +136,12 @@ class TeSTraStep(StreamStep):
         return dict(work=work, scores=scores, values=values)
 
     def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
-        """Return rings of rows, and the sums of the smoothing kernel.
+        """Return ring buffers, and the sums of the smoothing kernel.
 
-        ``work`` holds rows of the work memory; ``scores`` and ``values``,
-        float32 or wider, samples of the long memory. Kernel 'smoothing' adds
-        ``maximum``, ``weight`` and ``total`` of each phase of its sampling.
+        ``work`` holds projections for the work memory; ``scores`` and
+        ``values``, float32 or wider, samples of the long memory. Kernel
+        'smoothing' adds ``maximum``, ``weight`` and ``total`` for each phase
+        of the sampling.
         """
         zero, memory = self.zero_work, {}
         memory['work'] = zero.new_zeros(
@@ -158,15 +159,15 @@ class TeSTraStep(StreamStep):
                 phases, self.zero_values.shape[-1])._asdict())
         return memory
 
-    def take(self, rows: Mapping[str, Tensor], keep: Tensor, step: Tensor,
-             state: dict[str, Tensor]) -> None:
-        for name, x in rows.items():
+    def take(self, projected: Mapping[str, Tensor], keep: Tensor,
+             step: Tensor, state: dict[str, Tensor]) -> None:
+        for name, x in projected.items():
             push_row(state[name], step, x, keep)
         if self.kernel == 'smoothing':
             self._smooth(state, step)
 
     def _smooth(self, state: dict[str, Tensor], step: Tensor) -> None:
-        """Take the sample that leaves the work memory in this step."""
+        """Add the sample that leaves the work memory in this step."""
         start, _ = self._start(step)
         phase, frame = start % self.long_rate, start - self.long_rate
         before = SmoothingState(*(
@@ -175,7 +176,7 @@ class TeSTraStep(StreamStep):
         scores, v = (
             read_rows(state[name], frame.clamp(min=0)[:, None])[:, 0]
             for name in ('scores', 'values'))
-        # Each phase begins with frame 0.
+        # Each phase starts with frame 0.
         empty = before.maximum[:, 0, 0] == -torch.inf
         _, after = exponential_smoothing(
             scores, v, before, decay=self.model.backbone.encoder.decay,
@@ -184,10 +185,7 @@ class TeSTraStep(StreamStep):
             write_row(state[name], phase, x)
 
     def _start(self, step: Tensor) -> tuple[Tensor, Tensor]:
-        """First frame of the work memory of step [B], and its padding.
-
-        A young stream's work memory is shorter, as in a video's first windows.
-        """
+        """Return :func:`work_memory_start` of the work memory at a step."""
         return work_memory_start(
             step, self.model.backbone.work_memory_length, self.work_rate)
 
@@ -207,11 +205,11 @@ class TeSTraStep(StreamStep):
         ago = self.work_rate * torch.arange(
             backbone.work_memory_length - 1, -1, -1, device=step.device)
         work = read_rows(state['work'], step[:, None] - ago)
-        return self.rows.read(read_long, work, num_padded)
+        return self.reader.read(read_long, work, num_padded)
 
     def _read_smoothed(self, state: Mapping[str, Tensor],
                        start: Tensor) -> Tensor:
-        """Attend to all of the past: [B, Q, G, D]."""
+        """Attend to all earlier samples, [B, Q, G, D]."""
         phase = (start % self.long_rate)[:, None]
         weight, total = (
             read_rows(state[name], phase)[:, 0]
@@ -220,7 +218,7 @@ class TeSTraStep(StreamStep):
 
     def _read_window(self, state: Mapping[str, Tensor],
                      start: Tensor) -> Tensor:
-        """Attend to the samples before ``start``: [B, Q, G, D]."""
+        """Attend to the N samples before ``start``, [B, Q, G, D]."""
         backbone = self.model.backbone
         frames, mask = long_memory_frames(
             start, backbone.long_memory_length, self.long_rate,
@@ -232,7 +230,7 @@ class TeSTraStep(StreamStep):
             mask = torch.cat([mask, work < state['count'][:, None]], dim=1)
         scores, v = (
             read_rows(state[name], frames) for name in ('scores', 'values'))
-        if self.rows.long_positions is not None:
+        if self.reader.long_positions is not None:
             scores = scores + self.position_scores
             v = v + self.position_values
         return window_smoothing(
@@ -241,11 +239,11 @@ class TeSTraStep(StreamStep):
     def repeat(self, number: int, state: dict[str, Tensor]) -> None:
         step = state['count']
         if self.kernel == 'smoothing':
-            # First the samples that were in the work memory.
-            young = min(number, self.work_reach + self.long_rate)
-            for i in range(young):
+            # First add the samples that are still in the work memory.
+            num_old = min(number, self.work_reach + self.long_rate)
+            for i in range(num_old):
                 self._smooth(state, step + i)
-            self._smooth_copies(state, step + young, number - young)
+            self._smooth_copies(state, step + num_old, number - num_old)
         for name in RINGS:
             if name in state:
                 last = read_rows(state[name], step[:, None] - 1)[:, 0]
@@ -253,13 +251,13 @@ class TeSTraStep(StreamStep):
 
     def _smooth_copies(self, state: dict[str, Tensor], step: Tensor,
                        number: int) -> None:
-        """``number`` times :meth:`_smooth`, if all samples are the newest."""
+        """Call :meth:`_smooth` ``number`` times if all samples are equal."""
         newest = state['count'][:, None] - 1
         scores, v = (
             read_rows(state[name], newest).expand(
                 -1, self.long_rate, -1, -1) for name in ('scores', 'values'))
         phases = torch.arange(self.long_rate, device=step.device)
-        # Until a phase has its turn.
+        # Steps until the next sample of each phase.
         wait = (phases - (step - self.work_reach)[:, None]) % self.long_rate
         before = SmoothingState(
             *(state[name] for name in SmoothingState._fields))
@@ -273,15 +271,11 @@ class TeSTraStep(StreamStep):
 
 def _gain(proj: nn.Module, channels: int,
           example: Tensor) -> tuple[Tensor, Tensor]:
-    """Largest row sum of |weight| and largest |bias| of a linear layer.
+    """Return a linear layer's largest row sum of |weight| and largest |bias|.
 
-    Computed from its outputs, because its weight may be quantized.
+    They are computed from outputs, because the weight may be quantized.
     """
     zero = example.new_zeros(1, channels)
     eye = torch.eye(channels, dtype=zero.dtype, device=zero.device)
     bias, weight = at_least_float32(proj(zero), proj(eye))
     return (weight - bias).abs().sum(dim=0).max(), bias.abs().max()
-
-
-def _largest(numbers: tuple[Tensor, ...]) -> Tensor:
-    return torch.stack(numbers).max()

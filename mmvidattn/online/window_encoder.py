@@ -4,27 +4,27 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-# Frames of a stream by their numbers, to what a backbone reads of them.
+# Returns the frames with these numbers as a backbone reads them.
 LoadFrames = Callable[[Sequence[int]], Tensor]
 
 
 class WindowEncoder:
-    """Runs a backbone on windows of a stream; what they share, it runs once.
+    """Runs a backbone on windows of a stream, and shares their encodings.
 
     The encoding of a group of frames
-    (:meth:`mmvidattn.backbones.base.BaseBackbone.encode_frames`) is kept by
-    the numbers of its frames in the stream, and so found again wherever in a
-    later window the same frames form a group. What depends on the place in
-    the window, such as a position in time, comes after that. A backbone
-    without such groups computes each window anew.
+    (:meth:`mmvidattn.backbones.base.BaseBackbone.encode_frames`) is cached by
+    the numbers of its frames, and reused when a later window contains the same
+    group at any place. Later layers add everything that depends on the place
+    in the window, such as temporal positions. A backbone without groups
+    computes each window anew.
 
     Args:
-        backbone: In eval mode.
+        backbone: Backbone in eval mode.
 
     Attributes:
         shares: Whether the backbone has groups.
-        num_encoded: Groups that were encoded so far.
-        num_shared: Groups that had been encoded for an earlier window.
+        num_encoded: Number of encoded groups.
+        num_shared: Number of groups reused from an earlier window.
     """
 
     def __init__(self, backbone: nn.Module) -> None:
@@ -35,37 +35,38 @@ class WindowEncoder:
         self._encodings: dict[tuple[int, ...], Tensor] = {}
 
     def __len__(self) -> int:
-        """Encodings that are kept."""
+        """Return the number of cached encodings."""
         return len(self._encodings)
 
     def groups(self, numbers: Sequence[int]) -> list[tuple[int, ...]]:
-        """The groups of a window's frames, if the backbone has groups.
+        """Return the groups of a window's frames, if the backbone has groups.
 
         Args:
-            numbers: Of the T frames, in the order of the window.
+            numbers: Numbers of the T frames, in the order of the window.
 
         Raises:
-            ValueError: If the backbone takes no windows of T frames.
+            ValueError: If the backbone does not support windows of T frames.
         """
         return [tuple(numbers[i] for i in group)
                 for group in self.backbone.frame_groups(len(numbers))]
 
     @torch.no_grad()
     def encode(self, numbers: Sequence[int], load: LoadFrames) -> Tensor:
-        """Encode a window, as far as its groups were not yet encoded.
+        """Encode the groups of a window that are not cached.
 
         Args:
-            numbers: Of its frames, as for :meth:`groups`.
-            load: Gives frames by their numbers, [C, n, H, W], normalized.
+            numbers: Numbers of the frames, see :meth:`groups`.
+            load: Function from frame numbers to normalized frames,
+                [C, n, H, W].
 
         Returns:
-            The encodings, [1, T', *]; without groups the window itself,
-            [1, C, T, H, W].
+            The encodings, [1, T', *], or the window itself for a backbone
+            without groups, [1, C, T, H, W].
         """
         if not self.shares:
             return load(numbers)[None]
         groups = self.groups(numbers)
-        # Frames that a short window repeats may form a group twice.
+        # A short window repeats frames, and may contain a group twice.
         new = [group for group in dict.fromkeys(groups)
                if group not in self._encodings]
         self.num_encoded += len(new)
@@ -76,19 +77,19 @@ class WindowEncoder:
 
     @torch.no_grad()
     def features(self, encoded: Tensor) -> Tensor:
-        """Features of a window, of the result of :meth:`encode`."""
+        """Compute the features of a window from :meth:`encode`."""
         if self.shares:
             return self.backbone.forward_encoded(encoded)
         return self.backbone(encoded)
 
     def forget(self, before: int) -> None:
-        """Drop what no window will have that begins at frame ``before``."""
+        """Drop encodings of groups with a frame before ``before``."""
         self._encodings = {
             group: x for group, x in self._encodings.items()
             if min(group) >= before}
 
     def reset(self) -> None:
-        """Forget all frames; another stream begins."""
+        """Drop all encodings, for a new stream."""
         self._encodings.clear()
 
     def _encode(self, groups: Sequence[tuple[int, ...]],
@@ -98,5 +99,5 @@ class WindowEncoder:
         clips = frames.unflatten(1, (len(groups), -1)).transpose(0, 1)
         encoded = self.backbone.encode_frames(clips)[:, 0]
         for group, x in zip(groups, encoded.split(1)):
-            # Not a view, which would keep those of its batch.
+            # A copy, because a view keeps the entire batch.
             self._encodings[group] = x.clone() if len(groups) > 1 else x

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Which frames of a stream its newest window holds, at any age.
+"""Frames of a stream's newest window, at any age of the stream.
 
-Full windows have the steps of :mod:`mmvidattn.datasets.memory_steps`.
+Full windows match :mod:`mmvidattn.datasets.memory_steps`.
 """
 import torch
 from torch import Tensor
@@ -9,17 +9,18 @@ from torch import Tensor
 
 def work_memory_start(step: Tensor, length: int,
                       rate: int) -> tuple[Tensor, Tensor]:
-    """First frame of the work memory of frame ``step``, and its padding.
+    """Return the first frame of a work memory, and its padding.
 
-    That of a young stream is shorter, and as in the first windows of a video.
+    Like the first windows of a video, the work memory of a young stream is
+    shorter.
 
     Args:
-        step: int64, [B].
-        length: Samples L of a work memory.
-        rate: Every how many frames it takes one.
+        step: Number of the newest frame, int64, [B].
+        length: Samples L of the work memory.
+        rate: Frames per sample.
 
     Returns:
-        int64, [B] each.
+        Number of the first frame, and number of padded samples, int64 [B].
     """
     num_padded = (length - 1 - step // rate).clamp(min=0)
     return step - rate * (length - 1 - num_padded), num_padded
@@ -27,18 +28,17 @@ def work_memory_start(step: Tensor, length: int,
 
 def long_memory_frames(start: Tensor, length: int, rate: int,
                        stretch: bool) -> tuple[Tensor, Tensor]:
-    """Frames of the long memories in front of work memories.
+    """Return the frames of the long memories before work memories.
 
     Args:
         start: First frames of the work memories, int64 [B].
-        length: Samples N of a long memory.
-        rate: Every how many frames it takes one.
-        stretch: While a stream is young, its samples are those from frame 0
-            on.
+        length: Samples N of the long memory.
+        rate: Frames per sample.
+        stretch: Whether the samples of a young stream start at frame 0.
 
     Returns:
-        int64 [B, N], oldest first, where there is no such frame 0; and bool
-        [B, N], False where frame 0 stands in for nothing.
+        Numbers of the frames, oldest first, int64 [B, N], with 0 for padding;
+        and a mask, bool [B, N], False for padding.
     """
     end = start
     if stretch:
@@ -46,6 +46,6 @@ def long_memory_frames(start: Tensor, length: int, rate: int,
         end = end.where(start < length * rate, start)
     ago = torch.arange(length, 0, -1, device=start.device)
     frames = end[:, None] - rate * ago
-    # Where there is none, frame 0 stands in, once.
+    # Frame 0 replaces frames before the stream, and counts once.
     mask = (frames > -rate) | (ago == 1)
     return frames.clamp(min=0), mask

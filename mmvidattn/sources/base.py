@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What a source of frames is."""
+"""Base classes of sources."""
 import threading
 import time
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ class Frame:
     """A frame of a source.
 
     Attributes:
-        image: RGB, ``(H, W, 3)``, uint8.
-        index: Its number at the source's rate, from 0. A live source leaves
-            out those that it did not get in time.
-        decode_time: Seconds it took to read.
-        at: When it arrived, by ``time.monotonic()``.
+        image: RGB image, ``(H, W, 3)``, uint8.
+        index: Number at the source's rate, from 0. Frames that a live source
+            did not get in time leave gaps.
+        decode_time: Seconds that reading took.
+        at: Arrival time, from ``time.monotonic()``.
     """
     image: np.ndarray
     index: int
@@ -28,18 +28,18 @@ class Frame:
 
 
 class Source:
-    """Frames in order; iterate over it once.
+    """A source of frames in order; iterate over it once.
 
     Args:
         name: Name for users.
-        fps: Frames a second.
-        live: Whether it goes on even if it is not read.
+        fps: Frames per second.
+        live: Whether frames arrive at their own pace, read or not.
 
     Attributes:
-        status: 'running', 'ended', or a line about what is wrong.
-        patience: Seconds that the next frame may take.
-        recorded: Whether its frames can be read again.
-        first_frame: Number of the first frame (:meth:`start_at`).
+        status: 'running', 'ended', or a description of a problem.
+        patience: Maximum seconds until the next frame.
+        recorded: Whether frames can be read again.
+        first_frame: Index of the first frame (:meth:`start_at`).
     """
     patience = 60.
     recorded = False
@@ -56,7 +56,7 @@ class Source:
     def __iter__(self) -> Iterator[Frame]:
         try:
             self._alive()
-            # A recording leaves out what comes before.
+            # A recording skips earlier frames instead.
             shift = 0 if self.recorded else self.first_frame
             for frame in self._frames():
                 yield replace(frame, index=frame.index + shift)
@@ -67,26 +67,29 @@ class Source:
             raise
 
     def start_at(self, frame: int) -> None:
-        """Begin with this frame: a recording leaves out those before it, and
-        of another source the first frame gets this number."""
+        """Start with this frame index.
+
+        A recording skips the frames before it. For other sources, the first
+        frame gets this index.
+        """
         self.first_frame = frame
 
     def stop(self) -> None:
-        """End the iteration soon; from any thread."""
+        """End the iteration soon; may be called from any thread."""
         self._stopped.set()
 
     def check_alive(self) -> None:
-        """Check that a read which is going on may still return.
+        """Check that the source does not hang.
 
         Raises:
-            ValueError: If it has taken longer than ``patience``.
+            ValueError: If a frame has taken longer than ``patience``.
         """
         if time.monotonic() - self._last_sign > self.patience:
             raise ValueError(f'{self.name} hangs: no frame came in '
                              f'{self.patience:g} s')
 
     def _alive(self, wait: float = 0.) -> None:
-        """Note that the source does not hang, nor will for some seconds."""
+        """Record that the source works, and may now wait some seconds."""
         self._last_sign = time.monotonic() + max(0., wait)
 
     def _frames(self) -> Iterator[Frame]:
@@ -94,15 +97,15 @@ class Source:
 
 
 class RecordedSource(Source):
-    """A recording, played as fast as it is read, or at its own speed.
+    """A recording, read as fast as possible or at its own speed.
 
     Args:
         name: Name for users.
-        fps: Frames a second.
-        realtime: Play it at its own speed, as a camera would.
+        fps: Frames per second.
+        realtime: Whether to play it at its own speed, like a camera.
 
     Raises:
-        ValueError: While it is read, if a frame cannot be.
+        ValueError: While iterating, if a frame cannot be read.
     """
     recorded = True
     num_frames: int
@@ -119,7 +122,7 @@ class RecordedSource(Source):
                     f'frames could be read ({brief(error)})') from error
             end = time.monotonic()
             if first is None:
-                # It may have taken long to get there.
+                # Seeking the first frame may have taken long.
                 first = end - index / self.fps
             if self.live:
                 wait = first + index / self.fps - end
@@ -130,8 +133,8 @@ class RecordedSource(Source):
             yield Frame(image, index, end - start, time.monotonic())
 
     def _read(self, index: int) -> np.ndarray | None:
-        """The image of the next frame, RGB ``(H, W, 3)``; None at the end.
+        """Return the image of a frame, RGB ``(H, W, 3)``, or None at the end.
 
-        Some of those before it may have been left out.
+        Indices increase, and may have gaps.
         """
         raise NotImplementedError

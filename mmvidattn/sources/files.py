@@ -17,18 +17,19 @@ IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
 
 
 class VideoFile(RecordedSource):
-    """A video file, at a constant rate (:class:`ConstantRate`).
+    """A video file at a constant rate (:class:`ConstantRate`).
 
     Args:
-        path: The file.
-        realtime: See :class:`RecordedSource`.
-        video_backend: What decodes it; see
+        path: Path of the file.
+        realtime: Whether to play it at its own speed.
+        video_backend: Video reader, see
             :func:`~mmvidattn.utils.video_readers.open_video`. Defaults to
-            ``$MMVIDATTN_VIDEO_BACKEND``, else to PyAV with as many threads as
-            it chooses.
+            ``$MMVIDATTN_VIDEO_BACKEND``, else to PyAV, which chooses the
+            number of threads.
 
     Raises:
-        ValueError: If it cannot be opened; while it is read, if it breaks off.
+        ValueError: If the file cannot be opened; while iterating, if a frame
+            cannot be read.
     """
 
     def __init__(self, path: str | Path, realtime: bool = False,
@@ -44,7 +45,7 @@ class VideoFile(RecordedSource):
         except Exception as error:
             raise ValueError(f'cannot open {path} as a video: {brief(error)}'
                              ) from error
-        # The number of the frame that is read next.
+        # Number of the next frame to decode.
         self._next = 0
         super().__init__(str(path), self._ticks.fps, realtime)
 
@@ -57,7 +58,7 @@ class VideoFile(RecordedSource):
 
 
 class FrameFolder(RecordedSource):
-    """A folder of images, in the order of the numbers in their names."""
+    """A folder of images, ordered by the numbers in their names."""
 
     def __init__(self, path: str | Path, fps: float,
                  realtime: bool = False) -> None:
@@ -65,8 +66,8 @@ class FrameFolder(RecordedSource):
             (p for p in Path(path).iterdir()
              if p.suffix.lower() in IMAGE_SUFFIXES), key=_numbers)
         if not self._paths:
-            raise ValueError(f'no frames in the folder {path}; their names '
-                             f'end with one of {", ".join(IMAGE_SUFFIXES)}')
+            raise ValueError(f'no frames in the folder {path}; names must end '
+                             f'with one of {", ".join(IMAGE_SUFFIXES)}')
         self.num_frames = len(self._paths)
         super().__init__(str(path), fps, realtime)
 
@@ -79,6 +80,6 @@ class FrameFolder(RecordedSource):
 
 
 def _numbers(path: Path) -> list[int | str]:
-    """A key that sorts frame 10 after frame 9."""
+    """Return a key that sorts frame 10 after frame 9."""
     return [int(part) if part.isdecimal() else part
             for part in re.split(r'(\d+)', path.name)]

@@ -17,13 +17,13 @@ from .base import Frame, RecordedSource, Source
 SCHEMES = 'rtsp', 'rtsps', 'rtmp', 'http', 'https', 'udp', 'tcp', 'srt'
 EXPECTED = ('a source is a video file, a folder of frames, the number of a '
             f'camera, or a URL ({", ".join(SCHEMES)})')
-# Assumed of cameras that report no rate, or one out of range.
+# Rate of cameras that report no rate, or one out of range.
 DEFAULT_FPS = 25.
-# The variable with options of ffmpeg, which OpenCV reads as well.
+# Environment variable with options for ffmpeg, which OpenCV reads as well.
 OPTIONS = 'OPENCV_FFMPEG_CAPTURE_OPTIONS'
-# Seconds that opening or reading a URL may take.
+# Maximum seconds for opening or reading a URL.
 TIMEOUT = 5.
-# Packets for which a stream may make wait for its first key frame.
+# Maximum number of packets before the first key frame of a stream.
 MAX_WAIT = 600
 # Seconds between attempts to reopen a lost source.
 FIRST_DELAY, MAX_DELAY = 0.25, 5.
@@ -33,14 +33,14 @@ class Stream:
     """A URL or a named pipe, decoded by PyAV.
 
     Args:
-        address: What to open.
-        timeout: Seconds that opening or reading a URL may take.
+        address: URL or path.
+        timeout: Maximum seconds for opening or reading a URL.
         options: Options of ffmpeg's demuxers and protocols.
 
     Attributes:
         fps: Average frames per second; 0 if unknown.
-        num_frames: Number of frames; 0 of a live stream.
-        frame: The frame that :meth:`grab` found.
+        num_frames: Number of frames; 0 for a live stream.
+        frame: Frame of the last :meth:`grab`.
     """
 
     def __init__(self, address: str, timeout: float,
@@ -56,14 +56,14 @@ class Stream:
             raise
         stream.thread_type = 'AUTO'
         self.fps = float(stream.average_rate or stream.guessed_rate or 0)
-        # An edit list may hide some.
+        # An edit list may hide frames.
         hidden = sum(entry.is_discard for entry in stream.index_entries)
         seconds = (self._container.duration or 0) / av.time_base
         self.num_frames = stream.frames - hidden if stream.frames else round(
             seconds * self.fps)
 
     def grab(self) -> bool:
-        """Decode the next frame; False at the end, or if the stream is lost.
+        """Decode the next frame. Return False if the stream ended or failed.
         """
         try:
             self.frame = next(self._decoded, None)
@@ -83,7 +83,7 @@ class Stream:
     def _decode(self) -> Iterator[av.VideoFrame]:
         has_begun = False
         for number, packet in enumerate(self._container.demux(video=0)):
-            # Some decoders show gray before the first key frame.
+            # Some decoders give gray frames before the first key frame.
             has_begun |= packet.is_keyframe or number == MAX_WAIT
             if not has_begun:
                 continue
@@ -95,10 +95,13 @@ class Stream:
 
 
 class Camera:
-    """A camera, read by OpenCV, with the methods of :class:`Stream`.
+    """A camera, read by OpenCV, with the interface of :class:`Stream`.
+
+    Args:
+        address: Number or device of the camera.
 
     Raises:
-        ValueError: If it cannot be opened.
+        ValueError: If the camera cannot be opened.
     """
     num_frames = 0
 
@@ -110,11 +113,11 @@ class Camera:
         self.fps = self._capture.get(cv2.CAP_PROP_FPS)
 
     def grab(self) -> bool:
-        """Take the next frame; False if the camera is lost."""
+        """Take the next frame. Return False if the camera failed."""
         return self._capture.grab()
 
     def retrieve(self) -> np.ndarray | None:
-        """Return the frame, RGB ``(H, W, 3)``; None if it is broken."""
+        """Return the frame, RGB ``(H, W, 3)``, or None if it is damaged."""
         ok, image = self._capture.retrieve()
         return cv2.cvtColor(image, cv2.COLOR_BGR2RGB) if (
             ok and image is not None and image.size) else None
@@ -128,8 +131,9 @@ class VideoUrl(RecordedSource):
     """A video file on the web, at its average rate.
 
     Args:
-        url: Where it is; for messages, without password and query.
-        stream: The opened stream.
+        url: URL of the file.
+        stream: Open stream of the file.
+        realtime: Whether to play it at its own speed.
     """
 
     def __init__(self, url: str, stream: Stream,
@@ -137,11 +141,11 @@ class VideoUrl(RecordedSource):
         self._stream = stream
         self.num_frames = stream.num_frames
         super().__init__(without_secrets(url), stream.fps, realtime)
-        # The latest frame, and the one after it, which begins then.
+        # Current frame, next frame, and start of the next frame in seconds.
         self._image: np.ndarray | None = None
         self._next: np.ndarray | None = None
-        self._next_begins = 0.
-        self._start: float | None = None
+        self._next_start = 0.
+        self._first_time: float | None = None
 
     def _frames(self) -> Iterator[Frame]:
         try:
@@ -151,20 +155,18 @@ class VideoUrl(RecordedSource):
             self._stream.release()
 
     def _read(self, index: int) -> np.ndarray | None:
-        # A frame belongs to the tick that is nearest to it.
+        # A frame is shown at the tick that is nearest to its start.
         while self._next is not None and (
                 self._image is None
-                or self._next_begins < (index + 0.5) / self.fps):
+                or self._next_start < (index + 0.5) / self.fps):
             self._image = self._next
             self._read_next()
             self._alive()
-        if self._next is not None:
-            return self._image
-        last = self._next_begins * self.fps
+        last = self._next_start * self.fps
         if self._next is not None or (
                 self._image is not None and index < last + 1):
             return self._image
-        # Headers of some kinds of files give the length to a second.
+        # The header of some formats rounds the length to seconds.
         if self._image is None or self.num_frames - 1 > last + self.fps:
             raise ValueError('the connection ended')
         return None
@@ -174,32 +176,32 @@ class VideoUrl(RecordedSource):
         if self._stream.grab():
             self._next = self._stream.retrieve()
             time = self._stream.frame.time
-            if self._start is None:
-                self._start = time or 0.
-            begins = -1. if time is None else time - self._start
-            if self._image is not None and begins <= self._next_begins:
-                # A kind of file without time stamps.
-                begins = self._next_begins + 1 / self.fps
-            self._next_begins = begins
+            if self._first_time is None:
+                self._first_time = time or 0.
+            start = -1. if time is None else time - self._first_time
+            if self._image is not None and start <= self._next_start:
+                # The file has no time stamps.
+                start = self._next_start + 1 / self.fps
+            self._next_start = start
 
 
 class LiveSource(Source):
-    """A camera or a network stream; when it is lost, it is reopened.
+    """A camera or a network stream, reopened when the connection is lost.
 
-    The index of a frame is by the clock, from when it arrived. ``decode_time``
-    is without the wait for the frame, and without any work of the decoder
-    meanwhile.
+    The index of a frame follows from its arrival time. The wait for a frame,
+    and the decoder's work during the wait, do not count as ``decode_time``.
 
     Args:
         address: Number or device of a camera, or a URL.
-        fps: Frames a second. Defaults to what the source reports.
-        timeout: Seconds without a frame after which a URL is lost.
-        patience: Seconds after which a lost source, or one that hangs, is
+        fps: Frames per second. Defaults to the rate that the source reports.
+        timeout: Seconds without a frame after which a URL counts as lost.
+        patience: Seconds after which a source that is lost or hangs is
             given up.
-        capture: What has opened it already, if anything.
+        capture: Open stream or camera at this address. Defaults to opening it.
 
     Raises:
-        ValueError: If it cannot be opened; while it is read, if it stays lost.
+        ValueError: If the source cannot be opened; while iterating, if it
+            stays lost.
     """
 
     def __init__(self, address: int | str, fps: float | None = None,
@@ -212,8 +214,8 @@ class LiveSource(Source):
         name = f'camera {address}' if isinstance(
             address, int) else without_secrets(address)
         if self._capture is None:
-            raise ValueError(f'cannot open {name}: nothing is there, or it is '
-                             f'in use, or it needs a password; {EXPECTED}')
+            raise ValueError(f'cannot open {name}: it does not exist, is in '
+                             f'use, or needs a password; {EXPECTED}')
         if fps is None:
             reported = self._capture.fps
             fps = reported if 1 <= reported <= MAX_FPS else DEFAULT_FPS
@@ -240,7 +242,7 @@ class LiveSource(Source):
         lost = time.monotonic()
         delay = FIRST_DELAY
         self._capture.release()
-        self.status = 'lost, looking for it'
+        self.status = 'lost, reconnecting'
         while not self._stopped.wait(delay):
             self._alive()
             capture = open_capture(self._address, self._timeout)
@@ -248,13 +250,13 @@ class LiveSource(Source):
                 self._capture, self.status = capture, 'running'
                 return
             if time.monotonic() - lost > self.patience:
-                raise ValueError(f'{self.name} was lost, and did not come '
-                                 f'back in {self.patience:g} s')
+                raise ValueError(f'{self.name} was lost and could not be '
+                                 f'reopened in {self.patience:g} s')
             delay = min(2 * delay, MAX_DELAY)
 
 
 def open_capture(address: int | str, timeout: float) -> Stream | Camera | None:
-    """Open a camera, a URL or a named pipe; None if that fails."""
+    """Open a camera, a URL or a named pipe. Return None on failure."""
     is_camera = isinstance(address, int) or Path(address).is_char_device()
     text = os.environ.get(OPTIONS, 'rtsp_flags;prefer_tcp')
     pairs = [pair.split(';') for pair in text.split('|') if pair]

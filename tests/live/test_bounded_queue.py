@@ -15,7 +15,7 @@ def test_drops_the_oldest_and_counts():
     assert queue.dropped == 7
 
 
-def test_waits_instead():
+def test_waits_if_it_must_not_drop():
     queue = BoundedQueue(2, drop=False)
     done = []
 
@@ -34,7 +34,7 @@ def test_waits_instead():
     assert queue.dropped == 0
 
 
-def test_error_comes_after_what_was_there():
+def test_error_is_raised_after_waiting_items():
     queue = BoundedQueue(3, drop=False)
     queue.put(1)
     queue.close(ValueError('broken'))
@@ -47,18 +47,18 @@ def test_error_comes_after_what_was_there():
 
 
 @pytest.mark.parametrize('drop', [True, False], ids=['drop', 'wait'])
-def test_closed_queue_takes_nothing(drop):
+def test_closed_queue_refuses_items(drop):
     queue = BoundedQueue(1, drop)
     queue.put(0)
     threading.Timer(0.1, queue.close).start()
-    # The call that waits returns.
+    # Closing ends the call that waits.
     assert drop or not queue.put(1)
     queue.close()
     assert not queue.put(2)
     assert list(queue) == [0]
 
 
-def test_an_item_comes_back_first_until_the_queue_is_closed():
+def test_item_put_back_is_taken_next_until_the_queue_is_closed():
     queue = BoundedQueue(3, drop=False)
     queue.put(1)
     queue.put(2)

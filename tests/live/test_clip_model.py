@@ -18,7 +18,7 @@ def model(clip_files):
     return LiveClipModel(*clip_files)
 
 
-def test_scores_are_those_of_windows(model, clip):
+def test_scores_match_sliding_windows(model, clip):
     run = Run(model, clip)
     found = list(run)
     assert run.rate == 2 and run.classes[0] == 'up'
@@ -32,24 +32,24 @@ def test_scores_are_those_of_windows(model, clip):
         np.testing.assert_allclose(
             detection.scores, window.probabilities, rtol=1e-5, atol=1e-7)
     assert np.ptp([d.scores for d in found], axis=0).max() > .1
-    # One tubelet, or frame, of each: all others are of earlier windows.
+    # Each window encodes one new group and shares the others.
     assert run.session.encoder.num_shared > run.session.encoder.num_encoded
     latency = run.report()['latency']
     assert {'features', 'head', 'total', 'lag'} <= set(latency)
     assert 'flow' not in latency
 
 
-def test_events_end_as_the_scores_say(model, clip, tmp_path):
+def test_every_class_can_be_an_action(model, clip, tmp_path):
     model._event_options.update(on=.2, off=.1, min_duration=.5)
     run = Run(model, clip, tmp_path / 'events.jsonl')
     scores = np.array([d.scores for d in run])
-    # The first class is an action as the others are.
+    # The first class is not a background.
     starts = {e['index'] for e in run.events.recent if e['event'] == 'start'}
     assert starts and starts <= set(np.flatnonzero((scores >= .2).any(0)))
 
 
-def test_frames_of_dropped_steps_are_seen(model):
-    """By the windows that follow, which are those of a recording."""
+def test_windows_contain_frames_of_dropped_steps(model):
+    """The scores after a dropped step are those of a recording."""
     wanted = {d.step: d.scores for d in Run(model, Script(range(120)))}
     run = Run(model, Script(range(120), live=True, wait=.001), queue_size=1)
     found = {}
@@ -61,18 +61,18 @@ def test_frames_of_dropped_steps_are_seen(model):
         np.testing.assert_allclose(scores, wanted[step], rtol=1e-5, atol=1e-7)
 
 
-def test_gaps(model):
+def test_long_gap_restarts_the_session(model):
     run = Run(model, Script([*range(30), *range(1230, 1260)]))
     found = list(run)
     assert [d.step for d in found] == [*range(5), *range(205, 210)]
-    # Nothing of before is left.
+    # Scores after the gap do not depend on frames before it.
     fresh = list(Run(model, Script(range(1230, 1260))))
     np.testing.assert_allclose([d.scores for d in found[5:]],
                                [d.scores for d in fresh], rtol=1e-5)
     assert run.missing == 200
 
 
-def test_detector_by_name(clip_files, clip):
+def test_detector_takes_options_of_clip_models(clip_files, clip):
     config, checkpoint = clip_files
     run = OnlineDetector(config, checkpoint, clip, seconds=1, stride=.25)
     assert run.session.window_frames == 12 and run.rate == 4
@@ -89,7 +89,7 @@ def test_detector_by_name(clip_files, clip):
         OnlineDetector(config, checkpoint, clip, seconds=1, stride=2)
 
 
-def test_fresh_weights_and_names_without_labels(clip_files):
+def test_classes_without_labels_are_numbered(clip_files):
     model = LiveClipModel(clip_files[0], None, cfg_options={
         'test_dataloader.dataset.metainfo.classes': '',
         'train_dataloader.dataset.metainfo.classes': ''})
@@ -98,8 +98,8 @@ def test_fresh_weights_and_names_without_labels(clip_files):
     assert model.new_event_detector().names == model.classes
 
 
-def test_seconds_are_of_each_stage(monkeypatch):
-    """A clock by which the encoding takes 3 seconds, and the rest 2."""
+def test_seconds_of_each_stage(monkeypatch):
+    """By this clock, encoding takes 3 seconds and classifying 2."""
     session = SimpleNamespace(
         rate=2, stride_frames=STRIDE, window_frames=WINDOW,
         add=lambda *args: None, encode=lambda stop: stop,

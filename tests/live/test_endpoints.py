@@ -33,7 +33,7 @@ def get(page, path, **headers):
 
 
 def metrics_of(text):
-    """Values by name and labels, as the text has them."""
+    """Return values by name and labels in the text's format."""
     lines = [line for line in text.splitlines() if not line.startswith('#')]
     return {name: float(value) for name, value in (
         line.rsplit(maxsplit=1) for line in lines)}
@@ -79,12 +79,12 @@ def test_metrics_need_the_token(model):
         assert get(page, 'metrics', Authorization='Bearer sesam')[0] == 200
         assert get(page, 'metrics', Authorization='Bearer sesam',
                    Host='evil.example')[0] == 403
-        # Without the token, and without a word on the sources.
+        # Needs no token, and reveals nothing about the sources.
         assert get(page, 'healthz') == (200, 'ok\n')
 
 
 @pytest.mark.parametrize('token', ['schlüssel', '鍵', 'a+b &%'])
-def test_metrics_take_any_token(model, token):
+def test_metrics_accept_any_token(model, token):
     """Clients such as Prometheus send UTF-8."""
     pytest.importorskip('prometheus_client')
     with LivePage([Run(model, Script(range(12)))], port=0,
@@ -93,13 +93,13 @@ def test_metrics_take_any_token(model, token):
             # urllib writes each character as a byte.
             header = f'Bearer {text}'.encode().decode('latin-1')
             assert get(page, 'metrics', Authorization=header)[0] == status
-        # The page's script reads it as a form.
+        # The page's script parses it as form data.
         fragment = page.url.partition('#')[2]
         assert parse_qs(fragment) == {'token': [token]}
 
 
-def test_a_token_that_is_not_text(model):
-    """An environment variable may have any bytes."""
+def test_rejects_token_that_is_not_text(model):
+    """An environment variable may contain any bytes."""
     with pytest.raises(ValueError, match='surrogates'):
         LivePage([Run(model, Script(range(12)))], port=0, token='\udcff')
 
@@ -116,20 +116,20 @@ def test_health(model):
     two = Run(model, Script(range(24), error=ValueError('it broke')))
     with LivePage([one, two], port=0) as page:
         assert get(page, 'healthz') == (200, 'ok\n')
-        # There is no step yet.
-        assert get(page, 'readyz') == (503, '2 of 2 are not\n')
+        # No step has been scored yet.
+        assert get(page, 'readyz') == (503, '2 of 2 runs are not ok\n')
         steps = iter(one)
         next(steps)
-        assert get(page, 'readyz') == (503, '1 of 2 are not\n')
-        one.source.status = 'lost, looking for it'
-        assert get(page, 'readyz') == (503, '2 of 2 are not\n')
+        assert get(page, 'readyz') == (503, '1 of 2 runs are not ok\n')
+        one.source.status = 'lost, reconnecting'
+        assert get(page, 'readyz') == (503, '2 of 2 runs are not ok\n')
         assert get(page, 'healthz')[0] == 200
         list(steps)
-        assert get(page, 'readyz') == (503, '1 of 2 are not\n')
+        assert get(page, 'readyz') == (503, '1 of 2 runs are not ok\n')
         with pytest.raises(ValueError, match='it broke'):
             list(two)
-        assert get(page, 'healthz') == (503, '1 of 2 are not\n')
-        assert get(page, 'readyz') == (503, '1 of 2 are not\n')
+        assert get(page, 'healthz') == (503, '1 of 2 runs are not ok\n')
+        assert get(page, 'readyz') == (503, '1 of 2 runs are not ok\n')
 
 
 def test_a_step_that_hangs_is_unhealthy(model, monkeypatch):

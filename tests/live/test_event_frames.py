@@ -12,7 +12,7 @@ def event(kind, index, start, **more):
 
 
 def follow(num_steps, events, size=10):
-    """Pictures of steps with events, by the step they are reported at."""
+    """Add pictures of steps; ``events`` has the events of each step."""
     frames = EventFrames()
     for step in range(num_steps):
         frames.add((step + 1) / RATE, b'%d' % step * size,
@@ -24,15 +24,15 @@ def times(frames, *key):
     return [time for time, _ in frames.get(*key)]
 
 
-def test_from_before_its_start_to_behind_its_end():
+def test_pictures_cover_time_before_and_after_the_event():
     frames = follow(60, {25: [event('start', 1, 6.)],
                          31: [event('end', 1, 6., end=8.)]})
-    # Frames of 4 to 6 seconds, of the event, and of a second more.
+    # From 2 seconds before the start to 1 second after the end.
     assert times(frames, 1, 6.) == [4 + t / 4 for t in range(1, 21)]
     assert frames.get(1, 6.)[0] == (4.25, b'16' * 10)
 
 
-def test_a_long_one_is_thinned_over_its_whole_length():
+def test_pictures_of_a_long_event_are_thinned_out_evenly():
     frames = follow(400, {10: [event('start', 1, 2.5)]})
     found = times(frames, 1, 2.5)
     assert len(found) <= event_frames.MAX_FRAMES
@@ -40,7 +40,7 @@ def test_a_long_one_is_thinned_over_its_whole_length():
     assert {b - a for a, b in zip(found, found[1:])} == {4.}
 
 
-def test_thinning_counts_the_bytes_that_stay():
+def test_size_is_correct_after_thinning():
     frames = EventFrames()
     for step in range(400):
         frames.add((step + 1) / RATE, b'x' * (step + 1),
@@ -49,17 +49,17 @@ def test_thinning_counts_the_bytes_that_stay():
             len(picture) for _, picture in frames.get(1, .25))
 
 
-def test_one_that_runs_has_what_is_there():
+def test_event_in_progress_has_pictures():
     assert times(follow(3, {2: [event('start', 1, .25)]}), 1, .25) == [
         .25, .5, .75]
 
 
-def test_an_end_without_a_start():
+def test_end_without_a_start_has_pictures():
     found = follow(40, {11: [event('end', 1, 1., end=2.75)]})
     assert times(found, 1, 1.)[-1] == 3.75
 
 
-def test_unknown_ones_have_none():
+def test_unknown_events_have_no_pictures():
     frames = follow(9, {2: [event('start', 1, .25)]})
     assert frames.get(2, .25) == frames.get(1, .5) == []
 
@@ -73,7 +73,7 @@ def test_memory_is_bounded(monkeypatch, bound):
                            for t in range(10, 2000, 40)})
     starts = [(t - 2) / RATE for t in range(10, 2000, 40)]
     kept = [start for start in starts if frames.get(0, start)]
-    # The latest ones.
+    # The latest events are kept.
     assert kept == starts[-len(kept):] and 1 < len(kept) < 9
     assert frames.size <= event_frames.MAX_BYTES
     assert len(kept) == 3 or bound == 'MAX_BYTES'

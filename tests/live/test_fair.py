@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Sources that share a machine."""
+"""Sources that share a machine, and the lock that they take in turn."""
 import threading
 import time
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from mmvidattn.live.fair_lock import FairLock
 from mmvidattn.live.feature_extractor import FeatureExtractor
 
 
-def test_turns_are_in_the_order_of_asking():
+def test_threads_get_the_lock_in_order():
     lock, turns = FairLock(), []
 
     def work(name):
@@ -33,7 +33,7 @@ def test_turns_are_in_the_order_of_asking():
     assert not lock._taken
 
 
-def test_one_at_a_time():
+def test_one_thread_holds_the_lock():
     lock, inside, most = FairLock(), [0], [0]
 
     def work():
@@ -52,9 +52,7 @@ def test_one_at_a_time():
     assert most == [1]
 
 
-def test_who_leaves_the_queue_loses_no_turn(monkeypatch):
-    """As by Ctrl-C."""
-
+def test_interrupted_wait_passes_the_turn_on(monkeypatch):
     class Turn:
         calls = 0
 
@@ -80,7 +78,7 @@ def model(files):
 
 
 class Camera(Script):
-    """At its own rate, which does not wait; some of them block."""
+    """Live source with its own rate; it may block after its frames."""
 
     def __init__(self, fps, seconds, blocks=False):
         super().__init__(range(round(fps * seconds)), live=True)
@@ -94,7 +92,7 @@ class Camera(Script):
                 return
             yield frame
         if self.blocks:
-            # As a read that does not return, whatever is asked.
+            # Like a read that does not return.
             while not self._stopped.wait(60):
                 pass
 
@@ -113,26 +111,26 @@ def start(*runs):
     return threads, results
 
 
-def test_a_source_that_stalls_delays_no_other(model):
+def test_stalled_source_delays_no_other(model):
     stalls = Run(model, Camera(12, 0.5, blocks=True))
-    goes_on = Run(model, Camera(24, 1.5))
-    threads, (first, found) = start(stalls, goes_on)
+    working = Run(model, Camera(24, 1.5))
+    threads, (first, found) = start(stalls, working)
     threads[1].join()
     assert threads[0].is_alive() and len(first) == 2
     stalls.stop()
     threads[0].join()
     steps, _ = zip(*found)
-    # A machine that is busy otherwise may drop some.
+    # A busy machine may drop some steps.
     assert steps[-1] == 5 and steps == tuple(sorted(set(steps)))
-    assert len(steps) + goes_on.dropped + goes_on.missing == 6
+    assert len(steps) + working.dropped + working.missing == 6
 
 
-def test_sources_of_other_rates_get_their_share(model, monkeypatch):
-    """A recording that never waits, and a fast camera, delay a slow one."""
+def test_sources_of_different_rates_get_their_share(model, monkeypatch):
+    """Recordings that never wait do not starve a camera."""
     features = FeatureExtractor.features
 
     def slow(self, clips):
-        # Of which the lock is held, as of a large network.
+        # Hold the lock for some time, like a large network.
         with self._lock:
             time.sleep(0.04)
         return features(self, clips)
@@ -147,7 +145,7 @@ def test_sources_of_other_rates_get_their_share(model, monkeypatch):
     for thread in threads:
         thread.join()
     done = [len(found) for found in results]
-    # Those that never wait share what there is, and a camera has its part.
+    # Recordings share the machine evenly, and the camera gets its share.
     assert min(done[1:]) > 0.5 * max(done[1:])
     assert done[0] + camera.dropped + camera.missing == 8
     assert done[0] >= min(8, min(done[1:]) // 2)

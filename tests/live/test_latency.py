@@ -2,7 +2,7 @@
 from mmvidattn.live.latency import BOUNDS, Latency
 
 
-def test_each_bin_ends_with_its_bound():
+def test_bins_include_their_upper_bound():
     latency = Latency()
     for bound in BOUNDS:
         latency.add({'total': bound})

@@ -41,7 +41,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(message_sinks, 'MAX_DELAY', 0.05)
 
 
-def test_webhook(hook):
+def test_webhook_posts_an_event(hook):
     sink = WebhookSink(f'http://me:p%40ss@{hook.host}/in?key=1', RUN)
     assert sink.name == f'http://{hook.host}/in'
     sink.write(EVENT)
@@ -59,8 +59,8 @@ def test_webhook(hook):
     (401, ''), (404, ''), (408, ''), (409, ''), (429, ''), (500, ''),
     (503, ''), b'', b'no HTTP\r\n\r\n', b'HTTP/1.1 200 \xff\r\nx: y'],
     ids=str)
-def test_webhook_is_tried_until_it_is_delivered(hook, other, quick, answer):
-    """After anything but 2xx; redirects are not followed."""
+def test_webhook_is_repeated_until_it_is_delivered(hook, other, quick, answer):
+    """After anything except 2xx; redirects are not followed."""
     if not isinstance(answer, bytes):
         answer = answer[0], {
             'Location': f'http://me:secret@{other.host}/'} if answer[1] else {}
@@ -77,7 +77,7 @@ def test_webhook_is_tried_until_it_is_delivered(hook, other, quick, answer):
     assert all('Authorization' in headers for _, headers, _ in hook.found)
     assert other.found == []
     assert (thread.dropped, thread.failed) == (0, 0)
-    # It is said once.
+    # The error is logged once.
     line, = lines
     assert line.startswith(f'http://{hook.host}/in: ')
     assert 'secret' not in line
@@ -87,7 +87,7 @@ def test_webhook_is_tried_until_it_is_delivered(hook, other, quick, answer):
 
 
 @pytest.mark.parametrize('status', [400, 413, 422])
-def test_an_event_that_the_receiver_refuses_is_counted(hook, quick, status):
+def test_refused_event_is_skipped_and_counted(hook, quick, status):
     hook.answers.append((status, {}))
     lines = []
     thread = SinkThread(
@@ -100,7 +100,7 @@ def test_an_event_that_the_receiver_refuses_is_counted(hook, quick, status):
     assert thread.failed == 1 and str(status) in lines[0]
 
 
-def test_delays_of_a_webhook(hook):
+def test_delays_double_and_respect_retry_after(hook):
     sink, found = WebhookSink(f'http://{hook.host}/', RUN), []
     date = formatdate(time.time() + 100, usegmt=True)
     texts = ['', '0', '-3', 'nan', 'x', '10', '9999', 'inf', date]
@@ -120,7 +120,7 @@ def test_delays_of_a_webhook(hook):
     sink.close()
 
 
-def test_events_that_wait_are_bounded(hook, quick, monkeypatch):
+def test_number_of_waiting_events_is_bounded(hook, quick, monkeypatch):
     monkeypatch.setattr(WebhookSink, 'queue_size', 5)
     hook.answers += [(500, {})] * 3
     monkeypatch.setattr(message_sinks, 'FIRST_DELAY', 60)
@@ -137,8 +137,8 @@ def test_events_that_wait_are_bounded(hook, quick, monkeypatch):
     assert thread.dropped == 16
 
 
-def logged(folder, num, resumed='goes on'):
-    """A run whose file has some events."""
+def logged(folder, num, resumed='resumes'):
+    """Make a run whose events file has ``num`` events."""
     run = SimpleNamespace(
         source=SimpleNamespace(name='door'), resumed=resumed,
         events=EventLog(folder / 'events.jsonl'))
@@ -148,7 +148,7 @@ def logged(folder, num, resumed='goes on'):
 
 
 def deliver(hook, run, sent, events=()):
-    """Deliver what waits, and some events, in what may be a process."""
+    """Deliver undelivered and new events. Return the log."""
     lines = []
     thread = SinkThread(WebhookSink(f'http://{hook.host}/', run, sent), True,
                         lines.append)
@@ -170,7 +170,7 @@ def test_undelivered_events_are_sent_by_the_next_run(hook, quick, tmp_path):
     hook.answers.clear()
     key = hook.keys[2]
     hook.found.clear()
-    # A run that resumes sends the rest of the file first.
+    # A run that resumes first sends the rest of the file.
     second = logged(tmp_path, 4)
     assert deliver(hook, second, sent, [{**EVENT, 'id': 4}]) == []
     assert [event['id'] for event in hook.events] == [2, 3, 4]
@@ -178,13 +178,13 @@ def test_undelivered_events_are_sent_by_the_next_run(hook, quick, tmp_path):
     hook.found.clear()
     assert deliver(hook, logged(tmp_path, 5), sent) == []
     assert hook.found == []
-    # A run that begins anew has other messages.
+    # A run that starts anew has different keys.
     deliver(hook, logged(tmp_path, 0, resumed=''), sent, events[2:3])
     assert hook.events == [{**EVENT, 'id': 2, 'source': 'door'}]
     assert hook.keys[0] != key
 
 
-def test_a_refused_event_is_not_sent_by_the_next_run(hook, tmp_path):
+def test_refused_event_is_not_sent_by_the_next_run(hook, tmp_path):
     hook.answers.append((422, {}))
     deliver(hook, logged(tmp_path, 0, resumed=''), tmp_path / 'sent',
             [{**EVENT, 'id': 0}])
@@ -193,7 +193,7 @@ def test_a_refused_event_is_not_sent_by_the_next_run(hook, tmp_path):
     assert len(hook.found) == 1
 
 
-def test_a_new_receiver_gets_new_events_only(hook, tmp_path):
+def test_new_receiver_gets_only_new_events(hook, tmp_path):
     run = logged(tmp_path, 4)
     deliver(hook, run, tmp_path / 'sent', [{**EVENT, 'id': 4}])
     assert [event['id'] for event in hook.events] == [4]
@@ -202,19 +202,19 @@ def test_a_new_receiver_gets_new_events_only(hook, tmp_path):
 @pytest.mark.parametrize('content', [
     b'', b'[]', b'{"run": 3, "sent": 1}', b'{"run": "x", "sent": 1}',
     b'{"sent": 1}'])
-def test_a_damaged_file_of_what_was_sent(tmp_path, content):
+def test_rejects_damaged_sent_file(tmp_path, content):
     (tmp_path / 'sent').write_bytes(content)
     with pytest.raises(ValueError, match='sent must hold .*delete it'):
         WebhookSink('http://host/', logged(tmp_path, 1), tmp_path / 'sent')
 
 
-def test_what_was_sent_needs_a_file_of_events(tmp_path):
+def test_sent_file_needs_an_events_file(tmp_path):
     run = SimpleNamespace(source=RUN.source, resumed='', events=EventLog())
     with pytest.raises(ValueError, match='sent_file=.*events_file'):
         WebhookSink('http://host/', run, tmp_path / 'sent')
 
 
-def test_a_full_disk_stops_no_messages(hook, tmp_path, monkeypatch):
+def test_full_disk_does_not_stop_messages(hook, tmp_path, monkeypatch):
     run = logged(tmp_path, 0, resumed='')
     sink = WebhookSink(f'http://{hook.host}/', run, tmp_path / 'sent')
 
@@ -229,11 +229,11 @@ def test_a_full_disk_stops_no_messages(hook, tmp_path, monkeypatch):
 
 
 class Broker:
-    """The few packets of MQTT 3.1.1 that a publisher needs."""
+    """MQTT 3.1.1 broker for publishers."""
 
     def __init__(self):
         self.found, self.names = [], []
-        # Confirmations that wait for a call, if they are to be held back.
+        # A list here collects confirmations instead of sending them.
         self.held = None
         self._server = socket.create_server(('127.0.0.1', 0))
         self.port = self._server.getsockname()[1]
@@ -274,7 +274,7 @@ class Broker:
         self._server.close()
 
 
-def test_mqtt():
+def test_mqtt_publishes_events():
     pytest.importorskip('paho.mqtt')
     broker = Broker()
     sink = MqttSink(f'mqtt://me:secret@127.0.0.1:{broker.port}/house/events',
@@ -293,7 +293,7 @@ def test_mqtt():
         if thread.name.startswith('paho')])
 
 
-def test_a_message_that_the_broker_does_not_confirm(monkeypatch):
+def test_unconfirmed_message_is_sent_once(monkeypatch):
     pytest.importorskip('paho.mqtt')
     broker = Broker()
     sink = MqttSink(f'mqtt://127.0.0.1:{broker.port}/events', RUN)
@@ -302,7 +302,7 @@ def test_a_message_that_the_broker_does_not_confirm(monkeypatch):
     broker.held = []
     second = {**EVENT, 'id': 8}
     for _ in range(2):
-        with pytest.raises(TryAgain, match='does not confirm'):
+        with pytest.raises(TryAgain, match='has not confirmed'):
             sink.write(second)
     wait_until(lambda: broker.held)
     monkeypatch.setattr(message_sinks, 'TIMEOUT', 5.)
@@ -313,11 +313,11 @@ def test_a_message_that_the_broker_does_not_confirm(monkeypatch):
     broker.close()
 
 
-def test_mqtt_without_a_broker(monkeypatch):
+def test_missing_broker_is_an_error(monkeypatch):
     pytest.importorskip('paho.mqtt')
     monkeypatch.setattr(message_sinks, 'TIMEOUT', 0.1)
     sink = MqttSink('mqtt://127.0.0.1:9/events', RUN)
-    with pytest.raises(OSError, match='there is no connection'):
+    with pytest.raises(OSError, match='not connected'):
         sink.write(EVENT)
     sink.close()
 
@@ -325,7 +325,7 @@ def test_mqtt_without_a_broker(monkeypatch):
 @pytest.mark.parametrize('url', [
     'ftp://host/', 'host', 'http://', 'http://u:secret@:80/',
     'http://host:port/', 'http://host/\x01'])
-def test_bad_webhooks(url):
+def test_rejects_webhooks(url):
     with pytest.raises(ValueError, match='a webhook must be ') as error:
         WebhookSink(url, RUN)
     assert 'secret' not in str(error.value)
@@ -341,13 +341,13 @@ def test_bad_webhooks(url):
     ('mqtt://me:secret@host/actions?qos=2', r"topic .* got 'actions\?qos=2'"),
     ('mqtt://host?actions', 'MQTT needs a topic'),
 ])
-def test_bad_brokers(url, error):
+def test_rejects_brokers(url, error):
     with pytest.raises(ValueError, match=error) as raised:
         MqttSink(url, RUN)
     assert 'secret' not in str(raised.value)
 
 
-def test_without_the_libraries(monkeypatch):
+def test_missing_libraries_are_named(monkeypatch):
     monkeypatch.setattr(message_sinks, 'find_spec', lambda name: None)
     with pytest.raises(ValueError, match=r'"mmvidattn\[webhook\]"'):
         WebhookSink('http://host/', RUN)

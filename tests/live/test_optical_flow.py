@@ -3,18 +3,19 @@ import cv2
 import numpy as np
 import pytest
 
+from mmvidattn.live import FeatureExtractor
 from mmvidattn.live.optical_flow import FLOWS, OpticalFlow, quantize_flow
 
 
-def test_bytes():
+def test_flow_is_quantized_to_bytes():
     flow = np.array([[[0, -20.], [20, 30]]])
     assert quantize_flow(flow, 20).tolist() == [[[128, 0], [255, 255]]]
 
 
 @pytest.mark.parametrize('method', FLOWS)
-def test_a_shift_is_found(method):
+def test_flow_of_a_shifted_image(method):
     if method == 'tvl1' and not hasattr(cv2, 'optflow'):
-        pytest.skip('this OpenCV is without contrib')
+        pytest.skip('OpenCV lacks the contrib modules')
     noise = np.random.default_rng(0).integers(
         0, 255, (16, 16, 3)).astype(np.uint8)
     image = cv2.resize(noise, (64, 64), interpolation=cv2.INTER_CUBIC)
@@ -29,9 +30,9 @@ def test_a_shift_is_found(method):
 
 
 @pytest.mark.skipif(not hasattr(cv2, 'optflow'),
-                    reason='this OpenCV is without contrib')
+                    reason='OpenCV lacks the contrib modules')
 def test_tvl1_has_the_settings_of_denseflow():
-    """Those that OpenCV has for CUDA, where denseflow names none."""
+    """denseflow uses the defaults of OpenCV's CUDA version."""
     found = OpticalFlow('tvl1')._estimator
     assert (found.getTau(), found.getLambda(), found.getTheta(),
             found.getScalesNumber(), found.getWarpingsNumber(),
@@ -41,16 +42,16 @@ def test_tvl1_has_the_settings_of_denseflow():
 
 
 @pytest.mark.parametrize('kwargs, error', [
-    (dict(method='raft'), "one of dis, tvl1, farneback, got 'raft'"),
-    (dict(side=0), 'flow_side must be above 0, got 0'),
-    (dict(bound=-1.), 'bound must be above 0, got -1.0'),
+    (dict(flow='raft'), "flow must be .*'farneback'.* got 'raft'"),
+    (dict(flow_side=0), 'flow_side must be a positive number, got 0'),
+    (dict(bound=-1.), 'bound must be a positive number, got -1.0'),
 ])
-def test_bad_arguments(kwargs, error):
+def test_rejects_arguments(kwargs, error):
     with pytest.raises(ValueError, match=error):
-        OpticalFlow(**kwargs)
+        FeatureExtractor('tsn_bninception_flow', **kwargs)
 
 
-def test_without_contrib(monkeypatch):
+def test_missing_contrib_is_named(monkeypatch):
     monkeypatch.delattr(cv2, 'optflow', raising=False)
     with pytest.raises(ValueError, match='pip install opencv-contrib-python'):
         OpticalFlow('tvl1')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The page in a browser, beside the program that serves it."""
+"""The page in a browser."""
 import os
 import re
 import shutil
@@ -33,14 +33,14 @@ def browser():
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which('chromedriver')
     if program is None or driver is None:
-        pytest.skip('there is no Chromium with its chromedriver')
+        pytest.skip('Chromium and chromedriver are not installed')
     options = webdriver.ChromeOptions()
     options.binary_location = program
     for argument in ('--headless=new', '--no-sandbox', '--disable-gpu',
                      '--disable-dev-shm-usage', '--window-size=1400,1000'):
         options.add_argument(argument)
     options.set_capability('goog:loggingPrefs', dict(browser='ALL'))
-    # Both are named, so that selenium looks for nothing.
+    # Selenium searches and downloads nothing if both paths are given.
     browser = webdriver.Chrome(options, webdriver.ChromeService(driver))
     yield browser
     browser.quit()
@@ -48,7 +48,7 @@ def browser():
 
 @pytest.fixture
 def page(files, clip, camera, tmp_path):
-    """The address of a page of a clip and a camera."""
+    """Address of a page with a clip and a camera."""
     process = subprocess.Popen(
         [sys.executable, ROOT / 'tools/stream.py', clip, camera.url, *files,
          '--serve', '--port', '0', '--token', 'sesam', '--on', '0.26',
@@ -64,22 +64,22 @@ def page(files, clip, camera, tmp_path):
 
 
 def texts(browser, selector):
-    """Of all elements at once, as rows are replaced all the time."""
+    """Return the texts of all elements at once, as rows are replaced often."""
     return browser.execute_script(
         'return [...document.querySelectorAll(arguments[0])]'
         '.map(element => element.textContent)', selector)
 
 
 def times(browser, source):
-    """Times of the steps that the page has of a source."""
+    """Return the times of a source's steps on the page."""
     return browser.execute_script(
         f'return sources[{source}].steps.map(step => step.time)')
 
 
 def plays_a_clip(browser):
-    """Whether the clip of the first event is played, with all its seconds."""
+    """Return True if the page plays the clip of the first event."""
     browser.execute_script('viewer.open(sources[0], sources[0].sorted()[0])')
-    # The answer comes, and the film runs.
+    # Wait for the answer and for the video.
     end = time.monotonic() + 2
     while time.monotonic() < end:
         width, length, at = browser.execute_script(
@@ -99,7 +99,7 @@ def drawing(browser, source):
 
 
 def test_page_is_live(browser, page, camera):
-    # Without the token one sees nothing.
+    # Without the token the page shows nothing.
     browser.get(f'{page}#token=wrong')
     wait_until(lambda: texts(browser, '#connection') == ['wrong token'])
     assert browser.find_element(By.ID, 'login').is_displayed()
@@ -107,14 +107,14 @@ def test_page_is_live(browser, page, camera):
     browser.find_element(By.ID, 'token').send_keys('sesam\n')
     wait_until(lambda: texts(browser, '#connection') == ['connected'])
     assert not browser.find_element(By.ID, 'login').is_displayed()
-    # The token is not left in the address.
+    # The token is removed from the address.
     assert 'sesam' not in browser.current_url
 
     names = texts(browser, '.card h2')
     assert names[0].endswith('clip.mp4') and names[1].endswith('/video.mjpg')
     assert 'secret' not in browser.page_source
 
-    # Curves, pictures and figures move.
+    # Curves, pictures and numbers change.
     wait_until(lambda: len(times(browser, 1)) > 4)
     before = times(browser, 1), drawing(browser, 1)
     wait_until(lambda: times(browser, 1)[-1] >= before[0][-1] + 1)
@@ -127,33 +127,33 @@ def test_page_is_live(browser, page, camera):
         'ms', 'decode', 'flow', 'features', 'head', 'total', 'lag', 'median',
         '95 %'])
 
-    # The past is there after a reload.
+    # Past steps are there after a reload.
     known = times(browser, 1)
     browser.refresh()
     wait_until(lambda: texts(browser, '#connection') == ['connected'])
     assert times(browser, 1)[:len(known)] == known
 
-    # A camera that is lost and found; the other source goes on to its end.
+    # The camera is lost and reopened; the other source continues.
     camera.switch_off()
     states = '.card .state'
-    wait_until(lambda: texts(browser, states)[1] == 'lost, looking for it')
+    wait_until(lambda: texts(browser, states)[1] == 'lost, reconnecting')
     assert texts(browser, '#connection') == ['connected']
     lost = times(browser, 1)[-1]
     camera.switch_on()
     wait_until(lambda: texts(browser, states)[1] == 'running')
     wait_until(lambda: times(browser, 1)[-1] > lost + 1)
     wait_until(lambda: texts(browser, states)[0] == 'ended')
-    # The source has ended; its last steps may still be in the queue.
+    # The last steps may still be in the queue.
     wait_until(lambda: times(browser, 0)[-1] == 7.)
     if can_encode_h264():
         wait_until(lambda: plays_a_clip(browser))
-    # The browser has no errors to report.
+    # The browser reports no errors.
     assert [entry for entry in browser.get_log('browser')
             if entry['level'] == 'SEVERE'] == []
 
 
 class ScriptedRun:
-    """A run whose scores the test gives; events are detected in them."""
+    """Run with given scores and the events detected in them."""
     rate = 4.
     classes = ['background', 'jump', 'run']
     ignore = {0}
@@ -172,7 +172,7 @@ class ScriptedRun:
                     steps=self._step, dropped=0, missing=0, latency={})
 
     def play(self, page, source, *jumps):
-        """Publish a step for each score of jump; its picture is as bright."""
+        """Publish a step and a picture for each score of jump."""
         for jump in jumps:
             start = self._step / self.rate
             end = start + 1 / self.rate
@@ -187,10 +187,10 @@ class ScriptedRun:
 
 @pytest.fixture
 def scripted(browser):
-    """A page of two scripted runs, open in the browser."""
+    """Page of two scripted runs, open in the browser."""
     runs = [ScriptedRun('arena'), ScriptedRun('field')]
     with LivePage(runs, port=0, token='sesam') as page:
-        # Three jumps, of which the second is a short one.
+        # Three jumps, the second one short.
         runs[0].play(page, 0, 0, .9, .9, .9, 0, 0, .6, 0, 0, .8, .8, 0, .4)
         runs[1].play(page, 1, 0, 0)
         browser.get('about:blank')
@@ -198,7 +198,7 @@ def scripted(browser):
         wait_until(lambda: texts(browser, '#connection') == ['connected'])
         wait_until(lambda: len(texts(browser, '.lane button')) == 3)
         yield page, runs
-        # Else the next test would hear of a server that is gone.
+        # Otherwise the next test gets an error about a closed server.
         browser.get('about:blank')
 
 
@@ -213,7 +213,7 @@ def rows(browser, source):
 
 
 def slide(browser, name, keys):
-    """Press keys at a slider of the first source."""
+    """Press keys on a slider of the first source."""
     slider = browser.find_element(
         By.CSS_SELECTOR, f'[aria-label="threshold of {name}"]')
     slider.send_keys(keys)
@@ -223,17 +223,17 @@ JUMPS = ['jump, 0:00.2 to 0:01.0, peak 0.90', 'jump, 0:01.5 to 0:01.7, '
          'peak 0.60', 'jump, 0:02.2 to 0:02.7, peak 0.80']
 
 
-def test_sliders_act_from_the_next_step_on(browser, scripted):
+def test_sliders_apply_from_the_next_step(browser, scripted):
     page, (run, other) = scripted
     assert texts(browser, '.now li') == []
-    # Fifteen hundredths down, below the score of now.
+    # 0.15 lower, below the current score.
     slide(browser, 'jump', Keys.ARROW_LEFT * 15)
     wait_until(lambda: run.thresholds()['changed'] == {
         'jump': (.35, pytest.approx(.21))})
     assert texts(browser, '.now li') == []
     run.play(page, 0, .4)
     wait_until(lambda: texts(browser, '.now li') == ['jump since 0:03.2'])
-    # It ends as the new threshold is above its score.
+    # The action ends because the new threshold is above its score.
     slide(browser, 'jump', Keys.END)
     wait_until(lambda: run.thresholds()['changed'] == {
         'jump': (1., pytest.approx(.6))})
@@ -241,7 +241,7 @@ def test_sliders_act_from_the_next_step_on(browser, scripted):
     wait_until(lambda: texts(browser, '.now li') == [])
     assert rows(browser, 0)[0] == 'jump0:03.20:03.50.40'
     assert other.thresholds()['changed'] == {}
-    # It is there after a reload, and goes with a click.
+    # The change is there after a reload, and a click resets it.
     browser.refresh()
     wait_until(lambda: texts(browser, '.changed') == ['1.00'])
     browser.find_element(By.CSS_SELECTOR, '.reset').click()
@@ -249,7 +249,7 @@ def test_sliders_act_from_the_next_step_on(browser, scripted):
     wait_until(lambda: texts(browser, '.changed') == [])
 
 
-def test_clips_by_mouse_and_keyboard(browser, scripted):
+def test_clips_open_by_mouse_and_keyboard(browser, scripted):
     page, (run, _) = scripted
     assert labels(browser, '.lane button') == JUMPS
 
@@ -267,7 +267,7 @@ def test_clips_by_mouse_and_keyboard(browser, scripted):
     wait_until(lambda: browser.execute_script(
         'return document.querySelector("#viewer img").naturalWidth') == 64)
     assert title() == f'arena · {JUMPS[0]}'
-    # From the first frame to a second behind its end.
+    # From the first picture to a second after the end.
     assert browser.execute_script('return viewer.times') == [
         t / 4 for t in range(1, 9)]
     browser.find_element(By.CSS_SELECTOR, '#viewer .later').click()
@@ -275,7 +275,7 @@ def test_clips_by_mouse_and_keyboard(browser, scripted):
     browser.switch_to.active_element.send_keys(Keys.ESCAPE)
     wait_until(lambda: not is_open())
 
-    # Only the event that has the focus is reached by Tab.
+    # Tab reaches only the focused event.
     assert focused() == JUMPS[0]
     for key, expected in ((Keys.ARROW_RIGHT, 1), (Keys.END, 2),
                           (Keys.ARROW_RIGHT, 2), (Keys.ARROW_LEFT, 1),
@@ -284,7 +284,7 @@ def test_clips_by_mouse_and_keyboard(browser, scripted):
         assert focused() == JUMPS[expected]
     assert [button.get_attribute('tabindex') for button in buttons] == [
         '-1', '-1', '0']
-    # New steps and events leave it there.
+    # New steps and events do not move the focus.
     run.play(page, 0, .9, .9)
     wait_until(lambda: len(texts(browser, '.lane button')) == 4)
     assert focused() == JUMPS[2]
@@ -293,9 +293,9 @@ def test_clips_by_mouse_and_keyboard(browser, scripted):
     assert title() == f'arena · {JUMPS[2]}'
 
 
-def test_pictures_where_a_clip_cannot_be_played(browser, scripted):
+def test_pictures_replace_a_clip_that_cannot_be_played(browser, scripted):
     page, _ = scripted
-    page._segments = [lambda event: b'no film'] * 2
+    page._segments = [lambda event: b'no video'] * 2
     browser.find_element(By.CSS_SELECTOR, '.lane button').click()
     wait_until(lambda: browser.execute_script(
         'return document.querySelector("#viewer img").naturalWidth') == 64)
@@ -303,7 +303,7 @@ def test_pictures_where_a_clip_cannot_be_played(browser, scripted):
         By.CSS_SELECTOR, '#viewer video').is_displayed()
 
 
-def test_a_page_that_only_shows(browser, scripted):
+def test_read_only_page_has_no_sliders(browser, scripted):
     page, (run, _) = scripted
     page.read_only = True
     browser.refresh()
@@ -315,7 +315,7 @@ def test_a_page_that_only_shows(browser, scripted):
     assert not browser.find_element(By.CSS_SELECTOR, '.reset').is_displayed()
 
 
-def test_history_and_theme_outlast_a_reload(browser, scripted):
+def test_history_and_theme_survive_a_reload(browser, scripted):
     def background():
         return browser.execute_script(
             'return getComputedStyle(document.body).backgroundColor')
@@ -336,7 +336,7 @@ def test_history_and_theme_outlast_a_reload(browser, scripted):
     browser.execute_script('localStorage.clear()')
 
 
-def test_sources_that_bring_nothing(browser, scripted):
+def test_lost_and_stalled_sources_are_marked(browser, scripted):
     page, runs = scripted
 
     def dead():
@@ -344,14 +344,14 @@ def test_sources_that_bring_nothing(browser, scripted):
             texts(browser, '.state'), texts(browser, '.dead .veil'))]
 
     assert dead() == []
-    runs[0].status = 'lost, looking for it'
+    runs[0].status = 'lost, reconnecting'
     page._latest[1] -= 100
     wait_until(lambda: len(dead()) == 2)
-    assert re.fullmatch(r'lost, looking for it: lost, looking for it, '
-                        r'last one \d+ s ago', dead()[0])
-    assert re.fullmatch(r'stalled: no new frames, last one 10\d s ago',
+    assert re.fullmatch(r'lost, reconnecting: lost, reconnecting, '
+                        r'last step \d+ s ago', dead()[0])
+    assert re.fullmatch(r'stalled: no new frames, last step 10\d s ago',
                         dead()[1])
-    # What is known of it is still there.
+    # Past events are still shown.
     assert labels(browser, '.card.dead .lane button') == JUMPS
     runs[0].status = 'running'
     runs[0].play(page, 0, 0)
@@ -365,7 +365,7 @@ def test_fits_its_width(browser, scripted, width):
         width=width, height=900, deviceScaleFactor=1, mobile=width < 500))
     for layout in 'cards', 'tiles':
         browser.execute_script(f'layout("{layout}")')
-        # A scroll bar at the side takes some of it.
+        # clientWidth excludes a vertical scroll bar.
         assert browser.execute_script(
             'const {scrollWidth, clientWidth} = document.documentElement;'
             'return scrollWidth === clientWidth && scrollWidth > 0')
@@ -373,7 +373,7 @@ def test_fits_its_width(browser, scripted, width):
 
 
 def test_time_line_follows_through_a_resize(browser, scripted):
-    """Where the browser moves it before the page knows its new width."""
+    """Even if the browser scrolls before the page knows the new width."""
     page, (run, _) = scripted
     run.play(page, 0, *[0] * 100)
     wait_until(lambda: times(browser, 0)[-1] == 28.25)
@@ -387,15 +387,16 @@ def test_time_line_follows_through_a_resize(browser, scripted):
         'const {track} = sources[0].timeline;'
         'return track.scrollLeft > 0 && track.scrollLeft + track.clientWidth'
         ' > track.scrollWidth - 8'))
-    # By the user.
+    # Scrolling by the user stops it.
     assert not browser.execute_script(resize, '200px')
 
 
-def test_wrong_token_says_so(browser, scripted):
+def test_wrong_token_shows_an_error(browser, scripted):
     page, _ = scripted
     browser.get('about:blank')
     browser.get(page.url.replace('sesam', 'wrong'))
-    wait_until(lambda: 'This token is wrong.' in texts(browser, '#told')[0])
+    wait_until(lambda: 'This token is wrong.' in texts(
+        browser, '#login-error')[0])
     assert browser.find_element(By.ID, 'token').is_displayed()
     assert texts(browser, 'main .card') == []
     assert browser.switch_to.active_element.get_attribute('id') == 'token'

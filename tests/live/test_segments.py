@@ -15,7 +15,7 @@ NONE = np.zeros(0)
 
 
 def brightness(number):
-    """Of a frame; far from that of the one before, as codecs want it."""
+    """Brightness of a frame, different from that of the one before."""
     return 37 * number % 200 + 20
 
 
@@ -32,13 +32,13 @@ def end(start, stop, start_id=3):
 
 
 def check_frames(path, numbers):
-    """Check which frames a clip has."""
+    """Check that a clip has these frames."""
     np.testing.assert_allclose(
         shown(path), [brightness(number) for number in numbers], atol=6)
 
 
 def shown(path):
-    """How bright the frames of a clip are, below the caption."""
+    """Return the brightness of a clip's frames below the caption."""
     video, found = cv2.VideoCapture(str(path)), []
     assert video.get(cv2.CAP_PROP_FPS) == 8
     while True:
@@ -48,12 +48,12 @@ def shown(path):
         found.append(image[-48:].mean())
 
 
-def test_clip_of_an_action(tmp_path):
+def test_clip_has_the_action_and_its_margins(tmp_path):
     sink = SegmentSink(tmp_path, RUN, before=.5, after=1.)
     for step in range(40):
         sink.write(detection(step, [end(4., 5.)] * (step == 20),
                              since=4. if 16 <= step < 20 else None))
-        # Once the second after it has passed.
+        # Written when the second after the action has passed.
         assert sink.path(3).exists() == (step >= 23)
     sink.close()
     assert sink.path(3).name == '000003.mp4'
@@ -62,7 +62,7 @@ def test_clip_of_an_action(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ['000003.mp4']
 
 
-def test_the_last_actions_are_written_at_the_end(tmp_path):
+def test_close_writes_the_last_actions(tmp_path):
     sink = SegmentSink(tmp_path, RUN)
     for step in range(8):
         sink.write(detection(step, [end(.5, 1.5, 0)] * (step == 6),
@@ -74,7 +74,7 @@ def test_the_last_actions_are_written_at_the_end(tmp_path):
     check_frames(sink.path(1), range(16))
 
 
-def test_frames_that_are_missing_are_repeated(tmp_path):
+def test_earlier_frame_replaces_missing_frames(tmp_path):
     sink = SegmentSink(tmp_path, RUN, before=0, after=0)
     for step in 0, 1, 2, 6, 7:
         sink.write(detection(step, [end(0., 2.)] * (step == 7),
@@ -89,13 +89,13 @@ def test_memory_is_bounded(tmp_path):
         size = sum(data.nbytes for _, data in sink._frames)
         assert size == sink._num_bytes <= 40_000
     assert 20 < len(sink._frames) < 60
-    # Longer than what there is: the last part of it.
+    # The clip of a longer action has its last part.
     sink.write(detection(200, [end(0., 50.)]))
     sink.close()
     assert 3 < len(shown(sink.path(3))) < 60
 
 
-def test_frames_that_no_clip_can_have_are_dropped(tmp_path):
+def test_unneeded_frames_are_dropped(tmp_path):
     sink = SegmentSink(tmp_path, RUN, before=1., after=.5)
 
     def num_frames(step, events=(), since=None):
@@ -104,20 +104,20 @@ def test_frames_that_no_clip_can_have_are_dropped(tmp_path):
             data.nbytes for _, data in sink._frames)
         return len(sink._frames)
 
-    # The second before an action that may start now.
+    # One second, for an action that may start now.
     assert [num_frames(step) for step in range(8)] == [2, 4, 6, *[8] * 5]
-    # From then on, while one goes on; it is not reported yet.
+    # More while an action is in progress, which is not reported yet.
     assert [num_frames(step, since=2.) for step in range(8, 12)] == [
         10, 12, 14, 16]
-    # And until its clip is written.
+    # And more until its clip is written.
     assert num_frames(12, [end(2., 3.)]) == 18
     assert num_frames(13) == 8
     check_frames(sink.path(3), range(8, 28))
 
 
-def test_clips_are_read_by_their_event(tmp_path):
+def test_read_returns_the_clip_of_an_event(tmp_path):
     sink = SegmentSink(tmp_path, RUN, before=0, after=.5)
-    # As an earlier run may have left it.
+    # A file of an earlier run.
     sink.path(3).write_bytes(b'old')
     start = {'event': 'start', 'id': 3, 'start': 0.}
     for step in range(6):
@@ -133,13 +133,13 @@ def test_clips_are_read_by_their_event(tmp_path):
 
 @pytest.mark.parametrize('options', [
     dict(before=-1), dict(after=float('nan')), dict(max_bytes=0)])
-def test_bad_options(tmp_path, options):
+def test_rejects_options(tmp_path, options):
     with pytest.raises(ValueError, match=f'{next(iter(options))} must be'):
         SegmentSink(tmp_path, RUN, **options)
 
 
 def noisy(step, events=()):
-    """A detection whose clip is larger than any buffer."""
+    """Make a detection whose clip is larger than any buffer."""
     rng = np.random.default_rng(step)
     images = rng.integers(0, 255, (2, 96, 480, 3), np.uint8)
     return Detection(step, (step + 1) / 4, NONE, NONE, events, [*images], {},
@@ -152,7 +152,7 @@ def num_handles():
 
 @pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),
                     reason='counts open files in /proc')
-def test_a_clip_that_cannot_be_written_leaves_nothing(tmp_path):
+def test_failed_write_leaves_no_file_and_no_handle(tmp_path):
     sink = SegmentSink(tmp_path, RUN, before=0, after=0)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = num_handles()
@@ -173,7 +173,7 @@ def test_a_clip_that_cannot_be_written_leaves_nothing(tmp_path):
     assert len(shown(sink.path(4))) == 4
 
 
-def test_clips_that_a_killed_run_left_unfinished_are_deleted(tmp_path):
+def test_unfinished_clips_of_a_killed_run_are_deleted(tmp_path):
     (tmp_path / '000003.part.mp4').write_bytes(b'some')
     (tmp_path / '000002.mp4').write_bytes(b'all')
     SegmentSink(tmp_path, RUN)

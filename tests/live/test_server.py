@@ -27,7 +27,7 @@ from mmvidattn.live.server import LivePage, is_loopback  # noqa: E402
 
 
 class FakeRun:
-    """The part of a run that the page reads."""
+    """The parts of a run that the page reads."""
     rate = 4.
     classes = ['background', *(f'class {i}' for i in range(1, 20))]
     ignore = {0}
@@ -78,7 +78,7 @@ def page():
         yield page
 
 
-def test_page_needs_nothing_else(page):
+def test_page_loads_nothing_from_other_hosts(page):
     with urllib.request.urlopen(page.url) as answer:
         text = answer.read().decode()
         policy = answer.headers['Content-Security-Policy']
@@ -88,12 +88,12 @@ def test_page_needs_nothing_else(page):
         assert answer.headers['Content-Security-Policy'] == policy
     assert text.count('src="') == text.count('src="page.js"') == 1
     assert '://' not in text and '@import' not in text
-    # The only address in it is the name space of SVG.
+    # The only other address is the SVG name space.
     assert script.count('://') == script.count(
         'http://www.w3.org/2000/svg') + script.count('ws${secure}://') == 2
 
 
-def test_logs_stay_open(tmp_path):
+def test_server_keeps_log_files_open(tmp_path):
     handler = logging.FileHandler(tmp_path / 'run.log')
     with LivePage([FakeRun()], port=0):
         pass
@@ -101,7 +101,7 @@ def test_logs_stay_open(tmp_path):
     handler.close()
 
 
-def test_steps_are_sent(page):
+def test_step_has_scores_events_and_a_picture(page):
     with client(page) as websocket:
         hello = receive(websocket, 'hello')
         assert [s['name'] for s in hello['sources']] == ['a', 'b']
@@ -109,7 +109,7 @@ def test_steps_are_sent(page):
         message = receive(websocket, 'step')
         assert (message['source'], message['time']) == (1, 2.)
         assert message['events'] == [START]
-        # The best ones, without the background.
+        # The best classes without the background.
         assert list(message['scores']) == [
             f'class {i}' for i in range(19, 11, -1)]
         data = np.frombuffer(base64.b64decode(message['picture']), np.uint8)
@@ -129,18 +129,18 @@ def test_scores_are_sent_with_four_digits(page):
                     for i in range(19, 11, -1)}
 
 
-def test_late_clients_get_the_past(page):
+def test_new_clients_get_past_steps(page):
     for step in range(300):
         page.publish(0, detection(step))
     with client(page) as websocket:
         a, b = receive(websocket, 'hello')['sources']
-    # The last minute of it.
+    # The last minute.
     assert [s['time'] for s in a['past']] == [
         (t + 1) / 4 for t in range(60, 300)]
     assert b['past'] == []
 
 
-def test_pictures_are_small(page):
+def test_pictures_are_scaled_down(page):
     with client(page) as websocket:
         receive(websocket, 'hello')
         page.publish(0, detection(0, side=2000))
@@ -152,14 +152,14 @@ def test_pictures_are_small(page):
 
 def closed(websocket):
     with pytest.raises(ConnectionClosed) as error:
-        # Of one that stays open, messages come for ever.
+        # An open connection never stops sending.
         for _ in range(20):
             websocket.recv(timeout=10)
     return error.value.rcvd.code
 
 
 @pytest.mark.parametrize('token', ['', 'wrong', 'sesam ', 'é'])
-def test_wrong_token(token):
+def test_wrong_token_closes_the_connection(token):
     with LivePage([FakeRun()], port=0, token='sesam') as page:
         assert page.url.endswith('/#token=sesam')
         with client(page, token) as websocket:
@@ -168,7 +168,7 @@ def test_wrong_token(token):
             receive(websocket, 'hello')
 
 
-def test_no_token_in_time(monkeypatch):
+def test_missing_token_closes_the_connection(monkeypatch):
     monkeypatch.setattr(server, 'TOKEN_SECONDS', 0.2)
     with LivePage([FakeRun()], port=0, token='sesam') as page:
         with connect(f'ws://127.0.0.1:{page.port}/live') as websocket:
@@ -176,7 +176,7 @@ def test_no_token_in_time(monkeypatch):
         wait_until(lambda: page._connected == 0)
 
 
-def test_too_many_clients():
+def test_number_of_clients_is_limited():
     with LivePage([FakeRun()], port=0, max_clients=2) as page:
         with client(page) as one, client(page) as two:
             receive(one, 'hello'), receive(two, 'hello')
@@ -187,8 +187,8 @@ def test_too_many_clients():
             receive(again, 'hello')
 
 
-def test_of_clients_that_come_together_only_max_clients_enter():
-    """All are accepted before the first of them has sent the token."""
+def test_number_of_simultaneous_clients_is_limited():
+    """Both connect before the first one sends the token."""
     with LivePage([FakeRun()], port=0, token='sesam', max_clients=1) as page:
         address = f'ws://127.0.0.1:{page.port}/live'
         with connect(address) as one, connect(address) as two:
@@ -201,33 +201,33 @@ def test_of_clients_that_come_together_only_max_clients_enter():
             assert receive(one, 'step')['time'] == 0.25
 
 
-def test_strangers_that_left_make_room(monkeypatch):
-    monkeypatch.setattr(server, 'MAX_STRANGERS', 2)
-    monkeypatch.setattr(server, 'STRANGER_SECONDS', 60)
+def test_closed_pending_connections_make_room(monkeypatch):
+    monkeypatch.setattr(server, 'MAX_PENDING', 2)
+    monkeypatch.setattr(server, 'PENDING_SECONDS', 60)
     with LivePage([FakeRun()], port=0) as page, ExitStack() as stack:
         connections = page._server.server_state.connections
 
-        def stranger():
+        def open_connection():
             number = len(connections)
             connection = stack.enter_context(
                 socket.create_connection(('127.0.0.1', page.port), 10))
             wait_until(lambda: len(connections) > number)
             return connection
 
-        oldest, gone = stranger(), stranger()
-        gone.close()
+        oldest, closed = open_connection(), open_connection()
+        closed.close()
         wait_until(lambda: len(connections) == 1)
-        stranger()
+        open_connection()
         oldest.sendall(b'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
         assert oldest.recv(4096).startswith(b'HTTP/1.1 200')
 
 
-def test_strangers_keep_nobody_out(monkeypatch):
-    """Neither those that send no token, nor those that say nothing at all."""
-    monkeypatch.setattr(server, 'MAX_STRANGERS', 6)
-    monkeypatch.setattr(server, 'STRANGER_SECONDS', 0.6)
+def test_pending_connections_do_not_keep_clients_out(monkeypatch):
+    """Neither websockets without a token nor silent connections."""
+    monkeypatch.setattr(server, 'MAX_PENDING', 6)
+    monkeypatch.setattr(server, 'PENDING_SECONDS', 0.6)
     with LivePage([FakeRun()], port=0, token='sesam', max_clients=2) as page:
-        assert (page._lobby.size, page._lobby.seconds) == (6, 0.6)
+        assert (page._pending.size, page._pending.seconds) == (6, 0.6)
         address = '127.0.0.1', page.port
         with ExitStack() as stack:
             one = stack.enter_context(client(page, 'sesam'))
@@ -241,13 +241,13 @@ def test_strangers_keep_nobody_out(monkeypatch):
                 # Half a request.
                 with suppress(OSError):
                     other.sendall(b'GET / HTTP/1.1\r\nHost: ')
-            wait_until(lambda: 0 < len(page._lobby) <= 6)
+            wait_until(lambda: 0 < len(page._pending) <= 6)
             assert len(page._server.server_state.connections) <= 6 + 1
             two = stack.enter_context(client(page, 'sesam'))
             receive(two, 'hello')
             with urllib.request.urlopen(page.url) as answer:
                 assert answer.status == 200
-            # All of them are gone in time, and the clients stay.
+            # They are closed in time, and the clients stay.
             wait_until(lambda: all(is_closed(other) for other in silent))
             page.publish(0, detection(0))
             assert receive(one, 'step')['time'] == 0.25
@@ -279,13 +279,13 @@ def test_malformed_requests_are_refused(page, caplog, headers):
     assert not caplog.records
 
 
-def test_publishing_after_the_end_is_no_error():
+def test_publishing_after_the_end_does_nothing():
     with LivePage([FakeRun()], port=0) as page:
         page.publish(0, detection(0))
     page.publish(0, detection(1))
 
 
-def test_the_page_does_not_show_where_files_are():
+def test_page_does_not_reveal_folders():
     run = FakeRun('/home/me/secret/clip.mp4')
     run.status = f'failed: {run.name} breaks off'
     with LivePage([run, FakeRun('http://host/x/y')], port=0) as page:
@@ -298,7 +298,7 @@ def test_the_page_does_not_show_where_files_are():
     assert 'secret' not in text
 
 
-def test_a_name_that_is_no_file_is_shown_whole():
+def test_name_without_a_file_is_shown_unchanged():
     assert server._shown_name('/') == '/'
     assert server._shown_name('..') == '..'
 
@@ -315,7 +315,7 @@ def test_a_name_that_is_no_file_is_shown_whole():
      'on': float('nan')},
     dict(type='clip', source=0, index=[], start=1.),
     dict(type='clip', source=0, index=1)], ids=lambda m: str(m)[:60])
-def test_what_clients_may_not_say(page, message):
+def test_invalid_message_closes_the_connection(page, message):
     with client(page) as websocket:
         receive(websocket, 'hello')
         websocket.send(
@@ -324,7 +324,7 @@ def test_what_clients_may_not_say(page, message):
     assert page._runs[0].thresholds()['changed'] == {}
 
 
-def test_thresholds_change_for_all(page):
+def test_thresholds_change_for_all_clients(page):
     with client(page) as one, client(page) as other:
         assert receive(one, 'hello')['sources'][1]['thresholds'] == dict(
             on=.5, off=.3, changed={})
@@ -340,7 +340,7 @@ def test_thresholds_change_for_all(page):
     assert page._runs[0].thresholds()['changed'] == {}
 
 
-def test_a_page_that_only_shows():
+def test_read_only_page_rejects_thresholds():
     with LivePage([FakeRun()], port=0, read_only=True) as page:
         with client(page) as websocket:
             assert receive(websocket, 'hello')['read_only'] is True
@@ -357,14 +357,14 @@ def ask_clip(websocket, **kwargs):
     return receive(websocket, 'clip')
 
 
-def test_clip_of_an_event(page):
+def test_clip_has_pictures_of_an_event(page):
     for step in range(20):
         page.publish(0, detection(
             step, side=1000, events={7: [START], 12: [END]}.get(step, ())))
     with client(page) as websocket:
         clip = ask_clip(websocket)
         assert (clip['index'], clip['start'], clip['video']) == (3, 1.5, '')
-        # From the first frame to a second after the end.
+        # From the first picture to a second after the end.
         assert clip['times'] == [t / 4 for t in range(1, 17)]
         image = cv2.imdecode(np.frombuffer(base64.b64decode(
             clip['frames'][0]), np.uint8), cv2.IMREAD_COLOR)
@@ -373,7 +373,7 @@ def test_clip_of_an_event(page):
             assert ask_clip(websocket, **other)['frames'] == []
 
 
-def test_segment_of_an_event(monkeypatch):
+def test_clip_has_the_video_of_an_event(monkeypatch):
     monkeypatch.setattr(server, 'MAX_SEGMENT', 8)
     asked, files = [], [b'', None, b'x' * 9, b'clip']
     run = FakeRun()
@@ -403,13 +403,13 @@ def test_large_messages_are_refused(page):
     dict(Origin='null'),
     dict(Origin='http://127.0.0.1:1'),
 ], ids=['other-site', 'no-site', 'other-port'])
-def test_pages_of_others_are_refused(page, headers):
+def test_other_sites_are_refused(page, headers):
     with pytest.raises(InvalidStatus, match='403'):
         client(page, additional_headers=headers)
 
 
-def test_names_that_others_give_us_are_refused(page):
-    """As of a site whose name is made to resolve to this machine."""
+def test_host_names_of_other_sites_are_refused(page):
+    """Another site can make its name resolve to this machine."""
     request = (f'GET /live HTTP/1.1\r\nHost: evil.example:{page.port}\r\n'
                f'Origin: http://evil.example:{page.port}\r\n'
                'Connection: Upgrade\r\nUpgrade: websocket\r\n'
@@ -426,14 +426,13 @@ def test_names_that_others_give_us_are_refused(page):
     assert b'403' in asyncio.run(send())
 
 
-def test_a_slow_client_keeps_nothing(page):
-    """One that does not read gets the latest, once it reads again."""
+def test_slow_client_gets_the_latest_messages(page):
     with client(page) as websocket:
         receive(websocket, 'hello')
         queue, = page._clients
 
         def fill():
-            # Within the loop: nothing is sent meanwhile.
+            # In the event loop, so that nothing is sent meanwhile.
             for i in range(100):
                 page._send(dict(type='step', number=i))
 
@@ -443,7 +442,7 @@ def test_a_slow_client_keeps_nothing(page):
         assert queue.maxsize == 16
 
 
-def test_stops_and_frees_its_port():
+def test_exit_frees_the_port():
     with LivePage([FakeRun()], port=0) as page:
         port = page.port
         websocket = client(page)
@@ -457,13 +456,13 @@ def test_stops_and_frees_its_port():
 
 
 @pytest.mark.parametrize('host', ['0.0.0.0', '::', '192.168.1.5', 'box'])
-def test_others_need_a_token(host):
+def test_hosts_other_than_loopback_need_a_token(host):
     assert not is_loopback(host)
-    with pytest.raises(ValueError, match='needs a token, or 127.0.0.1'):
+    with pytest.raises(ValueError, match='pass a token, or 127.0.0.1'):
         LivePage([FakeRun()], host)
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '127.8.0.1', 'localhost',
                                   '::1'])
-def test_loopback(host):
+def test_loopback_hosts(host):
     assert is_loopback(host)

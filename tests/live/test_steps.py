@@ -17,7 +17,7 @@ RATES = [(24, 4), (30, 4), (25, 4), (12, 3), (29.97, 4), (30, 7.5), (5, 5)]
 
 
 def frames(indices):
-    """Frames whose pixel tells their index."""
+    """Make frames with their index in each pixel."""
     return [Frame(np.full((1, 1, 3), i), i, 0., float(i)) for i in indices]
 
 
@@ -25,8 +25,8 @@ def cut(maker, indices):
     return [step for frame in frames(indices) for step in maker.add(frame)]
 
 
-def test_steps_and_frames():
-    # 24 frames a second at 4 Hz: the fourth of six.
+def test_frames_of_steps():
+    # 24 frames per second at 4 Hz: the fourth of six.
     assert [frame_indices(t, 24, 4, 1, 1).item() for t in range(3)] == [
         3, 9, 15]
     # Clips end with the step, and start with the video.
@@ -38,7 +38,7 @@ def test_steps_and_frames():
 
 
 @pytest.mark.parametrize('fps, rate', RATES)
-def test_a_frame_is_of_the_step_of_its_time(fps, rate):
+def test_frame_belongs_to_the_step_of_its_time(fps, rate):
     exact = Fraction(str(rate)) / Fraction(str(fps))
     maker = StepMaker(fps, rate, 0)
     steps = cut(maker, range(200))
@@ -54,8 +54,7 @@ def test_a_frame_is_of_the_step_of_its_time(fps, rate):
 
 @pytest.mark.parametrize('fps, rate', RATES)
 @pytest.mark.parametrize('clip_len, interval', [(1, 1), (2, 1), (5, 3)])
-def test_clips_are_those_of_the_whole_video(fps, rate, clip_len, interval):
-    """Cut while it runs or from a file: the same frames."""
+def test_live_clips_match_clips_of_the_file(fps, rate, clip_len, interval):
     steps = cut(StepMaker(fps, rate, (clip_len - 1) * interval), range(150))
     assert len(steps) >= 20
     for step in steps:
@@ -69,8 +68,7 @@ def test_memory_is_bounded():
     assert max(len(step.frames) for step in steps) <= 12 + 6 + 1
 
 
-def test_the_frame_before_stands_in():
-    """Where frames are missing, the one before stands in."""
+def test_earlier_frame_replaces_missing_frame():
     first, second, third = cut(StepMaker(24, 4, 12),
                                [0, 1, 4, 5, 7, 9, 10, 13, 17])
     assert [f.index for f in first.new_frames] == [0, 1, 4, 5]
@@ -98,7 +96,7 @@ def test_empty_frames_are_counted():
 
 
 @pytest.mark.parametrize('fps, rate', RATES)
-def test_steps_from_a_later_one_are_the_same(fps, rate):
+def test_starting_later_gives_the_same_steps(fps, rate):
     steps = cut(StepMaker(fps, rate, 12), range(120))
     for step in steps[::3]:
         maker = StepMaker(fps, rate, 12)
@@ -112,19 +110,19 @@ def test_steps_from_a_later_one_are_the_same(fps, rate):
             assert one.num_new == other.num_new
 
 
-def test_an_old_frame_does_not_stand_in():
+def test_old_frame_does_not_replace_missing_frames():
     *_, last = cut(StepMaker(24, 4, 12), [*range(24), *range(48, 54)])
     assert [f.index for f in last.frames] == list(range(48, 54))
     *_, last = cut(StepMaker(24, 4, 12), [*range(24), *range(36, 42)])
     assert int(last.images_at([35])[0][0, 0, 0]) == 23
 
 
-def test_time_does_not_go_back():
+def test_late_frames_are_ignored():
     maker = StepMaker(24, 4, 0)
     step, = cut(maker, [0, 2, 2, 1, 5, 5])
     assert [f.index for f in step.new_frames] == [0, 2, 5]
 
 
-def test_each_step_needs_a_frame():
-    with pytest.raises(ValueError, match='2 frames a second.* 4 steps'):
+def test_rejects_fewer_frames_than_steps():
+    with pytest.raises(ValueError, match='fps .* at least the 4 .*got 2'):
         StepMaker(2, 4, 0)

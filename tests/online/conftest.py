@@ -13,7 +13,7 @@ GOLDENS = 'box', 'decay', 'decay_anti', 'ek100', 'lstr'
 
 @pytest.fixture(params=VARIANTS.values(), ids=VARIANTS)
 def pair(request):
-    """The reference and ours, with the same weights, in float64."""
+    """Reference and our model with the same weights, in float64."""
     torch.manual_seed(0)
     reference = TorchTeSTra(**request.param).double().eval()
     ours = detector_of(request.param)
@@ -24,7 +24,7 @@ def pair(request):
 
 @pytest.fixture
 def detector():
-    """Builds ours, of the options of the reference."""
+    """Function that builds our model with a variant of options."""
 
     def build(name='box', **kwargs):
         torch.manual_seed(0)
@@ -35,7 +35,7 @@ def detector():
 
 @pytest.fixture
 def windows():
-    """Makes windows for a model."""
+    """Function that makes random windows for a model."""
 
     def make(model, batch=3, padded=4, dtype=torch.float64, seed=0):
         gen = torch.Generator().manual_seed(seed)
@@ -55,7 +55,7 @@ def windows():
 
 @pytest.fixture(scope='module', params=GOLDENS)
 def case(request, golden):
-    """What was recorded, and our model of the same weights."""
+    """Recorded outputs, and our model with the same weights."""
     G = golden(f'testra/golden_{request.param}.pt')
     c = G['config']
     fusion = 'compressed' if c['include_work'] else 'none'

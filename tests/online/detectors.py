@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Small detectors of many kinds, in the options of the reference."""
+"""Small TeSTra and LSTR detectors, with the options of the reference."""
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
-# The options of both, by what they are called here and there.
+# Our names of the reference's options.
 NAMES = dict(
     long='long_memory_length', work='work_memory_length',
     tokens='num_anticipation_tokens', long_pos='long_memory_pos_embed',
@@ -28,7 +28,7 @@ VARIANTS = {
 
 
 def detector_of(options, **backbone):
-    """Our model of the options of the reference."""
+    """Build our model with options of the reference."""
     options = dict(options)
     head = dict(num_classes=options.pop('classes', 7),
                 num_verbs=options.pop('verbs', None),

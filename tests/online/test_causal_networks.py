@@ -1,16 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""MiniROAD and the causal transformer: maths, videos and streams."""
+"""MiniROAD and the causal transformer: reference, videos and streams."""
 import pytest
 import torch
 from helpers import relative
-from online.rivals import random_rival, video_of
+from online.networks import random_detector, video_of
 
 from mmvidattn.online import StreamSession, dense_features, make_stream_step
 
 
 @pytest.fixture(params=['miniroad', 'causal_transformer'])
 def model(request):
-    return random_rival(request.param)
+    return random_detector(request.param)
 
 
 def linear(weights, name, x):
@@ -30,7 +30,7 @@ def naive_rows(weights, video):
 
 
 def naive_miniroad(weights, rows):
-    """A frame, a layer and a gate at a time."""
+    """Compute one frame, layer and gate at a time."""
     for layer in range(2):
         h, outputs = torch.zeros(8, dtype=rows.dtype), []
         w, u, b, c = (weights[f'gru.{name}_l{layer}'].chunk(3) for name in (
@@ -46,7 +46,7 @@ def naive_miniroad(weights, rows):
 
 
 def naive_causal_transformer(weights, rows):
-    """A frame, a head and a key at a time."""
+    """Compute one frame, head and key at a time."""
     for i in range(2):
         block = f'blocks.{i}'
         q = linear(weights, f'{block}.self_attn.q', rows)
@@ -77,7 +77,7 @@ def test_matches_naive(model):
         'MiniROAD': 'miniroad', 'CausalTransformer': 'causal_transformer'
     }[type(model.backbone).__name__]]
     weights = dict(model.backbone.named_parameters())
-    # Longer than a window, and no multiple of that of the attention.
+    # Longer than a window, and not a multiple of the attention window.
     video = video_of(model, 14)
     want = naive(weights, naive_rows(weights, video))
     got = model.backbone({name: x[None] for name, x in video.items()})[0]
@@ -86,7 +86,7 @@ def test_matches_naive(model):
 
 @torch.no_grad()
 @pytest.mark.parametrize('dtype', [torch.float64, torch.float32])
-def test_stream_equals_the_video_at_every_step(model, dtype):
+def test_stream_matches_the_entire_video(model, dtype):
     model.to(dtype)
     video = video_of(model, dtype=dtype)
     got = StreamSession(model).push(video)['action']
@@ -97,7 +97,7 @@ def test_stream_equals_the_video_at_every_step(model, dtype):
 
 
 @torch.no_grad()
-def test_a_batch_of_streams_is_each_by_itself(model):
+def test_streams_of_a_batch_are_independent(model):
     videos = [video_of(model, 12 + i, seed=i) for i in range(3)]
     longest = 14
     padded = {name: torch.stack([torch.cat(
@@ -110,7 +110,7 @@ def test_a_batch_of_streams_is_each_by_itself(model):
         assert relative(got[i, :len(want)], want) < 1e-12
 
 
-def test_dense_evaluation_reads_the_whole_video(model):
+def test_dense_features_match_the_entire_video(model):
     L = model.backbone.work_memory_length
     video = video_of(model, 20)
     work = torch.arange(20 - L + 1)[:, None] + torch.arange(L)
@@ -118,11 +118,11 @@ def test_dense_evaluation_reads_the_whole_video(model):
     got = dense_features(model.backbone, video, long, work)
     want = model.backbone({name: x[None] for name, x in video.items()})[0]
     assert relative(got[:, 0], want[L - 1:]) < 1e-12
-    with pytest.raises(ValueError, match='follow each other'):
+    with pytest.raises(ValueError, match='consecutive windows'):
         dense_features(model.backbone, video, long[::2], work[::2])
 
 
-def test_rejects_what_it_is_not_made_for(model):
+def test_rejects_inputs_and_options(model):
     with pytest.raises(ValueError, match="kernel must be 'window' or None"):
         StreamSession(model, kernel='smoothing')
     with pytest.raises(ValueError, match=r"inputs\['flow'\] must be"):
@@ -132,11 +132,11 @@ def test_rejects_what_it_is_not_made_for(model):
     with pytest.raises(ValueError, match='eval mode'):
         StreamSession(model.train())
     model.eval().backbone = torch.nn.Linear(1, 1)
-    with pytest.raises(ValueError, match='backbone is one of .* got Linear'):
+    with pytest.raises(ValueError, match='backbone .* one of .* got Linear'):
         make_stream_step(model)
 
 
-def test_every_parameter_learns(model):
+def test_every_parameter_gets_a_gradient(model):
     model.train()
     video = video_of(model, 2 * 7)
     windows = {name: x.view(2, 7, -1) for name, x in video.items()}

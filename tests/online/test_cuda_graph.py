@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What can be said of a CUDA graph without CUDA."""
+"""Properties of a CUDA graph that can be tested without CUDA."""
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ from mmvidattn.online import StreamSession, stream_session
 from mmvidattn.online.cuda_graph import CUDAGraphStep
 
 ATEN = torch.ops.aten
-# They wait for the device: a number is read, or sizes depend on values.
+# Ops that wait for the device, because a number or a size is read.
 WAITING = {
     ATEN._local_scalar_dense.default, ATEN.nonzero.default,
     ATEN.masked_select.default, ATEN.is_nonzero.default,
@@ -41,7 +41,7 @@ def frame_of(model, streams, seed):
     ('short-only', 'window')])
 @torch.no_grad()
 def test_step_can_be_recorded(detector, name, kernel):
-    """Of all ages it runs the same kernels on the same memory."""
+    """Every step runs the same kernels on the same memory."""
     model = detector(name).eval()
     step = StreamSession(model, kernel=kernel).step
     state = step.initial_state(3)
@@ -62,10 +62,10 @@ def test_step_can_be_recorded(detector, name, kernel):
             step(frame_of(model, 3, t), state)
         state['count'][1] += 5 * (t == 7)
     assert {n: (x.data_ptr(), x.shape) for n, x in state.items()} == places
-    assert all(of_step == kernels[0] for of_step in kernels)
+    assert all(step_kernels == kernels[0] for step_kernels in kernels)
 
 
-def test_waiting_would_be_seen():
+def test_never_wait_detects_waiting_ops():
     x = torch.ones(3)
     for wait in lambda: x[0].item(), lambda: x[x > 0], lambda: x.nonzero():
         with pytest.raises(RuntimeError, match='waits for the device'):
@@ -75,7 +75,7 @@ def test_waiting_would_be_seen():
 
 @pytest.fixture
 def cuda(monkeypatch):
-    """Stands in for torch.cuda: a graph runs again what it recorded."""
+    """Fake torch.cuda whose graphs repeat the recorded step."""
     recorded = {}
 
     class Graph:
@@ -87,7 +87,7 @@ def cuda(monkeypatch):
                     scores[name].copy_(x)
 
     class Step:
-        """Remembers where it was called while a graph was recorded."""
+        """Step that remembers the recorded call."""
 
         def __init__(self, step):
             self.plain, self.model = step, step.model
@@ -136,7 +136,7 @@ def cuda(monkeypatch):
 def test_replayed_session_has_the_same_scores(detector, cuda, kernel):
     model = detector('anticipation').eval()
     session = StreamSession(model, kernel=kernel, cuda_graph=True)
-    # Recording took frames, and left nothing of them.
+    # Recording does not change the state.
     assert session.num_steps == 0 and session.num_bad_frames == 0
     want = StreamSession(model, kernel=kernel)
     assert isinstance(session._batch.graph, CUDAGraphStep)
@@ -147,7 +147,7 @@ def test_replayed_session_has_the_same_scores(detector, cuda, kernel):
         frame = {n: x[0] for n, x in frame_of(model, 1, t).items()}
         kept.append((session.push(frame)['action'],
                      want.push(frame)['action']))
-    # Also those that a later replay may have written over.
+    # A later replay must not overwrite earlier scores.
     for got, expected in kept:
         assert torch.equal(got, expected)
     other = session.spawn()
@@ -158,7 +158,7 @@ def test_replayed_session_has_the_same_scores(detector, cuda, kernel):
                           atol=1e-5)
 
 
-def test_takes_a_cuda_device(detector):
-    with pytest.raises(ValueError, match='cuda_graph=True takes a model on a '
+def test_rejects_other_devices(detector):
+    with pytest.raises(ValueError, match='cuda_graph=True needs a model on a '
                        'CUDA device, got one on cpu'):
         StreamSession(detector('laplace').eval(), cuda_graph=True)

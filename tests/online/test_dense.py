@@ -1,14 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
-from online.rivals import video_like
+from online.networks import video_like
 
 from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.online import dense_features
 
 
 def _tables(model, length=40, rate=2):
-    """A window of each step, as a dataset numbers them."""
+    """Return the frames of a window for each step, as in a dataset."""
     N, L = model.long_memory_length, model.work_memory_length
     long, mask = [], []
     for start in range(length - L + 1):
@@ -36,7 +36,7 @@ def test_matches_a_loop_over_windows(pair, batch_size):
     want = want[:, model.work_memory_length - 1:]
     assert got.shape == want.shape
     assert (got - want).norm() / want.norm() < 1e-11
-    # Nothing of a whole video is kept for gradients.
+    # No graph of an entire video is kept for gradients.
     assert want.requires_grad and not got.requires_grad
 
 
@@ -52,7 +52,7 @@ def test_takes_any_indices_and_no_mask(pair):
 
 
 def test_frames_are_projected_once(detector):
-    """At THUMOS'14's sizes, per window, and without what a video costs."""
+    """With THUMOS'14 sizes, the cost of each additional window is low."""
     with torch.device('meta'):
         model = detector(
             in_channels=dict(rgb=2048, flow=1024), embed_dims=1024,
@@ -90,7 +90,7 @@ def _macs_of_dense(model, length):
 def test_rejects_training_mode_and_other_windows(detector):
     model = detector().backbone
     video, (long, work, mask) = video_like(model.in_channels), _tables(model)
-    with pytest.raises(ValueError, match='takes a model in eval mode'):
+    with pytest.raises(ValueError, match='must be in eval mode'):
         dense_features(model.train(), video, long, work, mask)
     model.eval()
     with pytest.raises(ValueError, match=r'long_indices must be \[W, 12\]'):

@@ -5,11 +5,11 @@ import warnings
 import pytest
 import torch
 from helpers import relative
-from online.rivals import (
+from online.networks import (
     BACKBONES,
-    build_rival,
+    build_detector,
     frame_of,
-    random_rival,
+    random_detector,
     video_of,
 )
 
@@ -19,12 +19,12 @@ from mmvidattn.online import StreamSession, make_stream_step
 @pytest.fixture(params=BACKBONES)
 def model(request):
     fewer = dict(num_encoder_layers=1, num_layers=1, num_future_layers=1)
-    return random_rival(
+    return random_detector(
         request.param, **(fewer if request.param == 'mat' else {}))
 
 
 @pytest.mark.parametrize('before', [0, 9])
-def test_missing_frames_are_the_last_good_one(model, before):
+def test_last_good_frame_replaces_missing_frames(model, before):
     video = video_of(model)
     good = {name: torch.cat([0 * x[:1], x]) for name, x in video.items()}
     skipped, pushed, repeated = (StreamSession(model) for _ in range(3))
@@ -48,7 +48,7 @@ def test_missing_frames_are_the_last_good_one(model, before):
     assert skipped.num_steps == before + 17
 
 
-def test_a_finite_frame_with_an_infinite_row_is_bad(model):
+def test_finite_frame_with_infinite_projection_is_bad(model):
     """The largest floats are finite, but their projection is not."""
     video = video_of(model, 8)
     pushed, huge = StreamSession(model), StreamSession(model)
@@ -69,10 +69,10 @@ def test_a_finite_frame_with_an_infinite_row_is_bad(model):
 
 @pytest.mark.parametrize('distances', ['equal', 'random'])
 @pytest.mark.parametrize('number', [1, 2, 3, 7, 40])
-def test_skipping_goes_on_where_one_step_changes_nothing(model, number,
+def test_skip_does_not_stop_when_one_frame_changes_nothing(model, number,
                                                          distances):
-    # The last good frame is also the one that leaves the ring of a causal
-    # transformer next, so that its first missing frame changes no tensor.
+    # The last good frame equals the frame that leaves the ring buffer of a
+    # causal transformer next, so the first missing frame changes no tensor.
     if hasattr(model.backbone, 'distances') and distances == 'equal':
         model.backbone.distances.data.fill_(0.5)
     window = getattr(model.backbone, 'attention_window', 4)
@@ -94,9 +94,9 @@ def test_skipping_goes_on_where_one_step_changes_nothing(model, number,
 
 
 @pytest.mark.parametrize('name', BACKBONES)
-def test_a_long_gap_costs_no_more_than_what_it_changes(name):
+def test_long_gap_needs_few_updates(name):
     torch.manual_seed(0)
-    model = build_rival(name).eval()
+    model = build_detector(name).eval()
     session, calls = StreamSession(model), []
     session.push(frame_of(video_of(model, dtype=torch.float32), 0))
     advance = session.step.advance
@@ -106,14 +106,14 @@ def test_a_long_gap_costs_no_more_than_what_it_changes(name):
     assert session.num_steps == 10**6 + 1 and len(calls) < 2000
 
 
-def test_a_new_state_has_one_value_in_each_tensor(model):
-    """An exported program's metadata describe it so."""
+def test_tensors_of_an_initial_state_are_constant(model):
+    """The metadata of exported programs rely on it."""
     for x in make_stream_step(model).initial_state(2).values():
         assert len(x) == 2 and len(x.unique()) == 1
 
 
 @pytest.mark.slow
-def test_the_step_can_be_exported(model):
+def test_step_can_be_exported(model):
     step = make_stream_step(model.float())
     state = step.initial_state()
     frame = frame_of(video_of(model, dtype=torch.float32), slice(0, 1))

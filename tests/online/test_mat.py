@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""MAT: maths, windows and streams."""
+"""MAT: comparison with the naive reference, windows and streams."""
 from functools import partial
 
 import pytest
 import torch
 from helpers import relative
-from online.rivals import build_rival, video_like
+from online.networks import build_detector, video_like
 
 from mmvidattn.convert import convert
 from mmvidattn.datasets.memory_steps import (
@@ -20,12 +20,12 @@ video_of = partial(video_like, dict(rgb=6, flow=4))
 
 
 def pair_of(sizes=Sizes(), **kwargs):
-    """The reference and ours, with the same weights, in float64."""
+    """Return the reference and our model with the same weights, in float64."""
     weights = random_weights(sizes)
-    model = build_rival('mat', **kwargs).double().eval()
+    model = build_detector('mat', **kwargs).double().eval()
     model.load_state_dict(convert('mat', weights))
     naive = NaiveMAT(weights, sizes)
-    # Ours are computed in float32.
+    # Our positions are computed in float32.
     positions = naive.positions(L + A)
     assert relative(model.backbone.positions, positions) < 1e-6
     model.backbone.positions = positions
@@ -33,7 +33,7 @@ def pair_of(sizes=Sizes(), **kwargs):
 
 
 def window_at(video, t, long_rate, work_rate, stretch):
-    """The window of frame t as the dataset has it, or a shorter one."""
+    """Return the dataset's window of frame t, or that of a young stream."""
     newest = min(t // work_rate, L - 1)
     start = t - work_rate * newest
     long = dense_long_indices(start, N * long_rate, long_rate, not stretch)
@@ -46,7 +46,7 @@ def window_at(video, t, long_rate, work_rate, stretch):
 @torch.no_grad()
 @pytest.mark.parametrize('rounds', [1, 2, 3])
 def test_matches_naive(rounds):
-    """Windows that are compressed in segments and as a whole, in a batch."""
+    """In one batch, long memories are compressed in segments or as one."""
     naive, model = pair_of(Sizes(rounds=rounds), num_rounds=rounds,
                            head=dict(work_weights=[1.] * (rounds + 1)))
     windows = [video_of(N + L, seed=seed) for seed in range(4)]
@@ -64,7 +64,7 @@ def test_matches_naive(rounds):
 
 
 @torch.no_grad()
-def test_no_groups_compress_the_whole():
+def test_no_groups_compress_the_memory_as_one():
     naive, model = pair_of(Sizes(groups=0), num_groups=0)
     window, padded = video_of(N + L), torch.arange(N) < 2
     stages = model.backbone.stages(dict(
@@ -78,7 +78,7 @@ def test_no_groups_compress_the_whole():
 @torch.no_grad()
 @pytest.mark.parametrize('long_rate, work_rate, stretch', [
     (2, 1, True), (3, 2, False)])
-def test_stream_equals_the_window_of_each_step(long_rate, work_rate, stretch):
+def test_stream_matches_the_window_of_each_step(long_rate, work_rate, stretch):
     naive, model = pair_of()
     length, every = (44, 1) if work_rate == 1 else (54, 3)
     video = video_of(length)
@@ -88,7 +88,7 @@ def test_stream_equals_the_window_of_each_step(long_rate, work_rate, stretch):
     assert got.shape == (length, 1 + A, 5)
     for t in range(0, length, every):
         window, padded = window_at(video, t, long_rate, work_rate, stretch)
-        # Of a young stream the window of ours is shorter as well.
+        # The window of a young stream is shorter in our model, too.
         want = model({**{name: x[None] for name, x in window.items()},
                       'padding_mask': padded[None]})['action'][0, -1 - A:]
         assert (got[t] - want).abs().max() < 1e-12, t
@@ -99,7 +99,7 @@ def test_stream_equals_the_window_of_each_step(long_rate, work_rate, stretch):
 
 
 @torch.no_grad()
-def test_dense_evaluation_is_a_window_a_step():
+def test_dense_features_match_windows():
     _, model = pair_of()
     video, work, long, masks = video_of(30), [], [], []
     for start in range(30 - L + 1):
@@ -116,8 +116,8 @@ def test_dense_evaluation_is_a_window_a_step():
     assert relative(got, want[:, L - 1:]) < 1e-12
 
 
-def test_training_compresses_a_batch_in_one_way():
-    """As released: as a whole if the batch has as much padding as groups."""
+def test_training_compresses_all_samples_of_a_batch_alike():
+    """As released: as one if a batch has as many padded samples as groups."""
     _, model = pair_of()
     window = video_of(N + L)
     inputs = {name: torch.stack([x, x]) for name, x in window.items()}
@@ -134,7 +134,7 @@ def test_training_compresses_a_batch_in_one_way():
 
 
 @torch.no_grad()
-def test_the_loss_weighs_all_rounds_as_released():
+def test_loss_weighs_all_rounds_as_released():
     sizes = Sizes(verbs=3, nouns=4)
     naive, model = pair_of(sizes, head=dict(num_verbs=3, num_nouns=4))
     window, padded = video_of(N + L), torch.zeros(N, dtype=torch.bool)
@@ -169,11 +169,11 @@ def test_the_loss_weighs_all_rounds_as_released():
                 mode='loss')
     assert got.keys() == want.keys()
     for name, value in want.items():
-        # Losses are in float32.
+        # Losses are computed in float32.
         assert got[name].item() == pytest.approx(value.item(), rel=1e-5), name
 
 
-def test_every_parameter_learns():
+def test_every_parameter_gets_a_gradient():
     _, model = pair_of()
     model.train()
     window = {name: x[None] for name, x in video_of(N + L).items()}
@@ -185,14 +185,14 @@ def test_every_parameter_learns():
     assert not still
 
 
-def test_rejects_what_it_is_not_made_for():
+def test_rejects_inputs_and_options():
     _, model = pair_of()
     window = {name: x[None] for name, x in video_of(N + L + 1).items()}
-    with pytest.raises(ValueError, match=r"inputs\['rgb'\] must be .*12\+5"):
+    with pytest.raises(ValueError, match=r"inputs\['rgb'\] .*13 <= T <= 17"):
         model(window)
-    with pytest.raises(ValueError, match=r'\[B, 12\+5.* got nothing'):
+    with pytest.raises(ValueError, match=r'\[B, T, 6\].* got nothing'):
         model({})
-    with pytest.raises(ValueError, match='must be .* or of a shorter work'):
+    with pytest.raises(ValueError, match='13 <= T .* got .1, 12, 6'):
         model({name: x[:, :N] for name, x in window.items()})
     window = {name: x[:, :-1] for name, x in window.items()}
     with pytest.raises(ValueError, match="inputs\\['padding_mask'] must be"):
@@ -203,8 +203,8 @@ def test_rejects_what_it_is_not_made_for():
         (dict(share=0.), 'share'), (dict(share=1.5), 'share'),
         (dict(long_memory_length=0), 'long_mem')):
         with pytest.raises(ValueError, match=message):
-            build_rival('mat', **options)
-    with pytest.raises(ValueError, match='work_weights must have one for'):
-        build_rival('mat', num_rounds=3)(
+            build_detector('mat', **options)
+    with pytest.raises(ValueError, match='work_weights must have'):
+        build_detector('mat', num_rounds=3)(
             {name: x.float() for name, x in window.items()}, [{}],
             mode='loss')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Streams of TeSTra and LSTR, by the recorded outputs of the released code."""
+"""Streams of TeSTra and LSTR against outputs of the released code."""
 import pytest
 import torch
 from helpers import relative
@@ -17,7 +17,10 @@ def _pushed(case, **kwargs):
 
 
 def _expected(case, windows):
-    """Of each frame, the rows of its window, and from when there are all."""
+    """Return the recorded scores of each frame.
+
+    Before the first full window there is only the score of the frame itself.
+    """
     c, L = case[0]['config'], case[0]['config']['work_n']
     reach = (L - 1) * c['work_rate']
     rows = []
@@ -29,7 +32,7 @@ def _expected(case, windows):
     return rows
 
 
-def _agrees(got, want):
+def _first_difference(got, want):
     for t, row in enumerate(want):
         difference = got[t, :len(row)] - row
         if difference.norm() / row.norm() > 1e-5:
@@ -41,15 +44,16 @@ def _agrees(got, want):
     ('window', 'windowed'), ('smoothing', 'exact')])
 def test_stream_is_exact_from_the_first_frame(case, kernel, recorded):
     if recorded not in case[0]['stream']:
-        pytest.skip('with positions there is no such stream')
+        pytest.skip('not supported with positions')
     out = _pushed(case, kernel=kernel)
     for name, windows in case[0]['stream'][recorded].items():
-        assert _agrees(out[name], _expected(case, windows)) is None, name
+        want = _expected(case, windows)
+        assert _first_difference(out[name], want) is None, name
     assert not out['bad_frame'].any()
 
 
 def _transcribed(case, **kwargs):
-    """The windows of the benchmark's reference, from the first full one on."""
+    """Return the scores of the benchmark's reference for full windows."""
     G, model = case
     c, stream = G['config'], G['stream']
     reference = TranscribedStream(model, c['long_rate'], c['work_rate'],
@@ -59,18 +63,18 @@ def _transcribed(case, **kwargs):
     return torch.stack([y for y in windows if y is not None])
 
 
-def test_released_stream_is_the_benchmarks_reference(case):
+def test_benchmark_reference_matches_the_released_stream(case):
     got, want = _transcribed(case), case[0]['stream']['released']
     assert len(got) >= len(want) > 100
     for a, b in zip(got, want):
         assert relative(a, b) < 1e-5
-    # It is not the windowed one.
+    # The released stream differs from the windows.
     assert relative(case[0]['stream']['windowed']['action'], want) > 1e-3
 
 
-def test_reference_is_exact_without_what_the_release_adds(case):
+def test_benchmark_reference_without_faults_of_the_release_is_exact(case):
     if 'exact' not in case[0]['stream']:
-        pytest.skip('with positions there is no such stream')
+        pytest.skip('not supported with positions')
     got = _transcribed(case, as_released=False)
     for a, b in zip(got, case[0]['stream']['exact']['action']):
         assert relative(a, b) < 1e-5

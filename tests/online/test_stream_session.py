@@ -11,7 +11,7 @@ import pytest
 import torch
 from helpers import relative
 from online.detectors import detector_of
-from online.rivals import BACKBONES, frame_of, random_rival, video_of
+from online.networks import BACKBONES, frame_of, random_detector, video_of
 
 from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.convert import convert
@@ -27,7 +27,10 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 def _expected(reference, model, video, t, long_rate, work_rate, keep_phase):
-    """Rows of frame t in the dataset's windows: all, or of a young stream."""
+    """Return the scores of frame t in the dataset's windows.
+
+    A young stream has only the score of the frame itself.
+    """
     backbone = model.backbone
     N, L = backbone.long_memory_length, backbone.work_memory_length
     newest = min(t // work_rate, L - 1)
@@ -36,7 +39,7 @@ def _expected(reference, model, video, t, long_rate, work_rate, keep_phase):
     long = torch.from_numpy(dense_long_indices(
         start, N * long_rate, long_rate, keep_phase))
     mask = torch.from_numpy(long_padding_mask(long.numpy()))
-    # What a young stream has not seen yet, earlier rows do not look at.
+    # Earlier scores do not depend on frames after t.
     x = torch.cat([long, work.clamp(max=len(video['rgb']) - 1)])
     out = reference(video['rgb'][None, x], video['flow'][None, x],
                     mask[None] if N else None)
@@ -50,7 +53,7 @@ def test_matches_windows_at_any_age(pair, long_rate, work_rate):
     reference, model = pair
     if model.backbone.encoder is not None and len(
             model.backbone.encoder.stages[0].blocks) > 1:
-        pytest.skip('there is no such stream')
+        pytest.skip('streams do not support several layers in this stage')
     video = video_of(model, 70)
     session = StreamSession(model, long_rate, work_rate)
     out = session.push(video)
@@ -62,13 +65,13 @@ def test_matches_windows_at_any_age(pair, long_rate, work_rate):
                          not long_pos)
         for name, rows in want.items():
             got = out[name][t, :len(rows)]
-            # The kernel's logarithms are float32.
+            # The kernel's logarithms are in float32.
             assert relative(got, rows) < 1e-6, (name, t)
     assert session.num_steps == 70 and session.num_bad_frames == 0
 
 
 @pytest.mark.parametrize('decay', [1., 0.7])
-def test_smoothing_is_a_window_of_everything(decay):
+def test_smoothing_equals_a_window_of_all_frames(decay):
     options = dict(decay=decay, tokens=2)
     torch.manual_seed(0)
     short = TorchTeSTra(long=3, **options).double().eval()
@@ -89,7 +92,7 @@ def _ours(reference, **options):
     return model.double().eval()
 
 
-def test_chunks_of_any_size_are_the_same_stream(detector):
+def test_pushing_any_number_of_frames_gives_the_same_scores(detector):
     model = detector('anticipation').eval()
     video = video_of(model, 40, torch.float32)
     whole = StreamSession(model).push(video)['action']
@@ -110,8 +113,8 @@ def test_chunks_of_any_size_are_the_same_stream(detector):
 @pytest.mark.parametrize('name, options', [
     ('verbs-and-nouns', (4, 2, 'window')),
     ('verbs-and-nouns', (4, 2, 'smoothing')), *((x, ()) for x in BACKBONES)])
-def test_sessions_of_all_ages_share_a_step(detector, name, options):
-    model = (random_rival(name) if name in BACKBONES
+def test_sessions_of_any_age_can_be_batched(detector, name, options):
+    model = (random_detector(name) if name in BACKBONES
              else detector(name).double().eval())
     videos = [video_of(model, 20, seed=i) for i in range(4)]
     alone = [StreamSession(model, *options).push(v) for v in videos]
@@ -133,7 +136,7 @@ def test_sessions_of_all_ages_share_a_step(detector, name, options):
                 assert relative(result[key], alone[i][key][t]) < 1e-9
 
 
-def test_a_batch_that_comes_again_is_not_copied(detector):
+def test_repeated_batch_is_not_copied(detector):
     model = detector('laplace').eval()
     sessions = [StreamSession(model)]
     sessions += [sessions[0].spawn(), sessions[0].spawn()]
@@ -148,7 +151,7 @@ def test_a_batch_that_comes_again_is_not_copied(detector):
     assert [s.num_steps for s in sessions] == [3, 4, 1]
 
 
-def test_threads_do_not_disturb_each_other(detector):
+def test_threads_can_use_different_sessions(detector):
     """64 streams, interleaved, with resets, from 4 threads."""
     model = detector('anticipation').eval()
     first = StreamSession(model)
@@ -196,7 +199,7 @@ torch.save(saved, {path!r})
 '''
 
 
-def test_continues_in_another_process_with_the_same_bits(detector, tmp_path):
+def test_resumes_in_another_process_with_the_same_bits(detector, tmp_path):
     parts, want = {}, {}
     for name, kernel, stop in (('laplace', 'smoothing', 31),
                                ('anticipation', 'window', 2),
@@ -220,7 +223,7 @@ def test_continues_in_another_process_with_the_same_bits(detector, tmp_path):
         assert torch.equal(saved[name]['rest'], want[name]), name
 
 
-def test_state_is_small_and_of_one_session(detector):
+def test_state_contains_only_one_session(detector):
     """Saving a session of a batch does not save the batch."""
     model = detector('laplace').eval()
     sessions = [StreamSession(model)]
@@ -240,7 +243,7 @@ def test_state_is_small_and_of_one_session(detector):
     dict(rgb=torch.nan), dict(flow=-torch.inf), dict(rgb=1e30),
     dict(rgb=None), None],
     ids=['nan', 'inf', 'too-large', 'missing-modality', 'missing'])
-def test_the_last_good_frame_stands_in_for_a_bad_one(detector, kernel, bad):
+def test_last_good_frame_replaces_a_bad_one(detector, kernel, bad):
     model = detector('anticipation').eval()
     video = video_of(model, 30, torch.float32)
     session, want = (StreamSession(model, kernel=kernel) for _ in range(2))
@@ -267,7 +270,7 @@ def test_the_last_good_frame_stands_in_for_a_bad_one(detector, kernel, bad):
     assert session.num_bad_frames == 4 and want.num_bad_frames == 0
 
 
-def test_bad_frames_of_a_batch_are_of_their_streams(detector):
+def test_bad_frame_affects_only_its_stream(detector):
     model = detector('laplace').eval()
     sessions = [StreamSession(model)]
     sessions.append(sessions[0].spawn())
@@ -285,9 +288,9 @@ def test_bad_frames_of_a_batch_are_of_their_streams(detector):
     ('anticipation', 'window', (3, 2)), ('lstr', 'window', (4, 1)),
     ('long-memory', 'window', (2, 1)), ('short-only', 'window', (1, 1))])
 @pytest.mark.parametrize('age', [0, 2, 21])
-def test_skipping_is_pushing_missing_frames(detector, name, kernel, rates,
+def test_skip_equals_pushing_missing_frames(detector, name, kernel, rates,
                                             age):
-    """Of any number, more than all memories hold included; none is scored."""
+    """For any number of frames, even more than the memories hold."""
     model = detector(name).double().eval()
     video = video_of(model, 23)
     decoded = []
@@ -323,7 +326,7 @@ def test_skipping_is_pushing_missing_frames(detector, name, kernel, rates,
         assert relative(got, want) < 1e-9, number
 
 
-def test_skipping_is_of_one_stream_of_a_batch(detector):
+def test_skip_affects_only_its_stream(detector):
     model = detector('laplace').eval()
     sessions = [StreamSession(model, kernel='smoothing')]
     sessions += [sessions[0].spawn(), sessions[0].spawn()]
@@ -341,8 +344,7 @@ def test_skipping_is_of_one_stream_of_a_batch(detector):
         sessions[1].skip(-1)
 
 
-def test_reading_writes_nothing_and_a_step_only_its_state(detector):
-    """Tensors of a state that were taken apart stay as they are."""
+def test_step_updates_its_state_in_place_and_read_does_not(detector):
     model = detector('laplace').eval()
     step = TeSTraStep(model, kernel='smoothing')
     state, video = step.initial_state(2), video_of(model, 9, torch.float32)
@@ -365,7 +367,7 @@ def test_reading_writes_nothing_and_a_step_only_its_state(detector):
     (torch.float16, 1e-2), (torch.bfloat16, 5e-2)])
 @pytest.mark.parametrize('name, kernel', [
     ('laplace', 'window'), ('laplace', 'smoothing'), ('lstr', 'window')])
-def test_half_precision_is_near(detector, dtype, tolerance, name, kernel):
+def test_half_precision_is_close(detector, dtype, tolerance, name, kernel):
     model = detector(name).eval()
     video = video_of(model, 40, torch.float32)
     want = StreamSession(model, kernel=kernel).push(video)['action']
@@ -386,9 +388,9 @@ def test_half_precision_is_near(detector, dtype, tolerance, name, kernel):
     (torch.float32, (1e19, 1e20, 1e22, 1e30, 3e38)),
     (torch.bfloat16, (1e19, 1e20, 1e22, 1e30, 3e38)),
     (torch.float16, (5e3, 1e4, 2e4, 4e4, 6.5e4))])
-def test_what_overflows_behind_the_projections_is_a_bad_frame(
+def test_overflow_after_the_projections_does_no_lasting_harm(
         detector, name, kernel, dtype, values):
-    """A finite frame is scored or replaced, and does no harm for good."""
+    """A finite frame is scored or replaced."""
     model = detector(name).to(dtype).eval()
     video = video_of(model, 2 * len(values) + 6, torch.float32)
     video = {name: x.to(dtype) for name, x in video.items()}
@@ -412,7 +414,7 @@ def test_what_overflows_behind_the_projections_is_a_bad_frame(
 @torch.no_grad()
 def test_everything_up_to_the_limit_is_finite(detector, name, kernel, dtype,
                                               gain):
-    """The limit of docs/stream_overflow.md; larger rows are bad frames."""
+    """Limit of docs/stream_overflow.md; larger projections are bad."""
     model = detector(name).eval()
     attention = model.backbone.decoder.transformer.blocks[0].self_attn
     attention.proj.weight *= gain
@@ -421,13 +423,13 @@ def test_everything_up_to_the_limit_is_finite(detector, name, kernel, dtype,
     state, limit = step.initial_state(1), step.limit.item()
     project, factor = step.project, 0.99
 
-    def loud(features):
+    def enlarged(features):
         rows = project(features)
         for key in {'work', 'values'} & rows.keys():
             rows[key] = factor * limit * rows[key].sign()
         return rows
 
-    step.project = loud
+    step.project = enlarged
     for t in range(60):
         frame = {n: x[t:t + 1] for n, x in video.items()}
         scores, state = step(frame, state)
@@ -441,8 +443,8 @@ def test_everything_up_to_the_limit_is_finite(detector, name, kernel, dtype,
     'decoder.transformer.blocks.0.self_attn.proj',
     'decoder.transformer.blocks.1.memory_attn.proj',
     'encoder.stages.0.blocks.0.memory_attn.proj'])
-def test_what_a_projection_makes_too_large_is_a_bad_frame(detector, name):
-    """Its values do no harm, but what is made of them does."""
+def test_overflow_in_an_output_projection_is_a_bad_frame(detector, name):
+    """The frame is harmless without the large output projection."""
     model = detector('laplace').eval()
     video = video_of(model, 12, torch.float32)
     video['rgb'][5] *= 1e10
@@ -454,7 +456,7 @@ def test_what_a_projection_makes_too_large_is_a_bad_frame(detector, name):
     assert out['action'].isfinite().all()
 
 
-def test_loud_frames_that_do_no_harm_are_taken(detector):
+def test_large_harmless_frames_are_used(detector):
     for dtype, value in ((torch.float32, 1e15), (torch.bfloat16, 1e15),
                          (torch.float16, 1e3)):
         model = detector('laplace').to(dtype).eval()
@@ -465,7 +467,7 @@ def test_loud_frames_that_do_no_harm_are_taken(detector):
         assert session.num_bad_frames == 0
 
 
-def test_model_keeps_nothing_of_a_stream(detector):
+def test_model_holds_no_state(detector):
     model = detector('laplace').eval()
     session = StreamSession(model)
     video = video_of(model, 60, torch.float32)
@@ -500,7 +502,7 @@ def test_step_can_be_exported(detector, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('kernel', ['window', 'smoothing'])
-def test_step_compiles_whole(detector, kernel):
+def test_step_compiles_as_one_graph(detector, kernel):
     model = detector('anticipation').eval()
     video = video_of(model, 30, torch.float32)
     want = StreamSession(model, kernel=kernel).push(video)['action']
@@ -511,7 +513,7 @@ def test_step_compiles_whole(detector, kernel):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs CUDA')
 @pytest.mark.parametrize('kernel', ['window', 'smoothing'])
-def test_graph_is_the_step(detector, kernel):
+def test_cuda_graph_gives_the_scores_of_the_step(detector, kernel):
     model = detector('anticipation').eval().cuda()
     video = {n: x.cuda() for n, x in
              video_of(model, 30, torch.float32).items()}
@@ -537,8 +539,8 @@ def _thumos(detector, **kwargs):
 
 
 @pytest.mark.parametrize('kernel', ['window', 'smoothing'])
-def test_repeats_no_work_of_frames_it_has_seen(detector, kernel):
-    """At THUMOS'14's sizes, beside one window."""
+def test_frame_costs_less_than_a_window(detector, kernel):
+    """With THUMOS'14 sizes."""
     with torch.device('meta'):
         model = _thumos(detector, decay=0.97)
         step = TeSTraStep(model, kernel=kernel)
@@ -547,7 +549,6 @@ def test_repeats_no_work_of_frames_it_has_seen(detector, kernel):
             step.initial_state())
         window = count_complexity(model, dict(
             rgb=torch.empty(1, 544, 2048), flow=torch.empty(1, 544, 1024)))
-    # Which copies.
     assert set(macs.uncounted) == {'aten.index_copy_'}
     assert macs.macs < window.macs / 4.8
 
@@ -560,7 +561,7 @@ def test_repeats_no_work_of_frames_it_has_seen(detector, kernel):
     ('short-only', dict(kernel='smoothing'), 'has no long memory'),
     ('laplace', dict(kernel='smoothing', work_memory_sample_rate=5),
      r'work_memory_sample_rate > long_memory_sample_rate \(5 and 4\)'),
-    ('deep-gelu', {}, r"first stage has one layer \(num_layers=1\), got 2"),
+    ('deep-gelu', {}, r"first stage must have one layer .*, got 2"),
     ('laplace', dict(long_memory_sample_rate=0), 'long_memory_sample_rate m'),
     ('laplace', dict(work_memory_sample_rate=0), 'work_memory_sample_rate m'),
 ])
@@ -575,7 +576,7 @@ def test_rejects_options(detector, name, kwargs, message):
     (lambda x: x.update(flow=x['flow'][:2]), r"features\['flow'\] must be"),
     (lambda x: x.update(flow=x['flow'][0]), r"features\['flow'\] must be"),
     (lambda x: x.update(rgb=x['rgb'][:0], flow=x['flow'][:0]),
-     'at least 1'),
+     'T >= 1'),
 ], ids=['missing', 'channels', 'length', 'dims', 'empty'])
 def test_rejects_features(detector, change, message):
     model = detector().eval()
@@ -591,10 +592,10 @@ def test_rejects_batches(detector):
     frame = frame_of(video, 0)
     assert StreamSession.push_many([], []) == []
     for sessions, features, message in (
-        ([session, session], [frame] * 2, 'once each'),
+        ([session, session], [frame] * 2, 'got one twice'),
         ([session, StreamSession(model)], [frame] * 2, 'session.spawn()'),
         ([session], [frame] * 2, 'got 2 for 1'),
-        ([session], [video], 'takes one frame of each stream')):
+        ([session], [video], 'must be one frame of each stream')):
         with pytest.raises(ValueError, match=message):
             StreamSession.push_many(sessions, features)
     for owner in StreamSession, session:
@@ -602,7 +603,7 @@ def test_rejects_batches(detector):
             owner.record_graph([session])
 
 
-def test_rejects_states_of_others(detector):
+def test_rejects_states_of_other_models(detector):
     state = StreamSession(detector('laplace').eval()).state_dict()
     for other, message in (
         (StreamSession(detector('laplace').eval(), 3), 'the options of state'),
@@ -612,15 +613,15 @@ def test_rejects_states_of_others(detector):
             other.load_state_dict(state)
     with pytest.raises(ValueError, match='of version 1, got 2'):
         other.load_state_dict(dict(state, version=2))
-    # Of streams that were counted otherwise.
+    # The removed option.
     released = dict(state, options=dict(state['options'], released=True))
     with pytest.raises(ValueError, match='the options of state_dict must be'):
         StreamSession(detector('laplace').eval()).load_state_dict(released)
 
 
 @pytest.mark.parametrize('kernel', ['window', 'smoothing'])
-def test_loads_states_from_before(kernel):
-    """Recorded when a session still had the option ``released``."""
+def test_loads_states_of_earlier_versions(kernel):
+    """Saved when a session still had the option ``released``."""
     saved = torch.load(
         Path(__file__).parent / 'stream_session_v1.pt', weights_only=True)
     model = detector_of(dict(in_channels=(3, 2), embed_dims=4, long=4, work=3,

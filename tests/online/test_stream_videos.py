@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import torch
-from online.rivals import random_rival, video_of
+from online.networks import random_detector, video_of
 
 from mmvidattn.online import StreamSession, stream_videos
 
 
-def test_videos_that_end_leave_the_longer_ones():
-    model = random_rival('miniroad')
+def test_videos_may_differ_in_length():
+    model = random_detector('miniroad')
     lengths = 3, 300, 1, 299, 300
     videos = [video_of(model, length, seed=i)
               for i, length in enumerate(lengths)]

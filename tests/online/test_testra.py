@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-
 import pytest
 import torch
 from helpers import relative
@@ -11,7 +10,7 @@ from mmvidattn.online.position import sinusoidal_positions
 from mmvidattn.ops.unprojected_attention import unprojected_attention
 
 
-def test_matches_torchs_layers(pair, windows):
+def test_matches_a_reference_of_torch_layers(pair, windows):
     reference, ours = pair
     inputs = windows(ours)
     features = inputs['rgb'], inputs['flow']
@@ -33,7 +32,7 @@ def test_matches_torchs_layers(pair, windows):
         assert relative(a, b) < 1e-7
 
 
-def test_every_parameter_learns(pair, windows):
+def test_every_parameter_gets_a_gradient(pair, windows):
     _, model = pair
     model.train()
     out = model(windows(model))
@@ -41,28 +40,28 @@ def test_every_parameter_learns(pair, windows):
     for name, p in model.named_parameters():
         assert p.grad is not None and p.grad.isfinite().all(), name
         if name.endswith('.kv.bias'):
-            # Whatever is added to all keys cancels in the softmax.
+            # A bias of all keys cancels in the softmax.
             assert p.grad[len(p) // 2:].abs().max() > 0, name
         else:
             assert p.grad.abs().max() > 0, name
 
 
-def test_a_memory_with_nothing_in_it_is_finite(detector, windows):
+def test_empty_long_memory_gives_finite_scores(detector, windows):
     model = detector('laplace').eval()
     inputs = windows(model, dtype=torch.float32)
     inputs['padding_mask'][1] = True
     assert model(inputs)['action'].isfinite().all()
 
 
-def test_scores_look_only_back(pair, windows):
-    """Each step, at all steps up to it; a token, at those before it."""
+def test_scores_are_causal(pair, windows):
+    """A step depends on all steps up to it."""
     _, model = pair
     inputs = windows(model, batch=1, padded=0)
     inputs['rgb'].requires_grad_()
     y = model(inputs)['action'][0]
     N, L = (model.backbone.long_memory_length,
             model.backbone.work_memory_length)
-    # This one compresses all of the work memory: the paper's Table 6b.
+    # This fusion compresses the entire work memory: the paper's Table 6b.
     free = L if model.backbone.fusion == 'long' else 0
     for step in range(len(y)):
         grad, = torch.autograd.grad(
@@ -73,7 +72,7 @@ def test_scores_look_only_back(pair, windows):
 
 
 def test_dropout_differs_within_a_batch(detector, windows):
-    """The queries' self-attention is one for a batch in testing only."""
+    """A batch shares the queries' self-attention only during inference."""
     model = detector(drop_rate=0.5).train()
     inputs = windows(model, batch=1, padded=0, dtype=torch.float32)
     twice = {name: x.expand(2, *x.shape[1:]) for name, x in inputs.items()}
@@ -87,7 +86,7 @@ def test_dropout_differs_within_a_batch(detector, windows):
 
 
 @pytest.mark.parametrize('name', ['box', 'laplace', 'anticipation'])
-def test_half_precision_is_near(detector, windows, name):
+def test_half_precision_is_close(detector, windows, name):
     model = detector(name).eval()
     inputs = windows(model, dtype=torch.float32)
     with torch.no_grad():
@@ -98,7 +97,7 @@ def test_half_precision_is_near(detector, windows, name):
 
 
 @pytest.mark.slow
-def test_compiles_whole(detector, windows):
+def test_compiles_as_one_graph(detector, windows):
     model = detector('anticipation').eval()
     inputs = windows(model, dtype=torch.float32)
     compiled = torch.compile(model.backbone, fullgraph=True,
@@ -107,8 +106,8 @@ def test_compiles_whole(detector, windows):
     assert relative(compiled(inputs), want) < 1e-5
 
 
-def test_starts_as_torchs_attention_does():
-    """Xavier of the packed projection, no biases; normal queries."""
+def test_initial_weights_match_torch():
+    """Xavier for the packed projection, zero biases, normal queries."""
     torch.manual_seed(0)
     model = TeSTra(dict(rgb=8), embed_dims=64, num_heads=2, ffn_dims=32)
     want = torch.nn.MultiheadAttention(64, 2)
@@ -160,7 +159,7 @@ def test_rejects_options(kwargs, message):
 @pytest.mark.parametrize('change, message', [
     (lambda x: x.pop('flow'), r"inputs\['flow'\] must be .*got nothing"),
     (lambda x: x.update(rgb=x['rgb'][..., :9]),
-     r"inputs\['rgb'\] must be .* \[3, 12\+5, 10\], got \(3, 17, 9\)"),
+     r"inputs\['rgb'\] must be \[B, T, 10\] .*17 <= T.* got \(3, 17, 9\)"),
     (lambda x: x.update(rgb=x['rgb'][:, 1:]), r'got \(3, 16, 10\)'),
     (lambda x: x.update(flow=x['flow'][:2]), r'got \(2, 17, 6\)'),
     (lambda x: x.update(padding_mask=x['padding_mask'].float()),
@@ -176,7 +175,7 @@ def test_rejects_inputs(detector, windows, change, message):
         model(inputs)
 
 
-def test_a_stage_without_queries_mixes_what_the_one_before_made(detector):
+def test_stage_without_queries_has_only_self_attention(detector):
     encoder = detector('lstr-refined').backbone.encoder
     assert [name for name, _ in encoder.queries.named_parameters()] == ['0']
     names = {name for name, _ in encoder.stages[1].named_modules()}
@@ -186,9 +185,9 @@ def test_a_stage_without_queries_mixes_what_the_one_before_made(detector):
 
 @pytest.mark.parametrize('name', ['anticipation', 'no-fuse', 'deep-gelu'])
 @torch.no_grad()
-def test_last_rows_of_many_streams_are_those_of_all(detector, monkeypatch,
+def test_computing_last_outputs_gives_the_same_features(detector, monkeypatch,
                                                     name):
-    """Few queries attend to tokens whose keys and values are not made."""
+    """Few queries attend to tokens without projecting keys and values."""
     backbone, called = detector(name).double().eval().backbone, []
 
     def spy(*args):

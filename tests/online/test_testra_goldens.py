@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The released TeSTra and LSTR, by their recorded outputs."""
+"""TeSTra and LSTR against outputs of the released code."""
 import torch
 from helpers import relative
 
@@ -12,7 +12,7 @@ def _inputs(x):
                 padding_mask=mask == -torch.inf)
 
 
-def test_outputs(case):
+def test_windows_match_the_released_code(case):
     G, model = case
     with torch.no_grad():
         out = model(_inputs(G['inputs']))
@@ -22,7 +22,7 @@ def test_outputs(case):
 
 
 def _stream(G):
-    """The recorded stream, and the frames of its windows."""
+    """Return the recorded stream and the frames of its windows."""
     c, stream = G['config'], G['stream']
     long = stream['windowed_long_indices']
     work = torch.arange(len(long))[:, None] + torch.arange(
@@ -31,7 +31,7 @@ def _stream(G):
     return video, long, work, stream['windowed_mask'] == -torch.inf
 
 
-def test_windows_of_a_stream_densely(case):
+def test_dense_features_match_the_released_code(case):
     G, model = case
     video, long, work, mask = _stream(G)
     features = dense_features(model.backbone, video, long, work, mask)

@@ -29,8 +29,7 @@ def test_work_memory_counts_back_from_its_last_frame(length, rate):
 @pytest.mark.parametrize('length', [1, 5, 6, 8])
 @pytest.mark.parametrize('rate', [1, 3, 4])
 @pytest.mark.parametrize('stretch', [False, True])
-def test_long_memory_is_that_of_a_video(length, rate, stretch):
-    """At any age, as a dataset numbers it for testing."""
+def test_long_memory_matches_the_dataset(length, rate, stretch):
     frames, mask = long_memory_frames(STEPS, length, rate, stretch)
     for start in STEPS.tolist():
         want = dense_long_indices(start, length * rate, rate, not stretch)

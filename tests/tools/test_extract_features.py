@@ -143,7 +143,7 @@ def test_a_bad_video_does_not_stop_it(run_tool, run_main, folder, videos,
     done = run_tool('extract-features', *args, '--processes',
                     2, cwd=tmp_path)
     assert done.returncode == 1
-    assert '3 videos written, 0 were there already, 2 failed' in done.stdout
+    assert '3 videos written, 0 existed already, 2 failed' in done.stdout
     assert 'broken.mp4' in done.stderr and 'cut.mp4' in done.stderr
     written = sorted((tmp_path / 'out').glob('*.npy'))
     assert [p.stem for p in written] == [v.stem for v in videos]
@@ -156,17 +156,17 @@ def test_a_bad_video_does_not_stop_it(run_tool, run_main, folder, videos,
     (folder / 'cut.mp4').unlink()
     written[1].unlink()
     run_main('extract-features', *args)
-    assert ('1 videos written, 2 were there already, 0 failed'
+    assert ('1 videos written, 2 existed already, 0 failed'
             in capsys.readouterr().out)
     assert written[0].stat().st_mtime_ns == before[written[0]][0]
     np.testing.assert_allclose(np.load(written[1]), before[written[1]][1],
                                rtol=1e-5, atol=1e-6)
-    with pytest.raises(SystemExit, match='rate was 4.0, and now is 8.0'):
+    with pytest.raises(SystemExit, match='rate was 4.0 and now is 8.0'):
         run_main('extract-features', *args, '--rate', 8)
 
 
 @pytest.mark.parametrize('args, error', [
-    (['--layer', 'cls_head.fc'], "'cls_head.fc'; linear ones are .*fc_cls"),
+    (['--layer', 'cls_head.fc'], "'cls_head.fc'; linear layers are .*fc_cls"),
     (['--checkpoint', 'none.pth'], 'none.pth'),
 ])
 def test_bad_options(run_main, folder, tmp_path, args, error):
@@ -180,7 +180,7 @@ def test_bad_options(run_main, folder, tmp_path, args, error):
 def test_bad_folders(run_main, tmp_path, folder):
     config = write_tsn(tmp_path / 'tsn.py', False)
     for videos, out, error in (
-            (tmp_path / 'none', 'out', 'there is no'),
+            (tmp_path / 'none', 'out', 'none does not exist'),
             (config.parent, 'out', 'no videos in the folder'),
             (folder, '.', 'is not empty')):
         with pytest.raises(SystemExit, match=error):
@@ -204,12 +204,12 @@ def test_a_network_that_is_no_recognizer(run_main, videos, tmp_path, capsys,
     args = ('extract-features', videos[0], tmp_path / 'out',
             'mine:make_edges', '--checkpoint', tmp_path / 'edges.pth',
             '--device', 'cpu')
-    with pytest.raises(SystemExit, match='must say takes, mean, std'):
+    with pytest.raises(SystemExit, match='input .* must have takes, mean, std'):
         run_main(*args)
     given = ('--input', 'takes=frames', 'mean=0.5,0.4,0.3', 'std=1',
              'resize=32', '--sample-fps', 24, '--every', 6)
     run_main(*args, *given)
-    assert '6 features a step' in capsys.readouterr().out
+    assert '6 features per step' in capsys.readouterr().out
     rows = np.load(tmp_path / 'out' / f'{videos[0].stem}.npy')
     reader = decord.VideoReader(str(videos[0]))
     assert rows.shape == (

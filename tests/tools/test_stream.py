@@ -107,7 +107,7 @@ def test_messages_without_a_state_may_be_lost(
         run_main, files, clip, capsys, tmp_path):
     run_main('stream.py', clip, *files, '--duration', '1', '--events',
              tmp_path / 'events.jsonl', '--webhook', 'http://127.0.0.1:9/')
-    assert '--events with --state' in capsys.readouterr().out
+    assert '--events and --state' in capsys.readouterr().out
     assert not (tmp_path / 'events.jsonl.webhook').exists()
 
 
@@ -196,15 +196,15 @@ def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
              recognizer, '--compile')
     assert '28 steps' in capsys.readouterr().out
     assert [type(step) for step in compiled] == [TeSTraStep]
-    with pytest.raises(SystemExit, match='the model reads rgb; there is an '
-                       'extractor of flow'):
+    with pytest.raises(SystemExit, match='extractors must be for the '
+                       'modalities rgb of the model, got flow'):
         run_main('stream.py', clip, *files, '--flow', 'x', 'y')
 
 
 @pytest.mark.parametrize('args, error', [
     (['--out', 'x.avi'], '--out must end with .mp4, got x.avi'),
     (['--plot', 'x.txt'], '--plot must end with .png'),
-    (['--truth', 'x.npy'], '--truth is for --plot'),
+    (['--truth', 'x.npy'], '--truth needs --plot'),
     (['--plot', 'x.png', '--truth', 'none.npy'], 'none.npy'),
     (['--on', 2], '0 < off <= on <= 1'),
     (['--fps', 3], 'has its own rate'),
@@ -225,8 +225,8 @@ def test_bad_options(run_main, files, clip, tmp_path, monkeypatch, args,
 
 
 def test_bad_source(run_main, files):
-    with pytest.raises(SystemExit, match='stream.py: error: there is no '
-                       'none.mp4; a source is'):
+    with pytest.raises(SystemExit, match='stream.py: error: source none.mp4 '
+                       'does not exist; a source is'):
         run_main('stream.py', 'none.mp4', *files)
 
 

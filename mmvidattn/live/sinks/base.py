@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What takes the detections or the events of a run."""
+"""Base classes of sinks, which consume a run's detections or events."""
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,11 +7,11 @@ from ..detection import Detection
 
 
 class TryAgain(OSError):
-    """Raised by :meth:`Sink.write` to get the same item again.
+    """Error of :meth:`Sink.write` that requests the same item again.
 
     Args:
         reason: Reason, for the log.
-        seconds: Seconds to wait before.
+        seconds: Seconds until the item should be passed again.
     """
 
     def __init__(self, reason: str, seconds: float) -> None:
@@ -20,17 +20,17 @@ class TryAgain(OSError):
 
 
 class Sink:
-    """Takes the detections of a run; see :meth:`Run.add_sink`.
+    """Consumer of a run's detections; see :meth:`Run.add_sink`.
 
-    Its methods, but for :meth:`select`, are called from one thread at a time,
-    which is not that of the run. They may block and raise.
+    All methods except :meth:`select` are called from one thread at a time,
+    which is not the run's thread. They may block and raise.
 
     Attributes:
         name: Name for users.
-        lossless: Whether a recording waits for it.
-        queue_size: Items of :meth:`select` that may wait.
-        keeps: Items that remain at the end come again with the next run, from
-            its :meth:`begin`.
+        lossless: Whether a recording waits for the sink.
+        queue_size: Number of items of :meth:`select` that may wait.
+        keeps: Whether :meth:`begin` of the next run returns the items that
+            remain at the end of this run.
     """
     name = 'sink'
     lossless = False
@@ -38,41 +38,44 @@ class Sink:
     keeps = False
 
     def begin(self) -> Sequence[Any]:
-        """Return items for :meth:`write` from before the run."""
+        """Return items of earlier runs for :meth:`write`."""
         return []
 
     def select(self, detection: Detection) -> Sequence[Any]:
-        """The items of a detection that are for :meth:`write`.
+        """Return the items of a detection for :meth:`write`.
 
-        It is called by the run and must be fast.
+        The run's thread calls it, so it must be fast.
         """
         return [detection]
 
     def write(self, item: Any) -> None:
-        """Take an item.
+        """Process an item.
 
         Raises:
-            TryAgain: To get the item again later, before all newer items.
+            TryAgain: To get the item again later, before newer items.
         """
         raise NotImplementedError
 
     def finish(self, events: Sequence[dict]) -> Sequence[Any]:
-        """As :meth:`select`, of the events that ended with the source."""
+        """Return the last items for :meth:`write`.
+
+        Args:
+            events: Ends of the actions that were in progress when the source
+                ended.
+        """
         return []
 
     def close(self) -> None:
-        """Finish: nothing comes any more."""
+        """Finish after the last item."""
 
 
 class EventSink(Sink):
-    """Takes events, one by one, those that end with the source too."""
+    """Sink of single events, including those at the end of the source."""
 
     def select(self, detection: Detection) -> Sequence[dict]:
-        """The events."""
         return detection.events
 
     def finish(self, events: Sequence[dict]) -> Sequence[dict]:
-        """The events."""
         return events
 
 
@@ -80,7 +83,7 @@ class CallbackSink(EventSink):
     """Calls a function with each event.
 
     Args:
-        function: Takes an event (:class:`EventDetector`).
+        function: Function of an event (:class:`EventDetector`).
         name: Name for users.
     """
 
@@ -90,5 +93,4 @@ class CallbackSink(EventSink):
         self._function = function
 
     def write(self, event: dict) -> None:
-        """Call the function."""
         self._function(event)

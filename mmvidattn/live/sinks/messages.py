@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Events as messages to other machines."""
+"""Sinks that send events to other machines."""
 import json
 import time
 import uuid
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 # Seconds that a message may take.
 TIMEOUT = 5.
-# Seconds from one attempt to the next: they double from the first to the
-# largest. A receiver may ask for more, up to the last.
+# Seconds from one attempt to the next. They double from the first delay to
+# the maximum. A receiver may ask for a longer delay with Retry-After.
 FIRST_DELAY, MAX_DELAY, MAX_RETRY_AFTER = 1., 60., 300.
 # Events that may wait for a receiver; then the oldest are dropped.
 MAX_WAITING = 10_000
-# Statuses by which a receiver refuses this event, whenever it is sent: bad
-# request, too large, unprocessable.
+# Statuses after which sending the event again is useless: bad request, too
+# large, unprocessable.
 REFUSED = 400, 413, 422
 
 
 def check_webhook(url: str) -> SplitResult:
-    """Check the URL of a :class:`WebhookSink`; returns its parts.
+    """Check the URL of a :class:`WebhookSink`, and return its parts.
 
     Raises:
-        ValueError: If it is not such a URL, or httpx is not installed.
+        ValueError: If the URL is invalid, or httpx is not installed.
     """
     parts = _split(url, 'a webhook', ('http', 'https'))
     if find_spec('httpx') is None:
@@ -52,13 +52,13 @@ def check_webhook(url: str) -> SplitResult:
 
 
 def check_mqtt(url: str) -> tuple[SplitResult, str]:
-    """Check the URL of a :class:`MqttSink`; returns its parts and its topic.
+    """Check the URL of a :class:`MqttSink`. Return its parts and its topic.
 
     Raises:
-        ValueError: If it is not such a URL, or paho-mqtt is not installed.
+        ValueError: If the URL is invalid, or paho-mqtt is not installed.
     """
     parts = _split(url, 'MQTT', ('mqtt', 'mqtts'))
-    # All of the rest: MQTT knows neither queries nor fragments.
+    # The topic is the entire rest: MQTT has neither queries nor fragments.
     rest = url.partition('://')[2]
     topic = rest[len(parts.netloc):].strip('/')
     if not topic or set(topic) & set('+#?'):
@@ -75,9 +75,9 @@ def _split(url: str, what: str, schemes: tuple[str, str]) -> SplitResult:
     try:
         parts = urlsplit(url)
         good = parts.scheme in schemes and parts.hostname
-        # Not a number, or too large.
         parts.port
     except ValueError:
+        # The port is not a number, or too large.
         good = False
     if not good:
         raise ValueError(f'{what} must be {schemes[0]}://... or '
@@ -86,25 +86,26 @@ def _split(url: str, what: str, schemes: tuple[str, str]) -> SplitResult:
 
 
 class MessageSink(EventSink):
-    """Sends each event as JSON, with the ``source`` added to it.
+    """Sends each event as JSON with an additional entry ``source``.
 
-    Events are sent in order. An event that cannot be sent is sent again, after
-    1 to 60 seconds, until it is delivered; meanwhile :data:`MAX_WAITING`
-    events may wait.
+    Events are sent in order. If sending fails, it is repeated every 1 to 60
+    seconds until the event is delivered; up to :data:`MAX_WAITING` events may
+    wait.
 
-    With a ``sent_file`` each event of the run's file is delivered at least
-    once, also if the process is killed: a run that resumes from its state
-    first sends those events of its file that have not been delivered.
+    With a ``sent_file``, each event of the run's events file is delivered at
+    least once, even if the process is killed: a run that resumes from its
+    state first sends the undelivered events of its file.
 
     Args:
-        url: Where to; for messages, without password.
+        url: URL of the receiver.
         run: The run.
-        sent_file: File for the number of the event that was delivered last.
-            It needs an ``events_file`` of the run. Defaults to none: events
-            that are not delivered when the process ends are lost.
+        sent_file: File for the number of the last delivered event. Requires
+            an ``events_file`` of the run. Defaults to no file, which loses
+            events that are not delivered when the process ends.
 
     Raises:
-        ValueError: If ``sent_file`` is damaged, or the run lacks a file.
+        ValueError: If ``sent_file`` is damaged, or the run has no events
+            file.
     """
     queue_size = MAX_WAITING
 
@@ -113,7 +114,7 @@ class MessageSink(EventSink):
         self.name = without_secrets(url)
         self._source = run.source.name
         self._delay = FIRST_DELAY
-        # Messages of different runs differ, even if their events do not.
+        # Makes the keys of messages unique even if runs have equal events.
         self._run_id = uuid.uuid4()
         self._unsent: Sequence[dict] = []
         self._sent_file = None
@@ -123,14 +124,14 @@ class MessageSink(EventSink):
             self._resume(run)
 
     def _resume(self, run: Run) -> None:
-        """Find the events that an earlier process has not delivered."""
+        """Find the undelivered events of an earlier process."""
         if run.events.path is None:
             raise ValueError(f'sent_file={str(self._sent_file)!r} needs a run '
                              'with an events_file')
         events, last = [], -1
         if run.resumed:
             events, _ = read_events(run.events.path, 0, run.events.size)
-            # Without a file this receiver is new.
+            # Without a file, this receiver is new.
             last = events[-1]['id'] if events else -1
             if self._sent_file.exists():
                 self._run_id, last = self._read()
@@ -152,7 +153,7 @@ class MessageSink(EventSink):
             dict(run=str(self._run_id), sent=last)))
 
     def begin(self) -> Sequence[dict]:
-        """Return the events that an earlier process has not delivered."""
+        """Return the undelivered events of an earlier process."""
         return self._unsent
 
     def write(self, event: dict) -> None:
@@ -171,19 +172,19 @@ class MessageSink(EventSink):
             self._delay = min(2 * self._delay, MAX_DELAY)
             raise TryAgain(str(error), wait) from error
         except ValueError:
-            self._note(event)
+            self._mark_sent(event)
             raise
-        self._note(event)
+        self._mark_sent(event)
 
-    def _note(self, event: dict) -> None:
-        """Note that an event is done."""
+    def _mark_sent(self, event: dict) -> None:
+        """Save that an event is delivered or refused."""
         self._delay = FIRST_DELAY
         if self._sent_file is None:
             return
         try:
             self._write_sent(event['id'])
         except OSError as error:
-            # Python shows it once. After a restart this event comes twice.
+            # Python shows a warning once. A restart sends this event again.
             warnings.warn(f'cannot write {self._sent_file}: {error}')
 
     def _send(self, data: bytes, key: str) -> None:
@@ -194,8 +195,8 @@ class MessageSink(EventSink):
             key: Id of the message, the same in each attempt.
 
         Raises:
-            OSError: If it has to be sent again.
-            ValueError: If the receiver refuses it.
+            OSError: If the message must be sent again.
+            ValueError: If the receiver refuses the message.
         """
         raise NotImplementedError
 
@@ -204,18 +205,19 @@ class WebhookSink(MessageSink):
     """Posts events to a web server.
 
     Each request has an ``Idempotency-Key``, by which the server recognizes
-    duplicates. Redirects are not followed: user, password and events reach
-    only the host of ``url``. After a status in :data:`REFUSED` an event is
-    given up. After any other status except 2xx, such as 302, 404 and 503, it
+    duplicates. Redirects are not followed, so that user, password and events
+    reach only the host of ``url``. After a status in :data:`REFUSED` the event
+    is skipped. After any other status except 2xx, such as 302, 404 and 503, it
     is sent again; ``Retry-After`` is respected up to five minutes.
 
     Args:
-        url: http or https; a user and password in it are sent as such.
-        run: See :class:`MessageSink`.
-        sent_file: See :class:`MessageSink`.
+        url: http or https URL. A user and password in it are sent for basic
+            authentication.
+        run: The run.
+        sent_file: File of :class:`MessageSink`.
 
     Raises:
-        ValueError: If it is not such a URL, or httpx is not installed.
+        ValueError: If the URL is invalid, or httpx is not installed.
     """
 
     def __init__(self, url: str, run: Run,
@@ -234,7 +236,7 @@ class WebhookSink(MessageSink):
 
     def _send(self, data: bytes, key: str) -> None:
         try:
-            # What else the server sends is not read.
+            # The body of the response is not read.
             with self._client.stream(
                     'POST', self._url, content=data,
                     headers={'Idempotency-Key': key}) as answer:
@@ -264,7 +266,7 @@ def _location(headers: Mapping[str, str]) -> str:
 
 
 def _retry_after(text: str) -> float:
-    """Return the seconds of a ``Retry-After``, within bounds; else 0."""
+    """Return the seconds of ``Retry-After``, limited; 0 if it is invalid."""
     try:
         seconds = float(text)
     except ValueError:
@@ -276,16 +278,16 @@ def _retry_after(text: str) -> float:
 
 
 class MqttSink(MessageSink):
-    """Publishes events to a broker of MQTT, each at least once (QoS 1).
+    """Publishes events to an MQTT broker, each at least once (QoS 1).
 
     Args:
         url: ``mqtt://USER:PASSWORD@HOST:PORT/TOPIC``, or ``mqtts://`` for
             TLS.
-        run: See :class:`MessageSink`.
-        sent_file: See :class:`MessageSink`.
+        run: The run.
+        sent_file: File of :class:`MessageSink`.
 
     Raises:
-        ValueError: If it is not such a URL, or paho-mqtt is not installed.
+        ValueError: If the URL is invalid, or paho-mqtt is not installed.
     """
 
     def __init__(self, url: str, run: Run,
@@ -304,7 +306,7 @@ class MqttSink(MessageSink):
         if parts.scheme == 'mqtts':
             self._client.tls_set()
             port = parts.port or 8883
-        # It connects, and connects again, in a thread of its own.
+        # The client connects and reconnects in its own thread.
         self._client.reconnect_delay_set(1, 30)
         self._client.connect_async(parts.hostname, port)
         self._client.loop_start()
@@ -313,7 +315,7 @@ class MqttSink(MessageSink):
         end = time.monotonic() + TIMEOUT
         while not self._client.is_connected():
             if time.monotonic() > end:
-                raise OSError('there is no connection')
+                raise OSError('not connected to the broker')
             time.sleep(0.05)
         if self._sending is None or self._sending[0] != key:
             self._sending = key, self._client.publish(
@@ -323,12 +325,12 @@ class MqttSink(MessageSink):
             message.wait_for_publish(TIMEOUT)
             is_published = message.is_published()
         except RuntimeError as error:
-            # The connection was lost meanwhile.
+            # The connection was lost in the meantime.
             self._sending = None
             raise OSError(str(error)) from error
         if not is_published:
-            # The client itself sends it again when it reconnects.
-            raise OSError('the broker does not confirm a message')
+            # The client sends it again after it has reconnected.
+            raise OSError('the broker has not confirmed the message')
 
     def close(self) -> None:
         """Disconnect."""

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A plot of the scores of a run."""
+"""Plot of a run's scores."""
 from collections import deque
 from pathlib import Path
 
@@ -10,17 +10,17 @@ from ..detection import Detection
 from ..run import Run
 from .base import Sink
 
-# A plot shows at most this many seconds, the last ones.
+# Maximum number of seconds in a plot, the last ones.
 PLOTTED = 3600
 
 
 class PlotSink(Sink):
-    """Plots the scores and events of a run over time, once it has ended.
+    """Plots the scores and events of a run over time after it has ended.
 
     Args:
-        path: The plot, a png.
+        path: Path of the plot, a png file.
         run: The run.
-        truth: Ground truth, 0 or 1, [T, K] from the first step of the source.
+        truth: Ground truth of 0 and 1, [T, K], from the source's first step.
     """
     lossless = True
 
@@ -35,11 +35,9 @@ class PlotSink(Sink):
 
     def select(self,
                detection: Detection) -> list[tuple[float, np.ndarray]]:
-        """The time and the scores."""
         return [(detection.time, detection.scores)]
 
     def write(self, item: tuple[float, np.ndarray]) -> None:
-        """Take the scores of a step."""
         self._scores.append(item)
 
     def close(self) -> None:

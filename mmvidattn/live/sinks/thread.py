@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The thread in which a sink takes what a run gives it."""
+"""Thread that passes a run's detections to a sink."""
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,24 +8,24 @@ from ..bounded_queue import BoundedQueue
 from ..detection import Detection
 from .base import Sink, TryAgain
 
-# Seconds that a sink has for what waits, once the run has ended.
+# Seconds that a sink has for waiting items after the run has ended.
 CLOSE_SECONDS = 5.
-# Number of different errors that are logged.
+# Maximum number of different errors that are logged.
 MAX_ERRORS = 10
 
 
 class SinkThread:
-    """Feeds a sink from a bounded queue, in a thread of its own.
+    """Feeds a sink from a bounded queue, in its own thread.
 
     Args:
         sink: The sink.
         drop: Whether a full queue drops its oldest item and counts it.
             Otherwise :meth:`write` waits.
-        log: Called with a line for the user: on the first item that is
-            dropped, on each error when it is new, and with the counts.
+        log: Function that gets a line about the first dropped item, about
+            each new error, and about the final counts.
 
     Attributes:
-        failed: Number of items that the sink could not take.
+        failed: Number of items that the sink failed to process.
     """
 
     def __init__(self, sink: Sink, drop: bool,
@@ -42,39 +42,39 @@ class SinkThread:
 
     @property
     def dropped(self) -> int:
-        """Number of items that were dropped so far."""
+        """Number of dropped items."""
         return self._queue.dropped
 
     def write(self, detection: Detection) -> None:
-        """Give it a detection."""
+        """Queue the items of a detection."""
         for item in self.sink.select(detection):
             self._put(item)
 
     def finish(self, events: Sequence[dict]) -> None:
-        """Give it the events that ended with the source."""
+        """Queue the last items; see :meth:`Sink.finish`."""
         for item in self.sink.finish(events):
             self._put(item)
 
     def close(self) -> None:
-        """Let it take what waits, and close it.
+        """Wait until the sink has processed the waiting items, and close it.
 
-        One that drops items has :data:`CLOSE_SECONDS` for that.
+        If items may be dropped, wait at most :data:`CLOSE_SECONDS`.
         """
         self._queue.close()
         if self._thread.is_alive():
             self._thread.join(CLOSE_SECONDS if self._queue.drop else None)
         hangs = self._thread.is_alive()
-        # It may hang at one more.
-        left = self._queue.clear() + hangs
+        # A sink that hangs holds one more item.
+        remaining = self._queue.clear() + hangs
         if hangs:
-            self._log(f'{self.sink.name} hangs, and was left behind')
+            self._log(f'{self.sink.name} hangs and was abandoned')
         else:
             self._try(self.sink.close)
-        if left and self.sink.keeps:
-            self._log(f'{self.sink.name}: {left} not delivered; the next '
+        if remaining and self.sink.keeps:
+            self._log(f'{self.sink.name}: {remaining} not delivered; the next '
                       'start tries again')
         else:
-            self._queue.dropped += left
+            self._queue.dropped += remaining
         if self.dropped or self.failed:
             self._log(f'{self.sink.name}: {self.dropped} dropped, '
                       f'{self.failed} failed')
@@ -84,7 +84,8 @@ class SinkThread:
             self._thread.start()
         self._queue.put(item)
         if self.dropped == 1:
-            self._tell(f'{self.sink.name} is too slow: the oldest are dropped')
+            self._log_once(f'{self.sink.name} is too slow: the oldest items '
+                           'are dropped')
 
     def _work(self) -> None:
         for item in self._queue:
@@ -96,19 +97,19 @@ class SinkThread:
                     return
 
     def _try(self, function: Callable[..., None], *args: Any) -> float | None:
-        """Call a function; returns seconds to wait if it must be repeated."""
+        """Call a function. Return seconds to wait if it must be repeated."""
         try:
             function(*args)
         except TryAgain as error:
-            self._tell(f'{self.sink.name}: {error}')
+            self._log_once(f'{self.sink.name}: {error}')
             return error.seconds
         except Exception as error:
-            # The run goes on without it.
+            # The run continues without this item.
             self.failed += 1
-            self._tell(f'{self.sink.name}: {str(error) or repr(error)}')
+            self._log_once(f'{self.sink.name}: {str(error) or repr(error)}')
         return None
 
-    def _tell(self, line: str) -> None:
+    def _log_once(self, line: str) -> None:
         if line not in self._errors and len(self._errors) < MAX_ERRORS:
             self._errors.add(line)
             self._log(line)

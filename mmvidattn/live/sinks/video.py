@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The video of a run, with its scores."""
+"""Video of a run, with its scores."""
 from pathlib import Path
 
 from ...visualization import VideoWriter
@@ -13,7 +13,7 @@ CAPTION_CLASSES = 3
 class VideoSink(Sink):
     """Writes the frames of a run, with the best scores, to an MP4 file."""
     lossless = True
-    # Each has the frames of a step.
+    # An item holds all frames of a step.
     queue_size = 8
 
     def __init__(self, path: str | Path, run: Run) -> None:
@@ -31,5 +31,5 @@ class VideoSink(Sink):
             self._video.write(image, lines)
 
     def close(self) -> None:
-        """Finish the file; without this it cannot be played."""
+        """Finish the file, which cannot be played before."""
         self._video.close()

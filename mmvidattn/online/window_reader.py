@@ -7,21 +7,22 @@ from .testra import TeSTra
 
 
 def gather_rows(rows: Tensor, indices: Tensor) -> Tensor:
-    """``rows[indices]``, several times as fast on a CPU."""
+    """Return ``rows[indices]``, several times as fast on a CPU."""
     return rows.index_select(0, indices.flatten()).unflatten(0, indices.shape)
 
 
-class FrameRows(nn.Module):
-    """Reads windows that share the rows of their frames, in testing.
+class WindowReader(nn.Module):
+    """Reads windows of projected frames, for inference.
 
-    A row has no position, as a frame's differs from window to window. The
-    projections are affine, ``f(x + p) = f(x) + f(p) - f(0)``, and the last two
-    terms depend on the weights alone, as do the tokens of anticipation and the
-    encoder's queries. They are computed here, once: the weights must not
-    change afterwards.
+    Windows share the projections of their frames (:meth:`TeSTra.project`),
+    which therefore contain no positions: a frame's position differs from
+    window to window. Projections are affine,
+    ``f(x + p) = f(x) + f(p) - f(0)``. The last two terms, the anticipation
+    tokens and the encoder's queries depend only on the weights. They are
+    computed here once, so the weights must not change afterwards.
 
     Args:
-        model: In eval mode.
+        model: Model in eval mode.
     """
 
     @torch.no_grad()
@@ -49,17 +50,16 @@ class FrameRows(nn.Module):
              read_long: Reader | None,
              work: Tensor,
              num_padded: Tensor | None = None) -> Tensor:
-        """Compute what is said of the windows' last step, and of those ahead.
+        """Compute features of the last step and of the anticipated steps.
 
         Args:
-            read_long: Reads the long memories; see :meth:`TeSTra.read`.
-            work: Rows of the work memory's frames, of :meth:`TeSTra.project`,
-                [B, L, R].
-            num_padded: How many of a window's first frames are padding; int64,
-                [B]. The others have the positions from 0 on.
+            read_long: Reader of the long memories; see :meth:`TeSTra.read`.
+            work: Projections of the work memory's frames, [B, L, R].
+            num_padded: Number of padded frames at the start of each window,
+                int64, [B]. Positions start at 0 after the padding.
 
         Returns:
-            [B, 1 + A, C].
+            Features, [B, 1 + A, C].
         """
         model, (batch_size, length, _) = self.model, work.shape
         if model.num_anticipation_tokens:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Small online models of other families than TeSTra's."""
+"""Small online detectors with MiniROAD, a causal transformer or MAT."""
 import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
@@ -18,7 +18,7 @@ BACKBONES = dict(
         num_future_queries=6, num_future_tokens=9))
 
 
-def build_rival(name, head=None, **kwargs):
+def build_detector(name, head=None, **kwargs):
     init_default_scope('mmaction')
     backbone = dict(
         BACKBONES[name], in_channels=dict(rgb=6, flow=4), **kwargs)
@@ -31,11 +31,13 @@ def build_rival(name, head=None, **kwargs):
             **(head or {}))))
 
 
-def random_rival(name, **kwargs):
-    """In float64; biases and distances begin with zeros, which hide mistakes.
+def random_detector(name, **kwargs):
+    """Build a float64 detector whose weights are all random.
+
+    Initial biases and distances are zeros, which would hide mistakes.
     """
     torch.manual_seed(0)
-    model = build_rival(name, **kwargs)
+    model = build_detector(name, **kwargs)
     for key, x in model.named_parameters():
         torch.nn.init.normal_(x, 'norm.weight' in key, 0.5)
     return model.double().eval()

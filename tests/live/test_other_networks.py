@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Online models of other families than TeSTra's, live."""
+"""Live detection with MiniROAD, the causal transformer and MAT."""
 import numpy as np
 import pytest
 import torch
@@ -10,9 +10,9 @@ from mmvidattn.live import LiveModel, Run
 
 
 @pytest.mark.parametrize('name', ['miniroad', 'causal_transformer', 'mat'])
-def test_a_video_is_scored_as_it_is_as_a_whole(name, files, clip, tmp_path):
+def test_scores_match_the_whole_video(name, files, clip, tmp_path):
     path = tmp_path / 'detector.py'
-    # The rates of the config are those of the features that are extracted.
+    # The rates in the config match the extracted features.
     path.write_text(f'''
 _base_ = ['{ROOT}/configs/{name}_tiny_synthetic.py']
 model = dict(
@@ -29,11 +29,11 @@ online = dict(
     live, rows = LiveModel(path, None), []
     advance = live._session.step.advance
 
-    def advance_and_look(row, step, state):
+    def record(row, step, state):
         rows.append(row)
         advance(row, step, state)
 
-    live._session.step.advance = advance_and_look
+    live._session.step.advance = record
     scores = np.stack([detection.scores for detection in Run(live, clip)])
     assert len(scores) == len(rows) == 28
     np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-5)

@@ -1,0 +1,93 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Common part of the live models of feature streams and of clips."""
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from torch import nn
+
+from ..apis.labels import find_labels
+from ..apis.models import get_model, load_config
+from .events import EventDetector
+
+
+class BaseLiveModel:
+    """A model that any number of runs share, also at the same time.
+
+    It holds no state of a stream: each :class:`Run` has its own session and
+    its own events.
+
+    Args:
+        config: Config file or name.
+        checkpoint: Weights. None for random ones.
+        events: Arguments of :class:`EventDetector`. They update
+            ``online.events`` of the config.
+        device: Device to compute on.
+        cfg_options: Changes to the config, by dotted keys.
+
+    Raises:
+        ValueError: If the config is for another kind of model, or the
+            checkpoint does not fit it.
+
+    Attributes:
+        cfg: The config.
+        online: ``online`` of the config.
+        model: The mmaction2 model.
+        extractors: A :class:`FeatureExtractor` for each modality; empty for a
+            clip model.
+        classes: Names of the K classes.
+        ignore: Indices of classes that are not actions.
+        video_backend: Video reader that the config names, if any.
+    """
+    #: Keys that ``online`` of the config may have.
+    online_keys: tuple[str, ...]
+    #: Whether the first class is called 'background' if it has no name.
+    has_background: bool
+
+    def __init__(self,
+                 config: str | Path,
+                 checkpoint: str | Path | None,
+                 events: dict | None,
+                 device: str | torch.device,
+                 cfg_options: dict[str, Any] | None) -> None:
+        self.cfg = load_config(config, cfg_options)
+        self.check_config(self.cfg, config)
+        self.online = self.cfg.get('online', {})
+        self.video_backend = self.cfg.get('video_backend')
+        self.model = get_model(config, checkpoint, device, cfg_options)
+        self.classes = _class_names(self.model, self.has_background)
+        self.ignore: set[int] = set()
+        self.extractors: dict = {}
+        self._event_options = {
+            **self.online.get('events', {}), **(events or {})}
+
+    def check_config(self, cfg: Config, name: str | Path) -> None:
+        """Raise a ``ValueError`` if a config is not for this class."""
+        unknown = sorted(set(cfg.get('online', {})) - set(self.online_keys))
+        if unknown:
+            raise ValueError(f'online of {name} may have '
+                             f'{" and ".join(self.online_keys)}, got '
+                             f'{", ".join(unknown)}')
+
+    def new_scorer(self, fps: float) -> Any:
+        """Create the scorer of a source with ``fps`` frames per second."""
+        raise NotImplementedError
+
+    def new_event_detector(self) -> EventDetector:
+        """Create the event detector of a source."""
+        return EventDetector(self.classes, self.ignore, **self._event_options)
+
+
+def _class_names(model: nn.Module, has_background: bool) -> Sequence[str]:
+    number = model.cls_head.num_classes
+    names = find_labels(model)
+    if names and len(names) != number:
+        raise ValueError(f'the dataset must name the {number} classes of the '
+                         f'model, got {len(names)} names')
+    if not names:
+        names = [f'class {i}' for i in range(number)]
+        if has_background:
+            names[0] = 'background'
+    return names

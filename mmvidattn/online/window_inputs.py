@@ -1,0 +1,60 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Checks of a batch of windows."""
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+
+def check_features(inputs: Mapping[str, Tensor],
+                   in_channels: Mapping[str, int],
+                   min_length: int,
+                   max_length: int | None = None) -> dict[str, Tensor]:
+    """Return the features of windows, without other entries.
+
+    Args:
+        inputs: ``{modality: features}``, each [B, T, channels].
+        in_channels: Channels of each modality.
+        min_length: Minimum length T.
+        max_length: Maximum length T. Defaults to no limit.
+
+    Raises:
+        ValueError: If a modality is missing or has another shape.
+    """
+    lead = None
+    for name, channels in in_channels.items():
+        shape = tuple(inputs[name].shape) if name in inputs else ()
+        lead = lead or shape[:2]
+        length = lead[1] if len(lead) == 2 else 0
+        if shape != (*lead, channels) or length < min_length or (
+                max_length is not None and length > max_length):
+            wanted = f'T >= {min_length}' if max_length is None else (
+                f'{min_length} <= T <= {max_length}')
+            raise ValueError(
+                f'inputs[{name!r}] must be [B, T, {channels}] with {wanted}, '
+                f'and B and T equal for all modalities, got '
+                f'{shape or "nothing"}')
+    return {name: inputs[name] for name in in_channels}
+
+
+def check_padding_mask(inputs: Mapping[str, Tensor],
+                       features: Mapping[str, Tensor],
+                       long_memory_length: int) -> Tensor | None:
+    """Return the padding mask of windows, if there is one.
+
+    Args:
+        inputs: Inputs with an optional entry ``padding_mask``, bool, [B, N].
+        features: Features of :func:`check_features`.
+        long_memory_length: Samples N of the long memory.
+
+    Raises:
+        ValueError: If the mask has another shape or dtype.
+    """
+    mask = inputs.get('padding_mask')
+    wanted = len(next(iter(features.values()))), long_memory_length
+    if mask is not None and (mask.dtype != torch.bool
+                             or tuple(mask.shape) != wanted):
+        raise ValueError(
+            f"inputs['padding_mask'] must be bool, [B, N] = {wanted}, got "
+            f'{mask.dtype} {tuple(mask.shape)}')
+    return mask
