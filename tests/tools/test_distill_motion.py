@@ -6,6 +6,7 @@ import pytest
 
 from tools.studies import distill_motion as tool
 
+pytestmark = pytest.mark.slow
 SMALL = '--train 16 --val 8 --epochs 2 --distill-epochs 1 --steps 0 1 2'
 
 
@@ -15,7 +16,7 @@ def options(**changes):
         steps=[0, 500, 1000]) | changes)
 
 
-def test_runs_differ_in_what_they_compare(tmp_path):
+def test_runs_differ_only_in_the_compared_settings(tmp_path):
     cfgs = {way: tool.make_config(way, 3, tmp_path, options())
             for way in (tool.TEACHER, *tool.WAYS)}
     teacher, distilled, start, nothing = cfgs.values()
@@ -41,7 +42,7 @@ def test_report_has_means_and_seeds(tmp_path):
         'distilled': [{0: 30., 500: 80., 1000: 90.}, {0: 41., 500: 80.,
                                                       1000: 93.}]}
     lines = tool.format_report(results, options()).splitlines()
-    assert 'The teachers end at 91.5 (91.0, 92.0).' in lines[0]
+    assert 'of the teachers is 91.5 (91.0, 92.0).' in lines[0]
     assert lines[2:4] == [
         '|  | 0 | 500 | 1000 |', '| --- | --- | --- | --- |']
     assert lines[-1] == ('| distilled | 35.5 (30.0-41.0) | 80.0 (80.0-80.0) | '
@@ -51,12 +52,11 @@ def test_report_has_means_and_seeds(tmp_path):
 
 
 @pytest.mark.parametrize('steps', [[0, 999], [-1, 1000], [0, 1001]])
-def test_steps_must_be_those_of_a_run(steps):
+def test_rejects_steps_beyond_the_run(steps):
     with pytest.raises(ValueError, match='--steps must be from 0 to 1000'):
         tool.check_args(options(steps=steps))
 
 
-@pytest.mark.slow
 def test_compares_the_ways(run_tool, tmp_path):
     args = ['studies/distill_motion.py', '--out', 'out', '--seeds', 0,
             *SMALL.split()]
@@ -66,7 +66,7 @@ def test_compares_the_ways(run_tool, tmp_path):
              for path in (tmp_path / 'out/results').glob('*.json')}
     assert len(found) == 4
     assert all([*top1] == ['0', '1', '2'] for top1 in found.values())
-    # Before the first step these are one and the same network.
+    # Before the first step, both are the same network.
     assert found['distilled_seed0']['0'] == found['from_the_teacher_seed0'][
         '0']
     assert (tmp_path / 'out/curves.png').is_file()

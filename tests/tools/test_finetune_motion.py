@@ -6,6 +6,8 @@ import pytest
 
 from tools.studies import finetune_motion as tool
 
+pytestmark = pytest.mark.slow
+
 
 def test_report_has_means_and_seeds():
     results = {'probe': [dict(top1=x, seconds=y)
@@ -24,7 +26,6 @@ def test_clips_have_their_split(tmp_path):
     assert all((path.parent / row['file']).is_file() for row in rows)
 
 
-@pytest.mark.slow
 def test_compares_the_ways(run_tool, small_checkpoint, tmp_path):
     args = ['studies/finetune_motion.py', small_checkpoint, '--out', 'out',
             '--seeds', 1, '--epochs', 1, '--train', 8, '--test', 4]

@@ -12,9 +12,10 @@ from mmvidattn.evaluation import PerFrameMAP
 from tools.studies.study import load
 from tools.studies.tasks import online_model, streams
 
+pytestmark = pytest.mark.slow
 SIZES = dict(train=2, val=1, test=2)
 STUDY = load('testra')
-# Others differ from these by a number.
+# The other rows change only a number.
 ROWS = 'TeSTra', 'LSTR', 'no long memory', 'no fusion'
 
 
@@ -29,7 +30,7 @@ def folder(tmp_path_factory):
 
 
 def config_of(row, **changes):
-    """A row, with memories of 64 steps."""
+    """Return the config of a row, with memories of 64 steps."""
     options = STUDY.options(row)
     if options.get('model.backbone.long_memory_length'):
         options['model.backbone.long_memory_length'] = 16
@@ -38,8 +39,8 @@ def config_of(row, **changes):
     return load_config(STUDY.config_of(row), {**options, **changes})
 
 
-def test_features_tell_the_classes():
-    # Read off the features alone: which cue is at a step.
+def test_features_determine_the_classes():
+    # Recover the cue of each step from the features.
     looks = streams.patterns(0)
     cues = looks['cue'] / np.linalg.norm(looks['cue'], axis=1, keepdims=True)
     seen = dict.fromkeys(streams.BINS, 0)
@@ -61,7 +62,7 @@ def test_features_tell_the_classes():
                 continue
             np.testing.assert_allclose(
                 stream.features[start], looks['action'][0], rtol=1e-5)
-            # The latest that is over.
+            # The latest cue that has ended.
             end = ends[ends <= start][-1]
             assert shown[end - 1] == label
             assert stream.distances[start] == start - end
@@ -80,7 +81,7 @@ def test_limits():
     clean = [streams.make_stream(0, 'test', i, noise=0.) for i in range(8)]
     assert all(value == pytest.approx(100)
                for value in streams.oracle(0, clean).values())
-    # In noise that hides all cues it knows little more than others.
+    # With noise that hides all cues, the oracle can hardly do better.
     wrong = [streams.make_stream(0, 'test', i, noise=100.) for i in range(8)]
     assert streams.oracle(0, wrong)['score'] < 50
 
@@ -92,10 +93,10 @@ def test_streams_are_written_once(folder, monkeypatch):
     assert {*limits['oracle']} == {*online_model.METRICS}
     assert {path: path.stat().st_mtime_ns
             for path in folder.rglob('*')} == before
-    with pytest.raises(ValueError, match='holds other streams'):
+    with pytest.raises(ValueError, match='with other settings'):
         online_model.prepare(folder, {**SIZES, 'train': 3})
     monkeypatch.setitem(streams.OPTIONS, 'cue_steps', 9)
-    with pytest.raises(ValueError, match='holds other streams'):
+    with pytest.raises(ValueError, match='with other settings'):
         online_model.prepare(folder, SIZES)
 
 
@@ -115,7 +116,7 @@ def test_rows_share_windows(folder):
         other['inputs']['rgb'][0], first['inputs']['rgb'][0])
 
 
-def test_scores_are_those_of_other_programs(folder, monkeypatch):
+def test_scores_match_independent_implementations(folder, monkeypatch):
     config = config_of('TeSTra')
     model = online_model.build(config, None, 0)
     monkeypatch.setattr(online_model, 'TEST_STRIDE', 1)
@@ -144,7 +145,7 @@ def test_scores_are_those_of_other_programs(folder, monkeypatch):
             100 * np.mean(each), abs=1e-6)
     assert found['score'] == pytest.approx(np.mean(
         [found[f'bin_{name}'] for name in streams.BINS]))
-    # Fewer windows, and the scores of those are the same.
+    # Fewer windows have the same scores.
     monkeypatch.setattr(online_model, 'TEST_STRIDE', 7)
     with torch.no_grad():
         thinned = online_model._predict(model, data[0])

@@ -15,15 +15,12 @@ from scipy import stats
 from mmvidattn.apis.models import load_config
 from tools.studies import run as program
 from tools.studies import verdicts
-from tools.studies.report import (
-    format_report,
-    make_report,
-)
+from tools.studies.report import format_report, make_report
 from tools.studies.study import Claim, Row, Study, load, names
 from tools.studies.tasks import clip_model, from_image, motion, streams
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
-
 TASKS = dict(clip_model=clip_model, from_image=from_image)
 TOY = '--steps 2 --share 0.005'.split()
 VIDEO_STUDIES = [name for name in names()
@@ -39,14 +36,14 @@ def make_study(*claims, **rows):
 
 
 def scores_of(**rows):
-    """Of each row a list of scores, seed by seed."""
+    """Turn lists of scores by row into figures by row and seed."""
     return {row: {seed: dict(score=float(value), rate=1e-3, seconds=2.)
                   for seed, value in enumerate(values)}
             for row, values in rows.items()}
 
 
 @pytest.mark.parametrize('count', [4, 8, 12])
-def test_interval_is_that_of_a_t_test(count):
+def test_interval_equals_that_of_scipy(count):
     values = np.random.default_rng(count).normal(1, 3, count)
     verdict = verdicts.decide(values)
     interval = stats.ttest_1samp(values, 0).confidence_interval(
@@ -61,11 +58,11 @@ def test_interval_is_that_of_a_t_test(count):
     ([5, 6, 5, 6], True, 'above', 'disagrees'),
     ([.1, -.1, .1, -.1], False, 'none', 'disagrees'),
     ([.1, -.1, .1, -.1], True, 'none', 'agrees'),
-    # Less than a point, but surely above zero.
+    # Less than a point, but significantly above zero.
     ([.5, .51, .5, .51], False, 'above', 'agrees'),
     ([.5, .51, .5, .51], True, 'none', 'agrees'),
     ([9, -9, 9, -9], False, '', 'undecided'),
-    # However clear, three seeds decide nothing.
+    # Three seeds never decide a claim.
     ([5, 6, 5], False, '', 'undecided'),
     ([5], False, '', 'undecided'),
 ])
@@ -74,26 +71,26 @@ def test_rule(values, equal, difference, word):
     assert (verdict.difference, verdict.word) == (difference, word)
 
 
-def test_first_look_that_decides_counts():
+def test_first_deciding_test_counts():
     claim = Claim('A is better', 'a', 'b', 'Table 1')
     clear, other = [5, 6, 5, 6], [-50] * 8
     scores = scores_of(a=clear + other, b=[0] * 12)
     assert verdicts.verdict_of(claim, scores).word == 'agrees'
     assert verdicts.verdict_of(claim, scores).seeds == 4
-    # Seeds between two looks do not count.
+    # Seeds between two tests are ignored.
     wide = [9, -9, 9, -9, 9]
     scores = scores_of(a=wide, b=[0] * 5)
     assert verdicts.verdict_of(claim, scores).seeds == 4
     scores = scores_of(a=wide + [5] * 3, b=[0] * 8)
     assert verdicts.verdict_of(claim, scores).seeds == 8
-    # Differences are of the same seed.
+    # Differences are between rows with the same seed.
     scores = scores_of(a=[1, 2, 3, 4], b=[0, 1, 2, 3])
     assert verdicts.verdict_of(claim, scores).mean == 1
     assert verdicts.verdict_of(claim, scores_of(a=[], b=[1])) is None
 
 
-def test_rule_is_wrong_in_one_of_twenty_studies_at_most():
-    # No difference in truth; each look has a chance to see one.
+def test_rule_errs_in_at_most_one_of_twenty_claims():
+    # The rows do not differ; each test may still find a difference.
     claim = Claim('A is better', 'a', 'b', 'Table 1')
     rng, wrong, trials = np.random.default_rng(0), 0, 1000
     for _ in range(trials):
@@ -103,7 +100,7 @@ def test_rule_is_wrong_in_one_of_twenty_studies_at_most():
     assert wrong / trials < 0.05 + 3 * (0.05 * 0.95 / trials)**.5
 
 
-def test_only_rows_of_open_claims_are_trained_on():
+def test_only_rows_of_undecided_claims_are_trained_further():
     study = make_study(
         Claim('A is better', 'a', 'b', 'Table 1'),
         Claim('C is better', 'c', 'a', 'Table 1'),
@@ -145,7 +142,7 @@ def test_rate_with_the_best_validation_is_chosen():
     assert program.choose_rates(study, ['a', 'b'], trainer) == best
 
 
-def test_report_says_what_was_found():
+def test_report_has_verdicts_and_scores():
     study = make_study()
     report = make_report(
         study, dict(score='test'), dict(chance=dict(score=12.5)),
@@ -166,14 +163,14 @@ def test_report_says_what_was_found():
     dict(claims=[Claim('C is better', 'c', 'b', 'Table 1')]),
     dict(rows=dict(a=Row())),
 ])
-def test_claims_are_about_rows_that_there_are(change):
-    with pytest.raises(ValueError, match='which there is not'):
+def test_claims_and_panels_need_rows_of_the_study(change):
+    with pytest.raises(ValueError, match="needs row '[bc]'"):
         Study(**{**vars(make_study()), **change})
 
 
-def test_blocks_of_clips_do_not_depend_on_others():
-    whole, part = motion.draw(0, 'train', 270), motion.draw(0, 'train', 250)
-    for a, b in zip(whole, part):
+def test_blocks_of_clips_are_independent():
+    long, part = motion.draw(0, 'train', 270), motion.draw(0, 'train', 250)
+    for a, b in zip(long, part):
         np.testing.assert_array_equal(a[:250], b)
     other = motion.draw(1, 'train', 10)
     assert not np.array_equal(other.frames, part.frames[:10])
@@ -183,7 +180,7 @@ def test_blocks_of_clips_do_not_depend_on_others():
 
 def test_shapes_move_in_the_direction_of_their_class():
     clips = motion.draw(3, 'train', 1000)
-    # Where nothing else is to be seen.
+    # Easy clips, which show little else.
     easy = np.flatnonzero(clips.levels < 0.12)
     assert len(easy) > 80
     bright = np.maximum(
@@ -197,18 +194,18 @@ def test_shapes_move_in_the_direction_of_their_class():
     assert np.median(np.abs(off)) < 3 and np.abs(off).max() < 30
 
 
-def test_nothing_but_the_path_depends_on_the_class():
+def test_only_the_path_depends_on_the_class():
     a, b = (motion._block(0, 'test', 0, 40, label=label) for label in (0, 3))
     np.testing.assert_array_equal(a.levels, b.levels)
     np.testing.assert_allclose(a.places, b.places, atol=1e-9)
     assert {*a.labels} == {*range(8)}
-    # The hard split is of the harder half.
+    # The hard split has the harder half.
     assert motion.draw(0, 'hard', 100).levels.min() > 0.5
 
 
 def test_oracle(monkeypatch):
     assert motion.oracle(0, 'test', 40) == 100
-    # In noise that hides the shapes it knows no more than others.
+    # With noise that hides the shapes, the oracle can only guess.
     monkeypatch.setitem(motion.FACTORS, 'noise', (50., 50.))
     assert motion.oracle(0, 'test', 160) < 40
 
@@ -222,7 +219,7 @@ def test_clips_are_written_once(tmp_path):
     assert clip_model.prepare(tmp_path, sizes) == limits
     assert before == {
         path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    with pytest.raises(ValueError, match='holds other clips'):
+    with pytest.raises(ValueError, match=r"'train': 16.*another folder"):
         clip_model.prepare(tmp_path, {**sizes, 'train': 24})
 
 
@@ -291,7 +288,7 @@ def test_every_row_trains(name, tmp_path, monkeypatch):
 
 
 def runs_of(out):
-    """What is finished: figures but for the time, and when they were made."""
+    """Return the figures without times, and the times of the files."""
     found = {}
     for file in (out / 'results').glob('*.json'):
         result = json.loads(file.read_text())
@@ -300,8 +297,7 @@ def runs_of(out):
     return found
 
 
-@pytest.mark.slow
-def test_killed_study_goes_on(run_tool, tmp_path):
+def test_killed_study_resumes(run_tool, tmp_path):
     out = tmp_path / 'out'
     words = ['laps', '--out', out, *TOY, '--seeds', 1, '--rows',
              'LA', '2D', '--jobs', 1]
@@ -330,17 +326,17 @@ def test_killed_study_goes_on(run_tool, tmp_path):
     report = json.loads((out / 'report.json').read_text())
     assert [row['row'] for row in report['rows']] == ['2D', 'LA']
     again = run_tool('studies/run.py', *words, '--report-only', cwd=tmp_path)
-    # But for the command, which it says.
+    # The first lines have the command.
     assert again.stdout.splitlines()[3:] == text.splitlines()[3:]
     other = run_tool('studies/run.py', *words, '--steps', 3, cwd=tmp_path)
     assert other.returncode == 1
-    assert 'other options (steps was 2, now 3)' in other.stderr
+    assert '(steps was 2, now 3)' in other.stderr
     assert runs_of(out) == after
 
 
 @pytest.mark.parametrize('first_seed', [0, 100])
 def test_report_of_streams(run_main, tmp_path, monkeypatch, first_seed):
-    # As relative paths of data are from there.
+    # Paths of data are relative to the working folder.
     monkeypatch.chdir(tmp_path)
     run_main('studies/run.py', 'testra', '--out', 'out', *TOY,
              '--report-only', '--first-seed', first_seed)
@@ -348,28 +344,27 @@ def test_report_of_streams(run_main, tmp_path, monkeypatch, first_seed):
     assert report['distances'] == {
         f'bin_{name}': [*bounds] for name, bounds in streams.BINS.items()}
     assert Path('out/distances.png').is_file()
-    # The notes are about the first seeds.
+    # The notes are about the seeds from 0 on.
     page = Path('out/report.md').read_text()
     assert all((note in page) == (first_seed == 0)
                for note in load('testra').notes)
 
 
-@pytest.mark.parametrize('option, value, says', [
-    ('--first-seed', -1, '--first-seed must be at least 0'),
+@pytest.mark.parametrize('option, value, message', [
+    ('--first-seed', -1, '--first-seed must be from 0 to 9988, got -1'),
     ('--rows', 'nothing', '--rows must be of'),
 ])
-def test_wrong_options(run_main, tmp_path, capsys, option, value, says):
+def test_rejects_wrong_options(run_main, tmp_path, option, value, message):
     with pytest.raises(SystemExit) as ended:
         run_main('studies/run.py', 'laps', '--out', tmp_path / 'out', option,
                  value)
-    assert says in str(ended.value) and not (tmp_path / 'out').exists()
+    assert message in str(ended.value) and not (tmp_path / 'out').exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('name', names())
 def test_whole_study_at_toy_size(run_tool, tmp_path, name):
     out = tmp_path / 'out'
-    # 114 runs of TeSTra, of some 5 s each.
+    # The study of TeSTra has 114 runs of about 5 s each.
     done = run_tool('studies/run.py', name, '--out', out, *TOY, '--seeds', 4,
                     '--jobs', 2, cwd=tmp_path, limit=1800)
     assert done.returncode == 0, done.stderr

@@ -1,12 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Time the epochs of a training with cached features, and without them.
+"""Time the epochs of a training with and without cached features.
 
     python tools/studies/cached_features.py --out work_dirs/cached_features
 
-A factorized encoder whose spatial transformer, a ViT of random weights, is
-frozen is trained twice on the same clips: with ``FeatureCacheHook`` and
-without. Prints the seconds of each epoch, and how far apart the weights end.
-Clips are of the motion set, or videos of one's own in a folder for each class.
+A factorized encoder with a frozen spatial transformer (a ViT with random
+weights) is trained twice on the same clips, without ``FeatureCacheHook`` and
+with it. The program prints the seconds of each epoch and the difference of the
+final weights. Clips come from the motion set, or from your own videos with a
+folder per class.
 """
 import argparse
 import sys
@@ -15,7 +16,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-# First, so that what is imported next is patched.
+# First, because it applies the workarounds to the packages below.
 import mmvidattn  # noqa: F401, I001  isort: skip
 
 import torch
@@ -33,32 +34,32 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.harness import add_counts, parser_of, run_program, table
 
 BASE = 'vivit_tiny_frozen_motion'
-# Of a ViT-S, B or L.
+# Widths of ViT-S, B and L.
 WIDTHS = dict(S=384, B=768, L=1024)
 
 
 class EpochTimerHook(Hook):
-    """Measure the seconds of each epoch, without what is saved after it."""
-    # The last before an epoch.
+    """Measure the seconds of each epoch, without saving checkpoints."""
+    # Runs last before an epoch.
     priority = 'LOWEST'
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
     def before_train_epoch(self, runner: Runner) -> None:
-        """Start the clock."""
+        """Start the timer."""
         self._began = time.perf_counter()
 
     def after_train_iter(self, runner: Runner, batch_idx: int,
                          data_batch: dict | None = None,
                          outputs: dict | None = None) -> None:
-        """Stop it after the last batch."""
+        """Stop the timer after the last batch."""
         if batch_idx + 1 == len(runner.train_dataloader):
             self.seconds.append(time.perf_counter() - self._began)
 
 
 def write_list(args: argparse.Namespace, folder: Path) -> Path:
-    """Write the list of the clips; returns it."""
+    """Write the list of the clips, and return its path."""
     path = folder / 'clips.txt'
     if args.videos is None:
         run_program('data/motion/make_motion.py', folder / 'motion',
@@ -76,7 +77,7 @@ def write_list(args: argparse.Namespace, folder: Path) -> Path:
 
 
 def make_config(args: argparse.Namespace, clips: Path) -> Config:
-    """The config of the training, without the cache."""
+    """Return the config of the training, without the cache."""
     width = WIDTHS[args.arch]
     cfg = load_config(BASE)
     cfg.model.backbone.update(
@@ -106,11 +107,11 @@ def make_config(args: argparse.Namespace, clips: Path) -> Config:
 
 def train(cfg: Config, work_dir: Path
           ) -> tuple[list[float], dict[str, torch.Tensor]]:
-    """Train; returns the seconds of each epoch and the weights."""
+    """Train, and return the seconds of each epoch and the weights."""
     cfg.work_dir = str(work_dir)
     cfg.experiment_name = work_dir.name
     timer = EpochTimerHook()
-    # The standard output is for the report alone.
+    # Standard output is reserved for the report.
     with redirect_stdout(sys.stderr):
         runner = build_runner(cfg, False)
         runner.register_hook(timer)
@@ -119,40 +120,42 @@ def train(cfg: Config, work_dir: Path
 
 def format_report(plain: list[float], cached: list[float],
                   difference: float) -> str:
-    """The report in Markdown.
+    """Format the report as Markdown.
 
     Args:
-        plain: Seconds of each epoch.
-        cached: Likewise, with the cache.
-        difference: Largest one of two weights at the end.
+        plain: Seconds of each epoch without the cache.
+        cached: Seconds of each epoch with the cache.
+        difference: Largest difference of the final weights.
     """
     lines = table(
         ('epoch', 'without, s', 'cached, s'),
         ([f'{i}', f'{one:.3f}', f'{two:.3f}']
          for i, (one, two) in enumerate(zip(plain, cached), 1)))
-    same = 'bit-equal' if difference == 0 else (
-        f'at most {difference:.1e} apart')
+    same = 'are bit-equal' if difference == 0 else (
+        f'differ by at most {difference:.1e}')
     return '\n'.join([
-        *lines, '', f'Cached, the second epoch is {cached[0] / cached[1]:.0f} '
-        f'times as fast as the first, and {plain[1] / cached[1]:.0f} times as '
-        f'fast as the second one without; the weights end {same}.', ''])
+        *lines, '', 'With the cache, the second epoch is '
+        f'{cached[0] / cached[1]:.0f} times as fast as the first, and '
+        f'{plain[1] / cached[1]:.0f} times as fast as the second epoch '
+        f'without the cache; the final weights {same}.', ''])
 
 
 def parse_args() -> argparse.Namespace:
     parser = parser_of(__doc__)
     add = parser.add_argument
-    add('--out', type=Path, required=True, help='where to write report.md')
+    add('--out', type=Path, required=True, help='folder for report.md')
     add('--videos', type=Path, metavar='FOLDER',
-        help='folder with a folder of videos for each of up to 8 classes, or '
-        'a csv, as for mmvidattn finetune (default: the motion set)')
+        help='folder with a folder of videos per class (at most 8), or a CSV '
+        'file, as for mmvidattn finetune (default: the motion set)')
     add('--arch', choices=WIDTHS, default='S',
-        help='ViT that is frozen (default: S)')
+        help='architecture of the frozen ViT (default: S)')
     add('--workers', type=int, default=0,
-        help='processes that read videos (default: 0)')
+        help='data-loading workers (default: 0)')
     add_counts(
-        parser, clips=(24, 'of the motion set'), frames=(8, 'of a clip'),
-        temporal_layers=(4, 'that are trained'),
-        batch_size=(4, 'clips of a step'), epochs=(3, 'at least 2'))
+        parser, clips=(24, 'clips of the motion set'),
+        frames=(8, 'frames per clip'),
+        temporal_layers=(4, 'trained temporal layers'),
+        batch_size=(4, 'clips per batch'), epochs=(3, 'epochs, at least 2'))
     args = parser.parse_args()
     if args.epochs < 2:
         parser.error(f'--epochs must be at least 2, got {args.epochs}')

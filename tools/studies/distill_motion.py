@@ -1,13 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Softmax to linear attention: how much of a teacher remains, and when.
+"""Measure how fast linear attention learns from a softmax teacher.
 
     python tools/studies/distill_motion.py --out work_dirs/distill_study
 
-For each seed this trains a ViViT with softmax attention on the motion set,
-and then the same network with linear attention and feature fixation in three
-ways, with as many steps: distilled, started from the teacher's weights
-alone, and from nothing. It writes ``report.md`` and ``curves.png``: top-1
-after each of ``--steps``. The same command goes on after an interruption.
+For each seed, the program trains a ViViT with softmax attention on the motion
+set. Then it trains the same network with linear attention and feature
+fixation in three ways, with the same number of steps: distilled, from the
+teacher's weights only, and from random weights. It writes ``report.md`` and
+``curves.png`` with top-1 after each of ``--steps``. The same command resumes
+an interrupted study.
 """
 import argparse
 import math
@@ -19,7 +20,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-# First, so that what is imported next is patched.
+# First, because it applies the workarounds to the packages below.
 import mmvidattn  # noqa: F401, I001  isort: skip
 
 import torch
@@ -37,7 +38,7 @@ from tools.harness import Results, add_counts, parser_of, table
 from tools.studies.motion_frames import BATCH, frame_loaders, make_data
 
 TEACHER = 'teacher'
-# Config of each way, and what is changed in it.
+# Config of each way, and changes to it.
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     'distilled': ('vivit_tiny_linear_distill_motion', {}),
     'from the teacher': ('vivit_tiny_linear_distill_motion',
@@ -48,13 +49,13 @@ SIDE, NUM_FRAMES = 64, 8
 
 
 class ScoreAtSteps(Hook):
-    """Validates before a training and after some of its steps.
+    """Validate before the training and after some of its steps.
 
     Args:
-        steps: Numbers of steps; 0 is before the first one.
+        steps: Numbers of steps; 0 is before the first step.
 
     Attributes:
-        top1: Percent, by steps.
+        top1: Top-1 in percent, by step.
     """
     priority = 'LOWEST'
 
@@ -78,7 +79,7 @@ class ScoreAtSteps(Hook):
 
 def make_config(way: str, seed: int, out: Path,
                 args: argparse.Namespace) -> Config:
-    """The config of a run, which reads the frames in ``out``."""
+    """Return the config of a run, which reads the frames in ``out``."""
     name, changes = WAYS.get(way, ('vivit_tiny_motion', {}))
     changes = {
         **frame_loaders(str(out / 'frames'), NUM_FRAMES),
@@ -115,11 +116,11 @@ def run_folder(out: Path, way: str, seed: int) -> Path:
 
 def train(way: str, seed: int, results: Results,
           args: argparse.Namespace) -> dict[int, float]:
-    """Train, unless the result is there; top-1 by steps."""
+    """Train, unless the run has finished, and return top-1 by step."""
 
     def run() -> dict[int, float]:
         hook = ScoreAtSteps(args.steps)
-        # The standard output is for the report alone.
+        # Standard output is reserved for the report.
         with redirect_stdout(sys.stderr):
             runner = build_runner(
                 make_config(way, seed, args.out, args), False)
@@ -136,15 +137,15 @@ def train(way: str, seed: int, results: Results,
 
 def format_report(results: dict[str, list[dict[int, float]]],
                   args: argparse.Namespace) -> str:
-    """The report in Markdown."""
+    """Format the report as Markdown."""
     final = [top1[max(top1)] for top1 in results[TEACHER]]
     lines = [
-        f'Top-1 in percent on {args.val} clips, the mean over the seeds '
-        f'{", ".join(map(str, args.seeds))} and the lowest and highest, after '
-        f'so many steps of {BATCH} of {args.train} clips; chance is 12.5. The '
+        f'Top-1 in percent on {args.val} clips by step (mean, lowest and '
+        f'highest of the seeds {", ".join(map(str, args.seeds))}); a step '
+        f'has {BATCH} of {args.train} clips, and chance is 12.5. The '
         'distilled student learns from the teacher in the first '
-        f'{args.distill_epochs} of {args.epochs} epochs. The teachers end at '
-        f'{statistics.mean(final):.1f} '
+        f'{args.distill_epochs} of {args.epochs} epochs. The final top-1 of '
+        f'the teachers is {statistics.mean(final):.1f} '
         f'({", ".join(f"{x:.1f}" for x in final)}).', '',
     ]
     rows = []
@@ -161,7 +162,7 @@ def format_report(results: dict[str, list[dict[int, float]]],
 
 def draw_curves(path: Path, results: dict[str, list[dict[int, float]]],
                 args: argparse.Namespace) -> None:
-    """Write a picture: the mean of each way, and a band of its seeds."""
+    """Draw the mean of each way, and the range of its seeds."""
     figure = Figure(figsize=(7, 4.2), layout='constrained')
     axis = figure.subplots()
     for way, found in results.items():
@@ -189,23 +190,23 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--out', type=Path, required=True,
                         help='folder of the study')
     parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2],
-                        help='of weights and order (default: 0 1 2)')
+                        help='seeds of weights and order (default: 0 1 2)')
     add_counts(
-        parser, epochs=(8, 'of each run'),
-        distill_epochs=(4, 'of them with the teacher'),
-        train=(2000, 'training clips'), val=(400, 'clips to test'))
+        parser, epochs=(8, 'epochs per run'),
+        distill_epochs=(4, 'epochs with the teacher'),
+        train=(2000, 'training clips'), val=(400, 'validation clips'))
     parser.add_argument(
         '--steps', nargs='+', type=int,
         default=[0, 10, 25, 50, 100, 250, 500, 1000],
-        help='after how many to test (default: %(default)s)')
+        help='steps after which to validate (default: %(default)s)')
     return parser.parse_args()
 
 
 def check_args(args: argparse.Namespace) -> None:
     total = args.epochs * math.ceil(args.train / BATCH)
     if min(args.steps) < 0 or max(args.steps) != total:
-        raise ValueError(f'--steps must be from 0 to {total}, all of those of '
-                         f'a run, and include that, got {args.steps}')
+        raise ValueError(f'--steps must be from 0 to {total} and include '
+                         f'{total}, the steps of a run, got {args.steps}')
     args.steps = sorted({*args.steps})
 
 
@@ -214,7 +215,7 @@ def main() -> None:
     out = args.out
     options = dict(
         vars(args), motion=dict(seed=0), torch=torch.__version__)
-    # More seeds add to a study.
+    # A second run may add seeds to a study.
     del options['out'], options['seeds']
     results: dict[str, list[dict[int, float]]] = {}
     with one_line_errors():

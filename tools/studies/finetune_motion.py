@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Fine-tune on four classes of motion never seen, and compare ways to do so.
+"""Compare ways to fine-tune on four new classes of motion.
 
     python tools/studies/finetune_motion.py CHECKPOINT --out work_dirs/finetune
 
-CHECKPOINT is one of ``linear_ff_tiny_motion``. For each seed this writes 60
-training and 200 test clips of the motion set's four double motions, and runs
-``mmvidattn finetune`` on them in each way; then ``report.md``. The same
-command goes on after an interruption.
+CHECKPOINT belongs to ``linear_ff_tiny_motion``. For each seed, the program
+writes 60 training and 200 test clips of the motion set's four double motions,
+and runs ``mmvidattn finetune`` on them in each way. Then it writes
+``report.md``. The same command resumes an interrupted study.
 """
 import argparse
 import csv
@@ -18,23 +18,17 @@ import time
 from functools import partial
 from pathlib import Path
 
-# First, so that what is imported next is patched.
+# First, because it applies the workarounds to the packages below.
 import mmvidattn  # noqa: F401, I001  isort: skip
 
 from mmvidattn.apis.runner import one_line_errors
 from mmvidattn.utils.files import write_atomically
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import (
-    Results,
-    add_counts,
-    parser_of,
-    run_program,
-    table,
-)
+from tools.harness import Results, add_counts, parser_of, run_program, table
 
 MODEL = 'linear_ff_tiny_motion'
-# Options of the command; the weights are those of the checkpoint.
+# Options of each way, in addition to --weights; None is without weights.
 WAYS = {
     'from nothing': None,
     'probe': ['--freeze', 'backbone'],
@@ -45,7 +39,7 @@ SPLITS = dict(train='train', val='test')
 
 
 def make_data(out: Path, seed: int, num_train: int, num_test: int) -> Path:
-    """Write the clips of a seed, and the csv of them; returns the csv."""
+    """Write the clips of a seed and a CSV list of them; return the list."""
     run_program('data/motion/make_motion.py', out, '--motions', 'double',
                 '--seed', seed, '--train', num_train, '--val', num_test)
     classes = (out / 'label_map.txt').read_text().splitlines()
@@ -62,20 +56,21 @@ def make_data(out: Path, seed: int, num_train: int, num_test: int) -> Path:
 
 def fine_tune(clips: Path, out: Path, way: str, seed: int,
               args: argparse.Namespace) -> dict:
-    """Run the command; returns top-1 and seconds."""
+    """Run the command, and return top-1 in percent and seconds."""
     options = [] if WAYS[way] is None else [
         '--weights', args.checkpoint, *WAYS[way]]
     began = time.monotonic()
     out.parent.mkdir(parents=True, exist_ok=True)
     with open(out.parent / f'{out.name}.log', 'a') as log:
-        # The last checkpoint counts, not the best one on these very clips.
+        # Without validation, the last checkpoint is tested, not the best one
+        # on these clips.
         done = subprocess.run(
             [sys.executable, '-m', 'mmvidattn', 'finetune', clips, '--model',
              MODEL, '--work-dir', out, '--epochs', str(args.epochs), '--seed',
              str(seed), '--val-share', '0', '--workers', '0', *options],
             stdout=log, stderr=log)
     if done.returncode:
-        raise ValueError(f'{way}, seed {seed} failed: see {log.name}')
+        raise ValueError(f'{way}, seed {seed} failed; see {log.name}')
     metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
     return dict(top1=100 * metrics['top1'],
                 seconds=time.monotonic() - began)
@@ -83,12 +78,12 @@ def fine_tune(clips: Path, out: Path, way: str, seed: int,
 
 def format_report(results: dict[str, list[dict]],
                   args: argparse.Namespace) -> str:
-    """The report in Markdown."""
+    """Format the report as Markdown."""
     lines = [
-        f'Top-1 in percent on {args.test} clips after {args.epochs} epochs of '
-        f'{args.train}; chance is 25. Seeds '
-        f'{", ".join(map(str, args.seeds))} draw the clips, the order and the '
-        'new weights.', ''
+        f'Top-1 in percent on {args.test} clips after {args.epochs} epochs on '
+        f'{args.train} clips; chance is 25. The seeds '
+        f'{", ".join(map(str, args.seeds))} determine the clips, their order '
+        'and the new weights.', ''
     ]
     rows = []
     for way, found in results.items():
@@ -97,23 +92,22 @@ def format_report(results: dict[str, list[dict]],
             way, f'{statistics.mean(top1):.1f}',
             ', '.join(f'{x:.1f}' for x in top1),
             f'{statistics.mean(one["seconds"] for one in found):.0f}'])
-    lines += table(('', 'mean', 'each seed', 'seconds of a run, all included'),
-                   rows)
+    lines += table(('', 'mean', 'each seed', 'seconds per run'), rows)
     return '\n'.join(lines) + '\n'
 
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument('checkpoint', help=f'of {MODEL}')
+    parser.add_argument('checkpoint', help=f'checkpoint of {MODEL}')
     parser.add_argument('--out', type=Path, required=True,
                         help='folder of the study')
     parser.add_argument('--seeds', nargs='+', type=int, default=[1, 2, 3],
-                        help='(default: 1 2 3)')
-    add_counts(parser, epochs=(12, 'of each run'),
+                        help='seeds (default: 1 2 3)')
+    add_counts(parser, epochs=(12, 'epochs per run'),
                train=(60, 'training clips'), test=(200, 'test clips'))
     args = parser.parse_args()
     options = vars(args).copy()
-    # More seeds add to a study.
+    # A second run may add seeds to a study.
     del options['out'], options['seeds']
     results: dict[str, list[dict]] = {way: [] for way in WAYS}
     with one_line_errors():

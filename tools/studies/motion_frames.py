@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The motion set as frames on the disk, for runs of mmengine's runner."""
+"""Motion set as image files, for runs of mmengine's runner."""
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ FRAME = 'img_{:05}.png'
 
 
 def frame_loaders(data: str, num_frames: int) -> dict[str, Any]:
-    """Changes of a config, so that it reads the frames in ``data``."""
+    """Return changes to a config that make it read the frames in ``data``."""
     changes = {}
     for split in SPLITS:
         loader = f'{split}_dataloader'
@@ -46,7 +46,7 @@ def frame_loaders(data: str, num_frames: int) -> dict[str, Any]:
 
 
 def make_data(out: Path, options: dict[str, Any], side: int) -> None:
-    """Write the videos, and frames of them of ``side`` pixels."""
+    """Write the videos, and their frames with ``side`` pixels per side."""
     motion = {**options['motion'], **{k: options[k] for k in ('train', 'val')}}
     run_program('data/motion/make_motion.py', out / 'data', *(
         word for key, value in motion.items() for word in (f'--{key}', value)))
@@ -55,9 +55,9 @@ def make_data(out: Path, options: dict[str, Any], side: int) -> None:
 
 
 def extract_frames(out: Path, split: str, side: int) -> None:
-    """Write the frames of a split's videos, of the size that is trained on.
+    """Write the frames of a split's videos in the size of the training.
 
-    Each clip is read many times, and a video would be decoded each time.
+    Reading frames is faster than decoding each video many times.
     """
     annotations = out / 'frames' / f'{split}.txt'
     if annotations.is_file():

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What a study has found, as a page and a picture."""
+"""Report of a study as a page and figures."""
 import json
 import math
 import statistics
@@ -22,14 +22,15 @@ def make_report(study: Study, metrics: Mapping[str, str],
                 scores: Scores,
                 distances: Mapping[str, tuple[int, int]] | None = None
                 ) -> dict[str, Any]:
-    """All figures of the report.
+    """Return all figures of the report.
 
     Args:
-        study: What was trained.
-        metrics: Figures of a run that the page has, and their headings.
-        limits: What is reached without training ('chance', 'oracle').
-        scores: Of each row and seed.
-        distances: Of figures that are of a distance, its bounds.
+        study: Study that was trained.
+        metrics: Headings of the reported figures, by figure.
+        limits: Figures reached without training ('chance', 'oracle').
+        scores: Figures by row and seed.
+        distances: Bounds of the distance of a figure, by figure. Defaults to
+            none.
     """
     rows = []
     for name, found in scores.items():
@@ -65,7 +66,7 @@ def _is_decided(claim: dict) -> bool:
 
 
 def _count(study: Study, report: dict[str, Any]) -> str:
-    """How many are decided, in words."""
+    """Return a sentence with the number of decided claims."""
     paper = f'of [the paper]({study.paper})'
     ours = [_is_decided(claim) for claim in report['claims']
             if claim['source'] == OURS]
@@ -74,7 +75,7 @@ def _count(study: Study, report: dict[str, Any]) -> str:
         return f'{decided} of {all_} claims {paper} are decided.'
     return (f'{decided} of {all_} claims are decided: '
             f'{decided - sum(ours)} of {all_ - len(ours)} {paper}, and '
-            f'{sum(ours)} of {len(ours)} that are not of the paper.')
+            f'{sum(ours)} of {len(ours)} of our own.')
 
 
 def _cell(values: list[float]) -> str:
@@ -107,26 +108,28 @@ def _claim_cells(claim: dict) -> list[str]:
 
 
 def format_report(study: Study, report: dict[str, Any]) -> str:
-    """The page, in Markdown."""
+    """Format the page as Markdown."""
     headings = report['headings']
     lines = [
         f'# {study.title}', '',
         f'Written by `{report["command"]}` ({report["date"]}; '
-        f'{report["num_runs"]} runs of {report["median_seconds"] or 0:.0f} s '
-        f'of one core in the median, those of the search for a rate not '
-        f'counted; {report["machine"]}). What rows and claims are is in '
-        f'[`papers`](../../papers); what they are trained on, and how a claim '
-        f'is decided, on [the page of all studies](../../README.md).', '',
+        f'{report["num_runs"]} runs with a median of '
+        f'{report["median_seconds"] or 0:.0f} s of one core, without the '
+        f'runs that chose the learning rates; {report["machine"]}). '
+        f'[`papers`](../../papers) defines the rows and claims; '
+        f'[the page of all studies](../../README.md) describes the training '
+        f'data and the rule that decides a claim.', '',
         f'**{_count(study, report)}**', '',
         *table(('claim', 'source', 'rows', 'paper', 'ours', 'seeds',
-                'the data'), map(_claim_cells, report['claims'])), '',
-        f'"Paper" is the difference of its figures ({study.measure}); "ours" '
-        f'the mean difference over seeds in points, and its {LEVEL:.1%} '
-        f'interval. Looked at after {", ".join(map(str, LOOKS[:-1]))} and '
-        f'{LOOKS[-1]} seeds: decided is a claim whose interval leaves zero, '
-        f'or lies within {MARGIN:g} point.', '',
+                'verdict'), map(_claim_cells, report['claims'])), '',
+        f'"Paper" is the difference of the paper\'s figures '
+        f'({study.measure}). "Ours" is the mean difference over seeds in '
+        f'points with its {LEVEL:.1%} interval. Claims are tested after '
+        f'{", ".join(map(str, LOOKS[:-1]))} and {LOOKS[-1]} seeds. A claim is '
+        f'decided if its interval excludes zero or lies within {MARGIN:g} '
+        f'point.', '',
         *(line for note in study.notes for line in (note, '')),
-        '![The score of each row, and of each seed](rows.png)', '',
+        '![Score of each row and seed](rows.png)', '',
         *(['![Scores by distance](distances.png)', ''] if study.panels
           else [])
     ]
@@ -147,7 +150,7 @@ def format_report(study: Study, report: dict[str, Any]) -> str:
 
 
 def _picture(study: Study, report: dict[str, Any]) -> Figure:
-    """Rows from top to bottom; a dot a seed, a line at the mean."""
+    """Draw the rows from top to bottom: a dot per seed, a line at the mean."""
     rows = report['rows'][::-1]
     figure = Figure(figsize=(7, 1.2 + 0.3 * len(rows)), layout='constrained')
     axes = figure.subplots()
@@ -170,7 +173,7 @@ def _picture(study: Study, report: dict[str, Any]) -> Figure:
 
 
 def by_distance(study: Study, report: dict[str, Any]) -> Figure:
-    """Panels side by side; mean and standard deviation over seeds."""
+    """Draw panels of the scores by distance: mean and deviation over seeds."""
     distances = report['distances']
     places = [math.sqrt(low * high) for low, high in distances.values()]
     figure = Figure(figsize=(4.2 * len(study.panels), 4.4),
@@ -205,7 +208,7 @@ def by_distance(study: Study, report: dict[str, Any]) -> Figure:
 
 
 def write_report(out: Path, study: Study, report: dict[str, Any]) -> str:
-    """Write ``report.md``, ``report.json`` and pictures; returns the page."""
+    """Write ``report.md``, ``report.json`` and figures; return the page."""
     text = format_report(study, report)
     write_atomically(out / 'report.md', text)
     write_atomically(out / 'report.json', json.dumps(report, indent=1))

@@ -1,15 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Train the rows of a study, and decide the claims of its paper.
+"""Train the rows of a study, and test the claims of its paper.
 
     python tools/studies/run.py linear_ff --out work_dirs/linear_ff --jobs 2
 
-A study is a file in ``papers``. Each row's learning rate is chosen first, by
-one run each of the same few; then rows are trained with seed after seed, until
-each claim is decided by the rule of ``verdicts.py`` or there are no more
-seeds. Rows of decided claims alone are not trained on. ``--out`` has
-``report.md``, ``report.json`` and ``rows.png``.
+A study is a file in ``papers``. First, each row's learning rate is chosen
+among the rates of the study, with one run per rate. Then the rows are trained
+with further seeds, until the rule of ``verdicts.py`` has decided each claim or
+no seeds are left. Rows that no undecided claim needs are not trained further.
+``--out`` receives ``report.md``, ``report.json`` and ``rows.png``.
 
-What is finished is kept: the same command goes on after an interruption.
+Finished runs are kept, and the same command resumes an interrupted study.
 """
 import argparse
 import multiprocessing
@@ -27,7 +27,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-# First, so that what is imported next is patched.
+# First, because it applies the workarounds to the packages below.
 import mmvidattn  # noqa: F401, I001  isort: skip
 
 import torch
@@ -42,12 +42,12 @@ from tools.studies.report import make_report, write_report
 from tools.studies.study import Study, load, names
 from tools.studies.verdicts import LOOKS, Scores, verdict_of
 
-# Beyond all seeds that are reported.
+# Seed of the runs that choose the rates; reported seeds are smaller.
 TUNING_SEED = 10000
 
 
 class Run(NamedTuple):
-    """One training; with a rate it serves to choose among rates."""
+    """Training of a row; with a rate, it serves to choose among rates."""
     row: str
     seed: int
     rate: float | None = None
@@ -59,15 +59,15 @@ class Run(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its result."""
+        """Return the name of its result."""
         name = re.sub(r'\W+', '_', self.row)
-        which = (f'seed{self.seed}' if self.rate is None
-                 else f'rate{self.rate:g}')
-        return f'{name}_{which}'
+        suffix = (f'seed{self.seed}' if self.rate is None
+                  else f'rate{self.rate:g}')
+        return f'{name}_{suffix}'
 
 
 class Settings(NamedTuple):
-    """What all runs of a study depend on, besides its file."""
+    """Settings of all runs of a study, in addition to its file."""
     study: str
     out: Path
     steps: int
@@ -75,10 +75,10 @@ class Settings(NamedTuple):
 
 
 def train(settings: Settings, run: Run, rate: float) -> dict:
-    """Train and test a row; in a process with one thread.
+    """Train and test a row with one thread.
 
     Returns:
-        The task's figures, and ``rate`` and ``seconds`` of the processor.
+        Figures of the task, ``rate``, and processor ``seconds``.
     """
     torch.set_num_threads(1)
     MMLogger.get_instance('mmengine').setLevel('WARNING')
@@ -86,10 +86,9 @@ def train(settings: Settings, run: Run, rate: float) -> dict:
     task = import_module(f'tools.studies.tasks.{study.task}')
     row = study.rows[run.row]
     reference = None
-    if (run.row != study.reference and row.config is None
-            and not row.own_start):
+    if run.row != study.reference and row.config is None and row.shared_start:
         reference = load_config(study.config, study.options(study.reference))
-    # Configs name checkpoints beside the data.
+    # Checkpoints in configs are relative to the data.
     os.chdir(settings.out / 'data')
     began = time.process_time()
     figures = task.train(
@@ -106,12 +105,12 @@ def finished(results: Results, runs: Iterable[Run]) -> dict[Run, dict]:
 
 
 class Trainer:
-    """Trains what is not finished, as many runs at once as asked for.
+    """Train runs in parallel, except finished ones.
 
     Args:
-        settings: Of the study.
-        results: Where the results are kept.
-        jobs: Runs at once.
+        settings: Settings of the study.
+        results: Results of the runs.
+        jobs: Number of parallel runs.
     """
 
     def __init__(self, settings: Settings, results: Results,
@@ -131,7 +130,7 @@ class Trainer:
 
     def __call__(self, runs: Sequence[Run],
                  rates: dict[str, float]) -> dict[Run, dict]:
-        """Train; returns the results of runs that did not fail."""
+        """Train, and return the results of runs that did not fail."""
         found = finished(self.results, runs)
         waiting = [run for run in runs
                    if run not in found and run not in self.failed]
@@ -157,7 +156,7 @@ class Trainer:
 
 def choose_rates(study: Study, rows: Sequence[str],
                  trainer: Trainer) -> dict[str, float]:
-    """The rate with the best score on the validation split, of each row."""
+    """Return each row's rate with the best score on the validation split."""
     tried = trainer([Run(row, TUNING_SEED, rate) for row in rows
                      for rate in study.rates], {})
     rates = {}
@@ -170,7 +169,7 @@ def choose_rates(study: Study, rows: Sequence[str],
 
 
 def open_rows(study: Study, scores: Scores) -> list[str]:
-    """Rows of claims that are open, and what has no seeds yet."""
+    """Return rows of undecided claims, and rows without seeds."""
     wanted = {row for row, found in scores.items() if not found}
     for claim in study.claims:
         if {claim.better, claim.worse} <= {*scores}:
@@ -182,11 +181,11 @@ def open_rows(study: Study, scores: Scores) -> list[str]:
 
 def run_study(study: Study, trainer: Trainer, rows: Sequence[str],
               seeds: range) -> None:
-    """Train until all is decided, or there are no more seeds."""
+    """Train until all claims are decided, or no seeds are left."""
     rates = choose_rates(study, rows, trainer)
     scores: Scores = {row: {} for row in rates}
     for look in LOOKS:
-        # Seed by seed, so that a study that is cut short compares all rows.
+        # Seed by seed, so that an interrupted study can compare all rows.
         runs = [Run(row, seed) for seed in seeds[:look]
                 for row in open_rows(study, scores)]
         for run, result in trainer(runs, rates).items():
@@ -194,7 +193,7 @@ def run_study(study: Study, trainer: Trainer, rows: Sequence[str],
 
 
 def describe(settings: Settings, study: Study, first_seed: int) -> dict:
-    """All that the results depend on, besides row, seed and rate."""
+    """Return everything that results depend on besides row, seed and rate."""
     return dict(
         study=settings.study, steps=settings.steps, sizes=settings.sizes,
         first_seed=first_seed, batch_size=study.batch_size,
@@ -209,25 +208,26 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--out', type=Path, required=True,
                         help='folder of the study: data, runs, report')
     parser.add_argument('--rows', nargs='+', metavar='ROW',
-                        help='which rows (default: all)')
+                        help='rows to train (default: all)')
     parser.add_argument('--first-seed', type=int, default=0,
-                        help='of those that are reported (default: 0)')
-    add_counts(parser, jobs=(1, 'runs at once, each with one thread'),
-               seeds=(LOOKS[-1], 'at most so many'))
+                        help='first reported seed (default: 0)')
+    add_counts(parser, jobs=(1, 'parallel runs, each with one thread'),
+               seeds=(LOOKS[-1], 'largest number of seeds'))
     parser.add_argument('--steps', type=count,
-                        help="updates of a run (default: the study's)")
+                        help="updates per run (default: the study's)")
     parser.add_argument('--share', type=float, default=1.,
                         help='share of the data, to try a study in seconds '
                         '(default: 1)')
     parser.add_argument('--report-only', action='store_true',
-                        help='train nothing, report what is finished')
+                        help='train nothing, and report the finished runs')
     return parser.parse_args()
 
 
 def check_args(args: argparse.Namespace, study: Study) -> None:
     if not 0 <= args.first_seed <= TUNING_SEED - args.seeds:
-        raise ValueError(f'--first-seed must be at least 0, and seeds below '
-                         f'{TUNING_SEED}, got {args.first_seed}')
+        raise ValueError(
+            f'--first-seed must be from 0 to {TUNING_SEED - args.seeds}, got '
+            f'{args.first_seed}')
     if not 0 < args.share <= 1:
         raise ValueError(f'--share must be in (0, 1], got {args.share}')
     unknown = {*(args.rows or [])} - {*study.rows}
@@ -244,7 +244,7 @@ def main() -> None:
              for split, count in task.SIZES.items()}
     settings = Settings(args.study, args.out.resolve(),
                         args.steps or study.steps, sizes)
-    # Ends the trainings as well.
+    # Exit normally, so that the training processes are stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with one_line_errors():
         check_args(args, study)
@@ -263,7 +263,7 @@ def main() -> None:
             Run(row, seed) for row in rows for seed in seeds)).items():
         scores[run.row][run.seed] = result
     if args.first_seed:
-        # These are about the seeds that were reported first.
+        # The notes are about the seeds from 0 on.
         study = replace(study, notes=())
     report = make_report(study, task.METRICS, limits, scores,
                          getattr(task, 'DISTANCES', None))

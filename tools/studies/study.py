@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What a study is: rows to train, and claims about them."""
+"""Study: rows to train, and claims about them."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,30 +8,31 @@ from typing import Any
 import yaml
 
 PAPERS = Path(__file__).parent / 'papers'
-# Where a claim is from that no paper makes.
-OURS = 'not of the paper'
-# The frames of a clip that a row sees.
+# Source of claims that the paper does not make.
+OURS = 'ours'
+# Frames of a clip that a row sees.
 VIEWS = ('all', 'middle', 'shuffled')
 
 
 @dataclass(frozen=True)
 class Row:
-    """A model to train.
+    """Model to train.
 
     Args:
-        changes: What it changes in the study's config, by dotted keys.
-        paper: The paper's figure, or None.
-        config: Another config than the study's.
-        view: Of clips: 'all' frames, the 'middle' one, again and again, or
-            all of them in 'shuffled' order.
-        own_start: Whether its initial weights are what it is about, so that
-            it does not take those of the study's first row.
+        changes: Changes to the config, by dotted keys. Defaults to none.
+        paper: Figure of the paper. Defaults to None.
+        config: Config of the row. Defaults to the config of the study.
+        view: Frames of a clip: 'all', the 'middle' frame repeated, or all
+            frames in 'shuffled' order. Defaults to 'all'.
+        shared_start: Start from the initial weights of the study's first row
+            where names and shapes agree. False for rows that are about
+            initial weights. Defaults to True.
     """
     changes: Mapping[str, Any] = field(default_factory=dict)
     paper: float | None = None
     config: str | None = None
     view: str = 'all'
-    own_start: bool = False
+    shared_start: bool = True
 
     def __post_init__(self) -> None:
         if self.view not in VIEWS:
@@ -41,17 +42,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper: one row is better than another.
+    """Claim that one row is better than another.
 
     Args:
-        text: The sentence, in our words.
+        text: The claim in our words.
         better: Name of a row.
         worse: Name of the other row.
         source: Table or section of the paper, or ``OURS``.
-        equal: The paper says that they are alike instead.
-        metric: Which of a run's figures is compared.
-        paper: The difference in the paper, where it is not that of the rows'
-            figures.
+        equal: The paper reports the rows as equal instead. Defaults to False.
+        metric: Figure of the runs to compare. Defaults to 'score'.
+        paper: Difference in the paper. Defaults to the difference of the
+            rows' figures.
     """
     text: str
     better: str
@@ -64,25 +65,25 @@ class Claim:
 
 @dataclass(frozen=True)
 class Study:
-    """Rows and claims of a paper, and what a run is.
+    """Rows and claims of a paper, and settings of the runs.
 
     Args:
-        title: Of the report.
+        title: Title of the report.
         paper: Address of the paper.
-        task: The module of ``tasks`` that trains a run.
-        config: Config that rows change.
-        changes: What all rows change in it.
-        rows: By name. The first is what others are paired with: they take its
-            initial weights where names and shapes agree.
-        claims: What is to be decided.
-        steps: Updates of a run.
-        batch_size: Clips or windows an update.
-        rates: Learning rates that are tried for each row.
-        measure: What the paper's figures are.
-        notes: Paragraphs of the report: what to keep in mind, and a sentence
-            on each disagreement.
-        panels: Rows that a picture shows side by side, by distance, under
-            the titles of its parts; only of tasks with ``DISTANCES``.
+        task: Module of ``tasks`` that trains the runs.
+        config: Config that the rows change.
+        changes: Changes to the config for all rows. Defaults to none.
+        rows: Rows by name. The first row gives its initial weights to the
+            other rows, where names and shapes agree.
+        claims: Claims to decide.
+        steps: Updates per run.
+        batch_size: Clips or windows per update.
+        rates: Learning rates to try for each row.
+        measure: Measure of the paper's figures.
+        notes: Paragraphs of the report: remarks, and a sentence on each
+            disagreement. Defaults to none.
+        panels: Rows of each panel of a figure by distance, by the titles of
+            the panels; only for tasks with ``DISTANCES``. Defaults to none.
     """
     title: str
     paper: str
@@ -104,22 +105,22 @@ class Study:
         for text, rows in {**named, **self.panels}.items():
             for name in rows:
                 if name not in self.rows:
-                    raise ValueError(f'{text!r} is about row {name!r}, '
-                                     'which there is not')
+                    raise ValueError(f'{text!r} needs row {name!r}, which is '
+                                     'not in the study')
 
     @property
     def reference(self) -> str:
-        """The row that others are paired with."""
+        """Return the row that gives its initial weights to the others."""
         return next(iter(self.rows))
 
     def options(self, row: str) -> dict[str, Any]:
-        """All that a row changes in its config."""
+        """Return all changes of a row to its config."""
         if self.rows[row].config:
             return dict(self.rows[row].changes)
         return {**self.changes, **self.rows[row].changes}
 
     def papers_difference(self, claim: Claim) -> float | None:
-        """What the paper says of a claim, in points."""
+        """Return the paper's difference for a claim in points, or None."""
         if claim.paper is not None or claim.metric != 'score':
             return claim.paper
         better, worse = (self.rows[name].paper
@@ -133,24 +134,17 @@ class Study:
 
 
 def names() -> list[str]:
-    """The studies that there are."""
+    """Return the names of all studies."""
     return sorted(path.stem for path in PAPERS.glob('*.yml'))
 
 
 def load(name: str) -> Study:
-    """The study of a name.
-
-    Raises:
-        ValueError: If there is none.
-    """
-    if name not in names():
-        raise ValueError(f'there is no study {name!r}, but '
-                         f'{", ".join(names())}')
-    told = _as_tuples(
+    """Load a study by name."""
+    content = _as_tuples(
         yaml.safe_load((PAPERS / f'{name}.yml').read_text('utf-8')))
-    rows = {row: Row(**told_row) for row, told_row in told['rows'].items()}
-    claims = [Claim(**claim) for claim in told['claims']]
-    return Study(**{**told, 'rows': rows, 'claims': claims})
+    rows = {row: Row(**body) for row, body in content['rows'].items()}
+    claims = [Claim(**claim) for claim in content['claims']]
+    return Study(**{**content, 'rows': rows, 'claims': claims})
 
 
 def _as_tuples(value: Any) -> Any:

@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""When a claim is decided, by a rule that is fixed before the runs.
+"""Decide claims by a rule that is fixed before the runs.
 
-Rows are compared by the differences of their scores, seed by seed: a seed has
-the same clips in the same order, and the same initial weights where models
-share them. Claims are looked at after 4, 8 and 12 seeds. A look is a t
-interval of the mean difference at the level of 1 - 0.05 / 3, so that all
-three hold together with 95 % (Bonferroni).
+Rows are compared by the differences of their scores for the same seed. A seed
+has the same clips in the same order, and the same initial weights where
+models share them. A claim is tested after 4, 8 and 12 seeds, each time with a
+t interval of the mean difference at the level 1 - 0.05 / 3, so that all three
+intervals hold together with 95 % (Bonferroni).
 """
 import math
 import statistics
@@ -17,24 +17,24 @@ from scipy import stats
 from tools.studies.study import Claim
 
 LOOKS = (4, 8, 12)
-# In points: differences below are called none.
+# Differences below this number of points count as none.
 MARGIN = 1.
 LEVEL = 1 - 0.05 / len(LOOKS)
 
-# Of each row the figures of each seed.
+# Figures by row and seed.
 Scores = dict[str, dict[int, dict[str, float]]]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the differences of a claim say.
+    """Verdict on a claim.
 
     Attributes:
-        mean: Mean difference in points, better less worse.
+        mean: Mean difference in points, better minus worse.
         half: Half the width of its interval; infinite with one seed.
         seeds: Number of differences.
-        difference: 'above', 'below' or 'none' (less than a point either
-            way), or '' while it is open.
+        difference: 'above', 'below' or 'none' (less than a point in either
+            direction), or '' if undecided.
         word: 'agrees', 'disagrees' or 'undecided'.
     """
     mean: float
@@ -45,19 +45,19 @@ class Verdict:
 
 
 def decide(differences: Sequence[float], equal: bool = False) -> Verdict:
-    """What is to be said of a claim.
+    """Decide a claim.
 
     Args:
-        differences: Of each seed, in points: the row that the paper finds
-            better less the other.
-        equal: The paper finds both alike.
+        differences: Difference of each seed in points: the row that the paper
+            reports as better minus the other row.
+        equal: The paper reports both rows as equal. Defaults to False.
 
     Raises:
         ValueError: If there are no differences.
     """
     count = len(differences)
     if not count:
-        raise ValueError('a claim takes the differences of one seed or more')
+        raise ValueError('a claim needs the differences of at least one seed')
     mean = statistics.fmean(differences)
     half = math.inf
     if count > 1:
@@ -79,7 +79,7 @@ def decide(differences: Sequence[float], equal: bool = False) -> Verdict:
 
 
 def differences(claim: Claim, scores: Scores) -> list[float]:
-    """In points, of each seed that both rows have, in the order of seeds."""
+    """Return the differences in points, for each seed that both rows have."""
     better, worse = ({
         seed: result[claim.metric]
         for seed, result in scores[row].items() if claim.metric in result
@@ -89,10 +89,10 @@ def differences(claim: Claim, scores: Scores) -> list[float]:
 
 
 def verdict_of(claim: Claim, scores: Scores) -> Verdict | None:
-    """The verdict of the first look that decides, else of the last one.
+    """Return the first verdict that decides, or else the last one.
 
-    Seeds that two rows have beyond it, for other claims, don't count. None
-    where the rows share no seed.
+    Further seeds, which other claims need, are ignored. The verdict is None
+    if the rows share no seed.
     """
     found = differences(claim, scores)
     verdict = decide(found[:LOOKS[0]], claim.equal) if found else None

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Train a recognizer on the clips of ``motion.py`` and test it."""
+"""Task: train a recognizer on the clips of ``motion.py`` and test it."""
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,16 +15,16 @@ from . import motion
 from .start import build, fit
 
 SIZES = motion.SPLITS
-# Scores of a run, in percent: what is compared, and what else is reported.
+# Headings of the reported figures, in percent; claims compare 'score'.
 METRICS = dict(score='test', hard='hard split')
 TEST_BATCH = 250
-# The share of training clips, the easiest ones, that runs begin with, and the
-# part of the updates after which all are in use.
+# Runs start with this share of the clips, the easiest ones, and use all clips
+# after this share of the updates.
 EASIEST, RAMP = 0.2, 0.5
 
 
 def prepare(folder: Path, sizes: dict[str, int]) -> dict[str, dict]:
-    """Write the clips; returns what chance and an oracle score."""
+    """Write the clips, and return the scores of chance and an oracle."""
     motion.prepare(folder, sizes)
     oracle = json.loads((folder / 'facts.json').read_text())['oracle']
     chance = 100 / motion.NUM_CLASSES
@@ -34,7 +34,7 @@ def prepare(folder: Path, sizes: dict[str, int]) -> dict[str, dict]:
 
 
 def _see(frames: np.ndarray, view: str, rng: np.random.Generator) -> Tensor:
-    """Inputs ``(B, 1, 3, T, H, W)`` of clips ``(B, T, H, W, 3)``."""
+    """Turn clips ``(B, T, H, W, 3)`` to inputs ``(B, 1, 3, T, H, W)``."""
     if view == 'middle':
         frames = np.repeat(frames[:, [motion.NUM_FRAMES // 2]],
                            motion.NUM_FRAMES, axis=1)
@@ -50,10 +50,10 @@ def _prepared(model: BaseModel, inputs: Tensor) -> Tensor:
 
 
 def _share(progress: float) -> float:
-    """The share of clips, the easiest ones, that are drawn from.
+    """Return the share of clips to draw from, the easiest ones first.
 
-    Models that are shown all of them at once are at chance for a while, and
-    leave it sooner or later by luck: seeds then differ by 40 points.
+    Models that are trained on all clips from the start stay at chance for a
+    random time, so that seeds differ by 40 points.
     """
     return min(1., EASIEST + (1 - EASIEST) * progress / RAMP)
 
@@ -61,7 +61,7 @@ def _share(progress: float) -> float:
 @torch.no_grad()
 def accuracy(model: BaseModel, clips: motion.Clips,
              view: str = 'all') -> float:
-    """Top-1 in percent."""
+    """Return top-1 in percent."""
     model.eval()
     rng = np.random.default_rng(0)
     right = []
@@ -75,9 +75,9 @@ def accuracy(model: BaseModel, clips: motion.Clips,
 
 def batches(model: BaseModel, clips: motion.Clips, seed: int, steps: int,
             batch_size: int, view: str = 'all') -> Iterator[dict[str, Any]]:
-    """What a model takes in each update, the easy clips first."""
+    """Yield preprocessed batches, with easy clips first."""
     rng = np.random.default_rng(seed)
-    # From the easiest clip to the hardest.
+    # From the easiest to the hardest clip.
     ranks = np.argsort(clips.levels)
     for step in range(steps):
         chosen = ranks[rng.choice(
@@ -92,21 +92,21 @@ def batches(model: BaseModel, clips: motion.Clips, seed: int, steps: int,
 def train(config: dict, reference: dict | None, folder: Path, seed: int,
           rate: float, steps: int, batch_size: int,
           view: str = 'all') -> dict[str, float]:
-    """A run: train, and test on all splits.
+    """Train a model, and test it on all splits.
 
     Args:
-        config: Of the row.
-        reference: Config whose initial weights it takes where they fit.
-        folder: Where :func:`prepare` wrote the clips.
-        seed: Of the initial weights and the order of clips.
+        config: Config of the row.
+        reference: Config that gives its initial weights where they fit.
+        folder: Folder of the clips.
+        seed: Seed of the initial weights and the order of clips.
         rate: Learning rate.
-        steps: Updates.
-        batch_size: Clips an update.
-        view: Which frames it sees.
+        steps: Number of updates.
+        batch_size: Clips per update.
+        view: Frames that the model sees, see ``Row``. Defaults to 'all'.
 
     Returns:
-        ``val``, ``score`` and ``hard``: top-1 in percent; ``loss``: that of
-        the last tenth of the updates.
+        Top-1 in percent: ``val``, ``score`` (test) and ``hard``; and the
+        ``loss`` of the last tenth of the updates.
     """
     model = build(config, reference, seed)
     clips = motion.read(folder, 'train')

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""As ``clip_model.py``, with an image model to start from.
+"""Task: ``clip_model.py`` with an image model to start from.
 
-``image_vit.pth``, in the folder of the data, is a ViT of single frames that
-tells in which part of the frame the shape is. Rows start from it with
+``image_vit.pth``, in the folder of the data, is a ViT that classifies in which
+part of a frame the shape is. Rows start from it with
 ``init_cfg=dict(type='Pretrained', checkpoint='image_vit.pth')``.
 """
 from pathlib import Path
@@ -16,7 +16,7 @@ from . import clip_model, motion
 from .start import build, fit
 
 SIZES, METRICS, train = clip_model.SIZES, clip_model.METRICS, clip_model.train
-# Parts of the frame along each side.
+# Number of parts along each side of the frame.
 PARTS = 4
 CONFIG = 'vivit_tiny_motion'
 WIDTH = {'model.backbone.embed_dims': 48, 'model.cls_head.in_channels': 48,
@@ -31,8 +31,8 @@ STEPS, BATCH, RATE = 400, 32, 2e-3
 
 
 def _images(clips: motion.Clips) -> motion.Clips:
-    """Frames from the middle, labeled with where the shape is."""
-    # Paths lie around the middle three fifths.
+    """Return the middle frames, labeled with the place of the shape."""
+    # Centers lie between 0.3 and 0.7 of the frame.
     parts = (clips.places / motion.SIDE - .3) / .4 * PARTS
     column, row = np.clip(parts.astype(int), 0, PARTS - 1).T
     middle = motion.NUM_FRAMES // 2
@@ -50,14 +50,14 @@ def prepare(folder: Path, sizes: dict[str, int]) -> dict[str, dict]:
     torch.set_num_threads(1)
     config = load_config(CONFIG, IMAGE)
     model = build(config, None, 0)
-    # A hundredth of the data is a test of the program.
+    # With a small share of the data, the program is only being tested.
     small = sizes['train'] < SIZES['train'] / 2
     steps = 2 if small else STEPS
     images = _images(motion.read(folder, 'train'))
     fit(model, config, clip_model.batches(model, images, 0, steps, BATCH),
         RATE, steps)
     right = clip_model.accuracy(model, _images(motion.read(folder, 'test')))
-    print(f'image model: top-1 {right:.1f} of {PARTS**2} places')
+    print(f'image model: top-1 {right:.1f} on {PARTS**2} places')
     tensors = model.backbone.state_dict()
     name = 'patch_embed.projection.weight'
     tensors[name] = tensors[name].squeeze(2)

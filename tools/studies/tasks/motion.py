@@ -1,14 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Clips of a moving shape, from easy to hopeless.
+"""Clips of a moving shape, from easy to very hard.
 
-A bright shape moves in one of eight directions over a still background. How
-far it moves, how large and bright it is, noise, clutter and other shapes,
-dimmer and with motions of their own, are drawn for each clip, so that accuracy
-rises smoothly with what a model can do. The middle of the path is drawn alike
-for all classes: a frame from the middle of a clip says nothing of its class.
+A bright shape moves in one of eight directions over a still background. The
+length of its path, its size and brightness, noise, clutter, and dimmer shapes
+with other motions are drawn for each clip, so that accuracy rises smoothly
+with the ability of a model. The middle of the path has the same distribution
+for all classes, so that a single frame from the middle has no information
+about the class.
 
-Clips are drawn as arrays: what a video file would add is the error of its
-compression, and the time to decode it.
+Clips are arrays; video files would only add compression errors and decoding
+time.
 """
 import json
 from pathlib import Path
@@ -19,12 +20,13 @@ import numpy as np
 from mmvidattn.utils.files import write_atomically
 
 NUM_FRAMES, SIDE, NUM_CLASSES = 8, 32, 8
-# Clips are drawn in blocks, each from a seed of its own.
+# Clips are drawn in blocks, each with its own seed.
 BLOCK = 250
-# Of val the learning rate is chosen, test and hard are reported.
+# Clips per split: val chooses the learning rate, test and hard are reported.
 SPLITS = dict(train=6000, val=1000, test=2000, hard=1000)
-# From easy to hopeless: 'path' is how far a shape moves in a clip, that and
-# 'radius' in pixels, the others as parts of white.
+# Values for the easiest and the hardest clips: 'path' (distance that a shape
+# moves in a clip) and 'radius' in pixels, 'distractors' as a number of shapes,
+# and the others relative to white.
 FACTORS = dict(
     path=(18., 1.5),
     radius=(7., 3.),
@@ -41,9 +43,8 @@ class Clips(NamedTuple):
     Attributes:
         frames: ``(N, T, H, W, 3)`` uint8.
         labels: ``(N,)`` int64.
-        levels: How hard each is, ``(N,)``, from 0 to 1.
-        places: The middle of the shape's path, ``(N, 2)``, the column first,
-            in pixels.
+        levels: Difficulty ``(N,)`` from 0 to 1.
+        places: Middle of the shape's path in pixels, ``(N, 2)``: column, row.
     """
     frames: np.ndarray
     labels: np.ndarray
@@ -53,10 +54,10 @@ class Clips(NamedTuple):
 
 def _paths(rng: np.random.Generator, labels: np.ndarray,
            lengths: np.ndarray) -> np.ndarray:
-    """Centers of shapes, ``(N, T, 2)``, the column first, in pixels."""
+    """Draw the centers of shapes in pixels, ``(N, T, 2)``: column, row."""
     middle = rng.uniform(.3, .7, (len(labels), 1, 2)) * SIDE
     angle = labels * 2 * np.pi / NUM_CLASSES
-    # Rows point down, so that this turns counter-clockwise on the screen.
+    # Rows point down, so that angles are counter-clockwise on the screen.
     ahead = np.stack([np.cos(angle), -np.sin(angle)], axis=1)[:, None]
     time = np.linspace(-.5, .5, NUM_FRAMES)[None, :, None]
     return middle + ahead * lengths[:, None, None] * time
@@ -64,7 +65,7 @@ def _paths(rng: np.random.Generator, labels: np.ndarray,
 
 def _masks(rng: np.random.Generator, paths: np.ndarray,
            radii: np.ndarray) -> np.ndarray:
-    """How much of each pixel an ellipse covers, ``(N, T, H, W, 1)``."""
+    """Draw ellipses as covered shares of pixels, ``(N, T, H, W, 1)``."""
     count = len(paths)
     grid = np.arange(SIDE) + .5
     x = grid[None, None, None, :] - paths[..., 0, None, None]
@@ -79,7 +80,7 @@ def _masks(rng: np.random.Generator, paths: np.ndarray,
 
 
 def _clutter(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Smooth patterns around 0, ``(N, 1, H, W, 3)``."""
+    """Draw smooth patterns around 0, ``(N, 1, H, W, 3)``."""
     cells = rng.normal(size=(count, 5, 5, 3)).astype(np.float32)
     places = np.linspace(0, 4, SIDE)
     low = np.minimum(places.astype(int), 3)
@@ -95,7 +96,7 @@ def _draw_factors(rng: np.random.Generator, levels: np.ndarray
     for name, (easy, most) in FACTORS.items():
         share = levels * rng.uniform(.5, 1., len(levels))
         if name == 'path':
-            # In the logarithm: half as far is as much harder each time.
+            # Logarithmic, because each halving of the path is equally harder.
             factors[name] = easy * (most / easy)**share
         else:
             factors[name] = easy + (most - easy) * share
@@ -105,9 +106,9 @@ def _draw_factors(rng: np.random.Generator, levels: np.ndarray
 def _pictures(
         labels: np.ndarray, seeds: list[int], hard: bool,
         noise: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Images ``(N, T, H, W, 3)`` from 0 to 1, levels and places.
+    """Draw images ``(N, T, H, W, 3)`` from 0 to 1, levels and places.
 
-    No draw depends on a label.
+    The random numbers do not depend on the labels.
     """
     rng, count = np.random.default_rng(seeds), len(labels)
     levels = rng.uniform(.5 if hard else 0., 1., count)
@@ -140,7 +141,7 @@ def _pictures(
 
 def _block(seed: int, split: str, first: int, count: int,
            noise: bool = True, label: int | None = None) -> Clips:
-    """Some clips of a split; ``label`` makes all of this class."""
+    """Draw a block of clips of a split, all of class ``label`` if given."""
     labels = (first + np.arange(count)) % NUM_CLASSES
     images, levels, places = _pictures(
         labels if label is None else np.full(count, label),
@@ -150,23 +151,22 @@ def _block(seed: int, split: str, first: int, count: int,
 
 
 def blocks(count: int) -> list[tuple[int, int]]:
-    """First clip and number of clips of each block."""
+    """Return the first clip and the number of clips of each block."""
     return [(first, min(BLOCK, count - first))
             for first in range(0, count, BLOCK)]
 
 
 def draw(seed: int, split: str, count: int) -> Clips:
-    """The first ``count`` clips of a split."""
+    """Draw the first ``count`` clips of a split."""
     parts = [_block(seed, split, *block) for block in blocks(count)]
     return Clips(*map(np.concatenate, zip(*parts)))
 
 
 def oracle(seed: int, split: str, count: int) -> float:
-    """Accuracy, in percent, of one who knows all but noise and class.
+    """Return the accuracy in percent of a model that lacks noise and class.
 
-    Of the eight clips without noise it chooses the one nearest to the clip,
-    which is the best one can do as long as noise is not cut off at black and
-    white.
+    It chooses the nearest of the eight noise-free clips, one per class. This
+    is optimal as long as the noise is not clipped at black and white.
     """
     right = 0
     for block in blocks(count):
@@ -182,10 +182,10 @@ def oracle(seed: int, split: str, count: int) -> float:
 
 
 def prepare(folder: Path, sizes: dict[str, int], seed: int = 0) -> None:
-    """Write the clips of all splits, unless they are there.
+    """Write the clips of all splits, unless they exist.
 
     Raises:
-        ValueError: If the folder holds others.
+        ValueError: If the folder has clips with other settings.
     """
     wanted = dict(task='motion', seed=seed, sizes=sizes, factors=FACTORS)
     wanted = json.loads(json.dumps(wanted))
@@ -194,8 +194,8 @@ def prepare(folder: Path, sizes: dict[str, int], seed: int = 0) -> None:
         found = json.loads(facts.read_text())
         oracles = found.pop('oracle')
         if found != wanted:
-            raise ValueError(f'{folder} holds other clips ({found}): choose '
-                             'another folder')
+            raise ValueError(f'{folder} has clips with other settings '
+                             f'({found}); choose another folder')
         return
     folder.mkdir(parents=True, exist_ok=True)
     for split, count in sizes.items():
@@ -207,7 +207,7 @@ def prepare(folder: Path, sizes: dict[str, int], seed: int = 0) -> None:
 
 
 def read(folder: Path, split: str) -> Clips:
-    """Clips of a split, mapped into memory."""
+    """Map the clips of a split into memory."""
     return Clips(*(
         np.load(folder / f'{split}_{name}.npy', mmap_mode='r',
                 allow_pickle=False) for name in Clips._fields))

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Train an online detector on the streams of ``streams.py`` and test it."""
+"""Task: train an online detector on streams of ``streams.py`` and test it."""
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -20,29 +20,29 @@ from . import streams
 from .start import build, fit
 
 SIZES = streams.SPLITS
-# Scores of a run, in percent: what is compared, and what else is reported.
+# Headings of the reported figures, in percent; claims compare 'score'.
 METRICS = dict(
     score='test',
     now='cues',
     **{f'bin_{name}': f'{low}-{high} steps'
        for name, (low, high) in streams.BINS.items()},
     anticipation='anticipation')
-# Steps from a cue to an action that a figure is of: at least, and below.
+# Bounds of the steps from a cue to an action, by figure.
 DISTANCES = {f'bin_{name}': bounds for name, bounds in streams.BINS.items()}
-# Actions are of that many steps or more.
+# Steps between two tested windows; no action is shorter.
 TEST_STRIDE = 8
 
 
 def prepare(folder: Path, sizes: dict[str, int]) -> dict[str, dict]:
-    """Write the streams; returns what chance and an oracle score."""
+    """Write the streams, and return the scores of chance and an oracle."""
     limits = streams.prepare(folder, sizes)
-    # They know when actions will be.
+    # Both know the times of future actions.
     return {name: {**found, 'anticipation': found['score']}
             for name, found in limits.items()}
 
 
 class _StreamsInMemory(FeatureStreams):
-    """All rows side by side: a window of many videos is one look-up."""
+    """Streams in one array, so that one lookup reads windows of many."""
 
     def __init__(self, opened: FeatureStreams) -> None:
         vars(self).update(vars(opened))
@@ -62,7 +62,7 @@ class _StreamsInMemory(FeatureStreams):
 
 def _dataset(config: dict, loader: str, folder: Path,
              split: str) -> FeatureStreamDataset:
-    """The dataset of a loader of a config, of these streams."""
+    """Build the dataset of a config's loader for these streams."""
     data = DATASETS.build({
         **config[loader]['dataset'],
         'ann_file': f'{split}.txt',
@@ -74,7 +74,7 @@ def _dataset(config: dict, loader: str, folder: Path,
 
 def _batches(config: dict, folder: Path, seed: int,
              batch_size: int) -> Iterator[dict[str, Any]]:
-    """Windows to train on: the same ones, whatever their memories."""
+    """Yield batches of windows, the same for all lengths of memories."""
     data = _dataset(config, 'train_dataloader', folder, 'train')
     sampler = DATA_SAMPLERS.build(
         config['train_dataloader']['sampler'],
@@ -90,18 +90,18 @@ def _batches(config: dict, folder: Path, seed: int,
 
 
 def _predict(model: BaseModel, video: dict[str, Any]) -> dict[str, Any]:
-    """A video scored in every eighth of its windows: neighbors are alike.
+    """Score every eighth window of a video; neighbors have similar scores.
 
-    A causal network takes the frames one after the other, and scores all.
+    A causal network reads the frames in order, and scores all of them.
 
     Returns:
-        The data sample, of which the steps that were scored count.
+        Data sample; only its scored steps are valid.
     """
     inputs, sample = dict(video['inputs']), video['data_samples']
     stride = 1 if isinstance(model.backbone, CausalNetwork) else TEST_STRIDE
     for name in 'long_indices', 'work_indices', 'padding_mask':
         inputs[name] = inputs[name][::stride]
-    # All of the first window, and the last one of each other.
+    # All steps of the first window, and the last step of each further window.
     work = inputs['work_indices']
     steps = torch.cat([work[0, :-1], work[:, -1]])
     sample.set_metainfo(dict(
@@ -118,10 +118,11 @@ def _predict(model: BaseModel, video: dict[str, Any]) -> dict[str, Any]:
 @torch.no_grad()
 def _test(model: BaseModel, config: dict, folder: Path,
           split: str) -> dict[str, float]:
-    """Figures of a split."""
+    """Return the figures of a split."""
     model.eval()
     data = _dataset(config, 'test_dataloader', folder, split)
-    # Of detection, and of each token that anticipates.
+    # Scores, targets and distances: detection first, then each anticipation
+    # token.
     parts: list[list[tuple[np.ndarray, ...]]] = []
     for i in range(len(data)):
         distances = np.load(folder / f'distance/{split}_{i:03d}.npy')
@@ -139,25 +140,25 @@ def _test(model: BaseModel, config: dict, folder: Path,
 def train(config: dict, reference: dict | None, folder: Path, seed: int,
           rate: float, steps: int, batch_size: int,
           view: str = 'all') -> dict[str, float]:
-    """A run: train, and test on the streams, an eighth of their steps.
+    """Train a model, and test it on every eighth step of the streams.
 
     Args:
-        config: Of the row.
-        reference: Config whose initial weights it takes where they fit.
-        folder: Where :func:`prepare` wrote the streams.
-        seed: Of the initial weights and the order of windows.
+        config: Config of the row.
+        reference: Config that gives its initial weights where they fit.
+        folder: Folder of the streams.
+        seed: Seed of the initial weights and the order of windows.
         rate: Learning rate.
-        steps: Updates.
-        batch_size: Windows an update.
-        view: 'all': streams have no other.
+        steps: Number of updates.
+        batch_size: Windows per update.
+        view: Must be 'all' for streams.
 
     Returns:
-        Those of ``METRICS``, ``anticipation`` where the model anticipates;
-        ``val``: the score on its split; ``loss``: that of the last tenth of
-        the updates.
+        Figures of ``METRICS``, with ``anticipation`` if the model
+        anticipates; ``val``, the score on the validation split; and the
+        ``loss`` of the last tenth of the updates.
     """
     if view != 'all':
-        raise ValueError(f"view must be 'all' of streams, got {view!r}")
+        raise ValueError(f"view must be 'all' for streams, got {view!r}")
     model = build(config, reference, seed)
     batches = (model.data_preprocessor(batch, training=True)
                for batch in _batches(config, folder, seed, batch_size))

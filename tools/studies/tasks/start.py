@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""How all runs begin and go on."""
+"""Initial weights and training loop of all runs."""
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -23,28 +23,29 @@ def _fresh(config: dict, seed: int) -> BaseModel:
 
 
 def build(config: dict, reference: dict | None, seed: int) -> BaseModel:
-    """A model with the initial weights that a seed gives.
+    """Build a model with the initial weights of a seed.
 
     Args:
-        config: Its config.
-        reference: Config of the model whose initial weights it takes where
-            names and shapes agree, so that rows differ as little as can be.
-        seed: Of the weights, and of dropout from here on.
+        config: Config of the model.
+        reference: Config of a model that gives its initial weights where
+            names and shapes agree, so that rows differ as little as possible.
+        seed: Seed of the weights, and then of dropout.
     """
     register_all_modules(init_default_scope=True)
     model = _fresh(config, seed)
     if reference is not None:
-        shared = _fresh(reference, seed).state_dict()
-        own = model.state_dict()
-        own.update({name: value for name, value in shared.items()
-                    if name in own and own[name].shape == value.shape})
-        model.load_state_dict(own)
+        state = model.state_dict()
+        state.update({
+            name: value
+            for name, value in _fresh(reference, seed).state_dict().items()
+            if name in state and state[name].shape == value.shape})
+        model.load_state_dict(state)
     torch.manual_seed(seed)
     return model
 
 
 def _warm_up_and_cosine(steps: int) -> Callable[[int], float]:
-    """Factor of the learning rate at an update: up in a line, then down."""
+    """Return the learning-rate factor by update: linear, times a cosine."""
     rise = min(WARM_UP, steps)
     return lambda step: (min(1., (step + 1) / rise)
                          * 0.5 * (1 + math.cos(math.pi * step / steps)))
@@ -55,14 +56,14 @@ def fit(model: BaseModel, config: dict, batches: Iterable[dict[str, Any]],
     """Train a model.
 
     Args:
-        model: To be trained.
-        config: Its optimizer is that of ``optim_wrapper``.
-        batches: Of each update what the model takes, preprocessed.
+        model: Model to train.
+        config: Config with the optimizer in ``optim_wrapper``.
+        batches: Preprocessed batches, one per update.
         rate: Learning rate.
-        steps: Updates.
+        steps: Number of updates.
 
     Returns:
-        The mean loss of the last tenth of the updates.
+        Mean loss of the last tenth of the updates.
     """
     optim = build_optim_wrapper(model, {
         **config['optim_wrapper'],

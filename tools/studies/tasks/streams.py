@@ -1,19 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Feature streams whose actions take memories of all lengths.
+"""Feature streams whose actions need memories of all lengths.
 
-A stream is noise in which cues are shown and actions take place. The features
-of an action say that it is one, and no more; which of the classes it is was
-said by the latest cue. That was a few steps ago, or two thousand. Older cues
-are in the memory as well, and say what they will. A cue is an action too,
-whose own features tell it. All cues are clear in training; of those that are
-tested some are all but hidden in the noise, so that accuracy rises smoothly
-with what a memory can hold. (Trained on hidden ones as well, some models
-learned to look back for cues and some never did.)
+A stream is noise with cues and actions. The features of all actions are the
+same; the class of an action is that of the latest cue, which may be a few or
+two thousand steps back. The memory also has older cues, which are irrelevant.
+A cue is an action too, and its own features show its class. In training, all
+cues are clear. In the test, the strength of cues varies, and some are almost
+hidden in the noise, so that accuracy rises smoothly with the capacity of a
+memory. (When weak cues were in the training set too, some models never learned
+to look back for cues.)
 
-A sign comes before an action: there is something to anticipate.
+A sign appears before each action, so that actions can be anticipated.
 
-The layout is that of :class:`mmvidattn.datasets.FeatureStreamDataset`; beside
-it ``distance`` has, of each step of an action, how far back its cue is.
+The files have the layout of
+:class:`mmvidattn.datasets.FeatureStreamDataset`. In addition, ``distance`` has
+the number of steps from its cue for each step of an action.
 """
 import json
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ import numpy as np
 from mmvidattn.evaluation.average_precision import average_precision
 from mmvidattn.utils.files import write_atomically
 
-# Steps between the end of a cue and an action.
+# Bounds of the steps between the end of a cue and an action.
 BINS = {
     '4': (4, 12),
     '12': (12, 40),
@@ -36,33 +37,33 @@ BINS = {
 }
 NUM_CLASSES = 4
 WIDTHS = dict(rgb=32, flow=16)
-# Streams. Of val the learning rate is chosen, test is reported.
+# Streams per split: val chooses the learning rate, test is reported.
 SPLITS = dict(train=64, val=8, test=24)
 OPTIONS = dict(
     steps=4000,
     action_steps=(8, 16),
-    # From a cue to the first action, and from one to the next.
+    # From a cue to the first action, and between actions.
     first_gap_steps=(4, 12),
     gap_steps=(8, 32),
-    # Seen where every fourth step is.
+    # Long enough for memories that sample every fourth step.
     cue_steps=12,
     sign_steps=4,
-    # From a cue to the next one.
+    # Between cues.
     turn_steps=(120, 2000),
-    # Of cues; the noise has a standard deviation of 1.
+    # Strength of cues; the noise has a standard deviation of 1.
     strength=dict(train=(1., 4.), val=(.2, 4.), test=(.2, 4.)))
 
 
 class Event(NamedTuple):
-    """A cue or an action; times are in steps, and ``end`` is after it.
+    """Cue or action.
 
     Attributes:
         kind: 'cue' or 'action'.
-        label: Its class.
+        label: Class.
         start: First step.
-        end: Step after the last one.
-        cue: Start of the cue that decides it; of a cue its own.
-        strength: Of a cue, how clear it is.
+        end: Step after the last step.
+        cue: Start of the cue that decides the class; for a cue, its start.
+        strength: Strength of a cue.
     """
     kind: str
     label: int
@@ -73,14 +74,14 @@ class Event(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """A stream.
+    """Features and labels of a stream.
 
     Attributes:
         features: ``(T, D)`` float32.
         targets: ``(T, K)`` uint8.
-        distances: ``(T,)``: of a step of an action, how many steps its first
-            one is behind the end of its cue; -1 elsewhere.
-        events: In the order of time.
+        distances: ``(T,)``: for the steps of an action, the number of steps
+            from the end of its cue to its first step; -1 elsewhere.
+        events: Events in order of time.
     """
     features: np.ndarray
     targets: np.ndarray
@@ -89,19 +90,19 @@ class Stream(NamedTuple):
 
 
 def class_names() -> list[str]:
-    """Of all classes, the background first."""
+    """Return the class names, with the background first."""
     return ['background'] + [f'{kind}_{label}' for kind in ('cue', 'action')
                              for label in range(NUM_CLASSES)]
 
 
 def columns(kind: str) -> slice:
-    """Where the targets have the classes of a kind."""
+    """Return the target columns of the classes of a kind."""
     first = 1 + (kind == 'action') * NUM_CLASSES
     return slice(first, first + NUM_CLASSES)
 
 
 def patterns(seed: int) -> dict[str, np.ndarray]:
-    """Appearances, ``(count, D)``: a cue's for each class."""
+    """Return the patterns ``(count, D)`` of cues, actions and the sign."""
     rng, width = np.random.default_rng([seed, 9]), sum(WIDTHS.values())
     sizes = dict(cue=NUM_CLASSES, action=1, sign=1)
     return {name: rng.normal(size=(count, width))
@@ -109,13 +110,13 @@ def patterns(seed: int) -> dict[str, np.ndarray]:
 
 
 def _between(rng: np.random.Generator, low: float, high: float) -> float:
-    """Uniform in its logarithm."""
+    """Draw a number whose logarithm is uniformly distributed."""
     return low * (high / low)**rng.uniform()
 
 
 def _place_actions(rng: np.random.Generator, cue: Event,
                    until: int) -> list[Event]:
-    """Actions that a cue decides, one after the other."""
+    """Draw the actions after a cue."""
     events, time = [], cue.end
     while True:
         gap = OPTIONS['gap_steps'] if events else OPTIONS['first_gap_steps']
@@ -129,7 +130,7 @@ def _place_actions(rng: np.random.Generator, cue: Event,
 
 def make_stream(seed: int, split: str, index: int,
                 noise: float = 1.) -> Stream:
-    """One stream; the others don't matter."""
+    """Draw a stream, which does not depend on other streams."""
     rng = np.random.default_rng([seed, [*SPLITS].index(split), index])
     steps = int(OPTIONS['steps'] * rng.uniform(.9, 1.1))
     looks, sign = patterns(seed), OPTIONS['sign_steps']
@@ -160,18 +161,18 @@ def make_stream(seed: int, split: str, index: int,
 
 def figures(scores: np.ndarray, targets: np.ndarray,
             distances: np.ndarray) -> dict[str, float]:
-    """Mean average precision of actions, by how far their cues are.
+    """Return the mean average precision of actions by distance of their cue.
 
     Args:
         scores: ``(T, K)``.
         targets: ``(T, K)``.
-        distances: ``(T,)``, as a stream has them.
+        distances: ``(T,)``, see ``Stream``.
 
     Returns:
         In percent: ``bin_<least distance>``, the mean average precision of
-        the classes of actions among the steps with such a distance; ``score``,
-        the mean of all distances; ``now``, that of cues among all steps, which
-        takes no memory.
+        the action classes among steps with this distance; ``score``, the mean
+        over all distances; and ``now``, the mean average precision of the cue
+        classes among all steps, which needs no memory.
     """
 
     def mean_precision(kind, steps):
@@ -191,7 +192,7 @@ def figures(scores: np.ndarray, targets: np.ndarray,
 
 def _posterior(features: np.ndarray, cue: Event,
                looks: np.ndarray) -> np.ndarray:
-    """How likely each class of a cue is by all its steps, ``(K,)``."""
+    """Return the probabilities of a cue's classes from its steps, ``(K,)``."""
     seen = features[cue.start:cue.end]
     errors = np.square(seen[:, None] - cue.strength * looks).sum(axis=(0, 2))
     weights = np.exp((errors.min() - errors) / 2)
@@ -200,13 +201,13 @@ def _posterior(features: np.ndarray, cue: Event,
 
 def oracle(seed: int, streams: Sequence[Stream],
            with_cues: bool = True) -> dict[str, float]:
-    """Figures of one who knows when events are, and all patterns.
+    """Return the figures of a model that knows all patterns and event times.
 
     Args:
-        seed: Of the patterns.
-        streams: To be scored.
-        with_cues: It knows the cue that decides an action, and how strong it
-            is; else the class remains to be guessed.
+        seed: Seed of the patterns.
+        streams: Streams to score.
+        with_cues: The model reads the cue that decides an action, and knows
+            its strength. Otherwise it guesses the class. Defaults to True.
     """
     looks, scores = patterns(seed)['cue'], []
     for stream in streams:
@@ -223,19 +224,19 @@ def oracle(seed: int, streams: Sequence[Stream],
 
 
 def prepare(folder: Path, sizes: dict[str, int], seed: int = 0) -> dict:
-    """Write the streams of all splits, unless they are there.
+    """Write the streams of all splits, unless they exist.
 
     Args:
-        folder: Where to.
-        sizes: Streams of each split.
-        seed: Of the patterns and the streams.
+        folder: Folder for the streams.
+        sizes: Number of streams per split.
+        seed: Seed of the patterns and the streams. Defaults to 0.
 
     Returns:
-        ``chance`` and ``oracle``: figures on the test streams of one who
-        knows all but the classes, and of one who reads them off the cues.
+        Figures on the test streams: ``chance`` knows everything except the
+        classes, ``oracle`` also reads the cues.
 
     Raises:
-        ValueError: If the folder holds others.
+        ValueError: If the folder has streams with other settings.
     """
     wanted = dict(task='streams', seed=seed, sizes=sizes, bins=BINS,
                   classes=NUM_CLASSES, widths=WIDTHS, options=OPTIONS)
@@ -245,8 +246,8 @@ def prepare(folder: Path, sizes: dict[str, int], seed: int = 0) -> dict:
         found = json.loads(facts.read_text())
         limits = {name: found.pop(name) for name in ('chance', 'oracle')}
         if found != wanted:
-            raise ValueError(f'{folder} holds other streams ({found}): choose '
-                             'another folder')
+            raise ValueError(f'{folder} has streams with other settings '
+                             f'({found}); choose another folder')
         return limits
     for name in (*WIDTHS, 'target_perframe', 'distance'):
         (folder / name).mkdir(parents=True, exist_ok=True)
