@@ -1,12 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Published weights under our names: ``state_dict`` to ``state_dict``."""
+"""Convert published weights: ``state_dict`` to ``state_dict``.
+
+Each converter in ``SOURCES`` takes the tensors of a released or newly trained
+checkpoint, and returns tensors with the names of this package. A tensor that
+does not belong to the model is a ``ValueError``.
+"""
 import sys
+from functools import partial
 
 from torch import Tensor
 
 from .dualformer import dualformer
 from .dualformer_2d import dualformer_2d
-from .laps import laps, laps_vit_timm, rest, visformer
+from .laps import laps, laps_image
 from .linear_ff import linear_ff
 from .linear_ff_image import linear_ff_image, vit_hf, vit_timm
 from .mat import mat
@@ -24,7 +30,7 @@ SOURCES = dict(
     dualformer=dualformer,
     dualformer_2d=dualformer_2d,
     laps=laps,
-    laps_vit_timm=laps_vit_timm,
+    laps_vit_timm=partial(laps_image, 'vit'),
     linear_ff=linear_ff,
     linear_ff_image=linear_ff_image,
     lstr=testra,
@@ -32,9 +38,9 @@ SOURCES = dict(
     miniroad=miniroad,
     testra=testra,
     tsn_resnet=tsn_resnet,
-    rest=rest,
-    visformer_s_in10k=visformer,
-    visformer_timm=visformer,
+    rest=partial(laps_image, 'rest'),
+    visformer_s_in10k=partial(laps_image, 'visformer'),
+    visformer_timm=partial(laps_image, 'visformer'),
     vit_hf=vit_hf,
     vit_timm=vit_timm,
     vivit_hf=vivit_hf,
@@ -44,13 +50,14 @@ SOURCES = dict(
     xvit=xvit,
     xvit_image=xvit_image)
 
-# What some files do not tell: models that differ in it have the same tensors.
-UNTOLD = dict(
-    laps='attention, shift, shift_fraction, shift_first and pyramid: LAPS, '
-    'its baselines and both versions of it fit any of our configs of that '
-    'backbone and resolution, and are right in their own',
+# Options not stored in some files: models that differ only in these options
+# have the same tensors.
+UNSTORED_OPTIONS = dict(
+    laps='attention, shift, shift_fraction, shift_first and pyramid (LAPS, '
+    'both of its versions and its baselines load into every config with their '
+    'backbone and resolution, but only give correct scores in their own)',
     lstr='decay, fusion and the positions of the memories',
-    mat='groups of the long memory and share of the keys',
+    mat='groups of the long memory and fraction of the keys',
     testra='decay (box or Laplace kernel), fusion and the positions of the '
     'memories',
     linear_ff='shifts, order and kernel of the attention',
@@ -60,29 +67,29 @@ UNTOLD = dict(
 def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Rename and reshape the tensors of a published checkpoint.
 
-    Of weights to start from it prints, to stderr, which were used, folded and
-    dropped, and what was added; what a backbone has beyond them is printed
-    when it loads them.
+    For start weights, it reports used, folded, dropped and added tensors on
+    stderr. A backbone reports its other tensors when it loads the weights.
 
     Args:
-        source: Whose names they have: a key of ``SOURCES``.
-        state_dict: The tensors.
+        source: Key of ``SOURCES``.
+        state_dict: Tensors of the checkpoint.
 
     Returns:
-        The tensors under the names of our recognizer.
+        Tensors with the names of a recognizer of this package.
 
     Raises:
-        ValueError: If the source is unknown, or a tensor is none of its.
+        ValueError: If the source is unknown, or a tensor does not belong to
+            it.
     """
     if source not in SOURCES:
         raise ValueError(f'source must be one of {", ".join(SOURCES)}, got '
                          f'{source!r}')
     out = SOURCES[source](state_dict)
     if isinstance(out, StartWeights):
-        # Beside what a program writes of its own.
+        # On stderr, to keep it apart from the output of programs.
         print(f'{source}: {out.report()}', file=sys.stderr)
-    # A plain one can be saved for torch.load(weights_only=True).
+    # torch.load(weights_only=True) accepts only a plain dict.
     return dict(out)
 
 
-__all__ = ['SOURCES', 'UNTOLD', 'StartWeights', 'convert']
+__all__ = ['SOURCES', 'UNSTORED_OPTIONS', 'StartWeights', 'convert']

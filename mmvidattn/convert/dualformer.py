@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of the released DualFormer.
+"""Convert weights of the released DualFormer.
 
 https://github.com/sail-sg/dualformer
 """
@@ -28,31 +28,25 @@ _OURS = re.compile(
     r'pyramid\.(norm|levels\.(0|1\.(conv1|conv2|norm)))))))'
     r'\.(weight|bias|running_mean|running_var|num_batches_tracked)')
 
-# Frames of a patch, and of the finest level of a pyramid: those of the clips
-# that a kernel is made for are its own frames times these.
+# Frames of a clip per frame of a kernel in the finest pyramid level: 2 per
+# patch, times 8.
 _FRAMES_OF_KERNEL = 2 * 8
 _FINEST = 'backbone.blocks.0.1.attn.pyramid.levels.0.weight'
 
 
 def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From the authors' names to those of our recognizer.
+    """Convert a checkpoint of the authors' code.
 
-    A checkpoint of token labeling holds the teacher as well; it is left out.
-
-    Args:
-        state_dict: Tensors of a released or newly trained checkpoint.
+    The teacher in a checkpoint of token labeling is left out.
 
     Returns:
-        Tensors that load strictly into a recognizer of ``DualFormer`` and
-        ``I3DHead``, or ``TokenLabelHead``. The backbone fits the kernels if
-        it is made for other clips.
+        Tensors that load strictly into a recognizer with ``DualFormer`` and
+        ``I3DHead`` or ``TokenLabelHead``. A backbone for other clip lengths
+        resizes the kernels.
 
     Warns:
-        UserWarning: If the kernels are not those of clips of 32 frames, which
-            our configs have.
-
-    Raises:
-        ValueError: If a tensor is not one of that model.
+        UserWarning: If the kernels are for clips of other than 32 frames,
+            the length in our configs.
     """
     out = {}
     for name, value in state_dict.items():
@@ -60,16 +54,17 @@ def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
             continue
         new = rename(name, _RENAMES)
         if not _OURS.fullmatch(new):
-            raise ValueError(f'{name} is no tensor of the released DualFormer')
+            raise ValueError(
+                f'{name} is not a tensor of the released DualFormer')
         out[new] = value
     finest = out.get(_FINEST)
     if finest is not None and finest.dim() == 5:
         frames = _FRAMES_OF_KERNEL * finest.shape[2]
         if frames != 32:
             warnings.warn(
-                f'this DualFormer has kernels of clips of {frames} frames. It '
-                f'gives its own scores with num_frames={frames} (--cfg-options'
-                f' model.backbone.num_frames={frames}); a model of other '
-                'kernels, such as those of the configs, resizes them when it '
-                'loads them, and gives other scores', stacklevel=3)
+                f'this DualFormer has kernels for clips of {frames} frames. '
+                f'Use --cfg-options model.backbone.num_frames={frames} to get '
+                'its published scores. Other models, such as the configs '
+                'without this option, resize the kernels when they load them, '
+                'which changes the scores', stacklevel=3)
     return out

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of an image DualFormer, to start training from.
+"""Convert weights of an image DualFormer to start weights.
 
 https://github.com/sail-sg/dualformer
 """
@@ -14,21 +14,14 @@ _FIRST, _SECOND = '.attn.lr.0.', '.attn.lr.3.'
 
 
 def dualformer_2d(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From the authors' image model to the backbone of ours.
+    """Convert the authors' image model, with or without prefix 'backbone.'.
 
-    Kernels stay those of images: the backbone repeats them over its frames
-    and divides by their number. Whatever the checkpoint holds, the second
-    convolution of a coarse level becomes a mean, as released: here a kernel
-    of one place, which the backbone spreads. Differs from the released code:
-    it is the mean for any number of frames; theirs divides by the size of 32
-    frames always. The classifier is left out.
-
-    Args:
-        state_dict: Tensors of an image model, with or without the prefix
-            'backbone.'.
-
-    Raises:
-        ValueError: If a tensor is not one of that model.
+    Kernels stay two-dimensional: the backbone repeats them over its frames,
+    and divides them by the number of frames. As released, the second
+    convolution of a coarse level becomes a mean, regardless of the
+    checkpoint; here it is a 1x1 kernel that the backbone spreads. Differs
+    from the released code, which always divides by the size for 32 frames:
+    it is a mean for any number of frames. The classifier is left out.
     """
     named = {}
     for name, value in state_dict.items():

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checkpoints of flax, read without flax, and without running code.
+"""Read flax checkpoints without flax, and without running code from them.
 
-A file of ``flax.training.checkpoints`` is a msgpack map of maps. Arrays are
-extensions of their own: a msgpack list of shape, type and bytes.
+A file of ``flax.training.checkpoints`` consists of nested msgpack maps. Arrays
+are msgpack extensions with a msgpack list of shape, type and bytes.
 https://github.com/msgpack/msgpack/blob/master/spec.md,
 https://flax.readthedocs.io/en/latest/api_reference/flax.serialization.html
 """
@@ -18,7 +18,7 @@ DTYPES = {
     for name in ('bool', 'uint8', 'int8', 'int16', 'int32', 'int64',
                  'float16', 'bfloat16', 'float32', 'float64')
 }
-# Codes of flax's extensions: an array, and a number of numpy.
+# Codes of flax's extensions: array and numpy scalar.
 ARRAY, NUMBER = 1, 3
 CHUNKED = '__msgpack_chunked_array__'
 MAX_DEPTH = 64
@@ -29,7 +29,7 @@ _CONSTANTS = {0xc0: None, 0xc2: False, 0xc3: True}
 
 
 class _Reader:
-    """Reads msgpack from bytes, to plain types and tensors."""
+    """Reader of msgpack data as plain types and tensors."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
@@ -38,7 +38,7 @@ class _Reader:
     def take(self, size: int) -> memoryview:
         start, self.position = self.position, self.position + size
         if self.position > len(self.data):
-            raise ValueError('it ends too early')
+            raise ValueError('unexpected end of the file')
         return self.data[start:self.position]
 
     def number(self, form: str) -> int | float:
@@ -49,7 +49,7 @@ class _Reader:
 
     def read(self, depth: int = 0) -> Any:
         if depth > MAX_DEPTH:
-            raise ValueError('it is nested too deeply')
+            raise ValueError(f'more than {MAX_DEPTH} nested levels')
         code = self.number('>B')
         if code < 0x80:
             return code
@@ -77,7 +77,7 @@ class _Reader:
             return self.list(self.size(code - 0xdb), depth)
         if code in (0xde, 0xdf):
             return self.map(self.size(code - 0xdd), depth)
-        raise ValueError(f'byte {code:#x} at {self.position - 1} is no '
+        raise ValueError(f'byte {code:#x} at {self.position - 1} is not valid '
                          'msgpack')
 
     def list(self, length: int, depth: int) -> list:
@@ -88,7 +88,8 @@ class _Reader:
         for _ in range(length):
             key = self.read(depth + 1)
             if not isinstance(key, (str, int)):
-                raise ValueError(f'a key is {type(key).__name__}')
+                raise ValueError('keys must be text or numbers, got '
+                                 f'{type(key).__name__}')
             found[str(key)] = self.read(depth + 1)
         return _joined(found) if CHUNKED in found else found
 
@@ -100,9 +101,9 @@ class _Reader:
         shape, name, data = _Reader(content).read()
         name = name if isinstance(name, str) else str(name, 'utf-8')
         if name not in DTYPES:
-            raise ValueError(f'an array is of type {name}, not of one of '
-                             f'{", ".join(DTYPES)}')
-        # A copy of its own, which the file's bytes need not outlive.
+            raise ValueError('type of an array must be one of '
+                             f'{", ".join(DTYPES)}, got {name}')
+        # A copy, so that the bytes of the file can be freed.
         values = torch.frombuffer(
             bytearray(data), dtype=DTYPES[name]) if len(
                 data) else torch.empty(0, dtype=DTYPES[name])
@@ -110,21 +111,21 @@ class _Reader:
 
 
 def _joined(found: dict) -> Tensor:
-    """An array of more than 2 GiB, which is written in pieces."""
+    """Join the chunks of an array larger than 2 GiB."""
     shape, chunks = (list(found[key].values()) for key in ('shape', 'chunks'))
     return torch.cat([chunk.flatten() for chunk in chunks]).reshape(shape)
 
 
 def load_flax_file(path: str | Path) -> dict[str, Tensor]:
-    """The arrays of a checkpoint of flax by their paths, joined by '/'.
+    """Return the arrays of a flax checkpoint by path, joined with '/'.
 
     Args:
-        path: A file that ``flax.training.checkpoints.save_checkpoint``
-            wrote, as scenic does.
+        path: File written by ``flax.training.checkpoints.save_checkpoint``,
+            such as a scenic checkpoint.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is none of flax.
+        FileNotFoundError: If the file is missing.
+        ValueError: If the file has another format.
     """
     path = Path(path)
     if not path.is_file():
@@ -133,13 +134,13 @@ def load_flax_file(path: str | Path) -> dict[str, Tensor]:
     try:
         tree = reader.read()
         if not isinstance(tree, dict):
-            raise ValueError(f'it holds a {type(tree).__name__}')
+            raise ValueError(f'expected a map, got a {type(tree).__name__}')
         if reader.position < len(reader.data):
-            raise ValueError('it goes on after its end')
+            raise ValueError('unexpected data after the end')
     except (ValueError, TypeError, KeyError, AttributeError,
             RuntimeError) as error:
         raise ValueError(
-            f'{path} is no checkpoint of flax: {error}') from None
+            f'{path} is not a flax checkpoint: {error}') from None
     return dict(_leaves(tree))
 
 

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Names of transformers' ViT, and of what is built like it."""
+"""Tensor names of ViT and similar models in transformers."""
 from torch import Tensor
 
-from .rename import join_qkv, rename
+from .rename import join_qkv, missing_tensor, rename
 
-# Both of the published files, and of transformers 5.
+# Rules for names in published files and in transformers 5.
 RENAMES = (
     (r'^(?:vit|vivit|dinov2|dinov2_with_registers|videomae)\.', ''),
     (r'^embeddings\.(cls|mask)_token$', r'\1_token'),
@@ -30,7 +30,7 @@ QKV = '.attn.query.', '.attn.key.', '.attn.value.'
 
 
 def is_hf(state_dict: dict[str, Tensor]) -> bool:
-    """Tell whether the names are those of a ViT, or ViViT, of transformers."""
+    """Return True for tensor names of a ViT or ViViT in transformers."""
     return any(
         name.endswith('embeddings.patch_embeddings.projection.weight')
         for name in state_dict)
@@ -39,17 +39,16 @@ def is_hf(state_dict: dict[str, Tensor]) -> bool:
 def check_hf(state_dict: dict[str, Tensor]) -> None:
     """Raise a ``ValueError`` unless :func:`is_hf`."""
     if not is_hf(state_dict):
-        raise ValueError(
-            'no ViT of transformers: there is no '
-            'embeddings.patch_embeddings.projection.weight among '
-            f'{", ".join(list(state_dict)[:3])}, ...')
+        raise missing_tensor(
+            'a ViT of transformers',
+            'embeddings.patch_embeddings.projection.weight', state_dict)
 
 
 def timm_names(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From transformers' names of a ViT, or ViViT, to timm's.
+    """Rename the tensors of a ViT or ViViT in transformers to timm's names.
 
     Raises:
-        ValueError: If it is no such model, or not all of one.
+        ValueError: If it is another model or incomplete.
     """
     check_hf(state_dict)
     renamed = {

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Image ViTs of many publishers under one set of names, timm's."""
+"""Convert image ViTs of several publishers to timm's names."""
 import math
 import re
 from collections.abc import Iterable
@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from .hf_names import QKV, RENAMES, is_hf
-from .rename import join_qkv, rename
+from .rename import join_qkv, missing_tensor, rename
 from .start_weights import StartWeights
 
-# transformers' CLIP, all of it or its vision model alone.
+# CLIP of transformers, complete or only its vision model.
 _CLIP_HF = (
     (r'^vision_model\.', ''),
     (r'^embeddings\.class_embedding$', 'cls_token'),
@@ -27,8 +27,8 @@ _CLIP_HF = (
     (r'\.self_attn\.out_proj\.', '.attn.proj.'),
     (r'^classifier\.', 'head.'),
 )
-# OpenAI's and OpenCLIP's, likewise. The text model, whose names are partly
-# the same without the prefix, gets one of its own first.
+# OpenAI's and OpenCLIP's CLIP, complete or only the vision model. Before these
+# rules, the text model gets a prefix, because some names are the same.
 _OPEN_CLIP = (
     (r'^class_embedding$', 'cls_token'),
     (r'^positional_embedding$', 'pos_embed'),
@@ -47,10 +47,10 @@ _OPEN_CLIP = (
 _OPEN_CLIP_TEXT = re.compile(
     r'(transformer|token_embedding|ln_final|text)\.|'
     r'(positional_embedding|text_projection|logit_scale|logit_bias)')
-# The authors' DINOv2, which has timm's names but for these.
+# The authors' DINOv2, which otherwise has timm's names.
 _DINOV2 = ((r'^register_tokens$', 'reg_token'), )
 
-# Layers that have a bias here, whether they had one there or not.
+# Layers that always have a bias in this package.
 _LAYERS = r'patch_embed\.proj|blocks\.\d+\.(attn\.(qkv|proj)|mlp\.fc[12])'
 _USED = re.compile(
     rf'cls_token|pos_embed|({_LAYERS}|norm|norm_pre|blocks\.\d+\.norm[12]|'
@@ -60,10 +60,10 @@ _DROPPED = re.compile(
     r'text_projection)\..+|mask_token|dist_token|reg_token|logit_scale|'
     r'embeddings\.position_ids')
 _SCALE = re.compile(r'(blocks\.\d+)\.ls([12])\.gamma')
-# The layer that stands before each of the two LayerScales.
+# Layer before each of the two LayerScales.
 _SCALED = {'1': 'attn.proj', '2': 'mlp.fc2'}
-# What makes a network another one, in words.
-_MISFITS = (
+# Properties of unsupported networks, by tensor name.
+_UNSUPPORTED = (
     (r'\.[qk]_norm\.', 'normalizes queries and keys'),
     (r'\.mlp\.(w12|w3|weights_in|weights_out|gate_proj|up_proj|down_proj|'
      r'fc1_[gx])\b', 'has a SwiGLU'),
@@ -75,37 +75,36 @@ _MAX_NAMES = 3
 
 def image_vit(state_dict: dict[str, Tensor],
               with_cls_token: bool = True) -> StartWeights:
-    """From the names of a publisher to timm's, ready for our backbones.
+    """Convert an image ViT to timm's names, ready for our backbones.
 
-    It takes timm's ``VisionTransformer``, ViT, DINOv2 (with registers or
-    without) and CLIP of transformers, the authors' DINOv2, and OpenCLIP.
+    Supported are timm's ``VisionTransformer``, transformers' ViT, DINOv2
+    (with or without registers) and CLIP, the authors' DINOv2, and OpenCLIP.
 
     * LayerScale is folded into the layer before it:
       ``g * (W x + b) = (g W) x + g b``.
     * The first position is added to the class token.
-    * A layer without a bias gets one of zeros.
-    * Dropped are register tokens, which changes the features, and what comes
-      behind the network or beside it: classifiers, mask tokens, projections
-      to a joint space, the model of texts.
+    * A layer without a bias gets a bias of zeros.
+    * Register tokens are dropped, which changes the features. Also dropped
+      are classifiers, mask tokens, projections to a joint space, and the text
+      model.
 
     Args:
         state_dict: Tensors by name.
-        with_cls_token: Whether the class token is used.
+        with_cls_token: Keep the class token. Defaults to True.
 
     Returns:
-        Tensors in timm's names, with ``cls_token`` [1, 1, D] if there is one
-        and ``pos_embed`` [1, h, w, D] if there is one.
+        Tensors with timm's names, including ``cls_token`` [1, 1, D] and
+        ``pos_embed`` [1, h, w, D] if the source has them.
 
     Raises:
-        ValueError: If it is no such model, a tensor has no place, or the
-            positions form no square.
+        ValueError: If it is another model, a tensor is unknown, or the
+            positions do not form a square.
     """
     named, is_hf_vit = _timm_names(state_dict)
     if 'patch_embed.proj.weight' not in named:
-        raise ValueError(
-            'no ViT of timm or transformers, no DINOv2 and no CLIP: there is '
-            'no patch_embed.proj.weight, or its like, among '
-            f'{", ".join(list(state_dict)[:_MAX_NAMES])}, ...')
+        raise missing_tensor(
+            'a ViT of timm or transformers, a DINOv2 or a CLIP',
+            'patch_embed.proj.weight or equivalent', state_dict)
     tensors, account = sort_tensors(state_dict, named, _DROPPED, 'a ViT')
     _check_mlp(tensors)
     tensors.update(_tokens(tensors))
@@ -114,43 +113,42 @@ def image_vit(state_dict: dict[str, Tensor],
         account['dropped'].append(named['cls_token'])
     notes = []
     if 'norm_pre.weight' in tensors:
-        notes.append("as in CLIP: pre_norm=True, norm_eps=1e-5, and "
-                     "gelu_approximate='sigmoid' (weights of OpenAI) or "
+        notes.append("options of the source: pre_norm=True, norm_eps=1e-5, "
+                     "and gelu_approximate='sigmoid' (weights of OpenAI) or "
                      "'none' (OpenCLIP)")
     else:
-        notes.append("as in the source: gelu_approximate='none', norm_eps="
-                     + ('1e-12 of a ViT, 1e-6 of a DINOv2'
-                        if is_hf_vit else '1e-6'))
+        notes.append("options of the source: gelu_approximate='none', "
+                     'norm_eps=' + ('1e-12 (ViT) or 1e-6 (DINOv2)'
+                                    if is_hf_vit else '1e-6'))
     if 'norm.weight' not in tensors:
-        notes.append('the source has no last norm: it starts afresh')
+        notes.append('the source has no last norm, so it is initialized')
     if 'reg_token' in named:
-        notes.append('without its register tokens the network gives other '
-                     'features')
+        notes.append('dropping the register tokens changes the features')
     return StartWeights(tensors, account, notes)
 
 
 def sort_tensors(
     state_dict: dict[str, Tensor], named: dict[str, str],
-    dropped: re.Pattern, what: str
+    dropped: re.Pattern, model: str
 ) -> tuple[dict[str, Tensor], dict[str, list[str]]]:
-    """Keep, fold or drop each tensor, and add the biases that are missing.
+    """Keep, fold or drop each tensor, and add missing biases.
 
     Args:
-        state_dict: Tensors in the names of the source.
-        named: Timm's name of each, and that of the source.
-        dropped: Names of timm to drop.
-        what: The model, for the error.
+        state_dict: Tensors by name in the source.
+        named: Names in the source, by timm's name.
+        dropped: Pattern of timm's names to drop.
+        model: Model, for the error.
 
     Returns:
-        The tensors in timm's names, with one projection to Q, K and V, and
+        Tensors with timm's names and a joint projection to Q, K and V; and
         the account of :class:`StartWeights`.
 
     Raises:
-        ValueError: If a name is none of these, or a LayerScale has no layer.
+        ValueError: If a tensor is unknown, or a LayerScale lacks its layer.
     """
     tensors, scales = {}, {}
     account = dict(used=[], folded=[], dropped=[])
-    strangers = []
+    unknown = []
     for name, source in named.items():
         if _SCALE.fullmatch(name):
             scales[name] = state_dict[source]
@@ -161,20 +159,21 @@ def sort_tensors(
         elif dropped.fullmatch(name):
             account['dropped'].append(source)
         else:
-            strangers.append(source)
-    if strangers:
-        why = next((f' that fits: the network {why}'
-                    for pattern, why in _MISFITS
-                    if re.search(pattern, strangers[0])), '')
-        shown = strangers[:_MAX_NAMES] + ['...'] * (
-            len(strangers) > _MAX_NAMES)
-        raise ValueError(f'{", ".join(shown)} is no tensor of {what}{why}')
+            unknown.append(source)
+    if unknown:
+        why = next((f': unsupported, because the network {why}'
+                    for pattern, why in _UNSUPPORTED
+                    if re.search(pattern, unknown[0])), '')
+        shown = unknown[:_MAX_NAMES] + ['...'] * (len(unknown) > _MAX_NAMES)
+        raise ValueError(
+            f'{", ".join(shown)} do not belong to {model}{why}')
     tensors, account['set to zero'] = _with_biases(tensors)
     for name, scale in scales.items():
         block, which = _SCALE.fullmatch(name).groups()
         layer = f'{block}.{_SCALED[which]}'
         if f'{layer}.weight' not in tensors:
-            raise ValueError(f'{named[name]} has no {layer}.weight before it')
+            raise ValueError(f'{named[name]} needs {layer}.weight, which is '
+                             'missing')
         tensors[f'{layer}.weight'] = (
             tensors[f'{layer}.weight'] * scale[:, None])
         tensors[f'{layer}.bias'] = tensors[f'{layer}.bias'] * scale
@@ -183,13 +182,13 @@ def sort_tensors(
 
 def _with_biases(
         tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], list[str]]:
-    """Join Q, K and V, and add biases of zeros; names these."""
+    """Join Q, K and V, add biases of zeros, and return their names."""
     tensors, added = dict(tensors), []
     query, key, value = QKV
     for name in list(tensors):
         if name.endswith(f'{query}bias'):
             other = name.replace(query, key)
-            # As in BEiT and VideoMAE: softmax would not feel it.
+            # Omitted in BEiT and VideoMAE, because it has no effect.
             if other not in tensors and name.replace(query, value) in tensors:
                 tensors[other] = torch.zeros_like(tensors[name])
                 added.append(other)
@@ -206,22 +205,22 @@ def _with_biases(
 
 def named_by(names: Iterable[str],
              rules: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Timm's name of each tensor, and that of the source.
+    """Return the names in the source, by timm's name.
 
     Raises:
-        ValueError: If two have the same.
+        ValueError: If two tensors get the same name.
     """
     named = {}
     for name in names:
         new = rename(name, rules)
         if new in named:
-            raise ValueError(f'{name} and {named[new]} are the same tensor')
+            raise ValueError(f'{name} and {named[new]} are both {new}')
         named[new] = name
     return named
 
 
 def _timm_names(state_dict: dict[str, Tensor]) -> tuple[dict[str, str], bool]:
-    """See :func:`named_by`; and whether it is a ViT of transformers."""
+    """Apply the publisher's rules; also return True for transformers' ViT."""
 
     def has(suffix: str) -> bool:
         return any(f'.{name}'.endswith(f'.{suffix}') for name in state_dict)
@@ -238,7 +237,7 @@ def _timm_names(state_dict: dict[str, Tensor]) -> tuple[dict[str, str], bool]:
 def _open_clip_names(state_dict: dict[str, Tensor]) -> dict[str, str]:
     if not any(name.startswith('visual.') for name in state_dict):
         return named_by(state_dict, _OPEN_CLIP)
-    # Without the prefix the names of the model of texts are the same.
+    # Without the prefix, the text model has the same names.
     texts = {name for name in state_dict if _OPEN_CLIP_TEXT.match(name)}
     return {
         **named_by([name for name in state_dict if name not in texts],
@@ -248,18 +247,18 @@ def _open_clip_names(state_dict: dict[str, Tensor]) -> dict[str, str]:
 
 
 def _check_mlp(tensors: dict[str, Tensor]) -> None:
-    """Raise a ``ValueError`` if the MLP has a gate packed with it."""
+    """Raise a ``ValueError`` if the MLP is a SwiGLU with a packed gate."""
     for name, value in tensors.items():
         second = tensors.get(name.replace('.fc1.', '.fc2.'))
         if name.endswith('.mlp.fc1.weight') and second is not None and (
                 second.shape[1] != len(value)):
             raise ValueError(
-                f'{name} is no tensor of a ViT that fits: the network has a '
-                f'SwiGLU, {len(value)} channels before {second.shape[1]}')
+                f'{name} is unsupported, because the network has a SwiGLU: '
+                f'{len(value)} channels before {second.shape[1]}')
 
 
 def _tokens(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The class token with its position, and the positions as a grid."""
+    """Return the class token plus its position, and the grid of positions."""
     out = {}
     cls_token, table = (tensors.get(n) for n in ('cls_token', 'pos_embed'))
     if cls_token is not None:
@@ -269,8 +268,9 @@ def _tokens(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         side = math.isqrt(table.shape[1])
         num_prefix = table.shape[1] - side**2
         if num_prefix > (cls_token is not None):
-            raise ValueError(f'pos_embed has {table.shape[1]} positions: no '
-                             'square, with or without a class token')
+            raise ValueError('pos_embed must have a square number of '
+                             'positions, or one more for the class token, got '
+                             f'{table.shape[1]}')
         if num_prefix:
             out['cls_token'] = out['cls_token'] + table[:, :1]
         out['pos_embed'] = table[:, num_prefix:].unflatten(1, (side, side))

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of the released linear video transformer.
+"""Convert weights of the released linear video transformer.
 
 https://github.com/OpenNLPLab/Linear_VideoTransformer
 """
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .rename import rename_all
 
-# Of joint attention, which has no attention in time beside it.
+# Joint attention, without a separate temporal attention.
 _JOINT = (
     (r'\.norm1\.', '.attn_norm.'),
     (r'\.attn\.pgate\.', '.attn.fixation.gate.'),
@@ -33,26 +33,20 @@ _RENAMES = (
 
 
 def linear_ff(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From the authors' names to those of our recognizer.
+    """Convert a checkpoint of the authors' code.
 
-    ``new_fc``, which their model has but never uses, is left out. Their table
-    of 8 temporal embeddings is read cyclically; it goes under a name of its
-    own, and the backbone repeats it over as many frames as it has.
+    ``new_fc``, which the released model never uses, is left out. The table of
+    8 temporal embeddings is used cyclically, so it gets another name, and the
+    backbone repeats it over its frames.
 
-    Blocks without attention in time are of joint attention, for
-    ``pattern='joint'``. The tensors do not tell them from those of the
-    released option to use the same weights in time and in space, which we do
-    not have and no released configuration uses.
-
-    Args:
-        state_dict: Tensors of a released or newly trained checkpoint.
+    Blocks without temporal attention are treated as joint attention
+    (``pattern='joint'``). The released option to share weights between time
+    and space has the same tensors, but is not supported, and is unused in the
+    released configs.
 
     Returns:
-        Tensors that load strictly into a recognizer of
+        Tensors that load strictly into a recognizer with
         ``LinearVideoTransformer`` and ``LinearVideoTransformerHead``.
-
-    Raises:
-        ValueError: If a tensor is not one of that model.
     """
     is_joint = not any('.temporal_attn.' in name for name in state_dict)
     out = rename_all(

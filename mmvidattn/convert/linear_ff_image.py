@@ -1,16 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of a 2D image ViT for the linear video transformer."""
+"""Convert an image ViT to start weights of the linear video transformer."""
 from torch import Tensor
 
 from .hf_names import check_hf
 from .image_vit import image_vit
-from .rename import rename
+from .rename import missing_tensor, rename
 from .start_weights import StartWeights
 
 _RENAMES = (
     (r'^patch_embed\.proj\.', 'patch_embed.projection.'),
-    # Ours has a norm after the patches, and no class token: without a table
-    # of positions it is the same place.
+    # Our backbone has a norm after the patch embedding. This is equivalent
+    # without class token and positions.
     (r'^norm_pre\.', 'patch_embed.norm.'),
     (r'\.norm1\.', '.spatial_attn_norm.'),
     (r'\.norm2\.', '.mlp_norm.'),
@@ -19,20 +19,13 @@ _RENAMES = (
 
 
 def linear_ff_image(state_dict: dict[str, Tensor]) -> StartWeights:
-    """From an image ViT to ``LinearVideoTransformer`` of its width.
+    """Convert any ViT of :func:`image_vit` to ``LinearVideoTransformer``.
 
-    See :func:`image_vit` for whose. An image ViT has no temporal attention,
-    no gate and no convolution, so the result is a start for training,
-    ``init_cfg=dict(type='Pretrained', ...)``, and not a whole model: the
-    spatial attention, its norm, the MLP, the patch embedding and the
-    positions. The class token is left out. The norm before the blocks of a
-    CLIP becomes that of the patches.
-
-    Args:
-        state_dict: Tensors of an image ViT.
-
-    Raises:
-        ValueError: See :func:`image_vit`.
+    The backbone must have the same width. The result are start weights
+    (``init_cfg=dict(type='Pretrained', ...)``) for spatial attention and its
+    norm, MLP, patch embedding and positions. Temporal attention, gates and
+    convolutions are initialized. The class token is left out. CLIP's norm
+    before the blocks becomes the norm of the patch embedding.
     """
     found = image_vit(state_dict, with_cls_token=False)
     out = {
@@ -40,34 +33,26 @@ def linear_ff_image(state_dict: dict[str, Tensor]) -> StartWeights:
         for name, value in found.items()
     }
     if 'pos_embed' in found:
-        # One frame of positions.
+        # Positions of one frame.
         out['backbone.pos_embed'] = found['pos_embed'].unsqueeze(1)
     width, _, *patch = found['patch_embed.proj.weight'].shape
     layers = 1 + max((int(name.split('.')[1]) for name in found
                       if name.startswith('blocks.')), default=-1)
     notes = [f'backbone: embed_dims={width}, num_layers={layers}, '
-             f'patch_size={patch[-1]}; a table of positions is used with '
-             'with_pos_embed=True only']
+             f'patch_size={patch[-1]}; positions are only used with '
+             'with_pos_embed=True']
     return StartWeights(out, found.account, notes)
 
 
 def vit_timm(state_dict: dict[str, Tensor]) -> StartWeights:
-    """Likewise, if the names are timm's.
-
-    Raises:
-        ValueError: If they are not; and see :func:`image_vit`.
-    """
+    """Convert only timm's ViT with :func:`linear_ff_image`."""
     if 'patch_embed.proj.weight' not in state_dict:
-        raise ValueError('no timm ViT: there is no patch_embed.proj.weight '
-                         f'among {", ".join(list(state_dict)[:3])}, ...')
+        raise missing_tensor('a timm ViT', 'patch_embed.proj.weight',
+                             state_dict)
     return linear_ff_image(state_dict)
 
 
 def vit_hf(state_dict: dict[str, Tensor]) -> StartWeights:
-    """Likewise, if the names are those of a ViT of transformers.
-
-    Raises:
-        ValueError: If they are not; and see :func:`image_vit`.
-    """
+    """Convert only transformers' ViT with :func:`linear_ff_image`."""
     check_hf(state_dict)
     return linear_ff_image(state_dict)

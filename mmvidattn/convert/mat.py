@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of MAT, as its authors released them.
+"""Convert the released weights of MAT.
 
 https://github.com/Echo0125/MAT-Memory-and-Anticipation-Transformer
 """
@@ -32,21 +32,10 @@ _RENAMES = (
 
 
 def mat(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From the released names to those of our recognizer.
-
-    The table of sinusoidal positions is left out, as ours computes them. The
-    packed projection of queries, keys and values is split into one of queries
-    and one of the rest.
-
-    Args:
-        state_dict: ``model_state_dict`` of a released or newly trained
-            checkpoint.
+    """Convert ``model_state_dict`` of a checkpoint, see :func:`convert_lstr`.
 
     Returns:
-        Tensors that load strictly into an ``OnlineActionDetector`` of ``MAT``
-        and ``MATHead``.
-
-    Raises:
-        ValueError: If a tensor is not one of that model.
+        Tensors that load strictly into an ``OnlineActionDetector`` with
+        ``MAT`` and ``MATHead``.
     """
     return convert_lstr(state_dict, _RENAMES, 'MAT')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of MiniROAD, as its authors released them.
+"""Convert the released weights of MiniROAD.
 
 https://github.com/jbistanbul/MiniROAD
 """
@@ -16,17 +16,10 @@ _RENAMES = (
 
 
 def miniroad(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From the released names to those of our recognizer.
-
-    Args:
-        state_dict: Of a released or newly trained checkpoint, which is
-            nothing else.
+    """Convert a checkpoint, which is a plain state dict.
 
     Returns:
-        Tensors that load strictly into an ``OnlineActionDetector`` of
+        Tensors that load strictly into an ``OnlineActionDetector`` with
         ``MiniROAD`` and ``OnlineActionHead``.
-
-    Raises:
-        ValueError: If a tensor is not one of that model.
     """
     return rename_all(state_dict, _RENAMES, 'the released MiniROAD')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Names of tensors in published checkpoints, turned into ours."""
+"""Rename tensors of published checkpoints."""
 import re
 from collections.abc import Sequence
 
@@ -7,8 +7,21 @@ import torch
 from torch import Tensor
 
 
+def missing_tensor(model: str, tensor: str,
+                   state_dict: dict[str, Tensor]) -> ValueError:
+    """Return the error for a checkpoint without an expected tensor.
+
+    Args:
+        model: Published model, such as ``'a VideoMAE'``.
+        tensor: Name or description of the missing tensor.
+        state_dict: Tensors of the checkpoint.
+    """
+    return ValueError(f'not {model}: there is no {tensor} among '
+                      f'{", ".join([*state_dict][:3])}, ...')
+
+
 def rename(name: str, rules: Sequence[tuple[str, str]]) -> str:
-    """Apply rules, each a regular expression and what takes its place."""
+    """Apply rules, each a regular expression and its replacement."""
     for pattern, replacement in rules:
         name = re.sub(pattern, replacement, name)
     return name
@@ -17,16 +30,16 @@ def rename(name: str, rules: Sequence[tuple[str, str]]) -> str:
 def rename_all(state_dict: dict[str, Tensor],
                rules: Sequence[tuple[str, str]], model: str,
                unused: tuple[str, ...] = ()) -> dict[str, Tensor]:
-    """Rename the tensors of a checkpoint to our recognizer's names.
+    """Rename all tensors of a checkpoint.
 
     Args:
-        state_dict: Tensors by their published names.
-        rules: See :func:`rename`.
-        model: Name of the published model, for the error.
+        state_dict: Tensors by published name.
+        rules: Rules of :func:`rename`.
+        model: Published model, for the error.
         unused: Prefixes of published names to leave out.
 
     Raises:
-        ValueError: If a new name begins with neither ``backbone.`` nor
+        ValueError: If a new name does not begin with ``backbone.`` or
             ``cls_head.``.
     """
     out = {}
@@ -35,7 +48,7 @@ def rename_all(state_dict: dict[str, Tensor],
             continue
         new = rename(name, rules)
         if not new.startswith(('backbone.', 'cls_head.')):
-            raise ValueError(f'{name} is no tensor of {model}')
+            raise ValueError(f'{name} is not a tensor of {model}')
         out[new] = value
     return out
 
@@ -45,13 +58,14 @@ def join_qkv(tensors: dict[str, Tensor], parts: tuple[str, str, str],
     """Join the projections to Q, K and V into one.
 
     Args:
-        tensors: Weights [C, C] and biases [C] by name, and others.
-        parts: Part of the names of the queries, keys and values; the result,
-            [3 C, C] and [3 C], has ``joined`` in its place.
-        joined: See ``parts``.
+        tensors: Weights [C, C] and biases [C] of projections, and other
+            tensors, by name.
+        parts: Parts of the names that identify queries, keys and values.
+        joined: Replacement of ``parts`` in the names of the results, [3 C, C]
+            and [3 C].
 
     Raises:
-        ValueError: If one of the three is not there.
+        ValueError: If one of the three projections is missing.
     """
     out = {}
     for name, value in tensors.items():
@@ -62,7 +76,7 @@ def join_qkv(tensors: dict[str, Tensor], parts: tuple[str, str, str],
         names = [name.replace(part, other) for other in parts]
         for other in names:
             if other not in tensors:
-                raise ValueError(f'there is {name}, but no {other}')
+                raise ValueError(f'{name} needs {other}, which is missing')
         if name == names[0]:
             out[name.replace(part, joined)] = torch.cat(
                 [tensors[other] for other in names])

@@ -1,24 +1,24 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Tensors to start training from, with an account of their source."""
+"""Start weights for training, with an account of the source's tensors."""
 import re
 from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 
-# The number of a block, of a transformer or an Inception.
+# Number of a transformer block or an Inception block.
 _BLOCK = re.compile(r'(?<=\.)\d+(?=\.)|(?<=inception_)\d\w(?=[_/])')
 _MANY = 40
 
 
 class StartWeights(dict[str, Tensor]):
-    """Tensors by name, and what became of those of the source.
+    """Tensors by name, with an account of the source's tensors.
 
     Args:
-        tensors: Under our names, or those of a step on the way.
-        account: Names by what became of them: 'used', 'folded', 'dropped',
-            'set to zero', ... Each tensor of the source is in one of the
-            first three; the others name what was added.
-        notes: What the backbone must be built with, and the like.
+        tensors: Converted tensors.
+        account: Tensor names by use. Each tensor of the source is 'used',
+            'folded' or 'dropped'; further keys, such as 'set to zero', have
+            added tensors.
+        notes: Remarks, such as required options of the backbone.
     """
 
     def __init__(self, tensors: Mapping[str, Tensor],
@@ -29,16 +29,16 @@ class StartWeights(dict[str, Tensor]):
         self.notes = list(notes)
 
     def report(self) -> str:
-        """The account in lines, with the numbers of blocks as ``*``.
+        """Format the account, with block numbers replaced by ``*``.
 
-        Where many names are left, those of a layer are one.
+        If many names remain, tensors of the same layer are merged.
         """
         lines = []
-        for what, names in self.account.items():
+        for use, names in self.account.items():
             if names:
                 kinds = dict.fromkeys(_BLOCK.sub('*', n) for n in names)
                 if len(kinds) > _MANY:
                     kinds = dict.fromkeys(
                         re.sub(r'\.\w+$', '.*', kind) for kind in kinds)
-                lines.append(f'{what} {len(names)}: {", ".join(kinds)}')
+                lines.append(f'{use} {len(names)}: {", ".join(kinds)}')
         return '\n'.join([*lines, *self.notes])

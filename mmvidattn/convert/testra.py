@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of TeSTra and of LSTR, as their authors released them.
+"""Convert the released weights of TeSTra and LSTR.
 
 https://github.com/zhaoyue-zephyrus/TeSTra
 https://github.com/amazon-science/long-short-term-transformer
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .rename import rename
 
-# Of each layer.
+# Rules for each layer.
 LAYERS = (
     (r'\.multihead_attn\.', '.memory_attn.'),
     (r'_attn\.out_proj\.', '_attn.proj.'),
@@ -36,22 +36,11 @@ _SINUSOIDS = 'pos_encoding.pe'
 
 
 def testra(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From the released names to those of our recognizer.
-
-    Both models have the same names. The table of sinusoidal positions is left
-    out, as ours computes them. The packed projection of queries, keys and
-    values is split into one of queries and one of the rest.
-
-    Args:
-        state_dict: ``model_state_dict`` of a released or newly trained
-            checkpoint.
+    """Convert ``model_state_dict`` of a TeSTra or LSTR checkpoint.
 
     Returns:
-        Tensors that load strictly into an ``OnlineActionDetector`` of
+        Tensors that load strictly into an ``OnlineActionDetector`` with
         ``TeSTra`` and ``OnlineActionHead``.
-
-    Raises:
-        ValueError: If a tensor is not one of that model.
     """
     return convert_lstr(state_dict, _RENAMES, 'TeSTra or LSTR')
 
@@ -59,15 +48,16 @@ def testra(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
 def convert_lstr(state_dict: dict[str, Tensor],
                  renames: Sequence[tuple[str, str]],
                  model: str) -> dict[str, Tensor]:
-    """From the names of code that is built upon LSTR's.
+    """Convert a checkpoint of code that is based on LSTR's.
+
+    The sinusoidal positions are left out, because our models compute them.
+    The packed projection of queries, keys and values is split into queries
+    and the rest.
 
     Args:
-        state_dict: The tensors.
-        renames: Of :func:`~mmvidattn.convert.rename.rename`.
-        model: Whose they are, for the message.
-
-    Raises:
-        ValueError: If a tensor is not one of that model.
+        state_dict: Tensors by name.
+        renames: Rules of :func:`~mmvidattn.convert.rename.rename`.
+        model: Model, for the error.
     """
     out = {}
     for name, value in state_dict.items():
@@ -76,12 +66,13 @@ def convert_lstr(state_dict: dict[str, Tensor],
         new = rename(name, renames)
         layer, is_second_norm, kind = new.partition('.norm2.')
         if is_second_norm:
-            # A layer without a memory has no third norm.
+            # Only a layer with memory has a third norm.
             third = name.replace('.norm2.', '.norm3.')
             which = 'memory' if third in state_dict else 'ffn'
             new = f'{layer}.{which}_norm.{kind}'
         if not new.startswith(('backbone.', 'cls_head.')):
-            raise ValueError(f'{name} is no tensor of the released {model}')
+            raise ValueError(
+                f'{name} is not a tensor of the released {model}')
         attention, is_packed, kind = new.partition('.in_proj_')
         if is_packed:
             q, kv = value.tensor_split([len(value) // 3])

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of TSN, whose features LSTR and TeSTra read.
+"""Convert weights of TSN, whose features LSTR and TeSTra use.
 
-Names as in the code of TSN's and SSN's authors, in TSN's network files and in
-its ports, which write ``_`` for Caffe's ``/``:
+Supported are the names in the code of TSN's and SSN's authors, in TSN's
+network files, and in ports, which write ``_`` for Caffe's ``/``:
 
 https://github.com/yjxiong/temporal-segment-networks
 https://github.com/yjxiong/tsn-pytorch
@@ -15,18 +15,18 @@ import re
 
 from torch import Tensor
 
-from .rename import rename
+from .rename import missing_tensor, rename
 from .start_weights import StartWeights
 
 _PREFIX = (r'^(?:module\.)?(?:base_model\.)?', '')
 _CLASSIFIER = re.compile(r'(?:fc|new_fc|fc_action|last_linear)\.(weight|bias)')
-# SSN's, which have more inputs than the features of a frame.
+# SSN's classifiers, which have more inputs than the features of a frame.
 _DROPPED = re.compile(r'(?:activity|completeness|regressor|test)_fc\..+')
 _PARAMETERS = r'weight|bias|running_mean|running_var|num_batches_tracked'
 
 _INCEPTION = (
     _PREFIX,
-    # Of Caffe.
+    # Caffe's separator.
     (r'/', '_'),
     (rf'_bn\.({_PARAMETERS})$', r'.norm.\1'),
     (r'^((?:conv\d|inception_\d\w)_\w+)\.(weight|bias)$', r'\1.conv.\2'),
@@ -57,48 +57,35 @@ _MMACTION_RESNET = re.compile(
 
 
 def bn_inception(state_dict: dict[str, Tensor]) -> StartWeights:
-    """From BN-Inception of TSN, SSN or ImageNet to a recognizer of ours.
+    """Convert BN-Inception of TSN, SSN or ImageNet.
 
     Early files have batch normalization's tensors as [1, C]; they become [C].
     The classifiers of SSN are left out.
 
-    Args:
-        state_dict: Tensors by name; see the top of this file.
-
     Returns:
-        Tensors of a ``Recognizer2D`` of ``BNInception`` and ``TSNHead``. An
-        SSN has none for the head.
-
-    Raises:
-        ValueError: If a tensor is not one of such a network.
+        Tensors of a ``Recognizer2D`` with ``BNInception`` and ``TSNHead``.
+        For an SSN, tensors of the head are missing.
     """
     return _convert(state_dict, _INCEPTION, _OUR_INCEPTION, 'BN-Inception',
                     'conv1.conv.weight')
 
 
 def tsn_resnet(state_dict: dict[str, Tensor]) -> StartWeights:
-    """From a TSN of MIT's or TSN's authors to mmaction2's, on a ResNet.
+    """Convert TSN on ResNet, of MIT's or TSN's authors, to mmaction2's TSN.
 
-    Their ResNet has torchvision's names. A TSM, whose convolutions shift, is
-    refused: it is no TSN.
-
-    Args:
-        state_dict: Tensors by name, or those of a ResNet of torchvision or
-            timm.
+    A ResNet of torchvision or timm is also accepted. A TSM, whose
+    convolutions shift, is rejected, because it is another model.
 
     Returns:
-        Tensors of a ``Recognizer2D`` of mmaction2's ``ResNet`` and
+        Tensors of a ``Recognizer2D`` with mmaction2's ``ResNet`` and
         ``TSNHead``.
-
-    Raises:
-        ValueError: If a tensor is not one of such a network.
     """
     return _convert(state_dict, _RESNET, _MMACTION_RESNET,
                     'a TSN on a ResNet', 'conv1.conv.weight')
 
 
 def _convert(state_dict: dict[str, Tensor], rules: tuple, ours: re.Pattern,
-             what: str, mark: str) -> StartWeights:
+             model: str, mark: str) -> StartWeights:
     out = {}
     account = dict(used=[], folded=[], dropped=[])
     for name, value in state_dict.items():
@@ -112,17 +99,15 @@ def _convert(state_dict: dict[str, Tensor], rules: tuple, ours: re.Pattern,
             new = f'cls_head.fc_cls.{classifier[1]}'
         elif ours.fullmatch(new):
             if re.search(r'\.(?:norm|bn)\.', new):
-                # A count of batches is of no dimension.
+                # num_batches_tracked is a scalar.
                 value = value.flatten() if value.dim() else value
             new = f'backbone.{new}'
         else:
-            raise ValueError(f'{name} is no tensor of {what}')
+            raise ValueError(f'{name} is not a tensor of {model}')
         if new in out:
-            raise ValueError(f'{name} is there twice: another tensor is '
-                             f'{new} as well')
+            raise ValueError(f'{name} is a second tensor for {new}')
         out[new] = value
         account['used'].append(name)
     if f'backbone.{mark}' not in out:
-        raise ValueError(f'not {what}: there is no first convolution among '
-                         f'{", ".join(list(state_dict)[:3])}, ...')
+        raise missing_tensor(model, 'first convolution', state_dict)
     return StartWeights(out, account)

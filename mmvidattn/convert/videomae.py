@@ -1,15 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of VideoMAE and VideoMAE V2, to start ViViT's Model 1 from.
+"""Convert VideoMAE and VideoMAE V2 to start weights of ViViT's Model 1.
 
-Names as in ``modeling_finetune.py`` and ``modeling_pretrain.py`` of the
-authors' code, and in transformers:
+Supported are the names of ``modeling_finetune.py`` and
+``modeling_pretrain.py`` in the authors' code, and of transformers:
 
 https://github.com/MCG-NJU/VideoMAE
 https://github.com/OpenGVLab/VideoMAEv2
 
-On the Hub, ``OpenGVLab/VideoMAEv2-Base`` has these names with 'model.' before
-them, and by its config a norm behind the mean, no classifier, and neither
-LayerScale nor cosine attention.
+On the Hub, ``OpenGVLab/VideoMAEv2-Base`` has these names with the prefix
+'model.'. According to its config, it has a norm after the mean, no classifier,
+no LayerScale and no cosine attention.
 """
 import re
 
@@ -18,15 +18,15 @@ from torch import Tensor
 
 from .hf_names import RENAMES, is_hf
 from .image_vit import named_by, sort_tensors
-from .rename import rename
+from .rename import missing_tensor, rename
 from .start_weights import StartWeights
 
-# transformers' names of it.
+# Names in transformers.
 _HF = (
     (r'\.attention\.([qv])_bias$', r'.\1_bias'),
     *RENAMES,
 )
-# The authors'; those of pre-training stand below ``encoder``.
+# Names in the authors' code; in pre-training, they begin with ``encoder``.
 _AUTHORS = (
     (r'^(?:model|encoder)\.', ''),
     (r'\.gamma_([12])$', r'.ls\1.gamma'),
@@ -35,7 +35,7 @@ _BOTH = (
     (r'^(blocks\.\d+)(?:\.attention|\.attn)?\.q_bias$', r'\1.attn.query.bias'),
     (r'^(blocks\.\d+)(?:\.attention|\.attn)?\.v_bias$', r'\1.attn.value.bias'),
 )
-# Of pre-training alone.
+# Only used in pre-training.
 _DROPPED = re.compile(r'(decoder|encoder_to_decoder)\..+|mask_token')
 _OURS = (
     (r'^patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
@@ -44,28 +44,21 @@ _OURS = (
     (r'\.norm2\.', '.mlp_norm.'),
     (r'^blocks\.', 'backbone.encoder.blocks.'),
 )
-# What all of them are trained on.
+# Clip size of all published models.
 _FRAMES, _SIDE = 16, 224
 
 
 def vivit_videomae(state_dict: dict[str, Tensor]) -> StartWeights:
-    """From VideoMAE to a recognizer of ``ViViT``, Model 1, and ``ViViTHead``.
+    """Convert a pre-trained or fine-tuned VideoMAE for ViViT's Model 1.
 
-    It takes the authors' names, of pre-training or fine-tuning, and those of
-    transformers. VideoMAE is Model 1 without a class token: build the
-    backbone with ``pool='mean_norm'`` for a fine-tuned network, 'mean' for
-    one of pre-training alone, with ``gelu_approximate='none'``. It is then
-    the same network.
+    The result fits a recognizer with ``ViViT`` and ``ViViTHead``. VideoMAE is
+    Model 1 without class token. With ``gelu_approximate='none'`` and
+    ``pool='mean_norm'`` (fine-tuned) or ``pool='mean'`` (only pre-trained),
+    the backbone is the same network.
 
-    The positions, a fixed table of sines that no file has, are those of 16
-    frames of 224 x 224; the backbone resizes them. Keys have no bias; theirs
-    is zero. The decoder is left out.
-
-    Args:
-        state_dict: Tensors by name.
-
-    Raises:
-        ValueError: If it is no such model, or a tensor has no place.
+    Positions are sines, which the files do not store. They are computed for
+    16 frames of 224 x 224, and the backbone resizes them. Keys get a bias of
+    zeros, because the source omits it. The decoder is left out.
     """
     rules = _HF if is_hf(state_dict) else _AUTHORS
     decoder = [name for name in state_dict if _DROPPED.fullmatch(name)]
@@ -73,9 +66,9 @@ def vivit_videomae(state_dict: dict[str, Tensor]) -> StartWeights:
                      (*rules, *_BOTH))
     patches = named.get('patch_embed.proj.weight')
     if patches is None or state_dict[patches].dim() != 5:
-        raise ValueError(
-            'no VideoMAE: there is no patch_embed.proj.weight of tubelets, or '
-            f'its like, among {", ".join(list(state_dict)[:3])}, ...')
+        raise missing_tensor(
+            'a VideoMAE', 'patch_embed.proj.weight of tubelets or equivalent',
+            state_dict)
     kernel = state_dict[patches]
     head = {new: old for new, old in named.items()
             if new.startswith(('head.', 'fc_norm.'))}
@@ -84,12 +77,11 @@ def vivit_videomae(state_dict: dict[str, Tensor]) -> StartWeights:
     tensors, account = sort_tensors(state_dict, rest, _DROPPED, 'a VideoMAE')
     fine_tuned = 'fc_norm.weight' in head
     if fine_tuned and 'norm.weight' in tensors:
-        raise ValueError('there are both norm.weight and fc_norm.weight: no '
-                         'VideoMAE has a norm before the mean and another '
-                         'behind it')
+        raise ValueError('expected norm.weight or fc_norm.weight, got both: a '
+                         'VideoMAE has one norm, before or after the mean')
     tensors.update({new: state_dict[old] for new, old in head.items()})
     account['used'] += head.values()
-    notes = ["as in the source: model='joint', pool="
+    notes = ["options of the source: model='joint', pool="
              + ("'mean_norm'" if fine_tuned else "'mean'")
              + ", gelu_approximate='none', norm_eps=1e-6 (1e-12 in the blocks "
              'of transformers)']
@@ -108,14 +100,14 @@ def vivit_videomae(state_dict: dict[str, Tensor]) -> StartWeights:
 
 
 def sine_positions(grid: list[int], channels: int) -> Tensor:
-    """Sines and cosines of the place of a tubelet in the row of all.
+    """Return sines and cosines of the index n of each tubelet.
 
-    Even channels c are ``sin(n / 10000^(c / C))``, the odd ones behind them
-    its cosine.
+    An even channel c is ``sin(n / 10000^(c / C))``, and channel c + 1 is the
+    cosine of the same angle.
 
     Args:
-        grid: Tubelets along time, rows and columns, (T, H, W).
-        channels: C.
+        grid: Number of tubelets along time, height and width, (T, H, W).
+        channels: Number of channels C.
 
     Returns:
         [1, T, H, W, C], float64.
@@ -126,4 +118,3 @@ def sine_positions(grid: list[int], channels: int) -> Tensor:
     angles = places[:, None] / 10000**((c - c % 2).double() / channels)
     table = torch.where(c % 2 == 0, angles.sin(), angles.cos())
     return table.view(1, T, H, W, channels)
-

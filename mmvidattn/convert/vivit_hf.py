@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of transformers' ViViT, or of an image ViT to start ViViT from."""
+"""Convert transformers' ViViT, or an image ViT, to ViViT."""
 from torch import Tensor
 
 from .hf_names import timm_names
@@ -20,38 +20,35 @@ _TOKENS = 'cls_token', 'pos_embed'
 
 
 def vivit_hf(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From transformers' ``VivitForVideoClassification`` to our recognizer.
+    """Convert ``VivitForVideoClassification`` of transformers.
 
-    It takes the names of the published files and those of transformers 5. The
-    first position is the class token's alone, and is added to it; the others
-    stay in one row, which the backbone folds into its grid.
-
-    Args:
-        state_dict: Tensors of a released or newly trained checkpoint.
+    Supported are the names of the published files and of transformers 5. The
+    first position belongs to the class token, and is added to it. The other
+    positions stay in one row, which the backbone reshapes to its grid.
 
     Returns:
-        Tensors that load strictly into a recognizer of ``ViViT``, Model 1,
+        Tensors that load strictly into a recognizer with ``ViViT``, Model 1,
         and ``ViViTHead``.
-
-    Raises:
-        ValueError: If it is no such model.
     """
-    return _rename(timm_names(state_dict))
+    tensors = timm_names(state_dict)
+    out = rename_all(tensors, _RENAMES, 'a ViT', unused=_TOKENS)
+    cls_token, positions = (tensors.get(name) for name in _TOKENS)
+    if cls_token is not None and positions is not None:
+        cls_token = cls_token + positions[:, :1]
+        positions = positions[:, 1:]
+    if cls_token is not None:
+        out['backbone.encoder.cls_token'] = cls_token[:, None, None]
+    if positions is not None:
+        out['backbone.encoder.pos_embed'] = positions
+    return out
 
 
 def vivit_image(state_dict: dict[str, Tensor]) -> StartWeights:
-    """From an image ViT to ``ViViT``.
+    """Convert any ViT of :func:`image_vit` to start weights of ``ViViT``.
 
-    See :func:`image_vit` for whose. A start for training all four models,
-    ``init_cfg=dict(type='Pretrained', ...)``. The backbone spreads patches
-    and positions over time when it loads them. Models 3 and 4 have no class
-    token, and leave it.
-
-    Args:
-        state_dict: Tensors of an image ViT.
-
-    Raises:
-        ValueError: See :func:`image_vit`.
+    Load them with ``init_cfg=dict(type='Pretrained', ...)`` into any of the
+    four models. The backbone then spreads patches and positions over time.
+    Models 3 and 4 ignore the class token.
     """
     found = image_vit(state_dict)
     out = {rename(name, _RENAMES): value for name, value in found.items()
@@ -61,17 +58,3 @@ def vivit_image(state_dict: dict[str, Tensor]) -> StartWeights:
     if 'pos_embed' in found:
         out['backbone.encoder.pos_embed'] = found['pos_embed'][:, None]
     return StartWeights(out, found.account, found.notes)
-
-
-def _rename(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From timm's names to ours, with the first position in the token."""
-    out = rename_all(state_dict, _RENAMES, 'a ViT', unused=_TOKENS)
-    cls_token, positions = (state_dict.get(name) for name in _TOKENS)
-    if cls_token is not None and positions is not None:
-        cls_token = cls_token + positions[:, :1]
-        positions = positions[:, 1:]
-    if cls_token is not None:
-        out['backbone.encoder.cls_token'] = cls_token[:, None, None]
-    if positions is not None:
-        out['backbone.encoder.pos_embed'] = positions
-    return out

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of the released ViViT, all four models.
+"""Convert weights of the released ViViT, all four models.
 
 https://github.com/google-research/scenic/tree/main/scenic/projects/vivit
 """
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .rename import join_qkv, rename
 
-# Where a file of theirs keeps the parameters, with the older ones first.
+# Location of the parameters in old and new files.
 _ROOTS = 'optimizer/target/', 'params/'
 _RENAMES = (
     (r'^embedding/', 'backbone.patch_embed.projection.'),
@@ -28,7 +28,7 @@ _RENAMES = (
     (r'(?:scale|kernel)$', 'weight'),
     (r'posembed_input/pos_embedding$', 'pos_embed'),
 )
-# A table of positions: the class token that is the first of its sequence.
+# Class token that precedes each table of positions.
 _CLS_TOKENS = {
     'Transformer/posembed_input/pos_embedding': 'cls',
     'SpatialTransformer/posembed_input/pos_embedding':
@@ -40,22 +40,19 @@ _QKV = '.query.', '.key.', '.value.'
 
 
 def vivit_scenic(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From the authors' tree of parameters to the names of our recognizer.
+    """Convert the authors' tree of parameters.
 
-    A class token takes in its position, the first of the table; the others
-    stay in one row, which the backbone folds into its grid.
+    The first position belongs to the class token, and is added to it. The
+    other positions stay in one row, which the backbone reshapes to its grid.
 
     Args:
-        state_dict: Arrays by their paths, 'Transformer/encoder_norm/scale',
-            with the optimizer's state or without, as read by
+        state_dict: Arrays by path, such as 'Transformer/encoder_norm/scale',
+            with or without the optimizer's state, as read by
             :func:`~mmvidattn.convert.flax_checkpoint.load_flax_file`.
 
     Returns:
-        Tensors that load strictly into a recognizer of ``ViViT`` and
+        Tensors that load strictly into a recognizer with ``ViViT`` and
         ``ViViTHead`` (``VerbNounHead`` for EPIC-Kitchens).
-
-    Raises:
-        ValueError: If an array is not one of that model.
     """
     tree = _parameters(state_dict)
     renamed = {}
@@ -64,7 +61,7 @@ def vivit_scenic(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
             continue
         name = rename(path, _RENAMES)
         if not name.startswith(('backbone.', 'cls_head.')) or '/' in name:
-            raise ValueError(f'{path} is no array of the released ViViT')
+            raise ValueError(f'{path} is not an array of the released ViViT')
         if path in _CLS_TOKENS and _CLS_TOKENS[path] in tree:
             token = tree[_CLS_TOKENS[path]] + value[:, :1]
             renamed[name.replace('pos_embed',
@@ -75,7 +72,7 @@ def vivit_scenic(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _parameters(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The parameters alone, by their paths below the root."""
+    """Return only the parameters, by path below the root."""
     for root in _ROOTS:
         found = {
             path.removeprefix(root): value
@@ -87,7 +84,7 @@ def _parameters(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _transposed(name: str, value: Tensor) -> Tensor:
-    """An array of flax in the layout of torch."""
+    """Convert a flax array to torch's layout."""
     if any(part in name for part in _QKV):
         # Kernel [D, G, d], bias [G, d].
         value = value.flatten(-2)
@@ -97,7 +94,7 @@ def _transposed(name: str, value: Tensor) -> Tensor:
     if not name.endswith('weight') or value.dim() == 1:
         return value
     if 'patch_embed' in name:
-        # [t, P, P, C, D], or [P, P, C, D] of patches of single frames.
+        # [t, P, P, C, D], or [P, P, C, D] for patches of single frames.
         value = value if value.dim() == 5 else value[None]
         return value.permute(4, 3, 0, 1, 2).contiguous()
     return value.T.contiguous()

@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights of XViT, released, or of an image ViT to start training from.
+"""Convert weights of the released XViT, or an image ViT to start weights.
 
 https://github.com/OpenNLPLab/Linear_VideoTransformer
 """
 from torch import Tensor
 
 from .image_vit import image_vit
-from .rename import rename, rename_all
+from .rename import missing_tensor, rename, rename_all
 from .start_weights import StartWeights
 
 _RENAMES = (
@@ -26,23 +26,16 @@ _IMAGE_RENAMES = ((r'\.norm_pre\.', '.pre_norm.'), *_RENAMES)
 
 
 def xvit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """From the released names to those of our recognizer.
+    """Convert a checkpoint of the authors' code.
 
-    ``new_fc``, which the released model has but never uses, is left out. The
-    first position is the class token's alone, and is added to it. The table
-    of 8 temporal embeddings is read cyclically; it goes under a name of its
-    own, and the backbone repeats it over as many frames as it has.
-
-    Args:
-        state_dict: Tensors of a released or newly trained checkpoint.
+    ``new_fc``, which the released model never uses, is left out. The first
+    position belongs to the class token, and is added to it. The table of 8
+    temporal embeddings is used cyclically, so it gets another name, and the
+    backbone repeats it over its frames.
 
     Returns:
-        Tensors that load strictly into a recognizer of ``XViT`` and
+        Tensors that load strictly into a recognizer with ``XViT`` and
         ``XViTHead``.
-
-    Raises:
-        ValueError: If a tensor is not one of that model, or the positions
-            form no square.
     """
     out = rename_all(state_dict, _RENAMES, 'the released XViT',
                      unused=('new_fc.', *_TOKENS))
@@ -53,25 +46,17 @@ def xvit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def xvit_image(state_dict: dict[str, Tensor]) -> StartWeights:
-    """From an image ViT to ``XViT``.
+    """Convert a ViT of :func:`image_vit` to start weights of ``XViT``.
 
-    XViT starts from a ViT-B/16 of ImageNet-21k; see :func:`image_vit` for
-    what else it takes. What XViT has beyond it, the temporal embeddings and
-    the head, starts afresh: ``init_cfg=dict(type='Pretrained', ...)``.
-
-    Args:
-        state_dict: Tensors of an image ViT with a class token.
-
-    Raises:
-        ValueError: If there is no class token; and see :func:`image_vit`.
+    The paper starts from a ViT-B/16 of ImageNet-21k. The ViT must have a
+    class token. Load the result with ``init_cfg=dict(type='Pretrained',
+    ...)``; temporal embeddings and head are then initialized.
     """
     found = image_vit(state_dict)
-    missing = [name for name in ('cls_token', 'pos_embed')
-               if name not in found]
-    if missing:
-        raise ValueError(
-            'no ViT with a class token and positions: there is no '
-            f'{missing[0]} among {", ".join(list(state_dict)[:3])}, ...')
+    for name in 'cls_token', 'pos_embed':
+        if name not in found:
+            raise missing_tensor('a ViT with class token and positions', name,
+                                 state_dict)
     out = {
         rename(f'base_model.{name}', _IMAGE_RENAMES): value
         for name, value in found.items()
@@ -82,18 +67,16 @@ def xvit_image(state_dict: dict[str, Tensor]) -> StartWeights:
 
 
 def _tokens(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The class token with its position, and the positions as a grid."""
-    missing = [name for name in _TOKENS if name not in state_dict]
-    if missing:
-        raise ValueError(
-            'no ViT with a class token: there is no '
-            f'{missing[0].removeprefix("base_model.")} among '
-            f'{", ".join(list(state_dict)[:3])}, ...')
+    """Return the class token plus its position, and the grid of positions."""
+    for name in _TOKENS:
+        if name not in state_dict:
+            raise missing_tensor('the released XViT', name, state_dict)
     cls_token, positions = (state_dict[name] for name in _TOKENS)
     side = int((positions.shape[1] - 1)**0.5)
     if positions.shape[1] != side**2 + 1:
-        raise ValueError(f'pos_embed has {positions.shape[1]} positions: no '
-                         'square and a class token')
+        raise ValueError('pos_embed must have a square number of positions '
+                         'and one for the class token, got '
+                         f'{positions.shape[1]}')
     cls_position, grid = positions.split((1, side**2), dim=1)
     return {
         'backbone.cls_token': (cls_token + cls_position)[:, None, None],

@@ -40,8 +40,8 @@ class FeatureCacheDataset(DatasetWrapper):
         dataset: Config of a dataset of video files, or of its guard.
 
     Raises:
-        ValueError: If the config has no pipeline, or a pipeline that does not
-            end with ``PackActionInputs``.
+        ValueError: If the config lacks a pipeline that ends with
+            ``PackActionInputs``.
     """
 
     def __init__(self, dataset: dict) -> None:

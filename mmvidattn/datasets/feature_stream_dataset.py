@@ -185,14 +185,13 @@ class FeatureStreamDataset(BaseDataset):
         # mmengine would use a missing file's path as the names.
         for key, value in (metainfo or {}).items():
             if isinstance(value, str) and not Path(value).is_file():
-                raise ValueError(f'metainfo: there is no file {value} with '
-                                 f'{key}')
+                raise ValueError(f'metainfo: file of {key} not found: {value}')
         return super()._load_metainfo(metainfo)
 
     def load_data_list(self) -> list[dict]:
         """Check all files, and list the windows."""
         if not Path(self.ann_file).is_file():
-            raise ValueError(f'ann_file: there is no file {self.ann_file}')
+            raise ValueError(f'ann_file not found: {self.ann_file}')
         videos = [line.strip() for line in read_lines(self.ann_file)
                   if line.strip()]
         repeated = sorted({v for v in videos if videos.count(v) > 1})
@@ -244,7 +243,7 @@ class FeatureStreamDataset(BaseDataset):
                     f'{where} begins in step {segment.start}, but '
                     f'{self.streams.videos[segment.video]} has {length} steps')
             if not segment.labels and not self.test_mode:
-                raise ValueError(f'{where} has no labels, which is only '
+                raise ValueError(f'{where} lacks labels, which is only '
                                  'allowed with test_mode=True')
             for part, label in segment.labels.items():
                 # Column 0 is the background.

@@ -132,8 +132,7 @@ class FeatureStreams:
             self.lengths.append(shortest)
             if not self.lengths[-1]:
                 empty = min(lengths, key=lengths.get)
-                raise ValueError(f'{video}: {self.path(i, empty)} has no '
-                                 'steps')
+                raise ValueError(f'{video}: {self.path(i, empty)} is empty')
         if cut:
             print_log(
                 f'{len(cut)} of {len(self.videos)} videos have files that '
@@ -224,7 +223,7 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
     """Read segments of these videos, like RULSTM and TeSTra.
 
     A segment begins with the step of its first frame, and ends after the step
-    of its last frame. Segments of test lists have no labels.
+    of its last frame. Test lists do not contain labels.
 
     Args:
         path: CSV file, see

@@ -36,8 +36,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
     The annotation file is a csv in a format of
     :func:`~.annotations.segment_file.read_segment_file`: a user's own
     (columns video, start, end, and label or verb and noun), EPIC-Kitchens' or
-    RULSTM's. A file that does not end with ``.csv`` is a list of whole
-    videos, as for :class:`GuardedVideoDataset`.
+    RULSTM's. A file that does not end with ``.csv`` is a list of videos in
+    the format of :class:`GuardedVideoDataset`.
 
     ``DecordInit`` of the pipeline is replaced by
     :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which finds the
@@ -150,8 +150,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
         number = int(label) if str(label).isdecimal() else -1
         if number < 0 or self.num_classes and number >= self.num_classes:
             raise ValueError(
-                f'{segment.where}: label must be one of the {len(classes)} '
-                'class names or a number'
+                f'{segment.where}: label must be a class name ({len(classes)} '
+                'names) or a number'
                 + (f' below {self.num_classes}' if self.num_classes else '')
                 + f', got {label!r}')
         return number

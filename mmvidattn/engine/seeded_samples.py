@@ -6,8 +6,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
+from ..datasets.wrappers import DatasetWrapper
 from ..utils.random_state import seeded
 
 
@@ -17,20 +18,8 @@ class Place(NamedTuple):
     entropy: list[int]
 
 
-class SeededDataset(Dataset):
+class SeededDataset(DatasetWrapper):
     """Wrapper of a dataset that seeds the sample of a :class:`Place`."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        self.dataset = dataset
-
-    def __getattr__(self, name: str) -> Any:
-        if name == 'dataset':
-            # Not set yet while a worker unpickles the wrapper.
-            raise AttributeError(name)
-        return getattr(self.dataset, name)
-
-    def __len__(self) -> int:
-        return len(self.dataset)
 
     def __getitem__(self, place: Any) -> Any:
         if not isinstance(place, Place):

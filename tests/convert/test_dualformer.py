@@ -1,29 +1,26 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.convert import convert
 
 
-def test_teacher_of_a_released_checkpoint_is_left_out():
+def test_leaves_out_the_teacher():
     state = {'backbone.norm.weight': torch.ones(4),
              'teacher.backbone.norm.weight': torch.zeros(4)}
     assert convert('dualformer', state).keys() == {'backbone.norm.weight'}
 
 
 @pytest.mark.parametrize('frames', [16, 32])
-def test_says_which_clips_the_kernels_are_made_for(frames, recwarn):
-    """Of other ones they fit, and give other scores."""
-    init_default_scope('mmaction')
+def test_warns_of_kernels_for_other_clips(frames, recwarn):
+    """Kernels for other clips load, but change the scores."""
     arch = dict(embed_dims=32, num_layers=[2, 2, 2, 2],
                 num_heads=[1, 2, 4, 8])
     with torch.device('meta'):
         state = MODELS.build(dict(
             type='DualFormer', arch=arch, num_frames=frames)).state_dict()
-    theirs = {}
+    source = {}
     for name, value in state.items():
         for ours, released in (
                 ('projection.', 'proj.'), ('pegs.', 'pos_block.'),
@@ -34,8 +31,8 @@ def test_says_which_clips_the_kernels_are_made_for(frames, recwarn):
                 ('pyramid.levels.1.conv2.', 'lr.3.'),
                 ('pyramid.norm.', 'norm.')):
             name = name.replace(ours, released)
-        theirs[f'backbone.{name}'] = value
-    assert convert('dualformer', theirs).keys() == {
+        source[f'backbone.{name}'] = value
+    assert convert('dualformer', source).keys() == {
         f'backbone.{name}' for name in state}
     said = [str(warning.message) for warning in recwarn]
     assert ('model.backbone.num_frames=16' in ''.join(said)) == (frames == 16)
@@ -43,7 +40,7 @@ def test_says_which_clips_the_kernels_are_made_for(frames, recwarn):
 
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
-def test_image_kernels_stay_flat_and_the_second_step_is_a_mean(prefix):
+def test_image_kernels_stay_2d_and_the_second_convolution_is_a_mean(prefix):
     state = {
         f'{prefix}patch_embeds.0.proj.weight': torch.randn(4, 3, 4, 4),
         f'{prefix}blocks.1.1.attn.lr.0.bias': torch.randn(4),

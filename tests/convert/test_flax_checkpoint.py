@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The bytes below are what flax 0.12.8 writes (msgpack_serialize)."""
+"""Read bytes written by flax 0.12.8 (msgpack_serialize)."""
 import struct
 
 import pytest
@@ -32,7 +32,7 @@ def _load(tmp_path, data):
     return load_flax_file(path)
 
 
-def test_reads_the_arrays_by_their_paths(tmp_path):
+def test_reads_arrays_by_path(tmp_path):
     found = _load(tmp_path, TREE)
     want = {
         'global_step': torch.tensor(300),
@@ -46,17 +46,17 @@ def test_reads_the_arrays_by_their_paths(tmp_path):
         assert torch.equal(found[name], value), name
 
 
-def test_joins_what_was_written_in_chunks(tmp_path):
+def test_joins_chunks(tmp_path):
     found = _load(tmp_path, CHUNKS)
     assert torch.equal(found['w'], torch.arange(9.).view(3, 3))
 
 
-def test_an_array_may_be_empty_only_if_its_shape_says_so(tmp_path):
+def test_accepts_empty_array_of_empty_shape(tmp_path):
     body = b'\x93\x92\x02%b\xa7float32\xc4\x00'
     empty, short = (b'\x81\xa1a\xc7\x0e\x01' + body % size
                     for size in (b'\0', b'\3'))
     assert _load(tmp_path, empty)['a'].shape == (2, 0)
-    with pytest.raises(ValueError, match='no checkpoint of flax: shape'):
+    with pytest.raises(ValueError, match='not a flax checkpoint: shape'):
         _load(tmp_path, short)
 
 
@@ -75,7 +75,7 @@ def _array(values, wrap=b'\xc8'):
     lambda body: b'\x81' + _text('a') + body,
     lambda body: b'\xde\x00\x01' + b'\xd9\x01a' + body,
     lambda body: b'\xdf\x00\x00\x00\x01' + b'\xda\x00\x01a' + body,
-    # Beside plain values of every other kind.
+    # Next to plain values of every other type.
     lambda body: b'\x82' + _text('b') + b'\x9a\xcb' + 8 * b'\0' + b'\xd0\x80'
     b'\xd1\x80\0\xd2\0\0\0\0\xcf' + 8 * b'\0' + b'\xc4\x01x\x80\x90\xc2\xd4'
     b'\x02\0' + _text('a') + body,
@@ -87,23 +87,23 @@ def test_reads_every_form_of_msgpack(tmp_path, wrap):
 
 
 @pytest.mark.parametrize('data, message', [
-    (b'', 'it ends too early'),
-    (TREE[:-3], 'it ends too early'),
-    (TREE + b'\0', 'it goes on after its end'),
-    (b'\x93\1\2\3', 'it holds a list'),
-    (b'\x81\xa1a\xc1', 'byte 0xc1 at 3 is no msgpack'),
-    (b'\x81\xc0\1', 'a key is NoneType'),
-    (100 * b'\x81\xa1a' + b'\1', 'nested too deeply'),
-    (TREE.replace(b'\xa7float32', b'\xa7complex'), 'of type complex'),
+    (b'', 'unexpected end'),
+    (TREE[:-3], 'unexpected end'),
+    (TREE + b'\0', 'data after the end'),
+    (b'\x93\1\2\3', 'got a list'),
+    (b'\x81\xa1a\xc1', 'byte 0xc1 at 3'),
+    (b'\x81\xc0\1', 'keys must be .* got NoneType'),
+    (100 * b'\x81\xa1a' + b'\1', 'more than 64 nested levels'),
+    (TREE.replace(b'\xa7float32', b'\xa7complex'), 'got complex'),
     (TREE.replace(b'\x92\2\3', b'\x92\2\4'), 'shape'),
-    (b'\x80\4\x95\0', 'it goes on after its end'),
+    (b'\x80\4\x95\0', 'data after the end'),
 ], ids=['empty', 'cut', 'longer', 'list', 'byte', 'key', 'depth', 'type',
         'shape', 'pickle'])
-def test_names_what_is_wrong(tmp_path, data, message):
-    with pytest.raises(ValueError, match=f'no checkpoint of f.*{message}'):
+def test_rejects_invalid_data(tmp_path, data, message):
+    with pytest.raises(ValueError, match=f'not a flax checkpoint.*{message}'):
         _load(tmp_path, data)
 
 
-def test_names_the_missing_file(tmp_path):
+def test_names_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match='no checkpoint file .*none'):
         load_flax_file(tmp_path / 'none')

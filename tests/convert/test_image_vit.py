@@ -1,9 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Image ViTs of each publisher, as our backbones compute them.
+"""Compare image ViTs of each publisher with our backbones.
 
-The networks are computed here once more, in a few lines, from tensors that
-have the published names; and by the packages themselves where these are
-installed.
+The expected outputs are computed from tensors with the published names by a
+short reference in this file, and by the publishers' packages if installed.
 """
 import pytest
 import torch
@@ -18,7 +17,7 @@ from mmvidattn.convert import convert
 D, HEADS, LAYERS, PATCH, SIDE = 12, 3, 2, 4, 12
 SIZES = dict(embed_dims=D, num_layers=LAYERS, num_heads=HEADS,
              patch_size=PATCH, img_size=SIDE)
-# The published names; {} is the number of a block.
+# Published names; {} is the number of a block.
 TIMM = dict(
     cls='cls_token', pos='pos_embed', patch='patch_embed.proj', last='norm',
     norm1='blocks.{}.norm1', qkv='blocks.{}.attn.qkv',
@@ -33,7 +32,7 @@ VIT_HF = dict(
     k=f'{_HF}attention.attention.key', v=f'{_HF}attention.attention.value',
     proj=f'{_HF}attention.output.dense', norm2=f'{_HF}layernorm_after',
     fc1=f'{_HF}intermediate.dense', fc2=f'{_HF}output.dense')
-# Of transformers 5.
+# Names in transformers 5.
 _HF5 = 'vit.layers.{}.'
 _CLIP = 'vision_model.encoder.layers.{}.'
 _OPEN = 'visual.transformer.resblocks.{}.'
@@ -83,7 +82,7 @@ PUBLISHED = dict(
 
 
 def _published(kind, with_cls=True, sizes=(D, LAYERS, PATCH, SIDE)):
-    """A state dict of the published names, and its values by what they do."""
+    """Return a state dict with published names, and its values by role."""
     D, LAYERS, PATCH, SIDE = sizes
     names = PUBLISHED[kind]
     torch.manual_seed(0)
@@ -121,7 +120,7 @@ def _published(kind, with_cls=True, sizes=(D, LAYERS, PATCH, SIDE)):
 
 
 def _naive(net, images, gelu, eps, all_tokens=False):
-    """[N, 3, S, S] to the class token, or all tokens, [N, D] or [N, n, D]."""
+    """Map images [N, 3, S, S] to class token [N, D] or tokens [N, n, D]."""
 
     def norm(x, name):
         return F.layer_norm(x, (D, ), net[f'{name}.weight'],
@@ -165,7 +164,7 @@ def _options(kind, gelu='none', eps=1e-6):
 
 
 def _xvit(state, clips, **options):
-    # Without shifts a frame is an image of its own.
+    # Without shifts, frames are independent images.
     model = XViT(num_frames=clips.shape[2], temporal_shift=None, **options)
     return _run(model, 'xvit_image', state, clips).transpose(1, 2)
 
@@ -182,13 +181,17 @@ def _factorized(state, clips, **options):
     return _run(model, 'vivit_image', state, clips)
 
 
+def _backbone(source, state):
+    """Convert a state dict for a backbone."""
+    return {name.removeprefix('backbone.'): value
+            for name, value in convert(source, state).items()}
+
+
 def _run(model, source, state, clips):
-    """As init_cfg loads: resized if need be, and all of the model."""
     model = model.to(clips).eval()
     model.init_weights()
-    found = {name.removeprefix('backbone.'): value
-             for name, value in convert(source, state).items()}
-    missing, unexpected = model.load_state_dict(found, strict=False)
+    missing, unexpected = model.load_state_dict(
+        _backbone(source, state), strict=False)
     assert not unexpected and set(missing) <= {'temporal_embed'}
     with torch.no_grad():
         return model(clips)
@@ -199,7 +202,7 @@ def _doubles(tensors):
 
 
 @pytest.mark.parametrize('kind', PUBLISHED)
-def test_backbones_compute_the_published_network(kind):
+def test_backbones_equal_the_published_network(kind):
     state, net = (_doubles(x) for x in _published(kind))
     gelu, eps = ('sigmoid', 1e-5) if kind == 'clip_hf' else ('none', 1e-6)
     clips = torch.randn(2, 3, 2, SIDE, SIDE).double()
@@ -210,12 +213,12 @@ def test_backbones_compute_the_published_network(kind):
     assert relative(_joint(state, clips, **options), want) < 1e-10
     got = _factorized(state, clips, **options)
     assert relative(got, want.mean(1)) < 1e-10
-    # The options are felt.
+    # The options have an effect.
     other = dict(options, gelu_approximate='tanh')
     assert relative(_xvit(state, clips, **other), want) > 1e-6
 
 
-def test_linear_video_transformer_starts_as_the_image_network():
+def test_linear_video_transformer_starts_like_the_image_network():
     state, net = (_doubles(x) for x in _published('dinov2', with_cls=False))
     model = LinearVideoTransformer(
         num_frames=2, patch_stride=PATCH, patch_padding=0,
@@ -223,9 +226,8 @@ def test_linear_video_transformer_starts_as_the_image_network():
         attention=dict(type='SoftmaxAttention'), fixation=None,
         temporal_shift=None, spatial_shift=None, **SIZES).double().eval()
     model.init_weights()
-    found = {name.removeprefix('backbone.'): value for name, value in
-             convert('linear_ff_image', state).items()}
-    missing, unexpected = model.load_state_dict(found, strict=False)
+    missing, unexpected = model.load_state_dict(
+        _backbone('linear_ff_image', state), strict=False)
     assert not unexpected and all('temporal' in name for name in missing)
     for block in model.blocks:
         torch.nn.init.zeros_(block.temporal_attn.proj.weight)
@@ -239,38 +241,37 @@ def test_linear_video_transformer_starts_as_the_image_network():
 
 @pytest.mark.parametrize('source, kind', [
     ('vit_timm', 'timm'), ('vit_hf', 'vit_hf')])
-def test_sources_of_one_publisher_convert_alike(source, kind):
+def test_sources_of_one_publisher_equal_the_general_source(source, kind):
     state, _ = _published(kind)
     got, want = (convert(x, state) for x in (source, 'linear_ff_image'))
     assert got.keys() == want.keys()
     assert all(torch.equal(got[name], want[name]) for name in want)
 
 
-def test_vivit_of_transformers_is_all_there():
+def test_converts_vivit_of_transformers_completely():
     state, net = (_doubles(x) for x in _published('vit_hf'))
     del state['pooler.dense.weight']
     state = {f'vivit.{name}': value for name, value in state.items()}
     head = state['classifier.weight'] = torch.randn(5, D).double()
-    found = convert('vivit_hf', state)
+    found = _backbone('vivit_hf', state)
     assert torch.equal(found.pop('cls_head.fc_cls.weight'), head)
     model = ViViT(num_frames=1, tubelet_frames=1, **_options('vit')).double()
-    model.load_state_dict({name.removeprefix('backbone.'): value
-                           for name, value in found.items()})
+    model.load_state_dict(found)
     clips = torch.randn(2, 3, 1, SIDE, SIDE).double()
     want = _naive(net, clips[:, :, 0], GELUS['none'], 1e-6)
     assert relative(model.eval()(clips), want) < 1e-10
 
 
-def test_norm_before_the_blocks_becomes_that_of_the_patches():
+def test_norm_before_the_blocks_becomes_the_norm_of_the_patches():
     state, _ = _published('clip_hf')
     out = convert('linear_ff_image', state)
     assert torch.equal(out['backbone.patch_embed.norm.weight'],
                        state['vision_model.pre_layrnorm.weight'])
 
 
-def test_a_class_token_without_a_position_is_left_as_it_is():
+def test_class_token_without_position_is_unchanged():
     state, _ = _published('timm')
-    # As of timm's networks with registers.
+    # Like timm's networks with registers.
     state['pos_embed'] = state['pos_embed'][:, 1:]
     out = convert('xvit_image', state)
     assert torch.equal(out['backbone.cls_token'].flatten(),
@@ -279,20 +280,17 @@ def test_a_class_token_without_a_position_is_left_as_it_is():
                        state['pos_embed'])
 
 
-def test_positions_are_resized_as_in_dinov2():
+def test_positions_are_resized_like_dinov2():
     state, _ = _published('dinov2')
     model = XViT(num_frames=1, **{**SIZES, 'img_size': 20})
-    model.load_state_dict(
-        {name.removeprefix('backbone.'): value
-         for name, value in convert('xvit_image', state).items()},
-        strict=False)
+    model.load_state_dict(_backbone('xvit_image', state), strict=False)
     grid = state['pos_embed'][:, 1:].mT.unflatten(2, (3, 3))
     want = F.interpolate(grid, size=(5, 5), mode='bicubic',
                          align_corners=False)
     assert torch.allclose(model.pos_embed[0].permute(0, 3, 1, 2), want)
 
 
-def test_account_names_what_became_of_each_tensor(capsys):
+def test_account_lists_each_tensor(capsys):
     state, _ = _published('dinov2_hf')
     state['embeddings.patch_embeddings.projection.weight'] = torch.zeros(
         D, 3, PATCH, PATCH)
@@ -315,39 +313,36 @@ def test_account_names_what_became_of_each_tensor(capsys):
         'classifier.weight, embeddings.cls_token\n'
         'set to zero 1: blocks.*.attn.proj.bias\n'
         f'backbone: embed_dims={D}, num_layers={LAYERS}, patch_size={PATCH}; '
-        'a table of positions is used with with_pos_embed=True only\n')
+        'positions are only used with with_pos_embed=True\n')
 
 
 @pytest.mark.parametrize('model, source', [
     (XViT, 'xvit_image'), (ViViT, 'vivit_image')])
-def test_a_backbone_without_a_first_norm_refuses_clip(model, source):
+def test_backbone_without_a_first_norm_rejects_clip(model, source):
     state, _ = _published('open_clip')
     model = model(num_frames=2, **SIZES)
     with pytest.raises(ValueError, match='build .* with pre_norm=True'):
-        model.load_state_dict(
-            {name.removeprefix('backbone.'): value
-             for name, value in convert(source, state).items()},
-            strict=False)
+        model.load_state_dict(_backbone(source, state), strict=False)
 
 
 @pytest.mark.parametrize('name, width', [
     ('linear_ff_vit_s16_ssv2', 384), ('linear_ff_vit_b16_ssv2', 768)])
-def test_configs_are_as_wide_as_the_published_networks(name, width):
+def test_configs_have_the_width_of_the_published_networks(name, width):
     with torch.device('meta'):
         options = dict(load_config(name).model.backbone)
-        own = MODELS.build(options).state_dict()
+        expected = MODELS.build(options).state_dict()
         state, _ = _published('timm', sizes=(width, 12, 16, 224))
-        found = convert('linear_ff_image', state)
-    del found['backbone.pos_embed']
+        found = _backbone('linear_ff_image', state)
+    del found['pos_embed']
     for key, value in found.items():
-        assert own[key.removeprefix('backbone.')].shape == value.shape, key
+        assert expected[key].shape == value.shape, key
 
 
-# The packages themselves, where they are installed.
+# Comparisons with the packages, if installed.
 
 
 def _randomized(model):
-    """Weights large enough to be felt, LayerScales and biases as well."""
+    """Set all parameters to values with a noticeable effect."""
     torch.manual_seed(0)
     with torch.no_grad():
         for p in model.parameters():

@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-
 import pytest
 import torch
 
@@ -32,7 +31,7 @@ OURS = {
     'visformer_timm': (VISFORMER, [
         'patch_embed1.proj.weight', 'stem.1.weight', 'stage2.0.norm1.weight',
         'stage2.0.attn.qkv.weight', 'stage2.0.mlp.conv1.weight']),
-    # Its authors' norms stand in a module of their own.
+    # The authors' norms are in a submodule.
     'visformer_s_in10k': ({
         **VISFORMER, 'stem.1.bn.weight': torch.zeros(2),
         'stage2.0.norm1.bn.weight': torch.zeros(8)}, [
@@ -49,7 +48,7 @@ OURS = {
 
 
 @pytest.mark.parametrize('source', OURS)
-def test_image_models_lose_their_classifier(source):
+def test_image_models_are_converted_without_classifier(source):
     tensors, names = OURS[source]
     out = convert(source, tensors)
     assert list(out) == [f'backbone.{name}' for name in names]
@@ -57,7 +56,7 @@ def test_image_models_lose_their_classifier(source):
 
 @pytest.mark.parametrize('prefix', ['base_model.', 'module.base_model.'])
 @pytest.mark.parametrize('source', OURS)
-def test_released_models_keep_it(source, prefix):
+def test_released_models_are_converted_with_classifier(source, prefix):
     tensors, names = OURS[source]
     out = convert('laps', {prefix + k: v for k, v in tensors.items()})
     heads = [k.replace('head.', 'cls_head.fc_cls.') for k in tensors
@@ -65,7 +64,7 @@ def test_released_models_keep_it(source, prefix):
     assert list(out) == [f'backbone.{name}' for name in names] + heads
 
 
-def test_norms_in_modules_of_their_own_and_convolutions_are_unwrapped():
+def test_unwraps_norms_and_convolutions():
     out = convert('laps', {
         f'base_model.{key.replace("norm1.", "norm1.bn.")}': value
         for key, value in VISFORMER.items()
@@ -78,8 +77,8 @@ def test_norms_in_modules_of_their_own_and_convolutions_are_unwrapped():
 
 @pytest.mark.parametrize('columns, warns', [(28, False), (40, True),
                                             (45, False)])
-def test_says_where_a_file_may_shift_more_or_less(columns, warns, recwarn):
-    """B and L of 320 x 320 shift 1/8 of the channels, H of that 1/4."""
+def test_warns_of_an_unknown_shift(columns, warns, recwarn):
+    """At 320 x 320, B and L shift 1/8 of the channels, and H 1/4."""
     tensors = {f'module.base_model.{name}': value
                for name, value in VISFORMER.items()}
     tensors['module.base_model.pos_embed1'] = torch.zeros(

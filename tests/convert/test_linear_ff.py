@@ -1,14 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.convert import convert
 
 
-def test_names_are_mapped_and_the_unused_layer_left_out():
+def test_maps_names_and_leaves_out_the_unused_layer():
     names = {
         'attn.pgate.': 'spatial_attn.fixation.gate.',
         'temporal_attn.k_gate.': 'temporal_attn.fixation.k_gate.',
@@ -31,8 +29,7 @@ def test_names_are_mapped_and_the_unused_layer_left_out():
     (None, []), (dict(shared=True), ['pgate']),
     (dict(shared=False), ['q_gate', 'k_gate'])])
 def test_joint_attention_loads_strictly(fixation, gates):
-    """The names of the released blocks with one attention, shapes of ours."""
-    init_default_scope('mmaction')
+    """Released names of blocks with one attention, with the model's shapes."""
     with torch.device('meta'):
         model = MODELS.build(dict(
             type='Recognizer3D',

@@ -2,7 +2,6 @@
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import load_config
 from mmvidattn.convert import convert
@@ -17,8 +16,7 @@ THUMOS = Sizes(rgb=2048, flow=1024, width=1024, hidden=1024, classes=22,
     ('mat_ek100', THUMOS._replace(
         rgb=1024, width=2048, hidden=2048, classes=3807, verbs=98,
         nouns=301))])
-def test_a_config_has_the_tensors_of_the_released_model(name, sizes):
-    init_default_scope('mmaction')
+def test_config_has_the_tensors_of_the_released_model(name, sizes):
     with torch.device('meta'):
         model = MODELS.build(load_config(name).model)
         tensors = {key: torch.empty(shape)

@@ -2,7 +2,6 @@
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 from torch import nn
 
 from mmvidattn.apis import load_config
@@ -10,7 +9,7 @@ from mmvidattn.convert import convert
 
 
 class Released(nn.Module):
-    """The names and the maths of the released model, of any widths."""
+    """Released model with any widths."""
 
     def __init__(self, rgb, flow, width, hidden, classes):
         super().__init__()
@@ -26,7 +25,6 @@ class Released(nn.Module):
 
 
 def _ours(name, **sizes):
-    init_default_scope('mmaction')
     cfg = load_config(name).model
     cfg.backbone.update(sizes)
     cfg.cls_head.in_channels = cfg.backbone.embed_dims
@@ -34,22 +32,22 @@ def _ours(name, **sizes):
 
 
 @torch.no_grad()
-def test_converted_weights_have_the_released_scores():
+def test_converted_weights_give_the_released_scores():
     torch.manual_seed(0)
-    theirs = Released(6, 4, 10, 8, 22).eval()
+    released = Released(6, 4, 10, 8, 22).eval()
     ours = _ours('miniroad_thumos14', in_channels=dict(rgb=6, flow=4),
                  embed_dims=8, proj_dims=10).eval()
-    ours.load_state_dict(convert('miniroad', theirs.state_dict()))
+    ours.load_state_dict(convert('miniroad', released.state_dict()))
     rgb, flow = torch.randn(2, 9, 6), torch.randn(2, 9, 4)
     got = ours(dict(rgb=rgb, flow=flow))['action']
-    torch.testing.assert_close(got, theirs(rgb, flow))
+    torch.testing.assert_close(got, released(rgb, flow))
 
 
 @pytest.mark.parametrize('name, sizes', [
     ('miniroad_thumos14', (2048, 1024, 2048, 1024, 22)),
     ('miniroad_tvseries', (2048, 2048, 2048, 1024, 31))])
-def test_a_config_has_the_sizes_of_the_released_model(name, sizes):
+def test_config_has_the_sizes_of_the_released_model(name, sizes):
     with torch.device('meta'):
-        ours, theirs = _ours(name), Released(*sizes)
+        ours, released = _ours(name), Released(*sizes)
     ours.load_state_dict(
-        convert('miniroad', theirs.state_dict()), assign=True)
+        convert('miniroad', released.state_dict()), assign=True)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checkpoints that are not of their source are refused by tensor name."""
+"""Checkpoints from other sources are rejected, with the tensor's name."""
 import pytest
 import torch
 from torch import Tensor
@@ -18,46 +18,46 @@ CONV = {'conv1_7x7_s2.weight': ()}
 # A source, names and shapes, and a pattern of the error.
 CASES = [
     ('vit', {}, "got 'vit'"),
-    *(('dualformer', {name: ()}, f'{name} is no tensor of .* DualFormer')
+    *(('dualformer', {name: ()}, f'{name} is not a tensor of .* DualFormer')
       for name in ('backbone.layers.0.weight', 'norm.weight',
                    'backbone.blocks.0.1.attn.lr.2.weight')),
     ('dualformer_2d', {'layers.0.weight': ()}, 'layers.0.weight'),
-    ('laps', {'a': ()}, 'a is no tensor of a released LAPS'),
-    ('laps', {}, 'nothing is no tensor'),
-    ('laps', {'base_model.a': ()}, 'there is none of .*base_model.cls_token'),
-    ('laps', {**LAPS, 'base_model.a': ()}, 'a is no tensor of a vit'),
-    ('visformer_timm', REST, 'no visformer: .*patch_embed1.proj'),
-    ('rest', VIT, 'no rest: there is no patch_embed_2.conv'),
-    ('laps_vit_timm', REST, 'no vit: there is no cls_token'),
-    ('rest', {**REST, 'b.weight': ()}, 'b.weight is no tensor of a rest'),
-    ('linear_ff', {'conv1.weight': ()}, 'conv1.weight is no tensor'),
-    ('mat', {'dec_query.weight': ()}, 'dec_query.weight is no .* MAT'),
-    ('miniroad', {'h0': ()}, 'h0 is no tensor of .* MiniROAD'),
-    *(('lstr', {name: ()}, f'{name} is no tensor of .* LSTR') for name in (
+    ('laps', {'a': ()}, 'a is not a tensor of a released LAPS'),
+    ('laps', {}, 'not a LAPS'),
+    ('laps', {'base_model.a': ()}, 'not a LAPS .*base_model.cls_token among'),
+    ('laps', {**LAPS, 'base_model.a': ()}, 'a is not a tensor of a vit'),
+    ('visformer_timm', REST, 'not a visformer: .*patch_embed1.proj'),
+    ('rest', VIT, 'not a rest: there is no patch_embed_2.conv'),
+    ('laps_vit_timm', REST, 'not a vit: there is no cls_token'),
+    ('rest', {**REST, 'b.weight': ()}, 'b.weight is not a tensor of a rest'),
+    ('linear_ff', {'conv1.weight': ()}, 'conv1.weight is not a tensor'),
+    ('mat', {'dec_query.weight': ()}, 'dec_query.weight is not .* MAT'),
+    ('miniroad', {'h0': ()}, 'h0 is not a tensor of .* MiniROAD'),
+    *(('lstr', {name: ()}, f'{name} is not a tensor of .* LSTR') for name in (
         'conv1.weight', 'classifier_adverb.bias', 'enc_queries.bias')),
     ('xvit', {**XVIT, 'base_model.pos_embed': (1, 5, 2), 'a.weight': ()},
-     'a.weight is no tensor'),
+     'a.weight is not a tensor'),
     *(('xvit', {**XVIT, 'base_model.pos_embed': (1, number, 2)},
-       f'pos_embed has {number} positions') for number in (4, 6)),
-    ('xvit', PATCH, 'patch_embed.proj.weight is no tensor'),
-    ('xvit', {}, 'there is no cls_token'),
-    ('xvit_image', {**PATCH, 'pos_embed': (1, 4, 2)}, 'is no cls_token'),
+       f'pos_embed .* got {number}') for number in (4, 6)),
+    ('xvit', PATCH, 'patch_embed.proj.weight is not a tensor'),
+    ('xvit', {}, 'there is no base_model.cls_token'),
+    ('xvit_image', {**PATCH, 'pos_embed': (1, 4, 2)}, 'there is no cls_token'),
     ('vit_timm', {'a': ()}, 'no patch_embed.proj.weight among a'),
-    ('vit_timm', {**PATCH, 'pos_embed': (1, 19, 4)}, 'has 19 positions'),
+    ('vit_timm', {**PATCH, 'pos_embed': (1, 19, 4)}, 'pos_embed .* got 19'),
     ('vit_hf', PATCH, f'there is no {CLIP}'),
     ('vivit_scenic', {'Transformer/other/kernel': (1, 1)},
-     'Transformer/other/kernel is no array of'),
+     'Transformer/other/kernel is not an array of'),
     ('vivit_scenic', {f'{BLOCK}/query/kernel': (2, 1, 2)},
-     r'there is \S+attn.query.weight, but no \S+attn.key.weight'),
-    ('vivit_hf', {'a.weight': ()}, 'no ViT of transformers'),
-    ('vivit_hf', {CLIP: (), 'a.weight': ()}, 'a.weight is no tensor'),
+     r'attn.query.weight needs \S+attn.key.weight'),
+    ('vivit_hf', {'a.weight': ()}, 'not a ViT of transformers'),
+    ('vivit_hf', {CLIP: (), 'a.weight': ()}, 'a.weight is not a tensor'),
     ('vivit_hf', {CLIP: (), 'layers.0.attention.v_proj.bias': ()},
-     r'there is \S+attn.value.bias, but no \S+attn.query.bias'),
-    ('vivit_image', {'a.weight': ()}, 'no ViT of timm or transformers'),
+     r'attn.value.bias needs \S+attn.query.bias'),
+    ('vivit_image', {'a.weight': ()}, 'not a ViT of timm or transformers'),
     ('vivit_image', {**PATCH, 'pos_embed': (1, 6, 2), 'cls_token': (1, 1, 2)},
-     'pos_embed has 6 positions: no square'),
+     'pos_embed must have a square .* got 6'),
     ('vivit_image', {**PATCH, 'a.weight': (), 'stem.bias': ()},
-     '^a.weight, stem.bias is no tensor of a ViT$'),
+     '^a.weight, stem.bias do not belong to a ViT$'),
     *(('vivit_image', {**PATCH, f'blocks.1.{name}.weight': (4, 4)}, why)
       for name, why in (
           ('attn.q_norm', 'normalizes queries and keys'),
@@ -65,28 +65,28 @@ CASES = [
           ('attn.relative_position', 'relative positions'))),
     ('vivit_image', {**PATCH, 'blocks.0.mlp.fc1.weight': (8, 2),
                      'blocks.0.mlp.fc2.weight': (2, 4)},
-     'has a SwiGLU, 8 channels before 4'),
+     'has a SwiGLU: 8 channels before 4'),
     ('vivit_image', {**PATCH, 'blocks.9.ls1.gamma': (2, )},
-     'has no blocks.9.attn.proj.weight'),
+     'needs blocks.9.attn.proj.weight'),
     ('vivit_videomae', {**TUBE, 'blocks.0.cross.weight': (2, )},
-     '^blocks.0.cross.weight is no tensor of a VideoMAE'),
-    ('vivit_videomae', PATCH, '^no VideoMAE'),
+     '^blocks.0.cross.weight do not belong to a VideoMAE'),
+    ('vivit_videomae', PATCH, '^not a VideoMAE'),
     ('vivit_videomae', {**TUBE, 'norm.weight': (2, ), 'fc_norm.weight': (2, )},
-     'both norm.weight and fc_norm.weight'),
+     'norm.weight or fc_norm.weight, got both'),
     # A TSM, whose convolutions shift.
     ('tsn_resnet', {'conv1.weight': (), 'layer1.0.conv1.net.weight': ()},
-     'layer1.0.conv1.net.weight is no tensor of a TSN on a ResNet'),
+     'layer1.0.conv1.net.weight is not a tensor of a TSN on a ResNet'),
     ('bn_inception', {**CONV, 'inception_6a_1x1.weight': ()},
-     'inception_6a_1x1.weight is no tensor of BN-Inception'),
+     'inception_6a_1x1.weight is not a tensor of BN-Inception'),
     ('bn_inception', {'fc.bias': ()}, 'there is no first convolution'),
     ('bn_inception', {**CONV, 'fc.bias': (), 'new_fc.bias': ()},
-     'new_fc.bias is there twice'),
+     'new_fc.bias is a second tensor'),
 ]
 
 
 @pytest.mark.parametrize('source, shapes, message', CASES,
                          ids=[f'{x[0]}-{i}' for i, x in enumerate(CASES)])
-def test_names_what_is_wrong(source, shapes, message):
+def test_rejects_checkpoint_of_another_source(source, shapes, message):
     tensors: dict[str, Tensor] = {
         name: torch.zeros(shape) for name, shape in shapes.items()}
     with pytest.raises(ValueError, match=message):

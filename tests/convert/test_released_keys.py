@@ -1,18 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Names and shapes of released checkpoints load into our configs."""
+"""Tensors with released names and shapes load into our configs."""
 import json
 
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import load_config
 from mmvidattn.convert import convert
 
 FRAMES_16 = {'model.backbone.num_frames': 16}
 TINY = {'model.backbone.arch': 'tiny', 'model.cls_head.in_channels': 384}
-# A file of names and shapes, the names' source, and a config.
+# Source and config by the file of names and shapes.
 RELEASED = {
     **{f'dualformer/dualformer_{file}.keys': ('dualformer', *config)
        for file, *config in (
@@ -59,7 +58,7 @@ RELEASED = {
 
 
 def tables(keys):
-    """The dicts of names and shapes in a file, which may have several."""
+    """Return the dicts of names and shapes in a file."""
     if all(isinstance(shape, list) for shape in keys.values()):
         return [keys]
     return [x for x in keys.values() if isinstance(x, dict)]
@@ -68,12 +67,11 @@ def tables(keys):
 @pytest.mark.filterwarnings('ignore:this DualFormer has kernels')
 @pytest.mark.filterwarnings('ignore:a released Visformer at 320')
 @pytest.mark.parametrize('file', RELEASED)
-def test_every_released_tensor_has_its_place(shared_dir, file):
+def test_released_tensors_load_strictly(shared_dir, file):
     source, config, *options = RELEASED[file]
     keys = json.loads((shared_dir / f'keys/{file}.json').read_text())
-    init_default_scope('mmaction')
     cfg = load_config(config, *options).model
-    # Blending draws from distributions, which meta tensors cannot.
+    # Blending uses distributions, which do not support meta tensors.
     cfg.data_preprocessor = None
     with torch.device('meta'):
         model = MODELS.build(cfg)
@@ -81,7 +79,7 @@ def test_every_released_tensor_has_its_place(shared_dir, file):
             found = convert(source, {name: torch.empty(shape)
                                      for name, shape in shapes.items()})
             if source in ('dualformer', 'laps'):
-                # Nothing is resized.
+                # No tensor is resized.
                 assert {name: x.shape for name, x in found.items()} == {
                     name: x.shape for name, x in model.state_dict().items()}
             model.load_state_dict(found, strict=True, assign=True)

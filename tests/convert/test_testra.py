@@ -1,15 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import load_config
 from mmvidattn.convert import convert
 from mmvidattn.utils.checkpoint import load_state_dict_file
 
-# Of the released models, the config and the parameters.
+# Config and number of parameters of each released model.
 RELEASED = dict(
     thumos_testra_decay=('testra_thumos14', 58_882_070),
     thumos_testra_box=('testra_box_thumos14', 58_882_070),
@@ -22,18 +20,17 @@ RELEASED = dict(
 
 
 def _model(name):
-    init_default_scope('mmaction')
     with torch.device('meta'):
         return MODELS.build(load_config(name).model)
 
 
 @pytest.mark.parametrize('released', RELEASED)
-def test_has_the_parameters_of_the_released_model(released):
+def test_has_as_many_parameters_as_the_released_model(released):
     name, params = RELEASED[released]
     assert sum(p.numel() for p in _model(name).parameters()) == params
 
 
-def test_packed_projections_are_split():
+def test_splits_packed_projections():
     weight, bias = torch.arange(24.).view(12, 2), torch.arange(12.)
     out = convert('testra', {
         'dec_modules.layers.1.self_attn.in_proj_weight': weight,
@@ -47,7 +44,7 @@ def test_packed_projections_are_split():
     assert torch.equal(out[f'{where}.kv.bias'], bias[4:])
 
 
-def test_second_norm_is_the_last_without_a_memory():
+def test_second_norm_is_the_last_one_without_memory():
     zero = torch.zeros(1)
     layer, block = 'dec_modules.layers.0', (
         'backbone.decoder.transformer.blocks.0')
@@ -59,7 +56,7 @@ def test_second_norm_is_the_last_without_a_memory():
         f'{block}.{name}_norm.bias' for name in ('self', 'ffn')]
 
 
-def test_sinusoids_are_left_out():
+def test_leaves_out_sinusoids():
     assert convert('testra', {'pos_encoding.pe': torch.zeros(1)}) == {}
 
 

@@ -1,13 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A ResNet of torchvision's names as mmaction2 computes it."""
+"""Compare mmaction2's TSN with a ResNet with torchvision's names."""
 import torch
 import torch.nn.functional as F
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.convert import convert
 
-# Of ResNet-50, but a block in each stage.
+# ResNet-50 with one block per stage.
 WIDTHS = 64, 128, 256, 512
 
 
@@ -58,8 +57,7 @@ def _naive(state, x):
     return x
 
 
-def test_mits_tsn_becomes_mmaction2s():
-    init_default_scope('mmaction')
+def test_converts_mits_tsn_to_mmaction2():
     model = MODELS.build(dict(
         type='Recognizer2D', backbone=dict(type='ResNet', depth=50),
         cls_head=dict(type='TSNHead', num_classes=5, in_channels=2048)))

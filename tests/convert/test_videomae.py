@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""VideoMAE as ViViT computes it: in a few lines here, and by transformers."""
+"""Compare ViViT with a short reference of VideoMAE, and with transformers."""
 import math
 
 import pytest
@@ -7,17 +7,16 @@ import torch
 import torch.nn.functional as F
 from helpers import relative
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.convert import convert
 
-# Frames of 224 and 16 of them, as all of them are trained on.
+# All published models use 16 frames of 224 x 224.
 D, HEADS, LAYERS, PATCH, FRAMES, SIDE, CLASSES = 12, 3, 2, 56, 16, 224, 5
 GRID = FRAMES // 2, SIDE // PATCH, SIDE // PATCH
 
 
 def _authors(fine_tuned, version=1):
-    """Tensors of the authors' names, of pre-training or fine-tuning."""
+    """Return tensors with the authors' names, fine-tuned or pre-trained."""
     torch.manual_seed(0)
     state = {'patch_embed.proj.weight': torch.randn(
         D, 3, 2, PATCH, PATCH) * 0.01, 'patch_embed.proj.bias': torch.randn(D)}
@@ -49,7 +48,7 @@ def _authors(fine_tuned, version=1):
 
 
 def _naive(state, clips):
-    """[N, 3, T, S, S] to the blocks' tokens [N, n, D]."""
+    """Map clips [N, 3, T, S, S] to the last block's tokens [N, n, D]."""
     state = {name.removeprefix('encoder.'): value
              for name, value in state.items()}
     x = F.conv3d(clips, state['patch_embed.proj.weight'],
@@ -84,7 +83,6 @@ def _naive(state, clips):
 
 
 def _model(pool, **options):
-    init_default_scope('mmaction')
     return MODELS.build(dict(
         type='Recognizer3D',
         backbone=dict(
@@ -95,13 +93,18 @@ def _model(pool, **options):
     )).eval()
 
 
+def _load_backbone(backbone, state):
+    backbone.load_state_dict({name.removeprefix('backbone.'): value
+                              for name, value in state.items()})
+
+
 def _clips():
     torch.manual_seed(1)
     return torch.randn(2, 3, FRAMES, SIDE, SIDE)
 
 
 @pytest.mark.parametrize('version', [1, 2])
-def test_a_fine_tuned_network_is_all_there(version):
+def test_converts_a_fine_tuned_network_completely(version):
     state = _authors(True, version)
     model = _model('mean_norm')
     model.load_state_dict(convert('vivit_videomae', state))
@@ -118,7 +121,7 @@ def test_a_fine_tuned_network_is_all_there(version):
     assert relative(got, want) < 1e-6
 
 
-def test_v2_of_the_hub_has_no_classifier():
+def test_converts_v2_of_the_hub_without_classifier():
     state = {name: value for name, value in _authors(True).items()
              if not name.startswith('head.')}
     want = convert('vivit_videomae', state)
@@ -126,17 +129,13 @@ def test_v2_of_the_hub_has_no_classifier():
         f'model.{name}': value for name, value in state.items()})
     assert found.keys() == want.keys()
     assert all(torch.equal(found[name], want[name]) for name in want)
-    backbone = _model('mean_norm').backbone
-    backbone.load_state_dict({name.removeprefix('backbone.'): value
-                              for name, value in found.items()})
+    _load_backbone(_model('mean_norm').backbone, found)
 
 
-def test_a_pre_trained_network_gives_its_tokens_mean():
+def test_pre_trained_network_returns_the_mean_of_its_tokens():
     state = _authors(False)
     backbone = _model('mean').backbone
-    found = convert('vivit_videomae', state)
-    backbone.load_state_dict({name.removeprefix('backbone.'): value
-                              for name, value in found.items()})
+    _load_backbone(backbone, convert('vivit_videomae', state))
     state = {name: value.double() for name, value in state.items()}
     clips = _clips().double()
     want = F.layer_norm(_naive(state, clips), (D, ),
@@ -146,17 +145,17 @@ def test_a_pre_trained_network_gives_its_tokens_mean():
         assert relative(backbone.double()(clips), want) < 1e-6
 
 
-def test_account_names_the_decoder_and_the_table(capsys):
+def test_account_lists_decoder_and_positions(capsys):
     convert('vivit_videomae', _authors(False))
     report = capsys.readouterr().err
     assert ('dropped 3: decoder.blocks.*.norm1.weight, '
             'encoder_to_decoder.weight, mask_token\n'
             'set to zero 2: blocks.*.attn.key.bias\ncomputed 1: pos_embed\n'
-            "as in the source: model='joint', pool='mean'") in report
+            "options of the source: model='joint', pool='mean'") in report
 
 
 def _old_names(state):
-    """Those of the published files: biases of Q and V by themselves."""
+    """Rename the biases of Q and V as in the published files."""
     return {
         name.replace('query.bias', 'q_bias').replace('value.bias', 'v_bias'):
         value for name, value in state.items()}
@@ -173,7 +172,7 @@ def test_transformers(names):
             num_attention_heads=HEADS, patch_size=PATCH, image_size=SIDE,
             num_frames=FRAMES, num_labels=CLASSES, use_mean_pooling=True,
             layer_norm_eps=1e-6)).eval()
-    # As the authors have it.
+    # The value of the authors' code.
     source.fc_norm.eps = 1e-6
     with torch.no_grad():
         for name, p in source.named_parameters():

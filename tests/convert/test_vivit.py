@@ -23,7 +23,7 @@ def _scenic_block(prefix, attentions):
     return tree
 
 
-def test_attention_of_flax_is_that_of_torch():
+def test_attention_equals_flax():
     prefix = 'Transformer/encoderblock_3'
     path = f'{prefix}/MultiHeadDotProductAttention_0'
     tree = _scenic_block(prefix, ['MultiHeadDotProductAttention_0'])
@@ -47,7 +47,7 @@ def test_attention_of_flax_is_that_of_torch():
 
 @pytest.mark.parametrize('root, state', [
     ('optimizer/target/', 'optimizer/state/step'), ('params/', 'opt_state/0')])
-def test_parameters_are_found_beside_the_state_of_training(root, state):
+def test_finds_parameters_next_to_optimizer_state(root, state):
     tree = {'Transformer/encoder_norm/scale': torch.randn(4)}
     out = convert('vivit_scenic', {
         **{f'{root}{path}': value for path, value in tree.items()},
@@ -55,7 +55,7 @@ def test_parameters_are_found_beside_the_state_of_training(root, state):
     assert out.keys() == {'backbone.encoder.norm.weight'}
 
 
-def test_arrays_of_flax_are_mapped():
+def test_maps_arrays_of_flax():
     block = 'Transformer/encoderblock_0'
     attentions = [f'MultiHeadDotProductAttention_{axis}'
                   for axis in ('space', 'time')]
@@ -99,20 +99,20 @@ def test_arrays_of_flax_are_mapped():
     ('Transformer', 'cls', 'encoder'),
     ('SpatialTransformer', 'cls_SpatialTransformer', 'encoder'),
     ('TemporalTransformer', 'cls_TemporalTransformer', 'encoder.temporal')])
-def test_class_token_takes_in_its_position(path, cls, to):
+def test_class_token_includes_its_position(path, cls, to):
     table, token = torch.randn(1, 5, 3), torch.randn(1, 1, 3)
     path = f'{path}/posembed_input/pos_embedding'
     out = convert('vivit_scenic', {cls: token, path: table})
     assert torch.equal(out[f'backbone.{to}.cls_token'],
                        (token + table[:, :1])[:, None, None])
     assert torch.equal(out[f'backbone.{to}.pos_embed'], table[:, 1:])
-    # Models 3 and 4 have no class token.
+    # Models 3 and 4 do not use a class token.
     out = convert('vivit_scenic', {path: table})
     assert torch.equal(out[f'backbone.{to}.pos_embed'], table)
 
 
 def _packed(tree):
-    """A tree of float32 tensors as flax writes it."""
+    """Serialize a tree of float32 tensors like flax."""
 
     def text(value):
         return b'\xd9' + bytes([len(value)]) + value.encode()
@@ -126,7 +126,7 @@ def _packed(tree):
     return b'\xc9' + len(body).to_bytes(4, 'big') + b'\x01' + body
 
 
-def test_the_tool_reads_the_file_of_flax(tmp_path, monkeypatch):
+def test_command_reads_flax_files(tmp_path, monkeypatch):
     scale = torch.randn(4)
     tree = dict(Transformer=dict(encoder_norm=dict(scale=scale)))
     src, dst = tmp_path / 'checkpoint', tmp_path / 'vivit.pth'

@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-
 import torch
 
 from mmvidattn.convert import convert
@@ -11,7 +10,7 @@ TOKENS = {
 PATCH = {'patch_embed.proj.weight': torch.zeros(2, 3, 4, 4)}
 
 
-def test_names_are_mapped_and_the_unused_layer_left_out():
+def test_maps_names_and_leaves_out_the_unused_layer():
     names = {
         'base_model.temp_embed': 'backbone.cyclic_temporal_embed',
         'base_model.patch_embed.proj.': 'backbone.patch_embed.projection.',
@@ -35,11 +34,9 @@ def test_names_are_mapped_and_the_unused_layer_left_out():
     assert out['backbone.cyclic_temporal_embed'].shape == (1, 8, 1, 1, 2)
 
 
-def test_first_position_goes_to_the_class_token_and_the_rest_to_the_grid():
+def test_first_position_is_added_to_the_class_token():
     out = convert('xvit', TOKENS)
     assert torch.equal(out['backbone.cls_token'],
                        torch.tensor([1., 3.]).view(1, 1, 1, 1, 2))
     assert torch.equal(out['backbone.pos_embed'],
                        torch.arange(2., 10.).view(1, 1, 2, 2, 2))
-
-

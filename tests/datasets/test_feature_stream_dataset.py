@@ -124,16 +124,28 @@ def test_streams_are_whole_videos(root):
         assert len(sample.gt_action) == length
 
 
-@pytest.mark.parametrize('work_rate', [1, 2])
-@pytest.mark.parametrize('protocol', ['testra', 'strict'])
-def test_segments_of_a_stream_are_scored_in_time(root, tmp_path, work_rate,
-                                                 protocol):
+def write_segments(path, segments):
+    """Write segments given by video, first step, and step after the last."""
+    path.write_text(''.join(
+        f'{i}, {video}, {start * 7.5 + 1:.0f}, {end * 7.5 - 1:.0f}, 0, 1, 0\n'
+        for i, (video, start, end) in enumerate(segments)))
+    return str(path)
+
+
+@pytest.fixture(params=[1, 2])
+def build_segments(request, root, tmp_path):
+    """Build a test set with segments at steps 0 to 59 of video a."""
     path = write_segments(tmp_path / 'segments.csv',
                           [('a', start, start + 2) for start in range(60)])
-    item = build(root, windows='stream', segment_file=path,
-                 anticipation_steps=8, anticipation_rate=4, test_mode=True,
-                 work_rate=work_rate, protocol=protocol)[0]
-    sample = item['data_samples']
+    return lambda **kwargs: build(
+        root, segment_file=path, anticipation_steps=8, anticipation_rate=4,
+        test_mode=True, work_rate=request.param, **kwargs)
+
+
+@pytest.mark.parametrize('protocol', ['testra', 'strict'])
+def test_segments_of_a_stream_are_scored_in_time(build_segments, protocol):
+    dataset = build_segments(windows='stream', protocol=protocol)
+    work_rate, sample = dataset.shape.work_rate, dataset[0]['data_samples']
     assert sample.evaluation_mode == f'{protocol}_stream'
     assert sample.segment_id == [str(i) for i in range(60)]
     assert sample.segment_labels == [dict(action=0, verb=0, noun=1)] * 60
@@ -166,7 +178,7 @@ def test_evaluates_segments_without_labels(root, tmp_path):
     assert stream['data_samples'].segment_id == ['P01_101_0', 'P01_101_1']
     kwargs.update(test_mode=False, data_prefix=dict(
         rgb='rgb', gt_action='target_perframe'))
-    with pytest.raises(ValueError, match='segment P01_101_0 has no labels'):
+    with pytest.raises(ValueError, match='segment P01_101_0 lacks labels'):
         build(root, windows='segments', **kwargs)
 
 
@@ -236,14 +248,6 @@ def test_training_windows_precede_segments(root, segment_file):
     assert abs(ends[26] - 100) < 30
 
 
-def write_segments(path, segments):
-    """Write segments given by video, first step, and step after the last."""
-    path.write_text(''.join(
-        f'{i}, {video}, {start * 7.5 + 1:.0f}, {end * 7.5 - 1:.0f}, 0, 1, 0\n'
-        for i, (video, start, end) in enumerate(segments)))
-    return str(path)
-
-
 def released_places(steps, work, work_rate):
     """Return window and row of each step's score in the released code.
 
@@ -261,14 +265,9 @@ def released_places(steps, work, work_rate):
     return places
 
 
-@pytest.mark.parametrize('work_rate', [1, 2])
-def test_released_protocol(root, tmp_path, work_rate):
-    path = write_segments(tmp_path / 'segments.csv',
-                          [('a', start, start + 2) for start in range(60)])
-    dataset = build(root, windows='segments', segment_file=path,
-                    anticipation_steps=8, anticipation_rate=4, test_mode=True,
-                    work_rate=work_rate, protocol='testra')
-    places = released_places(70, 16, work_rate)
+def test_released_protocol(build_segments):
+    dataset = build_segments(windows='segments', protocol='testra')
+    places = released_places(70, 16, dataset.shape.work_rate)
     for start, sample in enumerate(
             dataset[i]['data_samples'] for i in range(60)):
         assert sample.evaluation_mode == 'testra'
@@ -280,13 +279,8 @@ def test_released_protocol(root, tmp_path, work_rate):
         assert (sample.work_indices[0], row) == places[start]
 
 
-@pytest.mark.parametrize('work_rate', [1, 2])
-def test_strict_protocol(root, tmp_path, work_rate):
-    path = write_segments(tmp_path / 'segments.csv',
-                          [('a', start, start + 2) for start in range(60)])
-    dataset = build(root, windows='segments', segment_file=path,
-                    anticipation_steps=8, anticipation_rate=4, test_mode=True,
-                    work_rate=work_rate, protocol='strict')
+def test_strict_protocol(build_segments):
+    dataset = build_segments(windows='segments', protocol='strict')
     for start, item in enumerate(dataset[i] for i in range(60)):
         sample = item['data_samples']
         assert sample.evaluation_mode == 'strict'
@@ -299,7 +293,7 @@ def test_strict_protocol(root, tmp_path, work_rate):
         assert sample.anticipation_steps[token] == start
         # The latest possible step at this rate of the work memory.
         seen = int(item['inputs']['rgb'][:, 1].max())
-        assert seen == max(0, start - 4 - work_rate)
+        assert seen == max(0, start - 4 - dataset.shape.work_rate)
 
 
 def test_training_needs_a_window_before_the_segment(root, tmp_path):
@@ -417,8 +411,9 @@ def test_future_targets_begin_two_steps_after_the_window(root):
     (dict(windows='stream', test_mode=True, segment_file='segments.csv'),
      "windows='stream' needs anticipation_steps to score segments"),
     (dict(data_prefix=dict(rgb='rgb')), 'must have the folders of gt_action'),
-    (dict(ann_file='none.txt'), 'no file .*none.txt'),
-    (dict(metainfo=dict(classes='none.txt')), 'no file none.txt with classes'),
+    (dict(ann_file='none.txt'), 'ann_file not found: .*none.txt'),
+    (dict(metainfo=dict(classes='none.txt')),
+     'file of classes not found: none.txt'),
     (dict(metainfo=dict(classes=['a', 'b'])),
      'target_perframe/a.npy must have rows of 2, as in the .* got 3'),
     (dict(feature_dims=dict(flow=9)), 'flow/a.npy must have rows of 9'),
@@ -462,7 +457,7 @@ def test_only_the_strict_protocol_needs_a_second_ahead(root, segment_file):
     (lambda r: (r / 'videos.txt').write_text('\n'), 'got no videos'),
     (lambda r: [np.save(r / f / 'short.npy', np.zeros((0, w)))
                 for f, w in (('rgb', 3), ('flow', 2), ('target_perframe', 3))],
-     'short: .* has no steps'),
+     'short: .* is empty'),
 ], ids=['missing', 'length', 'width', 'shape', 'pickled', 'no bytes',
         'cut archive', 'nan', 'fraction', 'negative', 'twice',
         'empty list', 'empty'])

@@ -277,7 +277,7 @@ def test_segments_outside_of_their_video(made, tmp_path, logged):
     tested[0]
     assert sum(' is cut at the end' in line for line in logged) == 1
     for i, said in [(1, 'from 4 to 5 s begins after the video, which has 4 s'),
-                    (2, 'from 1.01 to 1.03 s has no frame'),
+                    (2, 'from 1.01 to 1.03 s contains no frame'),
                     (3, 'lost.mp4')]:
         with pytest.raises(RuntimeError, match=f'cannot load .*{said}'):
             tested[i]
@@ -296,7 +296,7 @@ def test_segments_outside_of_their_video(made, tmp_path, logged):
 @pytest.mark.parametrize('labeled', [True, False])
 def test_segment_ids_select_subsets_and_are_submitted(
         made, tmp_path, labeled):
-    """Segments of a challenge have no labels."""
+    """A challenge does not publish labels."""
     rows = [('P01_11_0', 0, 25, 1, 2, 4), ('P02_3_7', 30, 60, 0, 1, 5)]
     (tmp_path / 'test.csv').write_text(''.join(
         ','.join(map(str, (row[0], 'long', *row[1:6 if labeled else 3])))

@@ -46,7 +46,7 @@ def read_text(path: str | Path) -> str:
         ValueError: If the file is missing or not text.
     """
     if not Path(path).is_file():
-        raise ValueError(f'there is no file {path}')
+        raise ValueError(f'file not found: {path}')
     try:
         return Path(path).read_text(encoding='utf-8-sig')
     except UnicodeDecodeError as error:

@@ -37,8 +37,8 @@ class CheckedStep:
         step: Transform.
 
     Raises:
-        ValueError: When called, if the video has no frames, a frame is
-            empty, or the number of decoded frames is wrong.
+        ValueError: When called, if the video or a frame is empty, or the
+            number of decoded frames is wrong.
     """
 
     def __init__(self, step: Callable) -> None:
@@ -60,7 +60,7 @@ class CheckedStep:
             results['video_reader'] = _StrictReader(results['video_reader'])
         total = results.get('total_frames')
         if total is not None and total < 1:
-            raise ValueError('it has no frames')
+            raise ValueError('it contains no frames')
         if 'imgs' in new and results.get('modality', 'RGB') == 'RGB':
             _check_frames(results['imgs'], results.get('frame_inds'))
         return results

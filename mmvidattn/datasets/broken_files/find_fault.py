@@ -20,13 +20,13 @@ def find_fault(filename: str, every_frame: bool = False,
     """Open a video, decode its last frame, and return the error, if any.
 
     Args:
-        filename: Video; ``.mp4`` is appended if it has no suffix.
+        filename: Video; ``.mp4`` is appended if the suffix is missing.
         every_frame: Decode every frame.
         backend: Backend of :func:`~mmvidattn.utils.video_readers.open_video`.
 
     Raises:
         ImportError: If the backend is not installed.
-        ValueError: If there is no such backend.
+        ValueError: If the backend is unknown.
     """
     backend = default_video_backend() if backend is None else backend
     split_video_backend(backend)
@@ -38,7 +38,7 @@ def find_fault(filename: str, every_frame: bool = False,
             reader = open_video(local, backend)
             length = len(reader)
             if length < 1:
-                raise ValueError('it has no frames')
+                raise ValueError('it contains no frames')
             if every_frame:
                 for start in range(0, length, CHUNK):
                     chunk = range(start, min(start + CHUNK, length))

@@ -164,7 +164,7 @@ class Guard:
 
     def _zeros(self, dataset: BaseDataset, idx: int, name: str,
                prepare: Callable, error: Exception) -> Any:
-        """Return zeros shaped like one of the following samples."""
+        """Return zeros in the shape of a following sample."""
         for other in range(idx + 1, idx + 1 + self.max_failures):
             if self._template is not None:
                 break

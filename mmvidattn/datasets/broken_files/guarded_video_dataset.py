@@ -47,14 +47,10 @@ class GuardedVideoDataset(VideoDataset):
         pipeline: Transforms.
         num_classes: Number of classes; labels must be smaller. Not checked
             by default.
-        on_error: Action for a missing or unreadable video: ``'skip'``,
-            ``'raise'``, or ``'flag'``, which returns zeros, with the error
-            as ``unreadable`` in the meta information. Defaults to skip in
-            training and raise in testing.
-        max_failures: Number of consecutive failures in training after which
-            an error is raised, because the fault is probably not in the
-            files.
-        timeout: Maximum seconds per video; None for no limit.
+        on_error: Option of ``Guard``, for missing and unreadable videos.
+            Defaults to skip in training and raise in testing.
+        max_failures: Option of ``Guard``.
+        timeout: Option of ``Guard``.
         allow_outside: Accept names that lead out of the video folder
             (``data_prefix['video']`` below ``data_root``) by ``../``, an
             absolute path, or a symbolic link. Set False for lists you did

@@ -83,7 +83,7 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
         elif official in found:
             path = found[official]
             if actions is None:
-                raise ValueError(f'{path} has no action numbers: also pass '
+                raise ValueError(f'{path} lacks action numbers: also pass '
                                  "RULSTM's actions.csv")
             segments = as_rulstm(read_epic_kitchens(
                 path, num_classes=EK100_CLASSES, fault=fault), actions)
@@ -119,8 +119,8 @@ def as_rulstm(segments: Sequence[VideoSegment],
         pair = one.labels['verb'], one.labels['noun']
         if pair not in numbers:
             raise ValueError(
-                f'{one.where}: actions.csv has no action with verb {pair[0]} '
-                f'and noun {pair[1]}')
+                f'{one.where}: actions.csv lacks an action with verb '
+                f'{pair[0]} and noun {pair[1]}')
         frames = [max(1, int(time * FPS)) for time in (one.start, one.end)]
         # A segment has at least one frame.
         frames = frames[0], max(frames[0] + 1, frames[1])

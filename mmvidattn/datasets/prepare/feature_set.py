@@ -63,13 +63,13 @@ def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
     given = {modality: getattr(args, modality) for modality in folders}
     for modality, folder in given.items():
         if folder is not None and not folder.is_dir():
-            raise ValueError(f'--{modality}: there is no folder {folder}')
+            raise ValueError(f'--{modality}: folder not found: {folder}')
     options = dict(rate=args.rate, keep_targets=args.keep_targets)
     features = [given[modality] or args.out / folder
                 for modality, folder in folders.items()]
     for part in parts:
         if not part.segments:
-            raise ValueError(f'{part.sources[0]} has no segments')
+            raise ValueError(f'{part.sources[0]} lists no segments')
         sources = [*part.sources, *(f for f in features if f.is_dir())]
         with Output(args.out, f'prepare {args.dataset}', part.name, options,
                     sources, args.force) as output:

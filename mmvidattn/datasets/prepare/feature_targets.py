@@ -58,7 +58,7 @@ def numbered_targets(num_classes: Mapping[str, int]) -> list[Targets]:
 
 def known_classes(segments: Iterable[VideoSegment], classes: Sequence[str],
                   fault: Fault = refuse) -> list[VideoSegment]:
-    """Return the segments whose action is one of the classes."""
+    """Return the segments whose action is a known class."""
     known = []
     for segment in segments:
         label = segment.labels['action']
@@ -78,13 +78,13 @@ def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
     Modalities of a video may differ by one step; the smaller number counts.
 
     Raises:
-        ValueError: If a folder has no features, or modalities differ by more
-            than one step.
+        ValueError: If a folder is empty, or modalities differ by more than
+            one step.
     """
     lengths: dict[str, int] = {}
     for i, folder in enumerate(folders):
         if not folder.is_dir():
-            raise ValueError(f'features: there is no folder {folder}')
+            raise ValueError(f'features: folder not found: {folder}')
         found = {path.stem: len(open_array(path))
                  for path in sorted(folder.glob('*.npy'))}
         if not found:
@@ -120,8 +120,8 @@ def mark(segments: Iterable[VideoSegment], length: int, targets: Targets,
          rate: float) -> np.ndarray:
     """Return the targets of a video, ``(length, K)`` of 0 and 1.
 
-    A step has the class of each segment that overlaps it, and is background
-    if there is no such segment.
+    A step has the class of each segment that overlaps it. Other steps are
+    background.
     """
     marked = np.zeros((length, targets.width), np.uint8)
     for segment in segments:
@@ -169,6 +169,7 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
         One-line summary.
     """
     output.check_same(rate=rate)
+    # 1. Cut the segments, and sort them by video.
     segments = [one for one in segments if one.video in lengths]
     for kind in kinds:
         for one in segments:
@@ -180,6 +181,8 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
     for segment in fitted:
         by_video.setdefault(segment.video, []).append(segment)
     videos = list(dict.fromkeys(v for names in lists.values() for v in names))
+    # 2. Merge the lists and counts with earlier runs, and check all files that
+    #    the run will write, before it writes any.
     parts = {
         name: dict(width=kinds[0].width, videos={
             video: count_classes(by_video.get(video, ()), kinds[0])
@@ -200,6 +203,7 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
         fixed[output.root / 'classes.txt'] = join_lines(classes)
     for path, content in fixed.items():
         output.must_write(path, content)
+    # 3. Write the targets.
     digest = hashlib.sha256()
     for kind in kinds:
         for video in videos:
@@ -213,6 +217,7 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
             digest.update(content)
     for path, content in empty.items():
         output.write_new(path, content)
+    # 4. Write lists, counts and provenance.
     for path, content in {**fixed, **may_change}.items():
         output.write(path, content)
     found = dict(
@@ -246,8 +251,8 @@ def _list_files(output: Output, name: str, part: dict,
     for _, each in sorted(parts.items()):
         if each['width'] != len(counts):
             raise ValueError(
-                f'{output.root / name}.txt has videos of another run with '
-                f'{each["width"]} classes, got {len(counts)} classes')
+                f'{output.root / name}.txt must have {each["width"]} classes '
+                f'like an earlier run, got {len(counts)}')
         videos.update(each['videos'])
     for found in videos.values():
         for column, number in found.items():

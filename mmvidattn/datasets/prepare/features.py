@@ -48,7 +48,7 @@ def place_features(output: Output, sources: Mapping[str, Path | None],
         found.append(place)
     if not found:
         raise ValueError(
-            'there are no features: pass '
+            'features are missing: pass '
             + ' or '.join(f'--{modality} FOLDER' for modality in folders)
             + f', or move them to {output.root / folders["rgb"]}')
     return found
@@ -59,7 +59,7 @@ def link_folder(source: Path, place: Path) -> None:
     if place.exists():
         if not place.samefile(source):
             raise ValueError(f'{place} exists and differs from {source}: '
-                             'remove one of them')
+                             'remove one folder')
         return
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -94,7 +94,7 @@ def write_lmdb_features(output: Output, source: Path, place: Path,
     """Write ``<video>.npy`` for each video, unless it exists.
 
     Raises:
-        ValueError: If the LMDB has no frame of a video, or rows of different
+        ValueError: If the LMDB lacks a video, or has rows of different
             widths.
     """
     with open_lmdb(source) as env, env.begin(buffers=True) as transaction:
@@ -105,7 +105,7 @@ def write_lmdb_features(output: Output, source: Path, place: Path,
                 continue
             frames = read_frames(transaction, video)
             if not frames:
-                raise ValueError(f'{source} has no frames of {video}, such as '
+                raise ValueError(f'{source} lacks frames of {video}, such as '
                                  f'{video}_frame_0000000001.jpg')
             rows = latest_rows(frames, fps / rate)
             if rows is None:
@@ -141,7 +141,7 @@ def latest_rows(frames: Mapping[int, np.ndarray],
         frames_a_step: Frames per step; may be fractional.
 
     Returns:
-        ``(steps, D)``, or None if there is no step or widths differ.
+        ``(steps, D)``; None if it would be empty or widths differ.
     """
     if len({len(row) for row in frames.values()}) != 1:
         return None

@@ -15,7 +15,7 @@ from ...version import __version__
 try:
     import fcntl
 except ImportError:
-    # Windows has no fcntl: simultaneous runs are not detected there.
+    # Without fcntl (Windows), simultaneous runs are not detected.
     fcntl = None
 
 PROVENANCE = 'provenance.json'

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Transforms of a sample, in front of the network."""
+"""Transforms of samples: frame sampling, decoding and augmentation."""
 from .auto_augment import AutoAugment, RandAugment
 from .clip_labels import ClipLabels
 from .crops import FlowTenCrop, UniformThreeCrop

@@ -1,15 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""AutoAugment and RandAugment for clips, on Pillow alone."""
+"""AutoAugment and RandAugment for clips, based on Pillow."""
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from mmaction.registry import TRANSFORMS
-from mmcv.transforms import BaseTransform
 from PIL import Image, ImageEnhance, ImageOps
 
 from ...utils.arguments import Count, Fraction, NotNegative, check_arguments
+from .base_transform import OptionTransform
 
 INTERPOLATIONS = {
     'nearest': Image.Resampling.NEAREST,
@@ -55,7 +55,7 @@ def _solarize_add(image: Image.Image, value: float, **_: Any) -> Image.Image:
 
 
 def _posterize(image: Image.Image, value: float, **_: Any) -> Image.Image:
-    # Not ImageOps.posterize, which refuses to keep no bit at all.
+    # ImageOps.posterize cannot remove all bits.
     kept = 256 - (1 << round(value))
     return image.point([v & kept for v in range(256)] * 3)
 
@@ -72,10 +72,10 @@ def _plain(image: Image.Image, value: float, *,
 
 
 class Op(NamedTuple):
-    """One operation: how it is applied, and its value at full strength.
+    """Operation and its value at full strength.
 
-    Every value of 0 leaves the image as it is; a ``signed`` value goes either
-    way. An operation without a value has a ``limit`` of 0.
+    A value of 0 does not change the image. A ``signed`` value can have either
+    sign. An operation without a value has ``limit=0``.
     """
     apply: Callable[..., Image.Image]
     limit: float = 0.
@@ -99,16 +99,16 @@ OPS = {
         partial(_enhance, quality=ImageEnhance.Sharpness), .9, True),
     'shear_x': Op(_shear_x, .3, True),
     'shear_y': Op(_shear_y, .3, True),
-    # The paper's 150 pixels of its 331, as a share of the side.
+    # Fraction of the side: 150 of 331 pixels in the paper.
     'translate_x': Op(_translate_x, 150 / 331, True),
     'translate_y': Op(_translate_y, 150 / 331, True),
 }
 
-# The paper's of RandAugment.
+# Operations of the RandAugment paper.
 RAND_OPS = [name for name in OPS if name not in ('invert', 'solarize_add')]
 
-# (operation, probability, level from 0 to 9), twice per sub-policy: Table 9
-# of the AutoAugment paper. The levels of operations without a value are 0.
+# Table 9 of the AutoAugment paper: two (operation, probability, level from 0
+# to 9) per sub-policy. Operations without a value have level 0.
 IMAGENET_POLICY = (
     (('posterize', .4, 8), ('rotate', .6, 9)),
     (('solarize', .6, 5), ('auto_contrast', .6, 0)),
@@ -137,8 +137,7 @@ IMAGENET_POLICY = (
     (('equalize', .8, 0), ('equalize', .6, 0)),
 )
 
-# The policy "v0" of the EfficientNets that were trained on TPUs, as timm has
-# it; levels from 0 to 10.
+# timm's policy "v0", from EfficientNets trained on TPUs; levels 0 to 10.
 V0_POLICY = (
     (('equalize', .8, 0), ('shear_y', .8, 4)),
     (('color', .4, 9), ('equalize', .6, 0)),
@@ -167,16 +166,16 @@ V0_POLICY = (
     (('color', .8, 6), ('rotate', .4, 5)),
 )
 
-# A level of "v0" as a value of the operation.
+# Value of each operation by level of "v0".
 V0_VALUES: dict[str, Callable[[int], float]] = {
     'rotate': lambda level: 3. * level,
     'shear_x': lambda level: 0.03 * level,
     'shear_y': lambda level: 0.03 * level,
-    # Not 0.045 * level, which rounds other pixels.
+    # 0.045 * level would round differently.
     'translate_y': lambda level: level / 10 * 0.45,
     # Level 0 is nearly gray.
     'color': lambda level: 0.18 * level + 0.1 - 1,
-    # The lower the level the more is changed: thresholds and bits grow.
+    # Lower levels change more: thresholds and kept bits grow.
     'solarize': lambda level: 256 - int(25.6 * level),
     'posterize': lambda level: 8 - int(0.4 * level),
     'solarize_add': lambda level: int(11. * level),
@@ -184,21 +183,15 @@ V0_VALUES: dict[str, Callable[[int], float]] = {
 
 
 def _either_way(name: str, value: float) -> float:
-    """Draw the value's sign, where the operation has one."""
-    turned = OPS[name].signed and np.random.rand() < 0.5
-    return -value if turned else value
+    """Draw the sign of a value, if the operation is signed."""
+    negative = OPS[name].signed and np.random.rand() < 0.5
+    return -value if negative else value
 
 
-class _ClipAugment(BaseTransform):
-    """Draws operations once per sample and applies them to every frame.
+class _ClipAugment(OptionTransform):
+    """Draw operations once per sample, and apply them to every frame.
 
     Required and modified key: ``imgs``, a list of ``(H, W, 3)`` uint8 arrays.
-
-    Args:
-        fill: Color of the pixels that a geometric operation uncovers, one
-            number or three.
-        interpolation: ``'nearest'``, ``'bilinear'``, ``'bicubic'``, or
-            ``'random'``: for each frame one of the latter two.
     """
 
     def __init__(self, fill: int | Sequence[int] = 128,
@@ -206,8 +199,8 @@ class _ClipAugment(BaseTransform):
         color = (fill, ) * 3 if isinstance(fill, int) else tuple(fill)
         if len(color) != 3 or not all(
                 isinstance(c, int) and 0 <= c <= 255 for c in color):
-            raise ValueError('fill must be one or three integers from 0 to '
-                             f'255, got {fill!r}')
+            raise ValueError('fill must be one or three integers in [0, 255], '
+                             f'got {fill!r}')
         self.fill = color
         self.interpolation = interpolation
 
@@ -221,7 +214,7 @@ class _ClipAugment(BaseTransform):
             if not (isinstance(image, np.ndarray) and image.dtype == np.uint8
                     and image.ndim == 3 and image.shape[2] == 3):
                 raise ValueError(
-                    f'{type(self).__name__} expects frames of shape (H, W, 3) '
+                    f'{type(self).__name__} needs frames of shape (H, W, 3) '
                     'and type uint8, before FormatShape; got '
                     f'{getattr(image, "shape", type(image))} '
                     f'{getattr(image, "dtype", "")}')
@@ -240,7 +233,7 @@ class _ClipAugment(BaseTransform):
             picture = OPS[name].apply(
                 picture, value, fillcolor=self.fill,
                 resample=INTERPOLATIONS[interpolation])
-        # A copy, because transforms that follow write into the frames.
+        # A copy, because later transforms write into the frames.
         return np.array(picture)
 
     @staticmethod
@@ -254,32 +247,34 @@ class AutoAugment(_ClipAugment):
     """The ImageNet policies of `AutoAugment
     <https://arxiv.org/abs/1805.09501>`_ for clips.
 
-    One of 25 pairs of operations is drawn per sample, and all of its frames
-    get the same operations, signs and magnitudes; only the histograms of
-    ``auto_contrast`` and ``equalize`` are each frame's own. No operation
-    mirrors the frames and a rotation is at most 30 degrees, so that labels
-    such as "left" and "clockwise" stay true.
+    A pair of operations, out of 25, is drawn per sample. All frames get the
+    same operations, signs and magnitudes, but ``auto_contrast`` and
+    ``equalize`` use the histogram of each frame. No operation mirrors the
+    frames, and rotations are at most 30 degrees, so labels such as "left" and
+    "clockwise" stay true.
 
-    Put it before ``RandomErasing`` and ``FormatShape``: after the crop, or
-    before it, as the linear video transformer and XViT are trained, where
-    what it uncovers may be cropped away. Boxes and keypoints are not moved.
+    Use it before ``RandomErasing`` and ``FormatShape``. It can follow the
+    crop, or precede it as in the recipes of the linear video transformer and
+    XViT, where the crop can remove uncovered pixels. Boxes and keypoints are
+    not moved.
 
-    ``policy='imagenet'`` is Table 9 of the paper. Differs from it: level 0
-    leaves the image as it is and level 9 is the strongest, for every
-    operation; translations, which no pair uses, are a share of the side.
+    ``policy='imagenet'`` is Table 9 of the paper. Differs from the paper:
+    level 0 does not change the image and level 9 is the strongest, for every
+    operation; translations, which no pair uses, are relative to the side.
 
-    ``policy='v0'`` is timm's policy of this name, that of the EfficientNets,
-    with the same values. Its levels are not all strengths: color at level 0
-    is nearly gray, solarize is strongest at low levels, and posterize at
-    level 2 leaves a black clip. timm's ``translate_const`` changes none of
-    its operations: the one translation is a share of the height.
+    ``policy='v0'`` is timm's policy of this name, with the same values. A
+    higher level is not always stronger: color at level 0 is nearly gray,
+    solarize is strongest at low levels, and posterize at level 2 makes the
+    clip black. timm's ``translate_const`` has no effect on this policy; its
+    only translation is relative to the height.
 
     Args:
-        fill: Color of the pixels that a geometric operation uncovers, one
-            number or three. Defaults to mid gray.
+        fill: Color of uncovered pixels, one number or three. Defaults to
+            128, mid gray.
         interpolation: ``'nearest'``, ``'bilinear'``, ``'bicubic'``, or
-            ``'random'``, as timm: for each frame one of the latter two.
-        policy: ``'imagenet'`` or ``'v0'``.
+            ``'random'`` as in timm, one of the last two for each frame.
+            Defaults to ``'bilinear'``.
+        policy: ``'imagenet'`` or ``'v0'``. Defaults to ``'imagenet'``.
     """
 
     def __init__(self,
@@ -306,13 +301,8 @@ class AutoAugment(_ClipAugment):
         if name not in V0_VALUES:
             return 0.
         value = V0_VALUES[name](level)
-        # Only the paper's color has a sign.
+        # Color has a sign only in the paper.
         return value if name == 'color' else _either_way(name, value)
-
-    def __repr__(self) -> str:
-        return (f'{type(self).__name__}(fill={self.fill}, '
-                f'interpolation={self.interpolation!r}, '
-                f'policy={self.policy!r})')
 
 
 @TRANSFORMS.register_module()
@@ -320,26 +310,25 @@ class AutoAugment(_ClipAugment):
 class RandAugment(_ClipAugment):
     """`RandAugment <https://arxiv.org/abs/1909.13719>`_ for clips.
 
-    A few operations are drawn per sample, uniformly and with replacement, and
-    all of its frames get the same operations, signs and magnitudes. As in
-    :class:`AutoAugment`, no operation mirrors the frames.
+    ``num_ops`` operations are drawn per sample, uniformly and with
+    replacement. All of its frames get the same operations, signs and
+    magnitudes. No operation mirrors the frames.
 
-    Put it after the crop and before ``RandomErasing`` and ``FormatShape``.
+    Use it after the crop, and before ``RandomErasing`` and ``FormatShape``.
     Boxes and keypoints are not moved.
 
     Args:
-        num_ops: Operations drawn per sample.
-        magnitude: Strength of each operation, from 0 to 10.
-        magnitude_std: Standard deviation of normal noise on the magnitude,
-            drawn for each operation; the sum is clipped to 0 to 10.
-        prob: Probability with which each drawn operation is applied. The
-            paper's is 1; timm's is 0.5.
-        ops: Names of the operations to draw from. Defaults to the paper's 14,
-            which are all of ours but ``invert`` and ``solarize_add``.
-        fill: Color of the pixels that a geometric operation uncovers, one
-            number or three. Defaults to mid gray.
-        interpolation: ``'nearest'``, ``'bilinear'``, ``'bicubic'``, or
-            ``'random'``: for each frame one of the latter two.
+        num_ops: Number of operations per sample. Defaults to 2.
+        magnitude: Strength of each operation, from 0 to 10. Defaults to 9.
+        magnitude_std: Standard deviation of normal noise on the magnitude of
+            each operation. The sum is clipped to [0, 10]. Defaults to 0.
+        prob: Probability that a drawn operation is applied. Defaults to 1 as
+            in the paper; timm uses 0.5.
+        ops: Names of the operations to draw from. Defaults to the paper's
+            14, which are all operations except ``invert`` and
+            ``solarize_add``.
+        fill: Option of :class:`AutoAugment`.
+        interpolation: Option of :class:`AutoAugment`.
     """
 
     def __init__(self,
@@ -354,9 +343,9 @@ class RandAugment(_ClipAugment):
         ops = list(RAND_OPS if ops is None else ops)
         unknown = [name for name in ops if name not in OPS]
         if unknown or not ops:
-            raise ValueError(f'ops must be of {list(OPS)}, got {ops}')
+            raise ValueError(f'ops must be from {list(OPS)}, got {ops}')
         if magnitude > 10:
-            raise ValueError(f'magnitude must be 0 to 10, got {magnitude}')
+            raise ValueError(f'magnitude must be in [0, 10], got {magnitude}')
         self.num_ops = num_ops
         self.magnitude = magnitude
         self.magnitude_std = magnitude_std
@@ -372,10 +361,3 @@ class RandAugment(_ClipAugment):
             drawn.append((name, self._value(
                 name, float(np.clip(magnitude, 0, 10)) / 10)))
         return drawn
-
-    def __repr__(self) -> str:
-        return (f'{type(self).__name__}(num_ops={self.num_ops}, '
-                f'magnitude={self.magnitude}, '
-                f'magnitude_std={self.magnitude_std}, prob={self.prob}, '
-                f'ops={self.ops}, fill={self.fill}, '
-                f'interpolation={self.interpolation!r})')

@@ -1,41 +1,42 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Several crops of each frame."""
+"""Transforms that take several crops of each frame."""
 from mmaction.datasets.transforms import TenCrop
 from mmaction.registry import TRANSFORMS
-from mmcv.transforms import BaseTransform
 
 from ...utils.arguments import Count, check_arguments
+from .base_transform import OptionTransform
 
 
 @TRANSFORMS.register_module()
 @check_arguments
-class UniformThreeCrop(BaseTransform):
-    """Crop squares at the start, the middle and the end of the longer side.
+class UniformThreeCrop(OptionTransform):
+    """Crop squares at the start, middle and end of the longer side.
 
-    All three are in the middle of the shorter side, which may be longer than
-    the crop; mmaction2's ``ThreeCrop`` takes one that is as long.
+    The crops are centered along the shorter side, which may be longer than
+    the crop. mmaction2's ``ThreeCrop`` needs crops as long as the shorter
+    side.
 
-    Required and changed keys: ``imgs`` and ``img_shape``. The frames of the
-    first crop come first.
+    Required and modified keys: ``imgs`` and ``img_shape``. The result has all
+    frames of the first crop, then of the second and third.
 
     Args:
         crop_size: Side of the crops.
 
     Raises:
-        ValueError: When called, if the frames are smaller.
+        ValueError: When called, if the frames are smaller than the crops.
     """
 
     def __init__(self, crop_size: Count) -> None:
         self.crop_size = crop_size
 
     def transform(self, results: dict) -> dict:
-        """Put three crops of each frame in place of the frames."""
+        """Replace the frames by three crops of each."""
         height, width = results['imgs'][0].shape[:2]
         side = self.crop_size
         if min(height, width) < side:
             raise ValueError(
-                f'UniformThreeCrop of {side} got frames of {height} x '
-                f'{width}; resize the shorter side to {side} or more before')
+                f'UniformThreeCrop of {side} needs frames of this size or '
+                f'larger, got {height} x {width}; resize them before')
         top, left = (height - side) // 2, (width - side) // 2
         if width >= height:
             corners = [(top, 0), (top, left), (top, width - side)]
@@ -48,39 +49,38 @@ class UniformThreeCrop(BaseTransform):
         results['img_shape'] = side, side
         return results
 
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}(crop_size={self.crop_size})'
-
 
 @TRANSFORMS.register_module()
 @check_arguments(crop_size=Count | tuple[Count, Count])
 class FlowTenCrop(TenCrop):
-    """Crop fields of flow at the corners and in the middle, and mirror each.
+    """Crop flow fields at the corners and the center, and mirror each crop.
 
-    mmaction2's ``TenCrop``, but mirrored motion to the right goes to the left,
-    as in TSN's and SSN's code.
+    Mirroring inverts the horizontal motion, as in TSN's and SSN's code;
+    mmaction2's ``TenCrop`` only mirrors pixels.
 
-    Required and changed keys: ``imgs``, fields of flow ``(H, W, 2)`` in bytes,
+    Required and modified keys: ``imgs``, flow fields ``(H, W, 2)`` as uint8,
     and ``img_shape``.
 
     Args:
         crop_size: Side of the crops, or (width, height).
 
     Raises:
-        ValueError: When called, if the fields are smaller, or no flow.
+        ValueError: When called, if the fields are smaller than the crops, or
+            do not have two channels.
     """
 
     def transform(self, results: dict) -> dict:
-        """Put ten crops of each field in place of the fields."""
+        """Replace the fields by ten crops of each."""
         fields = results['imgs']
         height, width, channels = fields[0].shape
         if channels != 2:
-            raise ValueError('FlowTenCrop takes fields of flow (H, W, 2), got '
+            raise ValueError('FlowTenCrop needs flow fields (H, W, 2), got '
                              f'{fields[0].shape}')
         if width < self.crop_size[0] or height < self.crop_size[1]:
             raise ValueError(
-                f'FlowTenCrop of {self.crop_size} (width, height) got fields '
-                f'of {width} x {height}; resize them before')
+                'FlowTenCrop needs fields of at least (width, height) = '
+                f'{self.crop_size}, got {width} x {height}; resize them '
+                'before')
         results = super().transform(results)
         for i, field in enumerate(results['imgs']):
             if i // len(fields) % 2:

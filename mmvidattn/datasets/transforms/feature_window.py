@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""From places in feature files to what a model takes."""
+"""Read the rows of a window, and pack them as inputs of a model."""
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ META_KEYS = ('sample_idx', 'video_name', 'video_length', 'work_indices',
 class LoadFeatureWindow(BaseTransform):
     """Read the rows of a window's long and work memory, and its targets.
 
-    Where a step is before or after the video, the nearest one is read, and
-    the targets are zero. With ``pad_start`` of the dataset steps before it are
+    For a step outside of the video, the nearest step is read, and the targets
+    are zero. With ``pad_start`` of the dataset, steps before the video are
     zeros.
     """
 
@@ -28,9 +28,9 @@ class LoadFeatureWindow(BaseTransform):
         streams, video = results['streams'], results['video']
         length = results['video_length']
         if results['is_whole_video']:
-            # Segments have labels of their own.
-            wanted = streams.targets if results['segment_id'] is None else []
-            for key in (*streams.features, *wanted):
+            # The labels of segments are not read from targets.
+            targets = streams.targets if results['segment_id'] is None else []
+            for key in (*streams.features, *targets):
                 results[key] = streams.read(key, video, np.arange(length))
             return results
         work = results['work_indices']
@@ -39,34 +39,35 @@ class LoadFeatureWindow(BaseTransform):
         videos = np.concatenate(
             [results['long_videos'],
              np.full(len(work), video)])
-        wanted = np.concatenate([work, results['anticipation_steps']])
+        labeled = np.concatenate([work, results['anticipation_steps']])
         for key in streams.features:
             results[key] = streams.read(key, videos, steps)
             if results['pad_start']:
                 results[key][len(results['long_indices']):][work < 0] = 0
         for key in streams.targets:
-            targets = streams.read(key, video, wanted.clip(0, length - 1))
-            targets[(wanted < 0) | (wanted >= length)] = 0
+            targets = streams.read(key, video, labeled.clip(0, length - 1))
+            targets[(labeled < 0) | (labeled >= length)] = 0
             results[key] = targets
             if len(results['future_steps']):
                 results[key.replace('gt_', 'gt_future_')] = streams.read(
                     key, video, results['future_steps'])
         num_long = len(results['long_indices'])
-        for rows, other, others, weight in results.get('blends', ()):
+        for rows, other_video, other_steps, weight in results.get(
+                'blends', ()):
             for key in (*streams.features, *streams.targets):
                 shift = 0 if key in streams.targets else num_long
                 results[key][rows + shift] = (
                     (1 - weight) * results[key][rows + shift] +
-                    weight * streams.read(key, other, others))
+                    weight * streams.read(key, other_video, other_steps))
         return results
 
 
 @TRANSFORMS.register_module()
 class PackFeatureInputs(BaseTransform):
-    """Pack a window: inputs for the model, a data sample for the rest."""
+    """Pack a window as inputs of the model and a data sample."""
 
     def transform(self, results: dict) -> dict[str, Any]:
-        """``dict(inputs=..., data_samples=...)``, of tensors."""
+        """Return ``dict(inputs=..., data_samples=...)`` with tensors."""
         streams = results['streams']
         inputs = {
             key: torch.from_numpy(results[key])

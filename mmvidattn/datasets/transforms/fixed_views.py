@@ -3,33 +3,33 @@ from pathlib import Path
 
 import numpy as np
 from mmaction.registry import TRANSFORMS
-from mmcv.transforms import BaseTransform
 from mmengine.dataset import Compose
 
 from ...utils.arguments import Count, Natural, check_arguments
 from ...utils.random_state import seeded
+from .base_transform import OptionTransform
 
 
 @TRANSFORMS.register_module()
 @check_arguments
-class FixedViews(BaseTransform):
-    """Random transforms that have few outcomes, the same each time.
+class FixedViews(OptionTransform):
+    """Random transforms with a fixed, small number of outcomes per video.
 
-    Each video has ``num_views`` views, each of which is one outcome of the
-    transforms; one of them is chosen. So what is known of a view, such as a
-    teacher's labels of it, can be kept.
+    Each video has ``num_views`` views, and each view is one reproducible
+    outcome of the transforms. Results for a view, such as labels of a
+    teacher, can therefore be stored.
 
-    Adds ``view``, the number of the view. It is chosen at random unless the
-    sample has one.
+    Adds ``view``, the index of the view, which is random unless the sample
+    already has one.
 
     Args:
-        transforms: The transforms, from the decoding to the last random one.
-        num_views: How many outcomes there are of each video.
-        seed: With another one they are others.
+        transforms: Transforms from decoding to the last random one.
+        num_views: Number of views per video.
+        seed: Seed that determines the views.
 
     Raises:
-        ValueError: If ``num_views`` is less than 1, or a sample's view is none
-            of these.
+        ValueError: When called, if a sample's view is not below
+            ``num_views``.
     """
 
     def __init__(self,
@@ -43,13 +43,9 @@ class FixedViews(BaseTransform):
     def transform(self, results: dict) -> dict | None:
         view = results.setdefault('view', np.random.randint(self.num_views))
         if not 0 <= view < self.num_views:
-            raise ValueError(f'view must be from 0 to {self.num_views - 1}, '
+            raise ValueError(f'view must be in 0 to {self.num_views - 1}, '
                              f'got {view}')
-        # The folders above may differ by machine.
+        # Parent folders may differ between machines.
         name = '/'.join(Path(results['filename']).parts[-2:])
         with seeded([self.seed, view, *name.encode()]):
             return self.transforms(results)
-
-    def __repr__(self) -> str:
-        return (f'{type(self).__name__}(num_views={self.num_views}, '
-                f'seed={self.seed}, {self.transforms})')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Actions of other videos in the memory of this one."""
+"""MixClip: replace actions in memory by actions of other videos."""
 from typing import Literal
 
 import numpy as np
@@ -13,24 +13,24 @@ from ..feature_streams import Segment
 @TRANSFORMS.register_module()
 @check_arguments
 class MixClip(BaseTransform):
-    """Replace actions in the long memory by the same ones of other videos.
+    """Replace actions in the long memory by actions of other videos.
 
     MixClip of `TeSTra <https://arxiv.org/abs/2209.09236>`_, Sec. 5.1. It
-    changes where rows are read from, and nothing is read yet: put it in front
-    of :class:`LoadFeatureWindow`.
+    changes the indices of rows before they are read: use it before
+    :class:`LoadFeatureWindow`.
 
-    With ``mode='crop'``, as the paper has it, each action in the long memory
-    is replaced with probability ``prob`` by one of the same class of another
-    video. A longer one is cropped at random, a shorter one padded by its last
-    step.
+    With ``mode='crop'``, as in the paper, each action in the long memory is
+    replaced with probability ``prob`` by an action of the same class in
+    another video. A longer action is cropped at random, and a shorter one is
+    padded with its last step.
 
-    With ``mode='single'``, as released, the share ``prob`` of the actions
-    (rounded down) is replaced, only by longer ones, and by one and the same
-    step of these in all places.
+    With ``mode='single'``, as in the released code, a fraction ``prob`` of
+    the actions (rounded down) is replaced, only by longer actions, and every
+    step becomes the same step of the other action.
 
     Args:
-        prob: Probability, or share, of the actions that are replaced.
-        mode: ``'crop'`` or ``'single'``.
+        prob: Probability or fraction of replaced actions. Defaults to 0.5.
+        mode: ``'crop'`` or ``'single'``. Defaults to ``'crop'``.
     """
 
     def __init__(self,
@@ -52,7 +52,7 @@ class MixClip(BaseTransform):
                 other = self._other(results, segment, segment.labels['action'])
                 if other is None:
                     continue
-                # As released, the step after the end is of the segment too.
+                # As released, 'single' includes the step after the end.
                 last = segment.end - (self.mode == 'crop')
                 inside = known & (results['long_indices'] >= segment.start) & (
                     results['long_indices'] <= last)
@@ -64,7 +64,7 @@ class MixClip(BaseTransform):
         return results
 
     def _choose(self, results: dict, first: int, end: int) -> list[Segment]:
-        """Which actions of the video between two steps to replace."""
+        """Choose actions between two steps of the video to replace."""
         rng = results['rng']
         found = [
             segment for segment in results['segments'].of_video(
@@ -79,7 +79,7 @@ class MixClip(BaseTransform):
 
     def _other(self, results: dict, segment: Segment,
                action: int) -> Segment | None:
-        """An action of another video to replace it by, if there is one."""
+        """Draw an action from other videos; None if there is none."""
         found = results['segments'].of_action(action)
         if self.mode == 'single':
             found = [
@@ -89,7 +89,7 @@ class MixClip(BaseTransform):
             ]
             own = []
         else:
-            # Counted, not listed: a class may have thousands.
+            # Skip positions instead of copying a list of thousands.
             own = results['segments'].places(action, segment.video)
         if len(found) == len(own):
             return None
@@ -100,10 +100,10 @@ class MixClip(BaseTransform):
 
     def _steps(self, offsets: np.ndarray, length: int, other: Segment,
                rng: np.random.Generator) -> np.ndarray:
-        """Steps of the other action for steps of the one it replaces."""
+        """Return the other action's steps for the replaced steps."""
         room = other.end - other.start
         if self.mode == 'single':
-            # Released, this fails for an action of no step.
+            # The released code fails for an action of no step.
             return np.full_like(offsets,
                                 other.start + rng.integers(max(1, room)))
         shift = rng.integers(max(0, room - length), endpoint=True)
@@ -113,17 +113,18 @@ class MixClip(BaseTransform):
 @TRANSFORMS.register_module()
 @check_arguments
 class MixClipPlusPlus(MixClip):
-    """MixClip, with foreign actions blended into the work memory as well.
+    """MixClip that also blends other actions into the work memory.
 
     MixClip++ of `Memory-and-Anticipation Transformer
-    <https://arxiv.org/abs/2308.07893>`_: the same share of the actions in the
-    work memory is blended with a longer action of another video, of a class
-    drawn uniformly, features and targets alike.
+    <https://arxiv.org/abs/2308.07893>`_: actions in the work memory, chosen
+    with the same ``prob``, are blended with an action in another video. Its
+    class is drawn uniformly. Features and targets are blended.
 
     Args:
-        prob: As of :class:`MixClip`.
-        mode: As of :class:`MixClip`; released is ``'single'``.
-        weight: Share of the foreign action.
+        prob: Option of :class:`MixClip`.
+        mode: Option of :class:`MixClip`; the released code uses
+            ``'single'``.
+        weight: Weight of the other action. Defaults to 0.25.
     """
 
     def __init__(self,
@@ -134,7 +135,7 @@ class MixClipPlusPlus(MixClip):
         self.weight = weight
 
     def transform(self, results: dict) -> dict:
-        """Change the long memory, and say in ``blends`` what to add."""
+        """Change the long memory, and list actions to add in ``blends``."""
         results = super().transform(results)
         work, rng = results['work_indices'], results['rng']
         blends = []

@@ -1,13 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Callable
 from typing import Any
 
 import cv2
 import numpy as np
 from mmaction.registry import TRANSFORMS
-from mmcv.transforms import BaseTransform
 
 from ...utils.arguments import Fraction, NotNegative, check_arguments
+from .base_transform import OptionTransform
 
 Frame = np.ndarray
 Range = tuple[NotNegative, NotNegative]
@@ -29,7 +28,7 @@ def _gamma(frame: Frame, power: float) -> Frame:
 
 
 def _hue(frame: Frame, turn: float) -> Frame:
-    # OpenCV has the circle in 180 steps.
+    # OpenCV divides the circle into 180 steps.
     steps = round(180 * turn)
     if not steps:
         return frame
@@ -44,24 +43,24 @@ def _to_uint8(frame: np.ndarray) -> Frame:
 
 @TRANSFORMS.register_module()
 @check_arguments
-class PhotometricJitter(BaseTransform):
-    """Change brightness, saturation, gamma and hue, each now and then.
+class PhotometricJitter(OptionTransform):
+    """Randomly change brightness, saturation, gamma and hue, like LAPS.
 
-    As LAPS trains: each change happens independently with the same
-    probability, in this order and by one uniform draw for all frames.
-    mmaction2's ``ColorJitter`` makes all changes always and has no gamma.
+    Each change is applied independently with the same probability, in this
+    order, with one uniform draw for all frames. mmaction2's ``ColorJitter``
+    always applies all changes, and lacks gamma.
 
-    Required and changed key: imgs, uint8 in RGB.
+    Required and modified key: imgs, uint8 RGB.
 
     Args:
         prob: Probability of each change.
-        brightness: Range of the factor of all values.
-        saturation: Range of the factor of the distance to gray.
-        gamma: Range of the power of the values in [0, 1].
-        hue: Range of the turn of the hue, in whole turns, within [-0.5, 0.5].
+        brightness: Range of the factor on all values.
+        saturation: Range of the factor on the distance from gray.
+        gamma: Range of the exponent on values in [0, 1].
+        hue: Range of the hue shift in turns, within [-0.5, 0.5].
 
     Raises:
-        ValueError: If a range is not in order or not of the allowed values.
+        ValueError: If a range is not ordered or outside of its limits.
     """
 
     def __init__(self,
@@ -78,23 +77,18 @@ class PhotometricJitter(BaseTransform):
                 raise ValueError(f'{name} must be a range within [{least}, '
                                  f'{most}], got ({low}, {high})')
         self.prob = prob
-        self.changes: dict[Callable[..., Frame], Range] = {
-            _brightness: brightness,
-            _saturation: saturation,
-            _gamma: gamma,
-            _hue: hue
-        }
+        self.brightness = brightness
+        self.saturation = saturation
+        self.gamma = gamma
+        self.hue = hue
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        for change, (low, high) in self.changes.items():
+        for change, (low, high) in ((_brightness, self.brightness),
+                                    (_saturation, self.saturation),
+                                    (_gamma, self.gamma), (_hue, self.hue)):
             if np.random.rand() < self.prob:
                 value = np.random.uniform(low, high)
                 results['imgs'] = [
                     change(frame, value) for frame in results['imgs']
                 ]
         return results
-
-    def __repr__(self) -> str:
-        ranges = ', '.join(f'{change.__name__[1:]}={value}'
-                           for change, value in self.changes.items())
-        return f'{type(self).__name__}(prob={self.prob}, {ranges})'

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Frames of clips, as other repositories sample them."""
+"""Frame samplers of other repositories."""
 from typing import Literal
 
 import numpy as np
@@ -9,7 +9,7 @@ from mmaction.registry import TRANSFORMS
 
 from ...utils.arguments import Count, Positive, check_arguments
 
-# Ranges of the arguments of mmaction2's SampleFrames.
+# Argument types of mmaction2's SampleFrames.
 SAMPLE_FRAMES = dict(clip_len=Count, frame_interval=Count, num_clips=Count,
                      target_fps=Count | None)
 
@@ -20,8 +20,8 @@ SAMPLE_FRAMES = dict(clip_len=Count, frame_interval=Count, num_clips=Count,
 class CenteredSampleFrames(SampleFrames):
     """``SampleFrames`` with the test clips of mmaction 0.x.
 
-    Several clips of a video lie in the middles of equal parts. mmaction2's
-    first clip starts with the video and its last one ends with it.
+    Clips are centered in equal parts of the video. In mmaction2, the first
+    clip starts with the video and the last one ends with it.
     """
 
     def _get_test_clips(self, num_frames: int,
@@ -34,17 +34,17 @@ class CenteredSampleFrames(SampleFrames):
 @TRANSFORMS.register_module()
 @check_arguments
 class SegmentSampleFrames(UniformSample):
-    """Sample a frame of each of ``clip_len`` equal segments of a video.
+    """Sample one frame from each of ``clip_len`` equal segments of a video.
 
-    In training it is any frame of a segment, as in mmaction2's
-    ``UniformSample``. The test clips follow XViT: the middles of the
-    segments, then their starts, then their ends. ``UniformSample`` cuts each
-    segment into equal parts instead.
+    In training, it is a random frame of the segment, as in mmaction2's
+    ``UniformSample``. Test clips follow XViT: the middles of the segments,
+    then their starts, then their ends. ``UniformSample`` divides each segment
+    into equal parts instead.
 
     Args:
-        clip_len: Frames of a clip.
-        num_clips: Clips of a video in testing, from 1 to 3.
-        test_mode: Take fixed frames.
+        clip_len: Number of frames per clip.
+        num_clips: Number of test clips per video, from 1 to 3.
+        test_mode: Take fixed instead of random frames.
     """
 
     def __init__(self,
@@ -66,19 +66,19 @@ class SegmentSampleFrames(UniformSample):
 @TRANSFORMS.register_module()
 @check_arguments
 class ScenicSampleFrames(SampleFrames):
-    """Sample clips as scenic does, in which ViViT is released.
+    """Sample clips like scenic, the framework of the released ViViT.
 
-    A clip has every ``frame_interval``-th frame; after the end a video starts
-    again. In training a clip ends at the latest with the video's last frame.
-    Several test clips are spread evenly, the first of which begins with the
-    video and the last of which is ``clip_len * frame_interval`` frames before
-    its end; a single one is in the middle.
+    Frames are ``frame_interval`` apart. A short video starts again after its
+    end. A training clip ends with or before the video's last frame. Test
+    clips are spread evenly: the first one starts with the video, and the last
+    one starts ``clip_len * frame_interval`` frames before its end. A single
+    test clip is in the middle.
 
     Args:
-        clip_len: Frames of a clip.
-        frame_interval: Distance of two frames.
-        num_clips: Clips of a video.
-        test_mode: Take fixed starts.
+        clip_len: Number of frames per clip.
+        frame_interval: Distance between frames.
+        num_clips: Number of clips per video.
+        test_mode: Take fixed instead of random clips.
     """
 
     def __init__(self,
@@ -103,15 +103,15 @@ class ScenicSampleFrames(SampleFrames):
         return np.linspace(0, latest, self.num_clips).astype(int)
 
 
-class _OwnSpacing(SampleFrames):
-    """``SampleFrames`` whose frames are not ``frame_interval`` apart."""
+class _CustomSpacing(SampleFrames):
+    """``SampleFrames`` that computes frame indices by itself."""
 
     def _with_frames(self, results: dict, frames: np.ndarray) -> dict:
         """Add ``frame_inds`` and the other keys of ``SampleFrames``.
 
         Args:
-            results: The sample, whose segment starts at ``start_index``.
-            frames: Numbers from the start of the segment, [num_clips,
+            results: Sample; its segment starts at ``start_index``.
+            frames: Indices from the start of the segment, [num_clips,
                 clip_len]; rounded down.
         """
         results.update(
@@ -125,25 +125,26 @@ class _OwnSpacing(SampleFrames):
 
 @TRANSFORMS.register_module()
 @check_arguments
-class SlowFastSampleFrames(_OwnSpacing):
-    """Sample clips as SlowFast does, and code derived from it.
+class SlowFastSampleFrames(_CustomSpacing):
+    """Sample clips like SlowFast and code derived from it.
 
-    A clip spans ``clip_len * frame_interval`` frames at ``target_fps``, and
-    its frames are spread evenly from the first to the last of these: 16
-    frames at an interval of 16 are 17 apart. Frames after the end of a video
-    are its last one. In training a clip begins anywhere; in testing clip
-    ``k`` of ``K`` begins at ``k / K`` of the way to the last possible start.
+    A clip spans ``clip_len * frame_interval`` frames at ``target_fps``. Its
+    frames are spread evenly over the span, including both ends: 16 frames at
+    an interval of 16 are 17 apart. After the end of a video, its last frame
+    is repeated. Training clips start anywhere. Test clip ``k`` of ``K``
+    starts at ``k / K`` of the last possible start.
 
-    ``SampleFrames`` leaves ``frame_interval`` between two frames, starts
-    short videos again, and ends its last test clip with the video.
+    In ``SampleFrames``, frames are ``frame_interval`` apart, short videos
+    start again, and the last test clip ends with the video.
 
     Args:
-        clip_len: Frames of a clip.
-        frame_interval: Frames of the span for each frame of a clip.
-        num_clips: Clips of a video.
-        target_fps: Rate of the frames that are spanned. None: the video's
-            own. A video of unknown rate is taken to have it.
-        test_mode: Take fixed starts.
+        clip_len: Number of frames per clip.
+        frame_interval: Spanned frames per frame of the clip.
+        num_clips: Number of clips per video.
+        target_fps: Frame rate at which the span is measured, and the assumed
+            rate of videos with unknown rate. None for the video's rate.
+            Defaults to 30.
+        test_mode: Take fixed instead of random clips.
     """
 
     def __init__(self,
@@ -177,13 +178,14 @@ class SlowFastSampleFrames(_OwnSpacing):
 
 @TRANSFORMS.register_module()
 @check_arguments(**SAMPLE_FRAMES)
-class CharadesSampleFrames(_OwnSpacing):
-    """``SampleFrames`` with the clips that SlowFast takes from Charades.
+class CharadesSampleFrames(_CustomSpacing):
+    """``SampleFrames`` with SlowFast's clips for Charades.
 
-    A clip of T frames, r apart, spans (T - 1) r + 1. Training starts anywhere
-    that leaves them, or, in a shorter video, as far before it; frames before
-    and behind a video are its first and its last one. The first clip in
-    testing starts with the video, the last one ends with it.
+    A clip of T frames, r apart, spans S = (T - 1) r + 1 frames. In a video of
+    N frames, a training clip starts between 0 and N - S, which is negative
+    for a short video. Before the start and after the end of the video, its
+    first and last frames are repeated. The first test clip starts with the
+    video, and the last one ends with it.
     """
 
     def transform(self, results: dict) -> dict:
@@ -191,7 +193,7 @@ class CharadesSampleFrames(_OwnSpacing):
         total = results['total_frames']
         room = total - (self.clip_len - 1) * self.frame_interval - 1
         if self.test_mode:
-            # As released: round() of Python, which halves to the even number.
+            # As released, Python's round(), which rounds halves to even.
             gap = max(room, 0) / max(self.num_clips - 1, 1)
             starts = np.round(gap * np.arange(self.num_clips)).astype(int)
         else:
@@ -204,14 +206,15 @@ class CharadesSampleFrames(_OwnSpacing):
 
 @TRANSFORMS.register_module()
 @check_arguments(**SAMPLE_FRAMES)
-class SpreadSampleFrames(_OwnSpacing):
+class SpreadSampleFrames(_CustomSpacing):
     """``SampleFrames`` with the clips of LAPS' released code.
 
-    A clip of T frames, ``frame_interval`` r, is spread over T r frames with
-    both ends in, so that its frames are (T r - 1) / (T - 1) apart: 9 for 8 x
-    8. Training starts anywhere that leaves T r frames; clip k of K in testing
-    starts at k / K of these places, so that the last one does not end with
-    the video. mmaction2's frames are r apart, and its last clip ends with it.
+    The T frames of a clip are spread over T r frames, with r the
+    ``frame_interval``, including both ends, so they are (T r - 1) / (T - 1)
+    apart: 9 for T = r = 8. A training clip starts anywhere with T r frames
+    left. Test clip k of K starts at k / K of the last such start, so the last
+    clip does not end with the video. In mmaction2, frames are r apart, and
+    the last clip ends with the video.
     """
 
     def _get_train_clips(self, num_frames: int,
@@ -220,7 +223,7 @@ class SpreadSampleFrames(_OwnSpacing):
 
     def _get_test_clips(self, num_frames: int,
                         ori_clip_len: float) -> np.ndarray:
-        # Divided last: 140 * 7 / 10 is 98, where 0.7 * 140 is not.
+        # Divide last: 140 * 7 / 10 is 98, but 0.7 * 140 is not.
         return np.arange(
             self.num_clips) * self._room(num_frames) / self.num_clips
 
@@ -231,7 +234,7 @@ class SpreadSampleFrames(_OwnSpacing):
         """Choose the frames of the clips."""
         total = results['total_frames']
         starts = np.ceil(self._sample_clips(total, self.clip_len))
-        # As released, rounding of float32 included.
+        # As released, including float32 rounding.
         within = torch.linspace(0, self.clip_len * self.frame_interval - 1,
                                 self.clip_len).long().numpy()
         frames = starts.astype(np.int64)[:, None] + within

@@ -2,23 +2,23 @@
 import mmcv
 import numpy as np
 from mmaction.registry import TRANSFORMS
-from mmcv.transforms import BaseTransform
 
 from ...utils.arguments import Positive, check_arguments
+from .base_transform import OptionTransform
 
 
 @TRANSFORMS.register_module()
 @check_arguments
-class ScaleJitter(BaseTransform):
-    """Resize height and width, each by a factor of its own.
+class ScaleJitter(OptionTransform):
+    """Resize height and width by independent random factors.
 
-    One draw for all frames. The aspect ratio changes, other than with
-    mmaction2's ``RandomRescale``.
+    One draw applies to all frames. Unlike mmaction2's ``RandomRescale``, it
+    changes the aspect ratio.
 
-    Required and changed keys: ``imgs`` and ``img_shape``.
+    Required and modified keys: ``imgs`` and ``img_shape``.
 
     Args:
-        scale_range: Range of the two factors, each of which is uniform in it.
+        scale_range: Range of the two uniform factors.
     """
 
     def __init__(self, scale_range: tuple[Positive, Positive] = (
@@ -26,11 +26,11 @@ class ScaleJitter(BaseTransform):
         low, high = scale_range
         if low > high:
             raise ValueError('scale_range must be two positive numbers in '
-                             f'order, got {scale_range}')
+                             f'increasing order, got {scale_range}')
         self.scale_range = low, high
 
     def transform(self, results: dict) -> dict:
-        """Resize all frames to one drawn size."""
+        """Resize all frames to one random size."""
         height, width = (
             max(int(side * np.random.uniform(*self.scale_range)), 1)
             for side in results['imgs'][0].shape[:2])
@@ -39,6 +39,3 @@ class ScaleJitter(BaseTransform):
         ]
         results['img_shape'] = height, width
         return results
-
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}(scale_range={self.scale_range})'

@@ -2,34 +2,34 @@
 import cv2
 import numpy as np
 from mmaction.registry import TRANSFORMS
-from mmcv.transforms import BaseTransform
 
 from ...utils.arguments import Fraction, NotNegative, check_arguments
+from .base_transform import OptionTransform
 
 
 @TRANSFORMS.register_module()
 @check_arguments
-class ScenicColorJitter(BaseTransform):
-    """Change colors as scenic does to train ViViT on Kinetics.
+class ScenicColorJitter(OptionTransform):
+    """Change colors like scenic's ViViT training on Kinetics.
 
-    With probability ``prob``, and by one draw for all frames: brightness is
-    added, saturation multiplied, contrast multiplied about the mean of each
-    frame and channel, and the hue turned, in this order. Then, of its own,
-    the clip becomes gray with probability ``gray_prob``. mmaction2's
-    ``ColorJitter`` multiplies brightness, and has its own order and no gray.
+    With probability ``prob``, and one draw for all frames: add brightness,
+    multiply saturation, multiply contrast about the mean of each frame and
+    channel, and shift the hue, in this order. Then, independently, the clip
+    becomes gray with probability ``gray_prob``. mmaction2's ``ColorJitter``
+    multiplies brightness, uses a different order, and lacks gray.
 
-    Values are clipped once, at the end, and rounded to bytes, which the
-    released code does not do.
+    Differs from the released code: values are clipped once, at the end, and
+    rounded to bytes.
 
-    Required and changed key: ``imgs``, uint8 in RGB.
+    Required and modified key: ``imgs``, uint8 RGB.
 
     Args:
-        prob: Probability of the changes of color.
+        prob: Probability of the color changes.
         gray_prob: Probability of gray.
-        brightness: Largest brightness that is added, of values in [0, 1].
-        saturation: Range of the factor of the saturation.
-        contrast: Range of the factor of the contrast.
-        hue: Largest turn of the hue either way, in whole turns.
+        brightness: Maximum change of values in [0, 1].
+        saturation: Range of the factor on the saturation.
+        contrast: Range of the factor on the contrast.
+        hue: Maximum hue shift in either direction, in turns.
     """
 
     def __init__(self,
@@ -44,8 +44,8 @@ class ScenicColorJitter(BaseTransform):
         for name, (low, high) in dict(
                 saturation=saturation, contrast=contrast).items():
             if low > high:
-                raise ValueError(f'{name} must be two numbers in order, got '
-                                 f'({low}, {high})')
+                raise ValueError(f'{name} must be two numbers in increasing '
+                                 f'order, got ({low}, {high})')
         self.prob = prob
         self.gray_prob = gray_prob
         self.brightness = brightness
@@ -68,12 +68,6 @@ class ScenicColorJitter(BaseTransform):
                     cv2.COLOR_GRAY2RGB) for frame in results['imgs']
             ]
         return results
-
-    def __repr__(self) -> str:
-        return (f'{type(self).__name__}(prob={self.prob}, '
-                f'gray_prob={self.gray_prob}, brightness={self.brightness}, '
-                f'saturation={self.saturation}, contrast={self.contrast}, '
-                f'hue={self.hue})')
 
 
 def _jitter(frame: np.ndarray, brightness: float, saturation: float,

@@ -1,16 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""RandAugment as scenic has it, on a clip as one image."""
+"""scenic's RandAugment, which treats a clip as one image."""
 from collections.abc import Callable
 
 import cv2
 import numpy as np
 from mmaction.registry import TRANSFORMS
-from mmcv.transforms import BaseTransform
 
 from ...utils.arguments import Count, NotNegative, check_arguments
+from .base_transform import OptionTransform
 
 MAX_MAGNITUDE = 20
-# Ops take a clip of shape (T, H, W, 3), uint8, and a magnitude.
+# Clip of shape (T, H, W, 3), uint8.
 Clip = np.ndarray
 
 
@@ -24,7 +24,7 @@ def _blend(other: np.ndarray, clip: Clip, factor: np.float32) -> Clip:
 
 
 def _with_table(clip: Clip, tables: list[np.ndarray]) -> Clip:
-    """Look the values of each channel up in its own table."""
+    """Apply a lookup table to each channel."""
     return np.stack([table.astype(np.uint8)[clip[..., c]]
                      for c, table in enumerate(tables)], axis=-1)
 
@@ -68,7 +68,7 @@ def _posterize(clip: Clip, magnitude: float) -> Clip:
 
 
 def _solarize(clip: Clip, magnitude: float) -> Clip:
-    # A threshold above 255 wraps, as a byte does: 512 inverts.
+    # Thresholds above 255 wrap like bytes, so 512 inverts the clip.
     threshold = int(magnitude / 10 * 256) % 256
     return np.where(clip < threshold, clip, 255 - clip)
 
@@ -82,7 +82,7 @@ def _solarize_add(clip: Clip, magnitude: float) -> Clip:
 
 def _gray(clip: Clip) -> np.ndarray:
     weights = np.float32([0.2989, 0.587, 0.114])
-    # As TensorFlow turns floats to bytes, 1 being 255.5.
+    # TensorFlow converts floats to bytes with 1 = 255.5.
     return (clip @ (weights * np.float32(255.5 / 255))).astype(np.uint8)
 
 
@@ -91,7 +91,7 @@ def _color(clip: Clip, magnitude: float) -> Clip:
 
 
 def _contrast(clip: Clip, magnitude: float) -> Clip:
-    # The released code's "mean" is that of the histogram's 256 counts.
+    # The released code uses the mean of the histogram's 256 counts.
     mean = min(clip[..., 0].size // 256, 255)
     return _blend(np.full(1, mean), clip, _factor(magnitude))
 
@@ -101,7 +101,7 @@ def _brightness(clip: Clip, magnitude: float) -> Clip:
 
 
 def _sharpness(clip: Clip, magnitude: float) -> Clip:
-    # One image: a frame's last row has the next one's first as a neighbor.
+    # Frames are stacked: a frame's last row is next to the following frame.
     image = clip.reshape(-1, *clip.shape[2:])
     kernel = np.ones((3, 3), np.float32)
     kernel[1, 1] = 5
@@ -137,33 +137,34 @@ OPS: dict[str, Callable[[Clip, float], Clip]] = {
 
 @TRANSFORMS.register_module()
 @check_arguments
-class ScenicRandAugment(BaseTransform):
-    """RandAugment as scenic trains ViViT on Something-Something and EPIC.
+class ScenicRandAugment(OptionTransform):
+    """RandAugment of scenic's ViViT for Something-Something and EPIC.
 
-    A few operations are drawn per sample, uniformly and with replacement, of
-    eleven and none; none of them moves pixels. Histograms, extremes and
-    neighbors are those of the clip as one image, its frames one below the
-    other; a cutout is at the same place in all frames.
+    ``num_ops`` operations are drawn per sample, uniformly and with
+    replacement, from eleven operations and the identity. No operation moves
+    pixels. Histograms, extremes and neighbors are computed on one image with
+    all frames stacked vertically. A cutout is at the same place in all
+    frames.
 
-    Differs from the paper's operations (``RandAugment``), as the released
-    code does: color, brightness and sharpness only grow; from magnitude 10 on
-    solarize's threshold wraps around; contrast is about a "mean" that for
-    clips of usual size is 255, so that it darkens.
+    Differs from the paper (``RandAugment``), like the released code: color,
+    brightness and sharpness only increase; from magnitude 10, solarize's
+    threshold wraps around; contrast uses a "mean" that is 255 for clips of
+    usual size, so it darkens.
 
-    Required and changed key: ``imgs``, a list of ``(H, W, 3)`` uint8 arrays
+    Required and modified key: ``imgs``, a list of ``(H, W, 3)`` uint8 arrays
     of one size, before ``FormatShape``.
 
     Args:
-        num_ops: Operations drawn per sample.
-        magnitude: Their strength, from 0 to 20, where posterize keeps all 8
-            bits. The released recipes have 20 (Something-Something) and 15
-            (EPIC-Kitchens).
+        num_ops: Number of operations per sample. Defaults to 2.
+        magnitude: Strength from 0 to 20, where posterize keeps all 8 bits.
+            The released recipes use 20 (Something-Something) and 15
+            (EPIC-Kitchens). Defaults to 20.
     """
 
     def __init__(self, num_ops: Count = 2,
                  magnitude: NotNegative = 20) -> None:
         if magnitude > MAX_MAGNITUDE:
-            raise ValueError(f'magnitude must be 0 to {MAX_MAGNITUDE}, got '
+            raise ValueError(f'magnitude must be in [0, {MAX_MAGNITUDE}], got '
                              f'{magnitude}')
         self.num_ops = num_ops
         self.magnitude = magnitude
@@ -176,7 +177,7 @@ class ScenicRandAugment(BaseTransform):
         if len(shapes) > 1 or len(shape) != 3 or shape[2] != 3 or \
                 types != {np.dtype(np.uint8)}:
             raise ValueError(
-                'ScenicRandAugment expects frames of one shape (H, W, 3) and '
+                'ScenicRandAugment needs frames of one shape (H, W, 3) and '
                 f'type uint8, before FormatShape; got {sorted(shapes)} '
                 f'{sorted(map(str, types))}')
         clip = np.stack(results['imgs'])
@@ -184,7 +185,3 @@ class ScenicRandAugment(BaseTransform):
             clip = OPS[name](clip, self.magnitude)
         results['imgs'] = list(clip)
         return results
-
-    def __repr__(self) -> str:
-        return (f'{type(self).__name__}(num_ops={self.num_ops}, '
-                f'magnitude={self.magnitude})')

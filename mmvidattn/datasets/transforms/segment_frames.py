@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The frames of a segment of a long video."""
+"""Find the frames of a segment of a long video."""
 import logging
 from typing import Any
 
@@ -10,32 +10,35 @@ from mmengine.logging import print_log
 from ...utils.frame_times import find_frames
 
 UNITS = 's', 'frames'
-# Lists round to it, and decord's time stamps are float32.
+# Tolerance: lists are rounded, and decord's time stamps are float32.
 MILLISECOND = 1e-3
 
 
 class SegmentFrames:
-    """Limits an opened video to its ``segment``, for steps that open videos.
+    """Limit an opened video to its ``segment``.
 
-    What samples frames next takes them from the segment, as it would from a
-    file that was cut there. Frames are found by their own time stamps, so
-    their rate may vary: those that begin from ``start`` to before ``stop``,
-    to a millisecond. Time begins with the first frame. Of a file without time
-    stamps, as some avi are, all frames take the same time.
+    Later steps sample frames from the segment, as if the file had been cut
+    there. Frames are found by their time stamps, so the frame rate may vary:
+    they start at or after ``start`` and before ``stop``, within a
+    millisecond. Time starts with the first frame. In a file without time
+    stamps, such as some avi files, all frames have the same duration.
 
-    A segment that ends after its video is cut there; the log counts these.
+    A segment that ends after its video is cut there, and the log counts such
+    segments.
     """
 
     def __init__(self) -> None:
         self._cut: set[tuple] = set()
 
     def limit(self, results: dict) -> dict:
-        """Change ``start_index`` and ``total_frames`` of a sample that has a
-        ``segment``: ``(start, stop, 's')``, or ``(first frame, first frame
-        after it, 'frames')``, from 0.
+        """Set ``start_index`` and ``total_frames`` of a sample with a segment.
+
+        Args:
+            results: Sample, whose ``segment`` is ``(start, stop, 's')`` or
+                ``(first frame, first frame after it, 'frames')``.
 
         Raises:
-            ValueError: If the segment has no frames.
+            ValueError: If the segment is empty.
         """
         if results.get('segment') is not None:
             first, stop = self._frames(results)
@@ -43,47 +46,45 @@ class SegmentFrames:
         return results
 
     def _frames(self, results: dict) -> tuple[int, int]:
-        """First frame of the segment, and first after it."""
+        """Return the first frame of the segment, and the first after it."""
         start, stop, unit = results['segment']
         length, reader = results['total_frames'], results['video_reader']
-        said = f'the segment from {start:g} to {stop:g} {unit}'
+        where = f'the segment from {start:g} to {stop:g} {unit}'
         if unit == 'frames':
             end, first, last = length, start, min(stop, length)
         else:
             (first, last), end = find_frames(
                 reader, [start - MILLISECOND, stop - MILLISECOND])
         if first >= length:
-            raise ValueError(f'{said} begins after the video, which has '
+            raise ValueError(f'{where} begins after the video, which has '
                              f'{end:g} {unit}')
         if first >= last:
-            raise ValueError(f'{said} has no frame of the video')
+            raise ValueError(f'{where} contains no frame')
         if stop > end + MILLISECOND:
             self._note_cut(
                 results['filename'], start,
-                f'{said} is cut at the end of the video, {end:g} {unit}')
+                f'{where} is cut at the end of the video, {end:g} {unit}')
         return first, last
 
-    def _note_cut(self, filename: str, start: float, said: str) -> None:
+    def _note_cut(self, filename: str, start: float, message: str) -> None:
         before = len(self._cut)
-        self._cut.add((filename, start, said))
-        # At 1, 2, 4, 8 of them, as a list may have thousands.
+        self._cut.add((filename, start, message))
+        # Log segment 1, 2, 4, 8, ..., because a list may have thousands.
         if len(self._cut) > before and before & (before + 1) == 0:
-            print_log(f'{filename}: {said} ({len(self._cut)} so far, of those '
-                      'that this process has read)', logger='current',
-                      level=logging.WARNING)
+            print_log(
+                f'{filename}: {message} ({len(self._cut)} so far in this '
+                'process)', logger='current', level=logging.WARNING)
 
 
 @TRANSFORMS.register_module()
 class DecordSegmentInit(DecordInit):
-    """``DecordInit`` of a segment of a long video.
+    """``DecordInit`` for a segment of a long video.
 
-    Changes ``start_index`` and ``total_frames`` of a sample that has a
-    ``segment``, see :class:`SegmentFrames`.
-
-    Args: those of ``DecordInit``.
+    Sets ``start_index`` and ``total_frames`` of a sample with a ``segment``,
+    see :class:`SegmentFrames`. It has the arguments of ``DecordInit``.
 
     Raises:
-        ValueError: When called, if the segment has no frames.
+        ValueError: When called, if the segment is empty.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,41 +1,41 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Steps that open and decode videos with any of our readers."""
+"""Pipeline steps that open and decode videos with any reader."""
 import os.path as osp
 from typing import Any
 
 import numpy as np
 from mmaction.registry import TRANSFORMS
-from mmcv.transforms import BaseTransform
 from mmengine.fileio import FileClient
 
 from ...utils.arguments import Natural, check_arguments
 from ...utils.video_readers import open_video, split_video_backend
+from .base_transform import OptionTransform
 from .segment_frames import SegmentFrames
 
 
 @TRANSFORMS.register_module()
 @check_arguments
-class VideoReaderInit(BaseTransform):
-    """Open a video with one of our readers, or a segment of it.
+class VideoReaderInit(OptionTransform):
+    """Open a video, or a segment of it.
 
-    Keys are those of mmaction2's ``DecordInit``: of ``filename`` (an mp4 if it
-    has no suffix) it makes ``video_reader``, ``total_frames`` and
-    ``avg_fps``. A sample with a ``segment`` is limited to that, see
-    :class:`~.segment_frames.SegmentFrames`.
+    The keys are the same as in mmaction2's ``DecordInit``: it reads
+    ``filename`` (``.mp4`` is appended if the suffix is missing), and adds
+    ``video_reader``, ``total_frames`` and ``avg_fps``. A ``segment`` limits
+    the video, see :class:`~.segment_frames.SegmentFrames`.
 
     Args:
         backend: ``'decord'``, ``'torchcodec'``, ``'pyav'`` or ``'opencv'``.
-        io_backend: Where files are. Those on disk are read where they are
-            needed; others are loaded as a whole.
-        num_threads: Threads that decode; 0 lets ffmpeg choose.
-        seek_mode: Of torchcodec and OpenCV; see their readers.
-        device: Of torchcodec.
+        io_backend: Storage of the files. Files on disk are read partially;
+            other files are loaded completely.
+        num_threads: Number of decoding threads; 0 lets ffmpeg choose.
+        seek_mode: Option of the torchcodec and OpenCV readers.
+        device: Option of the torchcodec reader.
         kwargs: Arguments of the file client.
 
     Raises:
         ImportError: If the backend is not installed.
-        ValueError: If there is no such backend; when called, if the segment
-            has no frames or the file cannot be read.
+        ValueError: If the backend is unknown; when called, if the segment
+            is empty or the file cannot be read.
     """
 
     def __init__(self, backend: str, io_backend: str = 'disk',
@@ -48,7 +48,7 @@ class VideoReaderInit(BaseTransform):
         split_video_backend(self.backend)
         self.io_backend = io_backend
         self.kwargs = kwargs
-        self.file_client: FileClient | None = None
+        self._file_client: FileClient | None = None
         self._segment = SegmentFrames()
 
     def transform(self, results: dict) -> dict:
@@ -58,26 +58,23 @@ class VideoReaderInit(BaseTransform):
             filename += '.mp4'
         source: Any = filename
         if self.io_backend != 'disk':
-            if self.file_client is None:
-                self.file_client = FileClient(self.io_backend, **self.kwargs)
-            source = bytes(self.file_client.get(filename))
+            if self._file_client is None:
+                self._file_client = FileClient(self.io_backend, **self.kwargs)
+            source = bytes(self._file_client.get(filename))
         reader = open_video(source, self.backend)
         results.update(video_reader=reader, total_frames=len(reader),
                        avg_fps=reader.get_avg_fps())
         return self._segment.limit(results)
 
-    def __repr__(self) -> str:
-        return (f'{type(self).__name__}(backend={self.backend}, '
-                f'io_backend={self.io_backend!r})')
-
 
 @TRANSFORMS.register_module()
-class VideoReaderDecode(BaseTransform):
-    """Decode the frames of ``frame_inds`` of an opened video.
+class VideoReaderDecode(OptionTransform):
+    """Decode the frames ``frame_inds`` of an opened video.
 
-    Keys are those of mmaction2's ``DecordDecode``: it makes ``imgs`` (a list
-    of RGB, uint8 [H, W, 3]), ``original_shape`` and ``img_shape``, scales
-    ``gt_bboxes`` and ``proposals`` to pixels, and closes the video.
+    The keys are the same as in mmaction2's ``DecordDecode``: it adds ``imgs``
+    (list of RGB frames, uint8 [H, W, 3]), ``original_shape`` and
+    ``img_shape``, scales ``gt_bboxes`` and ``proposals`` to pixels, and
+    closes the video.
     """
 
     def transform(self, results: dict) -> dict:
@@ -94,26 +91,20 @@ class VideoReaderDecode(BaseTransform):
                     [width, height, width, height])).astype(np.float32)
         return results
 
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}()'
-
 
 @TRANSFORMS.register_module()
 @check_arguments
 class TorchCodecInit(VideoReaderInit):
-    """Open a video with torchcodec, or a segment of it.
-
-    Keys are those of mmaction2's ``DecordInit``; see :class:`VideoReaderInit`.
+    """:class:`VideoReaderInit` with torchcodec.
 
     Args:
-        io_backend: Where files are. Those on disk are read where they are
-            needed; others are loaded as a whole.
-        num_threads: Threads that decode; 0 lets ffmpeg choose.
+        io_backend: Option of :class:`VideoReaderInit`.
+        num_threads: Option of :class:`VideoReaderInit`.
         seek_mode: ``'exact'`` or ``'approximate'``, see
             :class:`~mmvidattn.utils.video_readers.torchcodec_reader.
             TorchCodecReader`.
-        device: Where to decode. ``'cuda'`` needs torchcodec's build for CUDA
-            and no forked workers; it is not tested here.
+        device: Device that decodes. ``'cuda'`` needs torchcodec's CUDA build
+            and workers that are not forked; it has not been tested.
         kwargs: Arguments of the file client.
     """
 
@@ -126,4 +117,4 @@ class TorchCodecInit(VideoReaderInit):
 
 @TRANSFORMS.register_module()
 class TorchCodecDecode(VideoReaderDecode):
-    """Decode frames with torchcodec; see :class:`VideoReaderDecode`."""
+    """:class:`VideoReaderDecode`, paired with :class:`TorchCodecInit`."""

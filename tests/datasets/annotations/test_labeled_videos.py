@@ -94,7 +94,7 @@ def test_rejects_invalid_folder(tmp_path, folder):
     with pytest.raises(ValueError, match='or a csv with columns'):
         read_labeled_videos(folder / 'wash/notes.txt')
     with pytest.raises(ValueError, match='no videos in folders of .*itself, '
-                       'such as b.MOV, have no class'):
+                       'such as b.MOV, belong to no class'):
         read_labeled_videos(folder / 'cut été/deep')
     (folder / 'wash/c\n.mp4').touch()
     with pytest.raises(ValueError, match=r"'wash/c\\n.mp4' must not"):

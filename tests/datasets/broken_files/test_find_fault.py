@@ -48,7 +48,7 @@ def test_decodes_every_frame_or_only_the_last(look):
 def test_reports_the_number_of_readable_frames(look):
     fault = look(Reader(CHUNK + 9, CHUNK + 5), every_frame=True)
     assert f'{CHUNK + 5} of {CHUNK + 9}' in str(fault)
-    assert str(look(Reader(0, 0))) == 'it has no frames'
+    assert str(look(Reader(0, 0))) == 'it contains no frames'
 
 
 def test_rejects_an_unknown_backend(tmp_path):

@@ -184,7 +184,7 @@ def test_rejects_video_without_frames(folder):
 
     dataset = build(folder, ['good.mp4'], steps=[count, *pipeline()],
                     test_mode=True)
-    with pytest.raises(RuntimeError, match='it has no frames'):
+    with pytest.raises(RuntimeError, match='it contains no frames'):
         dataset[0]
 
 

@@ -24,7 +24,7 @@ BROKEN = ['missing', 'empty', 'text', 'cut', 'no_frames', 'damaged']
 
 @pytest.fixture
 def folder(motion_dir, tmp_path):
-    """Three good videos, and a broken one of each kind."""
+    """Three good videos, and a broken video of each kind."""
     good = motion_dir / 'train/000002.mp4'
     for name in ('a.mp4', 'b.mp4', 'with two spaces.mp4'):
         shutil.copy(good, tmp_path / name)

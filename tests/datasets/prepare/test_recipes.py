@@ -213,7 +213,7 @@ def test_epic100(ek100, tmp_path):
         tail_verbs=['P01_11_102'], tail_nouns=['P01_11_2'],
         tail_actions=['P01_11_102', 'P01_11_2'],
         unseen_participants=['P18_01_0'])
-    with pytest.raises(SystemExit, match='no action numbers'):
+    with pytest.raises(SystemExit, match='lacks action numbers'):
         prepare('epic100', official, tmp_path / 'three', '--rgb', rgb)
 
 
@@ -260,7 +260,7 @@ def test_features_from_lmdb(tmp_path):
     # The latest available frame; the step of frame 16 is incomplete.
     assert two[:, 0].tolist() == [9, 14]
     (tmp_path / 'training.csv').write_text('a,P09_01,1,20,0,0,0\n')
-    with pytest.raises(SystemExit, match='no frames of P09_01, such as'):
+    with pytest.raises(SystemExit, match='lacks frames of P09_01, such as'):
         prepare('epic100', tmp_path / 'training.csv', tmp_path / 'two',
                 '--rgb', source)
 
@@ -291,9 +291,9 @@ def test_names_missing_package_lmdb(tmp_path, monkeypatch):
      r'video_test_0000270.npy \(1 of 3 videos\)'),
     (lambda r: write_features(r / 'flow', dict(video_test_0000270=700)),
      'has 700 steps, but .* has 704'),
-    (lambda r: shutil.rmtree(r / 'rgb'), '--rgb: there is no folder'),
+    (lambda r: shutil.rmtree(r / 'rgb'), '--rgb: folder not found'),
     (lambda r: (r / 'annotation/Diving_test.txt').unlink(),
-     'there is no file .*Diving_test.txt'),
+     'file not found: .*Diving_test.txt'),
     (lambda r: (r / 'annotation/Diving_test.txt').write_text('v 2 1\n'),
      'Diving_test.txt, line 1: a segment must have'),
 ])

@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Augmentations that the released recipes have from timm, against timm.
+"""Compare augmentations of the released recipes with timm.
 
-Its files are read one by one: ``import timm`` takes torchvision as well,
-which these do not. ``pip install --no-deps timm`` is enough. Without timm
-test_auto_augment_v0.py holds AutoAugment to the values of its table.
+timm's files are loaded individually, because ``import timm`` needs
+torchvision; ``pip install --no-deps timm`` is enough. Without timm,
+test_auto_augment_v0.py compares AutoAugment with a copy of timm's table.
 """
 import importlib.util
 import random
@@ -21,26 +21,24 @@ from mmvidattn.datasets.transforms import auto_augment as ours
 FILL = (128, 128, 128)
 HPARAMS = dict(translate_const=100, img_mean=FILL,
                interpolation=Image.Resampling.BICUBIC)
+
+
 def _share(name):
     return lambda level: level / 10 * ours.OPS[name].limit
 
 
-# The ops of timm's RandAugment that grow with the level, and where its limits
-# are other than those of the paper, which are ours, the value they stand for.
-RAND = dict(
-    AutoContrast=('auto_contrast', _share('auto_contrast')),
-    Equalize=('equalize', _share('equalize')),
-    Invert=('invert', _share('invert')),
-    Rotate=('rotate', _share('rotate')),
-    SolarizeIncreasing=('solarize', _share('solarize')),
-    SolarizeAdd=('solarize_add', _share('solarize_add')),
-    ColorIncreasing=('color', _share('color')),
-    ContrastIncreasing=('contrast', _share('contrast')),
-    BrightnessIncreasing=('brightness', _share('brightness')),
-    SharpnessIncreasing=('sharpness', _share('sharpness')),
-    ShearX=('shear_x', _share('shear_x')),
-    ShearY=('shear_y', _share('shear_y')),
-    # It keeps 4 bits at level 0, and none at 10.
+# Our name of each op in timm's RandAugment, and its value at a level. Most ops
+# have the limits of the paper, which we use too.
+RAND = {
+    theirs: (ours_name, _share(ours_name)) for theirs, ours_name in dict(
+        AutoContrast='auto_contrast', Equalize='equalize', Invert='invert',
+        Rotate='rotate', SolarizeIncreasing='solarize',
+        SolarizeAdd='solarize_add', ColorIncreasing='color',
+        ContrastIncreasing='contrast', BrightnessIncreasing='brightness',
+        SharpnessIncreasing='sharpness', ShearX='shear_x',
+        ShearY='shear_y').items()
+} | dict(
+    # It keeps 4 bits at level 0, and no bits at level 10.
     PosterizeIncreasing=('posterize', lambda level: 4 + int(level / 10 * 4)),
     # 0.45 of the side; the paper has 150 / 331.
     TranslateXRel=('translate_x', lambda level: level / 10 * .45),
@@ -73,7 +71,7 @@ def images():
 
 
 def _differences(timm, images, monkeypatch, name, mine, value_of):
-    """Largest difference of each level, sign and image."""
+    """Return the largest difference for each level, sign and image."""
     signed = ours.OPS[mine].signed and name != 'Color'
     found = []
     for level in range(11):
@@ -85,7 +83,7 @@ def _differences(timm, images, monkeypatch, name, mine, value_of):
             if signed and draw == 1:
                 value = -value
             for image in images:
-                # Newer versions of Pillow refuse to keep no bit.
+                # Newer versions of Pillow cannot remove all bits.
                 want = op(image) if bits[0] else Image.new('RGB', image.size)
                 got = ours.OPS[mine].apply(
                     image, value, fillcolor=FILL,
@@ -97,13 +95,13 @@ def _differences(timm, images, monkeypatch, name, mine, value_of):
 @pytest.mark.parametrize('name', RAND)
 def test_rand_augment_op_at_all_levels(timm, images, monkeypatch, name):
     found = _differences(timm, images, monkeypatch, name, *RAND[name])
-    # A factor 1 + x may be truncated either way.
+    # Truncation after a factor 1 + x may differ by one.
     assert max(found) <= (name.endswith('Increasing') and 'ize' not in name)
     assert np.mean(np.array(found) > 0) < 0.2
 
 
-def test_rand_augment_draws_from_these(timm):
-    """All but identity, which timm has not."""
+def test_rand_augment_has_timms_ops(timm):
+    """Compare names; only the identity is not in timm."""
     theirs = {op.name for op in timm.rand_augment_ops(
         transforms=timm._RAND_INCREASING_TRANSFORMS)}
     assert theirs == set(RAND)
@@ -112,8 +110,8 @@ def test_rand_augment_draws_from_these(timm):
 
 @pytest.mark.parametrize('area', [.02, .1, .2, .3333])
 @pytest.mark.parametrize('aspect', [.3001, 1., 3.3332])
-def test_erases_the_box_that_the_draws_mean(monkeypatch, area, aspect):
-    """Where it fits. Both places are drawn as a share of what is left."""
+def test_erases_timms_box_for_equal_draws(monkeypatch, area, aspect):
+    """Both draw the position as a fraction of the remaining space."""
     theirs = _read('random_erasing')
     height, width, place = 224, 200, .4
     share = dict(uniform=iter([area, np.log(aspect)]))
@@ -126,7 +124,7 @@ def test_erases_the_box_that_the_draws_mean(monkeypatch, area, aspect):
     try:
         theirs.RandomErasing(1., device='cpu')(frame)
     except StopIteration:
-        # It draws again where the box does not fit.
+        # timm draws again if the box does not fit.
         assert area > .3 and (aspect > 3 or aspect < 1)
         return
     erase = TRANSFORMS.build(dict(type='RandomErasing', erase_prob=1.))
@@ -140,7 +138,7 @@ def test_erases_the_box_that_the_draws_mean(monkeypatch, area, aspect):
         assert (got[..., 0] == 128).tolist() == (frame[0] == 0).tolist()
 
 
-def test_mixes_as_timm_given_its_partner_and_share(monkeypatch):
+def test_mixes_like_timm_for_equal_draws(monkeypatch):
     mixup = _read('mixup')
     clips, labels = torch.rand(4, 3, 2, 8, 8), torch.tensor([2, 0, 1, 2])
     monkeypatch.setattr(np.random, 'beta', lambda a, b: .3)

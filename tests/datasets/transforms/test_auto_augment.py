@@ -66,7 +66,7 @@ def per_channel(image, function):
 
 
 def moved(image, source):
-    """Every pixel from where ``source(x, y)`` says, or the fill colour."""
+    """Move each pixel from ``source(x, y)``, or use the fill color."""
     result = np.empty_like(image)
     for y in range(HEIGHT):
         for x in range(WIDTH):
@@ -77,7 +77,7 @@ def moved(image, source):
 
 
 def rotated(x, y, degrees):
-    """Source of a counter-clockwise turn about the centre."""
+    """Return the source for a counter-clockwise turn about the center."""
     angle = np.deg2rad(degrees)
     dx, dy = x - WIDTH / 2, y - HEIGHT / 2
     return (dx * np.cos(angle) - dy * np.sin(angle) + WIDTH / 2,
@@ -112,7 +112,7 @@ def test_op_matches_reference(image, name):
     value, reference = REFERENCES[name]
     ours, wanted = apply(image, name, value), reference(image)
     if name == 'rotate' or name.startswith('shear'):
-        # Sources on the edge between two pixels round either way.
+        # Sources between two pixels may be rounded differently.
         assert (ours != wanted).any(2).mean() < 0.02
     else:
         np.testing.assert_allclose(ours, wanted, atol=1)
@@ -126,7 +126,7 @@ def test_level_zero_is_the_identity(image, name):
 
 @pytest.mark.parametrize('fill', [FILL, 0, 255])
 @pytest.mark.parametrize('op, axis', [('translate_x', 1), ('translate_y', 0)])
-def test_translation_uncovers_the_fill_colour(image, op, axis, fill):
+def test_translation_uncovers_the_fill_color(image, op, axis, fill):
     augment = RandAugment(num_ops=1, ops=[op], fill=fill)
     results = augment.transform(dict(imgs=[image]))
     filled = (results['imgs'][0] == fill).all(2).all(1 - axis)
@@ -149,8 +149,7 @@ def test_all_frames_get_the_same_draw(image, kind):
     assert changed > 30
 
 
-# Table 9 of the AutoAugment paper, without the levels of operations that have
-# none.
+# Table 9 of the AutoAugment paper, without levels of operations without value.
 PAPERS_PAIRS = """
 posterize .4 8, rotate .6 9
 solarize .6 5, auto_contrast .6
@@ -180,14 +179,14 @@ equalize .8, equalize .6
 """
 
 
-def test_pairs_are_the_papers():
+def test_pairs_match_the_paper():
     want = [tuple((name, float(prob), int(level[0]) if level else 0)
                   for name, prob, *level in map(str.split, line.split(',')))
             for line in PAPERS_PAIRS.strip().splitlines()]
     assert list(IMAGENET_POLICY) == want
 
 
-def test_every_sub_policy_is_drawn_with_its_probabilities(monkeypatch):
+def test_draws_every_sub_policy_with_its_probabilities(monkeypatch):
     np.random.seed(0)
     augment, randint, chosen = AutoAugment(), np.random.randint, []
     monkeypatch.setattr(
@@ -207,7 +206,7 @@ def test_every_sub_policy_is_drawn_with_its_probabilities(monkeypatch):
                         OPS[name].limit * level / 9)
 
 
-def test_signs_are_balanced_where_an_op_has_one():
+def test_signs_of_signed_ops_are_balanced():
     np.random.seed(0)
     augment = RandAugment(num_ops=1, ops=['rotate', 'posterize'])
     draws = [augment.draw()[0] for _ in range(1000)]
@@ -217,7 +216,7 @@ def test_signs_are_balanced_where_an_op_has_one():
     assert {v for n, v in draws if n == 'posterize'} == {3.6}
 
 
-def test_rand_augment_draws_the_papers_ops_evenly():
+def test_rand_augment_draws_the_papers_ops_uniformly():
     np.random.seed(0)
     augment = RandAugment(num_ops=2)
     names = [name for _ in range(3500) for name, _ in augment.draw()]
@@ -234,7 +233,7 @@ def test_noisy_magnitude_varies_within_the_limits():
     assert np.median(values) == pytest.approx(.9 * 256, rel=.05)
 
 
-def test_prob_zero_returns_the_frames_untouched(image):
+def test_prob_zero_does_not_change_the_frames(image):
     augment = RandAugment(prob=0.)
     results = augment.transform(dict(imgs=[image]))
     assert results['imgs'][0] is image
@@ -266,8 +265,8 @@ def test_runs_in_a_pipeline_on_a_video(motion_dir):
     np.zeros((3, 8, 8), np.uint8),
     'frame',
 ], ids=['grey', 'one channel', 'float', 'channels first', 'text'])
-def test_rejects_other_than_rgb_bytes(bad):
-    with pytest.raises(ValueError, match=r'AutoAugment expects .* uint8'):
+def test_rejects_frames_that_are_not_rgb_bytes(bad):
+    with pytest.raises(ValueError, match=r'AutoAugment needs .* uint8'):
         AutoAugment().transform(dict(imgs=[bad]))
 
 

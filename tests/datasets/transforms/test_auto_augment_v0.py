@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The policy "v0" of AutoAugment against timm's table and formulas."""
+"""Compare AutoAugment's policy "v0" with timm's table and formulas."""
 import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageOps
@@ -66,7 +66,7 @@ def _with_bits(image, bits):
                  2**(8 - bits))
 
 
-# By the level and the sign that is drawn.
+# Reference by level and sign.
 REFERENCES = dict(
     Rotate=lambda x, level, s: x.rotate(
         s * 3 * level, resample=Image.Resampling.BICUBIC, fillcolor=FILL),
@@ -91,7 +91,7 @@ def images():
                                                       8)]
 
 
-def test_pairs_are_timms():
+def test_pairs_match_timm():
     assert len(PAIRS) == len(auto_augment.V0_POLICY) == 25
     for line, pair in zip(PAIRS, auto_augment.V0_POLICY):
         want = [op.split() for op in line.split(', ')]
@@ -102,9 +102,9 @@ def test_pairs_are_timms():
 
 
 @pytest.mark.parametrize('name', REFERENCES)
-def test_op_is_timms_at_all_levels(name, images, monkeypatch):
+def test_op_matches_timm_at_all_levels(name, images, monkeypatch):
     assert len(images) == 20
-    reference, turns = REFERENCES[name], set()
+    reference, signs = REFERENCES[name], set()
     augment = AutoAugment(policy='v0', interpolation='bicubic')
     np.random.seed(0)
     for level in range(11):
@@ -116,16 +116,16 @@ def test_op_is_timms_at_all_levels(name, images, monkeypatch):
             wanted = [np.array(reference(Image.fromarray(image), level, sign))
                       for sign in (1, -1)]
             matches = [(got == want).all() for want in wanted]
-            # Factors near 1 + x may fall either way where PIL truncates.
+            # PIL's truncation after a factor 1 + x may differ by one.
             assert any(matches) or name == 'Color' and np.abs(
                 got.astype(int) - wanted[0]).max() <= 1, (level, matches)
             if matches[0] != matches[1]:
-                turns.add(matches[0])
+                signs.add(matches[0])
     signed = name.startswith(('Rotate', 'Shear', 'Translate'))
-    assert turns == ({True, False} if signed else set())
+    assert signs == ({True, False} if signed else set())
 
 
-def test_chances_are_drawn_once_a_clip(images):
+def test_draws_once_per_clip(images):
     np.random.seed(0)
     augment = AutoAugment(policy='v0')
     draws = [augment.draw() for _ in range(5000)]
@@ -138,7 +138,7 @@ def test_chances_are_drawn_once_a_clip(images):
         .8, abs=.1)
 
 
-def test_random_interpolation_is_each_frames_own(images, monkeypatch):
+def test_random_interpolation_is_drawn_per_frame(images, monkeypatch):
     monkeypatch.setattr(auto_augment, 'V0_POLICY', ((('rotate', 1., 5), ), ))
     np.random.seed(0)
     frames = AutoAugment(policy='v0', interpolation='random')(

@@ -18,9 +18,9 @@ def _offsets(num_frames, num_clips, clip_len=32):
 @pytest.mark.parametrize('num_frames, want', [
     (300, [29, 88, 148, 207]), (64, [0, 0, 0, 0]), (68, [0, 1, 3, 4]),
     (20, [0, 0, 0, 0])])
-def test_clips_lie_as_in_mmaction_0(num_frames, want):
+def test_test_clips_match_mmaction_0(num_frames, want):
     assert _offsets(num_frames, 4) == want
 
 
-def test_one_clip_is_the_middle():
+def test_single_clip_is_in_the_middle():
     assert _offsets(300, 1) == [118]

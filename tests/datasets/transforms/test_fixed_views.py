@@ -10,7 +10,7 @@ from mmengine.registry import init_default_scope
 
 
 class Draw(BaseTransform):
-    """Takes a number from every generator."""
+    """Draw a number from every generator."""
 
     def transform(self, results):
         results['drawn'] = (random.random(), np.random.rand(),
@@ -31,7 +31,7 @@ def _drawn(transform, name='run/a.mp4', **kwargs):
     return transform(dict(filename=name, **kwargs))['drawn']
 
 
-def test_view_is_the_same_each_time_and_on_each_machine(views):
+def test_view_is_reproducible_on_every_machine(views):
     transform = views(num_views=3)
     first = _drawn(transform, view=1)
     np.random.seed(5)
@@ -45,7 +45,7 @@ def test_views_videos_and_seeds_differ(views):
     assert len(drawn) == 8
 
 
-def test_chooses_among_all_views_and_says_which(views):
+def test_chooses_among_all_views(views):
     transform, seen = views(num_views=3), {}
     for _ in range(40):
         results = transform(dict(filename='run/a.mp4'))
@@ -54,7 +54,7 @@ def test_chooses_among_all_views_and_says_which(views):
     assert all(len(drawn) == 1 for drawn in seen.values())
 
 
-def test_leaves_the_generators_as_they_were(views):
+def test_does_not_change_the_generators(views):
     transform = views()
     random.seed(0), torch.manual_seed(0)
     want = random.random(), torch.rand(()).item()
@@ -63,6 +63,6 @@ def test_leaves_the_generators_as_they_were(views):
     assert (random.random(), torch.rand(()).item()) == want
 
 
-def test_rejects(views):
-    with pytest.raises(ValueError, match='view must be from 0 to 1, got 2'):
+def test_rejects_view_out_of_range(views):
+    with pytest.raises(ValueError, match='view must be in 0 to 1, got 2'):
         _drawn(views(num_views=2), view=2)

@@ -17,7 +17,7 @@ def root(tmp_path_factory):
 
 def windows(root, transform, work_start=50, video=2, seeds=range(60),
             **kwargs):
-    """Windows of video c, which begin at a step: rgb of the long memory."""
+    """Yield the window of video c that begins at ``work_start``."""
     dataset = FeatureStreamDataset(**options(
         root, long_steps=48, long_rate=1, pipeline=[transform, *PIPELINE],
         **kwargs))
@@ -27,7 +27,8 @@ def windows(root, transform, work_start=50, video=2, seeds=range(60),
         yield dataset[index]
 
 
-def own(item, num_long=48):
+def is_original(item, num_long=48):
+    """Return which rows of the long memory belong to video c."""
     return item['inputs']['rgb'][:num_long, 0].numpy() == 2
 
 
@@ -40,7 +41,7 @@ def class_of(video, step):
 
 @pytest.mark.parametrize('kind', ['MixClip', 'MixClipPlusPlus'])
 @pytest.mark.parametrize('mode', ['crop', 'single'])
-def test_replaces_actions_by_the_same_ones_elsewhere(root, mode, kind):
+def test_replaces_actions_by_the_same_class_of_other_videos(root, mode, kind):
     # Steps 2 to 50 of c: class 1 in 10 to 30, class 2 in 40 to 42.
     changed = set()
     for item in windows(root, dict(type=kind, prob=1, mode=mode)):
@@ -54,11 +55,11 @@ def test_replaces_actions_by_the_same_ones_elsewhere(root, mode, kind):
     if mode == 'crop':
         assert changed == {*range(10, 30), 40, 41}
     else:
-        # No other action of class 1 is longer; one step more, as released.
+        # Class 1 has no longer action. As released, one step more.
         assert changed == {40, 41, 42}
 
 
-def test_a_longer_action_is_cropped_and_a_shorter_one_padded(root):
+def test_crops_longer_and_pads_shorter_actions(root):
     crops, pads = set(), set()
     for item in windows(root, dict(type='MixClip', prob=1)):
         rgb = item['inputs']['rgb'].numpy()
@@ -72,8 +73,8 @@ def test_a_longer_action_is_cropped_and_a_shorter_one_padded(root):
         wanted = [min(t, end - 1) for t in range(start, start + 20)]
         assert steps == wanted
         pads.add((video, start))
-    # Each crop of 2 steps of the 6 in a and of the 10 in b; each other
-    # action of class 1.
+    # All crops of 2 of the 6 steps in a and of the 10 in b, and all actions of
+    # class 1 in other videos.
     assert crops == {(0, i) for i in range(5)} | {(1, i) for i in range(9)}
     assert pads == {(0, 5), (0, 60), (1, 30), (3, 2)}
 
@@ -84,31 +85,31 @@ def test_single_repeats_one_step(root):
         assert len(np.unique(long[long[:, 0] != 2], axis=0)) == 1
 
 
-def test_probability_is_of_each_action(root):
-    both = [own(item)[[10, 38]] for item in windows(
+def test_prob_applies_to_each_action(root):
+    both = [is_original(item)[[10, 38]] for item in windows(
         root, dict(type='MixClip', prob=0.3), seeds=range(400))]
     replaced = ~np.array(both)
     assert np.abs(replaced.mean(axis=0) - 0.3).max() < 0.08
     assert abs((replaced[:, 0] & replaced[:, 1]).mean() - 0.09) < 0.05
 
 
-def test_released_share_is_rounded_down(root):
+def test_released_fraction_is_rounded_down(root):
     for item in windows(root, dict(type='MixClip', prob=0.5, mode='single'),
                         seeds=range(20), work_start=74 - 16):
-        # One of the two actions at most, and of class 1 none is longer.
-        assert (~own(item)).sum() in (0, 3)
+        # At most one action is replaced, and only by a longer one.
+        assert (~is_original(item)).sum() in (0, 3)
 
 
-def test_actions_that_go_on_in_the_work_memory_stay(root):
-    # Class 2 in 70 to 80 goes on; only what has ended is replaced.
+def test_keeps_actions_that_continue_in_the_work_memory(root):
+    # Class 2 in 70 to 80 continues; only ended actions are replaced.
     for item in windows(root, dict(type='MixClip', prob=1), work_start=74):
         steps = np.arange(26, 74)
-        foreign = steps[~own(item)]
-        assert {*foreign} == {*range(26, 30), 40, 41}
+        replaced = steps[~is_original(item)]
+        assert {*replaced} == {*range(26, 30), 40, 41}
 
 
 def of_segments(root, tmp_path, segments, transform, **kwargs):
-    """Windows of given segments: video, first and last step, and class."""
+    """Build windows of segments (video, start, end, class)."""
     path = tmp_path / 'segments.csv'
     path.write_text(''.join(
         f'{i}, {video}, {start * 7.5 + 1:.0f}, {end * 7.5 - 1:.0f}, 0, 0, '
@@ -120,8 +121,9 @@ def of_segments(root, tmp_path, segments, transform, **kwargs):
 
 
 @pytest.mark.parametrize('end, stays', [(68, False), (72, True)])
-def test_what_ends_before_the_segment_is_replaced(root, tmp_path, end, stays):
-    """Of a window of a segment the work memory may lie between."""
+def test_replaces_actions_that_end_before_the_segment(
+        root, tmp_path, end, stays):
+    """An action may end in the work memory, between window and segment."""
     dataset = of_segments(
         root, tmp_path, [('c', 30, end, 0), ('c', 70, 71, 1), ('a', 5, 12, 0)],
         dict(type='MixClip', prob=1), windows='segments', anticipation_steps=8)
@@ -131,41 +133,42 @@ def test_what_ends_before_the_segment_is_replaced(root, tmp_path, end, stays):
     first = item['data_samples'].work_indices[0]
     assert 30 < first < 68
     steps = np.arange(first - 48, first)
-    assert {*steps[~own(item)]} == (set() if stays else {*range(30, first)})
+    assert {*steps[~is_original(item)]} == (
+        set() if stays else {*range(30, first)})
 
 
 @pytest.mark.parametrize('segments, prob, replaced', [
     ([('c', 60, 64, 0), ('a', 5, 9, 0)], 1, 0),
     ([('c', 60, 64, 0), ('a', 5, 10, 0)], 1, 5),
     ([('c', 2, 5, 0), ('c', 7, 10, 0), ('c', 60, 64, 0), ('a', 5, 10, 0)],
-     0.5, 0)], ids=['as long', 'longer', 'share of those in the memory'])
+     0.5, 0)], ids=['equal length', 'longer', 'fraction in the memory'])
 def test_released_choice(root, tmp_path, segments, prob, replaced):
     dataset = of_segments(root, tmp_path, segments,
                           dict(type='MixClip', prob=prob, mode='single'))
-    # The memory is of the steps 22 to 70.
+    # The memory has steps 22 to 70.
     index = dataset.data_list.index(dict(video=2, work_start=70))
     for seed in range(20):
         np.random.seed(seed)
-        assert (~own(dataset[index])).sum() == replaced
+        assert (~is_original(dataset[index])).sum() == replaced
 
 
-def test_work_memory_and_targets_stay(root):
+def test_does_not_change_work_memory_and_targets(root):
     plain = next(windows(root, dict(type='MixClip', prob=0)))
     for item in windows(root, dict(type='MixClip', prob=1), seeds=range(5)):
         assert (item['inputs']['rgb'][48:] == plain['inputs']['rgb'][48:]
                 ).all()
         assert (item['data_samples'].gt_action ==
                 plain['data_samples'].gt_action).all()
-    assert own(plain).all()
+    assert is_original(plain).all()
 
 
-def test_padding_stays(root):
+def test_does_not_change_padding(root):
     for item in windows(root, dict(type='MixClip', prob=1), work_start=33,
                         seeds=range(5)):
         mask = item['inputs']['padding_mask'].numpy()
         assert mask.sum() == 48 - 33
-        assert not item['inputs']['rgb'][:48][mask].any() or own(item)[
-            mask].all()
+        assert not item['inputs']['rgb'][:48][mask].any() or \
+            is_original(item)[mask].all()
 
 
 def test_plus_plus_blends_work_memory_and_targets(root):
@@ -181,7 +184,7 @@ def test_plus_plus_blends_work_memory_and_targets(root):
                 assert targets[row].tolist() == [0, 0, 1]
                 continue
             blended += 1
-            # 0.75 of video 2 and 0.25 of another.
+            # 0.75 from video 2 and 0.25 from the other video.
             other = round(4 * (rgb[row, 0] - 1.5))
             step = 4 * (rgb[row, 1] - 0.75 * (30 + row))
             label = class_of(other, round(float(step)))
@@ -194,7 +197,7 @@ def test_plus_plus_blends_work_memory_and_targets(root):
 
 def test_crop_draws_from_all_other_videos():
     rng = np.random.default_rng(0)
-    # In no order of videos.
+    # Videos in random order.
     table = SegmentTable(
         Segment(str(i), int(rng.integers(3)), 0, 5, 5,
                 dict(action=int(rng.integers(2)))) for i in range(20))

@@ -31,11 +31,11 @@ def _grey(frames):
     ('saturation', 2.5, lambda x: _grey(x) + 2.5 * (x - _grey(x))),
     ('saturation', 0, lambda x: _grey(x) + 0 * x),
     ('gamma', 0.8, lambda x: 255 * (x / 255)**0.8)])
-def test_changes_are_those_of_the_formula(frames, name, value, want):
+def test_changes_match_the_formula(frames, name, value, want):
     got = _apply(frames, **{name: (value, value)})
     want = np.clip(want(np.stack(frames).astype(float)), 0, 255)
     assert got.dtype == np.uint8
-    # Of the rounded grey, times the factor, and of the result.
+    # Rounding of the gray times the factor, and of the result.
     assert np.abs(got - want).max() <= 2
 
 
@@ -49,13 +49,13 @@ def test_hue_turns(turn):
         assert np.abs(result - want).max() < 8
 
 
-def test_nothing_happens_at_the_middle_of_the_ranges(frames):
+def test_neutral_values_change_nothing(frames):
     assert np.array_equal(_apply(frames), np.stack(frames))
     assert np.array_equal(
         _apply(frames, 0, brightness=(2, 2)), np.stack(frames))
 
 
-def test_all_frames_change_alike(frames):
+def test_all_frames_get_the_same_changes(frames):
     np.random.seed(0)
     same = [frames[0]] * 3
     got = _apply(same, brightness=(0.5, 2), saturation=(0.5, 3))
@@ -63,9 +63,9 @@ def test_all_frames_change_alike(frames):
     assert not np.array_equal(got[0], frames[0])
 
 
-def test_each_change_has_its_own_chance(frames):
+def test_changes_are_independent(frames):
     np.random.seed(0)
-    # Two changes that can be told apart: 2 x and grey.
+    # Two distinguishable changes: doubling and gray.
     seen = set()
     for _ in range(60):
         got = _apply(frames, 0.5, brightness=(2, 2), saturation=(0, 0))
@@ -83,7 +83,7 @@ def test_prob_is_the_rate_of_change(frames):
     assert 0.06 < np.mean(changed) < 0.14
 
 
-def test_is_registered_and_says_what_it_does():
+def test_repr_shows_the_options():
     transform = TRANSFORMS.build(dict(type='PhotometricJitter'))
     assert repr(transform) == (
         'PhotometricJitter(prob=0.1, brightness=(0.5, 2), '

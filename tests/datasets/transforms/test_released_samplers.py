@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Frames that the released code reads, of videos of 30 frames a second."""
+"""Frames that the released code reads from videos with 30 fps."""
 import numpy as np
 import pytest
 
@@ -11,7 +11,7 @@ from mmvidattn.datasets.transforms import (
     SlowFastSampleFrames,
 )
 
-# By the length of a video: the middles of 16 segments, and their starts.
+# Middles and starts of 16 segments, by the length of a video.
 SEGMENTS = {
     45: ([1, 4, 7, 9, 12, 15, 17, 20, 23, 26, 29, 31, 34, 37, 39, 42],
          [0, 3, 6, 8, 11, 14, 16, 19, 22, 25, 28, 30, 33, 36, 38, 41]),
@@ -54,7 +54,7 @@ def _last_kept(start, length):
 
 
 def _from_config(name, split):
-    """The sampler of a config, as it is built."""
+    """Build the sampler of a config."""
     step, = (step for step in load_config(name)[f'{split}_pipeline']
              if 'clip_len' in step)
     step = dict(step)
@@ -65,7 +65,7 @@ def _from_config(name, split):
 
 
 @pytest.mark.parametrize('length', LENGTHS)
-def test_something_is_tested_at_middles_then_starts(length):
+def test_something_test_clips_are_middles_then_starts(length):
     middles, starts = SEGMENTS[length]
     assert _frames(_from_config('linear_ff_ssv2', 'test'), length) == [
         middles, starts]
@@ -77,19 +77,19 @@ def test_something_is_tested_at_middles_then_starts(length):
 
 
 @pytest.mark.parametrize('length', LENGTHS)
-def test_something_is_trained_on_any_frame_of_a_segment(length, monkeypatch):
+def test_something_trains_on_random_frames_of_segments(length, monkeypatch):
     sampler = _from_config('linear_ff_ssv2', 'train')
     starts = SEGMENTS[length][1]
     for draw, want in (
         (lambda low, high: low, starts),
-            # Both ends may be drawn.
+            # Both ends are possible.
         (lambda low, high: high - 1, [*starts[1:], length - 1])):
         monkeypatch.setattr(np.random, 'randint', draw)
         assert _frames(sampler, length) == [want]
 
 
 @pytest.mark.parametrize('length', LENGTHS)
-def test_kinetics_is_tested_at_shares_of_the_way(length):
+def test_kinetics_test_clips_start_at_fractions_of_the_range(length):
     assert _frames(_from_config('linear_ff_k400', 'test'), length) == [
         _last_kept(start, length) for start in SLOWFAST[length]]
     assert _frames(_from_config('xvit_k400_released', 'test'), length) == [
@@ -97,35 +97,35 @@ def test_kinetics_is_tested_at_shares_of_the_way(length):
 
 
 @pytest.mark.parametrize('length', LENGTHS)
-def test_kinetics_is_trained_from_any_start(length, monkeypatch):
+def test_kinetics_training_clips_start_anywhere(length, monkeypatch):
     sampler = _from_config('xvit_k400', 'train')
     for view, start in enumerate(SLOWFAST[length]):
         monkeypatch.setattr(
             np.random, 'uniform',
             lambda low, high, size: np.full(size, high * view / 4))
         assert _frames(sampler, length) == [_last_kept(start, length)]
-    # A start between two frames: the sum is truncated, of 0.75 + 0, 2.5, 5.
+    # A start between two frames: the sums 0.75 + (0, 2.5, 5) are truncated.
     monkeypatch.setattr(np.random, 'uniform',
                         lambda low, high, size: np.array([0.75]))
     assert _frames(SlowFastSampleFrames(3, 2), length) == [[0, 3, 5]]
 
 
-def test_kinetics_is_read_at_30_frames_a_second():
+def test_kinetics_is_sampled_at_30_fps():
     sampler = SlowFastSampleFrames(16, 16, num_clips=2, test_mode=True)
-    # 10 s: half as many frames over the same time; 300 - 128 is the way.
+    # Half as many frames in the same time; starts range over 300 - 128.
     got = _frames(sampler, 300, avg_fps=15.)
     assert got[0] == [0, 8, 16, 25, 33, 42, 50, 59, 67, 76, 84, 93, 101, 110,
                       118, 127]
     assert got[1] == [86 + frame for frame in got[0]]
-    # Of an unknown rate it is as it is, and likewise without a rate to have.
+    # Unknown rates and target_fps=None change nothing.
     assert _frames(sampler, 300) == _frames(sampler, 300, avg_fps=30.)
-    own = SlowFastSampleFrames(
+    any_rate = SlowFastSampleFrames(
         16, 16, num_clips=2, target_fps=None, test_mode=True)
-    assert _frames(own, 300, avg_fps=15.) == _frames(sampler, 300)
+    assert _frames(any_rate, 300, avg_fps=15.) == _frames(sampler, 300)
 
 
 @pytest.mark.parametrize('length, interval', SCENIC, ids=str)
-def test_vivit_is_tested_from_end_to_end(length, interval):
+def test_vivit_test_clips_cover_the_video(length, interval):
     name = 'b16x2_joint_k400' if interval == 2 else 'l16x2_fact_encoder_ssv2'
     assert _frames(_from_config(f'vivit_{name}', 'test'), length) == [
         [(start + interval * i) % length for i in range(32)]
@@ -133,8 +133,8 @@ def test_vivit_is_tested_from_end_to_end(length, interval):
 
 
 @pytest.mark.parametrize('length, interval', SCENIC, ids=str)
-def test_vivit_is_trained_on_clips_within_the_video(length, interval,
-                                                    monkeypatch):
+def test_vivit_training_clips_end_within_the_video(length, interval,
+                                                   monkeypatch):
     name = ('b16x2_joint_k400' if interval == 2 else
             'l16x2_fact_encoder_epic_released')
     sampler = _from_config(f'vivit_{name}', 'train')
@@ -143,7 +143,7 @@ def test_vivit_is_trained_on_clips_within_the_video(length, interval,
         np.random, 'randint',
         lambda high, size: highs.append(high) or np.array([high - 1]))
     got, = _frames(sampler, length)
-    # Short videos start again; others end with their last frame.
+    # Short videos start again; long ones end with their last frame.
     last = max(length - 31 * interval, 1)
     assert highs == [last]
     assert got == [(last - 1 + interval * i) % length for i in range(32)]
@@ -151,7 +151,7 @@ def test_vivit_is_trained_on_clips_within_the_video(length, interval,
         assert got[-1] == length - 1
 
 
-def test_vivit_is_validated_in_the_middle():
+def test_vivit_validation_clip_is_in_the_middle():
     assert _frames(_from_config('vivit_b16x2_joint_k400', 'val'), 300) == [
         list(range(118, 182, 2))]
 
@@ -162,7 +162,7 @@ def test_vivit_is_validated_in_the_middle():
     ScenicSampleFrames(4, 2, test_mode=True),
     CharadesSampleFrames(4, 2, num_clips=1, test_mode=True)],
     ids=lambda x: type(x).__name__)
-def test_frames_of_a_segment_are_counted_from_its_start(sampler):
+def test_adds_the_start_of_a_segment(sampler):
     first, = _frames(sampler, 40)
     later, = _frames(sampler, 40, start_index=7)
     assert later == [frame + 7 for frame in first]

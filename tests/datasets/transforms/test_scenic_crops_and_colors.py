@@ -12,34 +12,34 @@ from mmvidattn.datasets.transforms import (
 
 
 def _grid(height, width):
-    """A frame whose pixels tell their row and column."""
+    """Return a frame whose pixels have their row and column as values."""
     rows, columns = np.indices((height, width))
     return np.stack([rows, columns, 0 * rows], -1).astype(np.int32)
 
 
 @pytest.mark.parametrize('height, width, corners', [
-    # 224 of 256, 256 of 288: 16 from above and below.
+    # 224 of 256 rows: 16 above and below.
     (256, 341, [(16, 0), (16, 58), (16, 117)]),
     (341, 256, [(0, 16), (58, 16), (117, 16)]),
     (256, 256, [(16, 0), (16, 16), (16, 32)]),
     (224, 225, [(0, 0), (0, 0), (0, 1)])])
-def test_three_crops_lie_along_the_longer_side(height, width, corners):
+def test_three_crops_along_the_longer_side(height, width, corners):
     results = UniformThreeCrop(224)(
         dict(imgs=[_grid(height, width), _grid(height, width) + 1000]))
     assert results['img_shape'] == (224, 224)
     got = [tuple(frame[0, 0, :2]) for frame in results['imgs']]
     assert all(frame.shape == (224, 224, 3) for frame in results['imgs'])
-    # Both frames of a crop, then those of the next.
+    # Both frames of a crop, then both frames of the next crop.
     assert got[::2] == corners
     assert got[1::2] == [(y + 1000, x + 1000) for y, x in corners]
 
 
-def test_three_crops_of_small_frames_are_refused():
-    with pytest.raises(ValueError, match='of 224 got frames of 200 x 300'):
+def test_three_crops_reject_small_frames():
+    with pytest.raises(ValueError, match='of 224 .*got 200 x 300'):
         UniformThreeCrop(224)(dict(imgs=[_grid(200, 300)]))
 
 
-def test_jitter_draws_height_and_width_apart():
+def test_jitter_draws_height_and_width_independently():
     np.random.seed(0)
     frame = np.zeros((100, 200, 3), np.uint8)
     shapes = []
@@ -54,13 +54,13 @@ def test_jitter_draws_height_and_width_apart():
     assert abs(np.corrcoef(scales.T)[0, 1]) < 0.2
 
 
-def test_jitter_rejects_a_range():
+def test_jitter_rejects_unordered_range():
     with pytest.raises(ValueError, match=r'scale_range .*1\.2, 1'):
         ScaleJitter((1.2, 1.))
 
 
 def _expected(frame, brightness, saturation, contrast, hue):
-    """Pixel by pixel, with the standard library's HSV."""
+    """Compute each pixel with the standard library's HSV."""
     values = frame / 255. + brightness
     for pixel in np.ndindex(values.shape[:2]):
         h, s, v = colorsys.rgb_to_hsv(*values[pixel])
@@ -77,8 +77,8 @@ def _expected(frame, brightness, saturation, contrast, hue):
     (0.125, 1., 1., 0.), (-0.125, 1., 1., 0.), (0., 0.6, 1., 0.),
     (0., 1.4, 1., 0.), (0., 1., 0.6, 0.), (0., 1., 1.4, 0.),
     (0., 1., 1., 0.2), (0., 1., 1., -0.2), (0.1, 1.3, 0.7, 0.15)], ids=str)
-def test_colors_change_as_released(drawn, monkeypatch):
-    # Wide of 0 and 255, where brightness leaves the range HSV is made for.
+def test_colors_match_the_released_code(drawn, monkeypatch):
+    # Far from 0 and 255, because HSV needs values in [0, 1].
     frames = list(np.random.default_rng(0).integers(
         50, 200, (2, 16, 16, 3), np.uint8))
     order = iter(drawn)
@@ -90,7 +90,7 @@ def test_colors_change_as_released(drawn, monkeypatch):
             result, _expected(frame, *drawn), atol=0.51)
 
 
-def test_colors_and_gray_are_drawn_of_their_own():
+def test_colors_and_gray_are_independent():
     np.random.seed(0)
     frame = np.random.default_rng(0).integers(0, 256, (8, 8, 3), np.uint8)
     kinds = []
@@ -105,12 +105,12 @@ def test_colors_and_gray_are_drawn_of_their_own():
     assert same == pytest.approx(0.2 * 0.9, abs=0.04)
 
 
-def test_a_hue_turns_half_a_circle_at_most():
+def test_accepts_hue_from_0_to_half_a_turn():
     for hue in 0., 0.5:
         ScenicColorJitter(hue=hue)
 
 
-def test_ranges_may_be_one_number():
+def test_accepts_ranges_of_one_number():
     jitter = ScenicColorJitter(saturation=(1., 1.), contrast=(1., 1.))
     assert jitter.saturation == jitter.contrast == (1., 1.)
     results = ScaleJitter((2., 2.))(

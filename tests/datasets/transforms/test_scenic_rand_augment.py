@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Against the released formulas, written pixel by pixel or as they read."""
+"""Compare ScenicRandAugment with the released formulas."""
 import numpy as np
 import pytest
 
@@ -11,7 +11,7 @@ CLIPS, FRAMES, SIDE = 5, 4, 32
 
 @pytest.fixture(scope='module')
 def clips():
-    """Twenty frames in five clips, of low and of high contrast."""
+    """Twenty frames in five clips, with low and high contrast."""
     rng = np.random.default_rng(0)
     return [rng.integers(low, low + width, (FRAMES, SIDE, SIDE, 3), np.uint8)
             for low, width in ((0, 256), (30, 150), (120, 16), (0, 90),
@@ -95,34 +95,34 @@ REFERENCES = dict(
     contrast=_contrast,
     brightness=lambda x, m: _blend(0., x, m),
     sharpness=_sharpness)
-# Computed in integers.
+# Ops computed with integers.
 EXACT = ('identity', 'invert', 'equalize', 'posterize', 'solarize',
          'solarize_add')
 
 
 @pytest.mark.parametrize('name', REFERENCES)
-def test_op_is_as_released_at_all_levels(name, clips):
+def test_op_matches_the_released_code_at_all_levels(name, clips):
     for clip in clips:
         for magnitude in range(21):
             before = clip.copy()
             got = OPS[name](clip, magnitude)
             assert got.dtype == np.uint8 and (clip == before).all()
-            # Floats may fall either way where a value is truncated; steep
-            # factors carry a step of the gray on.
+            # Truncated floats may differ by one, which large color factors
+            # amplify.
             np.testing.assert_allclose(
                 got.astype(int), REFERENCES[name](clip, magnitude),
                 atol=dict.fromkeys(EXACT, 0).get(
                     name, 3 if name == 'color' else 1))
 
 
-def test_every_op_is_compared():
+def test_compares_every_op():
     assert set(OPS) == {*REFERENCES, 'cutout'} and len(OPS) == 12
 
 
 @pytest.mark.parametrize('magnitude, black, below', [
     (20, 186, 187), (15, 163, 165)])
-def test_contrast_of_a_usual_clip_darkens(magnitude, black, below):
-    # 256 x 256 pixels or more count as a mean of 255.
+def test_contrast_darkens_a_clip_of_usual_size(magnitude, black, below):
+    # For 256 x 256 pixels or more, the "mean" is 255.
     clip = np.broadcast_to(
         np.arange(256, dtype=np.uint8)[:, None], (1, 256, 256, 3)[:-1])
     clip = np.repeat(clip[..., None], 3, axis=-1)
@@ -131,7 +131,7 @@ def test_contrast_of_a_usual_clip_darkens(magnitude, black, below):
     assert got[255] == 255
 
 
-def test_cutout_is_at_one_place_of_all_frames():
+def test_cutout_is_at_the_same_place_in_all_frames():
     np.random.seed(0)
     clip = np.full((3, 200, 200, 3), 9, np.uint8)
     largest = 0
@@ -141,14 +141,14 @@ def test_cutout_is_at_one_place_of_all_frames():
         rows, columns = np.nonzero(got[0, ..., 0] == 0)
         box = rows.max() - rows.min() + 1, columns.max() - columns.min() + 1
         assert rows.size == box[0] * box[1] and max(box) <= 160
-        # A center in the corner leaves half of it.
+        # With its center at an edge, half of the box is inside.
         assert min(box) >= 80
         largest = max(largest, *box)
     assert largest == 160
     assert (OPS['cutout'](clip, 15) == 0).sum() <= 3 * 3 * 120**2
 
 
-def test_draws_all_ops_evenly(monkeypatch, clips):
+def test_draws_all_ops_uniformly(monkeypatch, clips):
     np.random.seed(0)
     seen = []
     for name in OPS:
@@ -161,7 +161,7 @@ def test_draws_all_ops_evenly(monkeypatch, clips):
     assert all(140 < seen.count(name) < 260 for name in OPS)
 
 
-def test_rejects_a_magnitude_that_is_too_large():
+def test_rejects_large_magnitude():
     with pytest.raises(ValueError, match='magnitude .*got 21'):
         ScenicRandAugment(magnitude=21)
 
@@ -170,6 +170,6 @@ def test_rejects_a_magnitude_that_is_too_large():
     [np.zeros((8, 8, 3), np.float32)],
     [np.zeros((8, 8), np.uint8)],
     [np.zeros((8, 8, 3), np.uint8), np.zeros((8, 9, 3), np.uint8)]])
-def test_rejects_other_than_frames_of_one_size(frames):
-    with pytest.raises(ValueError, match='expects frames of one shape'):
+def test_rejects_other_frames(frames):
+    with pytest.raises(ValueError, match='needs frames of one shape'):
         ScenicRandAugment()(dict(imgs=frames))

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What configs take: configs/test_released_laps_dualformer_testra.py."""
+"""Configs are tested in configs/test_released_laps_dualformer_testra.py."""
 import numpy as np
 import pytest
 import torch
@@ -19,14 +19,14 @@ def _frames(total, clip_len, interval, num_clips=1, start=0, test=True):
 @pytest.mark.parametrize('clip_len, interval', [
     (8, 8), (12, 32), (64, 8)])
 @pytest.mark.parametrize('total', [45, 200, 300, 500])
-def test_frames_are_those_of_torch_linspace(clip_len, interval, total):
-    """The frames there are from the start on, spread, as released."""
+def test_frames_match_torch_linspace(clip_len, interval, total):
+    """Frames are spread over the frames after the start, as released."""
     length = clip_len * interval
     within = torch.linspace(0, length - 1, clip_len).long()
     for k, clip in enumerate(_frames(total, clip_len, interval, 10)):
         start = max(total - length, 0) * k / 10
-        there = torch.arange(int(np.ceil(start)), total)
-        assert clip.tolist() == there[within % len(there)].tolist()
+        frames = torch.arange(int(np.ceil(start)), total)
+        assert clip.tolist() == frames[within % len(frames)].tolist()
 
 
 def test_training_leaves_room_for_the_clip():
@@ -35,7 +35,7 @@ def test_training_leaves_room_for_the_clip():
     assert starts <= set(range(7)) and {1, 6} <= starts
 
 
-def test_counts_from_the_first_frame_and_takes_one():
+def test_adds_the_start_of_a_segment():
     assert _frames(100, 1, 8, start=1).tolist() == [[1]]
     assert _frames(200, 8, 8, start=1)[0].tolist() == [
         1, 10, 19, 28, 37, 46, 55, 64]

@@ -25,7 +25,7 @@ def load(path, opens, decodes, **more):
 
 def assert_same(found, wanted):
     assert found.keys() == wanted.keys()
-    # Of a varying rate, not all believe how long the last frame lasts.
+    # Readers disagree on the duration of the last frame at varying rates.
     assert found['avg_fps'] == pytest.approx(wanted['avg_fps'], rel=0.04)
     for key in wanted.keys() - {'imgs', 'avg_fps'}:
         assert np.array_equal(found[key], wanted[key]), key
@@ -35,7 +35,7 @@ def assert_same(found, wanted):
 
 
 @pytest.mark.parametrize('backend', BACKENDS)
-def test_keys_and_frames_are_those_of_decords_steps(backend, tmp_path):
+def test_keys_and_frames_match_decords_steps(backend, tmp_path):
     require_backend('decord')
     require_backend(backend)
     path = make('plain', tmp_path)
@@ -43,7 +43,7 @@ def test_keys_and_frames_are_those_of_decords_steps(backend, tmp_path):
     assert_same(load(path, *steps_of(backend), **boxes),
                 load(path, OPEN, DECODE, **boxes))
     opens, decodes = steps_of(backend)
-    # From elsewhere than a disk, and by a name without a suffix.
+    # From another storage, and by a name without a suffix.
     FileClient.register_backend('shelf', HardDiskBackend, force=True)
     opens['io_backend'] = 'shelf'
     assert_same(load(path.with_suffix(''), opens, decodes),
@@ -54,7 +54,7 @@ def test_keys_and_frames_are_those_of_decords_steps(backend, tmp_path):
     (0.5, 1.4, 's'), (0, 0.3, 's'), (1.2, 99, 's'), (7, 21, 'frames')])
 @pytest.mark.parametrize('kind', ['plain', 'varying rate'])
 @pytest.mark.parametrize('backend', BACKENDS)
-def test_segments_are_those_of_decord(backend, kind, segment, tmp_path):
+def test_segments_match_decord(backend, kind, segment, tmp_path):
     require_backend('decord')
     require_backend(backend)
     path = make(kind, tmp_path)
@@ -63,15 +63,15 @@ def test_segments_are_those_of_decord(backend, kind, segment, tmp_path):
         load(path, dict(type='DecordSegmentInit'), DECODE, segment=segment))
 
 
-def test_segment_without_frames_is_an_error(tmp_path):
+def test_rejects_segment_without_frames(tmp_path):
     path = make('plain', tmp_path)
     for segment, said in (((9, 10, 's'), 'begins after the video'),
-                          ((0.51, 0.54, 's'), 'has no frame')):
+                          ((0.51, 0.54, 's'), 'contains no frame')):
         with pytest.raises(ValueError, match=said):
             load(path, *steps_of('opencv'), segment=segment)
 
 
-def test_rejects_other_backends():
+def test_rejects_unknown_backend():
     with pytest.raises(ValueError, match="video_backend must be.*got 'pims'"):
         Compose([dict(type='VideoReaderInit', backend='pims')])
     require_backend('torchcodec')

@@ -88,10 +88,10 @@ def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
     if not videos:
         raise ValueError(
             f'no videos in folders of {root}: put the videos of each class '
-            'into a folder with its name; their names must end with one of '
+            'into a folder with its name. Supported suffixes: '
             + ', '.join(VIDEO_SUFFIXES)
-            + (f'. Videos in {root} itself, such as {stray[0]}, have no class'
-               if stray else ''))
+            + (f'. Videos in {root} itself, such as {stray[0]}, belong to no '
+               'class' if stray else ''))
     if stray:
         remarks.append(f'{count(stray, "video")} in {root} itself, outside '
                        f'of the class folders, left out: {some(stray)}')

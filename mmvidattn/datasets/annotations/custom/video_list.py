@@ -41,8 +41,8 @@ def read_video_list(ann_file: str,
 
     Raises:
         FileNotFoundError: If the file is missing.
-        ValueError: If the file is not text, has no videos, has an invalid
-            line, or gives a video two labels. The error names the lines.
+        ValueError: If the file is empty or not text, a line is invalid, or a
+            video has two labels. The error names the lines.
     """
     if not exists(ann_file):
         raise FileNotFoundError(f'no annotation file {ann_file}')

@@ -16,7 +16,7 @@ BLANK = str.maketrans(' ', '_', '"')
 class VideoList(NamedTuple):
     """Videos with their class numbers, and class names."""
     videos: list[tuple[str, int]]
-    # Empty if the format has no names.
+    # Empty if the format lacks names.
     classes: list[str]
 
 
@@ -71,8 +71,8 @@ def read_kinetics(path: str | Path, classes: list[str] | None = None
                              f'numbers, got {row}') from None
         except KeyError:
             raise ValueError(
-                f'{where}: label must be one of the {len(classes)} training '
-                f'classes, got {row["label"]!r}') from None
+                f'{where}: label must be a training class ({len(classes)} '
+                f'classes), got {row["label"]!r}') from None
         videos.append((f'{label}/{row["youtube_id"]}_{start:06d}_{end:06d}',
                        number))
     return VideoList(videos, classes)
