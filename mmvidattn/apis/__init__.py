@@ -1,5 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Models by name, predictions, and what the command line tools share."""
+"""Python API: models by name, predictions, and code shared by commands."""
+import importlib
+from typing import Any
+
 from .labels import Prediction, read_labels
 from .models import find_config, get_model, list_models, load_config
 from .predict import VideoClassifier, VideoPrediction, predict_video
@@ -10,3 +13,10 @@ __all__ = [
     'VideoPrediction', 'find_config', 'get_model', 'list_models',
     'load_config', 'predict_video', 'read_labels'
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # `live` may import `apis`, and not the other way around.
+    if name == 'OnlineDetector':
+        return importlib.import_module('mmvidattn').OnlineDetector
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

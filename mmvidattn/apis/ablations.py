@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Rows of the papers' ablation tables.
 
-A file ``configs/<family>/ablations/<table>.py`` has the rows of a table, by
-name. A row inherits a config, another row, or several files of ``_base_``,
-and has variables like a config file; those of
-:func:`~mmvidattn.utils.config.derive` work as they do there. Its path, as
-far as a program asks for one, is ``<row>.py`` beside the table.
+A file ``configs/<family>/ablations/<table>.py`` defines the rows of a table,
+by name. A row inherits a config, another row, or several files of ``_base_``,
+and sets variables like a config file. The keywords of
+:func:`~mmvidattn.utils.config.derive` work in a row, too. The path of a row is
+``<row>.py`` beside the table, but that file does not exist.
 """
 import copy
 import runpy
@@ -24,15 +24,15 @@ class Row(NamedTuple):
     """Row of an ablation table.
 
     Attributes:
-        path: Path of the row; no file has it.
-        table: File that has the row.
+        path: Path of the row, which does not exist as a file.
+        table: File that defines the row.
         number: Number of the table in the paper, e.g. 'Table 3'.
-        title: What the row is called in the table.
-        paper: Figures of the paper; '' if there are none.
-        note: Remark on them.
-        base: Name of the config or row that it inherits, or files of
+        title: Title of the row in the table.
+        paper: Figures that the paper reports, or ''.
+        note: Remark on the figures.
+        base: Name of the inherited config or row, or inherited files of
             ``_base_``.
-        variables: Its own variables.
+        variables: Variables that the row sets.
     """
     path: Path
     table: Path
@@ -49,7 +49,7 @@ def read_table(table: Path) -> list[Row]:
     content = runpy.run_path(str(table))
     rows = []
     for name, row in content['rows'].items():
-        # The rows of a file may share an object, and merging changes it.
+        # Rows of a file may share objects, which merging would change.
         row = copy.deepcopy(row)
         rows.append(Row(
             table.with_name(f'{name}.py'), table, content['table'],
@@ -65,7 +65,7 @@ def list_rows(configs: Path) -> Iterator[Row]:
 
 
 def find_row(name: str, folder: Path) -> Row | None:
-    """Find a row by its name, which begins with its table's.
+    """Find a row by its name, which begins with the name of its table.
 
     Args:
         name: Name of the row.
@@ -81,7 +81,7 @@ def find_row(name: str, folder: Path) -> Row | None:
 
 
 def load_row(row: Row) -> Config:
-    """Resolve a row."""
+    """Build the config of a row."""
     configs = row.table.parents[2]
     if isinstance(row.base, list):
         content = {}

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""torch.compile, on machines that have a compiler."""
+"""torch.compile with a fallback for machines without a compiler."""
 import functools
 import sys
 import warnings
@@ -12,22 +12,22 @@ from ..ops.torch_private import without_compile_caches
 
 @functools.cache
 def why_not_compile(device: str = 'cpu') -> str | None:
-    """Find out whether torch.compile works, once per process.
+    """Try torch.compile on a tiny function, once per process.
 
     Args:
-        device: Type of the device to compile for.
+        device: Type of the device to compile for. Defaults to 'cpu'.
 
     Returns:
-        The error of compiling a tiny function, in one line; None if it works.
+        The error in one line; None if torch.compile works.
     """
 
     def probe(x: Tensor) -> Tensor:
         return x.sin() + 1
 
     try:
-        # What was compiled earlier needs no compiler; torch warns of that.
-        with without_compile_caches(), \
-                warnings.catch_warnings():
+        # A cached result would not test the compiler. torch warns that the
+        # caches are off.
+        with without_compile_caches(), warnings.catch_warnings():
             warnings.simplefilter('ignore')
             torch.compile(probe)(torch.ones(8, device=device))
     except Exception as error:
@@ -37,10 +37,10 @@ def why_not_compile(device: str = 'cpu') -> str | None:
 
 
 def compile_in_place(module: nn.Module) -> bool:
-    """Compile a module without a change of its names and weights.
+    """Compile a module; its parameter names and weights do not change.
 
-    If compiling fails here, print one line on stderr and keep the module as it
-    is.
+    If torch.compile does not work, print one line on stderr and leave the
+    module unchanged.
 
     Returns:
         True if the first calls of the module will compile it.
@@ -49,6 +49,6 @@ def compile_in_place(module: nn.Module) -> bool:
     if reason is None:
         module.compile()
     else:
-        print(f'{type(module).__name__} is not compiled, and runs as it is: '
-              f'{reason}', file=sys.stderr)
+        print(f'{type(module).__name__} runs eagerly, because torch.compile '
+              f'fails: {reason}', file=sys.stderr)
     return reason is None

@@ -1,14 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Options of the command line, and what follows them in a config.
+"""Command-line options for configs, applied to all dependent values.
 
-mmengine evaluates a config before it merges options into it. What a config
-makes of a variable has its value by then, so an option for the variable alone
-would change nothing.
+mmengine evaluates a config before it merges options. Values that were computed
+from a variable are fixed by then, so setting only the variable would change
+nothing.
 """
 import difflib
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mmaction import registry
@@ -19,119 +19,124 @@ from mmengine.runner import Runner
 from ..utils.config import PIPELINES, VARIABLES, set_variable
 from ..utils.video_backend import apply_video_backend
 
-# Options of the model that stand for a variable.
-OF_MODEL = {
+# Model options that are equivalent to a variable.
+MODEL_VARIABLES = {
     'model.backbone.num_frames': 'num_frames',
     'model.backbone.img_size': 'img_size',
     'model.cls_head.num_classes': 'num_classes'
 }
-# What a runner, the programs here and mmaction2's read of a config.
-READ = {
+# Top-level keys that a runner, our programs or mmaction2's programs read.
+KNOWN_KEYS = {
     *inspect.signature(Runner).parameters, 'activation_checkpointing',
     'compile', 'custom_imports', 'efficient_conv_bn_eval',
     'find_unused_parameters', 'model_wrapper_cfg', 'online', 'runner_type',
     'sync_bn', 'test_pipeline', 'tta_model', 'tta_pipeline', 'val_pipeline',
     'video_backend'
 }
-# What a builder takes out of the options of a type.
-OF_BUILDERS = {
+# Keys that builders remove before they call a class.
+BUILDER_KEYS = {
     '_delete_', '_scope_', 'by_epoch', 'constructor', 'convert_to_iter_based',
     'optimizer', 'paramwise_cfg', 'type'
 }
-MAX_NAMED = 3
+MAX_SUGGESTIONS = 3
 
 
 def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
-    """Change a config, by dotted keys, and everything that follows from them.
+    """Change a config, and all values that depend on the changed ones.
 
     * ``data_root``, ``num_classes``, ``num_nouns``, ``num_verbs``,
-      ``num_frames``, ``img_size``, if the config has them at its top level:
-      see :func:`~mmvidattn.utils.config.set_variable`.
-    * ``model.backbone.num_frames``, ``model.backbone.img_size``,
-      ``model.cls_head.num_classes``: the variable, if it has the same value.
-    * ``train_pipeline`` and its like: the pipeline of the data loader, if it
-      is the same.
-    * ``video_backend``: every step that opens or decodes videos, by
+      ``num_frames`` and ``img_size``, if the config has them at its top
+      level, also change all values computed from them; see
+      :func:`~mmvidattn.utils.config.set_variable`.
+    * ``model.backbone.num_frames``, ``model.backbone.img_size`` and
+      ``model.cls_head.num_classes`` also change the variable, if it had the
+      same value.
+    * ``train_pipeline``, ``val_pipeline`` and ``test_pipeline`` also change
+      the pipeline of the data loader, if it was the same.
+    * ``video_backend`` changes every step that opens or decodes videos; see
       :func:`~mmvidattn.utils.video_backend.apply_video_backend`.
 
-    Another option for one of these wins. An option that nothing reads
-    triggers a warning that suggests the closest one that is read.
+    An explicit option for a dependent value takes precedence. An unused
+    option triggers a warning that suggests the closest valid one.
 
     Args:
         cfg: Config to change in place.
-        options: Values by dotted keys; places in lists are numbers.
+        options: Values by dotted keys. A number is an index into a list.
     """
     before = cfg.to_dict()
+    # 1. Set variables and the values computed from them.
     variables = {key: options[key] for key in VARIABLES if key in options}
-    for key, name in OF_MODEL.items():
+    for key, name in MODEL_VARIABLES.items():
         if key in options and name not in options and before.get(
-                name) == _found(before, key.split('.')) is not None:
+                name) == _get(before, key.split('.')) is not None:
             variables[name] = options[key]
-    followed = {
+    used = {
         name for name, value in variables.items()
         if before.get(name) is not None
-        and set_variable(cfg, name, value) & READ}
-    more = {}
+        and set_variable(cfg, name, value) & KNOWN_KEYS}
+    # 2. Repeat changes of a pipeline in its data loader.
+    repeated = {}
     for key, value in options.items():
         pipeline, _, rest = key.partition('.')
         loader = f'{pipeline.split("_")[0]}_dataloader'
         inner = 'dataset', 'pipeline'
-        if pipeline in PIPELINES and pipeline in before and _found(
+        if pipeline in PIPELINES and pipeline in before and _get(
                 before, (loader, *inner)) == before[pipeline]:
-            more['.'.join(filter(None, (loader, *inner, rest)))] = value
-            followed.add(key)
+            repeated['.'.join(filter(None, (loader, *inner, rest)))] = value
+            used.add(key)
+    # 3. Merge the options, which take precedence.
     cfg.merge_from_dict({
-        **more, **options, **{name: cfg[name] for name in followed & {
-            *VARIABLES}}})
+        **repeated, **options,
+        **{name: cfg[name] for name in used & {*VARIABLES}}})
     apply_video_backend(cfg)
     for key in options:
-        if key not in followed:
-            _warn_if_unread(key, before, cfg.to_dict())
+        if key not in used:
+            _warn_if_unused(key, before, cfg.to_dict())
 
 
-def _warn_if_unread(key: str, before: dict, after: dict) -> None:
+def _warn_if_unused(key: str, before: dict, after: dict) -> None:
     names = key.split('.')
-    if names[0] not in READ:
-        _warn(key, 'nothing reads it', _nearest(key, before))
+    if names[0] not in KNOWN_KEYS:
+        _warn(key, 'nothing reads it', _suggest(key, before))
         return
     for depth in range(1, len(names)):
-        if _found(before, names[:depth + 1]) is not None:
+        if _get(before, names[:depth + 1]) is not None:
             continue
-        parent = _found(after, names[:depth])
+        parent = _get(after, names[:depth])
         known = isinstance(parent, dict) and _arguments(parent.get('type'))
-        if known and names[depth] not in known | OF_BUILDERS:
+        if known and names[depth] not in known | BUILDER_KEYS:
             close = difflib.get_close_matches(names[depth], known)
-            _warn(key, f'{parent["type"]} has no {names[depth]!r}',
+            _warn(key, f'{parent["type"]} has no argument {names[depth]!r}',
                   ['.'.join([*names[:depth], name]) for name in close])
         return
 
 
-def _warn(key: str, why: str, near: list[str]) -> None:
+def _warn(key: str, reason: str, suggestions: list[str]) -> None:
+    names = ' or '.join(suggestions[:MAX_SUGGESTIONS])
     warnings.warn(
-        f'option {key} has no effect: {why}'
-        + (f'; did you mean {" or ".join(near[:MAX_NAMED])}?' if near else ''),
-        stacklevel=5)
+        f'option {key} has no effect: {reason}'
+        + (f'; did you mean {names}?' if names else ''), stacklevel=5)
 
 
-def _nearest(key: str, cfg: dict) -> list[str]:
-    """Keys that are read and have the option's value, or a name like it."""
+def _suggest(key: str, cfg: dict) -> list[str]:
+    """Return used keys with the same value as an unused one, or like it."""
     first, _, rest = key.partition('.')
-    read = dict(_leaves({k: v for k, v in cfg.items() if k in READ}))
+    used = dict(_leaves({k: v for k, v in cfg.items() if k in KNOWN_KEYS}))
     value = cfg.get(first)
-    # Numbers are the same by chance.
+    # Numbers may be equal by chance.
     if isinstance(value, (str, dict, list)) and value:
         same = ['.'.join(filter(None, (name, rest)))
-                for name, other in read.items() if other == value]
+                for name, item in used.items() if item == value]
         if same:
             return same
     last = key.rpartition('.')[2]
-    return [name for name in read
+    return [name for name in used
             if name.rpartition('.')[2] == last] or difflib.get_close_matches(
-                key, {**dict.fromkeys(READ), **read}, cutoff=0.7)
+                key, {**dict.fromkeys(KNOWN_KEYS), **used}, cutoff=0.7)
 
 
 def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
-    """Each value with its dotted key, containers before what they hold."""
+    """Yield each value with its dotted key; containers before their items."""
     if name:
         yield name, value
     items = value.items() if isinstance(value, dict) else enumerate(
@@ -140,8 +145,8 @@ def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
         yield from _leaves(item, f'{name}.{key}' if name else str(key))
 
 
-def _found(value: Any, names: Any) -> Any:
-    """The value of a dotted key; None if there is none."""
+def _get(value: Any, names: Iterable[str]) -> Any:
+    """Return the value of a dotted key, or None."""
     for name in names:
         if isinstance(value, (list, tuple)) and name.isdecimal():
             value = value[int(name)] if int(name) < len(value) else None
@@ -151,19 +156,19 @@ def _found(value: Any, names: Any) -> Any:
 
 
 def _arguments(kind: Any) -> set[str]:
-    """Arguments of a registered class; empty if they cannot be told."""
+    """Return the arguments of a registered class; empty if unknown."""
     if isinstance(kind, str):
         kind = next(filter(None, (
-            _registered(kind, one) for one in vars(registry).values()
-            if isinstance(one, Registry))), None)
-    found: set[str] = set()
+            _registered(kind, item) for item in vars(registry).values()
+            if isinstance(item, Registry))), None)
+    names: set[str] = set()
     for base in inspect.getmro(kind) if inspect.isclass(kind) else ():
         if '__init__' in vars(base) and base is not object:
             parameters = inspect.signature(base.__init__).parameters.values()
-            found.update(one.name for one in parameters)
+            names.update(item.name for item in parameters)
             if inspect.Parameter.VAR_KEYWORD not in {
-                    one.kind for one in parameters}:
-                return found
+                    item.kind for item in parameters}:
+                return names
     return set()
 
 
@@ -171,5 +176,5 @@ def _registered(name: str, registry: Registry) -> Any:
     try:
         return registry.get(name)
     except ModuleNotFoundError:
-        # mmaction2's FUNCTION is to be filled by a module that is not there.
+        # mmaction2's FUNCTION registry names a module that does not exist.
         return None

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Classes, their names, and how probable a model finds them."""
+"""Class names and probabilities."""
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,35 +12,35 @@ from ..utils.printable import printable
 
 
 class Prediction(NamedTuple):
-    """A class and how probable it is."""
+    """Predicted class with its probability."""
     index: int
     label: str
     score: float
 
 
 def read_labels(path: str | Path) -> list[str]:
-    """Read the names of the classes in a file, one on each line.
+    """Read class names from a file with one name per line.
 
-    See :func:`~mmvidattn.utils.printable.printable`.
+    Unprintable characters are escaped.
     """
     if not Path(path).is_file():
-        raise FileNotFoundError(f'no file of labels {path}')
+        raise FileNotFoundError(f'labels file {path} does not exist')
     return [printable(line.strip()) for line in read_lines(path)
             if line.strip()]
 
 
 def find_labels(model: nn.Module) -> list[str]:
-    """Return class names of a model: its checkpoint's, else its config's.
+    """Return the class names in a model's checkpoint, or else in its config.
 
-    A config may name a file to read. A checkpoint may not: its author could
-    have it read any file.
+    A config may name a file to read. A checkpoint may not, because its author
+    could make us read any file.
 
     Args:
-        model: Of :func:`mmvidattn.get_model`.
+        model: Model from :func:`mmvidattn.get_model`.
 
     Returns:
-        The names, with unprintable characters escaped; empty if neither has
-        them.
+        The names, with unprintable characters escaped; empty if neither the
+        checkpoint nor the config has names.
     """
     sources = []
     if not isinstance(model.dataset_meta.get('classes', ''), str):
@@ -58,12 +58,13 @@ def find_labels(model: nn.Module) -> list[str]:
 
 
 def probabilities(model: nn.Module, scores: Tensor) -> Tensor:
-    """Probabilities [K], on the CPU, of the ``pred_score`` of a model.
+    """Convert a model's ``pred_score`` to probabilities [K] on the CPU.
 
-    They are what it gave, unless its views were averaged before softmax.
+    The scores are probabilities already, unless the head averages the views
+    before softmax.
 
     Raises:
-        ValueError: If a score is not finite, as of a diverged model.
+        ValueError: If a score is not finite, e.g. after divergence.
     """
     check_finite(pred_score=scores)
     if getattr(model.cls_head, 'average_clips', None) == 'score':
@@ -73,9 +74,14 @@ def probabilities(model: nn.Module, scores: Tensor) -> Tensor:
 
 def top_predictions(probabilities: Tensor, labels: Sequence[str],
                     topk: int) -> list[Prediction]:
-    """The best classes of probabilities [K], best first."""
+    """Return the ``topk`` best classes of probabilities [K], best first."""
     best = probabilities.topk(min(topk, len(probabilities)))
     return [
-        Prediction(i, labels[i] if i < len(labels) else f'class {i}', score)
+        Prediction(i, label_of(labels, i), score)
         for score, i in zip(best.values.tolist(), best.indices.tolist())
     ]
+
+
+def label_of(labels: Sequence[str], index: int) -> str:
+    """Return the name of a class, e.g. ``class 3`` if it lacks a name."""
+    return labels[index] if index < len(labels) else f'class {index}'

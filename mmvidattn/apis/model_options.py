@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Options of a model that its tensors do not tell, kept in a checkpoint."""
+"""Model options stored in checkpoints, to detect a mismatch with a config."""
 import inspect
 import re
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from typing import Any
 from mmaction.registry import MODELS
 
 KEY = 'model_options'
-# What changes how it is trained, or computed, and not what it computes.
+# Options that change the training or the speed, but not the outputs.
 _IGNORED = re.compile(r'with_cp|pretrained|froze\w*|(\w*_)?(init|drop)\w*')
 
 
 def model_options(model: Mapping[str, Any]) -> dict[str, Any]:
-    """List all options of a model's backbone, with those it has by default.
+    """Return all options of a model's backbone, including defaults.
 
     Args:
         model: ``model`` of a config.
@@ -32,35 +32,35 @@ def model_options(model: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_model_options(model: Mapping[str, Any], meta: Mapping[str, Any],
                         path: Any) -> None:
-    """Check that a checkpoint is of a model with these options.
+    """Check that a checkpoint was saved for the same model options.
 
     Args:
         model: ``model`` of a config.
-        meta: What the checkpoint tells of itself. Without options, all is
-            well.
-        path: The checkpoint.
+        meta: Metadata of the checkpoint. Without options, nothing is checked.
+        path: Path of the checkpoint.
 
     Raises:
-        ValueError: If it is of one with others.
+        ValueError: If options differ.
     """
-    told = meta.get(KEY)
-    if not isinstance(told, Mapping) or 'backbone' not in model:
+    saved = meta.get(KEY)
+    if not isinstance(saved, Mapping) or 'backbone' not in model:
         return
-    own = model_options(model)
-    others = [f'{name} is {told.get(name)!r} there and {own.get(name)!r} here'
-              for name in sorted(told.keys() | own.keys())
-              if told.get(name) != own.get(name)]
-    if others:
+    options = model_options(model)
+    differing = [
+        f'{name} is {saved.get(name)!r} there and {options.get(name)!r} here'
+        for name in sorted(saved.keys() | options.keys())
+        if saved.get(name) != options.get(name)]
+    if differing:
         raise ValueError(
-            f'{path} is of a model with other options, and would give other '
-            f'scores here although its tensors fit: {"; ".join(others)}. It '
-            f'was converted for {meta.get("config", "another config")}')
+            f'the model of {path} has different options, so its tensors fit '
+            f'but the scores would be wrong: {"; ".join(differing)}. It was '
+            f'converted for {meta.get("config", "a different config")}')
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, (int, float, str, type(None))) else str(
         value)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Our models, by the names of their configs."""
+"""Models by the names of their configs."""
 import difflib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -22,7 +22,7 @@ from .config_options import apply_options
 from .model_options import check_model_options
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# A wheel carries a copy of the configs; a checkout has them beside us.
+# A wheel contains a copy of the configs; a checkout has them in its root.
 CONFIG_FOLDERS = (PACKAGE / '.mim/configs', PACKAGE.parent / 'configs')
 
 
@@ -30,17 +30,17 @@ def _config_folder() -> Path:
     folder = next((path for path in CONFIG_FOLDERS if path.is_dir()), None)
     if folder is None:
         raise FileNotFoundError(
-            f'no configs in {" or ".join(map(str, CONFIG_FOLDERS))}')
+            f'found no configs in {" or ".join(map(str, CONFIG_FOLDERS))}')
     return folder
 
 
 def list_models(pattern: str = '*', ablations: bool = False) -> list[str]:
-    """List the names of our models, sorted.
+    """List the names of all models, sorted.
 
     Args:
-        pattern: Pattern as in a shell, e.g. ``'linear_ff_*'``.
-        ablations: List the rows of the papers' ablation tables too, e.g.
-            ``linear_ff_table05_relu``.
+        pattern: Shell pattern, e.g. ``'linear_ff_*'``. Defaults to ``'*'``.
+        ablations: Whether to include the rows of the papers' ablation tables,
+            e.g. ``linear_ff_table05_relu``. Defaults to False.
     """
     folder = _config_folder()
     names = [path.stem for path in folder.glob('*.py')]
@@ -52,17 +52,17 @@ def list_models(pattern: str = '*', ablations: bool = False) -> list[str]:
 def find_config(name: str | Path) -> Path:
     """Find the path of a config.
 
-    The path of a row of an ablation table is ``<row>.py`` beside the table;
-    no file has it, and :func:`load_config` reads the row.
+    The path of a row of an ablation table is ``<row>.py`` beside the table.
+    That file does not exist; :func:`load_config` reads the row.
 
     Args:
-        name: One of :func:`list_models`, an ablation included, a recognizer
-            that others read features of (``configs/_base_/features``), or
-            the path of a config file or of a row.
+        name: Name from :func:`list_models` (including ablations), name of a
+            feature extractor in ``configs/_base_/features``, or path of a
+            config file or of a row.
 
     Raises:
-        FileNotFoundError: If it is a path, and there is no such file.
-        ValueError: If it is a name, and there is no such model.
+        FileNotFoundError: If ``name`` is a path that does not exist.
+        ValueError: If ``name`` is not the name of a model.
     """
     path = Path(name)
     if path.is_file():
@@ -84,7 +84,7 @@ def find_config(name: str | Path) -> Path:
     raise ValueError(
         f'no model {str(name)!r}; '
         + (f'did you mean {" or ".join(close)}? ' if close else '')
-        + 'mmvidattn.list_models() lists all')
+        + 'mmvidattn.list_models() lists all models')
 
 
 def load_config(name: str | Path,
@@ -92,14 +92,14 @@ def load_config(name: str | Path,
     """Read a config.
 
     Args:
-        name: See :func:`find_config`.
-        cfg_options: Options to change in it, by dotted keys; see
+        name: Name or path; see :func:`find_config`.
+        cfg_options: Options to change in the config, by dotted keys; see
             :func:`~mmvidattn.apis.config_options.apply_options`.
 
     Raises:
-        ImportError: If its ``video_backend`` is not installed.
-        ValueError: If its ``video_backend`` is none, or if it sets a
-            number that does not reach the options that depend on it; see
+        ImportError: If the config's ``video_backend`` is not installed.
+        ValueError: If the ``video_backend`` is invalid, or if the config
+            sets a variable without its dependent values; see
             :func:`~mmvidattn.utils.config.check_variables`.
     """
     path = find_config(name)
@@ -117,9 +117,9 @@ def load_config(name: str | Path,
 
 
 def published_hash(checkpoint: str | Path) -> str | None:
-    """The SHA-256 that a metafile of ours gives for a URL of weights.
+    """Return the SHA-256 of a URL of weights, from our metafiles.
 
-    It is ``SHA256`` of the model of which ``Weights`` is that URL.
+    It is the ``SHA256`` of the model whose ``Weights`` is the URL.
     """
     if not is_url(checkpoint):
         return None
@@ -139,35 +139,36 @@ def get_model(name: str | Path,
               cfg_options: dict[str, Any] | None = None,
               compile: bool = False,
               optional: str | None = None) -> nn.Module:
-    """Build a whole recognizer, in eval mode.
+    """Build a recognizer in eval mode.
 
-    ``model(clips, mode='tensor', stage='head')`` with clips
-    [B, num_crops, C, T, H, W], normalized, returns the logits of each crop,
-    [B * num_crops, num_classes]. ``model.cfg`` is its config and
-    ``model.dataset_meta`` what its checkpoint tells of the classes. Updates
-    of LoRA are merged into the weights.
+    ``model(clips, mode='tensor', stage='head')`` with normalized clips
+    [B, num_crops, C, T, H, W] returns the logits of each crop,
+    [B * num_crops, num_classes]. ``model.cfg`` is the config, and
+    ``model.dataset_meta`` is the dataset metadata of the checkpoint, such as
+    class names. LoRA updates are merged into the weights.
 
     Args:
-        name: One of :func:`list_models`, or the path of a config file.
-        checkpoint: Weights of exactly this model. Defaults to fresh ones. One
-            that ``mmvidattn convert --config`` wrote knows the options that
-            tensors do not tell, and is refused if they are others.
-        device: Where to put the model.
-        cfg_options: What to change in the config, by dotted keys, e.g.
+        name: Name from :func:`list_models`, or path of a config file.
+        checkpoint: Checkpoint of exactly this model. Defaults to random
+            weights. A checkpoint from ``mmvidattn convert --config`` also
+            stores model options, and raises an error if they differ.
+        device: Device of the model. Defaults to 'cpu'.
+        cfg_options: Options to change in the config, by dotted keys, e.g.
             ``{'model.cls_head.num_classes': 8}``.
-        compile: Compile the backbone with torch.compile. The first call takes
-            a minute or more, later ones are faster. Without a compiler a line
-            on stderr says so, and the model computes eagerly.
-        optional: Prefix of tensors that are not read from the checkpoint, and
-            may be missing there or of another shape: 'cls_head.fc_cls.' where
-            only features are wanted.
+        compile: Whether to compile the backbone with torch.compile. The first
+            call takes a minute or more, and later calls are faster. Without a
+            compiler, a line on stderr says so and the model runs eagerly.
+            Defaults to False.
+        optional: Prefix of tensors to skip in the checkpoint, where they may
+            be missing or have another shape. Use 'cls_head.fc_cls.' for
+            feature extraction.
     """
     cfg = load_config(name, cfg_options)
     init_default_scope(cfg.get('default_scope', 'mmaction'))
     model = MODELS.build(cfg.model)
     meta = {}
     if checkpoint is None:
-        # Else mmengine prints three lines for each tensor.
+        # Keep mmengine from printing three lines for each tensor.
         model._dump_init_info = lambda *args: None
         model.init_weights()
         del model._dump_init_info

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Predictions of what happens in videos, whatever they come as."""
+"""Classification of videos from files, folders, memory and streams."""
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,16 +34,16 @@ from .video_clips import (
 
 @dataclass(frozen=True)
 class VideoPrediction:
-    """What happens in a video, or in a window of it.
+    """Prediction for a video, or for a time window of a video.
 
     Attributes:
-        video: Its name.
-        start: Seconds at which what was looked at begins.
-        end: Seconds at which it ends; None of frames of unknown rate.
+        video: Name of the video.
+        start: Start of the video or window in seconds.
+        end: End in seconds; None if the frame rate is unknown.
         predictions: The most probable classes, best first.
-        probabilities: Of all classes, float32 [K], on the CPU; None if there
-            is an error.
-        error: Why the video could not be read or has no scores, or None.
+        probabilities: Probabilities of all classes, float32 [K], on the CPU;
+            None after an error.
+        error: Reason why the video could not be read or scored, or None.
     """
     video: str
     start: float = 0.
@@ -53,29 +53,28 @@ class VideoPrediction:
     error: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """What goes into a JSON file: all but ``probabilities``."""
-        found = dict(video=self.video)
+        """Return all fields for JSON, except ``probabilities``."""
         if self.error is not None:
-            return dict(found, error=self.error)
+            return dict(video=self.video, error=self.error)
         end = None if self.end is None else round(self.end, 3)
         return dict(
-            found, start=round(self.start, 3), end=end,
+            video=self.video, start=round(self.start, 3), end=end,
             predictions=[p._asdict() for p in self.predictions])
 
 
 def write_json_line(file: IO[str], prediction: VideoPrediction) -> None:
-    """Write a prediction as a line of JSON, at once."""
+    """Write a prediction as a line of JSON, and flush the file."""
     file.write(json.dumps(prediction.as_dict()) + '\n')
     file.flush()
 
 
 class VideoClassifier:
-    """A model that says what happens in videos of any kind.
+    """Classifier of videos.
 
-    Views, crops and sizes are those of the config's test pipeline, so that
-    the probabilities of a file are those of ``tools/test.py``.
+    It runs the config's test pipeline, with the same views, crops and sizes.
+    Probabilities of a file equal the results of ``tools/test.py``.
 
-    A source is one of
+    A source can be
 
     - the path of a video file, or its URL (http or https, with the suffix of
       a video; it is downloaded to a temporary file);
@@ -85,17 +84,17 @@ class VideoClassifier:
       or a :class:`mmvidattn.sources.Source`.
 
     Args:
-        model: A name of :func:`mmvidattn.list_models`, the path of a config,
-            or a model of :func:`mmvidattn.get_model`.
-        checkpoint: Weights of exactly this model. Defaults to fresh ones.
-        device: Where to compute.
-        labels: Names of the classes. Defaults to those that the checkpoint,
-            else the config has; a class without one is called e.g.
-            ``class 3``.
+        model: Name from :func:`mmvidattn.list_models`, path of a config, or
+            model from :func:`mmvidattn.get_model`.
+        checkpoint: Checkpoint of exactly this model. Defaults to random
+            weights.
+        device: Device of the model. Defaults to 'cpu'.
+        labels: Class names. Defaults to the names in the checkpoint or else
+            in the config. A class without a name is called e.g. ``class 3``.
         **kwargs: Other arguments of :func:`mmvidattn.get_model`.
 
     Raises:
-        ValueError: If the config is not one of videos.
+        ValueError: If the config's test pipeline does not decode videos.
     """
 
     def __init__(self,
@@ -118,24 +117,24 @@ class VideoClassifier:
                  batch_size: Count = 1,
                  fps: Positive | None = None
                  ) -> VideoPrediction | list[VideoPrediction]:
-        """Say what happens in a video, or in each of several.
+        """Classify one or several videos.
 
         Args:
-            source: A source, see above; or a list of them, or a folder of
-                videos, in subfolders as well.
-            topk: How many classes to name, at most.
-            batch_size: Videos to compute at a time.
-            fps: Frames a second of frames in memory and of folders of frames.
-                Sampling at a fixed rate takes frames of unknown rate to have
-                it.
+            source: A source (see above), a list of sources, or a folder of
+                videos, including subfolders.
+            topk: Maximum number of predicted classes. Defaults to 5.
+            batch_size: Number of videos per batch. Defaults to 1.
+            fps: Frame rate of frames in memory or in a folder. Defaults to
+                the rate of the pipeline if that samples at a fixed rate.
 
         Returns:
-            A prediction; or a list of them, see :meth:`each`.
+            A prediction for a source, or a list of predictions as from
+            :meth:`each`.
 
         Raises:
-            FileNotFoundError: If there is no such file.
-            ValueError: If the one video can't be read or has no end, or its
-                scores are not finite.
+            FileNotFoundError: If the file does not exist.
+            ValueError: If a single source cannot be read or does not end, or
+                its scores are not finite.
         """
         if isinstance(source, (list, tuple)) or is_folder_of_videos(source):
             return list(self.each(source, topk=topk, batch_size=batch_size,
@@ -152,9 +151,9 @@ class VideoClassifier:
              topk: Count = 5,
              batch_size: Count = 1,
              fps: Positive | None = None) -> Iterator[VideoPrediction]:
-        """Say what happens in each of several videos, as they are read.
+        """Classify several videos; yield the predictions one by one.
 
-        A video that can't be read has an ``error``, and the others go on.
+        The prediction of an unreadable video has an ``error``.
 
         Args: see :meth:`__call__`.
         """
@@ -170,34 +169,33 @@ class VideoClassifier:
                 topk: Count = 5,
                 batch_size: Count = 1,
                 fps: Positive | None = None) -> Iterator[VideoPrediction]:
-        """Say what happens in each window of a long video, as it is read.
+        """Classify each time window of a long video while it is read.
 
-        Window ``k`` has the frames that begin from ``k * stride`` to before
-        ``k * stride + seconds``, by their time stamps, to a millisecond: its
-        predictions are those of a file that was cut there. The last one ends
-        with the video, and may be shorter. One in which no frame begins is
-        left out.
+        Window ``k`` contains the frames whose time stamps are in
+        ``[k * stride, k * stride + seconds)``, with a tolerance of a
+        millisecond. Cutting a file there gives the same predictions. The last
+        window ends with the video and may be shorter. Windows without frames
+        are skipped.
 
-        Memory does not grow with the video. Of a file, only the frames that
-        the pipeline samples are decoded and kept; of a camera, a stream or a
-        folder of frames, all those of a window are. What a camera shows while
-        the model computes may be lost: ``mmvidattn stream`` is for models
-        that keep up.
+        Memory does not grow with the video. For a file, only the sampled
+        frames are decoded and kept. For a camera, a stream or a folder of
+        frames, all frames of a window are kept. A camera may drop frames
+        while the model computes; use ``mmvidattn stream`` for real-time
+        models.
 
         Args:
-            source: A source, see above.
+            source: A source (see above).
             seconds: Length of a window.
-            stride: Seconds from the start of a window to that of the next.
+            stride: Seconds between the starts of consecutive windows.
                 Defaults to ``seconds``.
-            topk: How many classes to name, at most.
-            batch_size: Windows to compute at a time.
-            fps: Frames a second of frames in memory and of folders of frames,
-                where it is needed, or of a live source (default: what it
-                reports).
+            topk: Maximum number of predicted classes. Defaults to 5.
+            batch_size: Number of windows per batch. Defaults to 1.
+            fps: Frame rate. Required for frames in memory or in a folder.
+                Defaults to the reported rate for a live source.
 
         Raises:
-            FileNotFoundError: If there is no such file.
-            ValueError: If it can't be opened; while it is read, if it breaks
+            FileNotFoundError: If the file does not exist.
+            ValueError: If the source cannot be opened, or later if it breaks
                 off.
         """
         stride = seconds if stride is None else stride
@@ -241,9 +239,9 @@ class VideoClassifier:
         while batch and fault is None:
             batch = []
             try:
-                # One by one: what was read before a fault is predicted.
-                for one in islice(read, batch_size):
-                    batch.append(one)
+                # Collect one by one, to predict all that precedes an error.
+                for item in islice(read, batch_size):
+                    batch.append(item)
             except (ValueError, OSError) as error:
                 fault = error
             yield from self._predict(batch, topk)
@@ -276,21 +274,20 @@ def predict_video(model: nn.Module,
                   video: str | Path,
                   topk: Count = 5,
                   labels: Sequence[str] | None = None) -> list[Prediction]:
-    """Recognize what happens in a video, with the config's test pipeline.
+    """Classify a video file with the config's test pipeline.
 
     Args:
-        model: Of :func:`mmvidattn.get_model`.
-        video: A video file.
-        topk: How many classes to return, at most.
-        labels: Names of the classes. Defaults to those the model knows;
-            a class without a name is called e.g. ``class 3``.
+        model: Model from :func:`mmvidattn.get_model`.
+        video: Path of a video file.
+        topk: Maximum number of predicted classes. Defaults to 5.
+        labels: Class names; see :class:`VideoClassifier`.
 
     Returns:
         The most probable classes, best first.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it can't be read.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file cannot be read.
     """
     found = VideoClassifier(model, labels=labels)(video, topk=topk)
     return list(found.predictions)
@@ -298,7 +295,7 @@ def predict_video(model: nn.Module,
 
 def expand_folders(sources: VideoSource | Iterable[VideoSource]
                    ) -> list[VideoSource]:
-    """Sources, with the videos in folders in place of these."""
+    """Replace each folder of videos by the videos in it."""
     if isinstance(sources, (str, Path, int, Tensor)) or hasattr(
             sources, 'dtype'):
         sources = [sources]
@@ -311,7 +308,7 @@ def expand_folders(sources: VideoSource | Iterable[VideoSource]
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Errors name the source."""
+    """Add the name of the source to errors."""
     try:
         yield
     except FileNotFoundError:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Weights and what they are of, in a file, and nothing else."""
+"""Release files, which only contain weights, config and class names."""
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,30 +13,30 @@ from ..utils.plain import to_plain
 from ..version import __version__
 
 SUFFIXES = '.pth', '.safetensors'
-# Of the run, not of the model.
-LEFT_OUT = 'work_dir', 'load_from', 'resume', 'launcher'
+# Config keys that belong to a run, not to the model.
+RUN_KEYS = 'work_dir', 'load_from', 'resume', 'launcher'
 
 
 def save_release(model: nn.Module, cfg: Config,
                  paths: Mapping[str, Path]) -> None:
-    """Write the weights of a model, its config and the names of its classes.
+    """Write a model's weights, config and class names.
 
     Args:
-        model: Of :func:`mmvidattn.get_model`.
-        cfg: Its config.
-        paths: The file to write for each of ``SUFFIXES``.
+        model: Model from :func:`mmvidattn.get_model`.
+        cfg: Config of the model.
+        paths: Path of the file to write for each of ``SUFFIXES``.
     """
-    # One each of weights that are shared, contiguous, as safetensors wants.
+    # safetensors needs contiguous tensors that do not share memory.
     weights = {name: value.detach().clone().contiguous()
                for name, value in model.state_dict().items()}
     cfg = cfg.copy()
-    for name in LEFT_OUT:
+    for name in RUN_KEYS:
         cfg.pop(name, None)
     meta = dict(
         cfg=cfg.pretty_text,
         dataset_meta=to_plain(model.dataset_meta, 'dataset_meta'),
         mmvidattn_version=__version__)
     torch.save(dict(meta=meta, state_dict=weights), paths['.pth'])
-    # Its header holds strings only.
+    # The safetensors header only holds strings.
     save_file(weights, paths['.safetensors'], dict(
         meta, format='pt', dataset_meta=json.dumps(meta['dataset_meta'])))

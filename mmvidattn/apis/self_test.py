@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The part of ``mmvidattn doctor`` that runs models.
+"""Checks of ``mmvidattn doctor`` that run ops and models.
 
-Everything is compared with something that is known: backends with the plain
-code in float64, a small model of each family with outputs that were written
-down, decoded frames with those that were encoded. It is all run in a process
-of its own, as a fault may end it: see ``mmvidattn/cli/doctor.py``.
+Each check compares results with known values: backends with the plain code in
+float64, a small model of each family with recorded outputs, and decoded frames
+with the encoded ones. The checks run in a separate process, because a fault
+may crash it; see ``mmvidattn/cli/doctor.py``.
 """
 import math
 import statistics
@@ -22,10 +22,12 @@ from torch import Tensor, nn
 from ..online import StreamSession
 from ..ops import dispatch
 from ..ops.examples import compare, make_examples, relative_difference
+from ..ops.processor import capability, is_emulated, processor_name
 from .compiling import why_not_compile
 from .models import load_config
+from .tune import check_choice_by_time
 
-# Relative, of float32 and float64. On a device, products may be of TF32.
+# Relative tolerances in float32 and float64. Devices may multiply in TF32.
 CPU_TOLERANCE, DEVICE_TOLERANCE = 1e-3, 2e-2
 EXACT_TOLERANCE = 1e-4
 
@@ -39,14 +41,14 @@ class Finding(NamedTuple):
 
 
 class Family(NamedTuple):
-    """A small model of a family.
+    """Small model of a family.
 
     Attributes:
-        config: Name of its config.
-        shape: Of a clip, (T, H, W); of a window of features, (T, ).
-        logits: The first outputs with :func:`fill_model` and
-            :func:`make_inputs`, computed by the plain code in float64.
-        options: What makes the config's model small.
+        config: Name of the config.
+        shape: Shape (T, H, W) of a clip, or (T, ) of a window of features.
+        logits: First outputs after :func:`fill_model`, for
+            :func:`make_inputs`, from the plain code in float64.
+        options: Config options that reduce the model.
     """
     config: str
     shape: tuple[int, ...]
@@ -79,19 +81,19 @@ FAMILIES = dict(
 
 
 def spread(shape: torch.Size, number: int = 0) -> Tensor:
-    """Values between -1 and 1 that no generator of numbers can change.
+    """Return values between -1 and 1 without a random number generator.
 
-    They are the same on every machine and with every version of torch.
+    They are equal on every machine and with every version of torch.
     """
     i = torch.arange(shape.numel())
-    # Fractions of sqrt(2) times 0, 1, 3, 6, ... are spread evenly.
+    # Fractional parts of sqrt(2) times 0, 1, 3, 6, ... are spread evenly.
     values = (i * (i + 1) // 2).double() * math.sqrt(2)
     return (2 * (values + number * math.sqrt(3)).frac() - 1).view(shape)
 
 
 @torch.no_grad()
 def fill_model(model: nn.Module) -> None:
-    """Overwrite all weights and statistics."""
+    """Overwrite all weights and running statistics."""
     for number, (name, x) in enumerate(model.state_dict().items()):
         if not x.is_floating_point():
             continue
@@ -100,12 +102,12 @@ def fill_model(model: nn.Module) -> None:
             continue
         std = x[0].numel()**-0.5 if x.dim() > 1 else 0.3
         x.copy_(math.sqrt(3) * std * spread(x.shape, number))
-        # Norms keep what they see.
+        # Scales of norms are about 1.
         x += x.dim() == 1 and name.endswith('weight')
 
 
 def build(family: Family) -> nn.Module:
-    """Its model, filled, in eval mode and float32."""
+    """Build a family's model with :func:`fill_model`, in eval mode."""
     cfg = load_config(family.config, family.options)
     init_default_scope('mmaction')
     model = MODELS.build(cfg.model).eval()
@@ -115,7 +117,7 @@ def build(family: Family) -> nn.Module:
 
 def make_inputs(family: Family,
                 model: nn.Module) -> Tensor | dict[str, Tensor]:
-    """A clip [1, 1, 3, T, H, W], or features [1, T, C] by their names."""
+    """Return a clip [1, 1, 3, T, H, W], or features [1, T, C] by name."""
     if len(family.shape) == 1:
         return {
             name: spread(torch.Size((1, *family.shape, channels)), number)
@@ -133,7 +135,7 @@ def logits_of(model: nn.Module, inputs: Tensor | dict[str, Tensor]) -> Tensor:
 
 def outputs_of(model: nn.Module,
                inputs: Tensor | dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Logits, and the gradients that their squares give the parameters."""
+    """Return logits and the gradients of their squared sum."""
     logits = logits_of(model, inputs)
     parameters = [p for p in model.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(
@@ -149,7 +151,7 @@ def moved(inputs: Tensor | dict[str, Tensor],
 
 
 def check_family(name: str, devices: list[str]) -> Iterator[Finding]:
-    """Findings about a model of a family: right numbers, and their speed."""
+    """Compare a family's outputs and gradients; measure the speed."""
     family = FAMILIES[name]
     model = build(family).double()
     inputs = make_inputs(family, model)
@@ -160,8 +162,8 @@ def check_family(name: str, devices: list[str]) -> Iterator[Finding]:
     if not error < EXACT_TOLERANCE:
         yield Finding(
             'problem', f'{name} on cpu',
-            f'the plain code in float64 is {error:.1e} off the numbers that '
-            'were written down', report(name))
+            f'the plain code in float64 is {error:.1e} off the recorded '
+            'outputs', report(name))
     model.float()
     for device in devices:
         topic = f'{name} on {device}'
@@ -171,7 +173,7 @@ def check_family(name: str, devices: list[str]) -> Iterator[Finding]:
         errors = [relative_difference(x.cpu(), y)
                   for x, y in zip(got, (logits, gradients))]
         limit = CPU_TOLERANCE if device == 'cpu' else DEVICE_TOLERANCE
-        # Not a number is a problem too.
+        # This is False for nan.
         if all(error < limit for error in errors):
             yield Finding('ok', topic, speed_of(model, here, errors))
         else:
@@ -183,21 +185,21 @@ def check_family(name: str, devices: list[str]) -> Iterator[Finding]:
 
 def speed_of(model: nn.Module, inputs: Tensor | dict[str, Tensor],
              errors: list[float]) -> str:
-    what, number = 'clips', 1
+    unit, number = 'clips', 1
     with torch.inference_mode():
         if isinstance(inputs, dict):
             session = StreamSession(model, long_memory_sample_rate=1)
             frames = {key: x[0, :16] for key, x in inputs.items()}
-            what, number = 'frames of a stream', 16
+            unit, number = 'frames of a stream', 16
             seconds = median_seconds(lambda: session.push(frames))
         else:
             seconds = median_seconds(lambda: logits_of(model, inputs))
-    return (f'{number / seconds:.1f} {what}/s of the tiny model; logits and '
+    return (f'{number / seconds:.1f} {unit}/s with the tiny model; logits and '
             'gradients within {:.0e} and {:.0e}'.format(*errors))
 
 
 def median_seconds(function: Callable, budget: float = 0.5) -> float:
-    """Seconds of a call, after a warm one."""
+    """Measure the median time of a call, after a warm-up call."""
 
     def call() -> float:
         start = time.perf_counter()
@@ -214,15 +216,15 @@ def median_seconds(function: Callable, budget: float = 0.5) -> float:
 
 
 def check_backends(device: str, run: bool) -> Iterator[Finding]:
-    """Findings about each op with backends: what runs, and why others don't.
+    """Report each op's backend, and why other backends are rejected.
 
     Args:
-        device: Where.
-        run: Whether what runs is compared with the plain code.
+        device: Device to check.
+        run: Whether to compare the backend with the plain code.
     """
     limit = CPU_TOLERANCE if device == 'cpu' else DEVICE_TOLERANCE
     for example in make_examples(device):
-        said, is_right = [], True
+        reports, is_right = [], True
         topic = f'{example.op.__name__} on {device}'
         for mode in ('inference', 'training')[:1 + example.is_trained]:
             training = mode == 'training'
@@ -236,24 +238,24 @@ def check_backends(device: str, run: bool) -> Iterator[Finding]:
                     chosen, reasons = dispatch.explain(
                         example.op, *tensors, **example.options)
                 error = 0.
-            why = '; '.join(f'{name}: {reason}'
-                            for name, reason in reasons.items())
-            said.append(f'{mode} by {chosen or "the plain code"}'
-                        + (f' (not {why})' if why else ''))
+            rejected = '; '.join(f'{name}: {reason}'
+                                 for name, reason in reasons.items())
+            used = f'{mode} with {chosen or "the plain code"}'
+            reports.append(used + (f' (not {rejected})' if rejected else ''))
             if not error < limit:
                 is_right = False
                 yield Finding(
                     'problem', topic,
-                    f'{mode} by {chosen or "the plain code"} is {error:.1e} '
-                    'off the plain code in float64',
-                    'set MMVIDATTN_DISPATCH=0 to do without backends, and '
+                    f'{used} is {error:.1e} off the plain code in float64',
+                    'set MMVIDATTN_DISPATCH=0 to disable backends, and '
                     + report(example.op.__name__))
         if is_right:
-            yield Finding('ok', topic, ', '.join(said))
+            yield Finding('ok', topic, ', '.join(reports))
 
 
 def check_decoding() -> Iterator[Finding]:
-    """Write a video of known grays with OpenCV, and read it with others."""
+    """Write a video of known grays with OpenCV, and read it with each
+    installed backend."""
     import cv2
     import numpy as np
 
@@ -267,9 +269,9 @@ def check_decoding() -> Iterator[Finding]:
         for gray in grays:
             writer.write(np.full((48, 64, 3), gray, np.uint8))
         writer.release()
-        there = [name for name in BACKENDS if not why_no_backend(name)]
+        installed = [name for name in BACKENDS if not why_no_backend(name)]
         is_right = True
-        for name in there:
+        for name in installed:
             frames = open_video(path, name).get_batch(range(len(grays)))
             off = np.abs(frames.mean((1, 2, 3)) - grays).max()
             if off < 8:
@@ -277,13 +279,14 @@ def check_decoding() -> Iterator[Finding]:
             is_right = False
             yield Finding(
                 'problem', 'decoding',
-                f'frames that {name} reads are up to {off:.0f} of 255 off '
-                'those that OpenCV wrote', 'pip install --force-reinstall '
+                f'frames decoded by {name} differ by up to {off:.0f} of 255 '
+                'from the frames that OpenCV encoded',
+                'pip install --force-reinstall '
                 + ('decord==0.6.0' if name == 'decord' else BACKENDS[name][0])
                 + ', or choose another video_backend')
     if is_right:
-        yield Finding('ok', 'decoding',
-                      f'{", ".join(there)} read what OpenCV wrote')
+        yield Finding('ok', 'decoding', f'{", ".join(installed)} decode the '
+                      'frames that OpenCV encoded')
 
 
 def check_compiling(device: str) -> Iterator[Finding]:
@@ -293,32 +296,57 @@ def check_compiling(device: str) -> Iterator[Finding]:
     else:
         yield Finding(
             'note', f'torch.compile on {device}',
-            f'it fails, --compile falls back to eager: {reason}',
+            f'it fails, so --compile falls back to eager: {reason}',
             'install a C++ compiler (apt-get install g++), and triton for a '
             'GPU')
 
 
-def report(what: str) -> str:
-    return (f'report it, with the output of mmvidattn doctor --json ({what})')
+def report(name: str) -> str:
+    return f'report it, with the output of mmvidattn doctor --json ({name})'
 
 
 def find_devices() -> list[str]:
-    """The CPU, and every CUDA device."""
+    """Return the CPU and all CUDA devices."""
     return ['cpu', *(f'cuda:{i}' for i in range(torch.cuda.device_count()))]
+
+
+def check_choice(device: str) -> Iterator[Finding]:
+    """Compare the choice of backends with a quick measurement."""
+    topic = f'backends on {device}'
+    emulated = ', emulated' * is_emulated()
+    machine = f'{processor_name(device)}, {capability(device)}{emulated}'
+    if dispatch.is_overridden():
+        yield Finding('ok', topic, f'{machine}; {dispatch.summary(device)}')
+        return
+    wrong = []
+    count = 0
+    for is_right, text in check_choice_by_time(device):
+        count += 1
+        if not is_right:
+            wrong.append(text)
+    origin = dispatch.current_choice(device).origin
+    for text in wrong:
+        yield Finding('note', topic, f'{machine}; {text} ({origin})',
+                      'mmvidattn tune')
+    if not wrong:
+        yield Finding('ok', topic, f'{machine}; {count} quick measurements '
+                      f'agree with the choice ({origin})')
 
 
 def list_checks(quick: bool = False
                 ) -> dict[str, Callable[[], Iterator[Finding]]]:
-    """All of them, by what they are about.
+    """Return all checks by topic.
 
     Args:
-        quick: Leave out what runs models.
+        quick: Whether to skip the checks that run models. Defaults to False.
     """
     devices = find_devices()
     checks = {f'ops on {device}': lambda d=device: check_backends(d, not quick)
               for device in devices}
     if quick:
         return checks
+    for device in devices:
+        checks[f'backends on {device}'] = lambda d=device: check_choice(d)
     checks['decoding'] = check_decoding
     for name in FAMILIES:
         checks[name] = lambda n=name: check_family(n, devices)

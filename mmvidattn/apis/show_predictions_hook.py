@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Pictures of what a model says in testing."""
+"""Images of a model's predictions during a test."""
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,15 +14,15 @@ from .labels import probabilities, top_predictions
 
 
 class ShowPredictionsHook(Hook):
-    """Write or show frames of each test video and what the model says.
+    """Write or show frames of test videos with the model's predictions.
 
     mmaction2's ``VisualizationHook`` fails on clips of several views.
 
     Args:
-        out_dir: Folder to write the pictures to.
-        show: Show them in a window.
-        interval: Take one of so many videos.
-        wait_time: Seconds to show each.
+        out_dir: Folder to write the images to, or None.
+        show: Whether to show the images on the screen.
+        interval: Draw every ``interval``-th video.
+        wait_time: Seconds to show each image.
     """
 
     def __init__(self, out_dir: str | None, show: bool, interval: int,
@@ -41,7 +41,7 @@ class ShowPredictionsHook(Hook):
         for i, (clips, sample) in enumerate(
                 zip(data_batch['inputs'], outputs)):
             place = batch_idx * loader.batch_size + i
-            # How the sampler deals out an unshuffled set.
+            # The sampler deals an unshuffled dataset to the ranks in turn.
             index = (place * world_size + rank) % len(loader.dataset)
             if index % self.interval:
                 continue

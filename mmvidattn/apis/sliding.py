@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Clip models on a window that slides over a stream of frames."""
+"""Clip models on a sliding window over a stream of frames."""
 import copy
 from bisect import bisect_right
 from collections import deque
@@ -21,24 +21,24 @@ from .labels import find_labels, probabilities
 from .models import get_model
 from .video_clips import test_steps
 
-# Steps of a pipeline that take several crops; the middle one is the same.
+# Pipeline steps that take several crops, including the center.
 CROPS = 'ThreeCrop', 'UniformThreeCrop', 'TenCrop'
-# Those that do to a frame what they do to it in a clip.
+# Pipeline steps that process each frame independently.
 FRAME_WISE = 'Resize', 'CenterCrop', 'FormatShape', 'PackActionInputs'
 
 
 class FramePipeline:
-    """The test pipeline of a config, frame by frame, for one view of a clip.
+    """Test pipeline of a config that processes single frames.
 
-    It samples one clip, where the config may sample several, and of crops it
-    takes the middle one.
+    It samples a single view: one clip and the center crop, even if the config
+    samples several clips and crops.
 
     Args:
-        cfg: A config; see :class:`~mmvidattn.apis.video_clips.ClipPipeline`.
+        cfg: Config; see :class:`~mmvidattn.apis.video_clips.ClipPipeline`.
 
     Raises:
-        ValueError: If its pipeline does not decode videos, samples at random,
-            or has a step that is not known to treat each frame by itself.
+        ValueError: If the pipeline does not decode videos, samples at random,
+            or has a step that may not process frames independently.
     """
 
     def __init__(self, cfg: Config) -> None:
@@ -51,38 +51,39 @@ class FramePipeline:
         for step in self._sampling.transforms:
             if not getattr(step, 'test_mode', True):
                 raise ValueError(
-                    f'the test pipeline samples frames at random: set '
-                    f'test_mode=True of {type(step).__name__}')
+                    'the test pipeline samples frames at random: set '
+                    f'test_mode=True in {type(step).__name__}')
         spatial = [
             dict(type='CenterCrop', crop_size=step['crop_size'])
             if step['type'] in CROPS else step for step in steps[decode + 1:]]
         for step in spatial:
             if step['type'] not in FRAME_WISE:
                 raise ValueError(
-                    'a sliding window needs a test pipeline of '
-                    f'{", ".join((*CROPS, *FRAME_WISE))} behind the decoding, '
-                    f'which treat each frame by itself; got {step["type"]}')
+                    'for a sliding window, the steps of the test pipeline '
+                    'after decoding must process frames independently '
+                    f'({", ".join((*CROPS, *FRAME_WISE))}), got '
+                    f'{step["type"]}')
             if step.get('input_format', 'NCTHW') != 'NCTHW':
                 raise ValueError(
-                    "a sliding window needs clips, input_format='NCTHW' of "
-                    f'FormatShape, got {step["input_format"]!r}')
+                    'for a sliding window, input_format of FormatShape must '
+                    f"be 'NCTHW', got {step['input_format']!r}")
         self._spatial = Compose(spatial)
 
     def span(self, fps: float) -> int | None:
-        """Frames that a clip spans in a video of this rate.
+        """Return the number of frames that a clip spans at a frame rate.
 
-        None if it spans all of the video, however long that is.
+        None if a clip always spans the entire video.
         """
         for step in self._sampling.transforms:
             interval = getattr(step, 'frame_interval', None)
-            # UniformSample and its like have none.
+            # UniformSample and similar steps lack a frame_interval.
             if interval is not None:
                 rate = getattr(step, 'target_fps', None) or fps
                 return max(1, round(step.clip_len * interval * fps / rate))
         return None
 
     def sample(self, num_frames: int, fps: float) -> list[int]:
-        """Frames of the one clip of a video of ``num_frames``, from 0."""
+        """Sample the frames of a clip from a video of ``num_frames``."""
         found = self._sampling(dict(
             total_frames=num_frames, avg_fps=fps, start_index=0,
             filename='frames', label=-1, modality='RGB'))
@@ -99,9 +100,9 @@ class FramePipeline:
 
 @check_arguments
 class SlidingClassifier:
-    """A clip model on the last seconds of a stream, again and again.
+    """Sliding-window classifier of a video stream.
 
-    Give it frame after frame::
+    Pass it one frame after the other::
 
         session = SlidingClassifier('vivit_tiny_motion', fps=25)
         for frame in frames:
@@ -109,45 +110,45 @@ class SlidingClassifier:
             if scores is not None:
                 print(session.time, scores)
 
-    Each step is ``stride`` seconds long, and its scores are those of the
-    ``seconds`` before its end; in the beginning, of what there is. They equal
-    those of :meth:`VideoClassifier.windows`, but that one clip is sampled of
-    each window and one crop taken, the middle one, whatever the config does
-    in testing. What consecutive windows share is computed once, as far as
-    the model encodes frames by themselves before it mixes them across time
+    After each ``stride``, it scores the last ``seconds`` of the stream (less
+    at the start). It uses a single view, one clip and the center crop, even
+    if the config's test pipeline has several; with this view,
+    :meth:`VideoClassifier.windows` computes the same scores. If the model
+    encodes groups of frames independently before it mixes them across time,
+    groups that occur in several windows are encoded once
     (:class:`mmvidattn.online.WindowEncoder`).
 
-    Memory is bounded: it holds the resized frames of a window, and encodings
-    of frames of it.
+    Memory is bounded by the resized frames of a window and their encodings.
 
     Args:
-        model: A name of :func:`mmvidattn.list_models`, the path of a config,
-            or a model of :func:`mmvidattn.get_model`.
-        checkpoint: Weights of exactly this model. Defaults to fresh ones.
-        fps: Frames a second of the stream.
+        model: Name from :func:`mmvidattn.list_models`, path of a config, or
+            model from :func:`mmvidattn.get_model`.
+        checkpoint: Checkpoint of exactly this model. Defaults to random
+            weights.
+        fps: Frame rate of the stream.
         seconds: Length of the window, rounded to whole frames. Defaults to
-            what a clip of the config's test pipeline spans; one that samples
-            frames of all of a video has no default.
-        stride: Seconds from a step to the next, rounded to whole frames, at
-            least one, and at most ``seconds``. Defaults to the distance of
-            two groups of frames that the model encodes by themselves, else
-            to ``seconds``.
-        device: Where to compute.
-        labels: Names of the classes, see :class:`VideoClassifier`.
+            the span of a clip in the config's test pipeline. Required if
+            clips span entire videos.
+        stride: Seconds between scores, rounded to whole frames, from one
+            frame to ``seconds``. Defaults to the distance between groups of
+            frames that the model encodes independently, or else to
+            ``seconds``.
+        device: Device of the model. Defaults to 'cpu'.
+        labels: Class names; see :class:`VideoClassifier`.
         **kwargs: Other arguments of :func:`mmvidattn.get_model`.
 
     Raises:
-        ValueError: If the model is none of clips, or its test pipeline cannot
-            be applied frame by frame.
+        ValueError: If the model is not a clip model, or its test pipeline
+            cannot process single frames.
 
     Attributes:
         model: The model.
-        labels: Names of the classes.
-        fps: Frames a second.
-        window_frames: Frames of the window, W.
-        stride_frames: Frames of a step, S.
-        num_frames: Frames that :meth:`step` has taken.
-        encoder: What is kept of the frames, and counts of what was shared.
+        labels: Class names.
+        fps: Frame rate of the stream.
+        window_frames: Length of the window in frames.
+        stride_frames: Distance between scores in frames.
+        num_frames: Number of frames passed to :meth:`step`.
+        encoder: Encodings of frames, and counts of shared ones.
     """
 
     def __init__(self,
@@ -174,32 +175,33 @@ class SlidingClassifier:
     def spawn(self, fps: Positive | None = None,
               seconds: Positive | None = None, stride: Positive | None = None
               ) -> 'SlidingClassifier':
-        """A session of another stream, which has the model in common.
+        """Create a session for another stream that shares the model.
 
         Args:
-            fps: Frames a second. Defaults to ours.
-            seconds: As in the beginning, as for ``stride``; they default to
-                those that were given then.
+            fps: Frame rate. Defaults to the rate of this session.
+            seconds: Length of the window. Defaults to the argument of this
+                session.
+            stride: Seconds between scores. Defaults to the argument of this
+                session.
         """
         other = copy.copy(self)
-        given, given_stride = self._given
         other._start(
             self.fps if fps is None else fps,
-            given if seconds is None else seconds,
-            given_stride if stride is None else stride)
+            self._seconds if seconds is None else seconds,
+            self._stride if stride is None else stride)
         return other
 
     def _start(self, fps: float, seconds: float | None,
                stride: float | None) -> None:
-        self._given = seconds, stride
+        self._seconds, self._stride = seconds, stride
         self.fps = fps
         self.encoder = WindowEncoder(self.model.backbone)
         if seconds is None:
             window = self._pipeline.span(fps)
             if window is None:
                 raise ValueError(
-                    'the test pipeline samples frames of all of a video, '
-                    'however long: give the seconds of the window')
+                    'seconds must be set, because the clips of the test '
+                    'pipeline span entire videos')
         else:
             window = max(1, round(seconds * fps))
         self.window_frames = window
@@ -209,32 +211,31 @@ class SlidingClassifier:
             self.stride_frames = max(1, round(stride * fps))
         if self.stride_frames > window:
             raise ValueError(
-                f'stride must be at most the {window / fps:g} seconds of the '
-                f'window, got {stride:g}')
+                'stride must be at most the length of the window, '
+                f'{window / fps:g} s, got {stride:g}')
         self.reset()
 
     def reset(self) -> None:
-        """Begin afresh, with frame 0."""
+        """Restart at frame 0."""
         self.num_frames = 0
         self.encoder.reset()
         self._frames: deque[tuple[int, Tensor]] = deque()
 
     @property
     def time(self) -> float:
-        """Seconds of the frames that :meth:`step` has taken."""
+        """Duration of the frames passed to :meth:`step`, in seconds."""
         return self.num_frames / self.fps
 
     @property
     def rate(self) -> float:
-        """Steps a second."""
+        """Number of scores per second."""
         return self.fps / self.stride_frames
 
     @property
     def shared(self) -> float:
-        """Part of a window's groups of frames that earlier windows had.
+        """Share of a full window's groups that earlier windows encoded.
 
-        From when the stream is as long as the window; 0 if the model encodes
-        nothing before it mixes frames.
+        0 if the model does not encode groups of frames independently.
         """
         if not self.encoder.shares:
             return 0.
@@ -245,36 +246,34 @@ class SlidingClassifier:
         return sum(group in earlier for group in groups) / len(groups)
 
     def describe(self) -> str:
-        """The window, and what is shared, in a line."""
+        """Describe the window and the shared encodings in a line."""
         window, stride = self.window_frames, self.stride_frames
         text = (f'the last {window} frames ({window / self.fps:.2f} s), every '
                 f'{stride} ({stride / self.fps:.2f} s)')
         name = type(self.model.backbone).__name__
         if not self.encoder.shares:
-            return (f'{text}; each window is computed anew, as {name} mixes '
-                    'frames from the start')
+            return (f'{text}; windows share no computation, because {name} '
+                    'mixes all frames from the start')
         groups = len(self._window_groups())
         shared = round(self.shared * groups)
-        if not shared:
-            return (f'{text}; each window is computed anew, as none of its '
-                    f'{groups} groups of frames is one of an earlier window')
         return (f'{text}; {shared} of the {groups} groups of frames that '
-                f'{name} encodes by themselves are those of earlier windows')
+                f'{name} encodes independently are shared with earlier '
+                'windows')
 
     def step(self, frame: np.ndarray | None) -> Tensor | None:
-        """Take the next frame.
+        """Process the next frame.
 
         Args:
-            frame: RGB, uint8 [H, W, 3]; None if it is missing, for which the
-                frame before stands in.
+            frame: RGB frame, uint8 [H, W, 3]. None for a missing frame, which
+                is replaced by the frame before.
 
         Returns:
-            Probabilities of the classes, float32 [K], on the CPU, if a step
-            ends with this frame; None if not, or if all frames of the window
+            Class probabilities, float32 [K], on the CPU, if a stride ends
+            with this frame. None otherwise, or if all frames of the window
             are missing.
 
         Raises:
-            ValueError: If it is no such frame.
+            ValueError: If the frame has another type or shape.
         """
         if frame is not None:
             self.add(self.num_frames, frame)
@@ -285,15 +284,15 @@ class SlidingClassifier:
         return None if encoded is None else self.classify(encoded)
 
     def add(self, number: int, frame: np.ndarray) -> None:
-        """Take a frame by its number, for :meth:`encode`.
+        """Store a frame by its number, for :meth:`encode`.
 
         Raises:
-            ValueError: If it is no frame as for :meth:`step`, or not later
-                than those before.
+            ValueError: If the frame has another type or shape than in
+                :meth:`step`, or does not come after all frames before.
         """
         if frame.dtype != np.uint8 or frame.ndim != 3 or (
                 frame.shape[-1] != 3) or not frame.size:
-            raise ValueError('a frame must be RGB, uint8 [H, W, 3], got '
+            raise ValueError('frame must be RGB, uint8 [H, W, 3], got '
                              f'{frame.dtype} {list(frame.shape)}')
         if self._frames and number <= self._frames[-1][0]:
             raise ValueError(f'frame {number} came after frame '
@@ -307,7 +306,7 @@ class SlidingClassifier:
         """Encode the window that ends before frame ``stop``.
 
         Returns:
-            What :meth:`classify` takes; None if the window has no frame.
+            Input of :meth:`classify`; None if the window lacks frames.
         """
         start = max(0, stop - self.window_frames)
         self.encoder.forget(start)
@@ -323,7 +322,7 @@ class SlidingClassifier:
 
     @torch.no_grad()
     def classify(self, encoded: Tensor) -> Tensor:
-        """The result of :meth:`encode` to probabilities [K], on the CPU."""
+        """Turn the result of :meth:`encode` into probabilities [K] (CPU)."""
         features = self.encoder.features(encoded)
         if self.model.with_neck:
             features, _ = self.model.neck(features)
@@ -331,7 +330,7 @@ class SlidingClassifier:
         return probabilities(self.model, sample.pred_score)
 
     def _load(self, numbers: Sequence[int]) -> Tensor:
-        """Frames of the window, [C, n, H, W], normalized."""
+        """Normalize frames of the window, [C, n, H, W]."""
         frames = dict(self._frames)
         clip = torch.stack([frames[number] for number in numbers], dim=1)
         data = self.model.data_preprocessor(dict(
@@ -339,12 +338,12 @@ class SlidingClassifier:
         return data['inputs'][0, 0]
 
     def _window_groups(self) -> list[tuple[int, ...]]:
-        """The groups of a whole window's frames, from its first one on."""
+        """Return the groups of a full window's frames."""
         return self.encoder.groups(
             self._pipeline.sample(self.window_frames, self.fps))
 
     def _group_distance(self) -> int:
-        """Frames from a group to the next; about, if they differ."""
+        """Return the mean distance between groups in frames."""
         if self.encoder.shares:
             firsts = [group[0] for group in self._window_groups()]
             if len(firsts) > 1:

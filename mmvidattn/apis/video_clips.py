@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Videos of any kind, and windows of them, as samples for a test pipeline."""
+"""Samples for a test pipeline, from videos of any kind and from windows."""
 import shutil
 import tempfile
 import urllib.request
@@ -30,12 +30,12 @@ VideoSource: TypeAlias = str | Path | int | np.ndarray | Tensor
 
 
 class Clip(NamedTuple):
-    """What a pipeline takes of a video.
+    """Input of a :class:`ClipPipeline`: a video, or a window of a video.
 
     Attributes:
-        start: Seconds at which it begins.
-        end: Seconds at which it ends; None if nobody knows the frame rate.
-        sample: The keys that the first steps of a pipeline add.
+        start: Start in seconds.
+        end: End in seconds; None if the frame rate is unknown.
+        sample: Keys that the first steps of a pipeline add.
     """
     start: float
     end: float | None
@@ -43,16 +43,16 @@ class Clip(NamedTuple):
 
 
 def test_steps(cfg: Config) -> tuple[list[dict], int]:
-    """Steps of the test pipeline of a config, by name.
+    """Return the steps of a config's test pipeline, with types as names.
 
     Args:
         cfg: See :class:`ClipPipeline`.
 
     Returns:
-        The steps, and the number of the one that decodes frames.
+        The steps, and the index of the step that decodes frames.
 
     Raises:
-        ValueError: If none does.
+        ValueError: If the pipeline does not decode videos.
     """
     init_default_scope(cfg.get('default_scope', 'mmaction'))
     dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
@@ -63,26 +63,25 @@ def test_steps(cfg: Config) -> tuple[list[dict], int]:
         if 'Decode' in step['type']:
             return steps, number
     raise ValueError(
-        'the test pipeline of the config decodes no video, its steps are '
-        f'{", ".join(step["type"] for step in steps)}; '
-        'mmvidattn.apis.OnlineDetector is for models of feature streams')
+        'the test pipeline of the config must decode videos, got '
+        f'{", ".join(step["type"] for step in steps)}; for models of feature '
+        'streams use mmvidattn.apis.OnlineDetector')
 
 
 class ClipPipeline:
-    """The test pipeline of a config, for files and for frames in memory.
+    """Test pipeline of a config, for files and for frames in memory.
 
-    Steps are the config's. ``DecordInit`` gives way to
+    Differs from the config's pipeline: ``DecordInit`` is replaced by
     :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which reads the
-    same frames without loading the file as a whole; a pipeline for images of
-    frames decodes files with the config's ``video_backend``, else with
-    decord.
+    same frames without loading the entire file. A pipeline for frame images
+    decodes files with the config's ``video_backend``, or else with decord.
 
     Args:
-        cfg: A config, of which the pipeline of ``test_dataloader`` is taken,
-            as by ``tools/test.py``; else its ``test_pipeline``.
+        cfg: Config. Its ``test_dataloader`` has the pipeline, or else its
+            ``test_pipeline``.
 
     Raises:
-        ValueError: If its pipeline does not decode videos.
+        ValueError: If the pipeline does not decode videos.
     """
 
     def __init__(self, cfg: Config) -> None:
@@ -114,7 +113,7 @@ class ClipPipeline:
             if not step['type'].endswith('Init')])
 
     def open(self, path: Path) -> dict:
-        """Open a video file; returns the sample of all of it."""
+        """Open a video file; return the sample of the entire video."""
         check_not_cut(str(path))
         return self._open(dict(_sample(str(path)), filename=str(path)))
 
@@ -133,27 +132,26 @@ class ArrayFrames:
         return [self._array[i] for i in indices]
 
 
-class PassingFrames:
-    """Frames of a source, which is read once, as far as they are wanted."""
+class SourceFrames:
+    """Frames of a source, which is read once, up to the last frame needed."""
 
     def __init__(self, source: Iterable) -> None:
         self._source = source
 
     def take(self, indices: np.ndarray) -> list[np.ndarray]:
-        wanted, found = set(indices.tolist()), {}
+        needed, found = set(indices.tolist()), {}
         for frame in self._source:
-            if frame.index in wanted:
+            if frame.index in needed:
                 found[frame.index] = frame.image
-                if len(found) == len(wanted):
+                if len(found) == len(needed):
                     break
         return [found[i] for i in indices.tolist()]
 
 
-class KeptFrames:
-    """Frames of a window of a source, by number from ``first`` on.
+class WindowFrames:
+    """Frames of a window of a source, numbered from ``first``.
 
-    A live source leaves out what it did not get in time: the frame before is
-    seen until then.
+    Each frame that a live source has dropped is replaced by the frame before.
     """
 
     def __init__(self, frames: Iterable, first: int) -> None:
@@ -168,7 +166,7 @@ class KeptFrames:
 
 def whole_clip(source: VideoSource, pipeline: ClipPipeline,
                fps: float | None) -> Clip:
-    """All of a video that has an end.
+    """Return an entire video as a clip.
 
     Args: see :meth:`~mmvidattn.apis.VideoClassifier.__call__`.
     """
@@ -177,27 +175,27 @@ def whole_clip(source: VideoSource, pipeline: ClipPipeline,
         return _frames_clip('frames', ArrayFrames(array), len(array), fps)
     path = _existing(source)
     if path is None:
-        raise ValueError(f'{source_name(source)} has no end: give windows() '
-                         'the seconds to look at')
+        raise ValueError(f'{source_name(source)} does not end: use windows() '
+                         'and set the seconds of a window')
     if path.is_dir():
         folder = open_source(path, fps=fps)
         return _frames_clip(
-            str(path), PassingFrames(folder), folder.num_frames, fps)
-    _check_own_rate(path, fps)
+            str(path), SourceFrames(folder), folder.num_frames, fps)
+    _check_no_fps(path, fps)
     sample = pipeline.open(path)
     return Clip(0., sample['total_frames'] / sample['avg_fps'], sample)
 
 
 def window_clips(source: VideoSource, pipeline: ClipPipeline, seconds: float,
                  stride: float, fps: float | None) -> Iterator[Clip]:
-    """Windows of a video, in order, as they are read.
+    """Yield the windows of a video while it is read.
 
     Args: see :meth:`~mmvidattn.apis.VideoClassifier.windows`.
     """
     if isinstance(source, (np.ndarray, Tensor)):
         array = _checked(source)
         if fps is None:
-            raise ValueError('windows of frames in memory need their fps')
+            raise ValueError('windows of frames in memory need fps')
         sample = dict(_sample('frames'), frames=ArrayFrames(array),
                       avg_fps=fps)
         times = np.arange(len(array) + 1) / fps
@@ -205,23 +203,23 @@ def window_clips(source: VideoSource, pipeline: ClipPipeline, seconds: float,
         return
     path = _existing(source)
     if path is not None and path.is_file():
-        _check_own_rate(path, fps)
+        _check_no_fps(path, fps)
         sample = pipeline.open(path)
         times = frame_times(sample['video_reader'])
         yield from _windows(sample, times, seconds, stride)
         return
     if path is not None and fps is None:
-        raise ValueError('windows of a folder of frames need their fps')
+        raise ValueError('windows of a folder of frames need fps')
     stream = open_source(source, fps=fps)
     try:
-        yield from _passing_windows(stream, seconds, stride)
+        yield from _source_windows(stream, seconds, stride)
     finally:
         stream.stop()
 
 
 def _windows(sample: dict, times: np.ndarray, seconds: float, stride: float
              ) -> Iterator[Clip]:
-    """Windows of frames that begin, and the last one ends, at ``times``."""
+    """Yield windows of frames; ``times`` are their starts and the last end."""
     begins, number, stop = times[:-1], 0, 0
     while stop < len(begins):
         start = number * stride
@@ -235,9 +233,9 @@ def _windows(sample: dict, times: np.ndarray, seconds: float, stride: float
         number += 1
 
 
-def _passing_windows(source: Any, seconds: float, stride: float
-                     ) -> Iterator[Clip]:
-    """Windows of a source, of which only one is kept at a time."""
+def _source_windows(source: Any, seconds: float, stride: float
+                    ) -> Iterator[Clip]:
+    """Yield windows of a source; keep only the frames of one window."""
     fps = source.fps
     sample = dict(_sample(source.name), avg_fps=fps)
     kept: deque = deque()
@@ -251,7 +249,7 @@ def _passing_windows(source: Any, seconds: float, stride: float
         stop = min(bound(start + seconds), last + 1)
         if kept and kept[0].index < stop:
             first = max(bound(start), 0)
-            frames = KeptFrames(
+            frames = WindowFrames(
                 (frame for frame in kept if frame.index < stop), first)
             yield Clip(
                 start, min(start + seconds, (last + 1) / fps),
@@ -272,7 +270,7 @@ def _passing_windows(source: Any, seconds: float, stride: float
 
 @contextmanager
 def local_source(source: VideoSource) -> Iterator[VideoSource]:
-    """A source that needs no network to be opened, where it is a file."""
+    """Download a video file from a URL; pass on any other source."""
     if not _is_file_url(source):
         yield source
         return
@@ -283,12 +281,12 @@ def local_source(source: VideoSource) -> Iterator[VideoSource]:
                     path.open('wb') as file:
                 shutil.copyfileobj(response, file)
         except OSError as error:
-            raise ValueError(f'cannot download it: {error}') from error
+            raise ValueError(f'cannot download: {error}') from error
         yield path
 
 
 def source_name(source: VideoSource) -> str:
-    """What to call a source: without the password of a URL."""
+    """Return the display name of a source, without the secrets of a URL."""
     if isinstance(source, (np.ndarray, Tensor)):
         return 'frames'
     if not isinstance(source, (str, Path, int)):
@@ -300,7 +298,7 @@ def source_name(source: VideoSource) -> str:
 
 
 def is_folder_of_videos(source: Any) -> bool:
-    """Tell a folder from a source, such as a folder of frames."""
+    """Return True for a folder that does not contain frames as images."""
     if not isinstance(source, (str, Path)) or not Path(source).is_dir():
         return False
     return not any(path.suffix.lower() in IMAGE_SUFFIXES
@@ -308,16 +306,16 @@ def is_folder_of_videos(source: Any) -> bool:
 
 
 def find_videos(folder: str | Path) -> list[Path]:
-    """The video files in a folder and below, sorted.
+    """Return the video files in a folder and its subfolders, sorted.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If there are none.
     """
     found = [path for path in sorted(Path(folder).rglob('*'))
              if path.suffix.lower() in VIDEO_SUFFIXES]
     if not found:
-        raise ValueError(f'no videos in the folder {folder}; their names end '
-                         f'with one of {", ".join(VIDEO_SUFFIXES)}')
+        raise ValueError(f'no videos in the folder {folder}; expected files '
+                         f'with suffix {", ".join(VIDEO_SUFFIXES)}')
     return found
 
 
@@ -325,7 +323,7 @@ def _sample(name: str) -> dict[str, Any]:
     return dict(filename=name, label=-1, start_index=0, modality='RGB')
 
 
-def _frames_clip(name: str, frames: ArrayFrames | PassingFrames, count: int,
+def _frames_clip(name: str, frames: ArrayFrames | SourceFrames, count: int,
                  fps: float | None) -> Clip:
     sample = dict(_sample(name), frames=frames, total_frames=count)
     if fps is None:
@@ -334,7 +332,7 @@ def _frames_clip(name: str, frames: ArrayFrames | PassingFrames, count: int,
 
 
 def _checked(frames: np.ndarray | Tensor) -> np.ndarray:
-    """Frames in memory, [T, H, W, 3], as an array."""
+    """Check frames in memory [T, H, W, 3]; return them as an array."""
     array = frames.cpu().numpy() if isinstance(frames, Tensor) else frames
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] != 3 \
             or array.size == 0:
@@ -344,7 +342,7 @@ def _checked(frames: np.ndarray | Tensor) -> np.ndarray:
 
 
 def _existing(source: str | Path | int) -> Path | None:
-    """The file or folder of a source; None of a camera or a stream."""
+    """Return the path of a file or folder; None for a camera or stream."""
     if not isinstance(source, (str, Path)):
         return None
     path = Path(source)
@@ -353,13 +351,14 @@ def _existing(source: str | Path | int) -> Path | None:
     text = str(source)
     if text.isdecimal() or urlsplit(text).scheme or path.is_char_device():
         return None
-    raise FileNotFoundError(f'no video {source}')
+    raise FileNotFoundError(f'video {source} does not exist')
 
 
-def _check_own_rate(path: Path, fps: float | None) -> None:
+def _check_no_fps(path: Path, fps: float | None) -> None:
     if fps is not None:
-        raise ValueError(f'{path} has its own rate; fps is for frames in '
-                         'memory, folders of frames and live sources')
+        raise ValueError(f'fps={fps:g} cannot change the rate of {path}; it '
+                         'is for frames in memory, folders of frames and live '
+                         'sources')
 
 
 def _is_file_url(source: VideoSource) -> bool:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Options of the command line, and what follows them."""
+"""Command-line options, and the values that depend on them."""
 import re
 import warnings
 from pathlib import Path
@@ -12,7 +12,7 @@ from mmvidattn.apis.config_options import apply_options
 
 
 def leaves(value, key=''):
-    """Each value that is no container, by its dotted key."""
+    """Return all values except containers, by dotted key."""
     items = value.items() if isinstance(value, dict) else enumerate(
         value) if isinstance(value, (list, tuple)) else None
     if items is None:
@@ -21,7 +21,7 @@ def leaves(value, key=''):
             for k, v in leaves(item, f'{key}.{name}').items()}
 
 
-def test_a_new_root_changes_every_path_of_every_config():
+def test_data_root_changes_all_paths_in_all_configs():
     names = list_models(ablations=True)
     assert len(names) > 150
     for name in names:
@@ -30,7 +30,7 @@ def test_a_new_root_changes_every_path_of_every_config():
         root = new.data_root
         with warnings.catch_warnings():
             warnings.simplefilter('error', UserWarning)
-            # As load_config does; reading the files takes the time.
+            # Calling load_config again would be slower.
             apply_options(new, {'data_root': '/elsewhere'})
         assert re.fullmatch(r'data/\w+', root), name
         after = leaves(new.to_dict())
@@ -42,7 +42,7 @@ def test_a_new_root_changes_every_path_of_every_config():
                 moved += 1
             else:
                 assert after[key] == value, key
-        # The root itself and those of three loaders, at the least.
+        # At least the root and those of three loaders changed.
         assert moved >= 4, name
         for split in 'train', 'val', 'test':
             dataset = new[f'{split}_dataloader'].dataset
@@ -50,7 +50,7 @@ def test_a_new_root_changes_every_path_of_every_config():
             assert not dataset.ann_file.startswith('/')
 
 
-def test_programs_have_no_other_way_to_change_a_config():
+def test_configs_are_only_changed_by_apply_options():
     root = Path(__file__).parents[2]
     found = {path.name for folder in ('mmvidattn', 'tools')
              for path in (root / folder).rglob('*.py')
@@ -66,7 +66,7 @@ def test_programs_have_no_other_way_to_change_a_config():
     ('vivit_l16x2_fact_encoder_epic', [
         '.val_dataloader.dataset.metainfo.classes']),
     ('dualformer_tiny_tl_stored_k400', ['.model.label_store'])])
-def test_files_beside_the_lists_move_as_well(name, keys):
+def test_data_root_changes_other_files(name, keys):
     cfg = load_config(name, {'data_root': 'there/'})
     found = leaves(cfg.to_dict())
     for key in keys:
@@ -74,14 +74,14 @@ def test_files_beside_the_lists_move_as_well(name, keys):
         assert '//' not in found[key]
 
 
-def test_a_root_of_one_loader_wins():
+def test_data_root_of_a_loader_takes_precedence():
     cfg = load_config('linear_ff_ssv2', {
         'data_root': '/a', 'val_dataloader.dataset.data_root': '/b'})
     assert cfg.train_dataloader.dataset.data_root == '/a'
     assert cfg.val_dataloader.dataset.data_root == '/b'
 
 
-def test_a_root_below_the_old_one_moves_each_path_once():
+def test_data_root_inside_the_old_one_changes_paths_once():
     cfg = load_config('linear_ff_ssv2', {'data_root': 'data/sthv2/small'})
     for split in 'train', 'val', 'test':
         dataset = cfg[f'{split}_dataloader'].dataset
@@ -94,7 +94,7 @@ def test_a_root_below_the_old_one_moves_each_path_once():
     ('vivit_l16x2_fact_encoder_ssv2', 174), ('laps_visformer_h_egtea', 106),
     ('testra_thumos14', 22), ('lstr_tvseries', 31),
     ('testra_tiny_videos', 2)])
-def test_a_number_of_classes_is_that_of_data_and_model(name, old):
+def test_num_classes_changes_data_and_model(name, old):
     before = leaves(load_config(name).to_dict())
     after = leaves(load_config(name, {'num_classes': 5}).to_dict())
     counts = [key for key in before if key.endswith('.num_classes')]
@@ -104,7 +104,7 @@ def test_a_number_of_classes_is_that_of_data_and_model(name, old):
         k: v for k, v in before.items() if k not in counts}
 
 
-def test_other_numbers_of_classes_stay():
+def test_unrelated_num_classes_do_not_change():
     cfg = Config(dict(num_classes=5, model=dict(
         cls_head=dict(num_classes=5), one=dict(num_classes=2),
         other=dict(num_classes=9))))
@@ -114,7 +114,7 @@ def test_other_numbers_of_classes_stay():
         '.model.one.num_classes': 2, '.model.other.num_classes': 9}
 
 
-def test_nouns_and_verbs_are_counted_alike():
+def test_num_nouns_and_num_verbs_change_data_and_model():
     cfg = load_config('vivit_l16x2_fact_encoder_epic', {
         'num_nouns': 9, 'num_verbs': 2, 'num_classes': 11})
     dataset, head = cfg.train_dataloader.dataset, cfg.model.cls_head
@@ -123,7 +123,7 @@ def test_nouns_and_verbs_are_counted_alike():
     assert cfg.test_evaluator.num_nouns == 9
 
 
-def test_labels_of_features_are_counted_alike():
+def test_num_classes_changes_feature_labels():
     cfg = load_config('testra_ek100', {
         'num_classes': 4, 'num_verbs': 3, 'num_nouns': 2})
     dims = cfg.test_dataloader.dataset.feature_dims
@@ -137,7 +137,7 @@ def test_labels_of_features_are_counted_alike():
     'linear_ff_ssv2', 'xvit_k400', 'vivit_l16x2_fact_encoder_epic',
     'dualformer_tiny_tl_stored_k400', 'laps_rest_s_k400',
     'vivit_table04_crop288'])
-def test_clip_length_is_that_of_pipelines_and_backbone(name, key):
+def test_num_frames_changes_pipelines_and_backbone(name, key):
     before = leaves(load_config(name).to_dict())
     after = leaves(load_config(name, {key: 4}).to_dict())
     of_clip = {key for key in before if key == '.num_frames'
@@ -151,7 +151,7 @@ def test_clip_length_is_that_of_pipelines_and_backbone(name, key):
 @pytest.mark.parametrize('options, same_as', [
     ({}, 'linear_ff_hr_ssv2'),
     ({'train_pipeline.5.size': 320}, None)])
-def test_image_size_is_that_of_pipelines_and_backbone(key, options, same_as):
+def test_img_size_changes_pipelines_and_backbone(key, options, same_as):
     cfg = load_config('linear_ff_ssv2', {key: 336, **options})
     if same_as:
         assert cfg.to_dict() == load_config(same_as).to_dict()
@@ -160,7 +160,7 @@ def test_image_size_is_that_of_pipelines_and_backbone(key, options, same_as):
         assert cfg.test_dataloader.dataset.pipeline[4].crop_size == 336
 
 
-def test_kernels_for_longer_clips_stay():
+def test_num_frames_keeps_kernels_for_longer_clips():
     cfg = load_config('dualformer_tiny_ucf101', {'num_frames': 8})
     assert cfg.test_pipeline[1].clip_len == 8
     assert cfg.model.backbone.num_frames == 32
@@ -169,7 +169,7 @@ def test_kernels_for_longer_clips_stay():
     assert cfg.model.backbone.num_frames == cfg.test_pipeline[1].clip_len
 
 
-def test_pipelines_are_those_of_the_loaders():
+def test_pipeline_options_change_the_loaders():
     cfg = load_config('vivit_tiny_motion', {
         'test_pipeline.1.num_clips': 3, 'train_pipeline.1.clip_len': 4})
     assert cfg.test_dataloader.dataset.pipeline[1].num_clips == 3
@@ -188,7 +188,7 @@ def test_pipelines_are_those_of_the_loaders():
      'train_dataloader.dataset.timeout'),
     ('testra_ek100', 'memory.long_steps',
      'train_dataloader.dataset.long_st')])
-def test_an_option_that_nothing_reads_is_a_warning(name, key, near):
+def test_unused_option_warns_and_suggests(name, key, near):
     with pytest.warns(UserWarning, match=(
             f'option {key} has no effect: .*; did you mean {near}')):
         load_config(name, {key: 3})
@@ -207,14 +207,14 @@ def test_an_option_that_nothing_reads_is_a_warning(name, key, near):
     {'load_from': 'a.pth', 'resume': True, 'custom_hooks': []},
     {'test_dataloader.dataset.type': 'VideoSegmentDataset',
      'test_dataloader.dataset.fps': 24}], ids=lambda x: next(iter(x)))
-def test_an_option_that_is_read_is_not(options):
+def test_used_option_does_not_warn(options):
     with warnings.catch_warnings():
         warnings.simplefilter('error', UserWarning)
         load_config('vivit_tiny_motion', options)
 
 
-def test_a_type_that_no_registry_knows_is_none_of_its_business():
-    """Asked for it, mmaction2's registry of functions cannot be filled."""
+def test_unregistered_type_does_not_warn():
+    """Looking it up fails to import mmaction2's registry of functions."""
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         cfg = load_config('linear_ff_tiny_motion', {

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""mmaction2's own functions on our configs."""
+"""Tests of mmaction2's inference functions with our configs."""
 import copy
 
 import decord
@@ -20,7 +20,7 @@ from mmvidattn.apis.video_clips import ClipPipeline, whole_clip
 
 TINY = ('dualformer_tiny_motion', 'laps_tiny_motion', 'linear_ff_tiny_motion',
         'vivit_tiny_motion')
-# What is sampled by seconds, and in a row.
+# One pipeline samples by seconds, the other samples consecutive frames.
 PIPELINES = 'dualformer_tiny_k400', 'laps_tiny_motion'
 
 
@@ -36,7 +36,7 @@ def frames(video):
 
 
 @pytest.mark.parametrize('name', TINY)
-def test_recognizes_a_video(name, video, frames, tmp_path):
+def test_scores_equal_ours(name, video, frames, tmp_path):
     torch.manual_seed(0)
     config = str(find_config(name))
     model = init_recognizer(config, device='cpu')
@@ -61,7 +61,7 @@ def test_recognizes_a_video(name, video, frames, tmp_path):
 
 
 def check_pipelines(cfg, video, frames):
-    """mmaction2's inferencer and ours read a file and frames in memory."""
+    """Compare mmaction2's inputs with ours, from a file and from memory."""
     ours = ClipPipeline(cfg)
     wanted, found = (
         ours(whole_clip(source, ours, fps).sample)['inputs']
@@ -73,7 +73,7 @@ def check_pipelines(cfg, video, frames):
         inferencer.input_format, inferencer.pack_cfg = form, {}
         pipeline = inferencer._init_pipeline(copy.deepcopy(cfg))
         inputs = pipeline(source)['inputs']
-        # It takes a crop in the middle for three.
+        # It uses the center crop instead of three crops.
         assert inputs.shape[1:] == wanted.shape[1:]
         assert len(wanted) % len(inputs) == 0
 

@@ -22,13 +22,13 @@ def checkpoint(tmp_path):
     return model, tmp_path / 'model.pth'
 
 
-def test_lists_the_configs_without_parts_and_ablations():
+def test_lists_configs_without_ablations():
     names = mmvidattn.list_models()
     stems = [path.stem for path in (ROOT / 'configs').glob('*.py')]
     assert names == sorted(stems) and NAME in names
 
 
-def test_lists_ablations_where_they_are_wanted():
+def test_lists_ablations():
     names = mmvidattn.list_models(ablations=True)
     assert names == sorted(set(names))
     rows = set(names) - set(mmvidattn.list_models())
@@ -36,11 +36,11 @@ def test_lists_ablations_where_they_are_wanted():
     for row in rows:
         path = find_config(row)
         assert path.stem == row and not path.exists()
-        # LSTR is TeSTra's predecessor, on the same page.
+        # LSTR, the predecessor of TeSTra, shares its folder.
         assert row.startswith((path.parents[1].name, 'lstr_'))
 
 
-def test_lists_what_matches_a_pattern():
+def test_pattern_filters_names():
     assert NAME in mmvidattn.list_models('*_motion')
     assert mmvidattn.list_models('none*') == []
     assert mmvidattn.list_models('testra_table04*') == []
@@ -54,7 +54,7 @@ def test_lists_what_matches_a_pattern():
     'configs/linear_ff/ablations/linear_ff_table05_sigmoid.py',
     'linear_ff_table05_sigmoid.py'],
     ids=['name', 'path', 'relative path', 'file'])
-def test_a_row_has_a_name_and_a_path(name, monkeypatch, tmp_path):
+def test_finds_row_by_name_and_path(name, monkeypatch, tmp_path):
     file = name == 'linear_ff_table05_sigmoid.py'
     monkeypatch.chdir(
         ROOT / 'configs/linear_ff/ablations' if file else ROOT)
@@ -103,7 +103,7 @@ def test_finds_the_configs_of_a_wheel_first(tmp_path, monkeypatch):
         mmvidattn.list_models()
 
 
-def test_model_is_a_whole_recognizer_in_eval_mode():
+def test_model_is_a_recognizer_in_eval_mode():
     model = mmvidattn.get_model(NAME, cfg_options=DEEPER)
     assert isinstance(model, Recognizer3D)
     assert not any(module.training for module in model.modules())
@@ -116,20 +116,20 @@ def test_model_is_a_whole_recognizer_in_eval_mode():
     torch.testing.assert_close(logits[:1], first)
 
 
-def test_weights_are_fresh_without_a_checkpoint(capsys):
+def test_weights_are_random_without_a_checkpoint(capsys):
     torch.manual_seed(0)
     one = mmvidattn.get_model(NAME, cfg_options=DEEPER)
     two = mmvidattn.get_model(NAME, cfg_options=DEEPER)
     weights = [m.cls_head.fc_cls.weight.detach() for m in (one, two)]
     assert not torch.equal(*weights)
-    # Of init_weights, not of nn.Linear, which draws uniformly within 1/8.
+    # init_weights has run: nn.Linear would draw uniformly within 1/8.
     assert weights[0].std() == pytest.approx(0.02, rel=0.2)
     assert capsys.readouterr().out == ''
 
 
 @pytest.mark.parametrize('name', [NAME, ROOT / f'configs/{NAME}.py'],
                          ids=['name', 'path'])
-def test_weights_are_those_of_the_checkpoint(checkpoint, name):
+def test_loads_the_checkpoint(checkpoint, name):
     saved, path = checkpoint
     model = mmvidattn.get_model(name, path, cfg_options=DEEPER)
     for key, value in saved.state_dict().items():
@@ -137,12 +137,12 @@ def test_weights_are_those_of_the_checkpoint(checkpoint, name):
     assert model.dataset_meta == dict(classes=['a', 'b'])
 
 
-def test_device_is_where_the_model_goes():
+def test_model_is_on_the_device():
     model = mmvidattn.get_model(NAME, device='meta', cfg_options=DEEPER)
     assert {p.device.type for p in model.parameters()} == {'meta'}
 
 
-def test_checkpoint_of_another_model_is_an_error(checkpoint):
+def test_rejects_checkpoint_of_another_model(checkpoint):
     with pytest.raises(ValueError, match='model.pth does not fit the model'):
         mmvidattn.get_model(NAME, checkpoint[1])
 
@@ -162,19 +162,19 @@ def test_checkpoint_of_another_model_is_an_error(checkpoint):
      ('zzz', ValueError, "no model 'zzz'; mmvidattn.list_models"),
      ('configs/none.py', FileNotFoundError, 'no config file configs/none.py'),
      ('none.py', FileNotFoundError, 'no config file none.py')])
-def test_unknown_names_are_errors(name, kind, error):
+def test_rejects_unknown_names(name, kind, error):
     with pytest.raises(kind, match=error):
         mmvidattn.get_model(name)
 
 
 @pytest.mark.filterwarnings('ignore:option .*num_layrs has no effect')
-def test_misspelt_option_is_an_error():
+def test_rejects_misspelled_option():
     with pytest.raises(TypeError, match="LinearVideoTransformer.*'num_layrs'"):
         mmvidattn.get_model(
             NAME, cfg_options={'model.backbone.num_layrs': 1})
 
 
-def test_hash_of_a_metafile_is_found(tmp_path, monkeypatch):
+def test_finds_hash_in_metafile(tmp_path, monkeypatch):
     folder = tmp_path / 'family'
     folder.mkdir()
     (folder / 'metafile.yml').write_text(

@@ -11,14 +11,14 @@ OLD = dict(runner_type='Mine', default_hooks=dict(
     logger=dict(type='MyLogger')))
 
 
-def test_default_runtime_is_added_to_a_config():
+def test_adds_default_runtime():
     cfg = Config({})
     add_default_runtime(cfg)
     assert cfg.runner_type == 'SafeRunner'
     assert cfg.default_hooks.nan_guard.type == 'NanGuardHook'
 
 
-def test_default_runtime_changes_no_option():
+def test_default_runtime_keeps_options():
     cfg = Config(OLD)
     add_default_runtime(cfg)
     assert cfg.runner_type == 'Mine'
@@ -28,7 +28,7 @@ def test_default_runtime_changes_no_option():
 
 
 @pytest.mark.parametrize('added', [{}, dict(runner_type='SafeRunner')])
-def test_a_config_from_before_gets_the_runner_of_its_hooks(tmp_path, added):
+def test_config_without_runner_type_gets_safe_runner(tmp_path, added):
     cfg = Config(dict(
         model=dict(type='Recognizer2D', backbone=dict(
             type='ResNet', depth=18, num_stages=1, strides=(1, ),

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""That the self-test of ``mmvidattn doctor`` passes, and can fail."""
+"""Tests that the checks of ``mmvidattn doctor`` pass, and can fail."""
 import pytest
 import torch
 from helpers import only_backends
@@ -17,47 +17,47 @@ def no_waiting(monkeypatch):
 
 
 @pytest.mark.parametrize('name', self_test.FAMILIES)
-def test_family_agrees_with_its_numbers(name):
+def test_family_matches_recorded_outputs(name):
     item, = self_test.check_family(name, ['cpu'])
     assert item.level == 'ok', item
-    assert item.topic == f'{name} on cpu' and '/s of the' in item.text
+    assert item.topic == f'{name} on cpu' and '/s with the' in item.text
 
 
-def test_every_family_has_one():
+def test_covers_all_families():
     assert {*self_test.FAMILIES} == {
         'linear_ff', 'xvit', 'vivit', 'laps', 'dualformer', 'testra'}
 
 
-def test_a_quick_function_is_timed_twenty_times():
+def test_fast_function_is_timed_twenty_times():
     calls = iter(range(21))
     assert 0 < MEDIAN_SECONDS(lambda: next(calls), budget=60.) < 60
     assert next(calls, None) is None
 
 
-def test_a_slow_function_is_timed_within_the_budget(monkeypatch):
-    """A clock by which the calls take 1, 0.3, 0.1 and 0.2 seconds."""
+def test_slow_function_is_timed_within_the_budget(monkeypatch):
+    """Fake a clock: the calls take 1, 0.3, 0.1 and 0.2 seconds."""
     times = iter([0., 1., 1., 1.3, 1.3, 1.4, 1.4, 1.6])
     monkeypatch.setattr(self_test.time, 'perf_counter', lambda: next(times))
     assert MEDIAN_SECONDS(lambda: None, budget=0.5) == pytest.approx(0.2)
     assert next(times, None) is None
 
 
-def test_wrong_plain_code_is_found(monkeypatch):
+def test_detects_wrong_plain_code(monkeypatch):
     softmax = torch.nn.functional.scaled_dot_product_attention
     monkeypatch.setattr(
         torch.nn.functional, 'scaled_dot_product_attention',
         lambda *args, **kwargs: 1.01 * softmax(*args, **kwargs))
     items = [*self_test.check_family('vivit', ['cpu'])]
     assert items[0].level == 'problem'
-    assert 'written down' in items[0].text and items[0].remedy
+    assert 'recorded' in items[0].text and items[0].remedy
 
 
 @pytest.mark.parametrize('factor', [1.01, torch.nan])
-def test_wrong_backend_is_found(factor):
-    """One that is 1 % off, and one that gives no numbers."""
+def test_detects_wrong_backend(factor):
+    """Use a backend that is 1 % off, and one that returns nan."""
     wrong = dispatch.Backend(
         'wrong', lambda *args: factor * torch.nn.functional.linear(*args),
-        lambda *args: None, '', '')
+        lambda *args: None, '')
     with only_backends('linear', wrong):
         items = [item for item in self_test.check_backends('cpu', run=True)
                  if item.topic == 'linear on cpu']
@@ -67,7 +67,7 @@ def test_wrong_backend_is_found(factor):
     assert family.level == 'problem'
 
 
-def test_decoding_is_checked(monkeypatch):
+def test_detects_wrong_decoding(monkeypatch):
     import decord
     item, = self_test.check_decoding()
     assert item.level == 'ok'

@@ -12,7 +12,7 @@ from mmvidattn.apis import find_config
 
 FPS = 12
 WINDOW = 16
-# Frames 0, 2, ... 14 of a window.
+# Sample frames 0, 2, ... 14 of a window.
 PIPELINE = [
     dict(type='DecordInit'),
     dict(type='SampleFrames', clip_len=8, frame_interval=2, num_clips=1,
@@ -38,7 +38,7 @@ NAMES = ('vivit_tiny_fact_encoder_motion', 'vivit_tiny_motion', 'xvit',
 
 @pytest.fixture(scope='module')
 def model_of(tmp_path_factory):
-    """A model by its name, which tells videos apart, with that pipeline."""
+    """Build models by name, with PIPELINE and outputs that vary."""
     path = tmp_path_factory.mktemp('config') / 'xvit.py'
     path.write_text(XVIT)
     models = {}
@@ -47,7 +47,7 @@ def model_of(tmp_path_factory):
         if name not in models:
             torch.manual_seed(0)
             model = mmvidattn.get_model(path if name == 'xvit' else name)
-            # Also what starts at zero, such as positions in time.
+            # Some weights are zero, such as temporal position embeddings.
             for p in model.parameters():
                 nn.init.normal_(p, p.mean().item(), .1)
             model.cfg.test_dataloader.dataset.pipeline = PIPELINE
@@ -63,7 +63,7 @@ def frames():
 
 
 def push(session, frames):
-    """Scores of each step."""
+    """Return the scores after each stride."""
     found = [session.step(frame) for frame in frames]
     ends = range(session.stride_frames, len(frames) + 1,
                  session.stride_frames)
@@ -71,8 +71,8 @@ def push(session, frames):
     return [x for x in found if x is not None]
 
 
-def anew(model, frames, stride):
-    """The same by a classifier of clips that are cut by hand."""
+def naive(model, frames, stride):
+    """Return the same with a VideoClassifier for each window."""
     classifier = mmvidattn.VideoClassifier(model)
     return [classifier(frames[max(0, stop - WINDOW):stop], fps=FPS
                        ).probabilities
@@ -82,7 +82,7 @@ def anew(model, frames, stride):
 def check_same(found, wanted):
     found, wanted = torch.stack(found), torch.stack(wanted)
     assert ((found - wanted).norm(dim=1) / wanted.norm(dim=1)).max() < 1e-5
-    # Else the comparison would say little.
+    # The outputs must vary for a meaningful comparison.
     assert wanted.std(dim=0).max() > 1e-3
 
 
@@ -93,63 +93,60 @@ def check_same(found, wanted):
     ('vivit_tiny_fact_encoder_motion', 5),
     ('xvit', 2),
     ('laps_tiny_motion', 7)])
-def test_equals_the_window_computed_anew(model_of, frames, name, stride):
+def test_matches_naive(model_of, frames, name, stride):
     model = model_of(name)
     session = mmvidattn.SlidingClassifier(
         model, fps=FPS, seconds=WINDOW / FPS, stride=stride / FPS)
-    check_same(push(session, frames), anew(model, frames, stride))
+    check_same(push(session, frames), naive(model, frames, stride))
 
 
 @pytest.mark.parametrize('name, stride, shared', [
-    # Tubelets of frames 0 and 2, 4 and 6, ...
+    # The tubelets are frames 0 and 2, 4 and 6, ...
     ('vivit_tiny_fact_encoder_motion', 4, 3 / 4),
-    # 12 frames ago they were the same.
+    # Tubelets repeat after 12 frames.
     ('vivit_tiny_fact_encoder_motion', 3, 1 / 4),
     ('vivit_tiny_fact_encoder_motion', 1, 3 / 4),
     ('vivit_tiny_fact_encoder_motion', 5, 0),
     ('xvit', 2, 7 / 8),
     ('xvit', 5, 3 / 8),
 ])
-def test_what_is_shared_is_encoded_once(model_of, frames, name, stride,
+def test_shared_groups_are_encoded_once(model_of, frames, name, stride,
                                         shared):
     session = mmvidattn.SlidingClassifier(
         model_of(name), fps=FPS, stride=stride / FPS)
     assert session.window_frames == WINDOW
     assert session.shared == shared
     groups = 8 if name == 'xvit' else 4
-    said = f'{shared * groups:.0f} of the {groups} ' if shared else \
-        'computed anew, as none'
-    assert said in session.describe()
+    assert f'{shared * groups:.0f} of the {groups} ' in session.describe()
     for i, frame in enumerate(frames):
         before = session.encoder.num_encoded, session.encoder.num_shared
         scores = session.step(frame)
-        # From when all that could be shared has been there.
+        # By now, all groups that could be shared have occurred.
         if scores is not None and i >= WINDOW + 12:
             new = session.encoder.num_encoded - before[0]
             old = session.encoder.num_shared - before[1]
             assert old / (new + old) == shared
-        # Groups of one window for each of the ways that they may begin.
+        # The groups of a window may start at 4 different frames.
         assert len(session.encoder) <= 4 * 8
-        # None keeps the memory of others that were encoded with it.
+        # An encoding must not keep the memory of its batch.
         for x in session.encoder._encodings.values():
             assert x.untyped_storage().nbytes() == x.nbytes
         assert len(session._frames) <= WINDOW
 
 
-def test_without_groups_each_window_is_computed(model_of, frames):
-    # Its patches are of 3 frames, which overlap.
+def test_model_without_groups_shares_nothing(model_of, frames):
+    # The model has overlapping patches of 3 frames.
     model = model_of('linear_ff_tiny_motion')
     session = mmvidattn.SlidingClassifier(model, fps=FPS)
     assert session.stride_frames == WINDOW
-    assert 'computed anew, as LinearVideoTransformer mixes' in \
-        session.describe()
+    assert 'LinearVideoTransformer mixes' in session.describe()
     session = session.spawn(stride=4 / FPS)
-    check_same(push(session, frames), anew(model, frames, 4))
+    check_same(push(session, frames), naive(model, frames, 4))
     assert session.shared == session.encoder.num_shared == 0
 
 
-def test_missing_frames(model_of, frames):
-    """The frame before stands in, or the first of the window."""
+def test_replaces_missing_frames(model_of, frames):
+    """Use the frame before, or else the first one of the window."""
     model = model_of('vivit_tiny_fact_encoder_motion')
     session = mmvidattn.SlidingClassifier(model, fps=FPS)
     missing = {0, 1, 9, 10, 15, 16, 17}
@@ -170,10 +167,10 @@ def test_missing_frames(model_of, frames):
     assert [session.step(None) for _ in range(4)] == [None] * 4
 
 
-def test_one_view_of_those_of_the_config(model_of, frames):
+def test_uses_one_view_of_a_config_with_several(model_of, frames):
     model = model_of('linear_ff_tiny_motion')
     wide = np.concatenate([frames, frames[:, ::-1]], axis=2)
-    wanted = anew(model, wide, 8)
+    wanted = naive(model, wide, 8)
     model.cfg.test_dataloader.dataset.pipeline = [
         dict(step, num_clips=5) if 'num_clips' in step else
         dict(type='ThreeCrop', crop_size=64) if 'crop_size' in step else step
@@ -183,14 +180,14 @@ def test_one_view_of_those_of_the_config(model_of, frames):
     check_same(push(session, wide), wanted)
 
 
-def test_sessions_share_the_model_only(model_of, frames):
+def test_sessions_only_share_the_model(model_of, frames):
     one = mmvidattn.SlidingClassifier(
         model_of('vivit_tiny_fact_encoder_motion'), fps=FPS)
     wanted = push(one, frames)
     one.reset()
     other = one.spawn()
     assert other.model is one.model
-    # In turns, on two streams.
+    # Alternate between two streams.
     found = [(one.step(a), other.step(b))
              for a, b in zip(frames, frames[::-1])]
     check_same([a for a, _ in found if a is not None], wanted)
@@ -200,7 +197,7 @@ def test_sessions_share_the_model_only(model_of, frames):
     assert one.time == len(frames) / FPS and one.rate == FPS / 4
 
 
-def test_rates_of_a_pipeline_with_its_own(model_of):
+def test_span_respects_target_fps_of_pipeline(model_of):
     model = model_of('linear_ff_tiny_motion')
     model.cfg.test_dataloader.dataset.pipeline = [
         dict(type='SlowFastSampleFrames', clip_len=8, frame_interval=4,
@@ -214,22 +211,22 @@ def test_rates_of_a_pipeline_with_its_own(model_of):
 @pytest.mark.parametrize('change, error', [
     (dict(fps=0), 'fps must be a positive number'),
     (dict(seconds=-1), 'seconds must be a positive number'),
-    (dict(stride=2), 'stride must be at most the 1.33333 seconds'),
+    (dict(stride=2), 'stride .*1.33333 s, got 2'),
     (dict(model='testra_tiny_synthetic'), 'needs a Recognizer3D'),
-    (dict(model='linear_ff_tiny_motion'), 'give the seconds of the window'),
+    (dict(model='linear_ff_tiny_motion'), 'seconds must be set'),
 ])
-def test_errors_in_words(model_of, change, error):
+def test_rejects_invalid_options(model_of, change, error):
     options = dict(model=model_of('linear_ff_tiny_motion'), fps=FPS)
     with pytest.raises(ValueError, match=error):
         mmvidattn.SlidingClassifier(**{**options, **change})
 
 
 @pytest.mark.parametrize('number, step, error', [
-    (1, dict(type='SampleFrames', clip_len=8), 'frames at random: set test_m'),
-    (4, dict(type='Flip'), 'treat each frame by itself; got Flip'),
+    (1, dict(type='SampleFrames', clip_len=8), 'test_mode=True in SampleFr'),
+    (4, dict(type='Flip'), 'got Flip'),
     (5, dict(type='FormatShape', input_format='NCHW'), "got 'NCHW'"),
 ])
-def test_pipelines_that_do_not_fit(model_of, number, step, error):
+def test_rejects_unsupported_pipelines(model_of, number, step, error):
     model = model_of('linear_ff_tiny_motion')
     pipeline = [*PIPELINE]
     pipeline[number] = step
@@ -239,26 +236,20 @@ def test_pipelines_that_do_not_fit(model_of, number, step, error):
     model.cfg.test_dataloader.dataset.pipeline = PIPELINE
 
 
-def test_frames_that_do_not_fit(model_of, frames):
+def test_rejects_invalid_frames(model_of, frames):
     session = mmvidattn.SlidingClassifier(
         model_of('linear_ff_tiny_motion'), fps=FPS)
     with pytest.raises(ValueError, match=r'got float32 \[64, 64, 3\]'):
         session.step(frames[0].astype(np.float32))
+    for shape in (9, 3), (1, 9, 9, 3), (9, 9, 4), (0, 9, 3):
+        with pytest.raises(ValueError, match=re.escape(f'uint8 {[*shape]}')):
+            session.add(5, np.zeros(shape, np.uint8))
     session.add(5, frames[0])
     with pytest.raises(ValueError, match='frame 5 came after frame 5'):
         session.add(5, frames[0])
 
 
-@pytest.mark.parametrize('shape', [
-    (9, 3), (1, 9, 9, 3), (9, 9, 4), (0, 9, 3)], ids=str)
-def test_frames_of_another_shape(model_of, shape):
-    session = mmvidattn.SlidingClassifier(
-        model_of('linear_ff_tiny_motion'), fps=FPS)
-    with pytest.raises(ValueError, match=re.escape(f'uint8 {[*shape]}')):
-        session.add(5, np.zeros(shape, np.uint8))
-
-
-def test_window_of_another_length_than_the_model(model_of):
+def test_rejects_window_that_does_not_fit_the_model(model_of):
     model = model_of('xvit')
     model.cfg.test_dataloader.dataset.pipeline = [
         dict(step, clip_len=6) if 'clip_len' in step else step
