@@ -1,9 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Options and steps that several commands share."""
+"""Code shared by several commands."""
 import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 from mmengine.config import DictAction
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.device import get_device
@@ -12,7 +13,7 @@ from torch import nn
 
 
 def parser_of(doc: str) -> argparse.ArgumentParser:
-    """Return the parser of a command with this docstring."""
+    """Create the parser of a command from its module's docstring."""
     return argparse.ArgumentParser(description=doc.splitlines()[0])
 
 
@@ -32,10 +33,10 @@ def add_cfg_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the device, by default the best one here."""
+    """Add the option --device, with the best available device as default."""
     parser.add_argument(
         '--device', default=get_device(),
-        help='where to compute (default here: %(default)s)')
+        help='device to compute on (default on this machine: %(default)s)')
 
 
 def positive(text: str) -> float:
@@ -47,7 +48,7 @@ def positive(text: str) -> float:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """Return a parser of integers that are not below ``least``."""
+    """Return a parser of integers >= ``least``."""
 
     def parse(text: str) -> int:
         value = int(text)
@@ -56,7 +57,7 @@ def at_least(least: int) -> Callable[[str], int]:
                 f'must be at least {least}, got {text}')
         return value
 
-    # argparse names it if the text is no number.
+    # argparse shows this name if the text is not a number.
     parse.__name__ = 'int'
     return parse
 
@@ -67,15 +68,19 @@ def named_model(text: str) -> tuple[str, str | None]:
     return config, checkpoint or None
 
 
-def read_clip(model: nn.Module, video: str | Path) -> dict:
-    """Read the first view of a video by the validation pipeline, collated.
+def read_clip(model: nn.Module,
+              video: str | Path) -> tuple[np.ndarray, dict]:
+    """Read the first view of a video with the validation pipeline.
+
+    Returns:
+        RGB frames [T, H, W, 3], uint8, and a batch for the data preprocessor.
 
     Raises:
-        FileNotFoundError: If there is no such file.
+        FileNotFoundError: If the file does not exist.
         ValueError: If the file cannot be read.
     """
     if not Path(video).is_file():
-        raise FileNotFoundError(f'no video {video}')
+        raise FileNotFoundError(f'video {video} does not exist')
     init_default_scope(model.cfg.get('default_scope', 'mmaction'))
     pipeline = Compose(model.cfg.get('val_pipeline', model.cfg.test_pipeline))
     try:
@@ -86,4 +91,5 @@ def read_clip(model: nn.Module, video: str | Path) -> dict:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f'cannot read {video}: {reason}') from error
     data['inputs'] = data['inputs'][:1]
-    return pseudo_collate([data])
+    frames = data['inputs'][0].permute(1, 2, 3, 0).numpy()
+    return frames, pseudo_collate([data])

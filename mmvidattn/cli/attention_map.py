@@ -1,22 +1,22 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Draw attention matrices, and attention over a video (Fig. 2).
+"""Draw attention matrices, and attention over the frames of a video.
 
     mmvidattn attention-map VIDEO --variants linear:A.pth \\
         separate:B.pth cooperative:C.pth softmax:D.pth --out maps
 
-With all four variants it is Fig. 2 of the feature fixation paper.
+All four variants together reproduce Fig. 2 of the feature fixation paper.
 
 Writes ``matrices.png``, an ``overlay_T_Y_X.png`` for each token of
-``--tokens`` and ``attention.json`` with the concentration of each matrix: the
-mean entropy of its rows in nats, and divided by the logarithm of the number
-of keys (1: uniform).
+``--tokens``, and ``attention.json`` with the concentration of each matrix: the
+mean entropy of its rows in nats, and divided by the logarithm of the number of
+keys (1: uniform).
 
-A matrix is that of the sequence which the first token is in: its frame in
-spatial attention, its place in temporal attention. With the mean of heads it
-is their mean matrix that is drawn and measured. No more rows of it are
-computed than are drawn, and more than 1024 columns are averaged to so many in
-the picture. Without a checkpoint a model has fresh weights, whose
-attention says nothing of a trained one.
+A matrix covers the sequence that contains the first token: its frame in
+spatial attention, its position in temporal attention. With ``--head mean``,
+the mean matrix of all heads is drawn and measured. Only the rows that are
+drawn are computed. In the image, matrices have at most 1024 columns; wider
+ones are averaged. Without a checkpoint, a model has random weights, and its
+attention is meaningless.
 """
 import argparse
 import json
@@ -56,22 +56,16 @@ from ._shared import (
     read_clip,
 )
 
-# What each of the figure's four models changes in the default one.
+# Config options of each of the figure's four models.
 VARIANTS = dict(
     linear={'model.backbone.fixation': None},
-    separate={
-        'model.backbone.fixation':
-        dict(_delete_=True, mode='separate')
-    },
-    cooperative={
-        'model.backbone.fixation':
-        dict(_delete_=True, mode='cooperative', inputs='qkv', shared=True)
-    },
-    softmax={
-        'model.backbone.fixation': None,
-        'model.backbone.attention':
-        dict(_delete_=True, type='SoftmaxAttention')
-    })
+    separate={'model.backbone.fixation': dict(
+        _delete_=True, mode='separate')},
+    cooperative={'model.backbone.fixation': dict(
+        _delete_=True, mode='cooperative', inputs='qkv', shared=True)},
+    softmax={'model.backbone.fixation': None,
+             'model.backbone.attention': dict(
+                 _delete_=True, type='SoftmaxAttention')})
 PAPER_LAYER = 11
 MAX_COLUMNS = 1024
 TOP_KEYS = 5
@@ -80,7 +74,7 @@ Token = tuple[int, int, int]
 
 
 class Source(NamedTuple):
-    """A model to draw."""
+    """Model to draw."""
     name: str
     config: str
     checkpoint: str | None
@@ -96,55 +90,38 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument('video', type=Path, help='video file')
     parser.add_argument(
-        '--config',
-        action='append',
-        default=[],
-        metavar='CONFIG[:CHECKPOINT]',
-        help='a model, by config file or its name; may be repeated')
+        '--config', action='append', default=[], metavar='CONFIG[:CHECKPOINT]',
+        help='config file or name of a model; may be repeated')
     parser.add_argument(
-        '--variants',
-        nargs='+',
-        metavar='NAME[:CHECKPOINT]',
-        help=f'models made of --base: {", ".join(VARIANTS)} (default: these '
-        'four, unless there is a --config)')
+        '--variants', nargs='+', metavar='NAME[:CHECKPOINT]',
+        help=f'variants of --base: {", ".join(VARIANTS)} (default: all four, '
+        'or none with --config)')
     parser.add_argument(
-        '--base',
-        default='linear_ff_ssv2',
+        '--base', default='linear_ff_ssv2',
         help='config of the variants (default: %(default)s)')
     add_cfg_options(parser)
     parser.add_argument(
-        '--pattern',
-        choices=PATTERNS,
-        default='space',
-        help='which attention of the layer (default: %(default)s)')
+        '--pattern', choices=PATTERNS, default='space',
+        help='pattern of the attention to draw (default: %(default)s)')
     parser.add_argument(
-        '--layer',
-        type=int,
-        help=f"counted from 1 (default: {PAPER_LAYER}, as in the paper, or a "
-        "shallower model's last)")
+        '--layer', type=int,
+        help=f'layer, counted from 1 (default: {PAPER_LAYER} like in the '
+        'paper, or else the last layer)')
     parser.add_argument(
-        '--head',
-        default='mean',
-        metavar='HEAD',
-        help='counted from 0; or the mean of all heads (default)')
+        '--head', default='mean', metavar='HEAD',
+        help='head, counted from 0, or mean for the mean of all heads '
+        '(default: mean)')
     parser.add_argument(
-        '--tokens',
-        nargs='+',
-        type=_token,
-        metavar='T,Y,X',
-        help="queries: frame, row and column (default: the clip's middle)")
+        '--tokens', nargs='+', type=_token, metavar='T,Y,X',
+        help='queries: frame, row and column (default: the center of the '
+        'clip)')
     parser.add_argument(
-        '--max-rows',
-        type=at_least(1),
-        default=512,
-        help='of more queries than this, so many are drawn, evenly spaced '
-        '(default: %(default)s)')
+        '--max-rows', type=at_least(1), default=512,
+        help='maximum number of queries to draw, evenly spaced (default: '
+        '%(default)s)')
     parser.add_argument(
-        '--out',
-        type=Path,
-        default=Path('attention_maps'),
-        metavar='FOLDER',
-        help='where to write (default: %(default)s)')
+        '--out', type=Path, default=Path('attention_maps'), metavar='FOLDER',
+        help='folder to write to (default: %(default)s)')
     add_device(parser)
     return parser.parse_args(argv)
 
@@ -156,7 +133,7 @@ def find_sources(args: argparse.Namespace) -> list[Source]:
         name, checkpoint = named_model(text)
         if name not in VARIANTS:
             raise ValueError(
-                f'--variants must be of {", ".join(VARIANTS)}, got {name!r}')
+                f'--variants must be in {", ".join(VARIANTS)}, got {name!r}')
         sources.append(
             Source(name, args.base, checkpoint, VARIANTS[name]))
     for text in args.config:
@@ -167,16 +144,17 @@ def find_sources(args: argparse.Namespace) -> list[Source]:
 
 def find_attention(model: nn.Module, pattern: str,
                    layer: int | None) -> tuple[VideoSelfAttention, int]:
-    """The attention of a layer, and the number of the layer."""
-    every = [
+    """Return the attention of a layer, and the number of the layer."""
+    attentions = [
         m for m in model.backbone.modules()
         if isinstance(m, VideoSelfAttention)
     ]
-    layers = [m for m in every if m.pattern == pattern]
+    layers = [m for m in attentions if m.pattern == pattern]
     if not layers:
+        patterns = sorted({m.pattern for m in attentions})
         raise ValueError(
-            f'the backbone has no attention of --pattern {pattern}, only of '
-            f'{", ".join(sorted({m.pattern for m in every})) or "none"}')
+            '--pattern must be a pattern of the backbone '
+            f'({", ".join(patterns) or "none"}), got {pattern}')
     layer = min(PAPER_LAYER, len(layers)) if layer is None else layer
     if not 1 <= layer <= len(layers):
         raise ValueError(f'--layer must be from 1 to {len(layers)}, '
@@ -185,7 +163,7 @@ def find_attention(model: nn.Module, pattern: str,
 
 
 def pick_head(rows: Tensor, head: str) -> Tensor:
-    """[R, G, M] to [R, M]."""
+    """Select a head, or average the heads: [R, G, M] to [R, M]."""
     if head == 'mean':
         return rows.mean(1)
     if not (head.isdigit() and int(head) < rows.shape[1]):
@@ -196,7 +174,7 @@ def pick_head(rows: Tensor, head: str) -> Tensor:
 
 def patch_extent(model: nn.Module,
                  frames: np.ndarray) -> tuple[float, float, float, float]:
-    """Place the grid of patches on the frames: see :class:`Overlay`."""
+    """Return the ``extent`` of an :class:`Overlay`."""
     patch_embed = model.backbone.patch_embed
     projection = patch_embed.projection
     edges = []
@@ -210,11 +188,11 @@ def patch_extent(model: nn.Module,
 
 
 class Patches:
-    """The tokens that are patches, where each frame may have others before.
+    """Patches among the captured tokens, which may include class tokens.
 
     Args:
-        captured: Its tokens are a grid [T, h, w] of patches or, with a class
-            token, a column [T, 1 + h w, 1].
+        captured: Attention over a grid [T, h, w] of patches or, with a class
+            token per frame, over a column [T, 1 + h w, 1].
         shape: Rows and columns (h, w) of the patches.
     """
 
@@ -223,33 +201,33 @@ class Patches:
         T, rows, columns = captured.grid_shape
         self.captured = captured
         self.shape = (T, *shape)
-        self.others = rows * columns - shape[0] * shape[1]
+        self.num_extra = rows * columns - shape[0] * shape[1]
 
     def locate(self, token: Token) -> tuple[int, int]:
-        """See :class:`CapturedAttention`."""
+        """Return the indices of a patch's sequence and of its query."""
         if any(not 0 <= i < n for i, n in zip(token, self.shape)):
-            raise ValueError(f'--tokens must be of the {self.shape} (T, Y, X) '
-                             f'of the clip, got {token}')
+            raise ValueError('--tokens must be inside of the clip, (T, Y, X) '
+                             f'= {self.shape}, got {token}')
         t, y, x = token
-        if self.others:
-            y, x = self.others + y * self.shape[2] + x, 0
+        if self.num_extra:
+            y, x = self.num_extra + y * self.shape[2] + x, 0
         return self.captured.locate((t, y, x))
 
     def volume(self, sequence: int, row: Tensor) -> np.ndarray:
-        """Likewise; weights of patches only, [T, h, w]."""
+        """Place the weights of a row [M] at their patches, [T, h, w]."""
         volume = self.captured.volume(sequence, row).flatten(1)
-        return volume[:, self.others:].reshape(self.shape).cpu().numpy()
+        return volume[:, self.num_extra:].reshape(self.shape).cpu().numpy()
 
 
 def mean_of(values: Tensor) -> float | None:
-    """The mean of what is not NaN."""
+    """Return the mean of all values that are not nan."""
     mean = values.nanmean().item()
     return mean if np.isfinite(mean) else None
 
 
 def matrix_of(captured: CapturedAttention, sequence: int, head: str,
               max_rows: int) -> tuple[np.ndarray, dict]:
-    """Compute the rows to draw [R, at most MAX_COLUMNS], and their figures."""
+    """Compute rows to draw, [R, at most MAX_COLUMNS], and statistics."""
     N = captured.q.shape[1]
     queries = torch.linspace(0, N - 1, min(N, max_rows)).round().long()
     drawn, entropies, of_heads = [], [], []
@@ -264,11 +242,8 @@ def matrix_of(captured: CapturedAttention, sequence: int, head: str,
         drawn.append(F.adaptive_avg_pool1d(rows, columns).cpu())
     entropy, normalized = torch.cat(entropies, 1)
     figures = dict(
-        sequence=sequence,
-        rows=len(queries),
-        queries=N,
-        keys=captured.k.shape[1],
-        entropy_nats=mean_of(entropy),
+        sequence=sequence, rows=len(queries), queries=N,
+        keys=captured.k.shape[1], entropy_nats=mean_of(entropy),
         entropy_normalised=mean_of(normalized),
         entropy_nats_of_heads=[mean_of(x) for x in torch.cat(of_heads).T],
         rows_without_weight=int(entropy.isnan().sum()),
@@ -278,36 +253,30 @@ def matrix_of(captured: CapturedAttention, sequence: int, head: str,
 
 def token_row(patches: Patches, token: Token,
               head: str) -> tuple[np.ndarray, dict]:
-    """Weights [T, h, w] of a token's keys, and its figures."""
+    """Compute the weights [T, h, w] of a token's keys, and statistics."""
     sequence, query = patches.locate(token)
     rows, = patches.captured.iter_rows(sequence, torch.tensor([query]))
     row = pick_head(rows, head)[0]
     volume = patches.volume(sequence, row)
     entropy, normalized = map(mean_of, row_entropy(row))
     top = np.where(np.isnan(volume), -np.inf, volume).ravel().argsort()[::-1]
-    figures = dict(
-        token=token,
-        entropy_nats=entropy,
-        entropy_normalised=normalized,
-        top_keys=[
-            dict(
-                token=[int(i) for i in np.unravel_index(at, volume.shape)],
-                weight=float(volume.flat[at]))
-            for at in top[:min(TOP_KEYS, np.isfinite(volume).sum())]
-        ])
-    return volume, figures
+    keys = [
+        dict(token=[int(i) for i in np.unravel_index(at, volume.shape)],
+             weight=float(volume.flat[at]))
+        for at in top[:min(TOP_KEYS, np.isfinite(volume).sum())]]
+    return volume, dict(token=token, entropy_nats=entropy,
+                        entropy_normalised=normalized, top_keys=keys)
 
 
 def analyze(source: Source, args: argparse.Namespace
             ) -> tuple[dict, np.ndarray, list[Overlay]]:
-    """Figures, matrix and overlays of a model."""
+    """Return statistics, matrix and overlays of a model."""
     torch.manual_seed(0)
     model = get_model(
         source.config, source.checkpoint, args.device,
         {**source.options, **(args.cfg_options or {})})
     attention, layer = find_attention(model, args.pattern, args.layer)
-    data = read_clip(model, args.video)
-    frames = data['inputs'][0][0].permute(1, 2, 3, 0).numpy()
+    frames, data = read_clip(model, args.video)
     inputs = model.data_preprocessor(data)['inputs']
     captured = capture_attention(
         model, attention, inputs, mode='tensor', stage='backbone')
@@ -323,15 +292,11 @@ def analyze(source: Source, args: argparse.Namespace
         of_tokens.append(of_token)
         overlays.append(Overlay(source.name, frames, volume, token, extent))
     result = dict(
-        name=source.name,
-        config=str(source.config),
+        name=source.name, config=str(source.config),
         checkpoint=source.checkpoint,
         attention=type(attention.attention).__name__,
-        fixation=attention.fixation and attention.fixation.mode,
-        layer=layer,
-        grid_shape=patches.shape,
-        matrix=figures,
-        tokens=of_tokens)
+        fixation=attention.fixation and attention.fixation.mode, layer=layer,
+        grid_shape=patches.shape, matrix=figures, tokens=of_tokens)
     return result, matrix, overlays
 
 
@@ -344,39 +309,33 @@ def describe(figures: dict) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    # mmengine warns of its own deprecated calls.
+    # Silence mmengine's warnings about its own deprecated calls.
     MMLogger.get_current_instance().setLevel(logging.ERROR)
     with one_line_errors():
-        sources = find_sources(args)
-        results, matrices, overlays = zip(*(analyze(source, args)
-                                            for source in sources))
-
+        results, matrices, overlays = zip(*(
+            analyze(source, args) for source in find_sources(args)))
+    # 1. Draw the matrices.
     head = 'mean of heads' if args.head == 'mean' else f'head {args.head}'
     caption = f'{args.video.name}, attention in {args.pattern}, {head}'
     titles = []
     for result in results:
-        weights = '' if result['checkpoint'] else ', fresh weights'
+        weights = '' if result['checkpoint'] else ', random weights'
         title = f'{result["name"]}, layer {result["layer"]}{weights}'
         echo(f'{title}: {describe(result["matrix"])}')
         titles.append(f'{title}\n{describe(result["matrix"])}')
     files = [args.out / 'matrices.png']
     draw_matrices(files[0], matrices, titles, caption)
-    for of_token in zip(*overlays):
-        token = of_token[0].token
-        files.append(
-            args.out / f'overlay_{"_".join(map(str, token))}.png')
-        draw_overlays(
-            files[-1], of_token,
-            f'{caption}, token (t, y, x) = {token}')
+    # 2. Draw the overlays of each token.
+    for token_overlays in zip(*overlays):
+        token = token_overlays[0].token
+        files.append(args.out / f'overlay_{"_".join(map(str, token))}.png')
+        draw_overlays(files[-1], token_overlays,
+                      f'{caption}, token (t, y, x) = {token}')
+    # 3. Write the statistics.
     files.append(args.out / 'attention.json')
-    files[-1].write_text(
-        json.dumps(
-            dict(
-                version=__version__,
-                video=str(args.video),
-                pattern=args.pattern,
-                head=args.head,
-                models=results,
-                files=[file.name for file in files[:-1]]),
-            indent=2) + '\n')
+    text = json.dumps(dict(
+        version=__version__, video=str(args.video), pattern=args.pattern,
+        head=args.head, models=results,
+        files=[file.name for file in files[:-1]]), indent=2)
+    files[-1].write_text(text + '\n')
     echo('written: ' + ', '.join(map(str, files)))

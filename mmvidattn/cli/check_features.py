@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Check a set of feature streams, and say what is wrong with it.
+"""Check a dataset of feature streams, and report faults.
 
     mmvidattn check-features data/thumos14 \\
         --list train.txt --features rgb_kinetics_resnet50
 
-Prints a table of folders, and the faults of each file. Ends with 0 if there
-are none, and with 1 else.
+Prints a table of folders, and the faults of each file. The exit status is 0
+without faults, and 1 with faults.
 """
 import argparse
 import json
@@ -25,7 +25,14 @@ BLOCK = 4096
 
 
 class Folder:
-    """The files of one modality, or the targets, of some videos."""
+    """Files of one modality, or of targets, for a list of videos.
+
+    Args:
+        path: Path of the folder.
+        videos: Names of the videos.
+        width: Expected number of columns. Defaults to the most common number.
+        is_target: Whether the files are targets.
+    """
 
     def __init__(self, path: Path, videos: list[str], width: int | None,
                  is_target: bool) -> None:
@@ -36,13 +43,13 @@ class Folder:
         self.faults: list[str] = []
         for video in videos:
             self._check(video, is_target)
-        wanted = width or max(
+        expected = width or max(
             self.widths, key=lambda w: len(self.widths[w]), default=None)
         for found, names in self.widths.items():
-            if found != wanted:
+            if found != expected:
                 for name in names:
                     self.faults.append(
-                        f'{path / name}.npy: rows must be of {wanted}, got '
+                        f'{path / name}.npy: width must be {expected}, got '
                         f'{found}')
 
     def _check(self, video: str, is_target: bool) -> None:
@@ -64,9 +71,9 @@ class Folder:
                 bad |= ~np.isin(block, (0, 1)).all(axis=1)
                 bad |= ~block.any(axis=1)
             if bad.any():
-                what = ('targets must be 0 or 1, with a class in each step'
-                        if is_target else 'nan or infinity')
-                self.faults.append(f'{path}: {what}, first in step '
+                fault = ('targets must be 0 or 1, with a class in each step'
+                         if is_target else 'nan or infinity')
+                self.faults.append(f'{path}: {fault}, first in step '
                                    f'{start + bad.argmax()}')
                 return
 
@@ -83,9 +90,10 @@ class Folder:
 
 def compare_lengths(folders: dict[str, Folder], videos: list[str],
                     durations: dict[str, float], rate: float) -> list[str]:
-    """Videos whose files differ in length, or in rate if that is why.
+    """Return faults of videos whose files differ in length, or in rate.
 
-    By a step they may: the data set ends with the shortest.
+    A difference of one step is allowed: the dataset cuts all files of a video
+    to the shortest.
     """
     faults = []
     for video in videos:
@@ -98,7 +106,7 @@ def compare_lengths(folders: dict[str, Folder], videos: list[str],
                 f'{name} {length}' for name, length in found.items()))
         if video in durations and found:
             length = next(iter(found.values()))
-            # The last step may be missing, or be incomplete.
+            # The last step may be missing or incomplete.
             if abs(length - rate * durations[video]) > 1.5:
                 faults.append(
                     f'{video}: {length} steps in {durations[video]:g} s are '
@@ -107,16 +115,16 @@ def compare_lengths(folders: dict[str, Folder], videos: list[str],
 
 
 def table(rows: list[list[str]]) -> str:
-    """Rows of words with columns one below the other."""
+    """Format rows as a table with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     return '\n'.join(
-        '  '.join(word.ljust(width) for word, width in zip(row, widths))
+        '  '.join(cell.ljust(width) for cell, width in zip(row, widths))
         .rstrip() for row in rows)
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
-    parser.add_argument('root', type=Path, help='folder of the set')
+    parser.add_argument('root', type=Path, help='folder of the dataset')
     parser.add_argument('--features', nargs='+', required=True,
                         metavar='FOLDER', help='folders of features')
     parser.add_argument('--targets', nargs='*', default=['target_perframe'],
@@ -126,31 +134,31 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
                         help='lists of videos (default: all files of the '
                         'first folder)')
     parser.add_argument('--dims', nargs='+', type=int, metavar='D',
-                        help='the width of each folder of features')
+                        help='width of each folder of features')
     parser.add_argument('--classes', metavar='FILE',
-                        help='names of the classes, as many as targets are '
-                        'wide')
+                        help='file with class names, one for each column of '
+                        'the targets')
     parser.add_argument('--rate', type=float,
-                        help='steps a second, to compare with --durations')
+                        help='steps per second, to check with --durations')
     parser.add_argument('--durations', type=Path, metavar='FILE.json',
-                        help='seconds of each video')
+                        help='duration of each video in seconds')
     return parser.parse_args(argv)
 
 
 def read_videos(args: argparse.Namespace) -> list[str]:
     if not args.root.is_dir():
-        raise ValueError(f'there is no folder {args.root}')
+        raise ValueError(f'folder {args.root} does not exist')
     if not args.list:
         first = args.root / args.features[0]
         videos = sorted(path.stem for path in first.glob('*.npy'))
         if not videos:
-            raise ValueError(f'there are no .npy files in {first}')
+            raise ValueError(f'found no .npy files in {first}')
         return videos
     videos = []
     for name in args.list:
         path = args.root / name
         if not path.is_file():
-            raise ValueError(f'--list: there is no file {path}')
+            raise ValueError(f'--list: file {path} does not exist')
         videos += filter(None, read_lines(path))
     if not videos:
         raise ValueError(f'--list {" ".join(args.list)} names no videos')
@@ -158,18 +166,19 @@ def read_videos(args: argparse.Namespace) -> list[str]:
 
 
 def check(args: argparse.Namespace) -> list[str]:
-    """Print the table; returns the faults."""
+    """Print the table, and return the faults."""
     if args.dims and len(args.dims) != len(args.features):
-        raise ValueError(f'--dims must be {len(args.features)} numbers, as '
-                         f'many as --features, got {len(args.dims)}')
+        raise ValueError('--dims must be one number for each of the '
+                         f'{len(args.features)} --features, got '
+                         f'{len(args.dims)}')
     if (args.rate is None) != (args.durations is None):
-        raise ValueError('--rate and --durations go together')
+        raise ValueError('--rate and --durations need each other')
     videos = read_videos(args)
     num_classes = None
     if args.classes:
         path = args.root / args.classes
         if not path.is_file():
-            raise ValueError(f'--classes: there is no file {path}')
+            raise ValueError(f'--classes: file {path} does not exist')
         num_classes = sum(
             bool(line.strip()) for line in read_lines(path))
     durations = {}
@@ -184,7 +193,7 @@ def check(args: argparse.Namespace) -> list[str]:
         folders[name] = Folder(
             args.root / name, videos,
             num_classes if name == args.targets[0] else None, True)
-    echo(table([['folder', 'videos', 'width', 'type', 'steps', 'in all',
+    echo(table([['folder', 'videos', 'width', 'type', 'steps', 'total',
                  'faults'],
                 *(folder.row(name) for name, folder in folders.items())]))
     faults = [fault for folder in folders.values() for fault in folder.faults]

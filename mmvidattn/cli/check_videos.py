@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Check every video of a list: which cannot be read, and why.
+"""Check all videos of a list, and report unreadable ones.
 
     mmvidattn check-videos data/ssv2/train.txt --root data/ssv2
 
-Decodes each video from its first to its last frame, in processes of their
-own, so that a file that crashes or stops a decoder does neither to the check.
-Ends with 1 if any file is bad.
+Decodes all frames of each video in worker processes, so that a file that
+crashes or blocks a decoder does not stop the check. The exit status is 1 if
+any file is unreadable.
 """
 import argparse
 import os
@@ -30,24 +30,31 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument('ann_file', help='list of videos and labels')
     parser.add_argument(
-        '--root', default='', help="what the list's paths are relative to")
-    parser.add_argument('--delimiter', default=' ')
+        '--root', default='', help="folder that the list's paths are relative "
+        'to (default: the current folder)')
     parser.add_argument(
-        '--multi-class', action='store_true', help='a video has many labels')
+        '--delimiter', default=' ',
+        help='delimiter of the list (default: a blank)')
     parser.add_argument(
-        '--num-classes', type=int, help='labels must be below it')
+        '--multi-class', action='store_true',
+        help='videos may have several labels')
+    parser.add_argument(
+        '--num-classes', type=int, help='number of classes, to check labels')
     parser.add_argument(
         '--workers', type=at_least(1), default=os.cpu_count(),
-        help='processes (default: one for each processor)')
+        help='number of processes (default: one per processor)')
     parser.add_argument(
         '--timeout', type=positive, default=60,
-        help='seconds that a video may take (default: 60)')
+        help='maximum number of seconds for a video (default: 60)')
     parser.add_argument(
-        '--quick', action='store_true', help='decode the last frame only')
+        '--quick', action='store_true',
+        help='only decode the last frame of each video')
     parser.add_argument(
-        '--out', type=Path, help='write bad files here: path, tab, why')
+        '--out', type=Path, metavar='FILE',
+        help='write unreadable files and reasons to FILE, separated by tabs')
     parser.add_argument(
-        '--good', type=Path, help='write a list without the bad files here')
+        '--good', type=Path, metavar='FILE',
+        help='write the list without unreadable files to FILE')
     return parser.parse_args(argv)
 
 
@@ -65,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     echo(file=sys.stderr)
     for path, fault in sorted(bad.items()):
         echo(f'{path}\t{fault}')
-    echo(f'{len(bad)} of {len(names)} videos are bad')
+    echo(f'{len(bad)} of {len(names)} videos are unreadable')
     if args.out:
         args.out.write_text(''.join(
             f'{path}\t{fault}\n' for path, fault in sorted(bad.items())))

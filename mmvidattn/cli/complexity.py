@@ -3,9 +3,9 @@
 
     mmvidattn complexity configs/linear_ff_ssv2.py
 
-Nothing is computed: the model lives on the meta device. The linear video
-transformer, and XViT, are also counted as the code of its authors does it. Of
-a detector that reads streams of features a view is one window.
+The model is on the meta device, so nothing is computed. The linear video
+transformer, XViT and DualFormer are also counted as in the released code. For
+an online detector of feature streams, a view is one window.
 """
 import copy
 import json
@@ -21,11 +21,7 @@ from torch import Tensor, nn
 
 from ..apis import load_config
 from ..apis.complexity import Complexity, count_complexity
-from ..backbones import (
-    DualFormer,
-    LinearVideoTransformer,
-    XViT,
-)
+from ..backbones import DualFormer, LinearVideoTransformer, XViT
 from ..layers import (
     BaseAttention,
     CosFormerAttention,
@@ -44,7 +40,7 @@ CROPS = dict(CenterCrop=1, ThreeCrop=3, UniformThreeCrop=3, TenCrop=10)
 
 
 def _kernel_macs(q: Tensor, k: Tensor, v: Tensor, features: int) -> int:
-    """K^T V and Q (K^T V), of so many features a head."""
+    """Count K^T V and Q (K^T V), for a number of features per head."""
     tokens = q.shape[:-1].numel() + k.shape[:-1].numel()
     return tokens * features * v.shape[-1]
 
@@ -60,7 +56,7 @@ def _cosformer_macs(module: nn.Module, q: Tensor, k: Tensor,
 
 def _performer_macs(module: nn.Module, q: Tensor, k: Tensor,
                     v: Tensor) -> int:
-    """The features are products as well."""
+    """Count the projection to features, too."""
     features = len(module.projection)
     return (q.numel() + k.numel()) * features + _kernel_macs(
         q, k, v, features)
@@ -68,7 +64,7 @@ def _performer_macs(module: nn.Module, q: Tensor, k: Tensor,
 
 def _linformer_macs(module: nn.Module, q: Tensor, k: Tensor,
                     v: Tensor) -> int:
-    """The projections of K and V, the scores, and the weighted sum."""
+    """Count the projections of K and V, the scores and the weighted sum."""
     return 2 * (q.numel() + k.numel()) * module.key_projection.shape[1]
 
 
@@ -76,7 +72,7 @@ def _softmax_macs(module: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> int:
     return 2 * q.numel() * k.shape[-3]
 
 
-# By type, of inputs [*, N, G, D], [*, M, G, D] and [*, M, G, D].
+# Functions of the module, q [*, N, G, D], k [*, M, G, D] and v [*, M, G, D].
 RELEASED_MACS = {
     CosFormerAttention: _cosformer_macs,
     LinearAttention: _linear_macs,
@@ -87,7 +83,7 @@ RELEASED_MACS = {
 
 
 def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
-    """(T, H, W) of one view of a test pipeline, and its number of views."""
+    """Return the shape (T, H, W) and the number of a pipeline's views."""
     frames, side, views = None, None, 1
     for step in pipeline:
         if 'clip_len' in step:
@@ -99,20 +95,20 @@ def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
         elif step['type'] == 'Resize' and not step.get('keep_ratio', True):
             side = step['scale']
     if frames is None or side is None:
-        raise SystemExit('the test pipeline does not say clip_len and '
-                         'crop_size; give --shape T H W')
+        raise SystemExit('the test pipeline lacks clip_len or crop_size: use '
+                         '--shape T H W')
     height, width = (side, side) if isinstance(side, int) else side[::-1]
     return (frames, height, width), views
 
 
 def shape_of(cfg: Config) -> tuple[tuple[int, ...], int]:
-    """Shape of one view of a config's model, and its number of views.
+    """Return the shape and the number of a config's views.
 
-    Of a detector of feature streams that is the length of a window.
+    For an online detector of feature streams, the shape is (window length, ).
     """
     if cfg.model.type == 'OnlineActionDetector':
         backbone = cfg.model.backbone
-        # Networks without a long memory say so in their class.
+        # For networks without a long memory, the class has the length.
         long = backbone.get('long_memory_length')
         if long is None:
             long = MODELS.get(backbone.type).long_memory_length
@@ -122,7 +118,7 @@ def shape_of(cfg: Config) -> tuple[tuple[int, ...], int]:
 
 def inputs_of(model: nn.Module,
               shape: Sequence[int]) -> Tensor | dict[str, Tensor]:
-    """One view for a model, without values."""
+    """Return an uninitialized view for a model."""
     if isinstance(model, OnlineActionDetector):
         return {
             name: torch.empty(1, *shape, channels)
@@ -132,10 +128,10 @@ def inputs_of(model: nn.Module,
 
 
 def count_with_norms(model: nn.Module, clips: Tensor) -> Complexity:
-    """As fvcore counts, by which DualFormer's authors went.
+    """Count like fvcore, which the authors of DualFormer used.
 
-    Beside multiply-accumulates, five operations an element of a LayerNorm and
-    two of a BatchNorm.
+    In addition to multiply-accumulates, LayerNorm counts five operations per
+    element, and BatchNorm two.
     """
     costs = {nn.LayerNorm: 5, nn.BatchNorm3d: 2}
     norms = []
@@ -151,17 +147,17 @@ def count_with_norms(model: nn.Module, clips: Tensor) -> Complexity:
 
 
 def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
-    """Multiply-accumulates and parameters as the released code counts them.
+    """Count multiply-accumulates and parameters like the released code.
 
-    K^T V comes first in every linear attention, the gate is evaluated for Q
-    and for K, LayerNorm counts five operations an element, sums, denominators
-    and other elementwise work nothing. The parameters count the layer
-    ``new_fc``, which the released model has but does not use, and 8 temporal
-    embeddings, however many frames there are.
+    Linear attention computes K^T V first, the gate is evaluated for Q and for
+    K, and LayerNorm counts five operations per element. Sums, denominators
+    and other elementwise operations count nothing. The parameters include the
+    layer ``new_fc``, which the released model does not use, and always 8
+    temporal embeddings.
 
     Returns:
-        The counts, or None for a backbone or an attention whose released
-        count is not known.
+        The counts; None for a backbone or an attention whose released count
+        is unknown.
     """
     if isinstance(model.backbone, DualFormer):
         return count_with_norms(model, clips)
@@ -185,7 +181,7 @@ def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
         elif isinstance(module, nn.LayerNorm):
             add(5 * out.numel())
         elif isinstance(module, FeatureFixation):
-            # Both ratios are evaluated, of each channel from all inputs.
+            # Two ratios are evaluated for each channel, from all inputs.
             gate = next(module.children())
             add(inputs[0].numel() * 2 * gate.in_features)
         elif isinstance(module, BaseAttention):
@@ -202,10 +198,11 @@ def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
 def count_config(
         cfg: Config, shape: Sequence[int]
 ) -> tuple[Complexity, Complexity | None]:
-    """A config's model on a view of this shape: ours, and as released."""
+    """Count a config's model on a view: in full, and like the released code.
+    """
     init_default_scope('mmaction')
     model_cfg = copy.deepcopy(cfg.model)
-    # Mixup cannot be built without data, and costs nothing in testing.
+    # Mixup cannot be built without data, and tests do not use it.
     model_cfg.data_preprocessor = dict(type='ActionDataPreprocessor')
     with torch.device('meta'):
         model = MODELS.build(model_cfg)
@@ -216,23 +213,16 @@ def count_config(
 
 def rows_of(ours: Complexity, released: Complexity | None,
             views: int) -> list[dict]:
-    """A row a way of counting; the authors do not count FLOPs."""
-    rows = [
-        dict(
-            counted='what is computed',
-            params=ours.params,
-            macs_per_view=ours.macs,
-            macs_per_video=ours.macs * views,
-            flops_per_view=ours.flops,
-            flops_per_video=ours.flops * views)
-    ]
+    """Return a row for each count; the released code lacks FLOPs."""
+    rows = [dict(
+        counted='all operations', params=ours.params,
+        macs_per_view=ours.macs, macs_per_video=ours.macs * views,
+        flops_per_view=ours.flops, flops_per_video=ours.flops * views)]
     if released is not None:
-        rows.append(
-            dict(
-                counted='as the released code counts',
-                params=released.params,
-                macs_per_view=released.macs,
-                macs_per_video=released.macs * views))
+        rows.append(dict(
+            counted='like the released code', params=released.params,
+            macs_per_view=released.macs,
+            macs_per_video=released.macs * views))
     return rows
 
 
@@ -240,16 +230,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     add_config(parser, checkpoint=False)
     parser.add_argument(
-        '--shape',
-        nargs=3,
-        type=int,
-        metavar=('T', 'H', 'W'),
+        '--shape', nargs=3, type=int, metavar=('T', 'H', 'W'),
         help='frames, height and width of a view (default: the test '
         "pipeline's)")
     parser.add_argument(
-        '--views', type=int, help="views of a video (default: likewise)")
+        '--views', type=int,
+        help="number of views per video (default: the test pipeline's)")
     add_cfg_options(parser)
-    parser.add_argument('--json', help='write the figures to this file')
+    parser.add_argument('--json', help='write the counts to this file')
     args = parser.parse_args(argv)
 
     cfg = load_config(args.config, args.cfg_options)
@@ -259,7 +247,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = rows_of(ours, released, views)
 
     echo(f'{args.config}: view {"x".join(map(str, shape))}, {views} views '
-         'a video')
+         'per video')
     units = dict(
         params=('params M', 1e6, 3),
         macs_per_view=('GMACs/view', 1e9, 2),
@@ -271,19 +259,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         echo(f'{r["counted"]:28}' + ''.join(
             f'{r[key] / unit:13.{digits}f}' if key in r else f'{"":13}'
             for key, (_, unit, digits) in units.items()))
-    echo("The papers' \"GFLOPs\" are multiply-accumulates (GMACs); a FLOP "
-         'here is one floating-point operation, elementwise work included.')
+    echo("The papers' \"GFLOPs\" are multiply-accumulates (GMACs). A FLOP "
+         'here is one floating-point operation, including elementwise ones.')
     for op, calls in ours.uncounted.items():
         echo(f'not counted: {op} ({calls} calls)', file=sys.stderr)
     if args.json:
-        Path(args.json).write_text(
-            json.dumps(
-                dict(
-                    version=__version__,
-                    config=args.config,
-                    shape=shape,
-                    views=views,
-                    counts=rows),
-                indent=2))
+        Path(args.json).write_text(json.dumps(dict(
+            version=__version__, config=args.config, shape=shape,
+            views=views, counts=rows), indent=2))
     if ours.uncounted:
         raise SystemExit(1)

@@ -3,9 +3,9 @@
 
     mmvidattn export CONFIG CHECKPOINT OUT.onnx
 
-The suffix of OUT is the format: .pt2 (a program of torch.export) or .onnx. The
-file is run beside the model, with batches of 1 and of 5, and is written only
-if both agree. configs/export.md has examples and what can be exported.
+The suffix of OUT selects the format: .pt2 (torch.export) or .onnx. The command
+compares the file with the model, for batches of 1 and of 5, and only keeps the
+file if both agree. See configs/export.md for examples and supported models.
 """
 import argparse
 from collections.abc import Sequence
@@ -28,24 +28,24 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
     parser.add_argument(
         '--output', choices=OUTPUTS, default='logits',
-        help='what to compute (default: logits)')
+        help='output of the program (default: logits)')
     parser.add_argument(
         '--normalize', choices=DTYPES, nargs='?', const='uint8',
-        help='normalize inside: clips are RGB or BGR as the config reads '
-        'them, 0 to 255, of this type (default with no type: uint8)')
+        help='normalize clips of this type with values 0 to 255 inside the '
+        'program, in the color order of the config (without a type: uint8)')
     parser.add_argument(
         '--dynamic', choices=AXES, nargs='+', default=(),
-        help='take clips of other lengths (frames), other heights and widths '
-        '(size), or both; the batch is of any size anyway')
+        help='support other lengths (frames), other heights and widths '
+        '(size), or both; the batch size is always dynamic')
     parser.add_argument(
         '--shape', nargs=3, type=int, metavar=('T', 'H', 'W'),
         help="frames, height and width of a clip (default: the test "
         "pipeline's)")
     parser.add_argument(
         '--kernel', choices=KERNELS,
-        help='of the long memory of a stream (default: window)')
+        help="kernel of a stream's long memory (default: window)")
     parser.add_argument('--device', default='cpu',
-                        help='where to run .pt2 files (default: cpu)')
+                        help='device that .pt2 files run on (default: cpu)')
     parser.add_argument('--force', action='store_true',
                         help='replace an existing file')
     add_cfg_options(parser)
@@ -57,8 +57,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with one_line_errors():
         choose_format(args.out)
         if args.out.exists() and not args.force:
-            raise FileExistsError(f'{args.out} exists; replace it with '
-                                  '--force')
+            raise FileExistsError(
+                f'{args.out} exists; replace it with --force')
         model = get_model(args.config, args.checkpoint, args.device,
                           args.cfg_options)
         program = program_of(

@@ -1,14 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Turn videos into feature streams with any network.
+"""Extract feature streams from videos with any network.
 
     mmvidattn extract-features VIDEOS data/mine/rgb CONFIG \\
         --checkpoint CHECKPOINT --rate 4
 
-CONFIG is a recognizer of mmaction2, or `timm://NAME`,
+CONFIG is an mmaction2 recognizer, or `timm://NAME`,
 `hf://OWNER/MODEL@REVISION` or `MODULE:CALLABLE`. Writes `<video>.npy`
-`(steps, width)` for each video: a row for each 1 / rate seconds, of what the
-recognizer's classifier reads, or the network gives. A row is of nothing later
-than its step. A second run goes on where the first one stopped.
+`(steps, width)` for each video, with a step for each 1 / rate seconds. The
+features are the input of the recognizer's classifier, or the output of the
+network. They are causal: a step only depends on frames up to its end. The same
+command resumes an interrupted run.
 """
 import argparse
 import copy
@@ -47,10 +48,10 @@ from ._shared import add_cfg_options, add_device, at_least, parser_of, positive
 
 
 class Extractor:
-    """A network, and its features of each step of a video.
+    """Extractor of the features of each step of a video.
 
     Args:
-        options: The options of the command line.
+        options: Options of the command line.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -66,11 +67,11 @@ class Extractor:
         self.recognizer = FeatureExtractor(**options)
 
     def __call__(self, video: Path) -> np.ndarray:
-        """The features of a video, ``(steps, width)`` float32.
+        """Extract the features of a video, float32 ``(steps, width)``.
 
         Raises:
-            ValueError: If the video has no whole step, or its features have
-                nan or infinity.
+            ValueError: If the video is shorter than a step, or a feature is
+                not finite.
         """
         reader = ConstantRate(open_video(video))
         fps = reader.fps
@@ -78,7 +79,7 @@ class Extractor:
         steps = num_steps(len(reader), fps, rate)
         if not steps:
             raise ValueError(
-                f'{len(reader)} frames at {fps:g} a second are less than one '
+                f'{len(reader)} frames at {fps:g} frames/s are shorter than a '
                 f'step of 1/{rate:g} s')
         rows, batch = [], []
         for step in range(steps):
@@ -92,14 +93,14 @@ class Extractor:
         return rows
 
     def rate_of(self, fps: float) -> float:
-        """Steps a second of a video with so many frames a second."""
+        """Return the steps per second for a frame rate."""
         if self.every is None:
             return self.rate
         return (self.recognizer.sample_fps or fps) / self.every
 
     def clip(self, reader: ConstantRate, step: int,
              fps: float) -> Sequence[np.ndarray]:
-        """The clip of a step."""
+        """Read the clip of a step."""
         indices = self.recognizer.frame_indices(step, fps, self.rate_of(fps))
         images = reader.get_batch(indices.clip(max=len(reader) - 1))
         return self.recognizer.clip(list(images))
@@ -109,14 +110,14 @@ _extractor: Extractor | None = None
 
 
 def start_worker(options: dict[str, Any]) -> None:
-    """Build the network of a process, unless it was forked with one."""
+    """Build the extractor of a process, unless the fork copied it."""
     global _extractor
     if _extractor is None or _extractor.options != options:
         _extractor = Extractor(options)
 
 
 def extract(video: Path, out: Path) -> tuple[int, int]:
-    """Write the features of a video; returns their shape."""
+    """Write the features of a video, and return their shape."""
     rows = _extractor(video)
     with replacing(out, to_disk=False) as part, part.open('wb') as file:
         np.save(file, rows)
@@ -125,12 +126,12 @@ def extract(video: Path, out: Path) -> tuple[int, int]:
 
 def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
                 processes: int) -> dict[Path, str]:
-    """Extract the features of all videos; returns what is wrong with some.
+    """Extract the features of all videos; return the errors by video.
 
-    A process that dies takes with it what the others are at; these videos
-    are tried again, each in a process of its own.
+    If a process dies, all unfinished videos are retried, each in a new
+    process.
     """
-    # Neither CUDA nor threads of OpenMP survive a fork.
+    # CUDA and OpenMP threads do not survive a fork.
     forks = (options['device'] == 'cpu' and options['threads'] == 1 and
              'fork' in multiprocessing.get_all_start_methods())
     context = multiprocessing.get_context('fork' if forks else 'spawn')
@@ -151,11 +152,11 @@ def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
                     continue
                 except Exception as error:
                     failed[video] = brief(error)
-                    say(video)
+                    report(video)
                 del left[video]
                 bar.update(task, advance=1)
 
-    def say(video):
+    def report(video):
         bar.console.print(printable(f'{video}: {failed[video]}'),
                           markup=False, highlight=False)
 
@@ -165,18 +166,18 @@ def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
         for video in list(left):
             attempt([video], 1)
             if video in left:
-                failed[video] = 'the process died while it read this video'
-                say(video)
+                failed[video] = 'the process died while reading this video'
+                report(video)
                 bar.update(task, advance=1)
     return failed
 
 
 def plan_features(inputs: list[Path], out: Path) -> dict[Path, Path]:
-    """The videos, and the file of features of each."""
+    """Return the file of features for each video."""
     for path in inputs:
         if not path.exists():
-            raise ValueError(f'there is no {path}')
-    # Folders become part of the name.
+            raise ValueError(f'{path} does not exist')
+    # Subfolders become part of the name.
     videos = {
         video: out / ('_'.join(video.relative_to(
             path if path.is_dir() else path.parent).with_suffix(
@@ -184,21 +185,22 @@ def plan_features(inputs: list[Path], out: Path) -> dict[Path, Path]:
         for path in inputs
         for video in (find_videos(path) if path.is_dir() else [path])
     }
-    twice = {o for o in videos.values() if [*videos.values()].count(o) > 1}
-    if twice:
-        same = [str(v) for v, o in videos.items() if o == min(twice)]
-        raise ValueError(f'{" and ".join(same)} would both be {min(twice)}')
+    clashes = {o for o in videos.values() if [*videos.values()].count(o) > 1}
+    if clashes:
+        same = [str(v) for v, o in videos.items() if o == min(clashes)]
+        raise ValueError(f'{" and ".join(same)} would both be written to '
+                         f'{min(clashes)}')
     return videos
 
 
 def open_folder(out: Path, options: dict[str, Any]) -> None:
-    """Make the folder, or check that it has features of these options."""
+    """Create the folder, or check that its features have these options."""
     file = out / 'features.json'
     kept = {
         key: value for key, value in options.items()
         if key not in ('device', 'threads', 'batch_size')
     }
-    # None is what folders of earlier versions have.
+    # Folders of earlier versions store both keys for recognizers only.
     if not is_network(options['config']):
         kept['layer'] = options['layer'] or CLASSIFIER
         kept['config'] = hashlib.sha256(
@@ -208,18 +210,18 @@ def open_folder(out: Path, options: dict[str, Any]) -> None:
     if file.is_file():
         found = json.loads(file.read_text())
         differing = [
-            f'{key} was {found.get(key)}, and now is {kept.get(key)}'
+            f'{key} was {found.get(key)} and now is {kept.get(key)}'
             for key in sorted({*found, *kept})
             if found.get(key) != kept.get(key)
         ]
         if differing:
-            raise ValueError(f'{out} has features of other options: '
+            raise ValueError(f'the features in {out} have different options: '
                              + '; '.join(differing)
-                             + '. Repeat the options, or choose another '
+                             + '. Repeat the old options, or choose another '
                              'folder')
     elif out.exists() and any(out.iterdir()):
-        raise ValueError(f'{out} is not empty and has no features of this '
-                         'program; choose a folder that does not exist')
+        raise ValueError(f'{out} is not empty and was not written by '
+                         'extract-features: choose a new folder')
     out.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(kept, indent=2) + '\n')
 
@@ -227,53 +229,53 @@ def open_folder(out: Path, options: dict[str, Any]) -> None:
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument('videos', nargs='+', type=Path, metavar='VIDEO',
-                        help='video file, or a folder of them')
+                        help='video file or folder of videos')
     parser.add_argument('out', type=Path, help='folder to write to')
-    parser.add_argument('config', help='recognizer: config file, or its name; '
+    parser.add_argument('config', help='config file or name of a recognizer, '
                         'or timm://NAME, hf://OWNER/MODEL@REVISION or '
                         'MODULE:CALLABLE')
     parser.add_argument('--checkpoint',
-                        help='its weights (default: random ones, to try; '
-                        'those of hf://). With timm:// also "pretrained", '
-                        "which downloads timm's")
+                        help='checkpoint of the network (default: the weights '
+                        'of hf://, or else random weights); "pretrained" '
+                        'downloads the weights of timm://')
     steps = parser.add_mutually_exclusive_group()
     steps.add_argument('--rate', type=positive, default=4.,
-                       help='steps a second (default: 4)')
+                       help='steps per second (default: 4)')
     steps.add_argument('--every', type=at_least(1), metavar='N',
-                       help='a step every N frames, instead of --rate')
+                       help='one step every N frames, instead of --rate')
     parser.add_argument('--sample-fps', type=positive, metavar='FPS',
-                        help='take frames as if videos had so many a second '
-                        '(default: their own)')
+                        help='resample videos to this frame rate (default: '
+                        'keep the rate of each video)')
     parser.add_argument('--input', nargs='+', action=DictAction,
-                        metavar='KEY=VALUE', help='what a network that is no '
-                        'recognizer takes: takes=frames or clips, mean, std, '
+                        metavar='KEY=VALUE', help='input of a network that is '
+                        'not a recognizer: takes=frames or clips, mean, std, '
                         'value_range=1 or 255, resize, crop, interpolation, '
-                        'color=RGB or BGR (default: what timm or the Hub '
-                        'says)')
+                        'color=RGB or BGR (default: the settings of timm or '
+                        'the Hub)')
     parser.add_argument('--flow', choices=FLOWS,
-                        help='read optical flow, estimated so, instead of '
-                        'frames; for recognizers of flow')
+                        help='method to compute optical flow, for recognizers '
+                        'of flow')
     parser.add_argument('--flow-side', type=at_least(1), default=180,
                         help='short side of the frames that flow is computed '
-                        'of (default: 180)')
+                        'from (default: 180)')
     parser.add_argument('--bound', type=positive, default=20.,
-                        help='pixels of flow that become 0 or 255 (default: '
+                        help='flow in pixels that maps to 0 and 255 (default: '
                         '20)')
     parser.add_argument('--clip-len', type=at_least(1),
-                        help="frames, or flow fields, of a step (default: "
-                        "the config's)")
+                        help="number of frames, or flow fields, in the clip "
+                        "of a step (default: the config's)")
     parser.add_argument('--frame-interval', type=at_least(1), default=1,
-                        help='from one of these frames to the next (default: '
-                        '1)')
+                        help='interval between frames of a clip (default: 1)')
     parser.add_argument('--layer',
-                        help='the layer whose input is the features (default: '
-                        f"a recognizer's {CLASSIFIER}, another network's "
-                        'output)')
-    parser.add_argument('--processes', type=at_least(1), default=1)
+                        help='layer whose input is the features (default: '
+                        f'{CLASSIFIER} of a recognizer, or else the output '
+                        'of the network)')
+    parser.add_argument('--processes', type=at_least(1), default=1,
+                        help='number of processes (default: 1)')
     parser.add_argument('--threads', type=at_least(1), default=1,
-                        help='of each process (default: 1)')
+                        help='threads per process (default: 1)')
     parser.add_argument('--batch-size', type=at_least(1), default=16,
-                        help='steps at a time (default: 16)')
+                        help='number of steps per batch (default: 16)')
     add_device(parser)
     add_cfg_options(parser)
     return parser.parse_args(argv)
@@ -289,15 +291,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         if args.checkpoint is None and not args.config.startswith(SCHEME):
             echo(f'{program_name()}: warning: without --checkpoint the '
                  'weights are random', file=sys.stderr)
-        # What is wrong with network or options shows here, once.
+        # Build the network here first, to report errors once.
         init_default_scope('mmaction')
         start_worker(options)
-        echo(f'{_extractor.recognizer.width} features a step')
+        echo(f'{_extractor.recognizer.width} features per step')
         open_folder(args.out, options)
     left = {v: o for v, o in jobs.items() if not o.is_file()}
     failed = extract_all(left, options, args.processes)
     echo(f'{args.out}: {len(left) - len(failed)} videos written, '
-         f'{len(jobs) - len(left)} were there already, {len(failed)} failed')
+         f'{len(jobs) - len(left)} existed already, {len(failed)} failed')
     if failed:
         raise SystemExit(f'{program_name()}: error: '
                          + '; '.join(f'{v}: {e}' for v, e in failed.items()))

@@ -6,8 +6,8 @@
 
 FOLDER is ``cache_dir`` of FeatureCacheHook, or ``features`` in the work
 directory of ``mmvidattn finetune --cache-features``. It has a folder for each
-pipeline and each frozen network, which nothing opens any more when one of them
-has changed: ``settings.json`` in it says what it is of.
+pipeline and frozen network, described by ``settings.json``. When the pipeline
+or the network changes, the old folder becomes unused.
 """
 import argparse
 import shutil
@@ -24,10 +24,11 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('folder', type=Path, metavar='FOLDER',
-                        help='of all cached features')
+                        help='folder of all cached features')
     parser.add_argument(
         '--clear-unused', type=float, metavar='DAYS',
-        help='delete what no run has opened for so many days; 0 deletes all')
+        help='delete folders that no run has opened for DAYS days; 0 deletes '
+        'all')
     args = parser.parse_args(argv)
     if args.clear_unused is not None and not args.clear_unused >= 0:
         parser.error('--clear-unused must be at least 0, got '
@@ -43,17 +44,17 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise ValueError(f'no cached features in {args.folder}')
         days = args.clear_unused
         kept = 0
-        for one in found:
-            settings = one['settings']
+        for folder in found:
+            settings = folder['settings']
             backbone = settings.get('backbone') or {}
-            goes = days is not None and one['unused_days'] >= days
-            echo(f'{"deleted " if goes else ""}{one["path"]}: '
-                 f'{one["files"]} clips, {megabytes(one["size"])}, used '
-                 f'{one["unused_days"]:.1f} days ago; '
+            delete = days is not None and folder['unused_days'] >= days
+            echo(f'{"deleted " if delete else ""}{folder["path"]}: '
+                 f'{folder["files"]} clips, {megabytes(folder["size"])}, used '
+                 f'{folder["unused_days"]:.1f} days ago; '
                  f'{settings.get("freeze")} of {backbone.get("type")}, '
                  f'weights {str(settings.get("weights"))[:8]}')
-            kept += not goes
-            if goes:
-                shutil.rmtree(one['path'])
+            kept += not delete
+            if delete:
+                shutil.rmtree(folder['path'])
         if not kept:
             shutil.rmtree(args.folder / VIDEOS, ignore_errors=True)

@@ -1,16 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Draw the scores of each frame of a video (Fig. 4 of LAPS).
+"""Draw the scores of each frame of a video, like Fig. 4 of LAPS.
 
     mmvidattn frame-scores VIDEO \\
         --model laps_visformer_base2d_k400:A.pth \\
         --model laps_visformer_k400:B.pth --label 'skipping rope' \\
         --out frame_scores.png
 
-The frames of the clip stand in a row, and under them a curve for each model:
-the probability of the class by the logits of each frame. It takes the config's
-validation pipeline, one clip of the video. Beside the picture goes a .json
-with the figures. Without a checkpoint a model has fresh weights, whose scores
-say nothing.
+The image shows the frames of a clip in a row above a curve for each model: the
+probability of the class, from the logits of each frame. The config's
+validation pipeline samples one clip of the video. A .json file beside the
+image contains the scores. Without a checkpoint, a model has random weights,
+and its scores are meaningless.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 from ..apis import get_model
-from ..apis.labels import find_labels
+from ..apis.labels import find_labels, label_of
 from ..apis.runner import one_line_errors
 from ..utils.printable import echo
 from ..visualization.frame_scores import draw_frame_scores
@@ -37,39 +37,38 @@ from ._shared import (
 
 
 class Scores(NamedTuple):
-    """Frames of a clip, and the probabilities a model gives them."""
+    """Frames of a clip, and a model's probabilities."""
     frames: np.ndarray  # [T, H, W, 3], uint8
     of_frames: np.ndarray  # [T, K]
     of_clip: np.ndarray  # [K]
 
 
 def score_frames(model: nn.Module, video: str | Path) -> Scores:
-    """The scores of the frames of a video's clip.
+    """Score the frames of a video's clip.
 
     Args:
-        model: Of :func:`mmvidattn.get_model`, with a head that has
+        model: Model from :func:`mmvidattn.get_model`, whose head has
             ``frame_scores``, such as ``LAPSHead``.
-        video: A video file.
+        video: Path of a video file.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the model has no scores of frames.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the head does not score frames.
     """
     if not hasattr(model.cls_head, 'frame_scores'):
-        raise ValueError(f'{type(model.cls_head).__name__} has no scores of '
-                         'frames; LAPSHead has')
-    data = read_clip(model, video)
+        raise ValueError('the head must score frames, such as LAPSHead, got '
+                         f'{type(model.cls_head).__name__}')
+    frames, data = read_clip(model, video)
     batch = model.data_preprocessor(data, False)
     with torch.no_grad():
         feats, _ = model.extract_feat(batch['inputs'])
         logits = model.cls_head.frame_scores(feats)[0].float()
-    return Scores(data['inputs'][0][0].permute(1, 2, 3, 0).numpy(),
-                  logits.softmax(-1).cpu().numpy(),
+    return Scores(frames, logits.softmax(-1).cpu().numpy(),
                   logits.mean(0).softmax(-1).cpu().numpy())
 
 
 def class_of(text: str, labels: list[str], num_classes: int) -> int:
-    """The number of a class that is given by name or number."""
+    """Parse the name or number of a class."""
     if text in labels:
         return labels.index(text)
     if text.isdecimal() and int(text) < num_classes:
@@ -82,16 +81,17 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument('video', type=Path, help='video file')
     parser.add_argument(
-        '--model',
-        action='append',
-        required=True,
+        '--model', action='append', required=True,
         metavar='CONFIG[:CHECKPOINT]',
-        help='a model, by config file or its name; once or twice')
+        help='config file or name of a model; may be repeated')
     parser.add_argument(
         '--label',
-        help='class, by name or number (default: what the last model says)')
+        help="name or number of the class (default: the last model's "
+        'prediction)')
     add_cfg_options(parser)
-    parser.add_argument('--out', type=Path, default=Path('frame_scores.png'))
+    parser.add_argument(
+        '--out', type=Path, default=Path('frame_scores.png'), metavar='FILE',
+        help='.png file to write (default: %(default)s)')
     add_device(parser)
     return parser.parse_args(argv)
 
@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             index = int(last.of_clip.argmax())
         else:
             index = class_of(args.label, labels, last.of_clip.size)
-        label = labels[index] if index < len(labels) else f'class {index}'
+        label = label_of(labels, index)
         draw_frame_scores(args.out, last.frames,
                           [s.of_frames[:, index] for s in scores], names,
                           f'{args.video.name}: {label}')

@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Draw where a model finds its class: Grad-CAM (DualFormer's Fig. 6).
+"""Draw the regions that a prediction depends on, with Grad-CAM.
 
     mmvidattn grad-cam VIDEO --config CONFIG:CHECKPOINT ...
 
-Writes a picture of some frames for each model and class, as a sheet, and
-``grad_cam.json``. It works with every backbone whose tokens keep their
-places. The layer is by default the input of the last attention: later ones
-have no gradient at the patches where a class token is classified.
+Writes an image with frames of the video for each model and class, like Fig. 6
+of DualFormer, and ``grad_cam.json``. It supports every backbone whose tokens
+keep their positions. The default layer is the input of the last attention: if
+a class token is classified, gradients at the patches are zero in later layers.
 
 Needs the package grad-cam: pip install "mmvidattn[cam]".
 """
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ..apis import find_config, get_model
-from ..apis.labels import find_labels
+from ..apis.labels import find_labels, label_of
 from ..apis.runner import one_line_errors
 from ..layers import VideoTransformerBlock
 from ..utils.printable import echo
@@ -33,13 +33,13 @@ from ._shared import (
     read_clip,
 )
 
-# Tokens of a frame, or of the clip, that are no patches.
+# Maximum number of class tokens of a frame or a clip.
 MAX_CLASS_TOKENS = 2
 METHODS = ('GradCAM', 'GradCAMPlusPlus', 'HiResCAM', 'LayerCAM')
 
 
 class Classifier(nn.Module):
-    """Clips [B, C, T, H, W] to logits [B, K]."""
+    """Model from clips [B, C, T, H, W] to logits [B, K]."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -50,22 +50,23 @@ class Classifier(nn.Module):
 
 
 def find_layer(model: nn.Module, name: str | None) -> tuple[str, nn.Module]:
-    """The layer to look at, by its name in the backbone.
+    """Find a layer by its name in the backbone, or the default layer.
 
     Raises:
-        ValueError: If there is no such layer, or none by default.
+        ValueError: If the layer does not exist.
     """
     layers = dict(model.backbone.named_modules())
     if name is not None:
         if name not in layers:
-            raise ValueError(f'the backbone has no layer {name!r}, but '
-                             f'{", ".join(list(layers)[1:6])}, ...')
+            raise ValueError('--layer must be a layer of the backbone '
+                             f'({", ".join(list(layers)[1:6])}, ...), got '
+                             f'{name!r}')
         return name, layers[name]
     blocks = [n for n, m in layers.items()
               if isinstance(m, VideoTransformerBlock)]
     if not blocks:
-        raise ValueError(f'{type(model.backbone).__name__} has no blocks '
-                         'that are known here; give --layer')
+        raise ValueError(f'{type(model.backbone).__name__} needs --layer, '
+                         'because it lacks a VideoTransformerBlock')
     block = layers[blocks[-1]]
     attention = [branch for branch in block.branches if branch != 'mlp'][-1]
     name = f'{blocks[-1]}.{attention}_norm'
@@ -74,7 +75,7 @@ def find_layer(model: nn.Module, name: str | None) -> tuple[str, nn.Module]:
 
 def grid_of(num_tokens: int, height: int,
             width: int) -> tuple[int, int] | None:
-    """Rows and columns of so many patches of a frame, or None."""
+    """Return the rows and columns of a frame's patches, or None."""
     for rows in range(1, num_tokens + 1):
         if num_tokens % rows == 0 and \
                 rows * width == num_tokens // rows * height:
@@ -83,16 +84,17 @@ def grid_of(num_tokens: int, height: int,
 
 
 def as_volume(x: Tensor, clip: Tensor) -> Tensor:
-    """Activations of tokens to [B, C, T', h, w].
+    """Reshape the activations of tokens to [B, C, T', h, w].
 
     Args:
-        x: [B, T', h, w, C]; or a column of tokens of each frame, or of the
-            clip, [B, T', N, 1, C], [B, N, C] or [B T, N, C], with or without
-            class tokens in front; or maps of each frame, [B T, C, h, w].
+        x: A grid of tokens, [B, T', h, w, C]; a column of tokens for each
+            frame or for the clip, [B, T', N, 1, C], [B, N, C] or [B T, N, C],
+            which may begin with class tokens; or maps of each frame,
+            [B T, C, h, w].
         clip: The clip, [B, C, T, H, W].
 
     Raises:
-        ValueError: If the tokens are none of these.
+        ValueError: If the activations have another shape.
     """
     B, _, T, H, W = clip.shape
     if x.dim() == 4 and len(x) == B * T:
@@ -105,7 +107,7 @@ def as_volume(x: Tensor, clip: Tensor) -> Tensor:
     elif x.dim() == 3:
         x = x.unflatten(0, (B, -1))
     for extra in range(MAX_CLASS_TOKENS + 1):
-        # A column of each frame, or one of all frames.
+        # There is a column for each frame, or one for all frames.
         for frames in sorted({1, *range(2, T + 1)}) if x.shape[1] == 1 \
                 else (1, ):
             tokens, rest = divmod(x.shape[2] - extra, frames)
@@ -113,13 +115,13 @@ def as_volume(x: Tensor, clip: Tensor) -> Tensor:
             if grid and (x.shape[1] > 1 or frames > 1 or T == 1):
                 x = x[:, :, extra:].unflatten(2, (frames, *grid))
                 return x.flatten(1, 2).movedim(-1, 1)
-    raise ValueError(f'the activations {shape} are no tokens of a clip of '
-                     f'{T} x {H} x {W}; give another --layer')
+    raise ValueError(f'activations of shape {shape} do not fit a clip of '
+                     f'{T} x {H} x {W}; choose another --layer')
 
 
 def cam_of(model: nn.Module, layer: nn.Module, clip: Tensor, index: int,
            method: str) -> np.ndarray:
-    """Heat of each pixel of a clip [1, C, T, H, W]: [T, H, W], 0 to 1."""
+    """Compute the heat [T, H, W], 0 to 1, of a clip [1, C, T, H, W]."""
     try:
         import pytorch_grad_cam
         from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
@@ -134,7 +136,7 @@ def cam_of(model: nn.Module, layer: nn.Module, clip: Tensor, index: int,
 
 
 def overlay(frames: np.ndarray, heat: np.ndarray) -> np.ndarray:
-    """Frames [T, H, W, 3], uint8, under the heat [T, H, W]."""
+    """Blend frames [T, H, W, 3], uint8, with the heat [T, H, W]."""
     from pytorch_grad_cam.utils.image import show_cam_on_image
     return np.stack([
         show_cam_on_image(frame.astype(np.float32) / 255, of_frame,
@@ -143,13 +145,12 @@ def overlay(frames: np.ndarray, heat: np.ndarray) -> np.ndarray:
 
 
 def analyze(text: str, args: argparse.Namespace) -> list[dict]:
-    """Write the pictures of a model; the figures of each."""
+    """Write the images of a model, and return the data of each."""
     config, checkpoint = named_model(text)
     torch.manual_seed(0)
     model = get_model(config, checkpoint, args.device, args.cfg_options)
     name, layer = find_layer(model, args.layer)
-    data = read_clip(model, args.video)
-    frames = data['inputs'][0][0].permute(1, 2, 3, 0).numpy()
+    frames, data = read_clip(model, args.video)
     clip = model.data_preprocessor(data)['inputs'][:, 0]
     with torch.no_grad():
         scores = Classifier(model)(clip)[0].softmax(-1)
@@ -161,24 +162,18 @@ def analyze(text: str, args: argparse.Namespace) -> list[dict]:
             raise ValueError(f'--classes must be from 0 to {len(scores) - 1}, '
                              f'got {index}')
         heat = cam_of(model, layer, clip.clone(), index, args.method)
-        label = labels[index] if index < len(labels) else f'class {index}'
+        label = label_of(labels, index)
         path = args.out / f'{Path(config).stem}_{index}.png'
         score = scores[index].item()
         write_sheet(path, overlay(frames, heat),
                     [Path(config).stem, f'{label}: {score:.3f}'])
         hottest = np.unravel_index(heat.argmax(), heat.shape)
-        figures.append(
-            dict(
-                config=config,
-                checkpoint=checkpoint,
-                layer=name,
-                method=args.method,
-                index=index,
-                label=label,
-                score=score,
-                hottest_t_y_x=[int(i) for i in hottest],
-                mean_heat_of_frames=heat.mean((1, 2)).tolist(),
-                picture=path.name))
+        figures.append(dict(
+            config=config, checkpoint=checkpoint, layer=name,
+            method=args.method, index=index, label=label, score=score,
+            hottest_t_y_x=[int(i) for i in hottest],
+            mean_heat_of_frames=heat.mean((1, 2)).tolist(),
+            picture=path.name))
         echo(f'{path}: {label} {score:.3f}')
     return figures
 
@@ -187,27 +182,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     parser.add_argument('video', type=Path, help='video file')
     parser.add_argument(
-        '--config',
-        action='append',
-        required=True,
+        '--config', action='append', required=True,
         metavar='CONFIG[:CHECKPOINT]',
-        help='a model, by config file or its name; may be repeated')
+        help='config file or name of a model; may be repeated')
     parser.add_argument(
-        '--classes',
-        nargs='+',
-        type=int,
-        metavar='INDEX',
-        help="default: the model's best one")
+        '--classes', nargs='+', type=int, metavar='INDEX',
+        help="numbers of classes (default: the model's prediction)")
     parser.add_argument(
-        '--layer', help='name in the backbone (default: see above)')
-    parser.add_argument('--method', choices=METHODS, default=METHODS[0])
+        '--layer', help='name of a layer in the backbone (default: the input '
+        'of the last attention)')
+    parser.add_argument(
+        '--method', choices=METHODS, default=METHODS[0],
+        help='method (default: %(default)s)')
     add_cfg_options(parser)
     parser.add_argument(
-        '--out',
-        type=Path,
-        default=Path('grad_cam'),
-        metavar='FOLDER',
-        help='where to write (default: %(default)s)')
+        '--out', type=Path, default=Path('grad_cam'), metavar='FOLDER',
+        help='folder to write to (default: %(default)s)')
     add_device(parser)
     args = parser.parse_args(argv)
     with one_line_errors():

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Predict what happens in videos.
+"""Classify videos, or time windows of long videos.
 
     mmvidattn predict VIDEO [VIDEO ...] CONFIG CHECKPOINT
     mmvidattn predict LONG_VIDEO CONFIG CHECKPOINT --windows 10 --stride 5
@@ -32,51 +32,49 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument(
         'videos', nargs='+', metavar='VIDEO',
-        help='video file, its URL, a folder of videos or of the frames of one;'
-        ' for windows also the number of a camera, or the URL of a stream')
+        help='video file or its URL, folder of videos, or folder of frames; '
+        'with --windows also the number of a camera, or the URL of a stream')
     add_config(parser)
     parser.add_argument(
-        '--labels', help='file with the name of a class on each line (default:'
-        " the checkpoint's, else the config's)")
+        '--labels', help='file with one class name per line (default: the '
+        "names in the checkpoint, or else the config's)")
     parser.add_argument(
         '--out', type=Path, metavar='FILE_OR_FOLDER',
-        help='write the video with its predictions to this .mp4, some frames '
-        'of it to this .png or .jpg, or a .mp4 for each video to this folder')
+        help='write the captioned video to an .mp4 file, or some captioned '
+        'frames to a .png or .jpg file, or an .mp4 file per video to a folder')
     parser.add_argument(
         '--json', type=Path, help='write the predictions to this file')
     parser.add_argument(
         '--json-lines', type=Path, metavar='FILE',
-        help='write each prediction to this file as soon as it is there, a '
-        'line each')
+        help='write each prediction to this file immediately, one per line')
     parser.add_argument(
         '--windows', type=float, metavar='SECONDS',
-        help='predict each window of a long video, of so many seconds')
+        help='classify time windows of this length')
     parser.add_argument(
         '--stride', type=float, metavar='SECONDS',
-        help='from the start of a window to that of the next (default: its '
-        'length)')
+        help='seconds between the starts of consecutive windows (default: '
+        'their length)')
     parser.add_argument(
         '--fps', type=float,
-        help='frames a second of folders of frames and of live sources')
+        help='frame rate of folders of frames and of live sources')
     parser.add_argument(
         '--batch-size', type=int, default=1,
-        help='videos or windows to compute at a time (default: %(default)s)')
+        help='number of videos or windows per batch (default: %(default)s)')
     parser.add_argument(
         '--compile', action='store_true',
-        help='compile the model first: slower to start, then faster; for many '
-        'videos')
+        help='compile the model first, which pays off for many videos')
     add_device(parser)
     args = parser.parse_args(argv)
     if args.windows is None and args.stride is not None:
-        parser.error('--stride is for --windows')
+        parser.error('--stride needs --windows')
     if args.windows is not None and (args.out or args.json):
-        parser.error('--windows goes with --json-lines, not with --out or '
-                     '--json, which hold all that was predicted')
+        parser.error('--windows supports --json-lines, but not --out or '
+                     '--json, which need all predictions in memory')
     return args
 
 
 def name_videos(inputs: list[str]) -> dict[str, Path]:
-    """The videos, and what to call each in an output folder."""
+    """Return the name of each video in an output folder."""
     videos = {}
     for source in inputs:
         if is_folder_of_videos(source):
@@ -94,8 +92,8 @@ def plan_outputs(videos: dict[str, Path], out: Path | None
         return {}
     if out.suffix.lower() in OUTPUTS:
         if len(videos) > 1:
-            raise ValueError(f'--out {out} is one file, and there are '
-                             f'{len(videos)} videos: give a folder')
+            raise ValueError(f'--out {out} must be a folder for '
+                             f'{len(videos)} videos, got one file')
         outputs = {video: out for video in videos}
     else:
         outputs = {video: out / name.with_suffix('.mp4')
@@ -103,14 +101,14 @@ def plan_outputs(videos: dict[str, Path], out: Path | None
     unreadable = [video for video in videos
                   if Path(video).is_dir() or '://' in video]
     if unreadable:
-        raise ValueError(f'--out draws on video files, and {unreadable[0]} is '
-                         'none')
+        raise ValueError('--out needs video files, but '
+                         f'{unreadable[0]} is not a video file')
     taken = {Path(video).resolve() for video in videos}
     count = Counter(outputs.values())
     for video, path in outputs.items():
         if path.resolve() in taken or count[path] > 1:
-            raise ValueError(f'--out {out}: {path}, for {video}, would '
-                             'overwrite another video')
+            raise ValueError(f'--out {out}: the output of {video}, {path}, '
+                             'would overwrite another video')
     return outputs
 
 
@@ -120,7 +118,7 @@ def describe(prediction: VideoPrediction) -> list[str]:
 
 def predict_windows(classifier: VideoClassifier, video: str,
                     args: argparse.Namespace) -> Iterator[VideoPrediction]:
-    """Each window of a video; the last one may say why it breaks off."""
+    """Classify the windows of a video; the last may have an error."""
     try:
         for found in classifier.windows(
                 video, args.windows, args.stride, batch_size=args.batch_size,
@@ -133,7 +131,7 @@ def predict_windows(classifier: VideoClassifier, video: str,
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    # mmengine warns of its own deprecated calls.
+    # Silence mmengine's warnings about its own deprecated calls.
     MMLogger.get_current_instance().setLevel(logging.ERROR)
     with one_line_errors(), ExitStack() as stack:
         videos = name_videos(args.videos)
@@ -145,8 +143,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         num_classes = classifier.model.cls_head.num_classes
         if labels and len(labels) != num_classes:
             raise ValueError(
-                f'{args.labels} names {len(labels)} classes, and the model '
-                f'has {num_classes}')
+                f'{args.labels} must have one name for each of the '
+                f'{num_classes} classes of the model, got {len(labels)}')
         lines = None
         for path in filter(None, (args.json, args.json_lines)):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -162,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def predict(classifier: VideoClassifier, videos: dict[str, Path],
             outputs: dict[str, Path], args: argparse.Namespace,
             lines: IO[str] | None) -> list[str]:
-    """Predict all, and return the names of those that failed."""
+    """Classify all videos, and return the names of failed ones."""
     if args.windows is None:
         found = classifier.each(
             videos, batch_size=args.batch_size, fps=args.fps)
@@ -176,14 +174,14 @@ def predict(classifier: VideoClassifier, videos: dict[str, Path],
             disable=len(videos) == 1 or args.windows is not None):
         error = prediction.error
         if error is None:
-            said = describe(prediction)
+            caption = describe(prediction)
             if args.windows is None:
                 echo(prediction.video)
-            echo(*said, sep='\n')
+            echo(*caption, sep='\n')
             if prediction.video in outputs:
                 out = outputs[prediction.video]
                 try:
-                    annotate_video(prediction.video, out, said)
+                    annotate_video(prediction.video, out, caption)
                     echo(f'written: {out}')
                 except (ValueError, OSError) as fault:
                     error = str(fault)

@@ -1,13 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write a release of a training: its weights and its config.
+"""Write the release files of a trained model: weights and config.
 
     mmvidattn publish CONFIG CHECKPOINT --out-dir release
 
 Writes ``<name of the config>_<date>-<hash>.pth`` and ``.safetensors``; the
-hash is the first 8 digits of the file's own SHA-256. Both hold the weights of
-exactly this model, the averaged ones if the training averaged them, the text
-of the config and the names of the classes. Nothing else goes with them: no
-optimizer, no paths of the work directory, no logs.
+hash is the first 8 digits of the file's SHA-256. Both contain only the weights
+of the model (averaged weights if the training averaged them), the text of the
+config and the class names: no optimizer, no paths of the work directory and no
+logs.
 """
 import os
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from ._shared import add_config, parser_of
 
 def publish(config: str, checkpoint: str, out_dir: Path,
             day: date | None = None) -> list[Path]:
-    """Write both files; returns where they are."""
+    """Write both files, and return their paths."""
     model = get_model(config, checkpoint)
     cfg = load_config(config)
     out_dir.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument('checkpoint', help='checkpoint of a training')
     parser.add_argument(
         '--out-dir', type=Path, default=Path('release'),
-        help='where to write (default: release)')
+        help='folder to write to (default: release)')
     args = parser.parse_args(argv)
     with one_line_errors():
         for path in publish(args.config, args.checkpoint, args.out_dir):

@@ -1,13 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write the tables of recipes of the pages, and model-index.yml.
+"""Write the recipe tables of model pages, and model-index.yml.
 
     mmvidattn recipes           # in a checkout
-    mmvidattn recipes --check   # is all of it current?
+    mmvidattn recipes --check   # check that all files are current
 
-A table a family, between two markers of ``configs/<family>/README.md``: of
-each config what training and testing it does, as it resolves, and below it
-what its authors have, from ``configs/<family>/recipes.yml``. What differs is
-bold. ``model-index.yml`` lists the metafiles of all families.
+Each family has a table, between two markers in ``configs/<family>/README.md``.
+It shows how each config trains and tests, followed by the authors' settings
+from ``configs/<family>/recipes.yml``, with differences in bold.
+``model-index.yml`` lists the metafiles of all families.
 """
 import re
 from collections.abc import Iterator, Sequence
@@ -25,33 +25,33 @@ from ._shared import parser_of
 from .complexity import CROPS
 
 BEGIN = '<!-- Written by python tools/analysis/recipes.py -->'
-END = '<!-- End of what it writes -->'
-# Columns, and keys of the rows in recipes.yml.
+END = '<!-- End of the recipe table -->'
+# Keys of the rows in recipes.yml, and column titles.
 COLUMNS = dict(
     batch='batch',
     rate='optimizer, rate',
     decay='decay',
     warmup='warm-up epochs',
     epochs='epochs',
-    clip='clip in training',
-    sides='sides in training',
+    clip='training clip',
+    sides='training sides',
     views='views',
-    test_sides='sides in testing',
-    average='average of',
-    start='starts from')
-# Their place in the pipeline says nothing.
+    test_sides='test sides',
+    average='averaged',
+    start='start weights')
+# Pipeline steps that do not augment.
 PLUMBING = (
     'DecordInit', 'FormatShape', 'LoadFeatureWindow', 'TorchCodecInit',
     'VideoReaderInit')
 SIZES = 'scale_range', 'scale', 'size', 'crop_size', 'input_size'
-# Miniatures on made-up data have no recipe of anybody's.
+# Small models on synthetic data are not from a paper.
 MINIATURES = '*_motion', '*_synthetic', '*_videos'
 LEGEND = '''\
-Batch: clips a GPU x GPUs x batches a step; clip: frames x interval; views:
-clips x crops; sides: what clips are resized to and cut to, in this order. The
-clip of a feature stream is the steps of the long and of the work memory, and
-those ahead, each with how many make one sample. Below a config is what its
-authors have, where that is known; bold is what differs from ours.'''
+Batch: clips per GPU x GPUs x accumulated batches; clip: frames x interval;
+views: clips x crops; sides: sizes of resizing and cropping in pixels, in this
+order. The clip of a feature stream is long memory + work memory + steps ahead,
+each as steps / steps per sample. The authors' known settings are below each
+config; differences are bold.'''
 
 
 def _number(value: Any) -> str:
@@ -71,7 +71,7 @@ def _call(step: dict[str, Any]) -> str:
 
 
 def _flat(pipeline: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Steps of a pipeline, those within a step in its place."""
+    """Yield the steps of a pipeline, with nested steps flattened."""
     for step in pipeline:
         if 'transforms' in step:
             yield from _flat(step['transforms'])
@@ -109,9 +109,9 @@ def _batch(cfg: Config) -> str:
     each = cfg.train_dataloader.batch_size
     base = cfg.get('auto_scale_lr', {}).get('base_batch_size', each)
     if base % each:
-        raise ValueError(f'{cfg.filename}: base_batch_size {base} of '
-                         f'auto_scale_lr must be a multiple of the batch a '
-                         f'GPU, {each}')
+        raise ValueError(f'{cfg.filename}: base_batch_size of auto_scale_lr '
+                         f'must be a multiple of the batch size {each}, got '
+                         f'{base}')
     parts = [each, base // each]
     steps = cfg.optim_wrapper.get('accumulative_counts', 1)
     return ' x '.join(map(str, parts + [steps] * (steps > 1)))
@@ -176,7 +176,7 @@ def _views(test: ConfigDict, train: ConfigDict) -> str:
 
 
 def augmentation(cfg: Config) -> str:
-    """What is done to a training clip, in order, normalization included."""
+    """List the augmentations of training clips, including normalization."""
     steps = [_call(step) for step in _flat(
         cfg.train_dataloader.dataset.pipeline) if _is_augmentation(step)]
     preprocessor = cfg.model.get('data_preprocessor') or {}
@@ -190,11 +190,11 @@ def augmentation(cfg: Config) -> str:
 
 
 def recipe(cfg: Config, start: str) -> dict[str, str]:
-    """Cells of a config, by the keys of ``COLUMNS``.
+    """Return the cells of a config, by the keys of ``COLUMNS``.
 
     Args:
-        cfg: As ``load_config`` resolves it.
-        start: Weights that it is meant to start from, if it names none.
+        cfg: Config from ``load_config``.
+        start: Start weights if the config sets none.
     """
     train, test = cfg.train_dataloader.dataset, cfg.test_dataloader.dataset
     optimizer = cfg.optim_wrapper.optimizer
@@ -215,81 +215,84 @@ def recipe(cfg: Config, start: str) -> dict[str, str]:
 
 
 def _start_of(name: str, starts: dict[str, str], path: Path) -> str:
-    """Of the first pattern that the name of a config matches."""
+    """Return the start weights of the first pattern that matches a name."""
     for pattern, start in starts.items():
         if fnmatch(name, pattern):
             return start
     raise ValueError(f'{path}: no pattern of "start" matches {name}')
 
 
-def _cells(theirs: dict[str, Any], ours: dict[str, str]) -> list[str]:
+def _cells(authors: dict[str, Any], ours: dict[str, str]) -> list[str]:
     cells = []
     for key in COLUMNS:
-        cell = _value(theirs.get(key, '-'))
+        cell = _value(authors.get(key, '-'))
         known = cell != '-' and '?' not in cell
         cells.append(f'**{cell}**' if known and cell != ours[key] else cell)
     return cells
 
 
 def table(folder: Path) -> str:
-    """The table of a family and its augmentations, as Markdown.
+    """Return a family's table and augmentations, as Markdown.
 
     Args:
-        folder: That has ``recipes.yml``; the configs are one above.
+        folder: Folder of ``recipes.yml``, one level below the configs.
 
     Raises:
-        ValueError: If ``recipes.yml`` names a config that there is not, or a
-            key that is no column.
+        ValueError: If ``recipes.yml`` has an unknown config or key.
     """
     path = folder / 'recipes.yml'
+    # 1. Read and check recipes.yml.
     try:
-        told = yaml.safe_load(path.read_text('utf-8'))
+        content = yaml.safe_load(path.read_text('utf-8'))
     except yaml.YAMLError as error:
-        raise ValueError(f'{path} is no YAML: {error}') from error
+        raise ValueError(f'{path} is not valid YAML: {error}') from error
     names = sorted(
         config.stem for config in folder.parent.glob('*.py')
-        if any(fnmatch(config.stem, one) for one in told['configs'])
-        and not any(fnmatch(config.stem, one) for one in MINIATURES))
-    for row in told['authors']:
+        if any(fnmatch(config.stem, x) for x in content['configs'])
+        and not any(fnmatch(config.stem, x) for x in MINIATURES))
+    for row in content['authors']:
         if '*' not in row['config'] and row['config'] not in names:
-            raise ValueError(f'{path}: {row["config"]} is not one of '
-                             f'{", ".join(names)}')
+            raise ValueError(f'{path}: config must be one of '
+                             f'{", ".join(names)}, got {row["config"]}')
         unknown = row.keys() - COLUMNS.keys() - {'config', 'of',
                                                  'augmentation'}
         if unknown:
-            raise ValueError(f'{path}, {row["config"]}: '
-                             f'{", ".join(sorted(unknown))} is none of '
-                             f'{", ".join(COLUMNS)}')
+            raise ValueError(f'{path}, {row["config"]}: keys must be in '
+                             f'{", ".join(COLUMNS)}, got '
+                             f'{", ".join(sorted(unknown))}')
+    # 2. Write a row for each config, followed by its authors' settings.
     lines = [f'| | {" | ".join(COLUMNS.values())} |',
              '|' + '---|' * (len(COLUMNS) + 1)]
-    done: dict[str, list[str]] = {}
-    authors: dict[str, list[str]] = {}
+    ours_by_steps: dict[str, list[str]] = {}
+    authors_by_steps: dict[str, list[str]] = {}
     for name in names:
         cfg = load_config(folder.parent / f'{name}.py')
-        ours = recipe(cfg, _start_of(name, told['start'], path))
+        ours = recipe(cfg, _start_of(name, content['start'], path))
         lines.append(f'| `{name}` | {" | ".join(ours.values())} |')
-        done.setdefault(augmentation(cfg), []).append(f'`{name}`')
-        for row in told['authors']:
+        ours_by_steps.setdefault(augmentation(cfg), []).append(f'`{name}`')
+        for row in content['authors']:
             if not fnmatch(name, row['config']):
                 continue
             lines.append(f'| {row["of"]} | '
                          f'{" | ".join(_cells(row, ours))} |')
             if 'augmentation' in row:
-                authors.setdefault(row['augmentation'], []).append(
-                    f'`{name}`')
-    for title, of in (('Augmentation in training, in order:', done),
-                      ('And their authors\':', authors)):
+                authors_by_steps.setdefault(
+                    row['augmentation'], []).append(f'`{name}`')
+    # 3. List the augmentations, grouped by equal steps.
+    for title, by_steps in (
+            ('Augmentations in training, in order:', ours_by_steps),
+            ("The authors' augmentations:", authors_by_steps)):
         lines += ['', title, '']
-        for steps, owners in of.items():
-            lines.append(f'* {", ".join(dict.fromkeys(owners))}: {steps}.')
+        for steps, configs in by_steps.items():
+            lines.append(f'* {", ".join(dict.fromkeys(configs))}: {steps}.')
     return '\n'.join([LEGEND, '', *lines])
 
 
 def page(text: str, block: str, path: Path) -> str:
-    """A page with the block between its two markers.
+    """Replace the text between the two markers of a page.
 
     Raises:
-        ValueError: If the page has not each marker once, in their order.
+        ValueError: Unless the page has each marker once, in this order.
     """
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -300,7 +303,7 @@ def page(text: str, block: str, path: Path) -> str:
 
 
 def index(root: Path) -> str:
-    """The text of model-index.yml."""
+    """Return the text of model-index.yml."""
     files = sorted(root.glob('configs/*/metafile.yml'))
     lines = ['# Written by python tools/analysis/recipes.py', 'Import:']
     lines += [f'  - {path.relative_to(root).as_posix()}' for path in files]
@@ -308,11 +311,11 @@ def index(root: Path) -> str:
 
 
 def files(root: Path) -> dict[Path, str]:
-    """All that is written, by its path."""
+    """Return the text of each file to write."""
     folders = sorted(path.parent for path in root.glob(
         'configs/*/recipes.yml'))
     if not folders:
-        raise ValueError(f'{root} is no checkout: there is no '
+        raise ValueError(f'{root} must be a checkout with '
                          'configs/*/recipes.yml')
     texts = {}
     for folder in folders:
@@ -326,10 +329,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     parser.add_argument(
         '--root', type=Path, default=PACKAGE.parent,
-        help='the checkout (default: %(default)s)')
+        help='folder of the checkout (default: %(default)s)')
     parser.add_argument(
         '--check', action='store_true',
-        help='write nothing; exit with 1 if a page is not current')
+        help='only check; exit with status 1 if a file is not current')
     args = parser.parse_args(argv)
     with one_line_errors():
         texts = files(args.root)
@@ -340,7 +343,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             path.write_text(texts[path], 'utf-8')
             print(f'wrote {path}')
     elif stale:
-        raise SystemExit(f'{", ".join(map(str, stale))} not current; run '
+        raise SystemExit(f'not current: {", ".join(map(str, stale))}; run '
                          'python tools/analysis/recipes.py')
 
 

@@ -1,15 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Detect actions while a video, a camera or a network stream runs.
+"""Detect actions live in videos, cameras or network streams.
 
     mmvidattn stream SOURCE [SOURCE ...] CONFIG CHECKPOINT \\
         --rgb RECOGNIZER WEIGHTS
     mmvidattn stream SOURCE [SOURCE ...] RECOGNIZER CHECKPOINT --seconds 2
 
-The model is an online detector, which reads features of an extractor, or a
-recognizer of clips, whose window slides over the source.
+The model is an online detector, which reads the features of an extractor, or a
+clip model, which runs on a sliding window.
 
 A source is a video file, a folder of frames, the number of a camera, or a URL
-such as rtsp://... . Ctrl-C ends it and keeps what was written.
+such as rtsp://... . Ctrl-C stops the program; its output files are kept.
 """
 import argparse
 import os
@@ -56,124 +56,124 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         'sources', nargs='+', metavar='SOURCE',
         help='video file, folder of frames, number of a camera, or URL')
     parser.add_argument(
-        'config', help='online detector or recognizer of clips: config file, '
-        'or its name')
-    parser.add_argument('checkpoint', help='its weights')
+        'config', help='config file or name of an online detector or clip '
+        'model')
+    parser.add_argument('checkpoint', help='checkpoint of the model')
     parser.add_argument(
         '--rgb', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
-        help="network that computes the features 'rgb', as for "
-        "extract-features, and its weights, '-' for those it has (default: "
-        "the config's online.extractors.rgb)")
+        help="network that computes the features 'rgb' (see "
+        "extract-features) and its checkpoint, or '-' for the network's "
+        "default weights (default: the config's online.extractors.rgb)")
     parser.add_argument(
         '--flow', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
-        help="likewise the network of optical flow that computes the features "
-        "'flow' (default: the config's online.extractors.flow)")
+        help="network of optical flow that computes the features 'flow', with "
+        "its checkpoint (default: the config's online.extractors.flow)")
     parser.add_argument(
         '--seconds', type=float,
-        help='of a recognizer of clips the length of the window (default: '
-        "the config's online.seconds, else what a clip of its test pipeline "
-        'spans)')
+        help='length of the sliding window of a clip model (default: the '
+        "config's online.seconds, or else the span of a clip in its test "
+        'pipeline)')
     parser.add_argument(
         '--stride', type=float,
-        help="likewise the seconds from a window to the next (default: the "
-        "config's online.stride, else the distance of two frames, or "
-        'tubelets, that it encodes by themselves)')
+        help='seconds between windows of a clip model (default: the '
+        "config's online.stride, or else the distance between frames or "
+        'tubelets that it encodes independently)')
     parser.add_argument(
         '--flow-method', choices=FLOWS,
-        help="how the flow is computed (default: the config's, else dis)")
+        help="method to compute flow (default: the config's, or else dis)")
     parser.add_argument(
         '--events', type=Path, metavar='FILE',
-        help='write the starts and ends of actions to this file, as JSON '
-        'Lines, as they happen')
+        help='write the start and end of each action to this file '
+        'immediately, as JSON Lines')
     parser.add_argument(
         '--out', type=Path, metavar='FILE',
-        help='write the video with its scores to this .mp4')
+        help='write the video with its scores to this .mp4 file')
     parser.add_argument(
         '--plot', type=Path, metavar='FILE',
-        help='write a picture of the scores over time (of the last '
-        f'{PLOTTED} s) to this .png')
+        help=f'write an image of the scores over time (the last {PLOTTED} s) '
+        'to this .png file')
     parser.add_argument(
         '--truth', type=Path, metavar='FILE',
-        help='.npy (steps, classes) of the ground truth, as in '
-        'target_perframe, for the plot')
-    for name, what in (('on', 'score at which an action starts'),
-                       ('off', 'score below which it ends'),
-                       ('min-duration', 'seconds that it must last')):
-        parser.add_argument(f'--{name}', type=float, help=f"{what} (default: "
-                            "the config's, else that of EventDetector)")
+        help='.npy file (steps, classes) with the ground truth for the plot, '
+        'like the files in target_perframe')
+    for name, meaning in (('on', 'score at which an action starts'),
+                          ('off', 'score below which an action ends'),
+                          ('min-duration', 'minimum seconds of an action')):
+        parser.add_argument(
+            f'--{name}', type=float, help=f"{meaning} (default: the config's, "
+            'or else the default of EventDetector)')
     parser.add_argument(
         '--realtime', action='store_true',
-        help='play files at their own speed, and drop what the machine is '
-        'too slow for, as with a camera')
+        help='play files at their frame rate, and drop steps if the machine '
+        'is too slow, like with a camera')
     parser.add_argument(
-        '--fps', type=float, help='frames a second of a folder (default: 25) '
-        'or camera (default: what it reports)')
+        '--fps', type=float, help='frame rate of a folder (default: 25) or '
+        'camera (default: the rate that it reports)')
     parser.add_argument(
-        '--queue', type=int, default=4, help='steps that may wait before '
-        'the oldest is dropped (default: %(default)s)')
+        '--queue', type=int, default=4, help='maximum number of waiting steps '
+        'before the oldest one is dropped (default: %(default)s)')
     parser.add_argument(
         '--compile', action='store_true',
         help="compile the online detector's step first, which takes a minute "
         'and makes it faster')
     parser.add_argument(
         '--duration', type=float, metavar='SECONDS',
-        help='end after so many seconds of the source')
+        help='stop after this many seconds of the source')
     parser.add_argument(
         '--state', type=Path, metavar='FILE',
-        help='keep a state in this file, by which the program goes on when '
-        'it is started again after it was stopped or killed; events go on in '
-        'their file')
+        help='save the state to this file; if the program was stopped or '
+        'killed, the same command resumes from the file, and appends to the '
+        'file of events')
     parser.add_argument(
         '--state-seconds', type=float, default=10., metavar='SECONDS',
-        help='from one state to the next (default: %(default)s)')
+        help='seconds between saves of the state (default: %(default)s)')
     parser.add_argument(
         '--segments', type=Path, metavar='FOLDER',
         help='write a clip of each action to this folder, named by the number '
-        'of the event that starts it')
+        'of its start event')
     parser.add_argument(
         '--segment-margin', type=float, nargs=2, default=(2., 2.),
         metavar=('BEFORE', 'AFTER'),
         help='seconds before and after the action in its clip (default: 2 2)')
     parser.add_argument(
         '--segment-mb', type=float, default=64., metavar='MB',
-        help='memory for the frames of clips, of each source (default: '
+        help='memory for the frames of clips per source (default: '
         '%(default)s)')
     parser.add_argument(
         '--webhook', metavar='URL',
-        help='post each event to this http(s) URL, as JSON; with --events and '
+        help='post each event to this http(s) URL as JSON; with --events and '
         '--state at least once, even if the program is killed')
     parser.add_argument(
         '--mqtt', metavar='URL',
-        help='publish each event by MQTT, with the same guarantee: '
+        help='publish each event with MQTT, with the same guarantee: '
         'mqtt://USER:PASSWORD@HOST:PORT/TOPIC')
     parser.add_argument(
         '--serve', action='store_true',
-        help='show it on a web page, until Ctrl-C; files play at their own '
-        'speed')
+        help='serve a web page until Ctrl-C; files play at their frame rate')
     parser.add_argument(
         '--host', default='127.0.0.1',
-        help='address the page listens on (default: %(default)s, for this '
-        'machine only)')
+        help='address that the page listens on (default: %(default)s, which '
+        'only this machine can reach)')
     parser.add_argument(
         '--port', type=int, default=8000,
-        help='its port, 0 for any (default: %(default)s)')
+        help='port of the page, or 0 for any free port (default: %(default)s)')
     parser.add_argument(
         '--token', default=os.environ.get('MMVIDATTN_TOKEN'),
-        help='token that opens the page (default: $MMVIDATTN_TOKEN; for a '
-        'host that others can reach, a random one)')
+        help='access token of the page (default: $MMVIDATTN_TOKEN, or else a '
+        'random token if other machines can reach the host)')
     parser.add_argument(
         '--read-only', action='store_true',
-        help='whoever watches the page moves no thresholds')
+        help='do not let users of the page change thresholds')
     parser.add_argument(
         '--max-clients', type=int, default=8,
-        help='how many may be connected (default: %(default)s)')
+        help='maximum number of connections (default: %(default)s)')
     add_device(parser)
     add_cfg_options(parser)
     return parser.parse_args(argv)
 
 
 def check_args(args: argparse.Namespace) -> np.ndarray | None:
-    """Check what can be checked early; returns the ground truth."""
+    """Check the options early; return the ground truth."""
     for name, path, suffix in (('out', args.out, '.mp4'),
                                ('plot', args.plot, '.png')):
         if path is not None and path.suffix.lower() != suffix:
@@ -188,7 +188,7 @@ def check_args(args: argparse.Namespace) -> np.ndarray | None:
     if args.truth is None:
         return None
     if args.plot is None:
-        raise ValueError('--truth is for --plot, which is not given')
+        raise ValueError('--truth needs --plot')
     return np.asarray(open_array(args.truth))
 
 
@@ -205,7 +205,7 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
         extractors.setdefault('flow', {})['flow'] = (
             args.flow_method or flow_method_of(args))
     events = dict(on=args.on, off=args.off, min_duration=args.min_duration)
-    # Before the model is built: sources are what is most often wrong.
+    # Open the sources before building the model, because they often fail.
     backend = load_config(args.config, args.cfg_options).get('video_backend')
     sources = [
         open_source(source, args.realtime or args.serve, args.fps, backend)
@@ -226,7 +226,7 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
 
 
 def flow_method_of(args: argparse.Namespace) -> str:
-    """How the config has the flow computed, else 'dis'."""
+    """Return the config's method to compute flow, or else 'dis'."""
     online = load_config(args.config, args.cfg_options).get('online', {})
     extractors = online.get('extractors', {})
     return extractors.get('flow', {}).get('flow', 'dis')
@@ -253,7 +253,7 @@ def make_sinks(args: argparse.Namespace, i: int, run: Run,
 def sent_file(name: str, i: int, args: argparse.Namespace) -> Path | None:
     """Return the file for the last delivered event of a message sink.
 
-    None without --events and --state, which a restart needs.
+    None without --events and --state, which are needed to resume.
     """
     if args.events is None or args.state is None:
         return None
@@ -263,7 +263,7 @@ def sent_file(name: str, i: int, args: argparse.Namespace) -> Path | None:
 
 def file_of_source(path: Path | None, i: int,
                    args: argparse.Namespace) -> Path | None:
-    """A file for each source: with several, numbers are added to the name."""
+    """Return a source's file; with several sources, names get a number."""
     if path is None or len(args.sources) == 1:
         return path
     return path.with_stem(f'{path.stem}_{i + 1}')
@@ -285,15 +285,15 @@ def make_page(args: argparse.Namespace, runs: Sequence[Run],
 
 
 class Worker(threading.Thread):
-    """Goes through a run, in a thread of its own.
+    """Thread that processes a run.
 
     Args:
         source_run: The run.
-        log: Called with lines for the user.
+        log: Function to print a line.
 
     Attributes:
-        latest: The latest detection.
-        error: The error that ended the run, if any.
+        latest: Latest detection, or None.
+        error: Error that ended the run, or None.
     """
 
     def __init__(self, source_run: Run, log: Callable[[str], None]) -> None:
@@ -310,13 +310,13 @@ class Worker(threading.Thread):
                 for event in detection.events:
                     self._log(describe_event(event))
         except Exception as error:
-            # The other sources go on; the program ends with this error.
+            # The other sources continue. The program reports the error last.
             self.error = error
             self._log(f'{self.source_run.source.name}: {error}')
 
 
 def show(console: Console, workers: Sequence[Worker], forever: bool) -> None:
-    """Show the runs in a terminal, until all have ended."""
+    """Show the runs in a terminal until all have ended."""
     wait = threading.Event()
 
     def views() -> Group:
@@ -336,7 +336,7 @@ def show(console: Console, workers: Sequence[Worker], forever: bool) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # Names may have brackets.
+    # Names may contain brackets, which are markup for rich.
     console = Console(markup=False, highlight=False)
 
     def log(line: str) -> None:
@@ -350,8 +350,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 log(f'{run.source.name}: {run.session.describe()}')
         sinks = [make_sinks(args, i, run, truth) for i, run in enumerate(runs)]
         if (args.webhook or args.mqtt) and not (args.events and args.state):
-            log('note: messages that are not delivered when this program ends '
-                'are lost; --events with --state keeps them')
+            log('note: undelivered messages are lost when this program ends; '
+                'use --events and --state to keep them')
         for run, group in zip(runs, sinks):
             if run.resumed:
                 log(f'{run.source.name} {run.resumed}')
@@ -359,10 +359,10 @@ def main(argv: Sequence[str] | None = None) -> None:
                 run.add_sink(sink, log)
         if args.serve:
             page = stack.enter_context(make_page(args, runs, sinks))
-            log(f'the page: {page.url}')
+            log(f'page: {page.url}')
             for i, run in enumerate(runs):
                 run.add_sink(page.sink(i), log)
-        # A terminal has the events in its view.
+        # The view in a terminal already shows the events.
         quiet = console.is_terminal
         workers = [
             Worker(run, (lambda line: None) if quiet else log)

@@ -4,10 +4,11 @@
     mmvidattn targets csv mine.csv data/mine \\
         --features data/mine/rgb
 
-A step has the class of each segment that it overlaps: from floor(start * rate)
-to ceil(end * rate), that last one excluded. A step without a class is of the
-background, class 0. As many steps are written as the features have. Targets
-of another run are not written over, see provenance.json in the output.
+A segment covers the steps from floor(start * rate) to ceil(end * rate) - 1. A
+step has the classes of all segments that cover it, or else class 0, the
+background. The targets have as many steps as the features. Targets with
+different options or sources are not overwritten; see provenance.json in the
+output folder.
 """
 import argparse
 import sys
@@ -37,13 +38,13 @@ from ..utils.lines import read_lines
 from ..utils.printable import echo
 from ._shared import parser_of, positive
 
-# In the order of released targets and checkpoints.
+# Classes in the order of released targets and checkpoints.
 RELEASED = dict(thumos14=THUMOS14, tvseries=TVSERIES)
 FORMATS = ('csv', 'json', 'thumos14', 'tvseries', 'ek100')
 
 
 class Faults:
-    """Report faulty segments: raise, or warn and go on."""
+    """Handler of invalid segments, which raises an error or warns."""
 
     def __init__(self, lenient: bool) -> None:
         self.lenient = lenient
@@ -51,15 +52,16 @@ class Faults:
 
     def __call__(self, message: str) -> None:
         if not self.lenient:
-            raise ValueError(f'{message} (--lenient goes on without)')
+            raise ValueError(f'{message} (skip invalid segments with '
+                             '--lenient)')
         self.number += 1
         echo(f'{program_name()}: warning: {message}', file=sys.stderr)
 
 
 def read(args: argparse.Namespace, fault: Faults) -> list[VideoSegment]:
-    """The segments of the annotations."""
+    """Read the segments of the annotations."""
     if not args.annotations.exists():
-        raise ValueError(f'there is no {args.annotations}')
+        raise ValueError(f'{args.annotations} does not exist')
     path = args.annotations
     if args.format == 'ek100':
         return read_rulstm(path, num_classes=EK100_CLASSES, fault=fault)
@@ -80,7 +82,7 @@ def run(args: argparse.Namespace) -> None:
     sources = [args.annotations, args.features]
     if args.classes is not None:
         if not args.classes.is_file():
-            raise ValueError(f'--classes: there is no file {args.classes}')
+            raise ValueError(f'--classes: file {args.classes} does not exist')
         sources.append(args.classes)
     with Output(args.out, f'targets {args.format}',
                 f'{args.annotations.name} {args.split}',
@@ -96,30 +98,33 @@ def run(args: argparse.Namespace) -> None:
         classes = class_names(args, segments)
         segments = known_classes(segments, classes, fault)
         subsets: dict[str, list[str]] = {}
-        subset_of = {one.video: one.subset for one in reversed(segments)}
+        subset_of = {segment.video: segment.subset
+                     for segment in reversed(segments)}
         for video in sorted(videos):
             if video in subset_of:
                 subsets.setdefault(subset_of[video], []).append(video)
-        # Other splits of published sets have their features there as well.
-        others = [] if args.format in ('thumos14', 'tvseries') else [
+        # For published datasets, the folder also has the features of other
+        # splits. Otherwise, videos without segments are background.
+        background = [] if args.format in ('thumos14', 'tvseries') else [
             video for video in lengths if video not in subset_of]
         echo(write_targets(
             output, segments, lengths, named_targets(classes), args.rate,
-            lists=subsets, classes=classes, background=others))
+            lists=subsets, classes=classes, background=background))
 
 
 def class_names(args: argparse.Namespace,
                 segments: Sequence[VideoSegment]) -> list[str]:
-    """The background, and the classes told, released, or that occur."""
+    """Return the background and the given, released or annotated classes."""
     if args.classes is not None:
         names = read_lines(args.classes)
     elif args.format in RELEASED:
         names = RELEASED[args.format]
     else:
-        names = sorted({one.labels.get('action', '') for one in segments})
+        names = sorted({segment.labels.get('action', '')
+                        for segment in segments})
         if '' in names:
             raise ValueError(f'{args.annotations} has segments without label')
-    # Of the background there are no segments.
+    # The background is always class 0.
     names = [BACKGROUND] + [
         name for name in names if name and name != BACKGROUND
     ]
@@ -127,35 +132,36 @@ def class_names(args: argparse.Namespace,
     if args.classes is None and path.is_file():
         found = read_lines(path)
         if found != names and not args.force:
-            # Targets of two splits would not mean the same.
+            # Class numbers would differ between the splits.
             raise ValueError(
-                f'{path} has {len(found)} classes of an earlier run, and here '
-                f'occur {len(names)}, not the same ones; say --classes {path} '
-                'to keep these, or remove it')
+                f'{path} has {len(found)} classes from an earlier run, which '
+                f'differ from the {len(names)} classes of the annotations: '
+                f'use --classes {path} to keep them, or remove the file')
     return names
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
-    parser.add_argument('format', choices=FORMATS, help='of the annotations')
+    parser.add_argument('format', choices=FORMATS,
+                        help='format of the annotations')
     parser.add_argument('annotations', type=Path,
-                        help="file, or THUMOS'14's folder")
+                        help="annotations: a file, or THUMOS'14's folder")
     parser.add_argument('out', type=Path, help='folder to write to')
     parser.add_argument('--features', type=Path, required=True,
-                        help='folder of features, which tell the lengths')
+                        help='folder of features, to get the number of steps')
     parser.add_argument('--rate', type=positive, default=4,
-                        help='steps a second (default: 4)')
+                        help='steps per second (default: 4)')
     parser.add_argument('--classes', type=Path,
-                        help='names of the classes, one a line (default: '
-                        'those of released targets, or those that occur, '
-                        'sorted)')
+                        help='file with one class name per line (default: the '
+                        'classes of released targets, or all annotated '
+                        'classes, sorted)')
     parser.add_argument('--split', default='',
-                        help="val or test of THUMOS'14; name of the list of "
-                        'videos for tvseries and ek100')
+                        help="split of THUMOS'14, val or test; or name of the "
+                        'list of videos for tvseries and ek100')
     parser.add_argument('--lenient', action='store_true',
-                        help='warn of faulty segments and go on without them')
+                        help='warn about invalid segments and skip them')
     parser.add_argument('--force', action='store_true',
-                        help='write over files of other content')
+                        help='overwrite files with different content')
     args = parser.parse_args(argv)
     with one_line_errors():
         run(args)

@@ -1,13 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write a teacher's labels of every token of the training clips.
+"""Write a teacher's token labels for the training clips.
 
     mmvidattn token-labels dualformer_tiny_tl_stored_k400
 
-CONFIG has a TokenLabelRecognizer3D with a teacher, and its training pipeline
-has FixedViews, so that each video has a few augmented views. The teacher runs
-once over all of them; its best logits of each token of the student go to the
-folder ``label_store`` of the config, from which training then takes them. A
-run that was interrupted goes on where it ended.
+CONFIG must have a TokenLabelRecognizer3D with a teacher, and FixedViews in its
+training pipeline, which limits each video to a few augmented views. The
+teacher runs once on each view. Its highest logits for each token of the
+student are stored in the folder ``label_store`` of the config, where training
+reads them. The same command resumes an interrupted run.
 """
 import argparse
 import sys
@@ -28,11 +28,11 @@ from ._shared import add_cfg_options, add_config, add_device, parser_of
 
 
 class Views(Dataset):
-    """Some views of the videos of a dataset.
+    """Views of the videos of a dataset.
 
     Args:
-        dataset: With FixedViews in its pipeline.
-        views: Video and view of each.
+        dataset: Dataset with FixedViews in its pipeline.
+        views: Indices (video, view).
     """
 
     def __init__(self, dataset: Dataset,
@@ -49,7 +49,7 @@ class Views(Dataset):
         try:
             data = self.dataset.pipeline(dict(info, view=view))
         except Exception as error:
-            # A bad video has no labels; training replaces it.
+            # Training replaces unreadable videos, so they need no labels.
             reason = (str(error).strip() or type(error).__name__)
             echo(f'skipped {info["filename"]}: {reason.splitlines()[0]}',
                  file=sys.stderr)
@@ -66,10 +66,10 @@ def collate(samples: list[dict | None]) -> dict | None:
 
 
 def fixed_views(cfg: Config) -> dict:
-    """The config's FixedViews.
+    """Return FixedViews of the config's training pipeline.
 
     Raises:
-        ValueError: If there is none, or the model has no teacher.
+        ValueError: If FixedViews or the teacher is missing.
     """
     found = [step for step in cfg.train_dataloader.dataset.pipeline
              if step.type == 'FixedViews']
@@ -95,11 +95,12 @@ def write_labels(cfg: Config, args: argparse.Namespace) -> None:
     names = [dataset.get_data_info(i)['filename']
              for i in range(len(dataset))]
     topk = min(model.topk, model.cls_head.num_classes)
-    # The student tells how many tokens there are; all clips have the same.
-    every = Views(dataset, [(i, 0) for i in range(len(names))])
-    first = next(filter(None, map(every.__getitem__, range(len(names)))), None)
+    # Run the student on one clip to get the shape of the tokens.
+    views = Views(dataset, [(i, 0) for i in range(len(names))])
+    first = next(filter(None, map(views.__getitem__, range(len(names)))), None)
     if first is None:
-        raise ValueError(f'none of the {len(names)} training videos opens')
+        raise ValueError(
+            f'cannot open any of the {len(names)} training videos')
     inputs = model.data_preprocessor(collate([first]))['inputs']
     shape = tuple(model.extract_feat(inputs)[0].shape[2:])
     store = TokenLabelStore.create(
@@ -110,7 +111,7 @@ def write_labels(cfg: Config, args: argparse.Namespace) -> None:
         transforms=[str(dict(t)) for t in step.transforms])
     missing = list(store.missing())
     total = store.done.size
-    echo(f'{folder}: {total - len(missing)} of {total} views are there')
+    echo(f'{folder}: {total - len(missing)} of {total} views exist')
     loader = DataLoader(
         Views(dataset, missing),
         batch_size=args.batch_size,
@@ -127,15 +128,18 @@ def write_labels(cfg: Config, args: argparse.Namespace) -> None:
             store.write(*place, values, classes)
         written += len(places)
         echo(f'{written} of {total}', file=sys.stderr)
-    echo(f'{folder}: {written} of {total} views are there')
+    echo(f'{folder}: {written} of {total} views exist')
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     add_config(parser, checkpoint=False)
-    parser.add_argument('--batch-size', type=int, default=8)
     parser.add_argument(
-        '--workers', type=int, default=4, help='processes that load videos')
+        '--batch-size', type=int, default=8,
+        help='number of clips per batch (default: %(default)s)')
+    parser.add_argument(
+        '--workers', type=int, default=4,
+        help='number of processes that load videos (default: %(default)s)')
     add_cfg_options(parser)
     add_device(parser)
     args = parser.parse_args(argv)

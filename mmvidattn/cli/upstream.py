@@ -1,9 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Run one of mmaction2's own tools on a patched stack.
+"""Run one of mmaction2's own tools with our workarounds applied.
 
     mmvidattn upstream analysis_tools/print_config.py CONFIG
 
-TOOL is a name as listed without arguments, or the path of a program.
+The first argument is the name of a tool, or the path of a program. Without
+arguments, the command lists all tools.
 """
 import runpy
 import sys
@@ -28,9 +29,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     tool = FOLDER / name if name in names else Path(name)
     if not tool.is_file():
         raise SystemExit(
-            f'{program_name()}: error: no tool {name}, neither in {FOLDER} '
-            'nor here; without arguments all are listed')
+            f'{program_name()}: error: tool {name} does not exist, neither in '
+            f'{FOLDER} nor here; run without arguments to list all tools')
     sys.argv = [str(tool), *rest]
-    # As Python does for a program.
+    # Python also does this when it runs a program.
     sys.path.insert(0, str(tool.parent))
     runpy.run_path(str(tool), run_name='__main__')

@@ -119,14 +119,14 @@ class VerbNounAccuracy(BaseMetric):
             # Use the best verb and noun, so that ties agree with theirs.
             actions[0] = ranks['verb'][0], ranks['noun'][0]
             ranks['action'] = actions
-            wanted = dict(
+            expected = dict(
                 labels, action=(labels['verb'], labels['noun']))
             self.results.append(
                 dict(
                     id=sample.get('segment_id'),
                     labels=labels,
-                    top1=[wanted[p] == ranks[p][0] for p in PARTS],
-                    top5=[wanted[p] in ranks[p] for p in PARTS]))
+                    top1=[expected[p] == ranks[p][0] for p in PARTS],
+                    top5=[expected[p] in ranks[p] for p in PARTS]))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
         """Return the accuracies; empty if no sample has a label."""

@@ -74,7 +74,7 @@ def _choose(videos: Sequence[LabeledVideo], units: Sequence[tuple[str, str]],
         counts[unit][video.label] += 1
     left = Counter(label for each in counts.values() for label in each)
     total = Counter(video.label for video in videos)
-    wanted = {label: max(1, round(share * number)) if left[label] > 1 else 0
+    target = {label: max(1, round(share * number)) if left[label] > 1 else 0
               for label, number in total.items()}
     order = sorted(counts)
     random.Random(seed).shuffle(order)
@@ -82,14 +82,14 @@ def _choose(videos: Sequence[LabeledVideo], units: Sequence[tuple[str, str]],
     have: Counter = Counter()
     for unit in order:
         gain = sum(
-            abs(wanted[label] - have[label])
-            - abs(wanted[label] - have[label] - number)
+            abs(target[label] - have[label])
+            - abs(target[label] - have[label] - number)
             for label, number in counts[unit].items())
         if gain > 0 and all(left[label] > 1 for label in counts[unit]):
             chosen.add(unit)
             have.update(counts[unit])
             left.subtract(counts[unit].keys())
-    if all(have[label] for label in wanted if wanted[label]):
+    if all(have[label] for label in target if target[label]):
         return chosen
     is_chosen = np.array([unit in chosen for unit in order])
     is_chosen = _cover_classes([counts[unit] for unit in order], is_chosen)

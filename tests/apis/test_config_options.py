@@ -42,7 +42,7 @@ def test_data_root_changes_all_paths_in_all_configs():
                 moved += 1
             else:
                 assert after[key] == value, key
-        # At least the root and those of three loaders changed.
+        # At least the root itself and three loaders changed.
         assert moved >= 4, name
         for split in 'train', 'val', 'test':
             dataset = new[f'{split}_dataloader'].dataset

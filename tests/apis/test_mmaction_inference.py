@@ -41,10 +41,10 @@ def test_scores_equal_ours(name, video, frames, tmp_path):
     config = str(find_config(name))
     model = init_recognizer(config, device='cpu')
     found = inference_recognizer(model, video).pred_score
-    wanted = mmvidattn.VideoClassifier(mmvidattn.get_model(name))
-    wanted.model.load_state_dict(model.state_dict())
+    expected = mmvidattn.VideoClassifier(mmvidattn.get_model(name))
+    expected.model.load_state_dict(model.state_dict())
     torch.testing.assert_close(
-        wanted(video).probabilities, probabilities(model, found), atol=1e-6,
+        expected(video).probabilities, probabilities(model, found), atol=1e-6,
         rtol=0)
 
     checkpoint = tmp_path / 'model.pth'
@@ -63,19 +63,19 @@ def test_scores_equal_ours(name, video, frames, tmp_path):
 def check_pipelines(cfg, video, frames):
     """Compare mmaction2's inputs with ours, from a file and from memory."""
     ours = ClipPipeline(cfg)
-    wanted, found = (
+    expected, found = (
         ours(whole_clip(source, ours, fps).sample)['inputs']
         for source, fps in ((video, None), (frames, _fps(video))))
-    assert wanted.dtype == torch.uint8 and wanted.ndim == 5
-    assert torch.equal(wanted, found)
+    assert expected.dtype == torch.uint8 and expected.ndim == 5
+    assert torch.equal(expected, found)
     for form, source in (('video', video), ('array', frames)):
         inferencer = object.__new__(ActionRecogInferencer)
         inferencer.input_format, inferencer.pack_cfg = form, {}
         pipeline = inferencer._init_pipeline(copy.deepcopy(cfg))
         inputs = pipeline(source)['inputs']
         # It uses the center crop instead of three crops.
-        assert inputs.shape[1:] == wanted.shape[1:]
-        assert len(wanted) % len(inputs) == 0
+        assert inputs.shape[1:] == expected.shape[1:]
+        assert len(expected) % len(inputs) == 0
 
 
 def _fps(video):

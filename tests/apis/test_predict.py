@@ -27,13 +27,13 @@ def video(motion_dir):
 @pytest.mark.parametrize('average', ['score', 'prob'])
 def test_matches_mmaction(model, video, average, monkeypatch):
     monkeypatch.setattr(model.cls_head, 'average_clips', average)
-    wanted = inference_recognizer(model, str(video)).pred_score
+    expected = inference_recognizer(model, str(video)).pred_score
     if average == 'score':
-        wanted = wanted.softmax(0)
+        expected = expected.softmax(0)
     found = predict_video(model, video, topk=8)
     assert [p.score for p in found] == pytest.approx(
-        wanted.sort(descending=True).values.tolist())
-    assert [p.index for p in found] == wanted.argsort(
+        expected.sort(descending=True).values.tolist())
+    assert [p.index for p in found] == expected.argsort(
         descending=True).tolist()
     assert sum(p.score for p in found) == pytest.approx(1)
 

@@ -79,11 +79,11 @@ def naive(model, frames, stride):
             for stop in range(stride, len(frames) + 1, stride)]
 
 
-def check_same(found, wanted):
-    found, wanted = torch.stack(found), torch.stack(wanted)
-    assert ((found - wanted).norm(dim=1) / wanted.norm(dim=1)).max() < 1e-5
+def check_same(found, expected):
+    found, expected = torch.stack(found), torch.stack(expected)
+    assert ((found - expected).norm(dim=1) / expected.norm(dim=1)).max() < 1e-5
     # The outputs must vary for a meaningful comparison.
-    assert wanted.std(dim=0).max() > 1e-3
+    assert expected.std(dim=0).max() > 1e-3
 
 
 @pytest.mark.parametrize('name, stride', [
@@ -146,7 +146,7 @@ def test_model_without_groups_shares_nothing(model_of, frames):
 
 
 def test_replaces_missing_frames(model_of, frames):
-    """Use the frame before, or else the first one of the window."""
+    """Use the previous frame, or else the first present frame."""
     model = model_of('vivit_tiny_fact_encoder_motion')
     session = mmvidattn.SlidingClassifier(model, fps=FPS)
     missing = {0, 1, 9, 10, 15, 16, 17}
@@ -160,8 +160,8 @@ def test_replaces_missing_frames(model_of, frames):
                 seen += [i] * (1 + i - max(0, stop - WINDOW) - len(seen))
             elif seen:
                 seen.append(seen[-1])
-        wanted = classifier(frames[seen], fps=FPS).probabilities
-        torch.testing.assert_close(found[stop - 1], wanted, rtol=1e-5,
+        expected = classifier(frames[seen], fps=FPS).probabilities
+        torch.testing.assert_close(found[stop - 1], expected, rtol=1e-5,
                                    atol=1e-7)
     session.reset()
     assert [session.step(None) for _ in range(4)] == [None] * 4
@@ -170,27 +170,27 @@ def test_replaces_missing_frames(model_of, frames):
 def test_uses_one_view_of_a_config_with_several(model_of, frames):
     model = model_of('linear_ff_tiny_motion')
     wide = np.concatenate([frames, frames[:, ::-1]], axis=2)
-    wanted = naive(model, wide, 8)
+    expected = naive(model, wide, 8)
     model.cfg.test_dataloader.dataset.pipeline = [
         dict(step, num_clips=5) if 'num_clips' in step else
         dict(type='ThreeCrop', crop_size=64) if 'crop_size' in step else step
         for step in PIPELINE]
     session = mmvidattn.SlidingClassifier(model, fps=FPS, stride=8 / FPS)
     model.cfg.test_dataloader.dataset.pipeline = PIPELINE
-    check_same(push(session, wide), wanted)
+    check_same(push(session, wide), expected)
 
 
 def test_sessions_only_share_the_model(model_of, frames):
     one = mmvidattn.SlidingClassifier(
         model_of('vivit_tiny_fact_encoder_motion'), fps=FPS)
-    wanted = push(one, frames)
+    expected = push(one, frames)
     one.reset()
     other = one.spawn()
     assert other.model is one.model
     # Alternate between two streams.
     found = [(one.step(a), other.step(b))
              for a, b in zip(frames, frames[::-1])]
-    check_same([a for a, _ in found if a is not None], wanted)
+    check_same([a for a, _ in found if a is not None], expected)
     assert not torch.allclose(found[-3][1], found[-3][0], atol=1e-3)
     assert one.spawn(2 * FPS).window_frames == WINDOW
     assert one.spawn(seconds=2).window_frames == 2 * FPS

@@ -75,10 +75,10 @@ def long_video(tmp_path_factory):
     return write_video(tmp_path_factory.mktemp('long') / 'long.mp4', 61.5)
 
 
-def check_same(found, wanted):
+def check_same(found, expected):
     torch.testing.assert_close(
-        found.probabilities, wanted.probabilities, atol=1e-6, rtol=0)
-    assert found.predictions[0].index == wanted.predictions[0].index
+        found.probabilities, expected.probabilities, atol=1e-6, rtol=0)
+    assert found.predictions[0].index == expected.predictions[0].index
 
 
 def test_file_matches_test_dataset(classifier, motion_dir):
@@ -95,17 +95,17 @@ def test_file_matches_test_dataset(classifier, motion_dir):
 
 
 def test_frames_in_memory_match_file(classifier, video):
-    wanted, frames = classifier(video), frames_of(video)
-    assert wanted.probabilities.sum() == pytest.approx(1)
-    check_same(classifier(str(video)), wanted)
-    check_same(classifier(frames), wanted)
+    expected, frames = classifier(video), frames_of(video)
+    assert expected.probabilities.sum() == pytest.approx(1)
+    check_same(classifier(str(video)), expected)
+    check_same(classifier(frames), expected)
     found = classifier(torch.from_numpy(frames), fps=20)
-    check_same(found, wanted)
+    check_same(found, expected)
     assert (found.start, found.end) == (0, len(frames) / 20)
     assert classifier(frames).end is None
     # The scores must depend on the frames.
     other = classifier(frames[::-1].copy())
-    assert (other.probabilities - wanted.probabilities).abs().max() > 1e-3
+    assert (other.probabilities - expected.probabilities).abs().max() > 1e-3
 
 
 def test_folder_of_frames_matches_frames(classifier, video, tmp_path):
@@ -114,11 +114,11 @@ def test_folder_of_frames_matches_frames(classifier, video, tmp_path):
         cv2.imwrite(str(tmp_path / f'{i}.png'), frame[..., ::-1])
     check_same(classifier(tmp_path), classifier(frames))
     # There are more than 10 frames, to test the order of 9.png and 10.png.
-    for found, wanted in zip(
+    for found, expected in zip(
             classifier.windows(tmp_path, .5, .3, fps=20),
             classifier.windows(frames, .5, .3, fps=20), strict=True):
-        check_same(found, wanted)
-        assert (found.start, found.end) == (wanted.start, wanted.end)
+        check_same(found, expected)
+        assert (found.start, found.end) == (expected.start, expected.end)
 
 
 def test_url_matches_file(classifier, video):
@@ -156,9 +156,9 @@ def test_windows_of_camera(classifier, camera):  # noqa: F811
 
 def test_batches_match_single_videos(classifier, motion_dir, long_video):
     videos = sorted((motion_dir / 'val').glob('*.mp4'))[:5]
-    wanted = [classifier(video) for video in videos]
+    expected = [classifier(video) for video in videos]
     for found, one in zip(
-            classifier(videos, batch_size=3), wanted, strict=True):
+            classifier(videos, batch_size=3), expected, strict=True):
         check_same(found, one)
         assert found.video == one.video
     for found, one in zip(
@@ -223,10 +223,10 @@ def test_windows_are_yielded_while_the_source_is_read(classifier):
     source = Endless('endless', FPS, True)
     windows = classifier.windows(source, 2, 1)
     for number in range(4):
-        wanted = np.arange(20) + 10 * number
-        lost = (wanted % 7 == 0) & (wanted > wanted[0])
-        values = np.where(lost, wanted - 1, wanted)
-        values[0] += wanted[0] % 7 == 0
+        expected = np.arange(20) + 10 * number
+        lost = (expected % 7 == 0) & (expected > expected[0])
+        values = np.where(lost, expected - 1, expected)
+        values[0] += expected[0] % 7 == 0
         frames = np.broadcast_to(
             values[:, None, None, None], (20, 32, 48, 3)).astype(np.uint8)
         check_same(next(windows), classifier(frames))

@@ -21,8 +21,8 @@ def case(request):
 
 def test_matches_scikit_learn(case):
     metrics = pytest.importorskip('sklearn.metrics')
-    wanted = metrics.average_precision_score(*case)
-    assert average_precision(*case) == pytest.approx(wanted, abs=1e-12)
+    expected = metrics.average_precision_score(*case)
+    assert average_precision(*case) == pytest.approx(expected, abs=1e-12)
 
 
 def test_calibrated_matches_naive():

@@ -66,10 +66,10 @@ def test_golden(shared_dir, horizon):
             action=arrays['ek_scores'][0, 0]))
     found = evaluate([*samples(), *zeros], actions=actions, subsets=subsets)
     for part in 'action', 'verb', 'noun':
-        wanted = values[part].get('recall5_with_20_zero_rows')
-        if wanted:
+        expected = values[part].get('recall5_with_20_zero_rows')
+        if expected:
             assert found[f'online/{part}_top5_recall_testra'] == \
-                pytest.approx(wanted[horizon], abs=1e-6)
+                pytest.approx(expected[horizon], abs=1e-6)
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_derives_actions_from_verbs_and_nouns(samples):
         each['segment_labels'] = dict(
             zip(('verb', 'noun'), [*table, (5, 5), (5, 6), (5, 5)][i]))
         each['pred_action'] = torch.tensor([[0., 3, 2, 1]])
-    # There are three classes in the table and two others. Two are hits.
+    # There are three classes in the table and two unknown ones; two are hits.
     assert evaluate(samples[:6], k=2, actions=table)[
         'online/action_top2_recall_strict'] == pytest.approx(2 / 5)
     with pytest.raises(ValueError, match='segment 0 has no action .*actions'):

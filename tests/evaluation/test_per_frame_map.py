@@ -85,8 +85,8 @@ def test_stage_golden(golden_metrics, kind):
         [one_video(arrays['stage_scores'], arrays['stage_gt'])],
         ignore_index=21, metric=kind, per_stage=True)
     stages = [value for key, value in found.items() if 'stage' in key]
-    wanted = [*values[f'perstage_{kind}'].values()]
-    np.testing.assert_allclose(stages, wanted, atol=1e-6)
+    expected = [*values[f'perstage_{kind}'].values()]
+    np.testing.assert_allclose(stages, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize('tokens', [0, 3])
@@ -128,7 +128,7 @@ def test_windows_and_whole_videos_agree(root, tokens):
     assert {*found[0]} == {f'online/{name}' for name in names}
 
     def last_token(steps):
-        """As released, the first window scores a video's first steps."""
+        """Score a video's first steps with the first window, as released."""
         rows = score_of(steps, 3)
         rows[:16] = score_of(steps[:16])
         for token in range(2):
@@ -232,7 +232,7 @@ def test_stages_end_with_the_video():
     again = evaluate([flipped, videos[0]], per_stage=True)
     assert [name for name in found if 'stage' in name] == [
         f'online/mAP_dense_stage_{i}-{i + 10}' for i in range(0, 100, 10)]
-    # In one of the orders, the actions of the two videos touch.
+    # In the first order, the actions of the two videos are adjacent.
     for key in found:
         assert found[key] == pytest.approx(again[key])
 

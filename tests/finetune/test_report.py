@@ -32,8 +32,8 @@ def test_metrics_match_scikit_learn():
     truth, predicted = rng.integers(5, size=(2, 60))
     metrics, matrix = metrics_of(
         answers(zip(truth, predicted)), list('abcde'))
-    wanted = precision_recall_fscore_support(truth, predicted)
-    for name, values in zip(('precision', 'recall', 'f1', 'videos'), wanted):
+    expected = precision_recall_fscore_support(truth, predicted)
+    for name, values in zip(('precision', 'recall', 'f1', 'videos'), expected):
         assert [one[name] for one in metrics['classes']] == pytest.approx(
             values.tolist()), name
     assert metrics['top1'] == (truth == predicted).mean()

@@ -13,15 +13,15 @@ def labels(side):
     return Counter(video.label for video in side)
 
 
-@pytest.mark.parametrize('share, wanted', [
+@pytest.mark.parametrize('share, expected', [
     (0.2, dict(a=4, b=2, c=1)), (0.5, dict(a=10, b=5, c=1)),
     (0.01, dict(a=1, b=1, c=1))])
-def test_takes_share_of_each_class(share, wanted):
+def test_takes_share_of_each_class(share, expected):
     numbers = dict(a=20, b=10, c=2, lonely=1)
     videos = [LabeledVideo(f'{name}/{i}.mp4', name)
               for name, number in numbers.items() for i in range(number)]
     splits = split_videos(videos, share, seed=0)
-    assert labels(splits['val']) == wanted
+    assert labels(splits['val']) == expected
     assert labels(splits['train']) + labels(splits['val']) == numbers
     assert splits == split_videos(videos, share, seed=0)
     assert splits != split_videos(videos, share, seed=1)

@@ -27,7 +27,7 @@ def _read(folder):
 
 
 def _input_of(model, module, video):
-    """What a module of the model is given for the first view of a video."""
+    """Return the input of a module for the first view of a video."""
     model.cfg.test_dataloader.dataset.pipeline = model.cfg.val_pipeline
     seen = []
     module.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
@@ -35,11 +35,11 @@ def _input_of(model, module, video):
     return seen[0][:1]
 
 
-def test_draws_the_four_models(run_tool, video, small_config, tmp_path):
-    done = run_tool(
-        TOOL, video, '--base', small_config, '--out', 'maps', '--device',
-        'cpu', '--tokens', '2,1,3', '7,0,0', cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_draws_the_four_models(run_main, capsys, video, small_config,
+                               tmp_path):
+    run_main(TOOL, video, '--base', small_config, '--out', tmp_path / 'maps',
+             '--device', 'cpu', '--tokens', '2,1,3', '7,0,0')
+    printed = capsys.readouterr().out
     result = _read(tmp_path / 'maps')
     assert result['files'] == [
         'matrices.png', 'overlay_2_1_3.png', 'overlay_7_0_0.png'
@@ -65,8 +65,8 @@ def test_draws_the_four_models(run_tool, video, small_config, tmp_path):
         # Averaging heads can only spread their attention out.
         assert matrix['entropy_nats'] >= sum(
             matrix['entropy_nats_of_heads']) / 6
-        assert (f'{model["name"]}, layer 1, fresh weights: entropy '
-                f'{matrix["entropy_nats"]:.3f} nats') in done.stdout
+        assert (f'{model["name"]}, layer 1, random weights: entropy '
+                f'{matrix["entropy_nats"]:.3f} nats') in printed
         for of_token, t in zip(model['tokens'], (2, 7)):
             keys = of_token['top_keys']
             assert [key['token'][0] for key in keys] == 5 * [t]
@@ -170,12 +170,11 @@ model = dict(
 
 @pytest.mark.parametrize('options, error', [
     (['--layer', 2], '--layer must be from 1 to 1, got 2'),
-    (['--pattern', 'joint'], 'no attention of --pattern joint, only of space, '
-     'time'),
+    (['--pattern', 'joint'], r'--pattern .*\(space, time\), got joint'),
     (['--head', 6], "--head must be 'mean' or from 0 to 5, got '6'"),
     (['--head', 'all'], "got 'all'"),
-    (['--tokens', '8,0,0'], r'--tokens must be of the \(8, .*got \(8, 0, 0\)'),
-    (['--variants', 'cubic'], "--variants must be of linear, .* got 'cubic'"),
+    (['--tokens', '8,0,0'], r'--tokens .*\(8, .*got \(8, 0, 0\)'),
+    (['--variants', 'cubic'], "--variants must be in linear, .* got 'cubic'"),
     (['--config', 'linear_ff_none'], "no model 'linear_ff_none'"),
 ], ids=lambda x: x[0][2:] if isinstance(x, list) else '')
 def test_names_what_is_wrong(run_main, video, small_config, tmp_path, options,
@@ -187,7 +186,7 @@ def test_names_what_is_wrong(run_main, video, small_config, tmp_path, options,
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize('name, error', [('none.mp4', 'no video .*none.mp4'),
+@pytest.mark.parametrize('name, error', [('none.mp4', 'video .*none.mp4'),
                                          ('text.mp4', 'cannot read ')])
 def test_names_a_bad_video(run_main, small_config, tmp_path, name, error):
     (tmp_path / 'text.mp4').write_text('no video')

@@ -35,7 +35,7 @@ def test_good_set(check, tmp_path):
     (lambda r: np.save(r / 'flow/b.npy', np.zeros((53, 2))),
      'b: lengths differ: rgb 55, flow 53, target_perframe 55'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros((55, 4))),
-     'flow/b.npy: rows must be of 2, got 4'),
+     'flow/b.npy: width must be 2, got 4'),
     (lambda r: np.save(r / 'flow/b.npy', np.array([{}]), allow_pickle=True),
      'flow/b.npy must be a .npy file of numbers that needs no unpickling'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros(55)), 'must be numbers of'),
@@ -47,14 +47,14 @@ def test_good_set(check, tmp_path):
      'b.npy: targets must be 0 or 1'),
 ], ids=['missing', 'length', 'width', 'pickled', 'shape', 'infinity',
         'no class', 'not a target'])
-def test_tells_each_fault(check, tmp_path, write, error):
+def test_reports_each_fault(check, tmp_path, write, error):
     write(write_set(tmp_path))
     code, out = check(tmp_path)
     assert code == 1 and error in out
     assert out.endswith('1 faults\n')
 
 
-def test_names_of_classes_are_counted_by_lines(check, tmp_path):
+def test_counts_class_names_by_lines(check, tmp_path):
     text = 'background\none\ntwo\n\n'
     write_set(tmp_path)
     (tmp_path / 'classes.txt').write_text(text)
@@ -73,10 +73,10 @@ def test_rates(check, tmp_path):
 
 
 @pytest.mark.parametrize('args, error', [
-    (['--list', 'none.txt'], 'no file .*none.txt'),
-    (['--dims', '3'], 'must be 2 numbers'),
-    (['--classes', 'none.txt'], 'no file .*none.txt'),
-    (['--rate', '4'], 'go together'),
+    (['--list', 'none.txt'], '--list: file .*none.txt'),
+    (['--dims', '3'], '--dims .*2 --features, got 1'),
+    (['--classes', 'none.txt'], '--classes: file .*none.txt'),
+    (['--rate', '4'], '--rate and --durations'),
 ])
 def test_bad_options(check, tmp_path, args, error, run_main):
     write_set(tmp_path)

@@ -1,9 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,8 +14,6 @@ from mmvidattn.layers import (
     PerformerAttention,
     SoftmaxAttention,
 )
-
-TOOL = Path(__file__).resolve().parents[2] / 'tools/analysis/complexity.py'
 
 
 def _count(name, options=None):
@@ -42,7 +37,7 @@ def _count(name, options=None):
     # 281.43 with a LayerNorm of the tokens that its head does not read.
     ('xvit_ssv2', {}, 281.42, 93.750),
 ])
-def test_counts_as_the_released_code_does(name, options, gmacs, mparams):
+def test_counts_match_the_released_code(name, options, gmacs, mparams):
     ours, released = _count(name, options)
     assert round(released.macs / 1e9, 2) == gmacs
     assert round(released.params / 1e6, 3) == mparams
@@ -51,7 +46,7 @@ def test_counts_as_the_released_code_does(name, options, gmacs, mparams):
 
 @pytest.mark.parametrize(
     'name', ['linear_ff_table01_lara', 'linear_ff_table01_orthoformer'])
-def test_says_so_where_the_released_count_is_not_known(name):
+def test_released_count_may_be_unknown(name):
     ours, released = _count(name, {'model.backbone.num_layers': 1})
     assert released is None and len(tool.rows_of(ours, released, 6)) == 1
 
@@ -75,7 +70,7 @@ def test_released_counts_match_closed_formulas(attention, macs):
 
 
 def _models():
-    """Of those that differ in sizes alone, all but the first are slow."""
+    """Mark models as slow if they differ only in size from an earlier one."""
     quick, seen = [], set()
     for name in list_models():
         backbone = load_config(name).model.backbone
@@ -89,7 +84,7 @@ def _models():
 
 @pytest.mark.parametrize('name', _models())
 def test_every_operator_of_every_model_is_counted(name):
-    # Others have an ``arch``, which is not cut so easily.
+    # Models with an ``arch`` keep their depth.
     flat = 'num_layers' in load_config(name).model.backbone
     ours, _ = _count(name,
                      {'model.backbone.num_layers': 1} if flat else None)
@@ -113,7 +108,7 @@ def test_counts_a_window_of_a_feature_stream(name, params,
 @pytest.mark.parametrize('name, window', [
     ('miniroad_thumos14', 128), ('causal_transformer_thumos14', 128),
     ('mat_thumos14', 288)])
-def test_a_window_has_a_long_memory_if_the_network_has(name, window):
+def test_window_includes_the_long_memory(name, window):
     assert tool.shape_of(load_config(name)) == ((window, ), 1)
 
 
@@ -131,20 +126,17 @@ def test_reads_the_view_from_the_pipeline(pipeline, shape, views):
     assert tool.view_of(pipeline) == (shape, views)
 
 
-def test_asks_for_the_shape_that_a_pipeline_does_not_say():
-    with pytest.raises(SystemExit, match='give --shape'):
+def test_requires_a_shape_if_the_pipeline_has_none():
+    with pytest.raises(SystemExit, match='--shape'):
         tool.view_of([dict(type='UniformSample', clip_len=8)])
 
 
-def test_runs_as_a_program(tmp_path):
+def test_writes_counts_as_json(run_main, capsys, tmp_path):
     out = tmp_path / 'counts.json'
-    done = subprocess.run([
-        sys.executable, TOOL, 'linear_ff_tiny_motion', '--shape', '8', '64',
-        '64', '--views', '3', '--cfg-options', 'model.backbone.num_layers=1',
-        '--json', out
-    ], capture_output=True, text=True)  # yapf: disable
-    assert done.returncode == 0, done.stderr
-    assert 'view 8x64x64, 3 views a video' in done.stdout
+    run_main('analysis/complexity.py', 'linear_ff_tiny_motion', '--shape', 8,
+             64, 64, '--views', 3, '--cfg-options',
+             'model.backbone.num_layers=1', '--json', out)
+    assert 'view 8x64x64, 3 views per video' in capsys.readouterr().out
     ours, released = json.loads(out.read_text())['counts']
     assert ours['macs_per_video'] == 3 * ours['macs_per_view'] > 0
     assert ours['flops_per_view'] > 2 * ours['macs_per_view']

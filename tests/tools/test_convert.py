@@ -27,17 +27,16 @@ NAMES = {'backbone.patch_embed.projection.weight',
          'backbone.blocks.0.mlp_norm.bias'}
 
 
-def test_converts_a_file(run_tool, tmp_path):
+def test_converts_a_file(run_main, capsys, tmp_path, monkeypatch):
     torch.save(dict(epoch=3, model={f'module.{k}': v for k, v in VIT.items()}),
                tmp_path / 'src.pth')
-    done = run_tool('convert.py', 'vit_timm', 'src.pth', 'new/dst.pth',
-                    cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    run_main('convert.py', 'vit_timm', 'src.pth', 'new/dst.pth')
     dst = tmp_path / 'new/dst.pth'
     digest = {p: hashlib.sha256(p.read_bytes()).hexdigest()
               for p in (dst, tmp_path / 'src.pth')}
-    assert done.stdout == (f'new/dst.pth: 3 tensors, 56 parameters, sha256 '
-                           f'{digest[dst]}\n')
+    assert capsys.readouterr().out == (
+        f'new/dst.pth: 3 tensors, 56 parameters, sha256 {digest[dst]}\n')
     written = torch.load(dst, weights_only=True)
     assert set(written['state_dict']) == NAMES
     assert written['meta']['source'] == 'vit_timm'
@@ -70,13 +69,13 @@ def test_reads_a_model_of_the_hub(run_main, tmp_path, monkeypatch):
         (tmp_path / 'src.safetensors').read_bytes()).hexdigest()
 
 
-def test_a_branch_of_the_hub_is_refused(run_main, tmp_path):
+def test_rejects_branches_of_the_hub(run_main, tmp_path):
     with pytest.raises(SystemExit, match='40 hexadecimal digits'):
         run_main('convert.py', 'vit_timm', 'hf://owner/model@main',
                  tmp_path / 'dst.pth')
 
 
-def test_without_huggingface_hub_a_line_says_what_to_install(
+def test_without_huggingface_hub_the_error_names_the_package(
         run_main, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
     with pytest.raises(SystemExit, match='error: hf://owner/model@0+ needs '
@@ -85,7 +84,7 @@ def test_without_huggingface_hub_a_line_says_what_to_install(
                  tmp_path / 'dst.pth')
 
 
-def test_replaces_a_file_only_when_told(run_main, tmp_path):
+def test_replaces_a_file_only_with_force(run_main, tmp_path):
     src, dst = tmp_path / 'src.pth', tmp_path / 'dst.pth'
     torch.save(VIT, src)
     dst.write_text('mine')
@@ -121,7 +120,7 @@ def test_keeps_the_old_file_when_writing_fails(run_main, tmp_path,
      ('vit_timm', dict(VIT, args=argparse.Namespace()),
       'src.pth is refused: .*argparse.Namespace')],
     ids=['source', 'other model', 'missing', 'unsafe'])
-def test_names_what_is_wrong(run_main, tmp_path, source, content, error):
+def test_rejects_bad_sources(run_main, tmp_path, source, content, error):
     if content is not None:
         torch.save(content, tmp_path / 'src.pth')
     with pytest.raises(SystemExit, match=f'^convert.py: error: .*{error}'):
@@ -133,21 +132,21 @@ def test_names_what_is_wrong(run_main, tmp_path, source, content, error):
 @pytest.fixture
 def with_options(run_main, small_config, small_checkpoint, tmp_path,
                  monkeypatch):
-    """A checkpoint that was converted for a config."""
+    """Convert a checkpoint for a config."""
     monkeypatch.setitem(SOURCES, 'same', dict)
     run_main('convert.py', 'same', small_checkpoint, tmp_path / 'dst.pth',
              '--config', small_config)
     return tmp_path / 'dst.pth'
 
 
-def test_is_refused_by_a_config_with_other_options(
+def test_config_with_other_options_rejects_the_checkpoint(
         with_options, run_main, small_config, tmp_path):
     get_model(small_config, with_options)
-    # What it does not compute with, or has by default.
+    # Options that do not change the result, or equal their default.
     get_model(small_config, with_options, cfg_options={
         'model.backbone.drop_path_rate': 0.2,
         'model.backbone.shift_placement': 'both'})
-    said = ("of a model with other options.*: shift_placement is 'both' there "
+    said = ("different options.*: shift_placement is 'both' there "
             "and 'complementary' here. It was converted for .*small.py")
     with pytest.raises(ValueError, match=said):
         get_model(small_config, with_options, cfg_options={
@@ -158,7 +157,7 @@ def test_is_refused_by_a_config_with_other_options(
                  'model.backbone.shift_placement=complementary')
 
 
-def test_is_not_kept_if_the_config_is_of_another_model(
+def test_writes_nothing_if_the_config_has_another_model(
         run_main, small_config, tmp_path, monkeypatch):
     monkeypatch.setitem(SOURCES, 'same', dict)
     torch.save(VIT, tmp_path / 'src.pth')
@@ -172,16 +171,16 @@ def test_is_not_kept_if_the_config_is_of_another_model(
     ('laps_visformer_b_v1_k400', 'laps_visformer_b_k400'),
     ('laps_visformer_h_k400', 'laps_visformer_l_v1_k400'),
     ('testra_thumos14', 'testra_box_thumos14')])
-def test_released_variants_are_told_apart(name, other):
+def test_released_variants_are_distinguished(name, other):
     meta = {KEY: model_options(load_config(name).model)}
     check_model_options(load_config(name).model, meta, 'x.pth')
-    with pytest.raises(ValueError, match='other options'):
+    with pytest.raises(ValueError, match='different options'):
         check_model_options(load_config(other).model, meta, 'x.pth')
-    # It is saved as plain types.
+    # The metadata has plain types only.
     assert json.loads(json.dumps(meta)) == meta
 
 
 @pytest.mark.parametrize('meta', [{}, {KEY: None}, {KEY: 'text'}], ids=str)
-def test_a_checkpoint_without_options_fits(meta):
+def test_checkpoint_without_options_fits_any_config(meta):
     check_model_options(
         load_config('testra_thumos14').model, meta, 'x.pth')

@@ -96,25 +96,28 @@ def test_only_the_standard_library_is_imported():
 def test_this_environment_is_fine():
     """And its report is complete."""
     done = run('--quick', '--json',
-               MMVIDATTN_SKIP_PATCHES='score_in_float32')
+               MMVIDATTN_SKIP_PATCHES='score_in_float32',
+               MMVIDATTN_DISPATCH='all', ONEDNN_MAX_CPU_ISA='AVX2')
     report = json.loads(done.stdout)
     assert [x for x in report['findings'] if x['level'] == 'problem'] == []
     assert done.returncode == 0 and report['ok'] and not done.stderr
     said = {item['topic']: item['text'] for item in report['findings']}
     assert {'numpy', 'torch', 'cv2', 'mmcv', 'mmvidattn', 'cpu',
             'linear on cpu', 'depthwise_conv on cpu'} <= {*said}
+    assert 'ONEDNN_MAX_CPU_ISA=AVX2' in said['cpu']
+    assert report['variables']['ONEDNN_MAX_CPU_ISA'] == 'AVX2'
     # This op has one backend, for training.
     assert said['depthwise_conv on cpu'] == (
-        'inference by the plain code (not frame by frame: no gradient is '
-        'needed), training by frame by frame')
-    assert 'inference by the plain code (not Triton: ' in \
+        'inference with the plain code (not frame by frame: no gradient is '
+        'needed), training with frame by frame')
+    assert 'inference with the plain code (not Triton: ' in \
         said['read_rows on cpu']
     assert report['packages']['mmaction2'] == '1.2.0'
     assert 'PyTorch' in report['environment']
     assert report['variables']['MMVIDATTN_SKIP_PATCHES'] == 'score_in_float32'
     assert ['score_in_float32 left out'] == [
         item['text'] for item in report['findings']
-        if item['topic'] == 'patches' and item['level'] == 'note']
+        if item['topic'] == 'workarounds' and item['level'] == 'note']
 
 
 FAULTS = {

@@ -25,12 +25,12 @@ def checkpoint(tmp_path_factory):
 def test_exports_a_checkpoint(run_main, capsys, checkpoint, tmp_path):
     out = tmp_path / 'new/model.pt2'
     run_main('export.py', CONFIG, checkpoint, out, '--normalize', *OPTIONS)
-    said = capsys.readouterr().out
-    assert 'logits of batch 5: differs by ' in said
-    assert 'largest difference: ' in said and f'{out}: pt2, ' in said
-    told = read_metadata(out)
-    assert json.loads(told['classes'])[7] == 'motion 7'
-    assert told['config'] == CONFIG
+    printed = capsys.readouterr().out
+    assert 'logits of batch 5: differs by ' in printed
+    assert 'largest difference: ' in printed and f'{out}: pt2, ' in printed
+    metadata = read_metadata(out)
+    assert json.loads(metadata['classes'])[7] == 'motion 7'
+    assert metadata['config'] == CONFIG
     clips = torch.zeros(2, 3, 8, 64, 64, dtype=torch.uint8)
     assert load_program(out)(clips)[0].shape == (2, 8)
     with pytest.raises(SystemExit, match='exists; replace it with --force'):

@@ -20,7 +20,7 @@ import mmvidattn
 from mmvidattn.apis.predict import predict_video
 from mmvidattn.cli.finetune import main
 
-# Runs that begin within a second have the same name.
+# Runs that start within a second have the same name.
 pytestmark = pytest.mark.filterwarnings('ignore:.*instance named of')
 FILES = {'best.pth', 'best.safetensors', 'config.py', 'confusion.png',
          'curves.png', 'data', 'finetune.json', 'metrics.json',
@@ -31,14 +31,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def tmp_path():
-    """With a shorter name: yapf, for mmengine, takes seconds for long ones."""
+    """Short path, because mmengine's yapf takes seconds for long ones."""
     with TemporaryDirectory() as folder:
         yield Path(folder)
 
 
 @pytest.fixture(scope='module')
 def videos(motion_dir):
-    """Two classes of three videos, with blanks, accents and dollars."""
+    """Two classes of three videos, with blanks, accents and $ in names."""
     with TemporaryDirectory() as folder:
         yield make_videos(motion_dir, Path(folder, 'mes vidéos'))
 
@@ -54,7 +54,7 @@ def make_videos(motion_dir, root):
 
 @pytest.fixture
 def begin(small_config, small_checkpoint, videos, tmp_path):
-    """Run the command in this process; returns the work directory."""
+    """Run the command in this process, and return the work folder."""
 
     def run(*options, source=videos, weights=True, out='öut'):
         main([str(option) for option in (
@@ -85,16 +85,16 @@ def check_files(out):
     return weights
 
 
-def test_leaves_all_and_goes_on(begin, videos, capfd):
+def test_writes_all_files_and_resumes(begin, videos, capfd):
     out = begin()
-    said = capfd.readouterr().out
+    printed = capfd.readouterr().out
     weights = check_files(out)
     assert weights['meta']['dataset_meta']['classes'] == sorted(CLASSES)
-    assert 'go left é: 3, ' in said and 'train: 4; val: 2' in said
-    assert 'the file has 8 classes, the model 2' in said
+    assert 'go left é: 3, ' in printed and 'train: 4; val: 2' in printed
+    assert 'the file has 8 classes, the model 2' in printed
     assert f"mmvidattn predict VIDEO_OR_FOLDER '{out}/config.py'" in (
-        said.replace(f'{out}/config.py ', f"'{out}/config.py' "))
-    assert 'mmvidattn stream 0 testra_tiny_videos DETECTOR --rgb ' in said
+        printed.replace(f'{out}/config.py ', f"'{out}/config.py' "))
+    assert 'mmvidattn stream 0 testra_tiny_videos DETECTOR --rgb ' in printed
 
     metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
     model = mmvidattn.get_model(out / 'config.py', out / 'best.pth')
@@ -103,14 +103,14 @@ def test_leaves_all_and_goes_on(begin, videos, capfd):
     hits = []
     for line in lines:
         name, label = line.rsplit(' ', 1)
-        # With the views of the test.
+        # With the views of the test pipeline.
         best, *_ = predict_video(model, videos / name)
         hits.append(best.label == names[int(label)])
     assert metrics['top1'] == sum(hits) / len(hits)
     assert len(metrics['mistakes']) == len(hits) - sum(hits)
     assert [one['videos'] for one in metrics['classes']] == [1, 1]
 
-    # Nothing is left to train; what the user changed in the config counts.
+    # Training has finished; resume with a config that the user changed.
     config = out / 'config.py'
     config.write_text(config.read_text('utf-8').replace(
         'max_epochs = 1', 'max_epochs = 2'), 'utf-8')
@@ -120,7 +120,7 @@ def test_leaves_all_and_goes_on(begin, videos, capfd):
     check_files(out)
     assert epochs_of(out) == [1] * 4 + [2] * 4
     assert (out / 'run/epoch_2.pth').is_file()
-    # Other options are not mixed into it.
+    # Changed options are rejected.
     with pytest.raises(SystemExit, match='balance was none, and now is focal'):
         begin('--balance', 'focal')
 
@@ -144,10 +144,10 @@ def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
     assert not any('lora' in name for name in weights['state_dict'])
     assert any('lora' in name for name in torch.load(
         out / 'run/epoch_1.pth')['state_dict'])
-    said = capfd.readouterr().out
+    printed = capfd.readouterr().out
     assert ('segments: 6 cut at the end of the video, '
-            '1 dropped after the end of the video') in said
-    assert 'train: 8; val: 4' in said
+            '1 dropped after the end of the video') in printed
+    assert 'train: 8; val: 4' in printed
     lists = {name: [*csv.DictReader(open(out / f'data/{name}.csv'))]
              for name in ('train', 'val')}
     files = {name: {row['video'] for row in side}
@@ -157,14 +157,14 @@ def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
     assert not [path for path in out.rglob('*.mp4')]
 
 
-def test_keeps_the_features_of_what_is_frozen(begin, capfd):
+def test_caches_the_features_of_a_frozen_backbone(begin, capfd):
     out = begin('--freeze', 'backbone', '--cache-features', '--epochs', 2)
     assert {path.name for path in out.iterdir()} == {*FILES, 'features'}
-    # Of the training, then of the test.
+    # Logs of the training, then of the test.
     logs = [*(out / 'run').glob('2*/*.log'),
             *(out / 'run/test').glob('*/*.log')]
     log = ''.join(path.read_text() for path in logs)
-    # 4 videos to train on, 2 of validation; then those with six views.
+    # 4 training and 2 validation videos, then 2 videos with six views.
     counts = re.findall(r'(\d+) clips from disk, (\d+) computed', log)
     assert counts == [('0', '4'), ('0', '2'), ('4', '0'), ('2', '0'),
                       ('0', '2')]
@@ -173,20 +173,20 @@ def test_keeps_the_features_of_what_is_frozen(begin, capfd):
         1, 1, 1, 1, 1, 1, 6, 6]
 
 
-def test_one_video_a_class_is_trained_without_figures(begin, videos, tmp_path,
-                                                      capfd):
+def test_trains_one_video_per_class_without_metrics(begin, videos, tmp_path,
+                                                    capfd):
     root = tmp_path / 'few'
     for name in CLASSES:
         (root / name).mkdir(parents=True)
         shutil.copy(videos / name / 'a 0.mp4', root / name)
     out = begin('--balance', 'focal', source=root, weights=False)
-    said = capfd.readouterr().out
+    printed = capfd.readouterr().out
     for words in ('note: without --weights, training starts',
                   'note: 2 classes with a single video',
                   'note: 2 classes with fewer than 10 training videos',
                   'note: no validation videos: the last checkpoint is kept '
                   'instead of the best one, and there are no metrics'):
-        assert words in said
+        assert words in printed
     assert {path.name for path in out.iterdir()} == FILES - {
         'confusion.png', 'metrics.json', 'mistakes.png'}
 
@@ -199,13 +199,13 @@ def test_dry_run_prints_the_config(begin, videos, tmp_path, capfd):
         shutil.copy(broken / CLASSES[1] / 'a 0.mp4',
                     broken / CLASSES[1] / f'c {i}.mp4')
     out = begin('--dry-run', '--epochs', 'auto', source=broken)
-    said = capfd.readouterr().out
+    printed = capfd.readouterr().out
     assert not out.exists()
     assert ('1 unreadable video left out:\n  go left é/b.mp4: '
-            in said)
-    assert 'note: metrics are rough: each of 2 videos counts 50 %' in said
-    assert f'videos = {str(broken)!r}' in said
-    compile(said[said.index('# Written once'):], 'config.py', 'exec')
+            in printed)
+    assert 'note: metrics are rough: each of 2 videos counts 50 %' in printed
+    assert f'videos = {str(broken)!r}' in printed
+    compile(printed[printed.index('# Written once'):], 'config.py', 'exec')
 
 
 @pytest.mark.parametrize('change, options, error', [
@@ -220,7 +220,8 @@ def test_dry_run_prints_the_config(begin, videos, tmp_path, capfd):
     ('', ['--model', 'testra_thumos14'], 'cannot be fine-tuned: '),
     ('', ['--freeze', '9'], 'freeze must be at most 1, .*got 9')],
     ids=str)
-def test_names_what_is_wrong(begin, videos, tmp_path, change, options, error):
+def test_rejects_bad_sources_and_weights(begin, videos, tmp_path, change,
+                                         options, error):
     source = tmp_path / 'mine'
     if change != 'none':
         shutil.copytree(videos, source)
@@ -235,7 +236,7 @@ def test_names_what_is_wrong(begin, videos, tmp_path, change, options, error):
     options = [option.replace('SOURCE', str(source)) for option in options]
     with pytest.raises(SystemExit, match=f'(?s)error: .*{error}'):
         begin('--quick', *options, source=source)
-    # A corrected command may begin in the same place.
+    # A corrected command may use the same folder.
     assert not [*tmp_path.glob('öut/run')]
     assert not [*tmp_path.glob('öut/finetune.json')]
 
@@ -251,7 +252,7 @@ def test_names_what_is_wrong(begin, videos, tmp_path, change, options, error):
     (['--val-share', '1'], 'at least 0 and below 1'),
     (['--layer-decay', '2'], 'above 0 and at most 1'),
     (['--balance', 'smote'], 'invalid choice')], ids=str)
-def test_names_wrong_options(capsys, options, error):
+def test_rejects_wrong_options(capsys, options, error):
     with pytest.raises(SystemExit):
         main(['videos', *options])
     assert error in capsys.readouterr().err
@@ -259,7 +260,7 @@ def test_names_wrong_options(capsys, options, error):
 
 @pytest.fixture(scope='module')
 def cuts(shared_dir, tmp_path_factory):
-    """24 clips of three videos, a class each, and a csv of the same."""
+    """24 clips of three videos, one per class, and a CSV file of them."""
     root = tmp_path_factory.mktemp('cuts') / 'my clips'
     rows = []
     for name in 'arm_wrestling', 'structuralize', 'test':
@@ -277,7 +278,7 @@ def cuts(shared_dir, tmp_path_factory):
             for frame in frames:
                 writer.write(frame[..., ::-1])
             writer.release()
-            # Three files only: the csv has to say which side is which.
+            # With three files, the CSV file must define the split.
             rows.append((path, name, i * length / fps, (i + 1) * length / fps,
                          'val' if i % 4 == 3 else 'train'))
     source = root.parent / 'segments.csv'
@@ -307,5 +308,5 @@ def test_fine_tunes_on_real_clips(cuts, small_checkpoint, tmp_path, kind):
     epochs = epochs_of(tmp_path / 'out')
     assert epochs == sorted(epochs)
     metrics = json.loads((tmp_path / 'out/metrics.json').read_text())
-    # Three scenes: that is easy.
+    # Three different scenes are easy to classify.
     assert metrics['top1'] > 0.8

@@ -55,7 +55,7 @@ def test_draws_two_models_and_their_scores(run_main, config, checkpoint, video,
     assert cv2.imread(str(out)).std() > 5
     result = json.loads(out.with_suffix('.json').read_text())
     assert result['label'] == 'grow'
-    # A name each, though the config is the same.
+    # Models of the same config have different names.
     assert len(result['models']) == 2
     for model in result['models'].values():
         assert len(model['frames']) == 8
@@ -63,9 +63,8 @@ def test_draws_two_models_and_their_scores(run_main, config, checkpoint, video,
     assert f'{out}\n' in capsys.readouterr().out
 
 
-def test_scores_are_those_of_the_clip_s_prediction(run_main, config,
-                                                   checkpoint, video,
-                                                   tmp_path):
+def test_score_of_the_clip_equals_its_prediction(run_main, config, checkpoint,
+                                                 video, tmp_path):
     out = tmp_path / 'scores.png'
     run_main(TOOL, video, '--model', f'{config}:{checkpoint}', '--device',
              'cpu', '--out', out)
@@ -83,8 +82,8 @@ def test_scores_are_those_of_the_clip_s_prediction(run_main, config,
     ('--label', 'jump', "--label must be a class.*'jump'"),
     ('--label', '8', "--label must be.*below 8, got '8'"),
     ('--out', 'scores.jpg', '--out must be a .png'),
-    ('--model', 'linear_ff_tiny_motion', 'has no scores of frames'),
-    ('video', 'none.mp4', 'no video none.mp4')])
+    ('--model', 'linear_ff_tiny_motion', 'head .*got LinearVideo'),
+    ('video', 'none.mp4', 'video none.mp4')])
 def test_rejects(run_main, config, video, capsys, option, value, message):
     import re
     args = [value if option == 'video' else video, '--model', config,

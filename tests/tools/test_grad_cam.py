@@ -25,7 +25,7 @@ CLIP = torch.empty(2, 3, 4, 48, 64)
 @pytest.mark.parametrize('extra', [0, 1, 2], ids='{} class tokens'.format)
 @pytest.mark.parametrize('kind', ['grid', 'columns', 'joint', 'frames',
                                   'maps'])
-def test_tokens_go_back_to_their_places(kind, extra):
+def test_tokens_are_arranged_as_a_volume(kind, extra):
     volume = torch.arange(2 * 4 * 3 * 4.).view(2, 4, 3, 4, 1).expand(
         -1, -1, -1, -1, 5)
     if kind == 'grid':
@@ -44,7 +44,7 @@ def test_tokens_go_back_to_their_places(kind, extra):
 
 
 def test_refuses_what_is_no_grid():
-    with pytest.raises(ValueError, match='no tokens of a clip of 4 x 48 x 64'):
+    with pytest.raises(ValueError, match='clip of 4 x 48 x 64'):
         tool.as_volume(torch.zeros(2, 7, 5), CLIP)
 
 
@@ -107,7 +107,7 @@ def test_heat_is_that_of_the_formula(video):
 
 
 @pytest.mark.parametrize('options, error', [
-    (['--layer', 'blocks.9'], "no layer 'blocks.9'"),
+    (['--layer', 'blocks.9'], "--layer .*got 'blocks.9'"),
     (['--classes', '8'], '--classes must be from 0 to 7, got 8'),
     (['--config', 'dualformer_none'], "no model 'dualformer_none'")],
     ids=['layer', 'class', 'config'])

@@ -92,22 +92,22 @@ def test_given_classes_and_rate(write, tmp_path):
     assert np.flatnonzero(one[:, 1]).tolist() == [*range(8, 16)]
 
 
-def test_classes_of_an_earlier_run_stay(write, tmp_path):
-    """Else the targets of two lists would not mean the same."""
+def test_classes_of_an_earlier_run_are_kept(write, tmp_path):
+    """Otherwise the targets of two lists would have different classes."""
     train, val = tmp_path / 'train.csv', tmp_path / 'val.csv'
     train.write_text(CSV)
     val.write_text('video,start,end,label,subset\nempty,1,2,run,test\n')
     out = write('csv', train)
     before = read(out, 'one').tolist(), read(out, 'two').tolist()
-    with pytest.raises(SystemExit, match='classes.txt has 3 classes of an'):
+    with pytest.raises(SystemExit, match='classes.txt has 3 classes '):
         write('csv', val)
     assert read(out, 'empty')[:, 0].all()
     write('csv', val, '--classes', out / 'classes.txt')
-    # What was background for want of segments has some now.
+    # A video without segments receives some.
     assert np.flatnonzero(read(out, 'empty')[:, 2]).tolist() == [4, 5, 6, 7]
     assert (out / 'test.txt').read_text() == 'empty\n'
     assert np.loadtxt(out / 'test_class_counts.txt').tolist() == [0, 0, 1]
-    # And videos without segments here have theirs.
+    # Other videos keep their segments.
     assert (read(out, 'one').tolist(), read(out, 'two').tolist()) == before
     val.write_text('video,start,end,label,subset\none,1,2,jump,test\n')
     args = 'csv', val, '--classes', out / 'classes.txt'
@@ -150,7 +150,7 @@ def test_tvseries(write, tmp_path):
 
 
 def test_ek100(write, tmp_path):
-    # Frames of 30 a second, 7.5 a step; classes from 0.
+    # 30 frames per second, 7.5 per step; classes from 0.
     (tmp_path / 'training.csv').write_text(
         '0, one, 15, 31, 3, 5, 7\n1, one, 20, 40, 3, 5, 7\n'
         '2, two, 0, 8, 96, 299, 3805\n')
@@ -168,15 +168,15 @@ def test_ek100(write, tmp_path):
     assert (out / 'training.txt').read_text() == 'one\ntwo\n'
 
 
-def test_end_that_is_a_hair_after_a_step_does_not_begin_it(write, tmp_path):
-    # As 1.2 s are at 5 a second: 6.000000000000001 steps from 0.2000000001 s.
+def test_end_slightly_after_a_step_does_not_include_it(write, tmp_path):
+    # Rounding errors: at 5 steps per second, 1.2 s is 6.000000000000001 steps.
     (tmp_path / 'mine.csv').write_text(
         'video,start,end,label\none,0.99999999,1.20000000001,run\n')
     out = write('csv', tmp_path / 'mine.csv', '--rate', 5)
     assert np.flatnonzero(read(out, 'one')[:, 1]).tolist() == [5]
 
 
-def test_ek100_tells_a_fault_once(write, tmp_path, capsys):
+def test_ek100_reports_a_fault_once(write, tmp_path, capsys):
     (tmp_path / 'training.csv').write_text(
         '0, one, 15, 31, 3, 5, 7\n1, one, 40, 20, 3, 5, 7\n')
     write('ek100', tmp_path / 'training.csv', '--lenient')
@@ -205,8 +205,8 @@ def test_names_what_is_wrong(write, tmp_path, capsys, text, error):
     assert read(out, 'one').shape == (40, 3)
 
 
-def test_real_lists_are_no_error(write, tmp_path, capsys):
-    # An overlap, a segment beyond the end at 10 s, and one behind it.
+def test_accepts_irregular_segments(write, tmp_path, capsys):
+    # An overlap, a segment that ends after the end at 10 s, and one after it.
     (tmp_path / 'mine.csv').write_text(
         'video,start,end,label\none,0,2,run\none,1,3,run\n'
         'one,9.5,11,run\none,10,11,run\n')
@@ -220,7 +220,8 @@ def test_real_lists_are_no_error(write, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('form, content, error', [
-    ('csv', 'video,start\n', 'columns video, start, end and label .*got video'),
+    ('csv', 'video,start\n',
+     'columns video, start, end and label .*got video'),
     ('json', '{"one": []}', 'mine must be .*annotations'),
     ('tvseries', 'one run 1 2\n', 'expected video, class, start and end'),
     ('ek100', '0, one, 1, 2, 3\n', 'line 1: expected id, video, start_frame'),

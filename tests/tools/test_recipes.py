@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The tables of recipes, and the model zoo of the metafiles."""
+"""Tables of recipes, and the model zoo of the metafiles."""
 import re
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,7 +13,7 @@ from mmvidattn.cli import recipes
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = {'causal_transformer', 'dualformer', 'laps', 'linear_ff',
             'mat', 'miniroad', 'testra', 'vivit', 'xvit'}
-# Another recipe, or another shift, for the model of a row.
+# Configs with another recipe or shift for the model of a row.
 VARIANTS = '*released*', '*_paper_*', '*_v1_*', '*_stored_*'
 
 CONFIG = """
@@ -39,7 +39,7 @@ param_scheduler = [
 train_cfg = dict(max_epochs=30)
 auto_scale_lr = dict(base_batch_size=32)
 """
-TOLD = """
+RECIPES = """
 configs: [a_*]
 start: {'*': an image}
 authors:
@@ -59,7 +59,7 @@ def checkout(tmp_path):
     folder.mkdir(parents=True)
     (tmp_path / 'configs/a_k400.py').write_text(CONFIG)
     (tmp_path / 'configs/a_tiny_motion.py').write_text('')
-    (folder / 'recipes.yml').write_text(TOLD)
+    (folder / 'recipes.yml').write_text(RECIPES)
     (folder / 'metafile.yml').write_text('Models: []\n')
     (folder / 'README.md').write_text(
         f'# A\n\n{recipes.BEGIN}\n{recipes.END}\n\nThe rest.\n')
@@ -71,8 +71,7 @@ def test_pages_and_index_of_this_checkout_are_current(capsys):
     assert capsys.readouterr().out == ''
 
 
-def test_writes_what_config_and_authors_say_and_twice_the_same(checkout,
-                                                               capsys):
+def test_writes_recipes_of_configs_and_authors_once(checkout, capsys):
     recipes.main(['--root', str(checkout)])
     page = checkout / 'configs/a/README.md'
     text = page.read_text()
@@ -94,14 +93,14 @@ def test_writes_what_config_and_authors_say_and_twice_the_same(checkout,
     ('configs/a/recipes.yml', '35', '36'),
     ('configs/a/README.md', '256-320', '256'),
     ('model-index.yml', 'metafile', 'other')])
-def test_check_fails_where_something_changed(checkout, path, old, new):
+def test_check_fails_after_a_change(checkout, path, old, new):
     recipes.main(['--root', str(checkout)])
     recipes.main(['--root', str(checkout), '--check'])
     changed = checkout / path
     changed.write_text(changed.read_text().replace(old, new))
     before = {file: file.read_text() for file in checkout.rglob('*.*')
               if file.is_file()}
-    with pytest.raises(SystemExit, match='not current; run') as error:
+    with pytest.raises(SystemExit, match='not current: ') as error:
         recipes.main(['--root', str(checkout), '--check'])
     assert error.value.code
     assert all(file.read_text() == text for file, text in before.items())
@@ -109,13 +108,13 @@ def test_check_fails_where_something_changed(checkout, path, old, new):
 
 @pytest.mark.parametrize('path, old, new, message', [
     ('configs/a/recipes.yml', 'config: a_k400', 'config: a_k600',
-     'recipes.yml: a_k600 is not one of a_k400'),
-    ('configs/a/recipes.yml', 'epochs', 'epoch', 'epoch is none of batch'),
+     'recipes.yml: config must be one of a_k400, got a_k600'),
+    ('configs/a/recipes.yml', 'epochs', 'epoch', 'got epoch'),
     ('configs/a/recipes.yml', "'*'", 'b_*', 'no pattern of "start" matches'),
-    ('configs/a/recipes.yml', 'authors:', 'authors: {', 'is no YAML'),
+    ('configs/a/recipes.yml', 'authors:', 'authors: {', 'is not valid YAML'),
     ('configs/a/README.md', recipes.END, '', 'must have the lines'),
     ('configs/a_k400.py', 'base_batch_size=32', 'base_batch_size=30',
-     'must be a multiple of the batch a GPU, 4')])
+     'must be a multiple of the batch size 4, got 30')])
 def test_says_what_is_wrong(checkout, path, old, new, message):
     changed = checkout / path
     changed.write_text(changed.read_text().replace(old, new))
@@ -128,7 +127,7 @@ def _models(family):
     return yaml.safe_load(path.read_text())['Models']
 
 
-def test_index_has_all_families_and_every_config_a_row():
+def test_index_has_all_families_and_configs():
     index = yaml.safe_load((ROOT / 'model-index.yml').read_text())
     assert set(index['Import']) == {
         f'configs/{family}/metafile.yml' for family in FAMILIES}
@@ -140,19 +139,19 @@ def test_index_has_all_families_and_every_config_a_row():
 
 
 @pytest.mark.parametrize('family', sorted(FAMILIES))
-def test_rows_of_the_zoo_have_a_config_and_the_figures_of_the_page(family):
+def test_metafiles_match_configs_and_pages(family):
     page = (ROOT / f'configs/{family}/README.md').read_text()
     lines = {re.match(r'\| `(\w+)\.py` \|', line)[1]: line
              for line in page.splitlines()
              if re.match(r'\| `(\w+)\.py` \|', line)}
-    told = yaml.safe_load(
+    content = yaml.safe_load(
         (ROOT / f'configs/{family}/metafile.yml').read_text())
-    collections = {one['Name'] for one in told['Collections']}
-    for model in told['Models']:
+    collections = {one['Name'] for one in content['Collections']}
+    for model in content['Models']:
         assert model['Config'] == f'configs/{model["Name"]}.py'
         assert (ROOT / model['Config']).is_file()
         assert model['In Collection'] in collections
-        # Of the table, without the commas of thousands.
+        # Figures of the table, without thousands separators.
         cells = lines.pop(model['Name']).replace(',', '').split('|')
         figures = {float(figure) for cell in cells
                    for figure in re.findall(r'\d+(?:\.\d+)?', cell)}

@@ -74,7 +74,7 @@ def test_recognizer_of_clips(run_main, clip_files, clip, tmp_path,
 
 
 def test_service(run_main, files, clip, tmp_path, monkeypatch, capsys):
-    """A state, a clip of each action, and a webhook that comes late."""
+    """Use a state, a clip per action, and a webhook that starts late."""
     monkeypatch.chdir(tmp_path)
     options = ['--on', '0.26', '--off', '0.1', '--min-duration', '0',
                '--events', 'events.jsonl', '--state', 'state', '--segments',
@@ -96,7 +96,7 @@ def test_service(run_main, files, clip, tmp_path, monkeypatch, capsys):
     for _ in range(2):
         run_main('stream.py', clip, *files, *options, f'http://{hook.host}/')
         assert f'{clip} had ended at 6.00 s' in capsys.readouterr().out
-        # The second start finds all of them delivered.
+        # After the second start, all events have been delivered.
         assert hook.events == [dict(event, source=str(clip))
                                for event in events]
     hook.close()
@@ -121,7 +121,7 @@ def test_options_of_the_page():
         assert page.read_only == bool(more)
 
 
-def test_a_video_that_breaks_keeps_what_was_written(
+def test_broken_video_keeps_its_outputs(
         run_main, files, broken_clip, clip, tmp_path, capsys):
     with pytest.raises(SystemExit, match='broken.mp4 breaks off: .* of 84'):
         run_main('stream.py', broken_clip, clip, *files,
@@ -129,7 +129,7 @@ def test_a_video_that_breaks_keeps_what_was_written(
                  '--events', tmp_path / 'events.jsonl')
     frames = [cv2.VideoCapture(str(tmp_path / name)).get(
         cv2.CAP_PROP_FRAME_COUNT) for name in ('out_1.mp4', 'out_2.mp4')]
-    # The other source goes on.
+    # The other source continues.
     assert 0 < frames[0] < 84 == frames[1]
     assert cv2.imread(str(tmp_path / 'p_1.png')) is not None
     assert cv2.imread(str(tmp_path / 'p_2.png')) is not None
@@ -137,7 +137,7 @@ def test_a_video_that_breaks_keeps_what_was_written(
     assert '28 steps' in capsys.readouterr().out
 
 
-def test_a_signal_keeps_what_was_written(files, camera, tmp_path):
+def test_signal_keeps_the_outputs(files, camera, tmp_path):
     process = subprocess.Popen(
         [sys.executable, ROOT / 'tools/stream.py', camera.url, *files,
          '--out', 'out.mp4', '--events', 'events.jsonl', '--on', '0.26',
@@ -145,11 +145,11 @@ def test_a_signal_keeps_what_was_written(files, camera, tmp_path):
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, env=dict(os.environ, OMP_NUM_THREADS='1',
                             PYTHONUNBUFFERED='1'))
-    # Until the first event.
+    # Wait for the first event.
     assert 'started' in process.stdout.readline()
-    # It was on the disk before it was printed.
+    # Events are written before they are printed.
     assert (tmp_path / 'events.jsonl').read_text().endswith('}\n')
-    # As Ctrl-C, which a shell has programs in the background ignore.
+    # Like Ctrl-C, which background programs of a shell ignore.
     process.send_signal(signal.SIGTERM)
     out, error = process.communicate(timeout=60)
     assert process.returncode == 0, error
@@ -161,26 +161,26 @@ def test_a_signal_keeps_what_was_written(files, camera, tmp_path):
 def test_view_in_a_terminal(run_main, files, clip, monkeypatch):
     monkeypatch.setenv('TERM', 'xterm')
     monkeypatch.setenv('COLUMNS', '120')
-    ours, its = os.openpty()
+    receiver, sender = os.openpty()
     shown = []
 
     def read():
-        # Until the other end is closed.
+        # Until the sender is closed.
         with contextlib.suppress(OSError):
             while True:
-                shown.append(os.read(ours, 2**16))
+                shown.append(os.read(receiver, 2**16))
 
     reader = threading.Thread(target=read)
     reader.start()
-    with os.fdopen(its, 'w') as terminal:
+    with os.fdopen(sender, 'w') as terminal:
         monkeypatch.setattr(sys, 'stdout', terminal)
         run_main('stream.py', clip, *files, '--realtime', '--on', '0.26',
-                 '--off', '0.1', '--min-duration', '0')
+                 '--off', '0.1', '--min-duration', '0', '--duration', '3')
     reader.join()
-    os.close(ours)
+    os.close(receiver)
     text = b''.join(shown).decode()
     views = text.split(f'{clip.name}: running')
-    # It is drawn again and again, while the video plays.
+    # The view is redrawn while the video plays.
     assert len(views) > 5
     assert re.search(r'swim .*0\.\d\d', views[-1])
     assert ' started at ' in views[-1]

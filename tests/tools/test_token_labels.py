@@ -41,7 +41,7 @@ train_dataloader = dict(dataset=dict(
     return path
 
 
-def test_writes_the_labels_that_the_teacher_gives_and_resumes(
+def test_writes_the_labels_of_the_teacher_and_resumes(
         run_main, config, capsys):
     cfg = load_config(config)
     folder = cfg.model.label_store
@@ -56,9 +56,9 @@ def test_writes_the_labels_that_the_teacher_gives_and_resumes(
     store.values[1, 1] = 7
     store.values.flush(), store.done.flush()
     run_main(TOOL, *args)
-    assert '5 of 6 views are there' in capsys.readouterr().out
+    assert '5 of 6 views exist' in capsys.readouterr().out
     again = TokenLabelStore(folder)
-    # What was missing was written anew, and nothing else.
+    # Only the missing labels were written again.
     assert torch.allclose(torch.tensor(again.values[1, 0]),
                           torch.tensor(was[0]), atol=1e-5)
     assert (again.values[1, 1] == 7).all()
