@@ -6,7 +6,7 @@ from tools.benchmark import run
 
 
 def run_case(name, *args, out=None):
-    """The result of a case; what it wrote as JSON, if ``out`` is a folder."""
+    """Run a case, and return its JSON result if ``out`` is a folder."""
     argv = [name, *map(str, args)]
     # Options that take any number of values must stay last.
     argv[1:1] = ['--device', 'cpu']

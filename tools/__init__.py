@@ -1,2 +1,2 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Programs beside the package; tests import them as ``tools.<folder>``."""
+"""Programs that are not part of the package; tests import them from here."""

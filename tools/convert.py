@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Convert published weights into a checkpoint of ours.
+"""Convert published weights to a checkpoint of mmvidattn.
 
 The same as ``mmvidattn convert``.
 """

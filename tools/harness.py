@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Options, machine line, report and resuming of all programs in tools/.
 
-This module imports only the standard library, because matrix.py runs where
-nothing else is installed.
+This module imports only the standard library, because matrix.py runs without
+installed packages.
 """
 import argparse
 import json
@@ -70,19 +70,22 @@ def run_program(program: str, *args: object) -> None:
 # Machine line
 
 def machine(device: Any = 'cpu') -> str:
-    """Describe the hardware of a device, Python and torch in one line."""
+    """Describe a device, its capability, Python and torch in one line."""
     import torch
 
-    from mmvidattn.ops.processor import cpuinfo
-    if torch.device(device).type == 'cuda':
-        hardware = torch.cuda.get_device_name(device)
-    else:
-        name = (cpuinfo('model name') or platform.processor()
-                or platform.machine())
+    from mmvidattn.ops.processor import (
+        capability,
+        is_emulated,
+        processor_name,
+    )
+    hardware = processor_name(device)
+    label = str(capability(device))
+    if torch.device(device).type == 'cpu':
         hardware = (f'{torch.get_num_threads()} threads on {os.cpu_count()} '
-                    f'cores of {name}')
+                    f'cores of {hardware}')
+        label += ', emulated' * is_emulated()
     return (f'{hardware}, Python {platform.python_version()}, torch '
-            f'{torch.__version__}')
+            f'{torch.__version__}, {label}')
 
 
 # Report
@@ -166,6 +169,34 @@ def require_same(path: Path, found: Mapping[str, Any],
                          'another path')
 
 
+def prepare_once(folder: Path, settings: Mapping[str, Any],
+                 write: Callable[[], Any]) -> Any:
+    """Write generated data into a folder, unless they exist.
+
+    Args:
+        folder: Folder of the data.
+        settings: Everything that the data depend on.
+        write: Function that writes the data and returns facts about them.
+
+    Returns:
+        Facts of this or an earlier call.
+
+    Raises:
+        ValueError: If the folder has data with other settings.
+    """
+    from mmvidattn.utils.files import write_atomically
+    settings = json.loads(json.dumps(settings))
+    file = folder / 'facts.json'
+    if file.is_file():
+        found = json.loads(file.read_text())
+        require_same(file, found['settings'], settings)
+        return found['facts']
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = write()
+    write_atomically(file, json.dumps(dict(settings=settings, facts=facts)))
+    return facts
+
+
 class Results:
     """Results in a folder; a second run with the same options reuses them.
 
@@ -186,7 +217,7 @@ class Results:
             require_same(file, json.loads(file.read_text()), options)
         elif folder.exists() and (
                 not folder.is_dir() or any(folder.iterdir())):
-            raise ValueError(f'{folder} is not empty and has no results; '
+            raise ValueError(f'{folder} is not empty and lacks options.json; '
                              'choose a folder that is empty or does not exist')
         self._write(file, options)
 

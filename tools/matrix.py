@@ -61,8 +61,8 @@ class Row(NamedTuple):
     numpy: str
 
 
-# Python 3.13 has no wheels of torch 2.4 and numpy 1.26, and torch.save of 2.5
-# fails there. The last row is what a user gets without naming versions.
+# Python 3.13 lacks wheels of torch 2.4 and numpy 1.26, and torch.save of 2.5
+# fails there. The last row is an installation without version numbers.
 ROWS = (
     Row('3.10', '2.4.0', 'mmcv', '1.26'),
     Row('3.10', NEWEST, 'mmcv-lite', '2'),
@@ -123,7 +123,7 @@ class Environment:
         self.find_links = find_links
         self.log = folder.with_suffix('.log')
         self.log.write_text('')
-        # Hide the user's packages and those of the active environment.
+        # Hide the packages of the user and of the active environment.
         self.env = {k: v for k, v in os.environ.items()
                     if k not in ('PYTHONPATH', 'VIRTUAL_ENV')}
         self.env |= dict(PYTHONNOUSERSITE='1', MPLBACKEND='Agg',

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Predict what happens in videos.
+"""Classify videos.
 
 The same as ``mmvidattn predict``.
 """

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Detect actions while a video, a camera or a network stream runs.
+"""Detect actions live in a video, a camera or a network stream.
 
 The same as ``mmvidattn stream``.
 """

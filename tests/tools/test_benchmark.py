@@ -1,8 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import argparse
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,11 +9,12 @@ from benchmark_cases import run_case
 from helpers import relative
 
 from tools.benchmark import measure as harness
+from tools.benchmark import run
 
 FOLDER = Path(harness.__file__).parent
 
 TASKS = 'forward', 'training step'
-# Cases that compare backbones: their models, and options that are quick.
+# Cases that compare backbones: their models, and quick options.
 CASES = dict(
     linear_ff=(
         {'ours', 'softmax', 'softmax, no fixation', 'transcription'},
@@ -31,12 +30,12 @@ SMALL = [f'model.{option}' for option in (
 
 @pytest.fixture
 def case_of(monkeypatch):
-    """Loads a case by its name."""
+    """Return a function that loads a case by its name."""
 
     def load(name):
         case = importlib.import_module(f'tools.benchmark.cases.{name}')
         if name == 'dualformer':
-            # As the real ones, but for a second each.
+            # A small network, for speed.
             arch = 8, (2, 2, 2, 2), (1, 1, 2, 2)
             names = 'embed_dims', 'num_layers', 'num_heads'
             monkeypatch.setitem(case.ARCHS, 'least', arch)
@@ -94,7 +93,7 @@ def test_peak_memory_is_measured_in_processes(tmp_path, capsys):
     assert 'clip [2, 64, 96]; peak GiB' in capsys.readouterr().out
 
 
-def test_an_empty_check_is_none():
+def test_empty_and_nan_checks_fail():
     harness.require_agreement(dict(output=1e-5))
     for differences in {}, dict(output=float('nan')), dict(a=0., b=1e-3):
         with pytest.raises(SystemExit, match='no timing'):
@@ -108,7 +107,7 @@ def test_vivit_compares_and_writes_json(case_of, tmp_path, capsys):
     assert names <= set(result['seconds'])
     assert result['times_as_fast_as_joint']['joint'] == 1
     assert result['promised'].keys() == names
-    # Four blocks in time behind the single one in space.
+    # Here there are four temporal blocks and one spatial block.
     assert result['promised']['fact_dot'] > 1
     assert 'promised' in capsys.readouterr().out
     assert 0 < max(result['agreement'].values()) < 1e-4
@@ -118,9 +117,10 @@ def test_vivit_agrees_with_hugging_face(case_of):
     pytest.importorskip('transformers')
     case = case_of('vivit')
     args = argparse.Namespace(frames=4, size=32, arch='S', layers=2)
-    others, model = case.theirs(args), case.ours('joint', args)
-    case.copy_weights(model, next(iter(others.values())))
-    found = case.check_agreement(model, others, torch.randn(1, 3, 4, 32, 32))
+    references = case.build_hugging_face(args)
+    model = case.build('joint', args)
+    case.copy_weights(model, next(iter(references.values())))
+    found = case.check(model, references, torch.randn(1, 3, 4, 32, 32))
     assert len(found) == 4 and max(found.values()) < 1e-5
 
 
@@ -146,14 +146,21 @@ def test_models_are_measured_beside_another_checkout(tmp_path):
     assert result['ratio'][key]['before, eager'] == 1
 
 
-def test_models_are_not_measured_while_they_differ(case_of, monkeypatch,
-                                                   tmp_path):
-    case = case_of('models')
-    monkeypatch.setattr(case, 'relative', lambda a, b: 1e-3)
+def test_models_are_not_measured_while_they_differ(case_of, monkeypatch):
+    class Worker:
+        """Worker whose output depends on the dtype."""
+
+        def __init__(self, checkout, **task):
+            torch.save(torch.full((3, ), 1. + 0.1 * (
+                task['dtype'] == 'bfloat16')), task['out'])
+
+        def __call__(self):
+            pytest.fail('measured')
+
+    monkeypatch.setattr(case_of('models'), 'Worker', Worker)
     with pytest.raises(SystemExit, match='no timing'):
-        run_case('models', '--models', 'linear_ff', '--scale', 7, '--modes',
-                 'eager', '--dtypes', 'float32', '--tasks', 'forward',
-                 '--repeats', 1)
+        run_case('models', '--models', 'linear_ff', '--tasks', 'forward',
+                 '--modes', 'eager', '--amp')
 
 
 @pytest.mark.slow
@@ -163,20 +170,21 @@ def test_models_are_measured_in_two_dtypes(tmp_path):
         'eager', '--tasks', 'forward', '--repeats', 1, out=tmp_path)
     key = 'linear_ff, forward, eager'
     assert result['seconds'][key].keys() == {'float32', 'bfloat16'}
-    # They are of two dtypes, and near each other.
+    # Outputs in two dtypes are close, but not equal.
     assert 1e-4 < result['agreement'][key]['bfloat16'] < 2e-2
     assert result['ratio'][key]['float32'] == 1
 
 
-def test_cases_are_listed():
-    done = subprocess.run([sys.executable, FOLDER / 'run.py', '--help'],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_cases_are_listed(capsys):
+    with pytest.raises(SystemExit) as end:
+        run.main(['--help'])
+    assert end.value.code == 0
+    listed = capsys.readouterr().out
     for path in (FOLDER / 'cases').glob('*.py'):
-        assert path.stem in done.stdout
+        assert path.stem in listed
 
 
-def test_models_are_timed_in_turns():
+def test_models_run_in_turns():
     calls = []
     times = harness.measure(
         {name: lambda name=name: calls.append(name) for name in 'abc'}, 3,
@@ -189,9 +197,9 @@ def test_models_are_timed_in_turns():
 
 @pytest.fixture
 def gpu(case_of, monkeypatch):
-    """The case of a GPU, with what must come out of tiny sizes."""
+    """Load the case of a GPU, without compilation."""
     case = case_of('gpu')
-    # Nothing is compiled: that is torch's, and takes a minute.
+    # Compilation takes a minute.
     monkeypatch.setattr(torch, 'compile', lambda function: function)
     return case
 
@@ -216,7 +224,7 @@ def test_gpu_runs_all_tables(gpu, tmp_path):
         'ours', 'ours, plain', 'orthoformer', 'softmax', 'xvit'}
 
 
-def test_gpu_leaves_out_a_rival_that_is_wrong(gpu, monkeypatch, tmp_path,
+def test_gpu_leaves_out_wrong_reference_libraries(gpu, monkeypatch, tmp_path,
                                               capsys):
     def ones():
         return lambda: torch.ones(3)
@@ -264,7 +272,7 @@ def _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants, *options):
     return result['tables']['ops']['rows']['row'], capsys.readouterr().out
 
 
-def test_gpu_marks_what_runs_out_of_memory_or_time(gpu, monkeypatch, tmp_path,
+def test_gpu_marks_cells_without_memory_or_time(gpu, monkeypatch, tmp_path,
                                                    capsys):
     def full():
         raise torch.cuda.OutOfMemoryError('CUDA out of memory')
@@ -280,7 +288,7 @@ def test_gpu_marks_what_runs_out_of_memory_or_time(gpu, monkeypatch, tmp_path,
     assert set(found.values()) == {'no time'}
 
 
-def test_gpu_prints_no_table_that_is_wrong(gpu, monkeypatch, tmp_path,
+def test_gpu_prints_no_table_with_wrong_outputs(gpu, monkeypatch, tmp_path,
                                            capsys):
     variants = dict(
         plain=gpu.Variant(lambda: lambda: torch.ones(3)),
@@ -302,7 +310,7 @@ def test_sliding_windows(tmp_path, capsys, monkeypatch):
         assert models[name] == seconds['anew'] / seconds['sliding'] > 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in models)
-    # Encodings that know their place in the window, which is another one now.
+    # Encodings that depend on their position in the window cannot be reused.
     case = importlib.import_module('tools.benchmark.cases.sliding')
     encode = case.XViT.encode_frames
     monkeypatch.setattr(

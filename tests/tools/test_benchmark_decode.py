@@ -14,12 +14,12 @@ def test_frames_are_checked_and_clips_timed(tmp_path, capsys):
     assert len(result['videos']) == 2
     mine = result['videos']['mine.mp4']
     assert mine['frames'] == 40
-    there = {name for name, options in decode.BACKENDS.items()
-             if not why_no_backend(options['type'])}
+    installed = {name for name, options in decode.BACKENDS.items()
+                 if not why_no_backend(options['type'])}
     for found in result['videos'].values():
-        assert found['backends'].keys() == there
+        assert found['backends'].keys() == installed
         for one in found['backends'].values():
-            assert one['said'] == 'right' and one['compared'] > 100
+            assert one['verdict'] == 'correct' and one['compared'] > 100
             assert one['ms'].keys() == {*decode.PATTERNS}
             assert min(one['ms'].values()) > 0
         assert found['live'].keys() == {'PyAV', 'OpenCV'}
@@ -33,7 +33,7 @@ def test_wrong_frames_are_counted_and_not_timed(tmp_path, monkeypatch,
     right = decode.open_video
 
     class Late:
-        """One that takes the frame before, as some do after a seek."""
+        """Reader that returns the previous frame, as after a wrong seek."""
 
         def __init__(self, reader):
             self.reader = reader
@@ -55,7 +55,7 @@ def test_wrong_frames_are_counted_and_not_timed(tmp_path, monkeypatch,
                       out=tmp_path)
     found = result['videos']['mine.mp4']['backends']
     assert 'ms' in found['opencv'] and 'ms' not in found['late']
-    # All but those of the first frame.
+    # Only the first frame is right.
     assert 0.9 < found['late']['wrong'] / found['late']['compared'] < 1
     assert ' wrong, such as ' in capsys.readouterr().out
 

@@ -20,7 +20,7 @@ def _run(name, *args, out=None):
                     '--cfg-options', *SMALL, out=out)
 
 
-def test_speed_is_checked_and_written(tmp_path, capsys):
+def test_stream_compares_and_writes_json(tmp_path, capsys):
     result = _run('stream', '--streams', 1, 3, '--pushes', 2, '--no-compile',
                   out=tmp_path)
     assert 'the reference agree' in capsys.readouterr().out
@@ -35,15 +35,15 @@ def test_speed_is_checked_and_written(tmp_path, capsys):
         assert rows.keys() == {'1', '3'}
         for n, row in rows.items():
             assert row['p50'] <= row['p95'] <= row['p99']
-            # Of two pushes the second is p95.
+            # With two pushes, p95 is the slower one.
             assert row['frames_a_second'] == pytest.approx(
                 2e3 * int(n) / (row['p50'] + row['p95']))
-    # Lower precision is near, but is not float32.
+    # Lower precision is close to float32, but not equal.
     for name in 'bfloat16', 'int8':
         assert 0 < result['probability'][name] < 0.1
 
 
-def test_time_of_a_step_is_taken_apart(tmp_path, capsys):
+def test_profile_adds_up_to_the_step(tmp_path, capsys):
     result = run_case(
         'stream_profile', '--repeats', 2, '--streams', 1, 3,
         '--weights', 'float32', 'int8', '--cfg-options', *SMALL, out=tmp_path)
@@ -54,7 +54,8 @@ def test_time_of_a_step_is_taken_apart(tmp_path, capsys):
         assert sum(row['parts'].values()) == pytest.approx(row['seconds'])
         assert min(row['parts'][part] for part in (
             'products', 'attention', 'norms', 'copies')) > 0
-    # The queries' own layers are not read; 22 classes of 16 channels are.
+    # The weights include 22 classes of 16 channels, but not the layers of the
+    # queries.
     step = 2 * 3072 * 16 + 16 * 22
     assert rows['float32, 1']['weight_bytes'] == 4 * (
         step + 16 * 16 * (2 + 7 + 3 + 4 + 3 + 8 + 4 + 5 + 8))
@@ -138,7 +139,7 @@ test_dataloader = dict(dataset=dict(
     result = run_case('stream_scores', tmp_path / 'model.pth', '--config',
                       config, '--repeats', 1, '--streams', 1, 2,
                       out=tmp_path)
-    assert 'window x 2: scores as in windows' in capsys.readouterr().out
+    assert 'window x 2: scores differ from windows' in capsys.readouterr().out
     rows = result['results']
     assert list(rows) == ['windows', 'window x 1', 'window x 2',
                           'smoothing x 1', 'smoothing x 2', 'released']

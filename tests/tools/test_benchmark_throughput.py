@@ -17,7 +17,7 @@ SETTINGS = dict(
 
 @pytest.fixture(scope='module')
 def small_run(run_tool, tmp_path_factory):
-    """A clip size that fits into the memory, and one that does not."""
+    """Run a clip size that fits into memory, and one that does not."""
     folder = tmp_path_factory.mktemp('throughput')
     done = run_tool(
         'benchmark/run.py', 'throughput', '--points', '64x448', '2x32',
@@ -54,12 +54,12 @@ def test_measures_speed_and_memory(small_run):
 @pytest.mark.slow
 def test_out_of_memory_is_reported_and_survived(small_run):
     done, result = small_run
-    # In ascending cost, whatever the order they were given in.
+    # Clip sizes run in ascending cost, not in the given order.
     assert list(result['points']) == ['2x32', '64x448']
     for found in result['points']['64x448']['models'].values():
         assert found == dict(oom='in one inference')
     assert '| 64x448 | OOM | OOM |' in done.stdout
-    assert 'of which there were 0.6 GiB' in done.stdout
+    assert 'limit 0.6 GiB' in done.stdout
     assert '| 64x448 | 2.81 | OOM |' in done.stdout
 
 
@@ -69,9 +69,8 @@ def test_out_of_memory_is_reported_and_survived(small_run):
     (-6, "terminate called after throwing 'std::bad_alloc'", True),
     (1, 'SystemExit: no timing: ours and the transcription differ', False),
     (-11, '', False),
-])  # yapf: disable
-def test_tells_out_of_memory_from_other_failures(monkeypatch, code,
-                                                 stderr, oom):
+])
+def test_recognizes_out_of_memory_errors(monkeypatch, code, stderr, oom):
     def run(args, **kwargs):
         raise subprocess.CalledProcessError(code, args, '', stderr)
 
@@ -83,7 +82,7 @@ def test_tells_out_of_memory_from_other_failures(monkeypatch, code,
             throughput.task('peak', settings=SETTINGS)
 
 
-def test_models_that_fit_are_timed_without_those_that_do_not(monkeypatch):
+def test_only_models_that_fit_are_measured(monkeypatch):
     timed = []
 
     def run_task(name, **task):
@@ -133,7 +132,7 @@ def test_prints_no_speed_while_the_outputs_differ(monkeypatch, softmax):
 
 @pytest.fixture
 def run_faked(monkeypatch):
-    """Run the program with nothing measured: one second an inference."""
+    """Run the program with fake results of one second per inference."""
     measured = []
 
     def measure_point(point, settings):
@@ -159,7 +158,7 @@ def run_faked(monkeypatch):
     return run
 
 
-def test_a_run_is_taken_up_where_it_ended(run_faked, tmp_path, capsys):
+def test_interrupted_run_resumes(run_faked, tmp_path, capsys):
     args = ['--json', tmp_path / 'x.json', '--points', '4x64', '2x32']
     assert run_faked(*args) == ['2x32', '4x64']
     assert run_faked(*args, '8x64') == ['8x64']
@@ -171,15 +170,14 @@ def test_a_run_is_taken_up_where_it_ended(run_faked, tmp_path, capsys):
         run_faked(*args, '--repeats', 3)
 
 
-def test_stops_before_what_does_not_fit_into_the_budget(run_faked, tmp_path,
-                                                        capsys):
+def test_stops_before_the_budget_is_exceeded(run_faked, tmp_path, capsys):
     args = ['--json', tmp_path / 'x.json', '--points', '16x224', '16x336',
             '96x448', '--repeats', 2, '--models', 'ours', 'softmax']
     assert run_faked(*args, '--budget-seconds', 10) == ['16x224']
     table = capsys.readouterr().out
     assert '| 96x448 | not measured | not measured |' in table
-    assert re.search('16x336 was left out: 3. s or more are needed, (9|10) s '
-                     'of the budget were left', table)
+    assert re.search('16x336 was left out: .* 3. s, and (9|10) s of the '
+                     'budget', table)
     left_out = json.loads((tmp_path / 'x.json').read_text())['left_out']
     assert list(left_out) == ['16x336', '96x448']
     assert run_faked(*args, '--budget-seconds', 60) == ['16x336']

@@ -36,7 +36,7 @@ def test_writes_the_lists_that_the_config_reads(run_main, root, capsys):
         ann_file = f'egtea_{split}_split1.txt'
         assert (root / ann_file).read_text() == (
             f'{session}/{name}.mp4 {label}\n')
-        # As README.md says: the config reads segments unless told so.
+        # By default the config reads segments of long videos, see README.md.
         dataset = cfg[f'{split}_dataloader'].dataset
         dataset.ann_file, dataset.data_prefix.video = ann_file, 'cropped_clips'
         with DefaultScope.overwrite_default_scope('mmaction'):
@@ -46,9 +46,9 @@ def test_writes_the_lists_that_the_config_reads(run_main, root, capsys):
             root / f'cropped_clips/{session}/{name}.mp4')
     assert (root / 'label_map.txt').read_text().splitlines() == [
         'Inspect/Read recipe', 'Put eating_utensil', 'Take egg']
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].endswith('egtea_train_split1.txt: 1 clips, 1 classes')
-    assert '1 clips are missing, such as P02-R03-BaconAndEggs/' in said[1]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith('egtea_train_split1.txt: 1 clips, 1 classes')
+    assert '1 clips are missing, such as P02-R03-BaconAndEggs/' in lines[1]
 
 
 @pytest.mark.parametrize('line, message', [
@@ -56,12 +56,12 @@ def test_writes_the_lists_that_the_config_reads(run_main, root, capsys):
     ('OP01-R01-A-1-2-F1-F2', 'line 1: expected a clip and its action'),
     ('OP01-R01-A-1-2-F1-F2 0', 'line 1: expected'),
     ('OP01-R01-A-1-2-F1-F2 x', 'line 1: expected')])
-def test_rejects_other_lists(run_main, root, line, message):
+def test_rejects_invalid_lists(run_main, root, line, message):
     (root / 'action_annotation/train_split1.txt').write_text(line)
     with pytest.raises(SystemExit, match=message):
         run_main(TOOL, root)
 
 
-def test_says_what_to_download(run_main, tmp_path):
-    with pytest.raises(SystemExit, match='no file .*train_split1.txt; see '):
+def test_names_the_missing_download(run_main, tmp_path):
+    with pytest.raises(SystemExit, match='train_split1.txt; see '):
         run_main(TOOL, tmp_path)

@@ -1,20 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-TOOL = Path(__file__).parents[2] / 'tools/data/online/make_synthetic.py'
-from tools.data.online.make_synthetic import (  # noqa: E402
+from tools.data.online.make_synthetic import (
     Recipe,
     make_stream,
     make_synthetic,
     patterns,
 )
 
+TOOL = 'data/online/make_synthetic.py'
 RECIPE = Recipe()
 STREAMS = 60
 
@@ -24,16 +21,11 @@ def streams():
     return [make_stream(0, 'train', i, RECIPE) for i in range(STREAMS)]
 
 
-def run(*args):
-    return subprocess.run([sys.executable, TOOL, *map(str, args)],
-                          capture_output=True, text=True)
-
-
 def actions(events):
     return [e for e in events if 'cue' not in e['event']]
 
 
-def test_targets_are_the_events(streams):
+def test_targets_match_the_events(streams):
     for features, targets, events in streams:
         wanted = np.zeros_like(targets)
         for event in actions(events):
@@ -46,7 +38,7 @@ def test_targets_are_the_events(streams):
         assert features.dtype == np.float32
 
 
-def test_cues_are_where_the_recipe_says(streams):
+def test_cues_have_the_distances_of_the_recipe(streams):
     for _, _, events in streams:
         cues = [e for e in events if e['event'] == 'long_cue']
         for action in actions(events):
@@ -60,7 +52,7 @@ def test_cues_are_where_the_recipe_says(streams):
             elif kind == 'long':
                 cue = before[-1]
                 assert 100 <= action['start'] - cue['start'] <= 400
-                # No other cue is that near.
+                # All other cues are farther away.
                 assert all(action['end'] - e['start'] > 440 for e in cues
                            if e['start'] < cue['start'])
             else:
@@ -68,7 +60,7 @@ def test_cues_are_where_the_recipe_says(streams):
             assert cue['of'] == int(label)
 
 
-def test_features_of_an_action_tell_its_class_of_now_alone(streams):
+def test_only_features_of_now_actions_show_their_class(streams):
     looks = patterns(0, RECIPE)
     for features, _, events in streams[:20]:
         for action in actions(events):
@@ -81,10 +73,10 @@ def test_features_of_an_action_tell_its_class_of_now_alone(streams):
                 assert len(errors) == 1 and errors[0] < 1
 
 
-def test_writes_the_layout(tmp_path):
+def test_writes_the_layout(run_main, capsys, tmp_path):
     out = tmp_path / 'set'
-    done = run(out, '--train', 3, '--val', 2, '--steps', 600)
-    assert done.returncode == 0, done.stderr
+    options = out, '--train', 3, '--val', 2, '--steps', 600
+    run_main(TOOL, *options)
     names = (out / 'train.txt').read_text().split()
     assert names == ['train_0000', 'train_0001', 'train_0002']
     assert len((out / 'val.txt').read_text().split()) == 2
@@ -95,14 +87,14 @@ def test_writes_the_layout(tmp_path):
             for folder in ('rgb', 'flow', 'target_perframe'))
         assert rgb.shape == (len(targets), 32) and flow.shape[1] == 16
         assert targets.shape[1] == len(classes) == 10
-    assert 'already' in run(out, '--train', 3, '--val', 2, '--steps',
-                            600).stdout
-    refused = run(out, '--train', 4, '--val', 2)
-    assert refused.returncode and '--overwrite' in refused.stderr
+    run_main(TOOL, *options)
+    assert 'already' in capsys.readouterr().out
+    with pytest.raises(SystemExit, match='--overwrite'):
+        run_main(TOOL, out, '--train', 4, '--val', 2)
     (tmp_path / 'mine').mkdir()
     (tmp_path / 'mine/notes').touch()
-    refused = run(tmp_path / 'mine')
-    assert refused.returncode and 'not made by this tool' in refused.stderr
+    with pytest.raises(SystemExit, match='mine is not empty'):
+        run_main(TOOL, tmp_path / 'mine')
 
 
 def test_interrupted_run_is_repeated(tmp_path):
@@ -118,6 +110,6 @@ def test_interrupted_run_is_repeated(tmp_path):
 
 @pytest.mark.parametrize('kwargs', [
     dict(steps=50), dict(classes=1), dict(cue_steps=(300, 200))])
-def test_bad_recipe(kwargs):
+def test_rejects_bad_recipes(kwargs):
     with pytest.raises(ValueError, match=next(iter(kwargs))):
         Recipe(**kwargs)

@@ -146,8 +146,8 @@ def tiny(monkeypatch, tmp_path):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     data = coverage.CoverageData(str(tmp_path / '.coverage'))
-    # Coverage of another checkout. In a program that a test starts, the
-    # context is the node of the test.
+    # Paths are from a different checkout. In a program that a test starts,
+    # the context is the node of the test.
     file = '/home/mmvidattn/mmvidattn/tiny.py'
     for context, lines in {
             '': [1, 8], 'tests.test_tiny.test_clamp': [3, 4, 5],

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Training on the synthetic streams, with the ordinary Runner."""
+"""Training on synthetic streams with mmengine's runner."""
 import pytest
 import torch
 from mmengine.hooks import Hook
@@ -17,7 +17,7 @@ def data(tmp_path_factory):
 
 
 class Stop(Exception):
-    """What kills a run."""
+    """Interruption of a run."""
 
 
 class StopHook(Hook):
@@ -58,17 +58,17 @@ def train(data, tmp_path, stream_options):
     return run
 
 
-def test_a_resumed_run_ends_as_one_that_went_through(train, data):
-    whole = train('whole')
-    steps = whole['message_hub']['runtime_info']['iter'] + 1
-    # In the middle of the second epoch: the first one is saved.
+def test_resumed_run_equals_uninterrupted_run(train, data):
+    full = train('full')
+    steps = full['message_hub']['runtime_info']['iter'] + 1
+    # Stop in the middle of the second epoch, after the first was saved.
     with pytest.raises(Stop):
-        train('cut', stop=3 * steps // 4)
-    cut = train('cut', resume=True)
-    assert len(whole['state_dict']) > 20
-    for name, value in whole['state_dict'].items():
-        assert torch.equal(value, cut['state_dict'][name]), name
-    # MixClip and dropout are on, so that this takes all draws to be equal.
+        train('stopped', stop=3 * steps // 4)
+    resumed = train('stopped', resume=True)
+    assert len(full['state_dict']) > 20
+    for name, value in full['state_dict'].items():
+        assert torch.equal(value, resumed['state_dict'][name]), name
+    # With MixClip and dropout, all random numbers must be equal.
     cfg = load_config('testra_tiny_synthetic')
     assert cfg.model.backbone.drop_rate > 0
     assert cfg.train_dataloader.dataset.pipeline[0].type == 'MixClip'

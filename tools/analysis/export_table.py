@@ -3,8 +3,8 @@
 
     python tools/analysis/export_table.py --formats pt2 onnx
 
-Each is exported with any number of clips or streams in a batch, and compared
-with the model itself. Rows that a run leaves out stay as they are.
+Each model is exported with a dynamic batch size and compared with the exported
+program. Rows of other formats and models are kept.
 """
 import sys
 import tempfile
@@ -24,19 +24,23 @@ COLUMNS = 'model', 'config', 'format', 'largest difference', 'size, MB'
 
 
 class Small(NamedTuple):
-    """A small model.
+    """Small model of a family.
 
     Attributes:
-        config: Its name.
+        config: Name of the config.
         options: Changes to the config.
-        kernel: Of the long memory of a stream.
+        kernel: Kernel of a stream's long memory.
     """
     config: str
     options: dict[str, Any] = {}
     kernel: str | None = None
 
     def program(self, **kwargs: Any) -> torch.nn.Module:
-        """The program of fresh weights; arguments of ``program_of``."""
+        """Build the program with random weights.
+
+        Args:
+            kwargs: Further arguments of ``program_of``.
+        """
         torch.manual_seed(0)
         model = get_model(self.config, cfg_options=self.options)
         frames = getattr(model.backbone, 'num_frames', None)
@@ -92,7 +96,7 @@ MODELS = {
 
 
 def row_of(name: str, format: str) -> str:
-    """Export a model, and compare."""
+    """Export a model, compare it, and return its row of the table."""
     start = name, f'`{MODELS[name].config}`', format
     suffix = FORMATS[format].suffix
     with tempfile.TemporaryDirectory() as folder:

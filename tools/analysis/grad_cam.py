@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Draw where a model finds its class: Grad-CAM (DualFormer's Fig. 6).
+"""Draw Grad-CAM heat maps (DualFormer's Fig. 6).
 
 The same as ``mmvidattn grad-cam``.
 """

@@ -3,10 +3,10 @@
 
     python tools/analysis/kernel_resources.py --out docs/kernel_resources.md
 
-Kernels are compiled without a GPU. The table has the registers of a thread,
-the bytes of registers that it spills, and the shared memory of a program.
+Kernels are compiled without a GPU. The table has the registers per thread, the
+spilled bytes per thread, and the shared memory per program. Exits with 1 if a
+launch spills too much or does not fit into shared memory.
 """
-import argparse
 import itertools
 import os
 import subprocess
@@ -31,23 +31,25 @@ from mmvidattn.ops.triton.video_linear_attention import (
     in_one_launch,
 )
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import parser_of, table
+
 PAGE = """# Registers and shared memory of kernels
 
 Written by `python tools/analysis/kernel_resources.py --out
 docs/kernel_resources.md` with Triton {version}, which compiles without a GPU.
-Registers and spilled bytes are of a thread, shared memory of a program of 8
-warps. `rows` are tokens of a tile, and `phase` is what a launch on long
-sequences does. The map is ReLU, channels are shifted, and gates of more than
-one input have three.
+Registers and spilled bytes are per thread, and shared memory is per program
+of 8 warps. `rows` is the number of tokens in a tile, and `phase` is the part
+of the computation that a launch on long sequences does. The feature map is
+ReLU, channels are shifted, and gates with several inputs have three.
 
 """
-# Bytes of shared memory that a program may have, by compute capability.
+# Limits of shared memory per program in bytes, by compute capability.
 TARGETS = {80: 166912, 90: 232448, 100: 232448}
 DTYPES = {
-    torch.float32: 'fp32',
-    torch.bfloat16: 'bf16',
-    torch.float16: 'fp16'
-}
+    torch.float32: 'fp32', torch.bfloat16: 'bf16', torch.float16: 'fp16'}
+COLUMNS = ('kernel', 'heads', 'dtype', 'gate', 'phase', 'rows', 'sm',
+           'registers', 'spilled, B', 'shared, B')
 HEADS = 32, 64, 128
 GATES = 'shared', 'unshared', 'separate', 'none'
 FLOAT_POINTERS = (
@@ -56,7 +58,7 @@ INT_POINTERS = 'segments_ptr', 'heads_ptr'
 
 
 class Launch(NamedTuple):
-    """A kernel with all that is fixed when it is compiled."""
+    """Kernel with the constants of its compilation."""
     kernel: str
     head_dims: int
     dtype: torch.dtype
@@ -70,24 +72,17 @@ class Launch(NamedTuple):
         arithmetic = ARITHMETIC[self.dtype]
         inputs = dict(none=0, separate=1).get(self.gate, 3)
         return dict(
-            MAP='relu',
-            GATE=self.gate,
-            INPUTS=inputs,
-            SHIFT=True,
-            ALIGN=8,
-            SUM='sum' in self.phase,
-            APPLY='apply' in self.phase,
+            MAP='relu', GATE=self.gate, INPUTS=inputs, SHIFT=True, ALIGN=8,
+            SUM='sum' in self.phase, APPLY='apply' in self.phase,
             ACCUMULATE='backward' in self.kernel
             and self.phase != 'sum' and accumulates(
                 self.gate, inputs, self.head_dims, self.dtype),
-            ROWS=self.blocks().rows,
-            BD=self.head_dims,
-            DOT=arithmetic.dtype,
+            ROWS=self.blocks().rows, BD=self.head_dims, DOT=arithmetic.dtype,
             PRECISION=arithmetic.precision)
 
 
 def launches(capability: int) -> Iterator[Launch]:
-    """All that there can be, but for other widths and maps."""
+    """Yield all possible launches, for some head widths and one map."""
     for dtype, head_dims, gate in itertools.product(DTYPES, HEADS, GATES):
         for direction in 'forward', 'backward':
             if why_not_fits(dtype, head_dims, gate, direction == 'backward',
@@ -113,7 +108,12 @@ class Resources(NamedTuple):
 
 
 def compiled(launch: Launch, capability: int) -> Resources:
-    """What ``launch`` takes on devices of a compute capability, times 10."""
+    """Compile a launch, and return its resources.
+
+    Args:
+        launch: Launch to compile.
+        capability: Compute capability of the device, times 10.
+    """
     function = getattr(kernels, launch.kernel)
     constants = launch.constants()
     dtype = DTYPES[launch.dtype]
@@ -147,20 +147,23 @@ def compiled(launch: Launch, capability: int) -> Resources:
         binary = Path(folder, 'kernel.cubin')
         binary.write_bytes(program.asm['cubin'])
         tool = Path(triton.__file__).parent / 'backends/nvidia/bin/cuobjdump'
-        said = subprocess.run([tool, '-res-usage', binary], check=True,
-                              capture_output=True, text=True).stdout
+        output = subprocess.run([tool, '-res-usage', binary], check=True,
+                                capture_output=True, text=True).stdout
     usage = dict(
-        word.split(':') for line in said.splitlines() if 'REG:' in line
+        word.split(':') for line in output.splitlines() if 'REG:' in line
         for word in line.split())
     return Resources(int(usage['REG']), int(usage['STACK']),
                      program.metadata.shared)
 
 
-def table(capabilities: list[int], only: str) -> tuple[str, int]:
-    """Markdown, and how many launches spill too much or do not fit."""
-    lines = ['| kernel | heads | dtype | gate | phase | rows | sm | registers '
-             '| spilled, B | shared, B |', '| --- ' * 10 + '|']
-    bad = 0
+def measure(capabilities: list[int], only: str) -> tuple[str, int]:
+    """Compile all launches.
+
+    Returns:
+        Markdown table, and the number of launches that spill too much or do
+        not fit into shared memory.
+    """
+    rows, bad = [], 0
     for capability in capabilities:
         for launch in launches(capability):
             name = ' '.join(
@@ -170,30 +173,30 @@ def table(capabilities: list[int], only: str) -> tuple[str, int]:
             used = compiled(launch, capability)
             bad += (used.spilled > MOST_SPILLED
                     or used.shared > TARGETS[capability])
-            cells = (launch.kernel, launch.head_dims, DTYPES[launch.dtype],
-                     launch.gate, launch.phase, launch.blocks().rows,
-                     capability, *used)
-            lines.append('| ' + ' | '.join(str(x) for x in cells) + ' |')
-            print(lines[-1], file=sys.stderr, flush=True)
-    return '\n'.join(lines), bad
+            rows.append([str(x) for x in (
+                launch.kernel, launch.head_dims, DTYPES[launch.dtype],
+                launch.gate, launch.phase, launch.blocks().rows, capability,
+                *used)])
+            print(*rows[-1], file=sys.stderr, flush=True)
+    return '\n'.join(table(COLUMNS, rows)), bad
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument('--capability', type=int, nargs='+',
                         choices=list(TARGETS), default=list(TARGETS))
-    parser.add_argument('--only', default='',
-                        help='part of "kernel heads dtype gate phase"')
+    parser.add_argument('--only', default='', help='launches whose "kernel '
+                        'heads dtype gate phase" contains this text')
     parser.add_argument('--out', type=Path,
                         help='write a Markdown page here (default: print '
                         'the table)')
     args = parser.parse_args()
     if os.environ.get('TRITON_INTERPRET') == '1':
         parser.error('TRITON_INTERPRET=1 compiles nothing')
-    text, bad = table(args.capability, args.only)
+    text, bad = measure(args.capability, args.only)
     if args.out:
-        args.out.write_text(PAGE.format(version=triton.__version__) + text
-                            + '\n', encoding='utf-8')
+        args.out.write_text(
+            PAGE.format(version=triton.__version__) + text + '\n', 'utf-8')
     else:
         print(text)
     return int(bad > 0)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write the tables of recipes of the pages, and model-index.yml.
+"""Write the recipe tables of the pages, and model-index.yml.
 
 The same as ``mmvidattn recipes``.
 """

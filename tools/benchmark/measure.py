@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Check first, then measure: the part of a benchmark that all cases share."""
+"""Checks, timing and reports that the benchmark cases share."""
 import argparse
 import json
 import random
@@ -17,6 +17,7 @@ from pathlib import Path
 import mmvidattn  # noqa: I001  isort: skip
 
 import torch
+from mmengine.config import DictAction
 from torch import Tensor, nn
 
 from mmvidattn.apis import get_model, load_config
@@ -31,14 +32,14 @@ DTYPES = dict(
 
 
 def relative(a: Tensor, b: Tensor) -> float:
-    """Norm of the difference, relative to that of ``b``."""
+    """Return the norm of the difference, relative to the norm of ``b``."""
     return ((a - b).norm() / b.norm()).item()
 
 
 def require_agreement(differences: dict[str, float],
                       tolerance: float = TOLERANCE) -> None:
-    """End the program unless ours and the reference were found the same."""
-    # NaN is no agreement, and neither is a check that compared nothing.
+    """Exit with an error unless all differences are within the tolerance."""
+    # NaN and a check without comparisons are errors too.
     if not differences or not all(
             value <= tolerance for value in differences.values()):
         raise SystemExit(f'no timing: ours and the reference differ by '
@@ -46,23 +47,23 @@ def require_agreement(differences: dict[str, float],
 
 
 def probability_difference(a: Tensor, b: Tensor) -> float:
-    """Largest difference of the probabilities of logits [*, K]."""
+    """Return the largest difference of the probabilities of logits [*, K]."""
     return (a.float().softmax(-1) - b.float().softmax(-1)).abs().max().item()
 
 
-def check_outputs(ours: nn.Module, other: nn.Module, x: Tensor) -> dict:
-    """Relative difference of outputs in inference, or an error."""
+def check_outputs(ours: nn.Module, reference: nn.Module, x: Tensor) -> dict:
+    """Return the relative difference of outputs in inference, or exit."""
     with torch.no_grad():
-        result = dict(output=relative(ours(x), other(x)))
+        result = dict(output=relative(ours(x), reference(x)))
     require_agreement(result)
     return result
 
 
-def check_agreement(ours: nn.Module, other: nn.Module, x: Tensor) -> dict:
-    """Relative difference of outputs and gradients, or an error."""
+def check_agreement(ours: nn.Module, reference: nn.Module, x: Tensor) -> dict:
+    """Return the relative difference of outputs and gradients, or exit."""
     weight = torch.randn_like(ours(x).detach())
     outputs, grads = [], []
-    for model in (ours, other):
+    for model in (ours, reference):
         y = model(x)
         (y * weight).sum().backward()
         outputs.append(y.detach())
@@ -83,11 +84,16 @@ def synchronize(device: torch.device) -> None:
 def measure(functions: dict[str, Callable], repeats: int,
             device: torch.device,
             take: Callable = statistics.median) -> dict[str, float]:
-    """Median seconds of each, called in turns after one warm-up.
+    """Measure the seconds of functions, called in turns after one warm-up.
 
-    Or another of its times, that ``take`` takes.
+    The order is random, because each call inherits the memory that the
+    previous call left.
 
-    The order changes, as each inherits the memory that the one before left.
+    Args:
+        functions: Functions by name.
+        repeats: Number of calls of each function.
+        device: Device to synchronize.
+        take: Statistic of the times. Defaults to the median.
     """
     times = {name: [] for name in functions}
     turns, rng = list(functions.items()), random.Random(0)
@@ -105,7 +111,7 @@ def measure(functions: dict[str, Callable], repeats: int,
 
 def times_of(function: Callable, repeats: int,
              device: torch.device) -> list[float]:
-    """Seconds of each call, after one to warm up."""
+    """Return the seconds of each call, after one warm-up call."""
     times = []
     for _ in range(repeats + 1):
         start = time.perf_counter()
@@ -116,13 +122,13 @@ def times_of(function: Callable, repeats: int,
 
 
 def peak_memory(device: torch.device) -> tuple[float, str]:
-    """Peak of this process so far in GiB, and what it is."""
+    """Return the peak memory of this process in GiB, and its kind."""
     if device.type == 'cuda':
         return torch.cuda.max_memory_allocated() / 2**30, 'allocated'
     kind = 'resident, Python and torch included'
     status = Path('/proc/self/status')
     if status.exists():
-        # What getrusage tells, a process inherits from the one that began it.
+        # A process inherits the maximum of getrusage from its parent.
         peak = re.search(r'VmHWM:\s+(\d+) kB', status.read_text())
         return int(peak[1]) / 2**20, kind
     return resource.getrusage(
@@ -130,7 +136,7 @@ def peak_memory(device: torch.device) -> tuple[float, str]:
 
 
 def settings_of(args: argparse.Namespace, **more) -> dict:
-    """The start of every result: what was run, and where."""
+    """Return the first entries of a result: version, command, machine."""
     return dict(
         version=mmvidattn.__version__,
         command=shlex.join(['python', f'tools/benchmark/{RUN.name}',
@@ -141,7 +147,7 @@ def settings_of(args: argparse.Namespace, **more) -> dict:
 
 
 def title(result: dict, *settings: str) -> str:
-    """One line of text for :func:`settings_of`."""
+    """Format :func:`settings_of` as a line."""
     return '; '.join([
         result['machine'], *settings,
         f'{"fastest" if result.get("fastest") else "median"} of '
@@ -155,11 +161,17 @@ def agreement_line(agreement: Mapping[str, float]) -> str:
     ) + ' (relative)'
 
 
+def add_online_model(parser: argparse.ArgumentParser) -> None:
+    """Add the options of :func:`online_model`."""
+    parser.add_argument('--config', default='testra_thumos14')
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+
+
 def online_model(args: argparse.Namespace) -> tuple[nn.Module, int]:
-    """The model of a config of online detection, with random weights.
+    """Build the model of an online-detection config, with random weights.
 
     Returns:
-        It, on the device, and of how many steps its long memory takes one.
+        The model, and the sampling stride of its long memory in steps.
     """
     config = load_config(args.config, args.cfg_options)
     model = get_model(
@@ -168,10 +180,10 @@ def online_model(args: argparse.Namespace) -> tuple[nn.Module, int]:
 
 
 def run_task(case: str, name: str, /, **arguments) -> dict:
-    """Run a function of a case's ``IN_PROCESS`` in a separate process.
+    """Run a function of a case's ``IN_PROCESS`` in a subprocess.
 
     Raises:
-        subprocess.CalledProcessError: If the process fails.
+        subprocess.CalledProcessError: If the subprocess fails.
     """
     words = json.dumps(dict(name=name, arguments=arguments))
     done = subprocess.run(
@@ -187,7 +199,7 @@ def write_json(path: Path | None, result: dict) -> None:
 
 def task_of(name: str, model: nn.Module, x: Tensor,
             dtype: torch.dtype = torch.float32) -> Callable[[], None]:
-    """A forward pass or a training step; in ``dtype`` under autocast."""
+    """Return a forward pass or a training step, with autocast to ``dtype``."""
 
     def autocast() -> torch.autocast:
         return torch.autocast(
@@ -209,16 +221,19 @@ def task_of(name: str, model: nn.Module, x: Tensor,
 
 @dataclass(frozen=True)
 class ModelCase:
-    """A case that compares backbones: forward pass and training step.
+    """Case that compares a forward pass and a training step of backbones.
 
     Args:
-        models: Builds each model from the arguments.
-        share_weights: Gives all models the weights of the first.
-        ours: Compared with ``reference``, before anything is timed.
-        reference: See ``ours``.
-        baseline: Ratios are to the seconds of this one.
-        double: Compare in float64, where rounding would hide agreement.
-        options: Arguments that the title shows.
+        models: Functions that build the models from the arguments.
+        share_weights: Function that copies the first model's weights to all
+            models.
+        ours: Name of our model in the check. Defaults to 'ours'.
+        reference: Name of the model that it must agree with. Defaults to
+            'transcription'.
+        baseline: Name of the model that ratios refer to. Defaults to 'ours'.
+        double: Check in float64, for models that magnify rounding errors.
+            Defaults to False.
+        options: Arguments that the title shows. Defaults to none.
     """
     models: Mapping[str, Callable[[argparse.Namespace], nn.Module]]
     share_weights: Callable[[dict[str, nn.Module]], None]
@@ -232,14 +247,15 @@ class ModelCase:
                       shape: tuple[int, int, int]) -> None:
         parser.add_argument(
             '--shape', nargs=3, type=int, default=shape,
-            metavar=('T', 'H', 'W'), help=f'of a clip (default: {shape})')
+            metavar=('T', 'H', 'W'),
+            help=f'shape of a clip (default: {shape})')
         parser.add_argument(
             '--batch', '--batch-size', type=int, default=1, dest='batch')
         parser.add_argument(
             '--dtype', choices=('float32', 'bfloat16'), default='float32')
         parser.add_argument(
             '--memory', nargs='*', metavar='T H W',
-            help='report peak memory instead, each in a process of its own')
+            help='report peak memory instead, with one subprocess per model')
 
     def clips(self, args: argparse.Namespace) -> Tensor:
         torch.manual_seed(0)
@@ -259,8 +275,8 @@ class ModelCase:
             seconds={}, ratio={}, baseline=self.baseline,
             **{name: getattr(args, name) for name in self.options})
         for task in TASKS:
-            # Each task right after its own check: memory that training has
-            # left would make inference faster than it is.
+            # Check each task right before its measurement: with memory left
+            # by a training step, inference would be too fast.
             result['agreement'].update(self._check(task, models, x))
             seconds = measure(
                 {name: task_of(task, model, x, dtype)
@@ -292,7 +308,7 @@ class ModelCase:
 
     def _memory(self, args: argparse.Namespace) -> dict:
         if len(args.memory) not in (0, 3):
-            raise SystemExit('--memory takes T H W, or nothing for --shape; '
+            raise SystemExit('--memory must be T H W, or empty for --shape; '
                              f'got {" ".join(args.memory)}')
         shape = list(map(int, args.memory or args.shape))
         result = settings_of(args, shape=shape, peak_gib={})

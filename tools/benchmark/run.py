@@ -4,13 +4,14 @@
     python tools/benchmark/run.py CASE --help
     python tools/benchmark/run.py linear_ff --layers 3 --json results.json
 
-A case first compares ours with a reference (references/), and times nothing
-unless the two agree. What it compares is timed in turns, after a warm-up, and
-the median is taken.
+A case first compares our model with a reference (references/), and measures
+nothing unless the two agree. The compared models run in turns after a warm-up,
+and the result is the median.
 """
 import argparse
 import importlib
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,17 +35,19 @@ def parse_args(argv: Sequence[str]) -> argparse.Namespace:
     parser = parser_of(case.__doc__, prog=f'run.py {argv[0]}')
     parser.add_argument(
         '--repeats', type=count, default=5,
-        help='runs of which the median is taken, after one to warm up '
+        help='runs of which the median is taken, after one warm-up run '
         '(default: %(default)s)')
     parser.add_argument(
         '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
     parser.add_argument(
-        '--json', type=Path, help='write the figures to this file')
-    # A function of the case, run in a separate process.
+        '--json', type=Path, help='write the results to this file')
+    # Function of the case that a subprocess runs.
     parser.add_argument('--task', help=argparse.SUPPRESS)
     case.add_arguments(parser)
     args = parser.parse_args(argv[1:])
     args.case, args.argv = case, list(argv)
+    # Cases measure bfloat16 also where it is slower than float32.
+    os.environ['MMVIDATTN_BFLOAT16'] = 'force'
     return args
 
 

@@ -1,19 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write a corpus of damaged and of odd video files, one of each kind.
+"""Write damaged and unusual video files of many kinds.
 
     python tools/data/broken_videos.py data/broken
 
-``kinds.tsv`` in the folder has a line for each file: its name, the number of
-frames that a reader must find in it, and what it is. ``-`` in place of the
-number means that it must be refused, ``?`` that a reader may refuse it, or
-return frames of the number that was wanted.
+``kinds.tsv`` in the folder has a line per file: its name, the number of frames
+that a reader must find, and a description. Instead of the number, ``-`` means
+that a reader must reject the file, and ``?`` that it may reject the file or
+return the requested number of frames.
 """
-import argparse
 import gzip
 import os
 import random
 import shutil
 import struct
+import sys
 import tempfile
 import wave
 import zipfile
@@ -23,19 +23,22 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import parser_of
+
 NUM_FRAMES = 24
 REFUSED, EITHER = '-', '?'
 
 
 def write_video(path: Path, num_frames: int = NUM_FRAMES,
                 size: tuple[int, int] = (64, 48), codec: str = 'mp4v') -> Path:
-    """A square that moves over noise.
+    """Write a square that moves over noise.
 
     Args:
-        path: Where; the suffix says the container.
-        num_frames: How many frames.
-        size: Width and height.
-        codec: Four letters.
+        path: File; its suffix determines the container.
+        num_frames: Number of frames. Defaults to ``NUM_FRAMES``.
+        size: Width and height. Defaults to (64, 48).
+        codec: Four-letter code of the codec. Defaults to 'mp4v'.
     """
     width, height = size
     noise = np.random.default_rng(0).integers(
@@ -51,11 +54,11 @@ def write_video(path: Path, num_frames: int = NUM_FRAMES,
 
 
 def find_box(data: bytes, *names: str) -> tuple[int, int]:
-    """Start and end of the contents of a box of an mp4 file.
+    """Return the start and end of the contents of a box in an mp4 file.
 
     Args:
-        data: The file.
-        names: Names of the boxes on the way, from the outermost.
+        data: Contents of the file.
+        names: Names of the nested boxes, from the outermost.
     """
     start, end = 0, len(data)
     for name in names:
@@ -77,12 +80,12 @@ TABLE = *TRACK, 'mdia', 'minf', 'stbl'
 
 
 def change(data: bytes, place: tuple[int, int], new: bytes) -> bytes:
-    """Write over the start of a place."""
+    """Overwrite the bytes from the start of a place on."""
     return data[:place[0]] + new + data[place[0] + len(new):]
 
 
 def moov_first(data: bytes) -> bytes:
-    """The same video, with its index ahead of its frames."""
+    """Move the index of a video before its frames."""
     start, end = find_box(data, 'moov')
     moov, size = data[start - 8:end], end - start + 8
     first, last = find_box(moov, 'moov', *TABLE[1:], 'stco')
@@ -102,9 +105,9 @@ def flip_bits(data: bytes, place: tuple[int, int], number: int) -> bytes:
 
 
 def variable_rate(data: bytes) -> bytes:
-    """Every other frame is shown three times as long as the rest.
+    """Make every other frame last three times as long.
 
-    The index must be last in the file.
+    The index must be at the end of the file.
     """
     start, end = find_box(data, *TABLE, 'stts')
     count, delta = struct.unpack('>II', data[start + 8:start + 16])
@@ -122,7 +125,7 @@ def variable_rate(data: bytes) -> bytes:
 
 
 def rotated(data: bytes) -> bytes:
-    """The header says to turn it by 90 degrees."""
+    """Set a rotation by 90 degrees in the header."""
     start, _ = find_box(data, *TRACK, 'tkhd')
     one = 1 << 16
     return change(data, (start + 40, start + 76), struct.pack(
@@ -135,7 +138,7 @@ def audio_track_only(data: bytes) -> bytes:
 
 
 def too_many_frames(data: bytes) -> bytes:
-    """The index announces twice the frames that are there."""
+    """Double the number of frames in the index."""
     start, _ = find_box(data, *TABLE, 'stts')
     count, = struct.unpack('>I', data[start + 8:start + 12])
     return change(data, (start + 8, start + 12),
@@ -158,7 +161,7 @@ def sound(path: Path) -> None:
 
 
 def write_corpus(folder: Path) -> list[tuple[str, str, str]]:
-    """Write the files; returns name, frames to find, and what each is."""
+    """Write the files, and return names, expected frames and descriptions."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         mp4 = write_video(Path(scratch, 'a.mp4')).read_bytes()
@@ -171,23 +174,23 @@ def write_corpus(folder: Path) -> list[tuple[str, str, str]]:
     rng = np.random.default_rng(0)
     picture = rng.integers(0, 256, (48, 64, 3), np.uint8)
 
-    # Name: (frames to find, what it is, its contents or what writes it).
+    # Name: (expected frames, description, contents or function to write them).
     n = str(NUM_FRAMES)
     kinds: dict[str, tuple[str, str, bytes | Callable[[Path], object]]] = {
-        'good.mp4': (n, 'nothing is wrong', mp4),
-        'good.avi': (n, 'nothing is wrong', avi),
-        'two words and ü.mp4': (n, 'blanks and Unicode in its name', mp4),
-        'moov_first.mp4': (n, 'the index ahead of the frames', first),
+        'good.mp4': (n, 'valid', mp4),
+        'good.avi': (n, 'valid', avi),
+        'two words and ü.mp4': (n, 'blanks and Unicode in the name', mp4),
+        'moov_first.mp4': (n, 'index before the frames', first),
         'trailing.mp4': (n, 'followed by text', mp4 + b'some text\n' * 99),
         'one_frame.mp4': ('1', 'one frame', lambda p: write_video(p, 1)),
         'odd_size.mp4': (n, '67 x 45', lambda p: write_video(
             p, size=(67, 45))),
         'variable_rate.mp4': (n, 'variable frame rate', variable_rate(mp4)),
-        # decord 0.6 does not turn frames.
-        'rotated.mp4': (EITHER, 'to be turned by 90 degrees', rotated(mp4)),
-        'mp4_named.avi': (n, 'an mp4 with the wrong ending', mp4),
-        'avi_named.mp4': (n, 'an avi with the wrong ending', avi),
-        'linked.mp4': (n, 'a link to a good one', lambda p: p.symlink_to(
+        # decord 0.6 does not rotate frames.
+        'rotated.mp4': (EITHER, 'rotated by 90 degrees', rotated(mp4)),
+        'mp4_named.avi': (n, 'an mp4 with a wrong suffix', mp4),
+        'avi_named.mp4': (n, 'an avi with a wrong suffix', avi),
+        'linked.mp4': (n, 'a link to a valid file', lambda p: p.symlink_to(
             'good.mp4')),
         'tiny_size.mp4': (EITHER, '2 x 2', lambda p: write_video(
             p, size=(2, 2))),
@@ -199,17 +202,17 @@ def write_corpus(folder: Path) -> list[tuple[str, str, str]]:
                             flip_bits(avi, (4096, len(avi) - 2048), 200)),
         'cut.avi': (REFUSED, 'an avi without its second half',
                     avi[:len(avi) // 2]),
-        'cut_moov_first.mp4': (REFUSED, 'the index, and half of the frames',
+        'cut_moov_first.mp4': (REFUSED, 'index and half of the frames',
                                first[:len(first) - half]),
-        'cut_long.mp4': (REFUSED, 'the index, and a third of 200 frames',
+        'cut_long.mp4': (REFUSED, 'index and a third of 200 frames',
                          long_first[:len(long_first) // 3]),
-        'noise.mp4': (EITHER, 'noise in place of the frames', change(
+        'noise.mp4': (EITHER, 'noise instead of frames', change(
             mp4, frames, rng.bytes(frames[1] - frames[0]))),
-        'zero_frames.mp4': (EITHER, 'zeros in place of the frames', change(
+        'zero_frames.mp4': (EITHER, 'zeros instead of frames', change(
             mp4, frames, bytes(frames[1] - frames[0]))),
-        'too_many.mp4': (EITHER, 'twice the frames are announced',
+        'too_many.mp4': (EITHER, 'index with twice the frames',
                          too_many_frames(mp4)),
-        'picture.mp4': (EITHER, 'a picture with the wrong ending',
+        'picture.mp4': (EITHER, 'a picture with a wrong suffix',
                         cv2.imencode('.jpg', picture)[1].tobytes()),
         'flipped_index.mp4': (EITHER, '40 bits of the index flipped',
                               flip_bits(mp4, find_box(mp4, 'moov'), 40)),
@@ -227,13 +230,13 @@ def write_corpus(folder: Path) -> list[tuple[str, str, str]]:
         'header_only.avi': (REFUSED, 'the first 64 bytes', avi[:64]),
         'no_frames.mp4': (REFUSED, 'no frames',
                           lambda p: write_video(p, 0)),
-        'sound.mp4': (REFUSED, 'sound with the wrong ending', sound),
-        'audio_track.mp4': (REFUSED, 'its only track is said to be sound',
+        'sound.mp4': (REFUSED, 'sound with a wrong suffix', sound),
+        'audio_track.mp4': (REFUSED, 'a video track marked as sound',
                             audio_track_only(mp4)),
         'gzip.mp4': (REFUSED, 'compressed', gzip.compress(mp4, mtime=0)),
         'zip.mp4': (REFUSED, 'in an archive', zipped(mp4)),
         'folder.mp4': (REFUSED, 'a folder', lambda p: p.mkdir()),
-        'pipe.mp4': (REFUSED, 'a pipe that nobody writes to',
+        'pipe.mp4': (REFUSED, 'a pipe without a writer',
                      lambda p: os.mkfifo(p)),
         'endless.mp4': (REFUSED, 'a link to endless zeros',
                         lambda p: p.symlink_to('/dev/zero')),
@@ -257,7 +260,7 @@ def write_corpus(folder: Path) -> list[tuple[str, str, str]]:
     (folder / 'locked.mp4').chmod(0)
     rows = [(name, found, what) for name, (found, what, _) in kinds.items()]
     if os.access(folder / 'locked.mp4', os.R_OK):
-        # The superuser may read it all the same.
+        # The superuser can read it.
         rows = [(name, n if name == 'locked.mp4' else found, what)
                 for name, found, what in rows]
     (folder / 'kinds.tsv').write_text(
@@ -274,8 +277,8 @@ def zipped(data: bytes) -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('folder', type=Path, help='where to write them')
+    parser = parser_of(__doc__)
+    parser.add_argument('folder', type=Path, help='folder for the files')
     args = parser.parse_args()
     rows = write_corpus(args.folder)
     print(f'{len(rows)} files in {args.folder}')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Prepare a published data set: from downloads to a folder that trains.
+"""Prepare a downloaded data set for training.
 
 The same as ``mmvidattn prepare``.
 """

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write a teacher's labels of every token of the training clips.
+"""Write a teacher's labels for all tokens of the training clips.
 
 The same as ``mmvidattn token-labels``.
 """

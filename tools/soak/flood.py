@@ -12,7 +12,7 @@ token never reads.
 The soak exits with 1 unless all of this holds: a page receives the steps at
 the rate of the calm minute, clients with the token are admitted, the events
 match the plan, file handles stay within the page's limits, memory stays flat,
-the log has no error, and all connections are closed at the end.
+the log is free of errors, and all connections are closed at the end.
 """
 import argparse
 import json
@@ -60,7 +60,7 @@ UPGRADE = (
     'GET /live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n'
     'Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
     'Sec-WebSocket-Version: 13\r\n\r\n')
-# Kinds of strangers and what they send. A wrong token follows the upgrade.
+# Kinds of strangers and their messages. A wrong token follows the upgrade.
 KINDS = {
     'silence': '',
     'half a request': 'GET / HTTP/1.1\r\nHost: ',

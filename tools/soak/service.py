@@ -317,7 +317,7 @@ class Service:
         self.folder, self.port = folder, port
         self._skew = folder / 'skew'
         self.jump(0.)
-        # The clock of this process jumps, not that of the machine.
+        # Only the clock of this process jumps.
         wrapper = (
             'import sys, time, pathlib; real = time.time; '
             'skew = pathlib.Path(sys.argv.pop(1)); '
@@ -459,7 +459,7 @@ def plan_of(source: int, seconds: float) -> list[tuple[str, float, float]]:
 
 
 def check_numbers(events: list[dict]) -> list[str]:
-    """Check that ids have no gap, and that each end follows its start."""
+    """Check that ids are consecutive, and that each end follows its start."""
     wrong = []
     if [event['id'] for event in events] != list(range(len(events))):
         wrong.append('event ids are not consecutive')
@@ -483,15 +483,7 @@ def compare(events: list[tuple[str, str, float]],
             plan: list[tuple[str, float, float]],
             faults: list[tuple[float, float]], first: float, last: float,
             tolerance: float) -> tuple[int, list[str]]:
-    """Compare events (kind, class, time) with a plan.
-
-    Args:
-        events: Events of a source.
-        plan: Class, start and end of each action.
-        faults: Start and end of each fault.
-        first: Start of the comparison.
-        last: End of the comparison.
-        tolerance: Largest accepted error of a time, in seconds.
+    """Compare events (kind, class, time) with a plan from `first` to `last`.
 
     Returns:
         Number of compared actions, and failures.
@@ -617,7 +609,7 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
                 service.process.kill()
                 service.process.wait()
                 service.jump(draw.choice([-3600., 0., 7200.]))
-                # ffmpeg exits when the pipe has no reader.
+                # ffmpeg exits when the pipe loses its reader.
                 cameras[2].stop()
                 cameras[2].start()
                 service.start()

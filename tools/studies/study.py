@@ -110,7 +110,7 @@ class Study:
 
     @property
     def reference(self) -> str:
-        """Return the row that gives its initial weights to the others."""
+        """Return the row that gives its initial weights to further rows."""
         return next(iter(self.rows))
 
     def options(self, row: str) -> dict[str, Any]:

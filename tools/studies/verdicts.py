@@ -53,7 +53,7 @@ def decide(differences: Sequence[float], equal: bool = False) -> Verdict:
         equal: The paper reports both rows as equal. Defaults to False.
 
     Raises:
-        ValueError: If there are no differences.
+        ValueError: If `differences` is empty.
     """
     count = len(differences)
     if not count:

@@ -1,20 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Dense evaluation beside a plain loop over batches of windows.
+"""Dense evaluation, compared with a loop over batches of windows.
 
-Both score the last step of each of many consecutive windows of one video,
-with the same random weights:
+Both score the last step of consecutive windows of one video, with the same
+random weights:
 
-* dense: ``dense_features``, which computes once what windows share;
-* windows: the model itself, a batch of windows at a time.
+* dense: ``dense_features``, which shares computation among windows;
+* windows: the model itself on batches of windows.
 """
 import argparse
 
 import torch
-from mmengine.config import DictAction
 from torch import Tensor, nn
 
 from mmvidattn.online import dense_features
 from tools.benchmark.measure import (
+    add_online_model,
     agreement_line,
     measure,
     online_model,
@@ -30,9 +30,12 @@ TOLERANCE = 1e-5
 
 def tables(model: nn.Module, steps: int,
            rate: int) -> tuple[int, Tensor, Tensor]:
-    """Frames of a video, and of each window's long and work memory.
+    """Return the length of a video, and the frames of each window's memories.
 
     The long memory of the first window is full.
+
+    Returns:
+        Length, frames of the long memories, and frames of the work memories.
     """
     N, L = model.long_memory_length, model.work_memory_length
     starts = torch.arange(steps)[:, None] + rate * N
@@ -79,12 +82,8 @@ def run(args: argparse.Namespace) -> dict:
     seconds = measure(
         dict(dense=dense, windows=windows), args.repeats, device)
     return settings_of(
-        args,
-        config=str(args.config),
-        steps=args.steps,
-        batch_size=args.batch_size,
-        agreement=agreement,
-        seconds=seconds,
+        args, config=str(args.config), steps=args.steps,
+        batch_size=args.batch_size, agreement=agreement, seconds=seconds,
         ratio=seconds['windows'] / seconds['dense'])
 
 
@@ -94,14 +93,13 @@ def report(result: dict) -> str:
         title(result, 'float32', result['config'],
               f'{result["steps"]} steps, {result["batch_size"]} at a time'),
         agreement_line(result['agreement']),
-        *(f'{name:10}{s:10.2f} s{1e3 * s / result["steps"]:10.2f} ms a step'
+        *(f'{name:10}{s:10.2f} s{1e3 * s / result["steps"]:10.2f} ms/step'
           f'{s / seconds["dense"]:10.2f} x' for name, s in seconds.items())
     ])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--config', default='testra_thumos14')
     parser.add_argument('--steps', type=int, default=1000)
     parser.add_argument('--batch-size', type=int, default=16)
-    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    add_online_model(parser)
     parser.set_defaults(repeats=3)

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""DualFormer beside explicit softmax and permuted copies.
+"""DualFormer, compared with explicit softmax and permuted copies.
 
 * ours: ``DualFormer``;
-* transcription: its equations as they stand.
+* transcription: the paper's equations, written literally.
 
-T of a clip must be a multiple of 16, H and W of 224.
+T must be a multiple of 16, and H and W multiples of 224.
 """
 import argparse
 

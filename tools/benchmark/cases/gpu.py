@@ -1,22 +1,22 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""All tables of a GPU, in one command: a JSON file and a page.
+"""Tables of a GPU in one command, written to a JSON file and a page.
 
     python tools/benchmark/run.py gpu --json gpu.json --page gpu.md
 
-* clips: Table 8's clip sizes, ours, Orthoformer, softmax (torch's fused
-  kernels) and XViT, an inference and a training step of one view;
-* ops: as dispatched, plain, plain and compiled, and other libraries' where
+* clips: inference and training step of one view at the clip sizes of Table 8,
+  with our model, Orthoformer, softmax (torch's fused kernels) and XViT;
+* ops: with dispatch, plain, plain and compiled, and with other libraries if
   they are installed;
-* models: as dispatched, plain, and compiled;
-* streams: steps of TeSTra, of 1 to 512 streams at once.
+* models: with dispatch, plain, and compiled;
+* streams: steps of TeSTra with 1 to 512 streams.
 
-Ours must have the outputs, and of a training step the gradients, of the plain
-code, in the same run and on the same inputs; of a table in which it has not,
-no figure is printed. The networks of ``clips`` are compared with themselves in
-float64 on the CPU first, and another library's op with what it documents to
-compute: if that differs, its own figure is left out. What runs out of memory
-is marked so, and what the budget leaves no time for. The share of bandwidth is
-of a copy's, which is measured first.
+Dispatched code must have the outputs, and in a training step the gradients, of
+the plain code, in the same run and on the same inputs. A table with an error
+is not printed. The networks of ``clips`` are first compared with themselves in
+float64 on the CPU. A library's op is compared with its documented result; if
+it differs, only the library's figure is left out. Cells that run out of
+memory or exceed the time budget are marked. Shares of bandwidth refer to a
+copy, which is measured first.
 """
 import argparse
 import gc
@@ -53,10 +53,10 @@ from tools.benchmark.measure import (
 )
 from tools.harness import table
 
-# Relative, of outputs in the dtype and their plain ones; gradients of whole
-# models pass through many roundings.
+# Accepted relative differences of outputs. Gradients of entire models are
+# rounded more often.
 TOLERANCES = dict(float32=1e-3, bfloat16=3e-2, float16=1e-2)
-OF_GRADIENTS = 3
+GRADIENT_FACTOR = 3
 MODELS = dict(
     linear_ff_ssv2=(16, 224, 224), dualformer_tiny_k400=(32, 224, 224),
     laps_visformer_k400=(8, 224, 224), vivit_b16x2_joint_k400=(32, 224, 224))
@@ -68,13 +68,13 @@ NO_TIME = 'no time'
 
 
 class Variant(NamedTuple):
-    """One column of a row.
+    """Column of a row.
 
     Attributes:
-        build: Makes the function that is timed; it returns what is compared.
+        build: Builds the function to measure, which returns its output.
         plain: Run without backends.
-        alike: It computes the same as the others that are.
-        want: Builds what its output must be, if it is not ours to mend.
+        alike: Must have the same output as the other variants with this flag.
+        want: Builds a function with the documented output of a library's op.
     """
     build: Callable[[], Callable[[], Tensor]]
     plain: bool = False
@@ -83,14 +83,15 @@ class Variant(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What is timed side by side.
+    """Variants that are compared.
 
     Attributes:
-        name: Of the row.
-        variants: By name. Those that are alike are compared with the first.
-        work: What one call does, of ``unit``.
-        unit: Of the work a second.
-        size: Bytes that a call must move at least, if a share is wanted.
+        name: Name of the row.
+        variants: Variants by name.
+        work: Amount of work in a call.
+        unit: Unit of the work per second.
+        size: Bytes that a call must at least move, or 0 to report no share of
+            the bandwidth.
     """
     name: str
     variants: dict[str, Variant]
@@ -103,22 +104,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--dtype', choices=DTYPES, default='bfloat16')
     parser.add_argument(
         '--budget', type=float, default=25, metavar='MINUTES',
-        help='after which nothing more is begun (default: %(default)s)')
+        help='time after which no measurement starts (default: %(default)s)')
     parser.add_argument(
         '--page', type=Path, help='write the page to this file')
     parser.add_argument(
         '--tables', nargs='+', choices=TABLES, default=list(TABLES))
     parser.add_argument(
         '--tiny', action='store_true',
-        help='toy sizes, to try the program, on a CPU too')
+        help='use tiny sizes to try the program, also on a CPU')
     parser.set_defaults(device='cuda', repeats=10)
 
 
 def run(args: argparse.Namespace) -> dict:
     device = torch.device(args.device)
     if device.type == 'cuda' and not torch.cuda.is_available():
-        raise SystemExit('run.py gpu: there is no CUDA device here; '
-                         '--device cpu --tiny tries the program without one')
+        raise SystemExit('run.py gpu: no CUDA device found; try the program '
+                         'on a CPU with --device cpu --tiny')
     started = time.perf_counter()
     copy = copy_bandwidth(device, 2**20 if args.tiny else 2**30)
     result = settings_of(
@@ -126,7 +127,7 @@ def run(args: argparse.Namespace) -> dict:
         copy_gb_a_second=copy / 1e9, tables={})
     share = 60 * args.budget / len(args.tables)
     for number, name in enumerate(args.tables, 1):
-        # What a table does not use, those after it may.
+        # Unused time of a table is available to the tables after it.
         result['tables'][name] = measure_table(
             TABLES[name](args, device), args, device, copy,
             until=started + number * share)
@@ -138,7 +139,7 @@ def run(args: argparse.Namespace) -> dict:
 
 
 def copy_bandwidth(device: torch.device, size: int) -> float:
-    """Bytes read and written a second by a copy of so many."""
+    """Measure the bytes per second that a copy of `size` bytes moves."""
     x = torch.zeros(size, dtype=torch.uint8, device=device)
     y = torch.empty_like(x)
     seconds = time_of(lambda: y.copy_(x), 10, device, 10.)
@@ -147,7 +148,10 @@ def copy_bandwidth(device: torch.device, size: int) -> float:
 
 def time_of(function: Callable, repeats: int, device: torch.device,
             limit: float) -> float:
-    """Median seconds of at most so many runs, or of so many seconds."""
+    """Return the median seconds of a function.
+
+    Stop after `repeats` runs, or after `limit` seconds.
+    """
     times: list[float] = []
     function()
     while len(times) < repeats and (not times or sum(times) < limit):
@@ -161,7 +165,7 @@ def time_of(function: Callable, repeats: int, device: torch.device,
 
 def measure_table(rows: Iterator[Row], args: argparse.Namespace,
                   device: torch.device, copy: float, until: float) -> dict:
-    """The rows of a table, and whether all that is alike agrees."""
+    """Measure the rows of a table, and compare the variants' outputs."""
     table = dict(rows={}, differences={}, wrong=[])
     for row in rows:
         found, reference = {}, None
@@ -172,7 +176,7 @@ def measure_table(rows: Iterator[Row], args: argparse.Namespace,
             cell, output = measure_cell(row, variant, args, device, copy)
             found[name] = cell
             limit = TOLERANCES[args.dtype] * (
-                OF_GRADIENTS if row.name.endswith(TASKS[1]) else 1)
+                GRADIENT_FACTOR if row.name.endswith(TASKS[1]) else 1)
             if output is not None and variant.want:
                 with use_backends(False):
                     difference = relative(
@@ -196,14 +200,18 @@ def measure_table(rows: Iterator[Row], args: argparse.Namespace,
 def measure_cell(row: Row, variant: Variant, args: argparse.Namespace,
                  device: torch.device,
                  copy: float) -> tuple[dict | str, Tensor | None]:
-    """Figures, or what happened instead, and the output."""
-    # What the one before has left is not its.
+    """Measure a variant.
+
+    Returns:
+        Figures or a mark, and the output or None.
+    """
+    # Free the memory of the previous variant.
     gc.collect()
     on_gpu = device.type == 'cuda'
     if on_gpu:
         torch.cuda.empty_cache()
     try:
-        # Kernels without a measured gain run only on request.
+        # Request kernels without a measured gain, too.
         with use_backends(not variant.plain, unmeasured=True):
             function = variant.build()
             output = function().detach().float().cpu()
@@ -226,9 +234,10 @@ def measure_cell(row: Row, variant: Variant, args: argparse.Namespace,
 def task_of(task: str, function: Callable[[], Tensor],
             parameters: list[Tensor], dtype: torch.dtype,
             device: torch.device) -> Callable[[], Tensor]:
-    """A forward pass, or one and its gradients, under autocast.
+    """Return a forward pass or a training step under autocast.
 
-    It returns the output; of a training step the first call all gradients.
+    It returns the output; the first call of a training step returns all
+    gradients.
     """
     training, is_first = task != 'forward', True
 
@@ -252,12 +261,12 @@ def task_of(task: str, function: Callable[[], Tensor],
 
 
 def clips(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
-    """Table 8 of the linear video transformer's paper."""
+    """Yield the rows of Table 8 of the linear video transformer's paper."""
     points = [(2, 32), (4, 32)] if args.tiny else sorted(
         ((frames, side) for frames in throughput.FRAMES
          for side in throughput.SIDES), key=throughput.cost_of)
     layers = dict(num_layers=1) if args.tiny else {}
-    # Ours and softmax beside the paper's equations; it ends the program.
+    # Compare ours and softmax with the paper's equations, or exit.
     throughput.check(points[0], dict(
         device=args.device, dtype='float32', layers=1))
     configs = {name: (throughput.CONFIG, options)
@@ -279,7 +288,7 @@ def clips(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
 
 
 def of_size(options: dict, frames: int, side: int, **more) -> dict:
-    """A config's options, for clips of this size."""
+    """Add the clip size to the options of a config."""
     more.update(num_frames=frames, img_size=side)
     return {**options, **{
         f'model.backbone.{key}': value for key, value in more.items()}}
@@ -288,7 +297,7 @@ def of_size(options: dict, frames: int, side: int, **more) -> dict:
 def check_in_float64(name: str, config: str, options: dict,
                      point: throughput.Point, args: argparse.Namespace,
                      device: torch.device) -> None:
-    """End the program unless one layer is what it is in float64 on the CPU."""
+    """Exit unless one layer agrees with itself in float64 on the CPU."""
     frames, side = point
     options = of_size(options, frames, side, num_layers=1)
     got, want = (
@@ -304,7 +313,7 @@ def check_in_float64(name: str, config: str, options: dict,
 def builder(config: str, options: dict, shape: tuple[int, int, int],
             task: str, dtype: torch.dtype, device: torch.device,
             compiled: bool = False) -> Callable:
-    """Builds the task of a recognizer, always of the same weights."""
+    """Return a function that builds a recognizer's task with fixed weights."""
 
     def build() -> Callable[[], Tensor]:
         torch.manual_seed(0)
@@ -377,7 +386,8 @@ def ops(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
                 heads, pattern, folds, offset=dims**-0.5,
                 gate=Gate(weight, bias)))
 
-        # Q, K, V and the result; then their gradients, and Q, K, V again.
+        # Forward: Q, K, V and the result. Training step: in addition their
+        # gradients, and Q, K, V again.
         size = qkv.nbytes // 3
         yield from op_rows(f'video_linear_attention, {pattern}', attention,
                            [qkv, weight, bias], 4 * size,
@@ -396,25 +406,27 @@ def ops(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
 
 def libraries(
         args: argparse.Namespace) -> dict[str, tuple[Callable, Callable]]:
-    """Linear attention of other libraries, and what it is to compute.
+    """Return the linear attention of each installed library.
 
-    Those that are installed.
+    Returns:
+        The library's function, and a function with its documented result, by
+        name.
     """
     found = {}
     if importlib.util.find_spec('fla') and not args.tiny:
         from fla.ops.linear_attn import chunk_linear_attn
 
-        # Causal and without a denominator: more work, and another result.
+        # It is causal and lacks a denominator, so the result differs.
         found['fla, causal'] = (
             lambda q, k, v: chunk_linear_attn(
                 q, k, v, scale=1., normalize=False)[0],
             causal_linear_attention)
     if importlib.util.find_spec('flash_bla') and not args.tiny:
-        from flash_bla.ops.linear_attn.fused import linear_attention as other
+        from flash_bla.ops.linear_attn.fused import linear_attention as fused
 
-        # It takes [B, G, N, D], and means instead of sums.
+        # It expects [B, G, N, D], and computes means instead of sums.
         found['flash-bidirectional-linear-attention'] = (
-            lambda q, k, v: other(*(
+            lambda q, k, v: fused(*(
                 x.transpose(1, 2) for x in (q, k, v))).transpose(1, 2),
             lambda q, k, v: linear_attention(
                 q, k, v, eps=1e-6 * k.shape[1]))
@@ -422,7 +434,7 @@ def libraries(
 
 
 def causal_linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """``tril(Q K^T) V`` of [B, N, G, D], a head at a time, in float32."""
+    """Compute ``tril(Q K^T) V`` of [B, N, G, D] per head in float32."""
     return torch.stack([
         (q_BND @ k_BND.transpose(1, 2)).tril() @ v_BND
         for q_BND, k_BND, v_BND in zip(
@@ -432,10 +444,17 @@ def causal_linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def op_rows(name: str, op: Callable, inputs: list[Tensor], size: int,
             others: dict[str, tuple[Callable, Callable]] | None = None,
             step_size: int = 0) -> Iterator[Row]:
-    """Forward and, with gradients of all inputs, backward.
+    """Yield the forward pass and the training step of an op.
 
-    ``size`` and ``step_size`` are the bytes that either must move; ``others``
-    are other implementations, each with what it is to compute.
+    Args:
+        name: Name of the op.
+        op: Function of the inputs.
+        inputs: Inputs, which all receive gradients.
+        size: Bytes that a forward pass must move.
+        others: Implementations of libraries, see :func:`libraries`.
+            Defaults to none.
+        step_size: Bytes that a training step must move. Defaults to 0, for no
+            share of the bandwidth.
     """
     for task in TASKS:
         tensors = [x.detach().requires_grad_(task != 'forward')
@@ -471,7 +490,7 @@ def streams(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
             def made() -> Callable[[], Tensor]:
                 step = StreamSession(model, kernel='smoothing').step
                 state = step.initial_state(number)
-                # As many ages as streams.
+                # All streams have different ages.
                 state['count'] += torch.arange(number, device=device)
                 torch.manual_seed(1)
                 frames = {
@@ -514,16 +533,17 @@ def report(result: dict) -> str:
     lines = [
         '# Measured on ' + result['machine'], '', f'`{result["command"]}`', '',
         f'{result["dtype"]}; medians of at most '
-        f'{result["repeats"]}; a copy moves {result["copy_gb_a_second"]:.4g} '
-        f'GB/s, read and written; {result["minutes"]:.1f} minutes in all.']
+        f'{result["repeats"]}; a copy reads and writes '
+        f'{result["copy_gb_a_second"]:.4g} GB/s; {result["minutes"]:.1f} '
+        'minutes in total.']
     for name, found in result['tables'].items():
         lines += ['', f'## {name}', '']
         if found['wrong'] or not found['differences']:
-            lines.append('Not printed: outputs differ or nothing was '
-                         f'compared; {"; ".join(found["wrong"])}')
+            lines.append('Not printed, because outputs differ or nothing was '
+                         f'compared: {"; ".join(found["wrong"])}')
             continue
-        lines += ['Outputs and gradients differ from the plain code by '
-                  f'{max(found["differences"].values()):.1e} at most.', '']
+        lines += ['Outputs and gradients differ from the plain code by at '
+                  f'most {max(found["differences"].values()):.1e}.', '']
         columns = list(dict.fromkeys(
             column for row in found['rows'].values() for column in row))
         lines += table(['', *columns], [

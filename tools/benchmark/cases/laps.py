@@ -1,14 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""LAPS beside 2D and 3D attention.
+"""LAPS, compared with 2D and 3D attention.
 
-* LAPS: ``Visformer`` with leap attention and periodic shift, as
-  ``configs/laps_visformer_k400.py`` has it;
-* 2D: the same network, each frame by itself;
-* 3D: the same, attention among the tokens of all frames;
-* transcription: LAPS as its equations stand, with gathers, an explicit
-  softmax and copied shifts.
+* LAPS: ``Visformer`` with leap attention and periodic shift, as in
+  ``configs/laps_visformer_k400.py``;
+* 2D: the same network with attention within each frame;
+* 3D: the same network with attention among the tokens of all frames;
+* transcription: the paper's equations, written literally with gathers, an
+  explicit softmax and copied shifts.
 
-Compared in float64: the gradients of random weights magnify rounding.
+The check uses float64, because gradients of random weights magnify rounding
+errors.
 """
 import argparse
 

@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The linear video transformer beside softmax and the paper's equations.
+"""Linear video transformer, compared with softmax and the paper's equations.
 
-* ours: ``LinearVideoTransformer``, as ``configs/linear_ff_ssv2.py`` has it;
-* softmax: the same model with explicit softmax attention, ``Q K^T`` written
-  out, in the place of linear attention;
-* softmax, no fixation: the same, without the gate that it does not need;
-* transcription: the paper's equations as they stand.
+* ours: ``LinearVideoTransformer``, as in ``configs/linear_ff_ssv2.py``;
+* softmax: the same model with explicit softmax attention (``Q K^T``) instead
+  of linear attention;
+* softmax, no fixation: the same without the gate, which softmax does not need;
+* transcription: the paper's equations, written literally.
 """
 import argparse
 
@@ -22,7 +22,7 @@ from tools.benchmark.references.linear_ff import (
 
 
 class ExplicitSoftmax(BaseAttention):
-    """Attention for the backbone with its matrix written out."""
+    """Attention that computes the matrix of scores."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, *shapes) -> Tensor:
         return naive_softmax_attention(q, k, v)
@@ -36,9 +36,9 @@ def with_explicit_softmax(args: argparse.Namespace, **kwargs) -> nn.Module:
     model = LinearVideoTransformer(**size_of(args), **kwargs)
     for block in model.blocks:
         for module in (block.temporal_attn, block.spatial_attn):
-            of = module.attention
-            module.attention = ExplicitSoftmax(of.head_dims, of.num_heads,
-                                               of.seq_shape)
+            linear = module.attention
+            module.attention = ExplicitSoftmax(
+                linear.head_dims, linear.num_heads, linear.seq_shape)
     return model
 
 

@@ -1,19 +1,21 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""One model of each family, eager and compiled, in float32 and bfloat16.
+"""Models of all families, eager and compiled, in float32 and bfloat16.
 
-A forward pass and a training step of whole recognizers (backbone and head,
-fewer layers where the full depth would only take longer), and a step of
-TeSTra's stream. With ``--against CHECKOUT`` the same of another checkout of
-this repository, with the same weights: its processes run in turns with ours.
-With ``--amp`` float32 and bfloat16 run in turns, and the ratios are those of
-bfloat16 to float32.
+The case measures a forward pass and a training step of recognizers (backbone
+and head, some with fewer layers), and steps of TeSTra's stream. With
+``--against CHECKOUT`` it compares them with another checkout of this
+repository, with the same weights and with processes that run in turns. With
+``--amp`` it runs float32 and bfloat16 in turns, and reports their ratios.
+With ``--choices`` it runs the plain code, the default choice of backends and
+the choice of ``mmvidattn tune`` in turns.
 
-Nothing is timed of a model unless all of its variants have the same outputs:
-to 1e-4 in float32, to 5e-2 in bfloat16 (autocast), and with ``--amp`` those of
-bfloat16 to 2e-2 those of float32.
+A model is only measured if all variants have the same outputs: within 1e-4 in
+float32, 5e-2 in bfloat16 (autocast), and 2e-2 between float32 and bfloat16
+(``--amp``).
 """
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -43,7 +45,7 @@ MODELS = dict(
     dualformer=('dualformer_tiny_k400', {}, (32, 224, 224)),
     testra=('testra_thumos14', {}, None))
 STREAM_STEPS = 16
-# Import the package of a checkout, then run this one's program.
+# Import mmvidattn from a checkout, then run the program of this checkout.
 START = '''
 import runpy, sys
 del sys.argv[0]
@@ -52,6 +54,8 @@ import mmvidattn
 runpy.run_path(sys.argv[0], run_name='__main__')
 '''
 BFLOAT16_TOLERANCE = 5e-2
+# Values of MMVIDATTN_DISPATCH.
+CHOICES = dict(plain='0', default='default', tuned='1')
 AMP_TOLERANCE = 2e-2
 
 
@@ -68,18 +72,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=['eager', 'compiled'])
     parser.add_argument(
         '--against', type=Path, metavar='CHECKOUT',
-        help='another checkout of this repository, measured in turns (eager '
+        help='another checkout of this repository to compare with (eager '
         'only, with the same Python)')
     parser.add_argument(
         '--amp', action='store_true',
-        help='time float32 and bfloat16 in turns, with ratios between them')
+        help='run float32 and bfloat16 in turns, and report their ratios')
+    parser.add_argument(
+        '--choices', action='store_true',
+        help='run the plain code, the default and the tuned choice of '
+        'backends in turns, and report their ratios')
     parser.add_argument('--scale', type=int, default=1, help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> dict:
     if args.amp and args.against:
-        raise SystemExit('--amp compares dtypes of this checkout; leave out '
+        raise SystemExit('--amp compares dtypes of this checkout; omit '
                          f'--against {args.against}')
+    if args.choices and (args.amp or args.against):
+        raise SystemExit('--choices compares backends of this checkout; omit '
+                         '--amp and --against')
     result = settings_of(args, agreement={}, seconds={}, ratio={})
     for name in args.models:
         # A stream is not trained.
@@ -98,10 +109,13 @@ def run(args: argparse.Namespace) -> dict:
 
 def runs(args: argparse.Namespace,
          key: str) -> list[tuple[str, list[str], list[str]]]:
-    """Names of what is compared, and its dtypes and modes."""
+    """Return the name, dtypes and modes of each comparison."""
     if args.amp:
         return [(f'{key}, {mode}', ['float32', 'bfloat16'], [mode])
                 for mode in args.modes]
+    if args.choices:
+        return [(f'{key}, {dtype}, {mode}', [dtype], [mode])
+                for dtype in args.dtypes for mode in args.modes]
     return [(f'{key}, {dtype}', [dtype], args.modes)
             for dtype in args.dtypes]
 
@@ -120,14 +134,26 @@ def report(result: dict) -> str:
 
 
 class Worker:
-    """A process that has one variant of a model ready to run."""
+    """Process with one variant of a model.
 
-    def __init__(self, checkout: Path, **task) -> None:
+    Args:
+        checkout: Repository to import mmvidattn from.
+        choice: Key of :data:`CHOICES`. Defaults to the choice of this
+            environment.
+        task: Arguments of :func:`work`.
+    """
+
+    def __init__(self, checkout: Path, choice: str | None = None,
+                 **task) -> None:
         self.task = task
+        env = dict(os.environ)
+        if choice is not None:
+            env['MMVIDATTN_DISPATCH'] = CHOICES[choice]
         self.process = subprocess.Popen(
             [sys.executable, '-c', START, checkout, RUN, 'models', '--task',
              json.dumps(dict(name='work', arguments=task))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=env)
         self.wait()
 
     def wait(self) -> float:
@@ -148,25 +174,34 @@ class Worker:
 
 def compare(args: argparse.Namespace, name: str, task: str,
             dtypes: list[str], modes: list[str]) -> tuple[dict, dict]:
-    """Relative differences to the first variant, and median seconds.
+    """Compare one dtype in several modes, or one mode in two dtypes.
 
-    One dtype in several modes, or one mode in two dtypes.
+    With ``--choices``, compare the choices of backends in one mode and dtype.
+
+    Returns:
+        Relative differences from the first variant, and median seconds.
     """
     here = RUN.parents[2]
     variants = {}
     if args.against:
-        variants['before, eager'] = args.against.resolve(), 'eager', dtypes[0]
+        variants['before, eager'] = (
+            args.against.resolve(), 'eager', dtypes[0], {})
     for mode in modes:
         for dtype in dtypes:
             variant = mode if len(dtypes) == 1 else dtype
-            variants[variant] = here, mode, dtype
+            variants[variant] = here, mode, dtype, {}
+    if args.choices:
+        (mode, ), (dtype, ) = modes, dtypes
+        variants = {choice: (here, mode, dtype, dict(choice=choice))
+                    for choice in CHOICES}
     with tempfile.TemporaryDirectory() as folder:
         workers = {
             variant: Worker(
                 checkout, name=name, task=task, dtype=dtype, mode=mode,
                 weights=f'{folder}/weights.pt', device=args.device,
-                out=f'{folder}/{variant}.pt', scale=args.scale)
-            for variant, (checkout, mode, dtype) in variants.items()}
+                out=f'{folder}/{variant}.pt', scale=args.scale, **choice)
+            for variant, (checkout, mode, dtype, choice)
+            in variants.items()}
         outputs = {variant: torch.load(f'{folder}/{variant}.pt')
                    for variant in variants}
         first = next(iter(outputs.values()))
@@ -186,22 +221,23 @@ def compare(args: argparse.Namespace, name: str, task: str,
 
 def work(name: str, task: str, dtype: str, mode: str, weights: str, out: str,
          device: str, scale: int) -> None:
-    """Write an output, then time the task once for each line of input."""
-    # Whatever models print is not for the one who reads the times.
-    say, sys.stdout = sys.stdout, sys.stderr
+    """Write an output, then measure the task once for each line of input."""
+    # Standard output is reserved for times; models print to standard error.
+    out_stream, sys.stdout = sys.stdout, sys.stderr
     function, output = prepare(name, task, DTYPES[dtype], mode, Path(weights),
                                torch.device(device), scale)
     torch.save(output.float().cpu(), out)
     function()
-    print('seconds 0', file=say, flush=True)
+    print('seconds 0', file=out_stream, flush=True)
     for _ in sys.stdin:
-        # While others had their turn, memory and caches went cold.
+        # Warm up memory and caches after the other workers' turns.
         function()
         synchronize(torch.device(device))
         start = time.perf_counter()
         function()
         synchronize(torch.device(device))
-        print('seconds', time.perf_counter() - start, file=say, flush=True)
+        print('seconds', time.perf_counter() - start, file=out_stream,
+              flush=True)
 
 
 IN_PROCESS = dict(work=work)
@@ -210,7 +246,7 @@ IN_PROCESS = dict(work=work)
 def prepare(name: str, task: str, dtype: torch.dtype, mode: str,
             weights: Path, device: torch.device,
             scale: int) -> tuple[Callable[[], object], torch.Tensor]:
-    """The task as a function, and the model's output."""
+    """Return the task as a function, and the model's output."""
     import mmvidattn
     config, options, shape = MODELS[name]
     torch.manual_seed(0)
@@ -224,7 +260,7 @@ def prepare(name: str, task: str, dtype: torch.dtype, mode: str,
                 p.data += 0.02 * torch.randn_like(p)
         torch.save(model.state_dict(), weights)
 
-    # Initialization may draw more numbers in one checkout than in another.
+    # Initialization may draw more numbers in one checkout than in the other.
     torch.manual_seed(1)
 
     def autocast() -> torch.autocast:
@@ -233,7 +269,7 @@ def prepare(name: str, task: str, dtype: torch.dtype, mode: str,
 
     if shape is None:
         return stream(model, mode, autocast)
-    # Dropout and stochastic depth would make every output another one.
+    # Dropout would make every output different.
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.
@@ -260,7 +296,7 @@ def prepare(name: str, task: str, dtype: torch.dtype, mode: str,
 
 def stream(model: torch.nn.Module, mode: str,
            autocast: Callable) -> tuple[Callable, torch.Tensor]:
-    """Some steps of a stream; its first steps are the output."""
+    """Return a function that runs steps of a stream, and its first outputs."""
     from mmvidattn.online import StreamSession
     session = StreamSession(model, 4, kernel='smoothing')
     if mode == 'compiled':

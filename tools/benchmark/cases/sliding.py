@@ -1,15 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A clip model on a sliding window beside each window computed anew.
+"""Clip model on a sliding window, compared with recomputing each window.
 
-Both give the class scores of a window after the next frames have come: one
-tubelet, or one frame where a network has none. The first encodes only the new
-frames as far as the network encodes frames by themselves
-(``mmvidattn.online.WindowEncoder``), the second runs the model on the clip.
+Both compute the class scores of a window after the next tubelet, or the next
+frame for networks without tubelets. "sliding" encodes only the new frames,
+with the part of the network that encodes frames independently
+(``mmvidattn.online.WindowEncoder``). "anew" runs the model on the entire clip.
 
-The models are those of the papers, with fewer layers where ``--layers`` says
-so (in Model 2 of ViViT a third as many in time), with random weights and on
-random frames. Nothing is timed of a model unless the two agree on several
-windows, to 1e-5.
+The models have the sizes of the papers, except for ``--layers`` (Model 2 of
+ViViT has a third as many temporal layers), with random weights and random
+frames. A model is only measured if both agree on several windows, to 1e-5.
 """
 import argparse
 from collections.abc import Callable
@@ -86,11 +85,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--models', nargs='+', choices=MODELS, default=list(MODELS))
     parser.add_argument(
-        '--layers', type=int, default=12, help='blocks of the transformers '
-        '(default: 12, those of the papers); the Visformer has its own')
+        '--layers', type=int, default=12, help='layers of all networks except '
+        'Visformer (default: 12, as in the papers)')
     parser.add_argument('--size', type=int, default=224)
     parser.add_argument(
-        '--frames', type=int, help="of the window (default: the papers')")
+        '--frames', type=int,
+        help='frames of the window (default: as in the papers)')
 
 
 def _model(backbone: nn.Module, head: nn.Module) -> nn.Module:
@@ -98,19 +98,19 @@ def _model(backbone: nn.Module, head: nn.Module) -> nn.Module:
     for part in model:
         part.init_weights()
     for p in model.parameters():
-        # What starts at zero would hide what it does.
+        # Parameters that start at zero would hide their effect.
         if not p.any():
             nn.init.normal_(p, std=0.02)
     return model.eval()
 
 
 class Stream:
-    """Windows of random frames that slide by one group of frames.
+    """Sliding window on random frames, which moves by one group of frames.
 
     Args:
         model: Backbone and head.
-        size: Side of the frames.
-        device: Where they are.
+        size: Height and width of the frames.
+        device: Device of the frames.
 
     Attributes:
         stride: Frames from a window to the next.
@@ -122,18 +122,18 @@ class Stream:
         self.num_frames = self.backbone.num_frames
         self.stride = self.backbone.frame_groups(self.num_frames)[1][0]
         self.encoder = WindowEncoder(self.backbone)
-        # More than a window, so that all frames of one differ.
+        # More frames than a window, so that all frames of a window differ.
         self._frames = torch.randn(
             3, self.num_frames + self.stride, size, size, device=device)
         self._start = -self.stride
 
     def load(self, numbers: list[int]) -> Tensor:
-        """Frames by their numbers, [C, n, H, W]."""
+        """Return frames by their numbers, [C, n, H, W]."""
         return self._frames[:, [i % self._frames.shape[1] for i in numbers]]
 
     @torch.no_grad()
     def slide(self) -> Tensor:
-        """Scores of the next window."""
+        """Return the scores of the next window."""
         self._start += self.stride
         self.encoder.forget(self._start)
         return self.head(self.encoder.features(
@@ -141,7 +141,7 @@ class Stream:
 
     @torch.no_grad()
     def anew(self) -> Tensor:
-        """Scores of the same window, of which nothing is known."""
+        """Return the scores of the same window without cached encodings."""
         return self.head(self.backbone(self.load(self._window())[None]))
 
     def _window(self) -> list[int]:

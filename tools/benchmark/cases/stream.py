@@ -1,20 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A stream's step beside the released one.
+"""Stream step, compared with the released code.
 
-All score the same frames with the same random weights:
+All variants score the same frames with the same random weights:
 
 * released: a transcription of the released stream step;
 * smoothing: ``StreamSession(kernel='smoothing')``, the same recursion;
 * window: ``StreamSession(kernel='window')``, equal to windowed evaluation;
 * compiled: smoothing, after ``session.step.compile()``;
-* graph: smoothing, recorded as a CUDA graph, where there is a GPU.
+* graph: smoothing, recorded as a CUDA graph, on a GPU;
+* bfloat16, and int8 on a CPU: smoothing with such weights.
 
-The smoothing kernel must have the scores of the transcription without the
-released stream's departures from the paper (``as_released=False``). Then, of
-the smoothing kernel: weights in bfloat16 and, on a CPU, in int8. Beside what
-was compiled or has other weights stands how far its scores are from the
-others'. At last many streams that are pushed together, of each of these
-weights: frames a second, and the latency of a push.
+The smoothing kernel must have the same scores as the transcription without
+the released stream's differences from the paper (``as_released=False``). For
+compiled steps and low-precision weights, the report has the difference of
+the scores from the smoothing kernel's scores. The last lines are for many
+streams in one push: frames per second and latency of a push.
 """
 import argparse
 import copy
@@ -24,12 +24,12 @@ import warnings
 from collections.abc import Callable, Sequence
 
 import torch
-from mmengine.config import DictAction
 from torch import Tensor, nn
 
 from mmvidattn.layers.linear import Linear
 from mmvidattn.online import StreamSession
 from tools.benchmark.measure import (
+    add_online_model,
     measure,
     online_model,
     probability_difference,
@@ -45,7 +45,7 @@ TOLERANCE = 1e-5
 
 
 def with_plain_layers(model: nn.Module) -> nn.Module:
-    """A copy whose linear layers are torch's own."""
+    """Copy a model with torch's linear layers."""
     model = copy.deepcopy(model)
     for module in model.modules():
         if isinstance(module, Linear):
@@ -54,16 +54,16 @@ def with_plain_layers(model: nn.Module) -> nn.Module:
 
 
 def in_int8(model: nn.Module) -> nn.Module:
-    """A copy with the weights of its linear layers in int8, on a CPU."""
+    """Copy a model with int8 weights in its linear layers, for a CPU."""
     with warnings.catch_warnings():
-        # It is to move to another package.
+        # torch warns that quantization will move to another package.
         warnings.simplefilter('ignore')
         return torch.ao.quantization.quantize_dynamic(
             with_plain_layers(model), {nn.Linear}, dtype=torch.qint8)
 
 
 class Frames:
-    """Random frames, over and over."""
+    """Endless repetition of random frames."""
 
     def __init__(self, model: nn.Module, device: torch.device,
                  length: int = 64) -> None:
@@ -78,14 +78,14 @@ class Frames:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that so many are not above."""
+    """Return the smallest value that a share of the values does not exceed."""
     values = sorted(values)
     return values[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def latency(push: Callable, pushes: int, streams: int,
             device: torch.device) -> dict[str, float]:
-    """Of many streams in one step, after one to warm up."""
+    """Measure pushes of many streams in one step."""
     times = times_of(push, pushes, device)
     return dict(
         pushes=pushes, frames_a_second=streams * pushes / sum(times),
@@ -94,17 +94,20 @@ def latency(push: Callable, pushes: int, streams: int,
 
 
 def runner(push: Callable, frames: Frames, steps: int) -> Callable:
-    """Pushes some steps, anew each time it is called."""
+    """Return a function that pushes the same steps in each call."""
     return lambda: [push(frames[t]) for t in range(steps)]
 
 
 def many(session: StreamSession, frames: Frames, streams: int,
          steps: int, graph: bool) -> Callable:
-    """Pushes some steps of many streams that differ in age."""
+    """Return a function that pushes steps of many streams.
+
+    The streams have different ages.
+    """
     sessions = [session.spawn() for _ in range(streams)]
-    for i, other in enumerate(sessions[:8]):
+    for i, spawned in enumerate(sessions[:8]):
         for t in range(i):
-            other.push(frames[t])
+            spawned.push(frames[t])
     if graph:
         StreamSession.record_graph(sessions)
 
@@ -118,13 +121,13 @@ def many(session: StreamSession, frames: Frames, streams: int,
 
 def check(model: nn.Module, frames: Frames, rate: int,
           steps: int) -> dict[str, float]:
-    """How far the smoothing kernel's scores are from the transcription's."""
-    other = TranscribedStream(
+    """Compare the scores of the smoothing kernel and of the transcription."""
+    reference = TranscribedStream(
         with_plain_layers(model), rate, as_released=False)
     ours = StreamSession(model, rate, kernel='smoothing')
     pairs = []
     for t in range(steps):
-        want, got = other.push(frames[t]), ours.push(frames[t])['action']
+        want, got = reference.push(frames[t]), ours.push(frames[t])['action']
         if want is not None:
             pairs.append((got, want[-len(got):]))
     got, want = (torch.stack(x) for x in zip(*pairs))
@@ -136,21 +139,20 @@ def check(model: nn.Module, frames: Frames, rate: int,
 
 
 def run(args: argparse.Namespace) -> dict:
+    # 1. Build the model, and check the smoothing kernel.
     torch.manual_seed(0)
     device = torch.device(args.device)
     model, rate = online_model(args)
-    # Fresh biases are zero, and would hide what they do.
+    # Initial biases are zero, which would hide their effect.
     for p in model.parameters():
         if p.dim() == 1:
             torch.nn.init.normal_(p, std=0.02)
     frames = Frames(model, device)
     warm = model.backbone.work_memory_length + 2 * rate
     agreement = check(model, frames, rate, warm + args.check_steps)
-
-    sessions = {
-        kernel: StreamSession(model, rate, kernel=kernel)
-        for kernel in ('smoothing', 'window')
-    }
+    # 2. Build the variants, and fill their work memories.
+    sessions = {kernel: StreamSession(model, rate, kernel=kernel)
+                for kernel in ('smoothing', 'window')}
     if args.compile:
         sessions['compiled'] = StreamSession(model, rate, kernel='smoothing')
         sessions['compiled'].step.compile()
@@ -160,8 +162,8 @@ def run(args: argparse.Namespace) -> dict:
     models = dict(bfloat16=copy.deepcopy(model).bfloat16())
     if device.type == 'cpu':
         models['int8'] = in_int8(model)
-    for name, other in models.items():
-        sessions[name] = StreamSession(other, rate, kernel='smoothing')
+    for name, variant in models.items():
+        sessions[name] = StreamSession(variant, rate, kernel='smoothing')
     released = TranscribedStream(with_plain_layers(model), rate)
     last = {}
     for t in range(warm):
@@ -175,6 +177,7 @@ def run(args: argparse.Namespace) -> dict:
     if args.compile:
         require_agreement(
             dict(compiled=probability['compiled']), TOLERANCE)
+    # 3. Measure one stream, then many.
     seconds = measure(
         dict(released=runner(released.push, frames, args.steps), **{
             name: runner(session.push, frames, args.steps)
@@ -190,12 +193,8 @@ def run(args: argparse.Namespace) -> dict:
         for name in ('smoothing', *models)
     }
     return settings_of(
-        args,
-        config=str(args.config),
-        steps=args.steps,
-        fastest=args.fastest,
-        agreement=agreement,
-        probability=probability,
+        args, config=str(args.config), steps=args.steps, fastest=args.fastest,
+        agreement=agreement, probability=probability,
         milliseconds={k: 1e3 * s / args.steps for k, s in seconds.items()},
         ratio={k: seconds['released'] / s for k, s in seconds.items()},
         streams=streams)
@@ -206,37 +205,37 @@ def report(result: dict) -> str:
         title(result, result['config'], f'{result["steps"]} steps'),
         'the smoothing kernel and the reference agree: '
         f'{result["agreement"]["relative"]:.1e} (relative), '
-        f'{result["agreement"]["probability"]:.1e} (largest, of a '
+        f'{result["agreement"]["probability"]:.1e} (largest difference of a '
         'probability)'
     ]
     for name, value in result['milliseconds'].items():
         off = result['probability'].get(name)
-        note = '' if off is None else f'   probabilities off by {off:.1e}'
-        lines.append(f'{name:10}{value:10.2f} ms a step'
+        note = '' if off is None else f'   probabilities differ by {off:.1e}'
+        lines.append(f'{name:10}{value:10.2f} ms/step'
                      f'{result["ratio"][name]:8.2f} x{note}')
     for name, rows in result['streams'].items():
         for n, row in rows.items():
             lines.append(
                 f'{name:10}{n:>4} streams{row["frames_a_second"]:10.1f} '
-                'frames a second; ' + ', '.join(
+                'frames/s; ' + ', '.join(
                     f'{p} {row[p]:.1f}' for p in ('p50', 'p95', 'p99'))
-                + f' ms a push (of {row["pushes"]})')
+                + f' ms per push ({row["pushes"]} pushes)')
     return '\n'.join(lines)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--config', default='testra_thumos14')
+    add_online_model(parser)
     parser.add_argument('--steps', type=int, default=64)
     parser.add_argument('--check-steps', type=int, default=20)
     parser.add_argument('--streams', type=int, nargs='+', default=[1, 8, 64])
     parser.add_argument(
         '--pushes', type=int, default=20,
-        help='of many streams, at least (default: %(default)s)')
+        help='smallest number of pushes of many streams (default: '
+        '%(default)s)')
     parser.add_argument(
         '--fastest', action='store_true',
-        help='take the fastest run of one stream instead of the median: with '
-        '--steps 1, for machines that other programs use')
+        help='take the fastest run of one stream instead of the median; use '
+        'it with --steps 1 on a shared machine')
     parser.add_argument(
         '--no-compile', dest='compile', action='store_false',
-        help='without the compiled step, which takes a minute to make')
-    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+        help='leave out the compiled step; compilation takes a minute')

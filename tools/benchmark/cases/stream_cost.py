@@ -1,22 +1,23 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The cost of a stream's step by the length of its memory (Figure 6).
+"""Cost of a stream's step by the length of its memory (Figure 6).
 
 Streams of models that share their weights, at the sizes of THUMOS'14:
 
 * smoothing: TeSTra, ``kernel='smoothing'``;
-* window: TeSTra, ``kernel='window'``, which sums over the latest N samples;
-* cross-attention: LSTR, which besides adds what their places do;
-* MAT: which compresses them in each step, and makes a future;
-* MiniROAD and causal transformer: these have no long memory, and are as
-  released, or at the size of TeSTra's decoder.
+* window: TeSTra, ``kernel='window'``, which sums over the last N samples;
+* cross-attention: LSTR, which also adds position embeddings;
+* MAT: compresses the samples in each step, and generates a future;
+* MiniROAD in the released size, and a causal transformer in the size of
+  TeSTra's decoder, both without a long memory.
 
 All memories are full. The last column is the growth from the shortest memory
-to the longest. Below stand multiply-accumulates of a step and the size of a
-stream's state, which depend on no machine.
+to the longest. The tables below, which do not depend on the machine, have the
+multiply-accumulates of a step and the size of a stream's state.
 
-At the shortest, a step of the window kernel must have the scores of the
-model's window, and while nothing has left the memory, smoothing those of the
-window kernel. A stream without a long memory must have those of the video.
+With the shortest memory, a step of the window kernel must have the scores of
+the model on its window. While no sample has left the memory, smoothing must
+have the scores of the window kernel. Streams without a long memory must have
+the scores of the entire video.
 """
 import argparse
 from collections.abc import Callable
@@ -51,14 +52,15 @@ KINDS = {
 
 
 def options_of(config: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Those that the config's backbone has, or that are of no backbone."""
-    of, backbone = 'model.backbone.', load_config(config).model.backbone
-    return {key: value for key, value in options.items()
-            if not key.startswith(of) or key.removeprefix(of) in backbone}
+    """Drop backbone options that the config's backbone does not have."""
+    prefix, backbone = 'model.backbone.', load_config(config).model.backbone
+    return {
+        key: value for key, value in options.items()
+        if not key.startswith(prefix) or key.removeprefix(prefix) in backbone}
 
 
 def counts_of(session: StreamSession) -> dict[str, float]:
-    """Cost of a step and of a stream, by count."""
+    """Count the operations of a step and the bytes of a stream."""
     step = session.step
     frame = {
         name: step.example.new_zeros(1, channels)
@@ -70,14 +72,14 @@ def counts_of(session: StreamSession) -> dict[str, float]:
 
 
 def runner(session: StreamSession, steps: int) -> Callable:
-    """Pushes steps of a stream whose memory is full."""
+    """Return a function that pushes steps of a stream with a full memory."""
     backbone = session.step.model.backbone
     frame = {
         name: torch.randn(channels, device=session.step.example.device)
         for name, channels in backbone.in_channels.items()
     }
     state = session.state_dict()
-    # As if it had run for long.
+    # Set the state of a stream that has run for long.
     state['state']['count'].fill_(RATE * (
         backbone.long_memory_length + backbone.work_memory_length))
     for name in ('maximum', 'weight', 'total'):
@@ -88,14 +90,14 @@ def runner(session: StreamSession, steps: int) -> Callable:
 
 
 def check(models: dict[str, nn.Module]) -> dict[str, float]:
-    """Relative differences of scores of streams, or an error."""
+    """Return the relative differences of streams' scores, or exit."""
     result = {}
     for kind, model in models.items():
         backbone, kernel = model.backbone, KINDS[kind][1]
         long, work = backbone.long_memory_length, backbone.work_memory_length
         tokens = 1 + backbone.num_anticipation_tokens
         device = next(backbone.parameters()).device
-        # While smoothing, the oldest sample is the first frame.
+        # In the smoothing kernel, the oldest sample is the first frame.
         length = RATE * long + (0 if kernel == 'smoothing' else work)
         video = {
             name: torch.randn(length, channels, device=device)
@@ -151,11 +153,8 @@ def run(args: argparse.Namespace) -> dict:
         for kind in args.kinds
     }
     result = settings_of(
-        args,
-        steps=args.steps,
-        agreement=agreement,
-        milliseconds=milliseconds,
-        **counts,
+        args, steps=args.steps, agreement=agreement,
+        milliseconds=milliseconds, **counts,
         growth={
             kind: values[max(values)] / values[min(values)]
             for kind, values in milliseconds.items()
@@ -168,7 +167,7 @@ def run(args: argparse.Namespace) -> dict:
 def report(result: dict) -> str:
     lines = [
         title(result, 'float32', f'{result["steps"]} steps',
-              'milliseconds a step'),
+              'milliseconds per step'),
         agreement_line(result['agreement'])
     ]
     lengths = next(iter(result['milliseconds'].values()))
@@ -178,8 +177,8 @@ def report(result: dict) -> str:
         lines.append(f'{kind:18}'
                      + ''.join(f'{v:9.2f}' for v in values.values())
                      + f'{result["growth"][kind]:9.2f}')
-    for name, head in (('gmacs', 'GMACs a step'),
-                       ('megabytes', 'MB of a stream')):
+    for name, head in (('gmacs', 'GMACs per step'),
+                       ('megabytes', 'MB per stream')):
         lines.append(head)
         lines += (f'{kind:18}' + ''.join(f'{v:9.3f}' for v in values.values())
                   for kind, values in result[name].items())
@@ -200,7 +199,7 @@ def draw(result: dict, path: str) -> None:
     axes.set_xticks(lengths, lengths)
     axes.set_ylim(bottom=0)
     axes.set_xlabel('samples of the long memory')
-    axes.set_ylabel('milliseconds a step')
+    axes.set_ylabel('milliseconds per step')
     axes.set_title(result['machine'], fontsize=8)
     axes.grid(alpha=0.3)
     axes.legend()
@@ -212,7 +211,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--lengths', type=int, nargs='+', default=[32, 128, 512, 2048, 8192])
     parser.add_argument(
         '--kinds', nargs='+', choices=KINDS, default=list(KINDS),
-        metavar='KIND', help=f'of {", ".join(KINDS)} (default: all)')
+        metavar='KIND', help=f'kinds of {", ".join(KINDS)} (default: all)')
     parser.add_argument('--steps', type=int, default=16)
     parser.add_argument('--figure', help='draw the figure to this file')
     parser.add_argument('--cfg-options', nargs='+', action=DictAction)

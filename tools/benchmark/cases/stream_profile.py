@@ -1,19 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Where the time of a stream's step goes.
+"""Profile of a stream's step.
 
-Steps of one stream, and of many in one call, under torch's profiler. Its
-operators are put together as
+The case runs steps of one stream, and of many streams in one call, with
+torch's profiler. It groups the operators as
 
-* products: linear layers and other products of matrices;
+* products: linear layers and other matrix products;
 * attention: torch's softmax attention;
 * norms: LayerNorm;
-* copies: rows gathered from rings, put side by side, and written;
-* the rest: all other operators, and what calls them. It is what is left of
-  the time of a step, which is measured without the profiler.
+* copies: rows that are gathered from buffers, concatenated and written;
+* rest: all other operators and their callers. This is the remainder of a
+  step's time, which is measured without the profiler.
 
-The floor is what the machine takes at least, measured in the same run: to read
-the weights once, or to multiply at the speed of one large product, whichever
-takes longer.
+The floor is the shortest possible time on this machine, measured in the same
+run: the time to read the weights once, or the time of the products at the
+speed of one large product, whichever is longer.
 """
 import argparse
 import copy
@@ -21,14 +21,19 @@ import statistics
 from collections.abc import Callable
 
 import torch
-from mmengine.config import DictAction
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidattn.online import StreamSession
 from mmvidattn.ops import linear
 from tools.benchmark.cases.stream import Frames, check, in_int8, many
-from tools.benchmark.measure import online_model, settings_of, times_of, title
+from tools.benchmark.measure import (
+    add_online_model,
+    online_model,
+    settings_of,
+    times_of,
+    title,
+)
 
 PARTS = dict(
     products=('mkldnn::_linear_pointwise', 'aten::addmm', 'aten::mm',
@@ -39,17 +44,16 @@ PARTS = dict(
     norms=('aten::native_layer_norm', ),
     copies=('aten::cat', 'aten::index_select', 'aten::index_copy_',
             'aten::index', 'aten::copy_', 'aten::where', 'aten::gather'))
-
-# Of what the machine can do at best.
+# Trials of which the fastest gives the limits of the machine.
 TRIALS = 20
 
 
 @torch.no_grad()
 def limits(device: torch.device, dtype: torch.dtype) -> dict[str, float]:
-    """Bytes that are read, and operations of products, a second, at best."""
+    """Measure the machine's bytes read and product operations per second."""
     x = torch.randn(512, 1024, device=device).to(dtype)
     weight = torch.randn(1024, 1024, device=device).to(dtype)
-    # More than the caches hold.
+    # Larger than the processor's caches.
     memory = torch.zeros(2**26, device=device)
     return dict(
         bytes=memory.nbytes / min(times_of(memory.sum, TRIALS, device)),
@@ -58,7 +62,7 @@ def limits(device: torch.device, dtype: torch.dtype) -> dict[str, float]:
 
 
 def weights_read(step: Callable, session: StreamSession) -> int:
-    """Weights of the linear layers, once for each call in a step."""
+    """Count the weights of linear layers, once for each call in a step."""
     called = []
 
     def note(module: nn.Module, *args) -> None:
@@ -74,7 +78,7 @@ def weights_read(step: Callable, session: StreamSession) -> int:
 
 
 def profile(step: Callable, repeats: int, device: torch.device) -> dict:
-    """Seconds of each part of a step, and what it does."""
+    """Measure the seconds of each part of a step, and count its operations."""
     seconds = statistics.median(times_of(step, repeats, device))
     with torch.profiler.profile() as profiler:
         for _ in range(repeats):
@@ -106,15 +110,15 @@ def run(args: argparse.Namespace) -> dict:
         session = StreamSession(other, rate, kernel='smoothing')
         limit = limits(device, dtype)
         size = dict(float32=4, bfloat16=2, int8=1)[name]
-        # Of one stream each layer is called; of many some weights are read
-        # without.
+        # A step of one stream calls each layer; a step of many streams reads
+        # some weights without calling their layer.
         weights = size * weights_read(
             many(session, frames, 1, 1, False), session)
         for n in args.streams:
             row = profile(
                 many(session, frames, n, 1, False), args.repeats, device)
             floors = dict(reading=weights / limit['bytes'])
-            # The products of int8 layers are not counted.
+            # torch does not count the products of int8 layers.
             if name != 'int8':
                 floors['products'] = row['flops'] / limit['flops']
             rows[f'{name}, {n}'] = dict(
@@ -141,8 +145,7 @@ def report(result: dict) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--config', default='testra_thumos14')
     parser.add_argument('--streams', type=int, nargs='+', default=[1, 64])
     parser.add_argument('--weights', nargs='+', default=['float32'],
                         choices=('float32', 'bfloat16', 'int8'))
-    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    add_online_model(parser)

@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Streams on a data set: the scores, speed and memory of each kernel.
+"""Scores, speed and memory of streams on a data set.
 
     run.py stream_scores CHECKPOINT --config testra_tiny_synthetic
 
-Evaluates the test set of a config whose steps are scored (PerFrameMAP) in
-windows, as streams under each kernel, and as the released streams, which are
-a transcription. The scores of the window kernel must be those of the windows.
+The test set of a config with PerFrameMAP is evaluated in windows, as streams
+with each kernel, and as a transcription of the released streams. The window
+kernel must have the same scores as the windows.
 """
 import argparse
 import statistics
@@ -15,14 +15,18 @@ from itertools import islice
 
 import torch
 from mmaction.registry import DATASETS, METRICS
-from mmengine.config import DictAction
 from mmengine.dataset import BaseDataset, pseudo_collate
 from mmengine.evaluator import BaseMetric
 from mmengine.structures import BaseDataElement
 from torch import nn
 
 from mmvidattn.apis import get_model, load_config
-from tools.benchmark.measure import require_agreement, settings_of, title
+from tools.benchmark.measure import (
+    add_online_model,
+    require_agreement,
+    settings_of,
+    title,
+)
 from tools.benchmark.references.testra_stream import TranscribedStream
 from tools.harness import table
 
@@ -31,7 +35,7 @@ COST = 'stream_steps_per_second', 'stream_state_bytes'
 
 
 def chunks(dataset: BaseDataset, size: int) -> Iterable[dict]:
-    """Batches of a data set."""
+    """Yield batches of a data set."""
     items = (dataset[i] for i in range(len(dataset)))
     while batch := list(islice(items, size)):
         yield pseudo_collate(batch)
@@ -39,7 +43,7 @@ def chunks(dataset: BaseDataset, size: int) -> Iterable[dict]:
 
 def score_ours(model: nn.Module, dataset: BaseDataset, metric: BaseMetric,
                streams: int = 1) -> tuple[dict, list]:
-    """The results, and the scores of each video."""
+    """Return the results, and the scores of each video."""
     scores = []
     with torch.no_grad():
         for batch in chunks(dataset, streams):
@@ -52,7 +56,10 @@ def score_ours(model: nn.Module, dataset: BaseDataset, metric: BaseMetric,
 
 def score_released(model: nn.Module, dataset: BaseDataset,
                    metric: BaseMetric) -> dict:
-    """The results of the released streams, whose first window scores all."""
+    """Return the results of the released streams.
+
+    All steps of their first window are scored.
+    """
     length = model.backbone.work_memory_length
     with torch.no_grad():
         for batch in chunks(dataset, 1):
@@ -68,7 +75,7 @@ def score_released(model: nn.Module, dataset: BaseDataset,
             rows = [row for row in rows if row is not None]
             if not rows:
                 raise ValueError(
-                    f'{sample.video_name}: the released stream needs '
+                    f'{sample.video_name}: released streams need at least '
                     f'{length} steps, got {sample.video_length}')
             now = torch.stack([row[length - 1] for row in rows[1:]])
             _set_scores(model, sample, 'pred_', torch.cat(
@@ -90,7 +97,7 @@ def _set_scores(model: nn.Module, sample: BaseDataElement, prefix: str,
 
 
 def _named(metrics: dict[str, float]) -> dict[str, float]:
-    """Detection, mean of anticipation, and cost."""
+    """Select detection, mean anticipation, and cost."""
     found = {}
     for key, value in metrics.items():
         name = key.split('/')[-1]
@@ -133,7 +140,7 @@ def run(args: argparse.Namespace) -> dict:
         if args.released:
             results.setdefault('released', []).append(
                 score_released(model, *build('stream')))
-    # All but the speed are the same in each turn.
+    # Take the median of the costs; the scores are the same in each turn.
     results = {name: dict(turns[0], **{
         key: statistics.median(turn[key] for turn in turns)
         for key in COST if key in turns[0]
@@ -145,7 +152,8 @@ def run(args: argparse.Namespace) -> dict:
 def report(result: dict) -> str:
     lines = [title(result, result['config'])]
     for name, value in result['agreement'].items():
-        lines.append(f'{name}: scores as in windows, but for {value:.1e}')
+        lines.append(f'{name}: scores differ from windows by at most '
+                     f'{value:.1e}')
     rows = []
     for name, row in result['results'].items():
         cells = [name, *(f'{100 * row[key]:.3f}' if key in row else ''
@@ -155,17 +163,17 @@ def report(result: dict) -> str:
                   f'{size / 1e3:.0f}' if size else '']
         rows.append(cells)
     return '\n'.join(lines + table(
-        ('', 'mAP', 'mean anticipation mAP', 'steps/s', 'kB a stream'), rows))
+        ('', 'mAP', 'mean anticipation mAP', 'steps/s', 'kB per stream'),
+        rows))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('checkpoint')
-    parser.add_argument('--config', default='testra_thumos14')
     parser.add_argument('--streams', type=int, nargs='+', default=[1, 16],
-                        help='videos at a time (default: 1 16)')
+                        help='videos per batch (default: 1 16)')
     parser.add_argument('--kernels', nargs='+',
                         default=['window', 'smoothing'])
     parser.add_argument('--no-released', dest='released',
                         action='store_false',
-                        help='without the released streams')
-    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+                        help='leave out the released streams')
+    add_online_model(parser)

@@ -1,22 +1,22 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Videos a second at many clip sizes (the paper's Table 8).
+"""Videos per second at many clip sizes (the paper's Table 8).
 
-Inference of whole models, backbone and head of ``configs/linear_ff_ssv2.py``,
+Inference of entire models, backbone and head of ``configs/linear_ff_ssv2.py``,
 on one view of one video:
 
-* ours: as the config has it;
-* orthoformer: Orthoformer attention of 64 landmarks, no fixation;
+* ours: as in the config;
+* orthoformer: Orthoformer attention with 64 landmarks, no fixation;
 * softmax: softmax attention through torch's fused kernels, no fixation.
 
-As in the paper, the attention alone is replaced, fixation being a part of
-ours: all three keep the backbone's neighborhood association.
+As in the paper, only the attention is replaced, and fixation is part of our
+attention: all three keep the backbone's neighborhood association.
 
-For each clip size, in ascending cost, a process for each model measures its
-peak memory, then one process times the models that fit, in turns. A process
-that runs out of memory is reported as OOM and ends nothing else. The figures
-are written after each clip size; a run that was interrupted goes on where it
-ended. Ours must agree with the transcription of the paper's equations, and
-softmax with its own. The table is Markdown, on standard output.
+For each clip size, in ascending cost, one process per model measures its peak
+memory. Then one process runs the models that fit in turns. If a process runs
+out of memory, the table shows OOM, and the run continues. Results are written
+after each clip size, and an interrupted run resumes. Our model and softmax
+must agree with transcriptions of the paper's equations. The table is Markdown
+on standard output.
 """
 import argparse
 import functools
@@ -56,19 +56,16 @@ CONFIG = 'linear_ff_ssv2'
 MODELS = dict(
     ours={},
     orthoformer={
-        'model.backbone.fixation':
-        None,
-        'model.backbone.attention':
-        dict(_delete_=True, type='OrthoformerAttention', num_landmarks=64)
-    },
+        'model.backbone.fixation': None,
+        'model.backbone.attention': dict(
+            _delete_=True, type='OrthoformerAttention', num_landmarks=64)},
     softmax={
         'model.backbone.fixation': None,
-        'model.backbone.attention':
-        dict(_delete_=True, type='SoftmaxAttention')
-    })
+        'model.backbone.attention': dict(
+            _delete_=True, type='SoftmaxAttention')})
 FRAMES = (16, 32, 64, 96)
 SIDES = (224, 336, 448)
-# The paper's Table 8: videos a second, by frames, then by side.
+# The paper's Table 8: videos per second, by frames, then by side.
 PAPER = dict(
     ours=(10.25, 8.57, 5.40, 8.38, 4.68, 3.22, 6.58, 3.75, 2.81, 4.48, 2.30,
           None),
@@ -77,7 +74,7 @@ PAPER = dict(
     softmax=(8.23, 6.49, 4.57, 6.15, 4.57, 2.57, 5.27, 2.55, None, 4.27, None,
              None))
 LOW_PRECISION_TOLERANCE = 0.05
-# What torch, Python, C++, the system, oneDNN and OpenMP call it.
+# Messages of torch, Python, C++, the system, oneDNN and OpenMP.
 OUT_OF_MEMORY = re.compile(
     r"can't allocate memory|out of memory|MemoryError|bad_alloc|"
     r'Cannot allocate memory|could not create a (memory|primitive)|'
@@ -101,35 +98,23 @@ def name_of(point: Point) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--points',
-        nargs='+',
-        type=_point,
+        '--points', nargs='+', type=_point, metavar='FRAMESxSIDE',
         default=[(frames, side) for frames in FRAMES for side in SIDES],
-        metavar='FRAMESxSIDE',
         help='clip sizes (default: the 12 of Table 8)')
     parser.add_argument(
-        '--models',
-        nargs='+',
-        choices=MODELS,
-        default=list(MODELS),
-        help='which to compare (default: all)')
+        '--models', nargs='+', choices=MODELS, default=list(MODELS),
+        help='models to compare (default: all)')
     parser.add_argument('--layers', type=int, default=12)
     parser.add_argument('--dtype', choices=DTYPES, default='float32')
     parser.add_argument(
-        '--memory-limit-gib',
-        type=float,
-        metavar='GIB',
-        help='memory that a process may have (default: all)')
+        '--memory-limit-gib', type=float, metavar='GIB',
+        help='memory limit of a process (default: none)')
     parser.add_argument(
-        '--budget-seconds',
-        type=float,
-        metavar='SECONDS',
-        help='stop before a clip size that would take longer, judging by '
-        'those measured; the first is always measured')
+        '--budget-seconds', type=float, metavar='SECONDS',
+        help='stop before a clip size whose predicted time exceeds this '
+        'budget; the first size always runs (default: no budget)')
     parser.add_argument(
-        '--profile',
-        type=_point,
-        metavar='FRAMESxSIDE',
+        '--profile', type=_point, metavar='FRAMESxSIDE',
         help="print torch's profile of each model at this clip size instead")
     parser.set_defaults(repeats=10)
 
@@ -137,19 +122,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def build(model: str, point: Point, settings: dict) -> nn.Module:
     frames, side = point
     torch.manual_seed(0)
-    return mmvidattn.get_model(
-        CONFIG,
-        device=settings['device'],
-        cfg_options={
-            'model.backbone.num_frames': frames,
-            'model.backbone.img_size': side,
-            'model.backbone.num_layers': settings['layers'],
-            **MODELS[model]
-        }).to(DTYPES[settings['dtype']])
+    return mmvidattn.get_model(CONFIG, device=settings['device'], cfg_options={
+        'model.backbone.num_frames': frames,
+        'model.backbone.img_size': side,
+        'model.backbone.num_layers': settings['layers'],
+        **MODELS[model]}).to(DTYPES[settings['dtype']])
 
 
 def clip_of(point: Point, settings: dict) -> Tensor:
-    """One view of one video, [1, 1, 3, T, H, W]."""
+    """Return one view of one video, [1, 1, 3, T, H, W]."""
     frames, side = point
     torch.manual_seed(1)
     return torch.randn(
@@ -163,10 +144,10 @@ def infer(model: nn.Module, clip: Tensor) -> None:
 
 
 def check(point: Point, settings: dict) -> dict[str, float]:
-    """Relative differences of ours and the transcription, or an error.
+    """Return relative differences from the transcriptions, or exit.
 
-    With gradients on a small clip, and of an inference as it will be timed on
-    a clip of ``point`` or, if that is larger, of 16 x 224.
+    The check covers outputs and gradients on a small clip, and inference on a
+    clip of ``point``, but at most 16 x 224.
     """
     differences = {}
     in_full = dict(settings, dtype='float32')
@@ -181,43 +162,38 @@ def check(point: Point, settings: dict) -> dict[str, float]:
     clip = clip_of(point, in_full)[0]
     for name in ('ours', 'softmax'):
         model = build(name, point, in_full).backbone
-        other = transcribe(
-            model,
-            num_frames=point[0],
-            num_layers=layers,
-            softmax=name == 'softmax')
+        reference = transcribe(model, num_frames=point[0], num_layers=layers,
+                               softmax=name == 'softmax')
         with torch.no_grad():
-            want = other(clip)
+            want = reference(clip)
             found = {f'{name}, inference': relative(model(clip), want)}
             require_agreement(found, TOLERANCE)
             differences.update(found)
             if settings['dtype'] != 'float32':
                 dtype = DTYPES[settings['dtype']]
                 y = model.to(dtype)(clip.to(dtype)).float()
-                found = {
-                    f'{name}, inference, {settings["dtype"]}':
-                    relative(y, want)
-                }
+                found = {f'{name}, inference, {settings["dtype"]}':
+                         relative(y, want)}
                 require_agreement(found, LOW_PRECISION_TOLERANCE)
                 differences.update(found)
     return differences
 
 
 def peak_of(model: str, point: Point, settings: dict) -> dict:
-    """Peak memory and seconds of the first inference in this process."""
+    """Measure peak memory and seconds of the first inference."""
     device = torch.device(settings['device'])
     net, clip = build(model, point, settings), clip_of(point, settings)
     start = time.perf_counter()
     infer(net, clip)
     synchronize(device)
     seconds = time.perf_counter() - start
-    peak, what = peak_memory(device)
-    return dict(peak_gib=peak, peak_is=what, first_seconds=seconds)
+    peak, kind = peak_memory(device)
+    return dict(peak_gib=peak, peak_is=kind, first_seconds=seconds)
 
 
 def times_of(models: list[str], point: Point,
              settings: dict) -> dict[str, float]:
-    """Median seconds of an inference of each."""
+    """Return the median seconds of an inference of each model."""
     nets = {model: build(model, point, settings) for model in models}
     clip = clip_of(point, settings)
     return measure(
@@ -227,7 +203,7 @@ def times_of(models: list[str], point: Point,
 
 
 def limited(function: Callable) -> Callable:
-    """Apply ``memory_limit_gib`` before a task."""
+    """Make a task apply ``memory_limit_gib`` before it runs."""
 
     @functools.wraps(function)
     def run(*, settings: dict, **arguments) -> dict:
@@ -245,12 +221,12 @@ def limited(function: Callable) -> Callable:
     return run
 
 
-# The check needs more memory than the measured models.
+# The check is not limited, because it needs more memory than the models.
 IN_PROCESS = dict(check=check, peak=limited(peak_of), times=limited(times_of))
 
 
 def task(name: str, **arguments) -> dict | None:
-    """Run a task in a separate process; None if out of memory."""
+    """Run a task in a subprocess; return None if it is out of memory."""
     try:
         return run_task('throughput', name, **arguments)
     except subprocess.CalledProcessError as error:
@@ -262,15 +238,15 @@ def task(name: str, **arguments) -> dict | None:
 
 
 def cost_of(point: Point) -> float:
-    """Relative cost of an inference with softmax, which grows fastest."""
+    """Return the relative cost of softmax, which grows fastest."""
     frames, side = point
     places = (side // 14 + 1)**2
-    # A token's projections and MLP, and its attention in space and time.
+    # Projections and MLP of a token, and its attention in space and time.
     return frames * places * (16 * 512 + 2 * places + 2 * frames)
 
 
 def runs_of(result: dict, settings: dict) -> dict[str, float]:
-    """Seconds that each model took in all its runs at a clip size."""
+    """Return the total seconds of each model at a clip size."""
     return {
         model: r.get('seconds', r['first_seconds']) *
         (settings['repeats'] + 1) + r['first_seconds']
@@ -280,50 +256,45 @@ def runs_of(result: dict, settings: dict) -> dict[str, float]:
 
 def predicted_seconds(point: Point, points: dict[str, dict],
                       settings: dict) -> float | None:
-    """Seconds that a clip size will take, judging by the largest before."""
+    """Predict the seconds of a clip size from the largest previous size."""
     runs, overhead = {}, None
     for name in sorted(points, key=lambda name: cost_of(_point(name))):
         growth = cost_of(point) / cost_of(_point(name))
-        of_models = runs_of(points[name], settings)
-        overhead = points[name]['wall_seconds'] - sum(of_models.values())
-        runs.update((m, growth * s) for m, s in of_models.items())
+        found = runs_of(points[name], settings)
+        overhead = points[name]['wall_seconds'] - sum(found.values())
+        runs.update((model, growth * s) for model, s in found.items())
     return None if overhead is None else max(overhead, 0) + sum(runs.values())
 
 
 def measure_point(point: Point, settings: dict) -> dict:
     start = time.perf_counter()
-    of_models = {}
-    for model in settings['models']:
-        of_models[model] = task(
-            'peak', model=model, point=point, settings=settings) or dict(
-                oom='in one inference')
-    fit = [model for model, r in of_models.items() if 'oom' not in r]
+    results = {
+        model: task('peak', model=model, point=point, settings=settings)
+        or dict(oom='in one inference') for model in settings['models']}
+    fit = [model for model, r in results.items() if 'oom' not in r]
     seconds = fit and task(
         'times', models=fit, point=point, settings=settings)
     for model in fit:
         if seconds is None:
-            of_models[model]['oom'] = 'beside the other models'
+            results[model]['oom'] = 'beside the other models'
         else:
-            of_models[model].update(
+            results[model].update(
                 seconds=seconds[model], videos_per_second=1 / seconds[model])
-    return dict(models=of_models, wall_seconds=time.perf_counter() - start)
+    return dict(models=results, wall_seconds=time.perf_counter() - start)
 
 
 def describe(args: argparse.Namespace) -> tuple[dict, str]:
-    """Settings that figures of one file share, and the command."""
+    """Return the settings that all results of a file share, and the command.
+    """
     settings = settings_of(
-        args,
-        config=CONFIG,
-        device=args.device,
-        dtype=args.dtype,
-        layers=args.layers,
-        models=args.models,
+        args, config=CONFIG, device=args.device, dtype=args.dtype,
+        layers=args.layers, models=args.models,
         memory_limit_gib=args.memory_limit_gib)
     return settings, settings.pop('command')
 
 
 def resume(path: Path | None, settings: dict) -> dict[str, dict]:
-    """Return the clip sizes in a file of a run with the same settings."""
+    """Read the clip sizes that a run with the same settings has measured."""
     if path is None or not path.exists():
         return {}
     before = json.loads(path.read_text())
@@ -347,19 +318,16 @@ def report(result: dict) -> str:
     models = settings['models']
     memory = 'OOM: out of memory'
     if settings['memory_limit_gib'] is not None:
-        memory += f', of which there were {settings["memory_limit_gib"]:g} GiB'
-    kinds = {
-        r['peak_is']
-        for name in done for r in done[name]['models'].values()
-        if 'peak_is' in r
-    }
+        memory += f', limit {settings["memory_limit_gib"]:g} GiB'
+    kinds = {r['peak_is'] for name in done
+             for r in done[name]['models'].values() if 'peak_is' in r}
     lines = [
         f'`{result["command"]}`', '',
         f'{settings["machine"]}; {settings["dtype"]}; {settings["layers"]} '
         f'layers; batch 1; median of {settings["repeats"]}.', '',
-        'Ours and the transcription, and softmax and its own, differ by '
-        f'{max(result["check"].values()):.1e} (relative) at most.', '',
-        'Videos a second, one view of each, and peak memory '
+        'Our model and softmax differ from their transcriptions by at most '
+        f'{max(result["check"].values()):.1e} (relative).', '',
+        'Videos per second with one view, and peak memory '
         f'({", ".join(sorted(kinds)) or "unknown"}); {memory}.', ''
     ]
     rows = [[
@@ -374,9 +342,9 @@ def report(result: dict) -> str:
     shown = [point for point in points if point in grid]
     if shown:
         lines += [
-            '', "The paper's Table 8: videos a second on its GPU, an A100 of "
-            '80 GB. In the released code that is the whole test loop, with '
-            'reading the videos.', ''
+            '', "The paper's Table 8: videos per second on an A100 with "
+            '80 GB. The released code measures the test loop, including the '
+            'reading of videos.', ''
         ]
         lines += table(['frames x side', *models], [[
             name_of(point),
@@ -412,44 +380,38 @@ def run(args: argparse.Namespace) -> dict | None:
     points = sorted(set(args.points), key=cost_of)
     done = resume(args.json, settings)
 
-    def say(text: str) -> None:
+    def log(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     differences = task(
         'check', point=args.profile or points[0], settings=settings)
     if differences is None:
-        raise SystemExit('throughput.py: no timing: the check that ours and '
-                         'the transcription agree ran out of memory')
-    say(f'ours and the transcription agree: {differences}')
+        raise SystemExit('run.py throughput: no timing: the check against the '
+                         'transcriptions ran out of memory')
+    log(f'ours and the transcription agree: {differences}')
     if args.profile:
         print_profiles(args.profile, settings)
         return None
     result = dict(
-        settings=settings,
-        command=command,
-        check=differences,
-        points=done,
-        asked=[name_of(point) for point in points],
-        left_out={})
+        settings=settings, command=command, check=differences, points=done,
+        asked=[name_of(point) for point in points], left_out={})
     for i, point in enumerate(points):
         if name_of(point) in done:
-            say(f'{name_of(point)}: taken from {args.json}')
+            log(f'{name_of(point)}: taken from {args.json}')
             continue
         spent = time.perf_counter() - start
         needed = predicted_seconds(point, done, settings)
         if args.budget_seconds is not None and needed is not None and \
                 spent + needed > args.budget_seconds:
-            reason = (f'{needed:.0f} s or more are needed, '
+            reason = (f'it needs at least {needed:.0f} s, and '
                       f'{max(args.budget_seconds - spent, 0):.0f} s of the '
-                      'budget were left')
-            result['left_out'] = {
-                name_of(p): reason
-                for p in points[i:] if name_of(p) not in done
-            }
+                      'budget are left')
+            result['left_out'] = {name_of(p): reason for p in points[i:]
+                                  if name_of(p) not in done}
             break
         done[name_of(point)] = measure_point(point, settings)
         write_json(args.json, result)
-        say(f'{name_of(point)}: ' + ', '.join(
+        log(f'{name_of(point)}: ' + ', '.join(
             f'{model} {_cell(r)}'
             for model, r in done[name_of(point)]['models'].items()))
     return result

@@ -1,13 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""DualFormer written down step by step.
+"""Reference implementation of DualFormer, written step by step.
 
-This is what the speed of :class:`mmvidattn.backbones.DualFormer` is compared
-with: Eqs. 1 and 4 and Fig. 4 of the paper with what the released code has
-beyond them (see ``DualFormer``), each as it stands, in plain PyTorch. Tokens
-are [B, N, C] in attention and MLP and maps [B, C, T, H, W] in convolutions,
-with a copy at each change; windows are permuted copies; the matrix of scores
-is written out. It has the parameters of our backbone under the same names, so
-that the two are compared on the same weights, and only the default options.
+It serves to check :class:`mmvidattn.backbones.DualFormer` and to compare its
+speed. It has Eqs. 1 and 4 and Fig. 4 of the paper, with the released code's
+additions (see ``DualFormer``), written literally in plain PyTorch. Tokens are
+[B, N, C] in attention and MLP, and maps [B, C, T, H, W] in convolutions, with
+a copy at each change of layout; windows are permuted copies; the matrix of
+scores is computed. It has the parameters of our backbone under the same names,
+so that both can use the same weights, and only the default options.
 
 Axes: B batch, T frames, H and W space, N tokens, S priors, G heads, C
 channels.
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 WINDOW = (8, 7, 7)
-# Of 32 x 224 x 224: of the fine level and of both steps of the coarse one.
+# Kernels for 32 x 224 x 224, per stage: fine level, and coarse level.
 KERNELS = (((2, 8, 8), (4, 2, 2)), ((2, 4, 4), (4, 1, 1)), ((2, 2, 2), None),
            (None, None))
 ARCHS = dict(
@@ -27,7 +27,7 @@ ARCHS = dict(
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """[*, N, d], [*, S, d] and [*, S, d] to [*, N, d]."""
+    """Attend from q [*, N, d] to k, v [*, S, d]; returns [*, N, d]."""
     scores = (q * q.shape[-1]**-0.5) @ k.transpose(-2, -1)
     return scores.softmax(dim=-1) @ v
 
@@ -164,15 +164,16 @@ class _PositionEncoding(nn.Module):
 
 
 class TranscribedDualFormer(nn.Module):
-    """Clips [B, 3, T, H, W] to token features [B, C, T', H', W'].
+    """Map clips [B, 3, T, H, W] to token features [B, C, T', H', W'].
 
     Args:
-        arch: A key of ``ARCHS``, or channels of the first stage, layers and
-            heads of each stage.
+        arch: Key of ``ARCHS``, or channels of the first stage, and layers and
+            heads of each stage. Defaults to 'tiny'.
         window: Frames, rows and columns of a window, which must divide the
-            tokens of each stage. With the default T / 2 is a multiple of 8,
-            and H and W are multiples of 224, as in the released code.
-        kernels: See ``KERNELS``.
+            tokens of each stage. Defaults to ``WINDOW``, for which T / 2 must
+            be a multiple of 8, and H and W multiples of 224, as in the
+            released code.
+        kernels: Kernels of each stage. Defaults to ``KERNELS``.
     """
 
     def __init__(self, arch: str | tuple = 'tiny',

@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Leap attention and periodic shift as the equations of the paper stand.
+"""Reference implementation of leap attention and periodic shift.
 
-Frames are paired by lists of their numbers (Algorithm 1), queries, keys and
-values gathered by these, attention is a softmax of a matrix written out, and
-the shift fills a tensor of zeros (Eq. 16-18).
+It follows the paper's equations literally: lists of frame numbers pair the
+frames (Algorithm 1) and gather queries, keys and values; the attention matrix
+is computed; and the shift fills a tensor of zeros (Eq. 16-18).
 """
 import copy
 
@@ -24,7 +24,7 @@ def _lists(num_frames: int, level: int) -> tuple[list[int], list[int]]:
 
 
 class TranscribedLAPSAttention(nn.Module):
-    """The same projections as a ``LAPSAttention``; [B T, *, C]."""
+    """Attention [B T, *, C] with the projections of a ``LAPSAttention``."""
 
     def __init__(self, ours: LAPSAttention) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class TranscribedLAPSAttention(nn.Module):
         self.qkv, self.proj = ours.qkv, ours.proj
         mixing = ours.mixing
         self.num_frames = mixing.num_frames
-        self.fraction = mixing.fraction
+        self.fraction = mixing.shift_fraction
         first, second = _lists(mixing.num_frames, mixing.level)
         order = first + second
         self.first, self.second = first, second
@@ -55,7 +55,7 @@ class TranscribedLAPSAttention(nn.Module):
         return self.proj(y)
 
     def shift(self, x: Tensor) -> Tensor:
-        """[B, T, G, N, D]."""
+        """Shift [B, T, G, N, D]."""
         fold = int(x.shape[-1] * self.fraction)
         out = torch.zeros_like(x)
         out[:, :-1, ..., :fold] = x[:, 1:, ..., :fold]
@@ -65,7 +65,7 @@ class TranscribedLAPSAttention(nn.Module):
 
 
 def transcribe(model: nn.Module) -> nn.Module:
-    """Copy a network, weights included, with transcribed attention."""
+    """Copy a network and its weights, with transcribed attention."""
     model = copy.deepcopy(model)
     for block in [*model.modules()]:
         if isinstance(getattr(block, 'attn', None), LAPSAttention):

@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The linear video transformer written down equation by equation.
+"""Reference implementation of the linear video transformer.
 
-This is what the speed of :class:`mmvidattn.backbones.LinearVideoTransformer`
-is compared with: Eqs. 3 and 5 and the shifts of Sec. 4.3, each as it stands in
-the paper, in plain PyTorch. The fixation ratio is evaluated once for Q and
-once for K, ``K^T V`` always comes first, and a shift is a buffer filled by
+It serves to check :class:`mmvidattn.backbones.LinearVideoTransformer` and to
+compare its speed. It has Eqs. 3 and 5 and the shifts of Sec. 4.3 of the paper,
+written literally in plain PyTorch. The fixation ratio is evaluated once for Q
+and once for K, ``K^T V`` always comes first, and a shift fills a buffer with
 slice copies. It has the parameters of our backbone under the same names, so
-that the two are compared on the same weights, and only the default options of
+that both can use the same weights, and only the default options of
 ``configs/linear_ff_ssv2.py``.
 
 Axes: B batch, T frames, S tokens of a frame, N tokens of a sequence, G heads,
@@ -64,9 +64,9 @@ class _Attention(nn.Module):
                 out[..., ch] = 0
             to = (slice(max(-dy, 0), H - max(dy, 0)),
                   slice(max(-dx, 0), W - max(dx, 0)))
-            of = (slice(max(dy, 0), H - max(-dy, 0)),
-                  slice(max(dx, 0), W - max(-dx, 0)))
-            out[:, to[0], to[1], :, ch] = x[:, of[0], of[1], :, ch]
+            source = (slice(max(dy, 0), H - max(-dy, 0)),
+                      slice(max(dx, 0), W - max(-dx, 0)))
+            out[:, to[0], to[1], :, ch] = x[:, source[0], source[1], :, ch]
         return out.reshape(BS, T, G, D).permute(0, 2, 1, 3)
 
     def forward(self, x: Tensor, num_frames: int,
@@ -95,7 +95,7 @@ class _Attention(nn.Module):
 
 
 class _SoftmaxAttention(_Attention):
-    """The same module with explicit softmax attention, no fixation."""
+    """Module with explicit softmax attention and no fixation."""
 
     def __init__(self, *args) -> None:
         super().__init__(*args)
@@ -154,18 +154,15 @@ class _PatchEmbed(nn.Module):
 
 
 class TranscribedLinearVideoTransformer(nn.Module):
-    """Clips [B, 3, T, H, W] to token features [B, C, T, h, w].
+    """Map clips [B, 3, T, H, W] to token features [B, C, T, h, w].
 
     Args:
-        softmax: Put explicit softmax attention in the place of linear
-            attention with feature fixation.
+        softmax: Use explicit softmax attention instead of linear attention
+            with feature fixation. Defaults to False.
     """
 
-    def __init__(self,
-                 num_frames: int = 16,
-                 embed_dims: int = 512,
-                 num_layers: int = 12,
-                 num_heads: int = 8,
+    def __init__(self, num_frames: int = 16, embed_dims: int = 512,
+                 num_layers: int = 12, num_heads: int = 8,
                  softmax: bool = False) -> None:
         super().__init__()
         attention = _SoftmaxAttention if softmax else _Attention
@@ -191,17 +188,15 @@ class TranscribedLinearVideoTransformer(nn.Module):
 
 
 def transcribe(model: nn.Module, **kwargs) -> nn.Module:
-    """The transcription with the weights of our backbone."""
-    other = TranscribedLinearVideoTransformer(**kwargs)
-    copy_weights(model, other)
-    return other.to(next(model.parameters()).device)
+    """Build the transcription with the weights of our backbone."""
+    reference = TranscribedLinearVideoTransformer(**kwargs)
+    copy_weights(model, reference)
+    return reference.to(next(model.parameters()).device)
 
 
-def copy_weights(model: nn.Module, other: nn.Module) -> None:
-    """Give the transcription the weights of our backbone."""
-    state = {
-        name.replace('_attn_norm.', '_norm.'): value
-        for name, value in model.state_dict().items()
-    }
+def copy_weights(model: nn.Module, reference: nn.Module) -> None:
+    """Copy the weights of our backbone to the transcription."""
+    state = {name.replace('_attn_norm.', '_norm.'): value
+             for name, value in model.state_dict().items()}
     state['temporal_embed'] = state['temporal_embed'].squeeze(2)
-    other.load_state_dict(state)
+    reference.load_state_dict(state)

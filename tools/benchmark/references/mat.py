@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""MAT by its released names, one window at a time, in plain maths."""
+"""Naive reference of MAT with the tensor names of released checkpoints."""
 import math
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class Sizes(NamedTuple):
 
 
 def shapes_of(sizes):
-    """Shapes by the names that a released checkpoint has."""
+    """Return the shapes of tensors by their names in released checkpoints."""
     C, out = sizes.width, {}
 
     def linear(name, inputs, outputs):
@@ -84,7 +84,7 @@ def random_weights(sizes, seed=0):
 
 
 class NaiveMAT:
-    """A window at a time: no batches, no caches, no masks of absent keys."""
+    """MAT for one window, without batches, caches and masks of absent keys."""
 
     def __init__(self, weights, sizes=Sizes()):
         self.weights, self.sizes = weights, sizes
@@ -108,7 +108,7 @@ class NaiveMAT:
             [part('visual', rgb), part('motion', flow)], dim=1))
 
     def attention(self, name, x, y, hidden):
-        """Tokens [N, C] read others [M, C], but not the hidden [N, M]."""
+        """Attend from x [N, C] to y [M, C], except where hidden [N, M]."""
         w = self.weights[f'{name}.in_proj_weight'].chunk(3)
         b = self.weights[f'{name}.in_proj_bias'].chunk(3)
         q, k, v = x @ w[0].T + b[0], y @ w[1].T + b[1], y @ w[2].T + b[2]
@@ -171,7 +171,7 @@ class NaiveMAT:
         ] for place in range(length)], dtype=torch.float64)
 
     def __call__(self, rgb, flow, padded):
-        """Features [N + L, .] of a window to those of all rounds."""
+        """Map features [N + L, .] of a window to the outputs of all rounds."""
         N = len(padded)
         memory = self.compress(
             self.features('long', rgb[:N], flow[:N]), padded)

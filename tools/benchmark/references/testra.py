@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""TeSTra and LSTR in torch's own transformer layers, as a reference."""
+"""Reference of TeSTra and LSTR with torch's transformer layers."""
 import math
 
 import torch
@@ -7,7 +7,7 @@ from torch import nn
 
 
 class TorchTeSTra(nn.Module):
-    """Its tensors have the released names."""
+    """Network with the tensor names of released checkpoints."""
 
     def __init__(self, *, in_channels=(10, 6), embed_dims=16, num_heads=2,
                  ffn_dims=24, long=12, work=5, tokens=0,
@@ -87,7 +87,7 @@ class TorchTeSTra(nn.Module):
                 if query is None:
                     memory = module(memory)
                     continue
-                # A mask of each head of each sample.
+                # One mask for each head of each sample.
                 heads = module.layers[0].self_attn.num_heads
                 mask = bias[:, None].repeat_interleave(heads, 0).expand(
                     -1, len(query.weight), -1) if i == 0 else None

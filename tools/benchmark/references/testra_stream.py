@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The stream step of TeSTra's and LSTR's released code, from its description.
+"""Stream step of TeSTra's and LSTR's released code, from its description.
 
-It computes what that computes in each step: the features of all frames of the
-work memory, twice; the learned queries of all stages but the first anew; all
-rows of the decoder. And it carries along features, keys and values of the long
+Like the released code, each step computes the features of all frames of the
+work memory twice, the learned queries of all stages except the first, and all
+rows of the decoder. It also keeps features, keys and values of the long
 memory, which exponential smoothing does not use.
 """
 from collections import deque
@@ -14,18 +14,18 @@ from torch import Tensor, nn
 
 
 class TranscribedStream:
-    """One stream of a TeSTra or LSTR with our weights.
+    """Stream of a TeSTra or LSTR with our weights.
 
     Args:
-        model: ``OnlineActionDetector`` in eval mode; its work memory joins
-            the compressed one or none.
-        rate: Every how many frames the long memory takes one.
-        work_rate: Every how many frames the work memory takes one.
-        as_released: A TeSTra's stream counts frame 0 twice and has no bias in
-            the values of the long memory; and all work memories have
-            positions. Without, it is the stream of the paper's Eq. 6.
-            (Exponentials are relative to the largest score of the first frame
-            in any case: they overflow where scores drift by 88.)
+        model: ``OnlineActionDetector`` in eval mode, with fusion 'compressed'
+            or 'none'.
+        rate: Sampling stride of the long memory in frames. Defaults to 4.
+        work_rate: Sampling stride of the work memory in frames. Defaults to 1.
+        as_released: Count frame 0 of a TeSTra twice, leave out the bias of the
+            values of the long memory, and always add positions to the work
+            memory. False gives the stream of the paper's Eq. 6. Defaults to
+            True. In both cases, exponentials are relative to the largest score
+            of the first frame, and overflow if scores drift by 88.
     """
 
     @torch.no_grad()
@@ -34,7 +34,7 @@ class TranscribedStream:
         self.model, self.backbone, self.rate = model, model.backbone, rate
         self.work_rate, self.as_released = work_rate, as_released
         self.with_positions = self.backbone.long_memory_pos_embed
-        # Frames from the first of the work memory to the last.
+        # Frames from the first to the last frame of the work memory.
         self.span = (self.backbone.work_memory_length - 1) * work_rate + 1
         self.frames: deque[Mapping[str, Tensor]] = deque(
             maxlen=self.span + rate)
@@ -43,21 +43,21 @@ class TranscribedStream:
         x = self.backbone.encoder.queries[0][None]
         self.x = block.self_norm(x + _attend(block.self_attn, x, x))
         self.q = _heads(block.memory_attn.q(self.x), block.memory_attn)
-        # LSTR: the samples, whose positions depend on the window.
+        # LSTR keeps the samples, because their positions change.
         self.samples: deque[Tensor] = deque(
             maxlen=self.backbone.long_memory_length)
 
     @torch.no_grad()
     def push(self, features: Mapping[str, Tensor]) -> Tensor | None:
-        """A frame, [channels] of each modality, to logits [L + A, K].
+        """Map a frame, [channels] per modality, to logits [L + A, K].
 
-        None until the work memory is full.
+        Returns None until the work memory is full.
         """
         self.frames.append(features)
         self.step += 1
         if self.step < 0:
             return None
-        # While the stream is younger than that, frame 0.
+        # In a young stream, the oldest frame is frame 0.
         memory = self._attend_positioned() if self.with_positions else \
             self._smooth(self.frames[0])
         memory = self._compress(memory)
@@ -71,10 +71,10 @@ class TranscribedStream:
         return self._decode(self._with_tokens(x), memory)
 
     def _attend_positioned(self) -> Tensor:
-        """LSTR: all frames 0 mod ``rate`` before the window (or frame 0)."""
+        """Attend, for LSTR, to each `rate`-th frame before the window."""
         frame = (self.step - 1) // self.rate * self.rate
         if self.step == 0 or frame == self.step - 1 > 0:
-            # The window's first frame is at -span.
+            # The first frame of the window is at -span.
             frame = self.frames[-self.span - (self.step > 0)]
             self.samples.append(self.backbone.long_projection(
                 {name: y[None] for name, y in frame.items()}))
@@ -107,7 +107,7 @@ class TranscribedStream:
         return phase[0] / phase[1]
 
     def _compress(self, y: Tensor) -> Tensor:
-        """Result of the first attention, [1, G, Q, D], to [1, M, C]."""
+        """Map the result of the first attention [1, G, Q, D] to [1, M, C]."""
         encoder = self.backbone.encoder
         stage, *rest = encoder.stages
         block, = stage.blocks
@@ -119,7 +119,7 @@ class TranscribedStream:
         return x
 
     def _start(self, x: Tensor, k: Tensor, v: Tensor) -> None:
-        """All phases with the first frame, and caches full of it."""
+        """Initialize phases and caches with the first frame."""
         attention = self.backbone.encoder.stages[0].blocks[0].memory_attn
         scores = self.q @ _heads(k, attention).transpose(-1, -2)
         self.maximum = scores * self.q.shape[-1]**-0.5
@@ -136,7 +136,7 @@ class TranscribedStream:
         return (scores - self.maximum).exp(), _heads(v, attention)
 
     def _with_tokens(self, x: Tensor) -> Tensor:
-        """[1, L, C] to [1, L + A, C]: with positions, and the tokens."""
+        """Add positions and tokens: [1, L, C] to [1, L + A, C]."""
         backbone, length = self.backbone, x.shape[1]
         first = backbone.long_memory_length if self.with_positions else 0
         positions = backbone.positions[first:]
@@ -185,5 +185,5 @@ def _attend(attention: nn.Module, x: Tensor, memory: Tensor,
 
 
 def _heads(x: Tensor, attention: nn.Module) -> Tensor:
-    """[B, N, C] to [B, G, N, D]."""
+    """Split heads: [B, N, C] to [B, G, N, D]."""
     return x.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)

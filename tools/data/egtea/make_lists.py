@@ -1,13 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Lists of EGTEA Gaze+ for mmaction2 from its own annotations.
+"""Write lists of EGTEA Gaze+ for mmaction2 from its annotations.
 
     python tools/data/egtea/make_lists.py data/egtea --split 1
 
-See README.md beside this file for what to download, and where to put it.
-Writes egtea_{train,val}_splitN.txt, a clip and its class from 0 on each line,
-and label_map.txt, and says which clips are missing.
+The README.md next to this file describes the downloads and their folders. This
+program writes egtea_{train,val}_splitN.txt with a clip and its class (from 0)
+on each line, writes label_map.txt, and reports missing clips.
 """
-import argparse
+import sys
 from pathlib import Path
 
 from mmvidattn.datasets.annotations.published.egtea import (
@@ -15,13 +15,16 @@ from mmvidattn.datasets.annotations.published.egtea import (
     read_egtea_clips,
 )
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from tools.harness import parser_of
+
 ANNOTATIONS = 'action_annotation'
 CLIPS = 'cropped_clips'
 PARTS = dict(train='train', val='test')
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument('root', type=Path, help='folder of the data set')
     parser.add_argument('--split', type=int, choices=(1, 2, 3), default=1)
     args = parser.parse_args()
@@ -34,7 +37,7 @@ def main() -> None:
         classes = folder / 'action_idx.txt'
         names = read_egtea_actions(classes) if classes.is_file() else []
     except ValueError as error:
-        raise SystemExit(f'make_lists.py: {error}; see README.md beside '
+        raise SystemExit(f'make_lists.py: {error}; see README.md next to '
                          'make_lists.py') from None
     for part, clips in lists.items():
         out = args.root / f'egtea_{part}_split{args.split}.txt'

@@ -3,19 +3,17 @@
 
     python tools/data/online/make_synthetic.py data/online_synthetic
 
-In the layout that `FeatureStreamDataset` reads. A stream is noise, and in it
-actions take place. What they are is said
+The files have the layout of `FeatureStreamDataset`. A stream is noise with
+actions. The class of an action is determined
 
-* by the features of the moment (`now_0`, ...), or
-* by a step a few steps before the action, while its own features say only
-  that something happens (`recent_0`, ...), or
-* by a cue hundreds of steps before (`long_0`, ...), which the features of the
-  action do not tell either.
+* by its features (`now_0`, ...), or
+* by a cue a few steps before the action (`recent_0`, ...), or
+* by a cue hundreds of steps before the action (`long_0`, ...).
 
-Shortly before an action a sign tells that one is coming, so that there is
-something to anticipate.
+In the last two cases, the features of the action are the same for all classes
+of the kind. A sign appears shortly before each action, so that actions can be
+anticipated.
 """
-import argparse
 import json
 import shutil
 import sys
@@ -25,7 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-# So that the class of an action has to be one of two or more.
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from tools.harness import parser_of
+
 KINDS = ('now', 'recent', 'long')
 SPLITS = ('train', 'val')
 FEATURE_RATE = 4
@@ -33,17 +33,18 @@ FEATURE_RATE = 4
 
 @dataclass(frozen=True)
 class Recipe:
-    """How streams are made.
+    """Settings of the streams.
 
     Args:
-        steps: Length of a stream; each has up to a tenth more or less.
-        classes: Classes of each kind.
-        rgb_dims: Width of the first modality.
-        flow_dims: Width of the second one.
-        noise: Standard deviation of the noise; patterns are of length 1 a
-            dimension.
-        cue_steps: How many steps lie between a cue and the actions that it
-            decides, at least and at most.
+        steps: Mean length of a stream; lengths vary by up to a tenth. Defaults
+            to 1200.
+        classes: Number of classes of each kind. Defaults to 3.
+        rgb_dims: Width of the first modality. Defaults to 32.
+        flow_dims: Width of the second modality. Defaults to 16.
+        noise: Standard deviation of the noise; patterns have a standard
+            deviation of 1. Defaults to 0.5.
+        cue_steps: Least and most steps between a cue and the actions that it
+            decides. Defaults to (100, 400).
     """
     steps: int = 1200
     classes: int = 3
@@ -65,16 +66,16 @@ class Recipe:
 
     @property
     def names(self) -> list[str]:
-        """Names of the classes, the background first."""
+        """Return the class names, with the background first."""
         return ['background'] + [
             f'{kind}_{i}' for kind in KINDS for i in range(self.classes)
         ]
 
 
 def patterns(seed: int, recipe: Recipe) -> dict[str, np.ndarray]:
-    """Appearance of each event, ``(classes, rgb_dims + flow_dims)``.
+    """Return the patterns of the events, ``(count, rgb_dims + flow_dims)``.
 
-    The generic patterns of an action, and of the sign before it, are the same
+    The patterns of `recent` and `long` actions and of the signs are the same
     for all classes.
     """
     rng = np.random.default_rng([seed, 2])
@@ -94,7 +95,7 @@ def patterns(seed: int, recipe: Recipe) -> dict[str, np.ndarray]:
 
 def draw_actions(rng: np.random.Generator, steps: int,
                  recipe: Recipe) -> Iterator[tuple[str, int, int, int]]:
-    """The actions of a stream: kind, class of its kind, start and end."""
+    """Yield the actions of a stream: kind, class, start and end."""
     start = int(rng.integers(20, 40))
     while start + 24 < steps:
         kind = KINDS[rng.choice(3, p=(0.3, 0.3, 0.4))]
@@ -106,7 +107,7 @@ def draw_actions(rng: np.random.Generator, steps: int,
 def make_stream(
         seed: int, split: str, index: int,
         recipe: Recipe) -> tuple[np.ndarray, np.ndarray, list[dict]]:
-    """One stream; the others don't matter.
+    """Draw a stream, which does not depend on other streams.
 
     Returns:
         Features ``(T, rgb_dims + flow_dims)`` float32, targets ``(T, K)``
@@ -120,13 +121,13 @@ def make_stream(
     targets = np.zeros((steps, len(recipe.names)), np.uint8)
     events = []
     low, high = recipe.cue_steps
-    # The cue of now, and from when on it decides.
+    # Class of the latest long cue, and its first step.
     cue, since = None, 0
     next_cue = int(rng.integers(5, 15))
     for kind, label, start, end in draw_actions(rng, steps, recipe):
         if next_cue is not None and next_cue < start - 20:
             cue = int(rng.integers(recipe.classes))
-            # Long enough to be seen where every fourth step is.
+            # Long enough for memories that sample every fourth step.
             features[next_cue:next_cue + 8] += looks['long_cue'][cue]
             events.append(dict(event='long_cue', of=cue, start=next_cue,
                                end=next_cue + 8))
@@ -148,22 +149,23 @@ def make_stream(
         targets[start:end, column] = 1
         events.append(dict(event=recipe.names[column], start=start, end=end))
         if next_cue is None and end - since > high:
-            # The next cue comes in the gap behind this action.
+            # Place the next cue in the gap after this action.
             next_cue = end + 3
     targets[:, 0] = targets.sum(axis=1) == 0
     return features.astype(np.float32), targets, events
 
 
-def make_synthetic(out: Path,
-                   num_train: int,
-                   num_val: int,
-                   seed: int,
+def make_synthetic(out: Path, num_train: int, num_val: int, seed: int,
                    recipe: Recipe = Recipe(),
                    overwrite: bool = False) -> bool:
-    """Write the set into a folder, unless it is there already.
+    """Write the set into a folder, unless it exists.
 
     Returns:
-        Whether anything was written.
+        True if the set was written.
+
+    Raises:
+        FileExistsError: If the folder has other files, or another set without
+            `overwrite`.
     """
     for name, value, least in (('train', num_train, 2), ('val', num_val, 1),
                                ('seed', seed, 0)):
@@ -181,14 +183,14 @@ def make_synthetic(out: Path,
             raise FileExistsError(f'{meta} was not written by this tool')
         if found['complete'] and not overwrite:
             raise FileExistsError(
-                f'{out} holds another set ({meta}: {found}); choose another '
-                'folder, or replace it with --overwrite')
+                f'{out} has another set ({meta}: {found}); choose another '
+                'folder, or replace the set with --overwrite')
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise FileExistsError(
-            f'{out} is not empty and was not made by this tool; choose a '
+            f'{out} is not empty and was not written by this tool; choose a '
             'folder that is empty or does not exist')
     out.mkdir(parents=True, exist_ok=True)
-    # Marks the folder as ours, so that an interrupted run can be repeated.
+    # Mark the folder, so that an interrupted run can be repeated.
     meta.write_text(json.dumps({**wanted, 'complete': False}))
     for folder in 'rgb', 'flow', 'target_perframe':
         shutil.rmtree(out / folder, ignore_errors=True)
@@ -211,23 +213,23 @@ def make_synthetic(out: Path,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('out', type=Path, help='folder to write the set to')
+    parser = parser_of(__doc__)
+    parser.add_argument('out', type=Path, help='folder for the set')
     parser.add_argument('--train', type=int, default=100,
                         help='number of training streams (default: 100)')
     parser.add_argument('--val', type=int, default=20,
                         help='number of validation streams (default: 20)')
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--steps', type=int, default=1200,
-                        help='length of a stream (default: 1200)')
+                        help='mean length of a stream (default: 1200)')
     parser.add_argument('--classes', type=int, default=3,
                         help='classes of each of the three kinds (default: 3)')
     parser.add_argument('--noise', type=float, default=0.5,
                         help='standard deviation of the noise (default: 0.5)')
     parser.add_argument('--cue-steps', type=int, nargs=2, default=(100, 400),
                         metavar=('LEAST', 'MOST'),
-                        help='steps from a cue to an action that it decides '
-                        '(default: 100 400)')
+                        help='least and most steps from a cue to an action '
+                        'that it decides (default: 100 400)')
     parser.add_argument('--overwrite', action='store_true',
                         help='replace another set')
     args = parser.parse_args()
@@ -239,7 +241,7 @@ def main() -> None:
     except (ValueError, OSError) as error:
         sys.exit(f'make_synthetic.py: error: {error}')
     print(f'{args.out}: '
-          + ('written' if written else 'is there already, nothing to do'))
+          + ('written' if written else 'exists already, nothing to do'))
 
 
 if __name__ == '__main__':

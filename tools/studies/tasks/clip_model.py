@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Task: train a recognizer on the clips of ``motion.py`` and test it."""
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,7 @@ EASIEST, RAMP = 0.2, 0.5
 
 def prepare(folder: Path, sizes: dict[str, int]) -> dict[str, dict]:
     """Write the clips, and return the scores of chance and an oracle."""
-    motion.prepare(folder, sizes)
-    oracle = json.loads((folder / 'facts.json').read_text())['oracle']
+    oracle = motion.prepare(folder, sizes)
     chance = 100 / motion.NUM_CLASSES
     return dict(
         chance=dict(score=chance, hard=chance),

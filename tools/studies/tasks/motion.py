@@ -5,19 +5,18 @@ A bright shape moves in one of eight directions over a still background. The
 length of its path, its size and brightness, noise, clutter, and dimmer shapes
 with other motions are drawn for each clip, so that accuracy rises smoothly
 with the ability of a model. The middle of the path has the same distribution
-for all classes, so that a single frame from the middle has no information
-about the class.
+for all classes, so that a single frame from the middle does not show the
+class.
 
 Clips are arrays; video files would only add compression errors and decoding
 time.
 """
-import json
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from mmvidattn.utils.files import write_atomically
+from tools.harness import prepare_once
 
 NUM_FRAMES, SIDE, NUM_CLASSES = 8, 32, 8
 # Clips are drawn in blocks, each with its own seed.
@@ -26,7 +25,7 @@ BLOCK = 250
 SPLITS = dict(train=6000, val=1000, test=2000, hard=1000)
 # Values for the easiest and the hardest clips: 'path' (distance that a shape
 # moves in a clip) and 'radius' in pixels, 'distractors' as a number of shapes,
-# and the others relative to white.
+# and all further factors relative to white.
 FACTORS = dict(
     path=(18., 1.5),
     radius=(7., 3.),
@@ -181,29 +180,26 @@ def oracle(seed: int, split: str, count: int) -> float:
     return 100 * right / count
 
 
-def prepare(folder: Path, sizes: dict[str, int], seed: int = 0) -> None:
+def prepare(folder: Path, sizes: dict[str, int],
+            seed: int = 0) -> dict[str, float]:
     """Write the clips of all splits, unless they exist.
+
+    Returns:
+        Accuracy of the oracle on the splits 'test' and 'hard'.
 
     Raises:
         ValueError: If the folder has clips with other settings.
     """
-    wanted = dict(task='motion', seed=seed, sizes=sizes, factors=FACTORS)
-    wanted = json.loads(json.dumps(wanted))
-    facts = folder / 'facts.json'
-    if facts.is_file():
-        found = json.loads(facts.read_text())
-        oracles = found.pop('oracle')
-        if found != wanted:
-            raise ValueError(f'{folder} has clips with other settings '
-                             f'({found}); choose another folder')
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    for split, count in sizes.items():
-        for name, array in draw(seed, split, count)._asdict().items():
-            np.save(folder / f'{split}_{name}.npy', array)
-    oracles = {split: oracle(seed, split, sizes[split])
-               for split in ('test', 'hard')}
-    write_atomically(facts, json.dumps({**wanted, 'oracle': oracles}))
+
+    def write() -> dict[str, float]:
+        for split, count in sizes.items():
+            for name, array in draw(seed, split, count)._asdict().items():
+                np.save(folder / f'{split}_{name}.npy', array)
+        return {split: oracle(seed, split, sizes[split])
+                for split in ('test', 'hard')}
+
+    return prepare_once(folder, dict(
+        task='motion', seed=seed, sizes=sizes, factors=FACTORS), write)
 
 
 def read(folder: Path, split: str) -> Clips:

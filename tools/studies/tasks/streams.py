@@ -2,8 +2,8 @@
 """Feature streams whose actions need memories of all lengths.
 
 A stream is noise with cues and actions. The features of all actions are the
-same; the class of an action is that of the latest cue, which may be a few or
-two thousand steps back. The memory also has older cues, which are irrelevant.
+same; the latest cue, which may be a few or two thousand steps back, determines
+the class of an action. The memory also has older cues, which are irrelevant.
 A cue is an action too, and its own features show its class. In training, all
 cues are clear. In the test, the strength of cues varies, and some are almost
 hidden in the noise, so that accuracy rises smoothly with the capacity of a
@@ -16,7 +16,6 @@ The files have the layout of
 :class:`mmvidattn.datasets.FeatureStreamDataset`. In addition, ``distance`` has
 the number of steps from its cue for each step of an action.
 """
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmvidattn.evaluation.average_precision import average_precision
-from mmvidattn.utils.files import write_atomically
+from tools.harness import prepare_once
 
 # Bounds of the steps between the end of a cue and an action.
 BINS = {
@@ -238,33 +237,26 @@ def prepare(folder: Path, sizes: dict[str, int], seed: int = 0) -> dict:
     Raises:
         ValueError: If the folder has streams with other settings.
     """
-    wanted = dict(task='streams', seed=seed, sizes=sizes, bins=BINS,
-                  classes=NUM_CLASSES, widths=WIDTHS, options=OPTIONS)
-    wanted = json.loads(json.dumps(wanted))
-    facts = folder / 'facts.json'
-    if facts.is_file():
-        found = json.loads(facts.read_text())
-        limits = {name: found.pop(name) for name in ('chance', 'oracle')}
-        if found != wanted:
-            raise ValueError(f'{folder} has streams with other settings '
-                             f'({found}); choose another folder')
+
+    def write() -> dict[str, dict[str, float]]:
+        for name in (*WIDTHS, 'target_perframe', 'distance'):
+            (folder / name).mkdir(exist_ok=True)
+        (folder / 'classes.txt').write_text('\n'.join(class_names()) + '\n')
+        for split, count in sizes.items():
+            names = [f'{split}_{index:03d}' for index in range(count)]
+            streams = [make_stream(seed, split, i) for i in range(count)]
+            for name, stream in zip(names, streams):
+                rgb, flow = np.split(stream.features, [WIDTHS['rgb']], axis=1)
+                for part, array in (('rgb', rgb), ('flow', flow),
+                                    ('target_perframe', stream.targets),
+                                    ('distance', stream.distances)):
+                    np.save(folder / part / f'{name}.npy', array)
+            (folder / f'{split}.txt').write_text('\n'.join(names) + '\n')
+            if split == 'test':
+                limits = dict(chance=oracle(seed, streams, with_cues=False),
+                              oracle=oracle(seed, streams))
         return limits
-    for name in (*WIDTHS, 'target_perframe', 'distance'):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / 'classes.txt').write_text('\n'.join(class_names()) + '\n')
-    for split, count in sizes.items():
-        names = [f'{split}_{index:03d}' for index in range(count)]
-        streams = [make_stream(seed, split, i) for i in range(count)]
-        for name, stream in zip(names, streams):
-            rgb, flow = np.split(stream.features, [WIDTHS['rgb']], axis=1)
-            for part, array in (('rgb', rgb), ('flow', flow),
-                                ('target_perframe', stream.targets),
-                                ('distance', stream.distances)):
-                np.save(folder / part / f'{name}.npy', array)
-        (folder / f'{split}.txt').write_text('\n'.join(names) + '\n')
-        if split == 'test':
-            limits = dict(
-                chance=oracle(seed, streams, with_cues=False),
-                oracle=oracle(seed, streams))
-    write_atomically(facts, json.dumps({**wanted, **limits}))
-    return limits
+
+    return prepare_once(folder, dict(
+        task='streams', seed=seed, sizes=sizes, bins=BINS,
+        classes=NUM_CLASSES, widths=WIDTHS, options=OPTIONS), write)
