@@ -8,32 +8,32 @@ from ..utils.initialize import initialize
 
 @check_arguments
 class VideoHead(BaseHead):
-    """Dropout, the averaging of views and the initialization of our heads.
+    """Base of heads with dropout, averaging of views and initialization.
 
     Args:
-        num_classes: Classes K.
-        in_channels: Channels of the backbone's features.
-        dropout_ratio: Dropout of the features.
-        average_clips: How the views of a video are averaged: 'score' (the
-            logits, as the released codes do), 'prob', 'max' (of each class's
-            logits the largest, as released for Charades) or None.
-        init_std: Standard deviation of the linear layers' initialization.
-        **kwargs: Of mmaction2's ``BaseHead``.
-
-    Raises:
-        ValueError: If a number is out of its range.
+        num_classes: Number of classes K.
+        in_channels: Channels C of the backbone's features.
+        dropout_ratio: Dropout of the features. Defaults to 0.
+        average_clips: How to average the views of a video: 'score' (the
+            logits, like the released codes), 'prob', 'max' (the largest logit
+            of each class, as released for Charades) or None. Defaults to
+            'score'.
+        init_std: Standard deviation of the linear layers at initialization.
+            Defaults to 0.02.
+        **kwargs: Arguments of mmaction2's ``BaseHead``.
     """
 
     def __init__(self, num_classes: Count, in_channels: Count,
-                 dropout_ratio: Fraction, average_clips: str | None,
-                 init_std: NotNegative, **kwargs) -> None:
+                 dropout_ratio: Fraction = 0.,
+                 average_clips: str | None = 'score',
+                 init_std: NotNegative = 0.02, **kwargs) -> None:
         super().__init__(
             num_classes, in_channels, average_clips=average_clips, **kwargs)
         self.init_std = init_std
         self.dropout = nn.Dropout(dropout_ratio)
 
     def average_clip(self, cls_scores: Tensor, num_segs: int = 1) -> Tensor:
-        """Views' scores [B * num_segs, K] to videos' [B, K]."""
+        """Average scores of views [B * num_segs, K] to videos [B, K]."""
         if self.average_clips == 'max':
             return cls_scores.unflatten(0, (-1, num_segs)).amax(dim=1)
         return super().average_clip(cls_scores, num_segs)

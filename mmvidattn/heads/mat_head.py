@@ -14,21 +14,22 @@ from .online_action_head import OnlineActionHead
 @MODELS.register_module()
 @check_arguments
 class MATHead(OnlineActionHead):
-    """Scores the steps of a stream; in training those of all of MAT's rounds.
+    """Head of MAT, which also scores all intermediate rounds in training.
 
     `Memory-and-Anticipation Transformer <https://arxiv.org/abs/2308.07893>`_,
-    as released: one layer scores the work memory after each round, and the
-    future that each made. Verbs and nouns are scored after the last round, of
-    either. A future of other than the targets' length is stretched to it, by
-    the nearest token. Only actions of the last round have a dropout.
+    as released: one layer scores the actions of the work memory and of the
+    future after each round. Verbs and nouns of both are scored after the last
+    round only. If the future has another length than its targets, it is
+    resized by nearest-neighbor interpolation. Only the actions of the work
+    memory in the last round have dropout.
 
     Args:
-        num_classes: See :class:`OnlineActionHead`, as for ``kwargs``.
-        in_channels: Likewise.
-        work_weights: Of the losses of the work memory's actions, by round,
-            that of the decoder first.
-        future_weight: Of each loss of the future.
-        **kwargs: Likewise.
+        num_classes: Number of actions K.
+        in_channels: Channels C of the features. Defaults to 1024.
+        work_weights: Weights of the action losses of the work memory: of the
+            decoder, then of each round. Defaults to (0.2, 0.2, 1).
+        future_weight: Weight of each loss of the future. Defaults to 0.1.
+        **kwargs: Arguments of :class:`OnlineActionHead`.
     """
 
     def __init__(self,
@@ -42,7 +43,7 @@ class MATHead(OnlineActionHead):
         self.future_weight = future_weight
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
-        """Features [*, C] to logits: action [*, K], and verb and noun."""
+        """Map features [*, C] to logits of action [*, K], verb and noun."""
         logits = dict(action=self.fc_cls(self.dropout(x)))
         for name in 'verb', 'noun':
             if hasattr(self, f'fc_{name}'):
@@ -51,25 +52,25 @@ class MATHead(OnlineActionHead):
 
     def loss(self, x: Any,
              data_samples: Sequence[BaseDataElement]) -> dict[str, Tensor]:
-        """The losses of all rounds.
+        """Compute the losses of all rounds.
 
         Args:
             x: Features, :class:`mmvidattn.online.mat.MATStages`.
-            data_samples: As of :class:`OnlineActionHead`, and with
+            data_samples: As in :class:`OnlineActionHead`, and with
                 ``gt_future_action`` [F, K], ``gt_future_verb`` and
                 ``gt_future_noun``.
 
         Returns:
-            ``loss_action``, ``loss_future_action`` and so on: scalars.
+            Scalars ``loss_action``, ``loss_future_action`` and so on.
 
         Raises:
-            ValueError: If a sample lacks targets, or there are other rounds
-                than weights.
+            ValueError: If a sample lacks targets, or the number of rounds
+                differs from the number of weights.
         """
         if len(x.work) != len(self.work_weights):
             raise ValueError(
-                'work_weights must have one for the decoder and for each '
-                f'round, {len(x.work)}, got {len(self.work_weights)}')
+                f'work_weights must have {len(x.work)} weights, for the '
+                f'decoder and each round, got {len(self.work_weights)}')
         losses = {}
         for kind, stages, weights in (
             ('', x.work, self.work_weights),

@@ -14,7 +14,7 @@ from ..utils.arguments import Count, Fraction, check_arguments
 
 
 class CosineLinear(nn.Linear):
-    """``scale`` times the cosines of features and weights, and a bias."""
+    """Linear layer of ``scale`` times the cosines of features and weights."""
 
     def __init__(self, in_features: int, out_features: int,
                  scale: float = 20.) -> None:
@@ -22,7 +22,7 @@ class CosineLinear(nn.Linear):
         self.scale = scale
 
     def forward(self, x: Tensor) -> Tensor:
-        """[*, C] to [*, K]."""
+        """Map [*, C] to [*, K]."""
         cosines = F.linear(
             F.normalize(x, dim=-1), F.normalize(self.weight, dim=-1))
         return self.scale * cosines + self.bias
@@ -31,27 +31,30 @@ class CosineLinear(nn.Linear):
 @MODELS.register_module()
 @check_arguments
 class OnlineActionHead(BaseModule):
-    """Scores each step of a stream; also its verb and noun, if it has them.
+    """Classifier of the action of each step; optionally of verb and noun.
 
-    `TeSTra <https://arxiv.org/abs/2209.09236>`_, as released: a linear layer
-    for each, with a dropout of its own in front. Class 0 is the background,
-    and the classes include it.
+    `TeSTra <https://arxiv.org/abs/2209.09236>`_, as released: one linear
+    layer for each of them, after separate dropout. The classes include the
+    background, class 0.
 
     Args:
-        num_classes: Actions K.
-        in_channels: Channels C of the features.
-        num_verbs: Verbs, or None for no such scores.
-        num_nouns: Nouns, likewise.
-        dropout_ratio: Dropout of the features.
-        cosine: Classify by cosines, times 20, instead of products.
-        loss_cls: Loss of the actions.
-        loss_verb: Loss of the verbs. Defaults to that of the actions.
-        loss_noun: Loss of the nouns. Defaults to that of the actions.
-        score: What :meth:`predict` gives: 'prob', the softmax over all
-            classes (THUMOS'14, TVSeries), or 'logit' (EPIC-Kitchens-100).
-        num_loss_steps: How many of a window's last steps count in the loss:
-            1 is MiniROAD's non-uniform loss; None for all of them.
-        init_cfg: Of ``BaseModule``.
+        num_classes: Number of actions K.
+        in_channels: Channels C of the features. Defaults to 1024.
+        num_verbs: Number of verbs. Defaults to no verb scores.
+        num_nouns: Number of nouns. Defaults to no noun scores.
+        dropout_ratio: Dropout of the features. Defaults to 0.
+        cosine: Classify by 20 times the cosine instead of the dot product.
+            Defaults to False.
+        loss_cls: Loss of the actions. Defaults to
+            ``MultiClassCrossEntropyLoss``.
+        loss_verb: Loss of the verbs. Defaults to ``loss_cls``.
+        loss_noun: Loss of the nouns. Defaults to ``loss_cls``.
+        score: Scores of :meth:`predict`: 'prob', the softmax over all classes
+            (THUMOS'14, TVSeries), or 'logit' (EPIC-Kitchens-100). Defaults to
+            'prob'.
+        num_loss_steps: Number of last steps of a window that count in the
+            loss; 1 is MiniROAD's non-uniform loss. Defaults to all steps.
+        init_cfg: Initialization config of ``BaseModule``.
     """
 
     def __init__(self,
@@ -83,7 +86,7 @@ class OnlineActionHead(BaseModule):
                 setattr(self, f'loss_{name}', MODELS.build(loss or loss_cls))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
-        """Features [*, C] to logits: action [*, K], and verb and noun."""
+        """Map features [*, C] to logits of action [*, K], verb and noun."""
         logits = dict(action=self.fc_cls(self.dropout(x)))
         for name in 'verb', 'noun':
             if hasattr(self, f'fc_{name}'):
@@ -92,16 +95,16 @@ class OnlineActionHead(BaseModule):
 
     def loss(self, x: Tensor,
              data_samples: Sequence[BaseDataElement]) -> dict[str, Tensor]:
-        """The losses of features [B, L+A, C].
+        """Compute the losses of features [B, L+A, C].
 
         Args:
             x: Features.
-            data_samples: With ``gt_action``, and ``gt_verb`` and ``gt_noun``
-                where there are such scores, each [L+A] class ids or
+            data_samples: Samples with ``gt_action``, and with ``gt_verb`` and
+                ``gt_noun`` if the head scores them, each [L+A] class ids or
                 [L+A, classes] targets.
 
         Returns:
-            ``loss_action``, and ``loss_verb`` and ``loss_noun``: scalars.
+            Scalars ``loss_action``, ``loss_verb`` and ``loss_noun``.
 
         Raises:
             ValueError: If a sample lacks targets.
@@ -117,10 +120,10 @@ class OnlineActionHead(BaseModule):
 
     def _targets(self, key: str, data_samples: Sequence[BaseDataElement],
                  device: torch.device) -> Tensor:
-        """Targets of all samples, side by side."""
+        """Stack the targets of all samples."""
         if not all(key in sample for sample in data_samples):
             raise ValueError(
-                f'the head scores {key.split("_")[-1]}s, but a sample has no '
+                f'the head scores {key.split("_")[-1]}s, but a sample lacks '
                 f'{key}; set the targets of the dataset or the classes of the '
                 'head')
         return torch.stack([
@@ -128,11 +131,11 @@ class OnlineActionHead(BaseModule):
         ]).to(device)
 
     def predict(self, x: Tensor) -> dict[str, Tensor]:
-        """Features [*, C] to scores: action [*, K], and verb and noun."""
+        """Map features [*, C] to scores of action [*, K], verb and noun."""
         return self.scores(self(x))
 
     def scores(self, logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Logits of :meth:`forward` to the scores that are evaluated."""
+        """Map logits of :meth:`forward` to the scores for evaluation."""
         scores = {name: y.float() for name, y in logits.items()}
         if self.score == 'prob':
             scores = {name: y.softmax(dim=-1) for name, y in scores.items()}
@@ -140,12 +143,12 @@ class OnlineActionHead(BaseModule):
 
     def probabilities(self, logits: Mapping[str, Tensor]
                       ) -> dict[str, Tensor]:
-        """Logits of :meth:`forward` to probabilities, to be shown.
+        """Map logits of :meth:`forward` to probabilities for display.
 
         The class that the loss ignores (EPIC-Kitchens-100's background,
-        THUMOS'14's "Ambiguous") is left out of the softmax, as in training:
-        nothing has trained its logit. Its probability is 0. (The scores of
-        :meth:`scores` have it, as released.)
+        THUMOS'14's "Ambiguous") is left out of the softmax, as in training,
+        because its logit is untrained. Its probability is 0. (:meth:`scores`
+        include it, as released.)
         """
         found = {}
         for name, y in logits.items():

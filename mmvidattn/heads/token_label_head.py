@@ -10,29 +10,27 @@ from ..utils.arguments import Count, Fraction, check_arguments
 @MODELS.register_module()
 @check_arguments
 class TokenLabelHead(I3DHead):
-    """An ``I3DHead`` with a second branch that classifies every token.
+    """``I3DHead`` with a second branch that classifies every token.
 
-    Of `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. B.1, as
-    released. The second branch serves in training alone, in a
+    `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. B.1, as released.
+    The second branch is only used in training, in a
     :class:`mmvidattn.recognizers.TokenLabelRecognizer3D`.
 
-    Differs from the paper: three linear layers of a token (the token
-    labeling that it cites has one).
+    Differs from the paper: the token branch has three linear layers (the
+    token labeling that the paper cites has one).
 
     Args:
-        num_classes: Classes K.
+        num_classes: Number of classes K.
         in_channels: Channels C of the features.
-        gamma: Share of the clip's loss; the tokens' has the rest.
-        loss_token: Config of the tokens' loss.
+        gamma: Weight of the clip loss; the token loss has weight 1 - gamma.
+            Defaults to 0.5.
+        loss_token: Config of the token loss. Defaults to ``TokenLabelLoss``.
         token_dropout_ratio: Dropout after the first two layers of the token
-            branch.
-        dropout_ratio: Dropout of the pooled features.
-        average_clips: How the views of a video are averaged: 'prob', 'score'
-            or None.
-        **kwargs: Of mmaction2's ``I3DHead``.
-
-    Raises:
-        ValueError: If a number is out of its range.
+            branch. Defaults to 0.5.
+        dropout_ratio: Dropout of the pooled features. Defaults to 0.5.
+        average_clips: How to average the views of a video: 'prob', 'score' or
+            None. Defaults to 'prob'.
+        **kwargs: Arguments of mmaction2's ``I3DHead``.
     """
 
     def __init__(self,
@@ -63,7 +61,7 @@ class TokenLabelHead(I3DHead):
         self.token_linear = nn.Sequential(*layers[:-2])
 
     def forward_tokens(self, x: Tensor) -> Tensor:
-        """Features [B, C, T, H, W] to logits of each token [B, T, H, W, K]."""
+        """Map features [B, C, T, H, W] to token logits [B, T, H, W, K]."""
         return self.token_linear(x.movedim(1, -1))
 
     def loss(self,
@@ -71,20 +69,20 @@ class TokenLabelHead(I3DHead):
              data_samples: list,
              token_labels: Tensor | None = None,
              **kwargs) -> dict[str, Tensor]:
-        """The losses of the clips and of their tokens.
+        """Compute the losses of clips and tokens.
 
         Args:
-            feats: [B, C, T, H, W].
-            data_samples: With the labels of the clips.
+            feats: Features, [B, C, T, H, W].
+            data_samples: Samples with the labels of the clips.
             token_labels: Distributions, [B, T, H, W, K].
 
         Raises:
-            ValueError: If there are no token labels.
+            ValueError: If ``token_labels`` is None.
         """
         if token_labels is None:
             raise ValueError(
-                'TokenLabelHead is trained within TokenLabelRecognizer3D, '
-                'which gives it the token_labels; got none')
+                'TokenLabelHead needs token_labels, which '
+                'TokenLabelRecognizer3D computes in training; got None')
         losses = self.loss_by_feat(self(feats), data_samples)
         losses['loss_cls'] = self.gamma * losses['loss_cls']
         token_loss = self.loss_token(self.forward_tokens(feats), token_labels)
@@ -93,10 +91,10 @@ class TokenLabelHead(I3DHead):
 
 
 def classify_tokens(head: nn.Module, x: Tensor) -> Tensor:
-    """Logits of every token by a head that pools, then classifies.
+    """Classify every token with a head that pools before it classifies.
 
     Args:
-        head: With ``dropout`` (or None) and ``fc_cls``, such as
+        head: Head with ``fc_cls``, and ``dropout`` or None, such as
             ``I3DHead``.
         x: Features, [B, C, T, H, W].
 

@@ -3,37 +3,33 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..utils.arguments import Count, Fraction, NotNegative, check_arguments
+from ..utils.arguments import Count, NotNegative, check_arguments
 from .base import VideoHead
 
 
 @MODELS.register_module()
 @check_arguments
 class ViViTHead(VideoHead):
-    """Head of ViViT: a linear classifier, which starts at zero.
+    """Head of ViViT: a linear classifier, initialized with zeros.
 
     `ViViT: A Video Vision Transformer <https://arxiv.org/abs/2103.15691>`_.
 
     Args:
-        num_classes: Classes K.
-        in_channels: Channels of the backbone's features.
-        dropout_ratio: Dropout of the features.
-        average_clips: How the views of a video are averaged: 'score' (the
-            logits, as the released code does), 'prob' or None.
-        init_std: Standard deviation of the initialization; 0 as released.
-            From 0 the backbone does not learn in the first step.
-        **kwargs: Of mmaction2's ``BaseHead``.
+        num_classes: Number of classes K.
+        in_channels: Channels C of the backbone's features. Defaults to 768.
+        init_std: Standard deviation of the classifier at initialization.
+            Defaults to 0, as released; the backbone then does not learn in
+            the first step.
+        **kwargs: Arguments of :class:`~mmvidattn.heads.base.VideoHead`.
     """
 
     def __init__(self,
                  num_classes: Count,
                  in_channels: Count = 768,
-                 dropout_ratio: Fraction = 0.,
-                 average_clips: str | None = 'score',
                  init_std: NotNegative = 0.,
                  **kwargs) -> None:
-        super().__init__(num_classes, in_channels, dropout_ratio,
-                         average_clips, init_std, **kwargs)
+        super().__init__(
+            num_classes, in_channels, init_std=init_std, **kwargs)
         self.fc_cls = nn.Linear(in_channels, num_classes)
 
     def init_weights(self) -> None:
@@ -41,7 +37,7 @@ class ViViTHead(VideoHead):
         nn.init.zeros_(self.fc_cls.bias)
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
-        """Features [B, C] to logits [B, num_classes]."""
+        """Map features [B, C] to logits [B, K]."""
         return self.fc_cls(self.dropout(x))
 
 
@@ -50,16 +46,16 @@ class ViViTHead(VideoHead):
 class VerbNounHead(ViViTHead):
     """Head for EPIC-Kitchens: nouns and verbs from one linear layer.
 
-    The first logits are the nouns', the others the verbs', and the loss is
-    the mean of the two, as in the released code. A label has a one for the
-    noun and a one for the verb (``multi_class`` of the dataset), or shares of
-    them after blending.
+    As in the released code, the noun logits come first and the verb logits
+    follow, and the loss is the mean of both losses. A label has a one for the
+    noun and a one for the verb (``multi_class`` of the dataset), or fractions
+    after blending.
 
     Args:
-        num_nouns: Noun classes.
-        num_verbs: Verb classes.
-        **kwargs: See :class:`ViViTHead`; ``num_classes``, if given, must be
-            the sum of both.
+        num_nouns: Number of noun classes. Defaults to 300.
+        num_verbs: Number of verb classes. Defaults to 97.
+        num_classes: Sum of both. Defaults to this sum.
+        **kwargs: Arguments of :class:`ViViTHead`.
     """
 
     def __init__(self,
@@ -74,7 +70,7 @@ class VerbNounHead(ViViTHead):
         self.splits = dict(noun=num_nouns, verb=num_verbs)
 
     def loss_by_feat(self, cls_scores: Tensor, data_samples: list) -> dict:
-        """Logits [B, num_classes] to losses and accuracies by name."""
+        """Compute losses and accuracies, by name, of logits [B, K]."""
         labels = torch.stack([x.gt_label for x in data_samples])
         if labels.shape != cls_scores.shape:
             raise ValueError(
@@ -92,7 +88,7 @@ class VerbNounHead(ViViTHead):
         return losses
 
     def average_clip(self, cls_scores: Tensor, num_segs: int = 1) -> Tensor:
-        """[B * num_segs, num_classes] to [B, num_classes]."""
+        """Average scores of views [B * num_segs, K] to videos [B, K]."""
         if self.average_clips != 'prob':
             return super().average_clip(cls_scores, num_segs)
         return torch.cat([
@@ -101,6 +97,7 @@ class VerbNounHead(ViViTHead):
         ], dim=-1)
 
     def split(self, *tensors: Tensor) -> list[tuple]:
-        """('noun', [*, num_nouns] ...), ('verb', [*, num_verbs] ...)."""
+        """Return ('noun', [*, num_nouns], ...), ('verb', [*, num_verbs], ...).
+        """
         parts = (t.split(tuple(self.splits.values()), -1) for t in tensors)
         return list(zip(self.splits, *parts))

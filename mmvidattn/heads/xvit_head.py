@@ -5,40 +5,33 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..layers import MLP, VideoSelfAttention, VideoTransformerBlock
-from ..utils.arguments import (
-    Count,
-    Fraction,
-    NotNegative,
-    Positive,
-    check_arguments,
-)
+from ..utils.arguments import Count, Fraction, Positive, check_arguments
 from .base import VideoHead
 
 
 @MODELS.register_module()
 @check_arguments
 class XViTHead(VideoHead):
-    """Head of XViT: the frames' class tokens attend over time, then an MLP.
+    """Head of XViT: attention over time of frame tokens, and an MLP.
 
     `Space-time Mixing Attention for Video Transformer
-    <https://arxiv.org/abs/2106.05968>`_. Dropout of the frames' tokens, a
-    class token of the clip in front of them, a transformer block of softmax
-    attention, and from the clip's token LayerNorm, a hidden layer with GELU,
-    dropout, the classifier. It takes clips of any length: the frames have no
-    positions here.
+    <https://arxiv.org/abs/2106.05968>`_. Dropout of the frame tokens, a class
+    token of the clip in front of them, a transformer block of softmax
+    attention. The class token then passes LayerNorm, a hidden layer with
+    GELU, dropout and the classifier. Clips may have any length, because
+    frames have no position embeddings here.
 
     Args:
-        num_classes: Classes K.
-        in_channels: Channels of the backbone's features.
-        num_heads: Heads of the attention over time.
-        mlp_ratio: Hidden channels of the block's MLP, in in_channels.
-        hidden_dims: Width of the hidden layer.
-        dropout_ratio: Dropout of the frames' tokens and of the hidden layer.
-        average_clips: How the views of a video are averaged: 'score' (the
-            logits, as the released code does), 'prob' or None.
-        init_std: Standard deviation of the initialization of the linear
-            layers and the class token.
-        **kwargs: Of mmaction2's ``BaseHead``.
+        num_classes: Number of classes K.
+        in_channels: Channels C of the backbone's features. Defaults to 768.
+        num_heads: Heads of the attention over time. Defaults to 12.
+        mlp_ratio: Hidden channels of the block's MLP, as a multiple of
+            ``in_channels``. Defaults to 4.
+        hidden_dims: Width of the hidden layer. Defaults to 768.
+        dropout_ratio: Dropout of the frame tokens and of the hidden layer.
+            Defaults to 0.5.
+        **kwargs: Arguments of :class:`~mmvidattn.heads.base.VideoHead`.
+            ``init_std`` also holds for the class token.
     """
 
     def __init__(self,
@@ -48,13 +41,11 @@ class XViTHead(VideoHead):
                  mlp_ratio: Positive = 4,
                  hidden_dims: Count = 768,
                  dropout_ratio: Fraction = 0.5,
-                 average_clips: str | None = 'score',
-                 init_std: NotNegative = 0.02,
                  **kwargs) -> None:
-        super().__init__(num_classes, in_channels, dropout_ratio,
-                         average_clips, init_std, **kwargs)
+        super().__init__(num_classes, in_channels, dropout_ratio, **kwargs)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, in_channels))
-        # Softmax attention has no tables that the frames would have to fit.
+        # Softmax attention has no table of positions, so the grid shape has no
+        # effect.
         attn = VideoSelfAttention(
             in_channels,
             num_heads,
@@ -74,7 +65,7 @@ class XViTHead(VideoHead):
         super().init_weights()
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
-        """Frame features [B, C, T] to logits [B, num_classes]."""
+        """Map frame features [B, C, T] to logits [B, K]."""
         x = self.dropout(x.transpose(1, 2))
         x = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), x], dim=1)
         x = self.block(x[:, :, None, None])[:, 0, 0, 0]

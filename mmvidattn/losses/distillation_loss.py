@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What a student has yet to learn of its teacher's features and logits."""
+"""Losses between the features and logits of a student and a teacher."""
 import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
@@ -11,18 +11,18 @@ from ..utils.arguments import NotNegative, Positive, check_arguments
 @MODELS.register_module()
 @check_arguments
 class FeatureDistillationLoss(nn.Module):
-    """Squared distance of normalized features, the mean of all tokens.
+    """Mean squared distance of the normalized features of all tokens.
 
     The loss of hidden states of `Patient Knowledge Distillation
-    <https://arxiv.org/abs/1908.09355>`_: each token's features are divided by
-    their norm, so that layers of any scale count alike. The distance is twice
-    one minus the cosine, from 0 to 4.
+    <https://arxiv.org/abs/1908.09355>`_: the features of each token are
+    divided by their norm, so that layers of any scale have the same weight.
+    The distance is 2 (1 - cosine), from 0 to 4.
 
-    Differs from the paper: all tokens count, not the class token alone, and
-    the mean is taken, not the sum.
+    Differs from the paper: all tokens count instead of only the class token,
+    and the mean replaces the sum.
 
     Args:
-        loss_weight: Factor of the loss.
+        loss_weight: Factor of the loss. Defaults to 1.
     """
 
     def __init__(self, loss_weight: NotNegative = 1.) -> None:
@@ -30,7 +30,7 @@ class FeatureDistillationLoss(nn.Module):
         self.loss_weight = loss_weight
 
     def forward(self, student: Tensor, teacher: Tensor) -> Tensor:
-        """Compute the loss of features [*, C] of both, a scalar.
+        """Compute the scalar loss of two features [*, C].
 
         Raises:
             ValueError: If the shapes differ.
@@ -45,17 +45,18 @@ class FeatureDistillationLoss(nn.Module):
 @MODELS.register_module()
 @check_arguments
 class LogitDistillationLoss(nn.Module):
-    """Kullback-Leibler divergence of softened classes, the mean of all clips.
+    """Mean Kullback-Leibler divergence of softened class distributions.
 
     `Distilling the Knowledge in a Neural Network
     <https://arxiv.org/abs/1503.02531>`_, Sec. 2: the logits of both are
-    divided by a temperature before the softmax, and the loss is multiplied by
-    its square, so that the gradients are as large at any temperature. (The
-    paper has the cross-entropy, which differs by a constant.)
+    divided by a temperature before the softmax. The loss is multiplied by the
+    square of the temperature, so that the gradients have the same size at any
+    temperature. (The paper has the cross-entropy, which differs by a
+    constant.)
 
     Args:
-        temperature: What the logits are divided by.
-        loss_weight: Factor of the loss.
+        temperature: Divisor of the logits. Defaults to 4.
+        loss_weight: Factor of the loss. Defaults to 1.
     """
 
     def __init__(self,
@@ -66,7 +67,7 @@ class LogitDistillationLoss(nn.Module):
         self.loss_weight = loss_weight
 
     def forward(self, student: Tensor, teacher: Tensor) -> Tensor:
-        """Compute the loss of logits [B, K] of both, a scalar.
+        """Compute the scalar loss of two logits [B, K].
 
         Raises:
             ValueError: If the shapes differ.

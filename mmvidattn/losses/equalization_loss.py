@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Cross-entropy that spares the classes that are rarely seen."""
+"""Cross-entropy that does not suppress rare classes."""
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,12 +25,12 @@ def equalization_weights(targets: Tensor, tail: Tensor, gamma: float,
 
     Args:
         targets: Multi-hot ``(..., K)``.
-        tail: Which classes are rare, bool ``(K,)``.
-        gamma: Probability that a rare class leaves.
-        uniform: Draws from [0, 1), ``(..., K)``.
+        tail: 1 for rare classes, else 0, ``(K,)``.
+        gamma: Probability that a rare class is left out.
+        uniform: Random numbers in [0, 1), ``(..., K)``.
 
     Returns:
-        ``(..., K)``: 0 for a rare class that leaves, 1 for all others.
+        ``(..., K)``: 0 for rare classes that are left out, else 1.
     """
     return 1 - (uniform < gamma) * tail * (1 - targets)
 
@@ -38,26 +38,28 @@ def equalization_weights(targets: Tensor, tail: Tensor, gamma: float,
 @MODELS.register_module()
 @check_arguments
 class EqualizationLoss(MultiClassCrossEntropyLoss):
-    """Softmax equalization loss for long tails of actions.
+    """Softmax equalization loss for long-tailed action classes.
 
-    In each step, each class that is rare in the training annotations is
-    taken out of the softmax with probability ``gamma``, unless it is the
-    target: what is frequent no longer pushes down what is rare. `Equalization
-    loss for long-tailed object recognition
-    <https://arxiv.org/abs/2003.05176>`_, as TeSTra's authors released it.
+    In each step, each rare class that is not the target is left out of the
+    softmax with probability ``gamma``, so that frequent classes do not push
+    down the logits of rare ones. `Equalization loss for long-tailed object
+    recognition <https://arxiv.org/abs/2003.05176>`_, as released by TeSTra's
+    authors.
 
-    Differs from the paper: the draw is of each step and class, not of each
-    step alone (as released). A class leaves by a logit 18.4 lower, and so is
-    not quite gone (as released).
+    Differs from the paper, as released: each step and class has its own draw,
+    instead of each step. Leaving out a class lowers its logit by 18.4, so
+    that it still counts a little.
 
     Args:
-        class_counts: How many training segments there are of each class,
-            with those of the background in its place (0); or a ``.npy`` or
-            text file of these numbers, as ``mmvidattn targets`` writes it.
-        gamma: Probability that a rare class leaves the softmax.
-        tail_below: A class is rare if its share of all segments is below.
-        ignore_index: As of :class:`MultiClassCrossEntropyLoss`.
-        loss_weight: Factor of the loss.
+        class_counts: Number of training segments of each class, with the
+            background at index 0; or a ``.npy`` or text file of these
+            numbers, written by ``mmvidattn targets``.
+        gamma: Probability that a rare class is left out. Defaults to 0.95.
+        tail_below: Share of all segments below which a class is rare.
+            Defaults to 0.003.
+        ignore_index: As in :class:`MultiClassCrossEntropyLoss`. Defaults to
+            0.
+        loss_weight: Factor of the loss. Defaults to 1.
     """
 
     def __init__(self,
@@ -71,18 +73,18 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
         self.gamma = gamma
         self.tail_below = tail_below
         self.register_buffer('tail', None, persistent=False)
-        # A model that predicts needs no file of its training set.
+        # Without training, a model does not need the file.
         if not isinstance(class_counts, (str, Path)) or \
                 Path(class_counts).is_file():
             self.tail = self._find_tail()
 
     def _find_tail(self) -> Tensor:
-        """Mark the rare ones of the classes in the softmax, float (K,)."""
+        """Return 1 for rare classes of the softmax, else 0, float (K,)."""
         counts = torch.as_tensor(
             _read(self.class_counts), dtype=torch.float64, device='cpu')
         if counts.ndim != 1 or (counts < 0).any() or counts.sum() == 0:
             raise ValueError(
-                'class_counts must be one number of segments a class, at '
+                'class_counts must be one number of segments per class, at '
                 f'least 0 and not all 0, got {self.class_counts}')
         if self.ignore_index is not None:
             keep = [c for c in range(len(counts)) if c != self.ignore_index]
@@ -96,7 +98,8 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
         if len(self.tail) != logits.shape[-1]:
             raise ValueError(
                 f'class_counts must have the {logits.shape[-1]} classes of '
-                f'the logits that are not ignored, got {len(self.tail)}')
+                'the logits, without the ignored one, got '
+                f'{len(self.tail)}')
         weights = equalization_weights(targets, self.tail, self.gamma,
                                        torch.rand_like(logits))
         return logits + torch.log(weights + 1e-8)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Cross-entropy of targets that may name several classes."""
+"""Cross-entropy for targets with several classes."""
 import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
@@ -8,12 +8,12 @@ from ..utils.arguments import Natural, NotNegative, check_arguments
 
 
 def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
-    """Write targets as one row of zeros and ones a step.
+    """Convert targets to multi-hot vectors.
 
     Args:
-        targets: Class ids ``(...)``, int64, of which a negative one is no
-            class; or multi-hot ``(..., K)``, which are returned as float32.
-        num_classes: ``K``.
+        targets: Class ids ``(...)``, int64, where a negative id means no
+            class; or multi-hot ``(..., K)``.
+        num_classes: Number of classes ``K``.
 
     Returns:
         ``(..., K)`` float32.
@@ -34,20 +34,20 @@ def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
 @MODELS.register_module()
 @check_arguments
 class MultiClassCrossEntropyLoss(nn.Module):
-    """Cross-entropy of scores and multi-hot targets, without one class.
+    """Cross-entropy of logits and multi-hot targets, without one class.
 
-    The class that is ignored takes no part in the softmax, and steps whose
-    target it is count nowhere. A step of several classes has the sum of their
+    The softmax leaves out the ignored class, and steps with this target do
+    not count. The loss of a step with several classes is the sum of their
     cross-entropies. This is the loss of `LSTR
     <https://arxiv.org/abs/2107.03377>`_ and `TeSTra
     <https://arxiv.org/abs/2209.09236>`_, as released.
 
     Args:
-        ignore_index: The class that is ignored: THUMOS'14's "Ambiguous" 21,
-            EPIC-Kitchens' background 0. None ignores none.
-        loss_weight: Factor of the loss.
-        normalize_targets: Divide a step's targets by their norm, as MiniROAD
-            does: each of two classes counts 0.71.
+        ignore_index: Ignored class, such as THUMOS'14's "Ambiguous" 21 or
+            EPIC-Kitchens' background 0. Defaults to None, no class.
+        loss_weight: Factor of the loss. Defaults to 1.
+        normalize_targets: Divide the targets of a step by their norm, like
+            MiniROAD: each of two classes counts 0.71. Defaults to False.
     """
 
     def __init__(self,
@@ -68,25 +68,22 @@ class MultiClassCrossEntropyLoss(nn.Module):
                 floats.
 
         Returns:
-            The mean over the steps that count, a scalar; zero without any.
+            Scalar, the mean over the steps that count, or 0 if none counts.
         """
         return self.loss_weight * self._loss(logits.float(), targets)
 
     def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        num_classes = logits.shape[-1]
-        wanted = (*logits.shape[:-1], num_classes)
-        if targets.is_floating_point() and targets.shape != wanted or (
-                not targets.is_floating_point()
-                and targets.shape != wanted[:-1]):
+        shape, num_classes = tuple(logits.shape), logits.shape[-1]
+        is_hot = targets.is_floating_point()
+        if targets.shape != (shape if is_hot else shape[:-1]):
             raise ValueError(
-                f'targets must be class ids {wanted[:-1]} or floats {wanted}, '
+                f'targets must be class ids {shape[:-1]} or floats {shape}, '
                 f'got {tuple(targets.shape)} of {targets.dtype}')
         hot = multi_hot(targets, num_classes).reshape(-1, num_classes)
         logits = logits.reshape(-1, num_classes)
-        # Class ids below zero name no class, and padded steps have none.
-        counts = hot.new_ones(len(hot), dtype=torch.bool)
-        if not targets.is_floating_point():
-            counts = targets.reshape(-1) >= 0
+        # Steps with a negative class id, such as padding, do not count.
+        counts = hot.new_ones(len(hot), dtype=torch.bool) if is_hot else (
+            targets.reshape(-1) >= 0)
         ignored = self.ignore_index
         if ignored is not None:
             if ignored >= num_classes:
@@ -100,9 +97,14 @@ class MultiClassCrossEntropyLoss(nn.Module):
         if self.normalize_targets:
             hot = nn.functional.normalize(hot, dim=-1)
         entropy = -(hot * logits.log_softmax(dim=-1)).sum(dim=-1)
-        # Without an index of a size known only at run time, for compilers.
+        # Multiply instead of indexing, because compilers need static sizes.
         return (entropy * counts).sum() / counts.sum().clamp(min=1)
 
     def _adjust(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Logits without the ignored class, and targets, ``(steps, K)``."""
+        """Change the logits before the softmax, in a derived class.
+
+        Args:
+            logits: Logits without the ignored class, ``(steps, K)``.
+            targets: Multi-hot targets, ``(steps, K)``.
+        """
         return logits

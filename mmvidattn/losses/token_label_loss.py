@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Token labeling: every token learns from the scores of a teacher."""
+"""Token labeling: every token learns from the logits of a teacher."""
 import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
@@ -10,22 +10,19 @@ from ..utils.arguments import Count, NotNegative, check_arguments
 
 @check_arguments
 def soft_token_labels(logits: Tensor, topk: Count = 5) -> Tensor:
-    """Turn the logits of a teacher into distributions, one a token.
+    """Convert the logits of a teacher to one distribution per token.
 
-    As DualFormer's authors released it: the logits outside the best
-    ``topk`` become zero, not minus infinity, so that the other classes keep
-    some mass, and the more the lower the best ones are. All that equal the
-    k-th stay.
+    As released by DualFormer's authors: logits outside the best ``topk``
+    become 0 instead of minus infinity, so that the other classes keep some
+    probability, and more of it if the best logits are low. Logits equal to
+    the k-th best are kept.
 
     Args:
-        logits: The teacher's, [*, K].
-        topk: How many classes stay; all, if there are no more.
+        logits: Logits of the teacher, [*, K].
+        topk: Number of classes to keep. Defaults to 5.
 
     Returns:
         [*, K] in float32 or wider, with the sum 1.
-
-    Raises:
-        ValueError: If ``topk`` is less than 1.
     """
     last = logits.topk(min(topk, logits.shape[-1])).values[..., -1:]
     logits, = at_least_float32(logits.masked_fill(logits < last, 0))
@@ -35,10 +32,10 @@ def soft_token_labels(logits: Tensor, topk: Count = 5) -> Tensor:
 @MODELS.register_module()
 @check_arguments
 class TokenLabelLoss(nn.Module):
-    """Cross-entropy of token scores and soft labels, the mean of all tokens.
+    """Mean cross-entropy of token logits and soft labels.
 
     Args:
-        loss_weight: Factor of the loss.
+        loss_weight: Factor of the loss. Defaults to 1.
     """
 
     def __init__(self, loss_weight: NotNegative = 1.) -> None:

@@ -18,51 +18,51 @@ from .teacher import Teacher
 @MODELS.register_module()
 @check_arguments
 class DistilledRecognizer3D(Recognizer3D):
-    """A recognizer that takes over what a trained one has learned.
+    """Recognizer that learns from a trained teacher, to change its attention.
 
-    It is meant for a change of the attention: the teacher is a trained XViT
-    or ViViT, and backbone and head here, the student, are the same with
-    another attention, such as linear attention with feature fixation. The
-    student
+    The teacher is a trained XViT or ViViT. The student has the same backbone
+    and head with another attention, such as linear attention with feature
+    fixation. The student
 
-    1. starts from the tensors of the teacher that fit in name and shape, and
-       says which did, which of its own are new (the gates of feature
-       fixation) and which of the teacher's are left;
-    2. learns, in the first ``distill_epochs``, the output of each of the
-       teacher's blocks and its logits, of the same augmented clips;
-    3. then learns the task alone, and the teacher costs nothing more.
+    1. starts from the tensors of the teacher that match in name and shape,
+       and logs which match, which are new in the student (the gates of
+       feature fixation) and which of the teacher are unused;
+    2. in the first ``distill_epochs``, learns the output of each block of the
+       teacher and its logits, on the same augmented clips;
+    3. then learns only the task, without running the teacher.
 
-    The teacher is frozen, in evaluation mode, and no part of the parameters,
-    state dict and checkpoints: they are those of the ``Recognizer3D`` with
-    the same backbone and head, and load into it strictly. In testing this is
-    mmaction2's ``Recognizer3D``.
+    The teacher is frozen and in evaluation mode. It is not part of the
+    parameters, state dict and checkpoints, which are those of a
+    ``Recognizer3D`` with the same backbone and head, and load into it
+    strictly. In testing, the model is mmaction2's ``Recognizer3D``.
 
-    In the steps of distillation the blocks' outputs of both are in memory,
-    also with ``with_cp`` of the backbone. The epoch is that of mmengine's
-    ``MessageHub``, where every training by epochs has it, also a resumed one;
-    to a training by iterations all of it is the first epoch.
+    During distillation, the outputs of all blocks of both models are in
+    memory, even with ``with_cp`` of the backbone. The epoch comes from
+    mmengine's ``MessageHub``, which also has it in a resumed training.
+    Training by iterations is one long first epoch.
 
     Args:
-        backbone: Of the student.
-        cls_head: Of the student; its scores are logits [B, K].
-        teacher: Config of the teacher, a recognizer that takes the same
-            clips.
-        teacher_checkpoint: Its weights, loaded strictly. None leaves them as
-            they are initialized, which teaches nothing, and warns.
-        start_from_teacher: Whether the student starts from the teacher's
-            tensors, in :meth:`init_weights`.
-        distill_epochs: Epochs of distillation: all of them with None; with 0
-            the student only starts from the teacher.
-        feature_loss: Config of the loss of each block's output, of which the
-            mean over the blocks is taken; None for none.
-        logit_loss: Config of the loss of the logits; None for none.
-        task_loss_weight: Factor of the head's own losses in the epochs of
-            distillation.
-        **kwargs: Of ``Recognizer3D``.
+        backbone: Config of the student's backbone.
+        cls_head: Config of the student's head, whose scores are logits
+            [B, K].
+        teacher: Config of the teacher, a recognizer of the same clips.
+        teacher_checkpoint: Checkpoint of the teacher, loaded strictly.
+            Defaults to None, untrained weights with a warning.
+        start_from_teacher: Start from the teacher's tensors, in
+            :meth:`init_weights`. Defaults to True.
+        distill_epochs: Epochs of distillation. 0 only starts from the
+            teacher. Defaults to None, all epochs.
+        feature_loss: Config of the loss of the block outputs, averaged over
+            the blocks, or None. Defaults to ``FeatureDistillationLoss``.
+        logit_loss: Config of the loss of the logits, or None. Defaults to
+            ``LogitDistillationLoss``.
+        task_loss_weight: Factor of the head's losses during distillation.
+            Defaults to 0.
+        **kwargs: Arguments of ``Recognizer3D``.
 
     Raises:
-        ValueError: If an option is out of its range; if there are epochs of
-            distillation and no loss for them; or if the backbone has no
+        ValueError: If there are epochs of distillation without a loss, or if
+            the backbone has no
             :class:`mmvidattn.layers.VideoTransformerBlock` to compare.
     """
 
@@ -84,7 +84,8 @@ class DistilledRecognizer3D(Recognizer3D):
                 logit_loss is None):
             raise ValueError(
                 f'distill_epochs={distill_epochs} needs a feature_loss or a '
-                'logit_loss, got None for both; distill_epochs=0 is for none')
+                'logit_loss, got None for both; set distill_epochs=0 to use '
+                'neither')
         self.start_from_teacher = start_from_teacher
         self.distill_epochs = distill_epochs
         self.task_loss_weight = task_loss_weight
@@ -93,29 +94,29 @@ class DistilledRecognizer3D(Recognizer3D):
         self._teacher = Teacher(teacher, teacher_checkpoint)
         if self.feature_loss is not None and not _blocks(self.backbone):
             raise ValueError(
-                f'feature_loss compares blocks, and {type(self.backbone)} '
-                'has no VideoTransformerBlock; feature_loss=None compares '
-                'logits alone')
+                f'feature_loss compares blocks, but {type(self.backbone)} '
+                'lacks VideoTransformerBlocks; set feature_loss=None to '
+                'compare only logits')
 
     def init_weights(self) -> None:
-        """Initialize afresh, then from the teacher."""
+        """Initialize all weights, then copy those of the teacher."""
         super().init_weights()
         if self.start_from_teacher:
-            source = self._teacher.checkpoint or 'a fresh teacher'
+            source = self._teacher.checkpoint or 'an untrained teacher'
             print_log(
                 load_matching(self, self._teacher.on('cpu').state_dict(),
                               source), 'current')
 
     def loss(self, inputs: Tensor, data_samples: list,
              **kwargs) -> dict[str, Tensor]:
-        """See ``BaseRecognizer``.
+        """Compute the losses of ``BaseRecognizer``.
 
-        In the epochs of distillation with ``loss_feature`` and
-        ``loss_logit``, and the head's losses times ``task_loss_weight``.
+        During distillation, these are multiplied by ``task_loss_weight``, and
+        ``loss_feature`` and ``loss_logit`` are added.
 
         Raises:
             ValueError: If the blocks or the logits of teacher and student
-                have different layouts.
+                have different shapes.
         """
         if not self._is_distilling():
             return super().loss(inputs, data_samples, **kwargs)
@@ -127,21 +128,21 @@ class DistilledRecognizer3D(Recognizer3D):
             **self.cls_head.loss_by_feat(logits, data_samples),
             **head_kwargs['loss_aux']
         }
-        # A factor of 0 leaves gradients of zero, where None would stop a
-        # distributed training.
+        # Keep losses with factor 0, because distributed training fails if a
+        # parameter has no gradient.
         losses = {
             name: self.task_loss_weight * x if 'loss' in name else x
             for name, x in losses.items()
         }
-        wanted, wanted_logits = self._ask_teacher(inputs)
+        targets, target_logits = self._run_teacher(inputs)
         if self.feature_loss is not None:
-            _check_layouts(features, wanted)
+            _check_shapes(features, targets)
             losses['loss_feature'] = torch.stack([
-                self.feature_loss(x, wanted[name])
+                self.feature_loss(x, targets[name])
                 for name, x in features.items()
             ]).mean()
         if self.logit_loss is not None:
-            losses['loss_logit'] = self.logit_loss(logits, wanted_logits)
+            losses['loss_logit'] = self.logit_loss(logits, target_logits)
         return losses
 
     def _is_distilling(self) -> bool:
@@ -149,8 +150,8 @@ class DistilledRecognizer3D(Recognizer3D):
         return self.distill_epochs is None or epoch < self.distill_epochs
 
     @torch.no_grad()
-    def _ask_teacher(self, inputs: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """The blocks' outputs by name, and the logits."""
+    def _run_teacher(self, inputs: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the teacher's block outputs by name, and its logits."""
         teacher = self._teacher.on(inputs.device)
         with _block_outputs(teacher.backbone) as features:
             logits, _ = teacher.extract_feat(inputs, stage='head')
@@ -167,9 +168,9 @@ def _blocks(backbone: nn.Module) -> dict[str, nn.Module]:
 
 @contextmanager
 def _block_outputs(backbone: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Collect what each block returns in this context, by its name.
+    """Collect the outputs of all blocks in this context, by block name.
 
-    What a block computes again in a backward pass is not within it.
+    Outputs recomputed in a backward pass are not included.
     """
     outputs: dict[str, Tensor] = {}
 
@@ -187,17 +188,18 @@ def _block_outputs(backbone: nn.Module) -> Iterator[dict[str, Tensor]]:
             handle.remove()
 
 
-def _check_layouts(student: dict[str, Tensor],
-                   teacher: dict[str, Tensor]) -> None:
+def _check_shapes(student: dict[str, Tensor],
+                  teacher: dict[str, Tensor]) -> None:
     if student.keys() != teacher.keys():
         raise ValueError(
             'feature_loss needs the same blocks in student and teacher, got '
             f'{len(student)} ({", ".join(student)}) and {len(teacher)} '
-            f'({", ".join(teacher)}); feature_loss=None compares logits alone')
+            f'({", ".join(teacher)}); set feature_loss=None to compare only '
+            'logits')
     for name, x in student.items():
         if x.shape != teacher[name].shape:
             raise ValueError(
                 'feature_loss needs the same tokens and channels in student '
                 f'and teacher, got for {name} {tuple(x.shape)} and '
-                f'{tuple(teacher[name].shape)} [B, T, H, W, C]; '
-                'feature_loss=None compares logits alone')
+                f'{tuple(teacher[name].shape)} [B, T, H, W, C]; set '
+                'feature_loss=None to compare only logits')

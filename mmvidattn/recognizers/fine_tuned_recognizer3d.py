@@ -14,53 +14,54 @@ from ..utils.arguments import Natural, check_arguments
 from ..utils.feature_cache import FeatureWriter, weights_digest
 
 Part = Literal['backbone', 'spatial']
-# Options of a backbone that its frozen part does not feel: those of starting
-# and of training.
-NOT_FELT = {'init_cfg', 'init_std', 'embed_init_std', 'patch_init', 'with_cp',
-            'drop_rate', 'drop_path_rate', 'drop_path_scale'}
-NOT_FELT_IN_SPACE = {'num_temporal_layers'}
+# Options of a backbone without effect on its frozen part: initialization and
+# training.
+NO_EFFECT = {'init_cfg', 'init_std', 'embed_init_std', 'patch_init', 'with_cp',
+             'drop_rate', 'drop_path_rate', 'drop_path_scale'}
+NO_EFFECT_ON_SPATIAL = {'num_temporal_layers'}
 
 
 class FrozenFeatures(NamedTuple):
-    """What the frozen part gives for each clip of each sample, [B, V, *]."""
+    """Features of the frozen part for each view of each sample, [B, V, *]."""
     values: Tensor
 
 
 @MODELS.register_module()
 @check_arguments
 class FineTunedRecognizer3D(Recognizer3D):
-    """A ``Recognizer3D`` of which only a part is trained.
+    """``Recognizer3D`` of which only a part is trained.
 
-    The names of its tensors are those of ``Recognizer3D``, and checkpoints of
-    either load into the other; those of a training with LoRA have its tensors
-    in addition, which :func:`mmvidattn.get_model` merges.
+    Its tensors have the same names as in ``Recognizer3D``, so that each loads
+    the checkpoints of the other. Checkpoints of LoRA have additional tensors,
+    which :func:`mmvidattn.get_model` merges.
 
-    What is frozen stays in evaluation mode while the rest trains: it drops
-    nothing, and its running statistics stay. With LoRA these statistics stay
-    in all of the backbone.
+    The frozen part stays in evaluation mode: no dropout, and no change of
+    running statistics. With LoRA, no running statistics of the backbone
+    change.
 
-    With :class:`~mmvidattn.engine.FeatureCacheHook` the features that the
-    frozen part gives are kept on disk. With ``'spatial'`` that part takes
-    clips one by one in training, with the hook or without, so that both end at
-    the same weights.
+    With :class:`~mmvidattn.engine.FeatureCacheHook`, the features of the
+    frozen part are cached on disk. With ``'spatial'``, this part computes
+    clips one by one in training, even without the hook, so that the final
+    weights are equal with and without it.
 
     Args:
-        freeze: ``'backbone'``, to train the head alone (where that is one
-            linear layer: a linear probe); ``'spatial'``, to train the temporal
-            encoder and the head of a factorized encoder, such as ``ViViT``
-            with ``model='fact_encoder'``; or a number n, to freeze what comes
-            before the blocks and the first n blocks.
+        freeze: ``'backbone'`` trains only the head (a linear probe, if the
+            head is one linear layer); ``'spatial'`` trains the head and the
+            temporal encoder of a factorized encoder, such as ``ViViT`` with
+            ``model='fact_encoder'``; a number n freezes the first n blocks
+            and the layers before them. Defaults to None, no freezing.
         lora: Arguments of :func:`mmvidattn.layers.add_lora`, such as
-            ``dict(rank=8)``: of the backbone its updates alone are trained.
-        **kwargs: Those of ``Recognizer3D``.
+            ``dict(rank=8)``; only these updates of the backbone are trained.
+            Defaults to None, no LoRA.
+        **kwargs: Arguments of ``Recognizer3D``.
 
     Attributes:
-        feature_writer: Of the hook; None without it.
+        feature_writer: Writer of the hook; None without it.
 
     Raises:
-        ValueError: If both are given; or if ``freeze`` is none of these, or
-            more blocks than there are, or the backbone does not tell its
-            layers or has no temporal encoder.
+        ValueError: If both options are set; if the backbone has fewer than
+            ``freeze`` blocks; or if it lacks ``get_layer_depth`` or a
+            temporal encoder that ``freeze`` needs.
     """
 
     def __init__(self, backbone: dict, *args: Any,
@@ -73,8 +74,8 @@ class FineTunedRecognizer3D(Recognizer3D):
                          **kwargs)
         self._backbone, self._data_preprocessor = options
         if lora is not None and freeze is not None:
-            raise ValueError('lora freezes the backbone but for its updates; '
-                             f'got freeze={freeze!r} as well')
+            raise ValueError('lora already freezes the backbone, got '
+                             f'freeze={freeze!r} as well')
         self.freeze = freeze
         self.feature_writer: FeatureWriter | None = None
         self._frozen: list[nn.Module] = []
@@ -98,7 +99,7 @@ class FineTunedRecognizer3D(Recognizer3D):
         trained = getattr(self.backbone, 'temporal_encoder', None)
         if trained is None:
             raise ValueError(
-                "freeze='spatial' needs a backbone of a spatial and a "
+                "freeze='spatial' needs a backbone with a spatial and a "
                 "temporal encoder, such as ViViT with model='fact_encoder' "
                 'and num_temporal_layers from 1, got a '
                 f'{type(self.backbone).__name__} without')
@@ -111,11 +112,11 @@ class FineTunedRecognizer3D(Recognizer3D):
         if not hasattr(backbone, 'get_layer_depth'):
             raise ValueError(
                 f'freeze={number!r} needs a backbone with get_layer_depth, '
-                f'and {type(backbone).__name__} has none; freeze="backbone" '
-                'works with any')
+                f'which {type(backbone).__name__} lacks; freeze="backbone" '
+                'works with any backbone')
         depths = {name: backbone.get_layer_depth(name)
                   for name, _ in backbone.named_parameters()}
-        # The first depth comes before the blocks, the last one after them.
+        # The first depth is before the blocks, the last one after them.
         most = next(iter(depths.values()))[1] - 2
         if number > most:
             raise ValueError(
@@ -127,22 +128,22 @@ class FineTunedRecognizer3D(Recognizer3D):
         self._frozen = _frozen_modules(backbone)
 
     def train(self, mode: bool = True) -> nn.Module:
-        """Set the mode, but for what is frozen."""
+        """Set the mode, except of the frozen part."""
         super().train(mode)
         for module in self._frozen:
             module.eval()
         return self
 
     def describe_frozen(self) -> dict[str, Any]:
-        """What the features of the frozen part depend on, beside the clips.
+        """Describe the frozen part, for the key of its cached features.
 
         Returns:
-            It in plain types: the options of the backbone and the
-            preprocessor, and a hash of the weights.
+            The options of the backbone and the preprocessor, and a hash of
+            the weights, in plain types.
 
         Raises:
-            ValueError: If there is no frozen part whose features could be
-                kept, or clips are mixed before it.
+            ValueError: If the model has no frozen part whose features can be
+                cached, or mixes clips before it.
         """
         if self.freeze not in ('backbone', 'spatial'):
             raise ValueError("cached features need freeze='spatial' or "
@@ -154,9 +155,9 @@ class FineTunedRecognizer3D(Recognizer3D):
             raise ValueError(
                 'data_preprocessor.blending mixes clips at random: cached '
                 'features need blending=None')
-        unfelt, weights = NOT_FELT, self.backbone.state_dict(keep_vars=True)
+        ignored, weights = NO_EFFECT, self.backbone.state_dict(keep_vars=True)
         if self.freeze == 'spatial':
-            unfelt = NOT_FELT | NOT_FELT_IN_SPACE
+            ignored = NO_EFFECT | NO_EFFECT_ON_SPATIAL
             trained = self.backbone.temporal_encoder.state_dict(keep_vars=True)
             trained = {id(value) for value in trained.values()}
             weights = {name: value for name, value in weights.items()
@@ -164,21 +165,22 @@ class FineTunedRecognizer3D(Recognizer3D):
         return dict(
             freeze=self.freeze,
             backbone={name: value for name, value in self._backbone.items()
-                      if name not in unfelt},
+                      if name not in ignored},
             data_preprocessor=self._data_preprocessor,
             weights=weights_digest(weights))
 
     def write_features(self, writer: FeatureWriter) -> None:
-        """Write features of samples that say where, from now on."""
+        """Write the features of samples with a ``feature_file`` from now on.
+        """
         self.feature_writer = writer
 
     def forward(self, inputs: Tensor, data_samples: list | None = None,
                 mode: str = 'tensor', **kwargs: Any) -> Any:
-        """See ``Recognizer3D``; samples may come with their features."""
+        """Run ``Recognizer3D``, or use the cached features of samples."""
         if self.training and self.freeze == 'spatial' or any(
                 'frozen_features' in sample or 'feature_file' in sample
                 for sample in data_samples or ()):
-            # An exported program has no samples, and any number of clips.
+            # An exported program has no samples, but any number of clips.
             samples = data_samples or [{}] * len(inputs)
             inputs = FrozenFeatures(torch.stack([
                 self._features_of(clips, sample)
@@ -188,7 +190,7 @@ class FineTunedRecognizer3D(Recognizer3D):
     def extract_feat(self, inputs: Tensor | FrozenFeatures,
                      stage: str = 'neck', data_samples: list | None = None,
                      test_mode: bool = False) -> tuple:
-        """See ``Recognizer3D``; it goes on from the frozen part's results."""
+        """Run ``extract_feat`` of ``Recognizer3D``, or its trainable part."""
         if not isinstance(inputs, FrozenFeatures):
             return super().extract_feat(inputs, stage, data_samples, test_mode)
         x = inputs.values.flatten(0, 1)
@@ -199,15 +201,15 @@ class FineTunedRecognizer3D(Recognizer3D):
         return x, {}
 
     def _features_of(self, clips: Tensor, sample: Any) -> Tensor:
-        """Clips [V, C, T, H, W] of a sample to features [V, *]."""
+        """Map views [V, C, T, H, W] of a sample to features [V, *]."""
         writer = self.feature_writer
         if 'frozen_features' in sample:
             writer.num_read += 1
-            # They are nothing that a metric or a file of results wants.
+            # Metrics and result files must not get them.
             return sample.pop('frozen_features')
         if 'feature_file' not in sample:
             return self._encode(clips)
-        # A batch pads its clips to the largest one.
+        # A batch pads its clips to the largest clip.
         clips = clips[tuple(map(slice, sample.clips_shape))]
         features = writer.round(self._encode(clips))
         writer.num_computed += 1
@@ -221,17 +223,18 @@ class FineTunedRecognizer3D(Recognizer3D):
             encode = self.backbone.forward_spatial
         with nullcontext() if self.feature_writer is None else torch.autocast(
                 clips.device.type, enabled=False):
-            # One by one: other clips in a batch would change the rounding.
+            # Compute clips one by one, because the batch affects rounding.
             features = [encode(clip) for clip in clips.split(1)]
         if not isinstance(features[0], Tensor):
             raise ValueError(
-                'cached features need a backbone that gives a tensor, and '
-                f'{type(self.backbone).__name__} gives a '
+                'cached features need a backbone that returns a tensor, but '
+                f'{type(self.backbone).__name__} returns a '
                 f'{type(features[0]).__name__}')
         return torch.cat(features)
 
 
 def _frozen_modules(module: nn.Module) -> list[nn.Module]:
-    """Those that have parameters, and none to be trained."""
-    return [one for one in module.modules() if (own := [*one.parameters()])
-            and not any(parameter.requires_grad for parameter in own)]
+    """Return the modules whose parameters are all frozen."""
+    return [part for part in module.modules()
+            if (parameters := [*part.parameters()])
+            and not any(parameter.requires_grad for parameter in parameters)]

@@ -15,21 +15,27 @@ from ..utils.arguments import Count, check_arguments
 @MODELS.register_module()
 @check_arguments
 class OnlineActionDetector(BaseModel):
-    """Says of each step of a feature stream what happens, or will soon.
+    """Detector or anticipator of the action at each step of a feature stream.
 
-    It reads windows of the stream: a long memory of N samples and a work
-    memory of the latest L steps, which it scores, with A steps to come.
+    The model reads windows of the stream: a long memory of N samples and a
+    work memory of the latest L steps. It scores these L steps and the A steps
+    that follow.
 
     Args:
-        backbone: Windows to features [B, L+A, C], e.g. ``TeSTra``.
-        cls_head: Features to scores, e.g. ``OnlineActionHead``.
-        data_preprocessor: Batches the windows.
-        dense_batch_size: Windows at a time in dense evaluation.
+        backbone: Config of a model from windows to features [B, L+A, C], such
+            as ``TeSTra``.
+        cls_head: Config of a head from features to scores, such as
+            ``OnlineActionHead``.
+        data_preprocessor: Config of the preprocessor. Defaults to
+            ``FeatureStreamPreprocessor``.
+        dense_batch_size: Windows per batch in dense evaluation. Defaults to
+            32.
         stream_kernel: Kernel of :class:`~mmvidattn.online.StreamSession` in
-            the evaluation of streams: 'window' or 'smoothing'.
-        train_cfg: Ignored; mmaction2 gives it.
-        test_cfg: Likewise.
-        init_cfg: Of ``BaseModel``.
+            the evaluation of streams, 'window' or 'smoothing'. Defaults to
+            'window'.
+        train_cfg: Ignored; mmaction2 passes it.
+        test_cfg: Ignored; mmaction2 passes it.
+        init_cfg: Initialization config of ``BaseModel``.
     """
 
     def __init__(self,
@@ -56,40 +62,44 @@ class OnlineActionDetector(BaseModel):
         mode: str = 'tensor',
         stage: str = 'head'
     ) -> dict[str, Tensor] | Tensor | list[BaseDataElement]:
-        """Scores, losses or predictions.
+        """Compute scores, losses or predictions.
 
         Args:
-            inputs: ``{modality: features}``, each [B, N+L, channels], and
-                ``padding_mask``, bool [B, N], True where the long memory is
-                padded. In mode 'predict' whole videos are taken as well, a
-                sequence of ``{modality: [T, channels], long_indices: [W, N],
-                work_indices: [W, L], padding_mask: [W, N]}``: W consecutive
-                windows, evaluated densely
-                (:func:`mmvidattn.online.dense_features`). Or, with numbers
-                ``long_rate`` and ``work_rate``, and ``stretch_long_memory``,
-                in the place of indices and mask, videos that run as streams
-                side by side, with options of these names
-                (:func:`mmvidattn.online.stream_videos`).
-            data_samples: Of each of the batch; with targets in mode 'loss'.
-            mode: 'tensor', 'loss' or 'predict'.
-            stage: In mode 'tensor', what to return: of the 'head' (logits)
-                or of the 'backbone' (features).
+            inputs: Windows, ``{modality: [B, N+L, channels], padding_mask:
+                bool [B, N]}``, where the mask is True for padding of the long
+                memory. In mode 'predict' also a sequence of videos:
+
+                - for dense evaluation of W consecutive windows
+                  (:func:`mmvidattn.online.dense_features`), ``{modality:
+                  [T, channels], long_indices: [W, N], work_indices: [W, L],
+                  padding_mask: [W, N]}``;
+                - for parallel streams
+                  (:func:`mmvidattn.online.stream_videos`), ``{modality:
+                  [T, channels]}`` with its options ``long_rate``,
+                  ``work_rate`` and ``stretch_long_memory``.
+            data_samples: One per batch element; with targets in mode 'loss'.
+                Defaults to new ones.
+            mode: 'tensor', 'loss' or 'predict'. Defaults to 'tensor'.
+            stage: In mode 'tensor', return logits of the 'head' or features
+                of the 'backbone'. Defaults to 'head'.
 
         Returns:
-            tensor: ``dict(action=[B, L+A, K])``, with ``verb`` and ``noun``
-            where the head has them; or features [B, L+A, C].
-            loss: ``loss_action`` and so on, scalars.
-            predict: the data samples, with ``pred_action`` [L+A, K], and
-            ``pred_verb`` and ``pred_noun``. Of whole videos that is
-            [L+W-1, K], each step once: the steps of the first window, then
-            the last of each other; and ``pred_anticipated_action`` is
-            [W, A, K]. Of streams both are of the steps in ``score_steps`` of
-            the data sample (by default all), [n, K] and [n, A, K], and
-            ``stream_cost`` says what they took; ``evaluation_mode``, if there
-            is one, ends with the kernel.
+            By mode:
+
+            - tensor: ``dict(action=[B, L+A, K])``, with ``verb`` and ``noun``
+              if the head has them; or features [B, L+A, C].
+            - loss: scalars ``loss_action`` and so on.
+            - predict: the data samples with ``pred_action`` [L+A, K], and
+              ``pred_verb`` and ``pred_noun``. Dense evaluation sets
+              ``pred_action`` [L+W-1, K], each step once (all steps of the
+              first window, then the last step of each other window), and
+              ``pred_anticipated_action`` [W, A, K]. Streams set both for the n
+              steps in ``score_steps`` of the data sample (by default all),
+              [n, K] and [n, A, K], add ``stream_cost``, and append the kernel
+              to ``evaluation_mode`` if it exists.
 
         Raises:
-            ValueError: If mode, stage or inputs are none of these.
+            ValueError: If mode, stage or inputs have another value.
         """
         if mode not in ('tensor', 'loss', 'predict'):
             raise ValueError("mode must be 'tensor', 'loss' or 'predict', got "
@@ -99,15 +109,15 @@ class OnlineActionDetector(BaseModel):
                              f'{stage!r}')
         if not isinstance(inputs, Mapping):
             if mode != 'predict':
-                raise ValueError('whole videos are for mode predict, got '
-                                 f'mode {mode!r}')
+                raise ValueError("videos need mode='predict', got "
+                                 f'mode={mode!r}')
             predict = (self._predict_streams if 'long_rate' in inputs[0] else
                        self._predict_dense)
             return predict(inputs, data_samples)
         if mode == 'loss':
-            # Some are trained by more than what they are tested by.
-            read = getattr(self.backbone, 'stages', self.backbone)
-            return self.cls_head.loss(read(inputs), data_samples)
+            # Some backbones have additional outputs for training.
+            stages = getattr(self.backbone, 'stages', self.backbone)
+            return self.cls_head.loss(stages(inputs), data_samples)
         features = self.backbone(inputs)
         if mode == 'predict':
             scores = self.cls_head.predict(features)
@@ -131,7 +141,7 @@ class OnlineActionDetector(BaseModel):
                 for name in ('long_indices', 'work_indices', 'padding_mask'))
             last = dense_features(model, features, long, work, mask,
                                   self.dense_batch_size)
-            # Nothing before the first window scores its other steps.
+            # Only the first window scores its steps before the last.
             window = {
                 name: torch.cat([x[long[:1]], x[work[:1]]], dim=1)
                 for name, x in features.items()
@@ -166,7 +176,7 @@ class OnlineActionDetector(BaseModel):
                 sample.set_data({f'pred_{name}': y[:, 0]})
                 if self.backbone.num_anticipation_tokens:
                     sample.set_data({f'pred_anticipated_{name}': y[:, 1:]})
-            # All streams together, in equal shares of their steps.
+            # The streams ran together; divide the time by their steps.
             cost = dict(
                 steps=length,
                 seconds=seconds * length / sum(lengths),

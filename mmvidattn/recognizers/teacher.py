@@ -11,17 +11,17 @@ from ..utils.checkpoint import load_checkpoint
 
 
 class Teacher:
-    """A frozen model that another one learns from, and that is no part of it.
+    """Frozen model that a student learns from, outside of the student.
 
-    This is no ``nn.Module``: the student that has it as an attribute keeps
-    the parameters, state dict and modes that it has without. It is built when
-    it is first asked for, so that a student that is only tested needs no
-    checkpoint of it. Copies of the student share it.
+    This class is not an ``nn.Module``, so that a teacher as an attribute does
+    not change the parameters, state dict and mode of the student. The model
+    is built on first use, so that testing a student does not need the
+    teacher's checkpoint. Copies of the student share the teacher.
 
     Args:
-        config: Of a recognizer.
-        checkpoint: Its weights, loaded strictly. None leaves them as they are
-            initialized, which teaches nothing, and warns.
+        config: Config of a recognizer.
+        checkpoint: Checkpoint of the recognizer, loaded strictly. Defaults to
+            None, untrained weights with a warning.
 
     Attributes:
         model: The model, in evaluation mode; None until it is built.
@@ -33,14 +33,13 @@ class Teacher:
         self.model: nn.Module | None = None
 
     def build(self) -> nn.Module:
-        """Build another one, without gradients, in the mode that it is in."""
+        """Build a new model without gradients, in its initial mode."""
         teacher = MODELS.build(copy.deepcopy(self.config))
         if self.checkpoint is None:
             teacher._dump_init_info = lambda *args: None
             teacher.init_weights()
             print_log(
-                'the teacher has fresh weights, from which nothing is to be '
-                'learned: set teacher_checkpoint',
+                'the teacher has untrained weights: set teacher_checkpoint',
                 logger='current',
                 level=logging.WARNING)
         else:
@@ -48,7 +47,7 @@ class Teacher:
         return teacher.requires_grad_(False)
 
     def on(self, device: torch.device | str) -> nn.Module:
-        """The model on a device, to which it is moved."""
+        """Return the model after moving it to a device."""
         if self.model is None:
             self.model = self.build().eval()
         return self.model.to(device)

@@ -17,40 +17,47 @@ from .token_label_store import TokenLabelStore
 @MODELS.register_module()
 @check_arguments
 class TokenLabelRecognizer3D(Recognizer3D):
-    """A recognizer that learns every token's label from a teacher.
+    """Recognizer that learns a label for every token from a teacher.
 
     Token labeling of `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec.
-    B.1: in training a larger model, frozen, sees the same augmented clips;
-    its classifier, applied to every token, gives the soft labels of the
-    student's tokens. In testing this is mmaction2's ``Recognizer3D``.
+    B.1: in training, a larger, frozen model gets the same augmented clips.
+    Its classifier, applied to every token, computes soft labels for the
+    tokens of the student. In testing, the model is mmaction2's
+    ``Recognizer3D``.
 
-    Differs from the released code: the teacher stays in eval mode and is no
-    part of the model's parameters, state dict and checkpoints (the released
-    code's is in train mode after the first call of ``train()``, with dropout
-    and batch statistics, and is saved with the student); its checkpoint is
-    loaded strictly (the released code's silently not, if it has the usual
-    wrapper); and where the student has fewer frames of tokens, neighboring
-    frames of the teacher's are averaged (the released code's: frames as far
-    apart as the student has). All but the loading can be had as released.
+    Differs from the released code:
+
+    - The teacher stays in eval mode, and is not part of the parameters, state
+      dict and checkpoints. (As released, it is in train mode after the first
+      call of ``train()``, with dropout and batch statistics, and is saved
+      with the student.)
+    - The teacher's checkpoint is loaded strictly. (As released, a checkpoint
+      with the usual wrapper is silently not loaded.)
+    - If the student has fewer frames of tokens, adjacent frames of the teacher
+      are averaged. (As released, frames at a distance of the student's number
+      of frames.)
+
+    ``as_released`` restores all but the loading.
 
     Args:
-        backbone: Of the student.
-        cls_head: A ``TokenLabelHead``.
-        teacher: Config of the teacher, a recognizer with a head of the form
-            of ``I3DHead``.
-        teacher_checkpoint: Its weights. None leaves them as they are
-            initialized, which teaches nothing, and warns.
-        label_store: Folder of labels that ``tools/data/token_labels.py``
-            wrote, in the teacher's place. The samples must tell ``filename``
-            and ``view``: see :class:`mmvidattn.datasets.transforms.FixedViews`.
-        topk: Classes of a token that a label has: see
-            :func:`mmvidattn.losses.soft_token_labels`.
-        as_released: Treat the teacher as the released code does.
-        **kwargs: Of ``Recognizer3D``.
+        backbone: Config of the student's backbone.
+        cls_head: Config of a ``TokenLabelHead``.
+        teacher: Config of the teacher, a recognizer with a head like
+            ``I3DHead``. Defaults to None, which needs ``label_store``.
+        teacher_checkpoint: Checkpoint of the teacher. Defaults to None,
+            untrained weights with a warning.
+        label_store: Folder of labels from ``tools/data/token_labels.py``,
+            used instead of the teacher. The samples need ``filename`` and
+            ``view``, from :class:`mmvidattn.datasets.transforms.FixedViews`.
+        topk: Number of classes in the label of a token; see
+            :func:`mmvidattn.losses.soft_token_labels`. Defaults to 5.
+        as_released: Treat the teacher like the released code. Defaults to
+            False.
+        **kwargs: Arguments of ``Recognizer3D``.
 
     Raises:
-        ValueError: If there is neither a teacher nor a store, or a store is
-            to be treated as released.
+        ValueError: If neither a teacher nor a store is given, or
+            ``as_released`` is set with a store.
     """
 
     def __init__(self,
@@ -67,7 +74,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
             raise ValueError(
                 'TokenLabelRecognizer3D needs a teacher or a label_store')
         if as_released and label_store is not None:
-            raise ValueError('as_released is of a teacher, not of a '
+            raise ValueError('as_released needs a teacher instead of a '
                              f'label_store, got {label_store!r}')
         self.topk = topk
         self.as_released = as_released
@@ -79,7 +86,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
 
     def loss(self, inputs: Tensor, data_samples: list,
              **kwargs) -> dict[str, Tensor]:
-        """See ``BaseRecognizer``; with ``loss_token``."""
+        """Compute the losses of ``BaseRecognizer``, and ``loss_token``."""
         feats, _ = self.extract_feat(inputs, data_samples=data_samples)
         shape = feats.shape[2:]
         if self._store_folder is not None:
@@ -92,7 +99,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
     @torch.no_grad()
     def teacher_logits(self, inputs: Tensor,
                        shape: tuple[int, int, int]) -> Tensor:
-        """Compute the logits of a teacher for the tokens of a student.
+        """Compute the logits of the teacher for the tokens of the student.
 
         Args:
             inputs: Clips, [B, V, C, T, H, W].
@@ -102,9 +109,9 @@ class TokenLabelRecognizer3D(Recognizer3D):
             [B V, t, h, w, K].
         """
         if self._teacher is None:
-            raise ValueError('the labels come from a label_store; there is '
-                             'no teacher')
-        # A model may have been moved since.
+            raise ValueError('there is no teacher, because the labels come '
+                             'from a label_store')
+        # The student may have moved to another device.
         teacher = self.teacher if self.as_released else self._teacher.on(
             inputs.device)
         feats, _ = teacher.extract_feat(inputs)
@@ -117,28 +124,28 @@ class TokenLabelRecognizer3D(Recognizer3D):
 
     def stored_labels(self, data_samples: list,
                       shape: tuple[int, int, int]) -> Tensor:
-        """Labels from the store, [B, t, h, w, K].
+        """Read labels [B, t, h, w, K] from the store.
 
         Raises:
-            ValueError: If the samples do not tell which they are, or the
-                store has not those, or of another grid of tokens.
+            ValueError: If a sample lacks its file name and view, or the store
+                lacks its labels or has them for another grid of tokens.
         """
         labels = []
         for sample in data_samples:
             if 'filename' not in sample or 'view' not in sample:
                 raise ValueError(
-                    'samples of a label_store must tell filename and view: '
-                    'use FixedViews, and name both in meta_keys of '
+                    'label_store needs filename and view of each sample: use '
+                    'FixedViews, and add both to meta_keys of '
                     'PackActionInputs')
             values, classes = self._store.read(sample.filename, sample.view)
             if values.shape[:3] != shape:
                 raise ValueError(
-                    f'the labels in {self._store_folder} are of '
-                    f'{tuple(values.shape[:3])} tokens, the clip has '
+                    f'the labels in {self._store_folder} are for '
+                    f'{tuple(values.shape[:3])} tokens, but the clip has '
                     f'{tuple(shape)}')
             logits = values.new_zeros(*shape, self.cls_head.num_classes)
             labels.append(logits.scatter(-1, classes, values))
-        # The others are zeros, as in soft_token_labels.
+        # All other logits are 0, like in soft_token_labels.
         return torch.stack(labels).softmax(-1)
 
     @cached_property

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Token labels of a teacher on disk, so that it runs once."""
+"""Token labels of a teacher on disk, to run the teacher only once."""
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,32 +13,32 @@ from ..utils.files import map_numbers
 from ..utils.lines import read_lines
 
 SETTINGS, NAMES = 'settings.json', 'names.txt'
-# Folder and name of a video; the rest of its path differs by machine.
+# Use the folder and the name of a video; the rest depends on the machine.
 NAME_PARTS = 2
 
 
 def key_of(filename: str | Path) -> str:
-    """Under what name a store knows a video."""
+    """Return the name of a video in a store."""
     return '/'.join(Path(filename).parts[-NAME_PARTS:])
 
 
 class TokenLabelStore:
-    """The best logits of every token of some views of every video.
+    """The best logits of every token, for some views of every video.
 
     A folder of ``settings.json``, ``names.txt`` and three arrays:
     ``values.npy`` float32 and ``classes.npy`` int32 [videos, views, T, H, W,
-    k], ``done.npy`` bool [videos, views]. They are read where they lie; what
-    has been written stays when the program that writes is killed.
+    k], ``done.npy`` bool [videos, views]. The arrays are memory-mapped, and
+    labels that are written survive a kill of the writing program.
 
     Args:
-        folder: Of a store that :meth:`create` made.
-        writable: Whether :meth:`write` is allowed.
+        folder: Folder of a store from :meth:`create`.
+        writable: Allow :meth:`write`. Defaults to False.
 
     Attributes:
-        settings: What :meth:`create` was told.
+        settings: Settings passed to :meth:`create`.
 
     Raises:
-        FileNotFoundError: If there is no such store.
+        FileNotFoundError: If the folder has no store.
     """
 
     def __init__(self, folder: str | Path, writable: bool = False) -> None:
@@ -59,37 +59,39 @@ class TokenLabelStore:
     def create(cls, folder: str | Path, filenames: Sequence[str | Path],
                num_views: int, shape: Sequence[int],
                **settings: Any) -> 'TokenLabelStore':
-        """Make a store, or take up one that was made alike.
+        """Create a store, or open an existing one with equal settings.
 
         Args:
-            folder: Where.
-            filenames: All videos.
-            num_views: Views of each.
-            shape: (T, H, W, k): the grid of tokens, and logits of each.
-            **settings: What else the labels depend on, in plain types.
+            folder: Folder of the store.
+            filenames: Paths of all videos.
+            num_views: Number of views per video.
+            shape: Grid of tokens and number of logits, (T, H, W, k).
+            **settings: Other settings that the labels depend on, in plain
+                types.
 
         Raises:
             ValueError: If two videos have the same folder and name, or the
-                folder has a store that was made otherwise.
+                folder has a store with other settings.
         """
         folder = Path(folder)
         names = [key_of(name) for name in filenames]
         if len(set(names)) < len(names):
             twice = next(n for n in names if names.count(n) > 1)
-            raise ValueError(f'several videos are called {twice}')
+            raise ValueError(f'several videos have the name {twice}')
         settings = json.loads(
             json.dumps(
                 dict(num_views=num_views, shape=list(shape), **settings)))
         if (folder / SETTINGS).is_file():
             store = cls(folder, writable=True)
             if store.settings != settings or list(store._rows) != names:
-                differ = [
+                changed = [
                     f'{name} {store.settings.get(name)!r}, now {value!r}'
                     for name, value in settings.items()
                     if store.settings.get(name) != value
                 ]
-                raise ValueError(f'{folder} has labels of others: '
-                                 f'{", ".join(differ) or "other videos"}')
+                raise ValueError(
+                    f'{folder} has labels with other settings: '
+                    f'{", ".join(changed) or "other videos"}')
             return store
         folder.mkdir(parents=True, exist_ok=True)
         (folder / NAMES).write_text('\n'.join(names) + '\n', 'utf-8')
@@ -101,19 +103,19 @@ class TokenLabelStore:
                 mode='w+',
                 dtype=dtype,
                 shape=(len(names), num_views, *size)).flush()
-        # Last of all: there is a store if this is there.
+        # This file comes last, because it marks a complete store.
         (folder / SETTINGS).write_text(
             json.dumps(settings, indent=2), 'utf-8')
         return cls(folder, writable=True)
 
     def missing(self) -> Iterator[tuple[int, int]]:
-        """Video and view of what is not written yet."""
+        """Yield (video, view) of all labels that are not written yet."""
         for video, view in np.argwhere(~np.asarray(self.done)).tolist():
             yield video, view
 
     def write(self, video: int, view: int, values: Tensor,
               classes: Tensor) -> None:
-        """Logits and their classes, [T, H, W, k] each."""
+        """Write logits and their classes, [T, H, W, k] each."""
         self.values[video, view] = values.cpu().numpy()
         self.classes[video, view] = classes.cpu().numpy()
         self.values.flush()
@@ -122,16 +124,16 @@ class TokenLabelStore:
         self.done.flush()
 
     def read(self, filename: str | Path, view: int) -> tuple[Tensor, Tensor]:
-        """Read the labels of a view of a video, [T, H, W, k] each.
+        """Read the logits and classes of a view of a video, [T, H, W, k] each.
 
         Raises:
-            ValueError: If nothing was.
+            ValueError: If these labels are not written.
         """
         row = self._rows.get(key_of(filename))
         if row is None or not 0 <= view < self.done.shape[1] or \
                 not self.done[row, view]:
             raise ValueError(
-                f'{self.folder} has no labels of view {view} of '
+                f'{self.folder} lacks labels for view {view} of '
                 f'{key_of(filename)}')
         return (torch.from_numpy(np.array(self.values[row, view])),
                 torch.from_numpy(np.array(self.classes[row, view])).long())

@@ -5,6 +5,6 @@ from mmengine.registry import DefaultScope
 
 @pytest.fixture(autouse=True)
 def scope():
-    """That of mmaction2, whatever the tests before these have left."""
+    """Use the scope of mmaction2."""
     with DefaultScope.overwrite_default_scope('mmaction'):
         yield

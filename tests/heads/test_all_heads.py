@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Properties that the heads of clips share."""
+"""Properties of all heads of clip models."""
 import pytest
 import torch
 from mmaction.structures import ActionDataSample
@@ -11,7 +11,7 @@ from mmvidattn.heads import (
     XViTHead,
 )
 
-# Options of a small head, and the shape of its features of a clip.
+# Options of a small head, and the shape of its features.
 HEADS = {
     LAPSHead: ({}, (8, 3)),
     LinearVideoTransformerHead: (dict(hidden_dims=6), (8, 3, 2, 2)),
@@ -35,7 +35,7 @@ def build(kind, **kwargs):
     (dict(average_clips='prob'), lambda y: y.softmax(-1).mean(1)),
     (dict(average_clips='max'), lambda y: y.amax(1))],
     ids=['mean', 'prob', 'max'])
-def test_views_are_averaged(kind, options, average):
+def test_averages_views(kind, options, average):
     head, x = build(kind, **options)
     samples = head.predict(x, [ActionDataSample(), ActionDataSample()])
     for sample, score in zip(samples, average(head(x).view(2, 3, 5))):
@@ -44,7 +44,7 @@ def test_views_are_averaged(kind, options, average):
 
 
 @ALL
-def test_dropout_acts_in_training_only(kind):
+def test_dropout_is_only_active_in_training(kind):
     head, x = build(kind, dropout_ratio=0.5)
     assert torch.equal(head(x), head(x))
     head.train()
@@ -53,7 +53,7 @@ def test_dropout_acts_in_training_only(kind):
 
 @pytest.mark.parametrize('kind', [
     LAPSHead, LinearVideoTransformerHead, XViTHead], ids=lambda x: x.__name__)
-def test_initialization_has_the_documented_spread(kind):
+def test_initialization_has_documented_std(kind):
     head = kind(400, 384)
     head.init_weights()
     for name, p in head.named_parameters():

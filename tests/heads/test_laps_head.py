@@ -15,7 +15,7 @@ def _head(**kwargs):
 
 
 @pytest.mark.parametrize('shape', [(2, 12, 7), (2, 12, 7, 3, 4)], ids=str)
-def test_averages_the_predictions_of_frames(shape):
+def test_averages_predictions_of_frames(shape):
     head, x = _head(), torch.randn(shape)
     frames = x if len(shape) == 3 else x.flatten(3).mean(-1)
     scores = torch.stack([
@@ -29,6 +29,6 @@ def test_loss_smooths_labels():
     head, x = _head(label_smooth_eps=0.1), torch.randn(2, 12, 7)
     samples = [ActionDataSample().set_gt_label(label) for label in (1, 4)]
     loss = head.loss(x, samples)['loss_cls']
-    want = torch.nn.functional.cross_entropy(
+    expected = torch.nn.functional.cross_entropy(
         head(x), torch.tensor([1, 4]), label_smoothing=0.1)
-    assert torch.allclose(loss, want)
+    assert torch.allclose(loss, expected)

@@ -24,12 +24,12 @@ def test_cosine_scores_are_cosines_times_20():
             for c in range(4):
                 w = head.fc_cls.weight[c]
                 cosine = x[b, t] @ w / (x[b, t].norm() * w.norm())
-                want = 20 * cosine + head.fc_cls.bias[c]
-                assert torch.allclose(got[b, t, c], want, atol=1e-5)
+                expected = 20 * cosine + head.fc_cls.bias[c]
+                assert torch.allclose(got[b, t, c], expected, atol=1e-5)
     assert torch.allclose(head(5 * x)['action'], got, atol=1e-5)
 
 
-def test_each_score_has_a_dropout_of_its_own():
+def test_scores_have_separate_dropout():
     torch.manual_seed(0)
     head = OnlineActionHead(4, in_channels=64, num_verbs=4, dropout_ratio=0.8)
     head.fc_verb.load_state_dict(head.fc_cls.state_dict())
@@ -40,7 +40,7 @@ def test_each_score_has_a_dropout_of_its_own():
     assert torch.equal(out['action'], out['verb'])
 
 
-def test_losses_can_differ():
+def test_losses_may_differ():
     torch.manual_seed(0)
     head = OnlineActionHead(
         4, in_channels=6, num_verbs=3, num_nouns=5, loss_cls=CROSS_ENTROPY,
@@ -52,37 +52,36 @@ def test_losses_can_differ():
     logits = {name: y.flatten(0, 1) for name, y in head(x).items()}
     cross_entropy = torch.nn.functional.cross_entropy
     keep = ids.flatten() > 0
-    want = dict(
+    expected = dict(
         action=cross_entropy(logits['action'], ids.flatten()),
         verb=cross_entropy(logits['verb'][keep][:, 1:],
                            ids.flatten()[keep] - 1),
         noun=2 * cross_entropy(logits['noun'], ids.flatten()))
-    assert losses.keys() == {f'loss_{name}' for name in want}
-    for name, value in want.items():
+    assert losses.keys() == {f'loss_{name}' for name in expected}
+    for name, value in expected.items():
         assert torch.allclose(losses[f'loss_{name}'], value)
 
 
 @pytest.mark.parametrize('number', [1, 3, 9])
-def test_the_last_steps_alone_may_count(number):
+def test_loss_of_last_steps(number):
     torch.manual_seed(0)
     head = OnlineActionHead(4, in_channels=6, num_loss_steps=number)
     x = torch.randn(2, 5, 6)
     ids = torch.randint(4, (2, 5))
     got = head.loss(x, [_sample(action=row) for row in ids])['loss_action']
-    want = torch.nn.functional.cross_entropy(
+    expected = torch.nn.functional.cross_entropy(
         head.fc_cls(x[:, -number:]).flatten(0, 1), ids[:, -number:].flatten())
-    assert torch.allclose(got, want)
+    assert torch.allclose(got, expected)
 
 
-def test_says_which_targets_are_missing():
+def test_names_missing_targets():
     head = OnlineActionHead(4, in_channels=6, num_verbs=3)
     sample = _sample(action=torch.zeros(3, dtype=torch.long))
-    with pytest.raises(ValueError, match='a sample has no gt_verb'):
+    with pytest.raises(ValueError, match='a sample lacks gt_verb'):
         head.loss(torch.randn(1, 3, 6), [sample])
 
 
-def test_probabilities_leave_out_what_the_loss_ignores():
-    """By hand: the softmax of the other classes alone."""
+def test_probabilities_leave_out_ignored_class():
     torch.manual_seed(0)
     head = OnlineActionHead(
         4, in_channels=6, num_verbs=3, num_nouns=5,
@@ -90,16 +89,16 @@ def test_probabilities_leave_out_what_the_loss_ignores():
         loss_verb=dict(CROSS_ENTROPY, ignore_index=2),
         loss_noun=CROSS_ENTROPY).eval()
     logits = {k: 9 * y for k, y in head(torch.randn(2, 3, 6)).items()}
-    # A logit that was never trained may be anything.
+    # The untrained logit has a large value.
     logits['action'][..., 0] = 50.
     found = head.probabilities(logits)
     action, verb = logits['action'][..., 1:], logits['verb'][..., :2]
-    for got, want in (
+    for got, expected in (
             (found['action'][..., 1:], action.exp() / action.exp().sum(
                 -1, keepdim=True)),
             (found['verb'][..., :2], verb.exp() / verb.exp().sum(
                 -1, keepdim=True)),
             (found['noun'], logits['noun'].softmax(-1))):
-        torch.testing.assert_close(got, want)
+        torch.testing.assert_close(got, expected)
     assert not found['action'][..., 0].any()
     assert not found['verb'][..., 2].any()

@@ -5,15 +5,9 @@ import torch.nn.functional as F
 from mmaction.models.heads import I3DHead
 from mmaction.registry import MODELS
 from mmaction.structures import ActionDataSample
-from mmengine.registry import init_default_scope
 
 from mmvidattn.heads import TokenLabelHead
 from mmvidattn.heads.token_label_head import classify_tokens
-
-
-@pytest.fixture(autouse=True)
-def scope():
-    init_default_scope('mmaction')
 
 
 def _samples(labels):
@@ -25,7 +19,7 @@ def _features():
     return torch.randn(2, 6, 3, 4, 5)
 
 
-def test_token_branch_is_a_perceptron_of_each_token():
+def test_token_branch_is_an_mlp_per_token():
     head = TokenLabelHead(7, 6).eval()
     x = _features()
     got = head.forward_tokens(x)
@@ -39,15 +33,15 @@ def test_token_branch_is_a_perceptron_of_each_token():
         12, 24, 7]
 
 
-def test_testing_uses_the_clip_alone():
+def test_testing_uses_only_the_clip():
     head = TokenLabelHead(7, 6).eval()
     x = _features()
-    want = head.fc_cls(x.mean((2, 3, 4)))
-    assert torch.allclose(head(x), want, atol=1e-6)
+    expected = head.fc_cls(x.mean((2, 3, 4)))
+    assert torch.allclose(head(x), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize('gamma', [0., 0.3, 1.])
-def test_loss_is_shared_between_clip_and_tokens(gamma):
+def test_loss_weights_clip_and_tokens(gamma):
     head = TokenLabelHead(7, 6, gamma=gamma).eval()
     x = _features()
     labels = torch.randn(2, 3, 4, 5, 7).softmax(-1)
@@ -72,18 +66,18 @@ def test_both_branches_learn():
         assert p.grad.abs().max() > 0, name
 
 
-def test_classifies_tokens_with_the_classifier_of_clips():
+def test_clip_classifier_classifies_tokens():
     head = I3DHead(7, 6).eval()
     x = _features()
     got = classify_tokens(head, x)
     assert torch.allclose(got[0, 1, 2, 3], head.fc_cls(x[0, :, 1, 2, 3]),
                           atol=1e-6)
-    # What is linear may be averaged before or after.
+    # The classifier is linear, so the mean of logits equals the head.
     assert torch.allclose(got.mean((1, 2, 3)), head(x), atol=1e-6)
 
 
 def test_rejects():
     with pytest.raises(ValueError, match='gamma.*got 1.5'):
         TokenLabelHead(7, 6, gamma=1.5)
-    with pytest.raises(ValueError, match='token_labels; got none'):
+    with pytest.raises(ValueError, match='token_labels, .*got None'):
         TokenLabelHead(7, 6).loss(_features(), _samples([1, 4]))

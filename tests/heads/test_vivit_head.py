@@ -18,7 +18,7 @@ def _verb_noun(**kwargs):
     return head
 
 
-def test_starts_at_zero_and_learns():
+def test_starts_with_zero_logits_and_learns():
     head = ViViTHead(5, 4)
     head.init_weights()
     x = torch.randn(2, 4)
@@ -30,19 +30,19 @@ def test_starts_at_zero_and_learns():
         assert p.grad.abs().max() > 0
 
 
-def test_is_linear_with_dropout_in_training_only():
+def test_matches_linear_layer():
     head = ViViTHead(5, 4, dropout_ratio=0.5, init_std=1.)
     head.init_weights()
     x = torch.randn(3, 4)
-    want = x @ head.fc_cls.weight.T + head.fc_cls.bias
-    assert torch.allclose(head.eval()(x), want, atol=1e-6)
+    expected = x @ head.fc_cls.weight.T + head.fc_cls.bias
+    assert torch.allclose(head.eval()(x), expected, atol=1e-6)
     assert not torch.equal(head.train()(x), head(x))
     assert head.fc_cls.weight.std() > 0.5
 
 
 @pytest.mark.parametrize('eps', [0., 0.2])
 @pytest.mark.parametrize('mixed', [False, True])
-def test_loss_is_the_mean_of_nouns_and_verbs(eps, mixed):
+def test_loss_is_mean_of_nouns_and_verbs(eps, mixed):
     head, x = _verb_noun(label_smooth_eps=eps), torch.randn(2, 4)
     labels = torch.tensor([[0., 1, 0, 0, 1], [1, 0, 0, 1, 0]])
     if mixed:
@@ -50,24 +50,24 @@ def test_loss_is_the_mean_of_nouns_and_verbs(eps, mixed):
     losses = head.loss(x, _samples(labels))
     for name, part, share in (('noun', slice(3), eps / 3),
                               ('verb', slice(3, 5), eps / 2)):
-        want = nn.functional.cross_entropy(
+        expected = nn.functional.cross_entropy(
             head(x)[:, part], (1 - eps) * labels[:, part] + share)
-        assert torch.allclose(losses[f'loss_{name}'], want / 2)
+        assert torch.allclose(losses[f'loss_{name}'], expected / 2)
         right = head(x)[:, part].argmax(1) == labels[:, part].argmax(1)
         assert losses[f'{name}_top1_acc'] == right.float().mean()
 
 
-def test_probabilities_are_those_of_nouns_and_of_verbs():
+def test_probabilities_are_separate_for_nouns_and_verbs():
     head, x = _verb_noun(average_clips='prob').eval(), torch.randn(3, 4)
     sample, = head.predict(x, [ActionDataSample()])
-    want = torch.cat([
+    expected = torch.cat([
         head(x)[:, :3].softmax(1).mean(0), head(x)[:, 3:].softmax(1).mean(0)])
-    assert torch.allclose(sample.pred_score, want)
+    assert torch.allclose(sample.pred_score, expected)
     sample, = _verb_noun().eval().predict(x, [ActionDataSample()])
     assert torch.allclose(sample.pred_score, head(x).mean(0))
 
 
-def test_rejects_labels_of_one_kind_and_other_counts():
+def test_rejects_wrong_labels_and_counts():
     with pytest.raises(ValueError, match=r'\(2, 5\).*multi_class.*\(2, 1\)'):
         _verb_noun().loss(
             torch.randn(2, 4), _samples(torch.tensor([[1], [2]])))

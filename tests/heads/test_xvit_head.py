@@ -23,7 +23,7 @@ def _gelu(x):
     return x * 0.5 * (1 + torch.erf(x / 2**0.5))
 
 
-def _by_hand(head, frames):
+def _naive(head, frames):
     """Frames [T, 8] of a clip to its logits."""
     block = head.block
     x = torch.cat([head.cls_token[0], frames])
@@ -43,14 +43,14 @@ def _by_hand(head, frames):
 
 
 @pytest.mark.parametrize('num_frames', [1, 5, 16])
-def test_matches_a_transformer_written_out(num_frames):
+def test_matches_naive_transformer(num_frames):
     head = _head().double()
     for p in head.parameters():
         nn.init.normal_(p, std=0.5)
     x = torch.randn(3, 8, num_frames, dtype=torch.float64)
     with torch.no_grad():
-        want = torch.stack([_by_hand(head, clip.T) for clip in x])
-        assert (head(x) - want).norm() < 1e-12 * want.norm()
+        expected = torch.stack([_naive(head, clip.T) for clip in x])
+        assert (head(x) - expected).norm() < 1e-12 * expected.norm()
 
 
 def test_every_parameter_learns():
@@ -60,7 +60,7 @@ def test_every_parameter_learns():
         assert p.grad.isfinite().all() and p.grad.abs().max() > 0, name
 
 
-def test_dropout_acts_on_the_frames_and_the_hidden_layer_in_training_only():
+def test_dropout_of_frames_and_hidden_layer():
     head, shapes = _head(), []
     head.dropout.register_forward_hook(
         lambda m, args, out: shapes.append(out.shape))

@@ -8,7 +8,7 @@ from mmvidattn.losses import FeatureDistillationLoss, LogitDistillationLoss
 
 
 def naive_feature_loss(student, teacher):
-    """A token at a time: twice one minus the cosine."""
+    """Compute 2 (1 - cosine) of each token."""
     total = 0.
     tokens = [*zip(student.double().flatten(0, -2).tolist(),
                    teacher.double().flatten(0, -2).tolist())]
@@ -20,7 +20,7 @@ def naive_feature_loss(student, teacher):
 
 
 def naive_logit_loss(student, teacher, temperature):
-    """A clip at a time: T^2 sum_k p_k log(p_k / q_k)."""
+    """Compute T^2 sum_k p_k log(p_k / q_k) of each clip."""
     total = 0.
     for a, b in zip(student.double().tolist(), teacher.double().tolist()):
         q, p = ([math.exp(x / temperature) for x in row] for row in (a, b))
@@ -31,7 +31,7 @@ def naive_logit_loss(student, teacher, temperature):
 
 @pytest.mark.parametrize('dtype, rel', [
     (torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 1e-5)])
-def test_match_the_formulas(dtype, rel):
+def test_matches_naive(dtype, rel):
     torch.manual_seed(0)
     a, b = (3 * torch.randn(2, 3, 5, 7) for _ in range(2))
     a, b = a.to(dtype), b.to(dtype)
@@ -42,9 +42,9 @@ def test_match_the_formulas(dtype, rel):
         3 * naive_logit_loss(a, b, 2.5), rel=rel)
 
 
-def test_are_zero_where_there_is_nothing_left_to_learn():
+def test_is_zero_for_equal_predictions():
     x = torch.randn(4, 6, requires_grad=True)
-    # A feature's size and a shift of all logits say nothing.
+    # The norm of features and a shift of all logits have no effect.
     assert FeatureDistillationLoss()(2 * x, x.detach()) < 1e-12
     assert LogitDistillationLoss()(x + 5, x.detach()).abs() < 1e-5
     gradient, = torch.autograd.grad(
@@ -52,7 +52,7 @@ def test_are_zero_where_there_is_nothing_left_to_learn():
     assert gradient.abs().max() < 1e-6
 
 
-def test_gradient_stays_as_large_with_the_temperature():
+def test_gradient_does_not_shrink_with_temperature():
     torch.manual_seed(0)
     student = torch.randn(8, 5, dtype=torch.double, requires_grad=True)
     teacher = torch.randn(8, 5, dtype=torch.double)
@@ -65,6 +65,6 @@ def test_gradient_stays_as_large_with_the_temperature():
 
 @pytest.mark.parametrize('loss', [
     LogitDistillationLoss, FeatureDistillationLoss])
-def test_reject_other_shapes(loss):
+def test_rejects_different_shapes(loss):
     with pytest.raises(ValueError, match=r'got \(2, 8\) and \(2, 9\)'):
         loss()(torch.zeros(2, 8), torch.zeros(2, 9))

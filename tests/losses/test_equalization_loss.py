@@ -23,7 +23,7 @@ def batch():
 def test_matches_naive(batch):
     logits, ids = batch
     loss = EqualizationLoss(COUNTS, gamma=0.6)
-    # The background is in no softmax.
+    # The softmax leaves out the background.
     assert loss.tail.tolist() == [0, 0, 1, 1, 1]
     torch.manual_seed(3)
     ours = loss(logits, ids)
@@ -44,13 +44,13 @@ def test_matches_naive(batch):
 
 
 @pytest.mark.parametrize('gamma, tail_below', [(0, 3e-3), (0.95, 1e-9)])
-def test_without_rare_classes_it_is_cross_entropy(batch, gamma, tail_below):
+def test_equals_cross_entropy_without_rare_classes(batch, gamma, tail_below):
     loss = EqualizationLoss([1] * 6, gamma, tail_below)
     # The logarithm of 1 + 1e-8 is 0 in float32.
     assert loss(*batch) == MultiClassCrossEntropyLoss(0)(*batch)
 
 
-def test_spares_rare_classes(batch):
+def test_does_not_suppress_rare_classes(batch):
     logits, ids = batch
     frequent = ids.clone()
     frequent[ids > 2] = 1
@@ -67,19 +67,19 @@ def test_golden(golden):
     reference = golden('testra/golden_losses.pt')
     counts = [0, *reference['eql_class_counts']]
     assert len(reference['eql']) == 6
-    for name, wanted in reference['eql'].items():
+    for name, expected in reference['eql'].items():
         gamma, _, tail_below = name.removeprefix('gamma').partition('_lambda')
         loss = EqualizationLoss(counts, float(gamma), float(tail_below))
         torch.manual_seed(0)
         logits = reference['logits'].clone().requires_grad_()
         value = loss(logits, reference['target'])
         value.backward()
-        assert value.item() == pytest.approx(wanted['value'], rel=1e-5)
+        assert value.item() == pytest.approx(expected['value'], rel=1e-5)
         torch.testing.assert_close(
-            logits.grad, wanted['grad'], rtol=1e-5, atol=1e-7)
+            logits.grad, expected['grad'], rtol=1e-5, atol=1e-7)
 
 
-def test_reads_counts_of_files(tmp_path):
+def test_reads_counts_from_files(tmp_path):
     np.save(tmp_path / 'counts.npy', COUNTS)
     np.savetxt(tmp_path / 'counts.txt', COUNTS, fmt='%d')
     for name in 'counts.npy', 'counts.txt':
@@ -88,23 +88,23 @@ def test_reads_counts_of_files(tmp_path):
         assert torch.equal(loss.tail, EqualizationLoss(COUNTS).tail)
 
 
-def test_rejects_counts_of_no_segments():
+def test_rejects_counts_without_segments():
     with pytest.raises(ValueError, match='class_counts must be'):
         EqualizationLoss([0, 0])
 
 
-def test_asks_for_the_file_when_it_trains():
+def test_needs_the_file_only_in_training():
     loss = EqualizationLoss('none.npy')
     with pytest.raises(ValueError, match='no file none.npy'):
         loss(torch.zeros(2, 3), torch.tensor([1, 2]))
 
 
-def test_builds_on_the_meta_device():
+def test_builds_on_meta_device():
     with torch.device('meta'):
         loss = EqualizationLoss(COUNTS)
     assert torch.equal(loss.tail, EqualizationLoss(COUNTS).tail)
 
 
-def test_other_number_of_classes(batch):
+def test_rejects_other_number_of_classes(batch):
     with pytest.raises(ValueError, match='5 classes of .*, got 3'):
         EqualizationLoss([0, 1, 2, 3])(*batch)

@@ -8,7 +8,7 @@ from mmvidattn.losses import MultiClassCrossEntropyLoss, multi_hot
 
 
 def naive(logits, targets, ignore_index):
-    """Step by step, in float64."""
+    """Compute the loss of each step in float64."""
     losses = []
     for row, hot in zip(logits.double(), targets.double()):
         keep = [c for c in range(len(row)) if c != ignore_index]
@@ -33,17 +33,18 @@ def batch():
 def test_matches_naive_with_gradients(batch, ignore_index):
     logits, targets = batch
     ours = logits.clone().requires_grad_()
-    theirs = logits.double().requires_grad_()
+    naive_logits = logits.double().requires_grad_()
     loss = MultiClassCrossEntropyLoss(ignore_index)(ours, targets)
-    wanted = naive(theirs.flatten(0, 1), targets.flatten(0, 1), ignore_index)
-    torch.testing.assert_close(loss.double(), wanted, rtol=1e-6, atol=1e-6)
+    expected = naive(naive_logits.flatten(0, 1), targets.flatten(0, 1),
+                     ignore_index)
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=1e-6)
     loss.backward()
-    wanted.backward()
+    expected.backward()
     torch.testing.assert_close(
-        ours.grad.double(), theirs.grad, rtol=1e-5, atol=1e-7)
+        ours.grad.double(), naive_logits.grad, rtol=1e-5, atol=1e-7)
 
 
-def test_one_class_is_torch_cross_entropy(batch):
+def test_single_class_matches_torch(batch):
     logits, _ = batch
     ids = torch.arange(21).reshape(3, 7) % 5
     loss = MultiClassCrossEntropyLoss()(logits, ids)
@@ -63,7 +64,7 @@ def test_negative_ids_do_not_count(batch):
         loss, MultiClassCrossEntropyLoss()(logits[:, :5], ids[:, :5]))
 
 
-def test_all_steps_ignored_is_zero_with_gradient(batch):
+def test_is_zero_with_gradient_if_all_steps_are_ignored(batch):
     logits = batch[0].requires_grad_()
     ids = torch.full((3, 7), 2)
     loss = MultiClassCrossEntropyLoss(2)(logits, ids)
@@ -79,14 +80,14 @@ def test_reduced_precision_sums_in_float32(batch):
     assert loss == MultiClassCrossEntropyLoss(4)(coarse.float(), targets)
 
 
-def test_weight(batch):
+def test_applies_loss_weight(batch):
     one, half = (
         MODELS.build(dict(type='MultiClassCrossEntropyLoss', loss_weight=w))
         for w in (1, 0.5))
     assert half(*batch) == 0.5 * one(*batch)
 
 
-def test_targets_of_several_classes_may_have_norm_1(batch):
+def test_normalizes_targets(batch):
     loss = MultiClassCrossEntropyLoss(normalize_targets=True)
     targets = torch.tensor([0., 1, 0, 1, 0]).expand(3, 7, 5)
     torch.testing.assert_close(
@@ -104,7 +105,7 @@ def test_golden(golden, ignore_index):
         reference['mce'][f'mce_ignore{name}_mean'], rel=1e-5)
 
 
-def test_bad_input(batch):
+def test_rejects_wrong_targets(batch):
     logits, targets = batch
     with pytest.raises(ValueError, match='below the 5 classes, got 5'):
         MultiClassCrossEntropyLoss(5)(logits, targets)

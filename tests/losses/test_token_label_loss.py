@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from mmvidattn.losses import TokenLabelLoss, soft_token_labels
 
 
-def _by_hand(logits, topk):
-    """A row of logits at a time."""
+def _naive(logits, topk):
+    """Compute the labels of each token."""
     out = []
     for row in logits.flatten(0, -2).tolist():
         least = sorted(row)[-min(topk, len(row))]
@@ -18,7 +18,7 @@ def _by_hand(logits, topk):
 
 @pytest.mark.parametrize('topk', [1, 3, 5, 9])
 @pytest.mark.parametrize('kind', ['random', 'negative', 'ties'])
-def test_matches_labels_written_out(kind, topk):
+def test_labels_match_naive(kind, topk):
     torch.manual_seed(0)
     logits = torch.randn(2, 3, 4, 7, dtype=torch.float64)
     if kind == 'negative':
@@ -26,23 +26,23 @@ def test_matches_labels_written_out(kind, topk):
     elif kind == 'ties':
         logits = logits.round()
     assert torch.allclose(
-        soft_token_labels(logits, topk), _by_hand(logits, topk))
+        soft_token_labels(logits, topk), _naive(logits, topk))
 
 
 @pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16,
                                    torch.float32])
-def test_labels_are_float32_at_least(dtype):
+def test_labels_are_at_least_float32(dtype):
     labels = soft_token_labels(torch.randn(3, 9).to(dtype))
     assert labels.dtype == torch.float32
     assert torch.allclose(labels.sum(-1), torch.ones(3))
 
 
-def test_loss_is_the_cross_entropy_of_all_tokens():
+def test_loss_is_cross_entropy_of_all_tokens():
     scores = torch.randn(2, 3, 4, 4, 6, requires_grad=True)
     labels = torch.randn(2, 3, 4, 4, 6).softmax(-1)
     loss = TokenLabelLoss(loss_weight=2.)(scores, labels)
-    want = 2 * F.cross_entropy(scores.flatten(0, 3), labels.flatten(0, 3))
-    assert torch.allclose(loss, want)
+    expected = 2 * F.cross_entropy(scores.flatten(0, 3), labels.flatten(0, 3))
+    assert torch.allclose(loss, expected)
     got, = torch.autograd.grad(loss, scores)
     tokens = 2 * 3 * 4 * 4
     assert torch.allclose(
@@ -63,7 +63,7 @@ def test_rejects():
 
 
 def test_golden_released_loss(golden):
-    """With ties at the fifth place and negative logits."""
+    """The logits have negative values, and ties of the fifth best."""
     g = golden('dualformer/golden_tl_loss.pt')
     soft = soft_token_labels(g['teacher_preds'])
     assert torch.allclose(soft, g['soft_label'], rtol=1e-5, atol=1e-8)

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 from helpers import relative
-from online.networks import build_detector, video_like
+from online.networks import build_detector, frame_of, video_like, window_of
 
 from mmvidattn.convert import convert
 from mmvidattn.datasets.memory_steps import (
@@ -32,15 +32,11 @@ def pair_of(sizes=Sizes(), **kwargs):
     return naive, model
 
 
-def window_at(video, t, long_rate, work_rate, stretch):
-    """Return the dataset's window of frame t, or that of a young stream."""
-    newest = min(t // work_rate, L - 1)
-    start = t - work_rate * newest
-    long = dense_long_indices(start, N * long_rate, long_rate, not stretch)
-    padded = torch.from_numpy(long_padding_mask(long))
-    work = start + work_rate * torch.arange(newest + 1)
-    frames = torch.cat([torch.from_numpy(long), work])
-    return {name: x[frames] for name, x in video.items()}, padded
+def window_at(model, video, t, *rates):
+    """Return the features up to frame t in the dataset's window of it."""
+    long, padded, start, place = window_of(model.backbone, t, *rates)
+    frames = torch.cat([long, start + rates[1] * torch.arange(place + 1)])
+    return frame_of(video, frames), padded
 
 
 @torch.no_grad()
@@ -87,7 +83,8 @@ def test_stream_matches_the_window_of_each_step(long_rate, work_rate, stretch):
             video)['action']
     assert got.shape == (length, 1 + A, 5)
     for t in range(0, length, every):
-        window, padded = window_at(video, t, long_rate, work_rate, stretch)
+        window, padded = window_at(
+            model, video, t, long_rate, work_rate, stretch)
         # The window of a young stream is shorter in our model, too.
         want = model({**{name: x[None] for name, x in window.items()},
                       'padding_mask': padded[None]})['action'][0, -1 - A:]
@@ -117,7 +114,7 @@ def test_dense_features_match_windows():
 
 
 def test_training_compresses_all_samples_of_a_batch_alike():
-    """As released: as one if a batch has as many padded samples as groups."""
+    """Like the released code, for a batch with much padding."""
     _, model = pair_of()
     window = video_of(N + L)
     inputs = {name: torch.stack([x, x]) for name, x in window.items()}

@@ -32,7 +32,7 @@ LINEAR = dict(attention=dict(type='LinearAttention', offset='auto'),
 
 
 def config(name='joint', backbone=None, head=None, **options):
-    """A student of linear attention, and its teacher of softmax attention."""
+    """Build a student with linear and a teacher with softmax attention."""
     teacher = dict(type='Recognizer3D', backbone=BACKBONES[name],
                    cls_head=XVIT_HEAD if name == 'xvit' else VIVIT_HEAD)
     return dict(
@@ -46,7 +46,7 @@ def config(name='joint', backbone=None, head=None, **options):
 
 
 def plain_config():
-    """The student by itself."""
+    """Build the config of the student without distillation."""
     options = dict(copy.deepcopy(config()), type='Recognizer3D')
     del options['teacher']
     return options
@@ -64,7 +64,7 @@ def build(*args, seed=0, **kwargs):
 
 @pytest.fixture(autouse=True)
 def epoch(request):
-    """Sets the epoch that a runner would tell."""
+    """Function that sets the epoch, like a runner."""
     MessageHub.get_instance(request.node.name)
 
     def set_epoch(number):
@@ -75,7 +75,7 @@ def epoch(request):
 
 @pytest.fixture(scope='module')
 def teachers(tmp_path_factory):
-    """A checkpoint of each teacher, and the teacher itself."""
+    """Checkpoint and model of each teacher, by name."""
     init_default_scope('mmaction')
     found = {}
     for name in BACKBONES:
@@ -97,7 +97,7 @@ def batch(size=2):
 
 
 def outputs(model, clips):
-    """Each block's output, in order, and the logits, by hand."""
+    """Compute the outputs of all blocks in order, and the logits."""
     backbone, found = model.backbone, []
     blocks = [*getattr(backbone, 'blocks', ())] or [
         *backbone.encoder.blocks, *getattr(
@@ -111,18 +111,19 @@ def outputs(model, clips):
 
 
 @pytest.mark.parametrize('name', BACKBONES)
-def test_losses_are_those_of_blocks_and_logits(teachers, name):
+def test_losses_match_formulas(teachers, name):
     path, teacher = teachers[name]
     model = build(name, teacher_checkpoint=path, logit_loss=dict(
         type='LogitDistillationLoss', temperature=3., loss_weight=0.5),
         head=dict(dropout_ratio=0.), task_loss_weight=0.25)
     clips, samples = batch()
     losses = model.train().loss(clips, samples)
-    (own, logits), (wanted, targets) = (
+    (features, logits), (target_features, targets) = (
         outputs(m, clips) for m in (model, teacher))
-    assert len(own) == len(wanted) == (3 if name == 'fact_encoder' else 2)
+    assert len(features) == len(target_features) == (
+        3 if name == 'fact_encoder' else 2)
     cosines = [F.cosine_similarity(a.double(), b.double(), dim=-1).mean()
-               for a, b in zip(own, wanted)]
+               for a, b in zip(features, target_features)]
     assert losses['loss_feature'].item() == pytest.approx(
         2 - 2 * sum(cosines).item() / len(cosines), rel=1e-5)
     q, p = ((x.double() / 3).softmax(-1) for x in (logits, targets))
@@ -136,7 +137,7 @@ def test_losses_are_those_of_blocks_and_logits(teachers, name):
 
 @pytest.fixture
 def reports(monkeypatch):
-    """Collect the reports that the recognizer logs."""
+    """List of the reports that the recognizer logs."""
     found = []
     monkeypatch.setattr(
         'mmvidattn.recognizers.distilled_recognizer3d.print_log',
@@ -145,15 +146,15 @@ def reports(monkeypatch):
 
 
 @pytest.mark.parametrize('name', ['xvit', 'joint'])
-def test_starts_from_what_fits_and_accounts_for_all(teachers, name, reports):
+def test_starts_from_matching_tensors_and_reports_all(teachers, name, reports):
     path, teacher = teachers[name]
-    own, source = (x.state_dict() for x in (
+    student, source = (x.state_dict() for x in (
         build(name, teacher_checkpoint=path), teacher))
-    new = {key for key in own if '.fixation.gate.' in key}
-    assert len(new) == 4 and own.keys() - new == source.keys()
-    assert all(torch.equal(own[key], source[key]) for key in source)
+    new = {key for key in student if '.fixation.gate.' in key}
+    assert len(new) == 4 and student.keys() - new == source.keys()
+    assert all(torch.equal(student[key], source[key]) for key in source)
     report = reports.pop()
-    assert f'{len(source)} of {len(own)} tensors' in report
+    assert f'{len(source)} of {len(student)} tensors' in report
     assert all(key in report for key in new)
     assert not any(key in report for key in source)
     other = build(name, teacher_checkpoint=path, start_from_teacher=False)
@@ -162,7 +163,7 @@ def test_starts_from_what_fits_and_accounts_for_all(teachers, name, reports):
                            source['cls_head.fc_cls.weight'])
 
 
-def test_says_what_is_left_of_the_teacher(teachers, reports):
+def test_reports_unused_tensors_of_teacher(teachers, reports):
     build(teacher_checkpoint=teachers['joint'][0],
           backbone=dict(num_layers=1), head=dict(num_classes=3))
     for part in ('backbone.encoder.blocks.1.attn.qkv.weight', '(3, 16)',
@@ -170,7 +171,7 @@ def test_says_what_is_left_of_the_teacher(teachers, reports):
         assert part in reports[0]
 
 
-def test_teacher_is_frozen_and_no_part_of_the_student(teachers):
+def test_teacher_is_frozen_and_outside_the_student(teachers):
     path, before = teachers['joint']
     model = build(teacher_checkpoint=path)
     plain = MODELS.build(plain_config())
@@ -194,22 +195,23 @@ def test_teacher_is_frozen_and_no_part_of_the_student(teachers):
     assert copy.deepcopy(model)._teacher.model is teacher
 
 
-def test_checkpoint_loads_into_the_plain_student_strictly(teachers, tmp_path):
+def test_checkpoint_loads_strictly_into_plain_student(teachers, tmp_path):
     model = build(teacher_checkpoint=teachers['joint'][0]).eval()
     torch.save(dict(state_dict=model.state_dict()), tmp_path / 'student.pth')
     for name, cfg in (('plain', plain_config()),
-                      ('whole', config(teacher_checkpoint='not/there.pth'))):
+                      ('distilled',
+                       config(teacher_checkpoint='missing.pth'))):
         (tmp_path / f'{name}.py').write_text(f'model = {cfg}')
         loaded = mmvidattn.get_model(tmp_path / f'{name}.py',
                                      tmp_path / 'student.pth')
         clips, _ = batch()
         assert torch.equal(loaded(clips, mode='tensor', stage='head'),
                            model(clips, mode='tensor', stage='head'))
-    # Testing has not asked for the teacher, whose file does not exist.
+    # Testing does not load the teacher, whose file does not exist.
     assert loaded._teacher.model is None
 
 
-def test_first_distills_and_then_learns_the_task(teachers, epoch):
+def test_distills_first_and_then_learns_the_task(teachers, epoch):
     model = build(teacher_checkpoint=teachers['joint'][0], distill_epochs=2)
     model.train()
     for number, distills in ((0, True), (1, True), (2, False), (3, False)):
@@ -218,12 +220,13 @@ def test_first_distills_and_then_learns_the_task(teachers, epoch):
         assert ('loss_logit' in losses) == distills
         assert ('loss_feature' in losses) == distills
         assert (losses['loss_cls'] == 0) == distills
-    wanted = F.cross_entropy(outputs(model, batch()[0])[1],
-                             torch.tensor([0, 1]))
-    assert losses['loss_cls'].item() == pytest.approx(wanted.item(), rel=1e-5)
+    expected = F.cross_entropy(outputs(model, batch()[0])[1],
+                               torch.tensor([0, 1]))
+    assert losses['loss_cls'].item() == pytest.approx(
+        expected.item(), rel=1e-5)
 
 
-def test_checkpoints_of_gradients_change_nothing(teachers):
+def test_gradient_checkpointing_has_no_effect(teachers):
     name, gradients = 'fact_encoder', []
     for with_cp in (False, True):
         model = build(name, teacher_checkpoint=teachers[name][0],
@@ -238,7 +241,7 @@ def test_checkpoints_of_gradients_change_nothing(teachers):
         torch.testing.assert_close(gradients[1][key], gradient)
 
 
-def test_amp_computes_the_losses_in_float32(teachers):
+def test_amp_computes_losses_in_float32(teachers):
     model = build('xvit', teacher_checkpoint=teachers['xvit'][0],
                   head=dict(dropout_ratio=0.)).train()
     with torch.autocast('cpu', dtype=torch.bfloat16):
@@ -256,15 +259,15 @@ def test_amp_computes_the_losses_in_float32(teachers):
 
 @pytest.mark.parametrize('options', [
     {}, dict(logit_loss=None), dict(feature_loss=None)], ids=str)
-def test_no_parameter_is_left_out_in_distributed_training(
+def test_all_parameters_have_gradients_in_distributed_training(
         teachers, tmp_path, options):
-    """Else the second step of DistributedDataParallel raises."""
+    """Otherwise the second step of DistributedDataParallel would raise."""
     dist.init_process_group('gloo', init_method=f'file://{tmp_path}/store',
                             rank=0, world_size=1)
     try:
         model = build(teacher_checkpoint=teachers['joint'][0], **options)
-        # DDP must go before its group: it would end the group's thread while
-        # it holds the lock that the thread waits for.
+        # Delete DDP before its group, because its destructor joins the group's
+        # thread while it holds a lock that this thread waits for.
         wrapped = MMDistributedDataParallel(model.train())
         wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), 0.1))
         for _ in range(2):
@@ -279,19 +282,19 @@ def test_no_parameter_is_left_out_in_distributed_training(
 @pytest.mark.parametrize('options, error', [
     (dict(feature_loss=None, logit_loss=None), 'a feature_loss or a logit_lo'),
     (dict(teacher_checkpoint='none.pth'), None)], ids=str)
-def test_names_what_is_wrong(options, error):
+def test_rejects_wrong_options(options, error):
     with pytest.raises(ValueError if error else FileNotFoundError,
                        match=error or 'none.pth'):
         build(**options)
 
 
-def test_backbone_without_blocks_has_no_features_to_compare():
+def test_rejects_backbone_without_blocks():
     init_default_scope('mmaction')
     options = config()
     options['backbone'] = dict(
         type='Visformer', img_size=32, arch=dict(
             stem_channels=8, embed_dims=16, depths=(1, 1, 1), num_heads=2))
-    with pytest.raises(ValueError, match='Visformer.* has no VideoTransf'):
+    with pytest.raises(ValueError, match='Visformer.* lacks VideoTransf'):
         MODELS.build(copy.deepcopy(options))
 
 
@@ -303,19 +306,19 @@ def test_backbone_without_blocks_has_no_features_to_compare():
     (dict(backbone=dict(pool='mean')), r'\(2, 2, 2, 2, 16\) and'),
     (dict(head=dict(num_classes=3), feature_loss=None),
      r'logits .* got \(2, 3\) and \(2, 5\)')], ids=str)
-def test_other_layouts_are_refused(teachers, change, error):
+def test_rejects_different_shapes(teachers, change, error):
     model = build(teacher_checkpoint=teachers['joint'][0], **change)
     with pytest.raises(ValueError, match=error):
         model.train().loss(*batch())
 
 
-def test_checkpoint_of_another_teacher_is_refused(teachers):
-    with pytest.raises(ValueError, match='is not of this model'):
+def test_rejects_checkpoint_of_another_teacher(teachers):
+    with pytest.raises(ValueError, match='does not fit the model'):
         build('fact_encoder', teacher_checkpoint=teachers['joint'][0])
 
 
-def test_learns_from_augmented_clips_of_a_pipeline(teachers):
-    """Through the data preprocessor both see what the student sees."""
+def test_teacher_sees_the_same_augmented_clips(teachers):
+    """Both get the output of the data preprocessor."""
     model = build(teacher_checkpoint=teachers['joint'][0]).train()
     seen = []
     teacher = model._teacher.on('cpu')

@@ -28,7 +28,7 @@ def trained(model):
     return {name for name, p in model.named_parameters() if p.requires_grad}
 
 
-def test_backbone_is_frozen_and_in_evaluation_mode():
+def test_freezes_backbone_in_evaluation_mode():
     model = build(freeze='backbone').train()
     assert trained(model) == {
         name for name, _ in build().named_parameters()
@@ -36,13 +36,13 @@ def test_backbone_is_frozen_and_in_evaluation_mode():
     assert not any(m.training for m in model.backbone.modules())
     assert model.cls_head.training and model.cls_head.dropout.training
     clips = torch.randn(1, 3, 2, 32, 32)
-    # Stochastic depth would tell two calls apart.
+    # With stochastic depth, two calls would differ.
     assert torch.equal(model.backbone(clips), model.backbone(clips))
     assert not model.eval().cls_head.training
 
 
 @pytest.mark.parametrize('number', [0, 2, 3])
-def test_first_blocks_are_frozen(number):
+def test_freezes_first_blocks(number):
     model = build(freeze=number).train()
     for name, parameter in model.named_parameters():
         block = name.split('.')[2] if '.blocks.' in name else None
@@ -55,7 +55,7 @@ def test_first_blocks_are_frozen(number):
     assert not model.backbone.patch_embed.training
 
 
-def test_spatial_encoder_is_frozen():
+def test_freezes_spatial_encoder():
     head = dict(type='ViViTHead', num_classes=3, in_channels=24)
     model = build(freeze='spatial', backbone=FACTORIZED,
                   cls_head=head).train()
@@ -68,7 +68,7 @@ def test_spatial_encoder_is_frozen():
                    for m in block.modules())
     assert all(m.training for m in encoder.temporal.modules())
     clips = torch.randn(3, 1, 3, 4, 32, 32)
-    # One by one in training; in testing as any other model.
+    # Training computes clips one by one, testing as a batch.
     features = model.backbone.forward_spatial(clips[:, 0])
     assert features.shape == (3, 2, 24)
     found = []
@@ -77,11 +77,11 @@ def test_spatial_encoder_is_frozen():
     model(clips, stage='head')
     torch.testing.assert_close(found.pop(), features)
     model.eval()
-    wanted = model.cls_head(model.backbone(clips[:, 0]))
-    assert torch.equal(model(clips, stage='head'), wanted)
+    expected = model.cls_head(model.backbone(clips[:, 0]))
+    assert torch.equal(model(clips, stage='head'), expected)
 
 
-def test_frozen_part_is_described_by_what_it_feels():
+def test_description_covers_options_with_an_effect():
     def describe(weight=None, **options):
         torch.manual_seed(0)
         backbone = {**FACTORIZED, **options.pop('backbone', {})}
@@ -107,9 +107,10 @@ def test_frozen_part_is_described_by_what_it_feels():
         assert describe(**options) != first, options
 
 
-def test_lora_trains_its_updates_and_the_head():
+def test_lora_trains_updates_and_head():
     model = build(lora=dict(rank=2)).train()
-    # Two attentions in each of three blocks have two projections each.
+    # Three blocks with two attentions of two projections, each with two
+    # matrices.
     updates = {name for name in trained(model) if 'backbone.' in name}
     assert len(updates) == 3 * 2 * 2 * 2
     assert all('.lora_' in name for name in updates)
@@ -121,7 +122,7 @@ def test_lora_trains_its_updates_and_the_head():
     'dualformer_tiny_motion'])
 @pytest.mark.parametrize(
     'options', [dict(freeze=1), dict(lora=dict(rank=2))], ids=str)
-def test_any_family_takes_a_step(name, options):
+def test_all_families_train(name, options):
     init_default_scope('mmaction')
     cfg = mmvidattn.apis.load_config(name).model
     model = MODELS.build(dict(
@@ -134,7 +135,7 @@ def test_any_family_takes_a_step(name, options):
     names = trained(model)
     changed = {key for key, value in model.state_dict().items()
                if not torch.equal(value, before[key])}
-    # Of the backbone: not even the statistics of what is frozen.
+    # The running statistics of the frozen part do not change either.
     inside = {key for key in changed if key.startswith('backbone.')}
     assert changed - inside
     if 'lora' in options:
@@ -171,12 +172,12 @@ model = dict(type='FineTunedRecognizer3D', lora=dict(rank=2),
     (dict(freeze='spatial'), 'a LinearVideoTransformer without'),
     (dict(freeze='spatial', backbone=dict(FACTORIZED, model='joint',
                                           num_temporal_layers=None)),
-     'a spatial and a temporal encoder'),
+     'a spatial and a temporal encoder, .*got a ViViT'),
     (dict(freeze='spatial', backbone=dict(FACTORIZED, num_temporal_layers=0)),
      'num_temporal_layers from 1, got a ViViT'),
     (dict(freeze=-1), 'got -1'), (dict(freeze='head'), "got 'head'"),
     (dict(freeze=1, lora=dict(rank=1)), 'got freeze=1 as well')],
     ids=str)
-def test_names_what_is_wrong(options, error):
+def test_rejects_wrong_options(options, error):
     with pytest.raises(ValueError, match=error):
         build(**options)

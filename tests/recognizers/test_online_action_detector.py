@@ -69,7 +69,7 @@ def test_trains(multi_hot):
     assert last['loss'] < first['loss'] - 0.3
 
 
-def test_predicts_each_sample_in_a_batch():
+def test_predicts_each_sample_of_a_batch():
     model = _detector(num_verbs=3, num_nouns=4).eval()
     samples = [_sample(i) for i in range(3)]
     batch = pseudo_collate(samples)
@@ -85,11 +85,11 @@ def test_predicts_each_sample_in_a_batch():
         for name, classes in (('action', K), ('verb', 3), ('noun', 4)):
             got = result.get(f'pred_{name}')
             assert got.shape == (L + A, classes)
-            want = logits[name][0].softmax(-1)
-            assert torch.allclose(got, want, atol=1e-6)
+            expected = logits[name][0].softmax(-1)
+            assert torch.allclose(got, expected, atol=1e-6)
 
 
-def test_predicts_logits_where_the_head_says_so():
+def test_predicts_logits_if_the_head_is_set_to():
     model = _detector(score='logit').eval()
     data = model.data_preprocessor(pseudo_collate([_sample(0)]))
     with torch.no_grad():
@@ -99,7 +99,7 @@ def test_predicts_logits_where_the_head_says_so():
 
 
 @pytest.mark.parametrize('tokens', [0, A])
-def test_whole_videos_give_the_scores_of_their_windows(tokens):
+def test_dense_scores_equal_those_of_windows(tokens):
     model = _detector(tokens, num_verbs=3).double().eval()
     videos = [_video(0, 15), _video(1, 11)]
     for video in videos:
@@ -117,9 +117,9 @@ def test_whole_videos_give_the_scores_of_their_windows(tokens):
             for name in ('rgb', 'flow')
         }
         with torch.no_grad():
-            want = model(dict(windows, padding_mask=x['padding_mask']))
+            expected = model(dict(windows, padding_mask=x['padding_mask']))
         for name in 'action', 'verb':
-            scores = want[name].softmax(-1)
+            scores = expected[name].softmax(-1)
             steps = torch.cat([scores[0, :L - 1], scores[:, L - 1]])
             got = result.get(f'pred_{name}')
             assert got.shape == (len(x['rgb']), scores.shape[-1])
@@ -140,14 +140,14 @@ def _as_stream(video, **options):
 
 
 @pytest.mark.parametrize('tokens', [0, A])
-def test_streams_give_the_scores_of_whole_videos(tokens):
-    """Side by side, of any lengths, as dense evaluation does."""
+def test_stream_scores_equal_dense_scores(tokens):
+    """The streams run in parallel and have different lengths."""
     model = _detector(tokens, num_verbs=3).eval()
     videos = [_video(i, n) for i, n in enumerate((11, 15, 4, 15))]
     for video in videos:
-        # As the dataset: of an empty long memory step 0 stays.
+        # Like in the dataset, an empty long memory keeps step 0.
         video['inputs']['padding_mask'][0, -1] = False
-    # One that is shorter than the work memory.
+    # Add a video that is shorter than the work memory.
     videos.append(_video(4, L))
     for name in 'rgb', 'flow':
         videos[-1]['inputs'][name] = videos[-1]['inputs'][name][:2]
@@ -155,32 +155,32 @@ def test_streams_give_the_scores_of_whole_videos(tokens):
         dense = model.test_step(pseudo_collate(videos[:-1]))
         streams = model.test_step(
             pseudo_collate([_as_stream(v) for v in videos]))
-    for want, got in zip(dense, streams):
+    for expected, got in zip(dense, streams):
         for name in 'action', 'verb':
             torch.testing.assert_close(
-                got.get(f'pred_{name}'), want.get(f'pred_{name}'),
+                got.get(f'pred_{name}'), expected.get(f'pred_{name}'),
                 atol=1e-6, rtol=0)
             key = f'pred_anticipated_{name}'
             assert (key in got) == bool(tokens)
             if tokens:
                 torch.testing.assert_close(
-                    got.get(key)[L - 1:], want.get(key), atol=1e-6, rtol=0)
+                    got.get(key)[L - 1:], expected.get(key), atol=1e-6, rtol=0)
     for video, sample in zip(videos, streams):
         length = len(video['inputs']['rgb'])
         assert len(sample.pred_action) == length
         assert sample.evaluation_mode == 'mode_window'
         assert sample.stream_cost['steps'] == length
-        # Of one stream, whatever runs beside it.
+        # The size of the state is that of a single stream.
         session = StreamSession(model, 1)
         assert sample.stream_cost['state_bytes'] == sum(
             x.nbytes for x in session.state_dict()['state'].values())
-    # All together took one time.
+    # The time is divided by the number of steps.
     shares = [s.stream_cost['seconds'] / s.stream_cost['steps']
               for s in streams]
     assert shares == pytest.approx([shares[0]] * 5) and shares[0] > 0
 
 
-def test_streams_score_the_steps_that_are_wanted():
+def test_streams_score_selected_steps():
     model = _detector(stream_kernel='smoothing').eval()
     sample = _as_stream(_video(0, 30))
     rows, = model.test_step(pseudo_collate([sample]))
@@ -194,19 +194,20 @@ def test_streams_score_the_steps_that_are_wanted():
         torch.testing.assert_close(
             some.get(key), rows.get(key)[[7, 3, 7]], atol=1e-6, rtol=0)
     assert 'pred_action' not in no and no.stream_cost['steps'] == 5
-    # All of the past counts, where the window has its latest samples.
+    # The smoothing kernel sees the entire past, the window kernel only the
+    # latest samples.
     window = _detector().eval()
     other, = window.test_step(pseudo_collate([_as_stream(_video(0, 30))]))
     difference = (other.pred_action - rows.pred_action).abs().amax(dim=1)
     assert difference[:L + N].max() < 1e-6 < difference[-1]
 
 
-def test_whole_videos_are_for_predictions():
-    with pytest.raises(ValueError, match="'loss'"):
+def test_videos_need_mode_predict():
+    with pytest.raises(ValueError, match="mode='loss'"):
         _detector()([_video(0, 15)['inputs']], mode='loss')
 
 
-def test_preprocessor_takes_stacked_batches_too():
+def test_preprocessor_accepts_stacked_batches():
     model = _detector()
     samples = [_sample(i) for i in range(2)]
     stacked = default_collate([s['inputs'] for s in samples])
@@ -219,11 +220,11 @@ def test_preprocessor_takes_stacked_batches_too():
     assert data['inputs']['padding_mask'].dtype == torch.bool
 
 
-def test_preprocessor_names_windows_that_differ():
+def test_preprocessor_rejects_windows_of_different_shapes():
     model = _detector()
     samples = [_sample(0), _sample(1)]
     samples[1]['inputs']['rgb'] = samples[1]['inputs']['rgb'][1:]
-    with pytest.raises(ValueError, match="shape of 'rgb': "):
+    with pytest.raises(ValueError, match='rgb must have'):
         model.data_preprocessor(pseudo_collate(samples))
 
 

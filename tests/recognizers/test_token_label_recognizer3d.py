@@ -50,7 +50,7 @@ def _batch(frames=8):
     return clips, [ActionDataSample().set_gt_label(i) for i in (3, 5)]
 
 
-def test_labels_are_the_teachers_of_the_same_clips(checkpoint):
+def test_labels_come_from_teacher_on_the_same_clips(checkpoint):
     (path, teacher), topk = checkpoint, 2
     model = _build(teacher_checkpoint=path, topk=topk).train()
     model.cls_head.token_linear.eval()
@@ -62,11 +62,12 @@ def test_labels_are_the_teachers_of_the_same_clips(checkpoint):
         feats = teacher.backbone(clips[:, 0]).movedim(1, -1)
         labels = soft_token_labels(teacher.cls_head.fc_cls(feats), topk)
         scores = model.cls_head.forward_tokens(model.backbone(clips[:, 0]))
-    want = F.cross_entropy(scores.flatten(0, 3), labels.flatten(0, 3)) / 2
-    assert losses['loss_token'].item() == pytest.approx(want.item(), rel=1e-5)
+    expected = F.cross_entropy(scores.flatten(0, 3), labels.flatten(0, 3)) / 2
+    assert losses['loss_token'].item() == pytest.approx(
+        expected.item(), rel=1e-5)
 
 
-def test_teacher_is_no_part_of_the_model_and_stays_in_eval_mode(checkpoint):
+def test_teacher_is_outside_the_model_and_in_eval_mode(checkpoint):
     model = _build(teacher_checkpoint=checkpoint[0])
     before = set(model.state_dict())
     clips, samples = _batch()
@@ -77,13 +78,13 @@ def test_teacher_is_no_part_of_the_model_and_stays_in_eval_mode(checkpoint):
     assert all(p.grad is None for p in teacher.parameters())
     assert set(model.state_dict()) == before
     assert not any('teacher' in name for name in before)
-    own = {id(p) for p in model.parameters()}
-    assert not own & {id(p) for p in teacher.parameters()}
+    parameters = {id(p) for p in model.parameters()}
+    assert not parameters & {id(p) for p in teacher.parameters()}
     first, again = (model.teacher_logits(clips, (4, 2, 2)) for _ in range(2))
     assert torch.equal(first, again)
 
 
-def test_as_released_the_teacher_is_trained_along_and_saved():
+def test_as_released_teacher_is_in_train_mode_and_saved():
     model = _build(as_released=True).train()
     assert model.teacher.training
     assert any(name.startswith('teacher.') for name in model.state_dict())
@@ -91,14 +92,14 @@ def test_as_released_the_teacher_is_trained_along_and_saved():
     clips, samples = _batch()
     torch.nn.init.normal_(model.teacher.cls_head.fc_cls.weight)
     first, again = (model.teacher_logits(clips, (4, 2, 2)) for _ in range(2))
-    # Dropout is on.
+    # Dropout is active.
     assert not torch.allclose(first, again)
     model.loss(clips, samples)['loss_token'].backward()
 
 
 @pytest.mark.parametrize('as_released', [False, True])
-def test_more_frames_of_the_teacher_are_averaged(as_released):
-    """Neighbours; as released, frames apart."""
+def test_averages_additional_frames_of_teacher(as_released):
+    """Adjacent frames are averaged; as released, distant frames."""
     model = _build(as_released=as_released).eval()
     clips, _ = _batch()
     fine = model.teacher_logits(clips, (4, 2, 2))
@@ -109,7 +110,7 @@ def test_more_frames_of_the_teacher_are_averaged(as_released):
             coarse[:, t], fine[:, pair].mean(1), atol=1e-6)
 
 
-def test_tests_as_a_plain_recognizer():
+def test_predicts_like_a_plain_recognizer():
     model = _build().eval()
     clips, samples = _batch()
     logits = model(clips, mode='tensor', stage='head')
@@ -118,7 +119,7 @@ def test_tests_as_a_plain_recognizer():
     assert torch.allclose(result[1].pred_score, logits[1].softmax(-1))
 
 
-def test_stored_labels_are_those_of_the_teacher(checkpoint, tmp_path):
+def test_stored_labels_equal_those_of_teacher(checkpoint, tmp_path):
     clips, samples = _batch()
     model = _build(teacher_checkpoint=checkpoint[0])
     logits = model.teacher_logits(clips, (4, 2, 2))
@@ -131,16 +132,16 @@ def test_stored_labels_are_those_of_the_teacher(checkpoint, tmp_path):
     stored = _build(teacher=None, label_store=str(tmp_path))
     labels = stored.stored_labels(samples, (4, 2, 2))
     assert torch.allclose(labels, soft_token_labels(logits))
-    want, got = (m.eval().loss(clips, samples)['loss_token']
+    expected, got = (m.eval().loss(clips, samples)['loss_token']
                  for m in (model, stored))
-    assert torch.allclose(got, want, rtol=1e-5)
-    with pytest.raises(ValueError, match=r'of \(4, 2, 2\) tokens.*\(2, 2, 2'):
+    assert torch.allclose(got, expected, rtol=1e-5)
+    with pytest.raises(ValueError, match=r'for \(4, 2, 2\) tokens.*\(2, 2, 2'):
         stored.stored_labels(samples, (2, 2, 2))
-    with pytest.raises(ValueError, match='must tell filename and view'):
+    with pytest.raises(ValueError, match='needs filename and view'):
         stored.stored_labels(_batch()[1], (4, 2, 2))
 
 
-def test_rejects():
+def test_rejects_wrong_options():
     with pytest.raises(ValueError, match='needs a teacher or a label_store'):
         _build(teacher=None)
     with pytest.raises(ValueError, match="as_released.*got 'x'"):
