@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# A plain causal transformer on THUMOS'14: a baseline of ours, trained as
-# TeSTra is. No paper has a score of it, and we have trained none.
+# Plain causal transformer on THUMOS'14, our baseline with TeSTra's recipe. No
+# paper reports a score for it, and we have not trained it.
 _base_ = [
     '_base_/models/causal_transformer.py',
     '_base_/datasets/thumos14_features.py',

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# A small DualFormer, minutes on two CPU cores, on the set that
-# tools/data/motion/make_motion.py writes.
+# Small DualFormer that trains in minutes on two CPU cores, on the dataset of
+# tools/data/motion/make_motion.py.
 _base_ = [
     '_base_/models/dualformer.py', '_base_/datasets/motion.py',
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'

@@ -17,6 +17,6 @@ model = dict(
             in_channels=1024)),
     teacher_checkpoint='checkpoints/dualformer_base_k400.pth')
 
-# The released recipe has 128 clips a batch here, at the same learning rate.
+# The released recipe uses 128 clips per batch, at the same learning rate.
 train_dataloader = dict(batch_size=16)
 auto_scale_lr = dict(base_batch_size=128)

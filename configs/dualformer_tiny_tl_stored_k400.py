@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# As dualformer_tiny_tl_k400.py, but every video has four augmented views, and
-# the teacher's labels of them come from a folder:
+# dualformer_tiny_tl_k400.py with four augmented views of each video, whose
+# token labels the teacher has stored in a folder:
 #     python tools/data/token_labels.py dualformer_tiny_tl_stored_k400
 _base_ = 'dualformer_tiny_tl_k400.py'
 

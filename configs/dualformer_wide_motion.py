@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# A teacher for dualformer_tiny_tl_motion.py: one and a half times as wide.
+# Teacher for dualformer_tiny_tl_motion.py, 1.5 times as wide.
 _base_ = 'dualformer_tiny_motion.py'
 
 model = dict(

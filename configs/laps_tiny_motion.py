@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# LAPS in miniature, minutes on a CPU: a small Visformer on the set that
-# tools/data/motion/make_motion.py writes.
+# LAPS with a small Visformer that trains in minutes on a CPU, on the dataset
+# of tools/data/motion/make_motion.py.
 _base_ = [
     '_base_/models/laps_visformer.py', '_base_/datasets/motion.py',
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # LAPS (H) fine-tuned on EGTEA Gaze+, split 1: 32 x 320 x 320. Paper, Table 6:
-# top-1 66.07. It starts from laps_visformer_h_k400.py: load_from or init_cfg
-# of the backbone.
+# top-1 66.07. Set load_from, or init_cfg of the backbone, to a checkpoint of
+# laps_visformer_h_k400.py.
 _base_ = [
     '_base_/models/laps_visformer.py', '_base_/datasets/egtea.py',
     '_base_/pipelines/laps.py', '_base_/schedules/sgd_36e_laps.py',

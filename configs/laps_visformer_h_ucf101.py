@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # LAPS (H) fine-tuned on UCF-101, split 1: 32 x 320 x 320. Paper, Table 5:
-# top-1 96.85. It starts from laps_visformer_h_k400.py: load_from or init_cfg
-# of the backbone.
+# top-1 96.85. Set load_from, or init_cfg of the backbone, to a checkpoint of
+# laps_visformer_h_k400.py.
 _base_ = 'laps_visformer_ucf101.py'
 
 from mmvidattn.utils.config import derive

@@ -1,7 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The released recipe for Charades ("charades_21k_cgate"), from the model of
-# Kinetics-400 after 40 epochs, with one gate for Q and K: several labels a
-# clip, 60 epochs, the largest score of 10 x 3 views. The paper has no figure.
+# Released recipe for Charades ("charades_21k_cgate") that starts from the
+# Kinetics-400 model after 40 epochs, with one gate for Q and K: several labels
+# per clip, 60 epochs, the largest score of 10 x 3 views. The paper reports no
+# score.
 _base_ = [
     '_base_/models/linear_ff.py', '_base_/datasets/charades.py',
     '_base_/schedules/sgd_35e.py', '_base_/default_runtime.py'

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Kinetics-400 as in Table 10, read as the released code does; the released
-# recipes are linear_ff_released_k400.py and linear_ff_k400_*_released.py.
+# Kinetics-400 with the settings of Table 10, as the released code interprets
+# them; the released recipes are linear_ff_released_k400.py and
+# linear_ff_k400_*_released.py.
 # Paper, Table 2: top-1 78.0, top-5 94.2 at 4 x 3 views.
 _base_ = [
     '_base_/models/linear_ff_kinetics.py', '_base_/datasets/kinetics400.py',

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # The released recipe for Kinetics-400 from ImageNet-1k ("k400"):
-# linear_ff_k400_21k_released.py for 35 epochs, the same gate and neighbors
-# assumed.
+# linear_ff_k400_21k_released.py for 35 epochs, with the same assumed gate and
+# neighbors.
 _base_ = 'linear_ff_k400_21k_released.py'
 
 from mmvidattn.utils.config import change

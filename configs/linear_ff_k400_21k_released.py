@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The released recipe for Kinetics-400 from ImageNet-21k with the spatial shift
-# at distance 4 ("k400_21k"): 16 frames shifted as two clips of 8, 40 epochs.
-# Its file names neither the gate nor the neighbors. Assumed are those of the
-# code that it came with: one gate from Q and K, and four neighbors. The newest
-# code makes of the same file one gate from Q, K and V, and eight neighbors.
+# Released recipe for Kinetics-400 from ImageNet-21k with the spatial shift at
+# distance 4 ("k400_21k"): 16 frames shifted as two clips of 8, 40 epochs. The
+# released file sets neither the gate nor the neighbors; we assume the defaults
+# of the code of that time: one gate from Q and K, and four neighbors. The
+# newest code would use one gate from Q, K and V, and eight neighbors.
 _base_ = 'linear_ff_k400.py'
 
 from mmvidattn.utils.config import change

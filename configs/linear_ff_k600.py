@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Kinetics-600 as in Table 10, read as the released code does; the released
-# recipe is linear_ff_k600_released.py. Paper, Table 2:
+# Kinetics-600 with the settings of Table 10, as the released code interprets
+# them; the released recipe is linear_ff_k600_released.py. Paper, Table 2:
 # top-1 84.1, top-5 96.2 at 4 x 3 views.
 _base_ = [
     '_base_/models/linear_ff_kinetics.py', '_base_/datasets/kinetics600.py',

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # The paper's network on Something-Something v2, with shifts over whole windows
-# (A.3), as far as Table 10 has it.
+# (A.3) and the settings of Table 10.
 _base_ = [
     '_base_/models/linear_ff.py', '_base_/models/linear_ff_paper.py',
     '_base_/datasets/ssv2.py', '_base_/pipelines/linear_ff_ssv2.py',

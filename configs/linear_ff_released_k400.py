@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The released recipe for Kinetics-400 from ImageNet-21k, with a gate each for
-# Q and K ("k400_21k_cgate"): 16 frames shifted as two clips of 8, the
-# eight-neighbor shift, 40 epochs. 32 clips a batch, as the launch scripts set
-# it; the yaml alone says 64, at the same learning rate.
+# Released recipe for Kinetics-400 from ImageNet-21k, with separate gates for Q
+# and K ("k400_21k_cgate"): 16 frames shifted as two clips of 8, the
+# eight-neighbor shift, 40 epochs, 32 clips per batch from the launch scripts.
+# (The yaml sets 64, at the same learning rate.)
 _base_ = 'linear_ff_k400.py'
 
 from mmvidattn.utils.config import change

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The quickstart: minutes on two CPU cores, on the set that
-# tools/data/motion/make_motion.py writes.
+# Quickstart: trains in minutes on two CPU cores, on the dataset of
+# tools/data/motion/make_motion.py.
 _base_ = [
     '_base_/models/linear_ff.py', '_base_/datasets/motion.py',
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'
@@ -18,8 +18,8 @@ model = dict(
         patch_stride=12,
         patch_padding=4,
         embed_dims=96,
-        # One layer that sees both shifts in both of its attentions learns the
-        # direction of motion in fewer steps than two as released.
+        # One layer with both shifts in both attentions learns the direction of
+        # motion in fewer steps than two released layers.
         num_layers=1,
         shift_placement='both',
         num_heads=6,

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# As wide as a ViT-S/16, to start from one that is published. It is no network
-# of the paper, which has no score of it. FILE is as its publisher has it:
+# As wide as ViT-S/16, to start from a published ViT-S/16. The paper does not
+# contain this network. FILE is the published, unconverted file:
 # model.backbone.init_cfg = dict(
 #     type='Pretrained', checkpoint=FILE, source='linear_ff_image')
 _base_ = 'linear_ff_ssv2.py'

@@ -10,7 +10,7 @@ from mmvidattn.utils.config import derive
 derive(_base_)
 
 
-# Early in a video, the samples so far are stretched over the long memory.
+# Early in a video, the long memory repeats the samples so far.
 stretch = dict(stretch_long_memory=True)
 train_dataloader = dict(dataset=stretch)
 val_dataloader = dict(dataset=stretch)

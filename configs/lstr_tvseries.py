@@ -11,7 +11,7 @@ derive(_base_)
 
 
 model = dict(cls_head=dict(loss_cls=dict(ignore_index=None)))
-# Early in a video, the samples so far are stretched over the long memory.
+# Early in a video, the long memory repeats the samples so far.
 stretch = dict(stretch_long_memory=True)
 train_dataloader = dict(dataset=stretch)
 val_dataloader = dict(dataset=stretch)

@@ -11,9 +11,9 @@ derive(_base_)
 
 
 window = dict(long_steps=0, work_steps=128)
-# A window to each fourth step of a video, from its first on.
+# A window ends at every fourth step of a video, starting with the first.
 train_dataloader = dict(
     sampler=dict(stride=4), dataset=dict(pad_start=True, **window))
-# Whole videos, while training as well.
+# Evaluate whole videos, also during training.
 val_dataloader = dict(batch_size=1, dataset=dict(windows='videos', **window))
 test_dataloader = dict(dataset=window)

@@ -18,7 +18,7 @@ model = dict(
 train_pipeline = _base_.test_pipeline
 window = dict(
     long_steps=0, work_steps=128, anticipation_steps=0)
-# Fewer windows than the released recipe's, which has a stride of 4.
+# Fewer windows than in the released recipe, which has a stride of 4.
 train_dataloader = dict(
     sampler=dict(stride=16),
     dataset=dict(

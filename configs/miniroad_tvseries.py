@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# MiniROAD on TVSeries, with the flow of another network. Its authors' page:
-# 89.6 mcAP.
+# MiniROAD on TVSeries, with flow features of a network that has no config
+# here. Its authors' page: 89.6 mcAP.
 _base_ = [
     '_base_/models/miniroad.py', '_base_/datasets/tvseries_features.py',
     '_base_/schedules/adamw_10e_miniroad.py', '_base_/default_runtime.py'
@@ -18,14 +18,14 @@ window = dict(
     work_steps=128,
     feature_dims=dict(flow=2048),
     data_prefix=dict(flow='flow_kinetics_resnet50'))
-# A window to each fourth step of a video, from its first on.
+# A window ends at every fourth step of a video, starting with the first.
 train_dataloader = dict(
     batch_size=64,
     sampler=dict(stride=4),
     dataset=dict(pad_start=True, **window))
-# Whole videos, while training as well.
+# Evaluate whole videos, also during training.
 val_dataloader = dict(batch_size=1, dataset=dict(windows='videos', **window))
 test_dataloader = dict(dataset=window)
 auto_scale_lr = dict(base_batch_size=64)
-# There is no config of the network of this flow.
+# No config describes the network of this flow.
 online = dict(_delete_=True)

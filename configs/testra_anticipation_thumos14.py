@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# TeSTra on THUMOS'14, predicting the next two seconds as well. Paper, Table 2:
+# TeSTra on THUMOS'14 that also predicts the next two seconds. Paper, Table 2:
 # mAP 66.2 at 0.25 s to 48.9 at 2 s, 56.8 on average.
 _base_ = 'testra_thumos14.py'
 

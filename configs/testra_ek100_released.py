@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# testra_ek100.py with the released code's MixClip: of half of the actions one
-# step is pasted all over another. The paper describes crops.
+# testra_ek100.py with the released MixClip: in half of the actions, every step
+# becomes the same step of another action. The paper describes crops.
 _base_ = 'testra_ek100.py'
 
 from mmvidattn.utils.config import derive

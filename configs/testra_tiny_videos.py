@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# TeSTra on videos of your own, in minutes on a CPU: features of
+# TeSTra on your videos, in minutes on a CPU: features of
 # linear_ff_tiny_motion at 4 Hz, made by extract_features.py and targets.py
 # (tools/data/online/README.md). Set num_classes to the number of lines of
 # classes.txt.
@@ -31,11 +31,11 @@ train_dataloader = dict(batch_size=8, dataset=dataset)
 val_dataloader = dict(dataset=dataset)
 test_dataloader = dict(dataset=dataset)
 
-# For tools/stream.py: what the features were extracted with, and the scores at
-# which events start and end.
+# For tools/stream.py: the extractor of the features, and the scores at which
+# events start and end.
 online = dict(
     extractors=dict(
         rgb=dict(
             config='linear_ff_tiny_motion',
-            checkpoint='work_dirs/quickstart/epoch_10.pth')),
+            checkpoint='work_dirs/quickstart/epoch_2.pth')),
     events=dict(on=0.5, off=0.3, min_duration=0.5))

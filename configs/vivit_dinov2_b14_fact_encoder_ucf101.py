@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Model 2 with a frozen DINOv2-B/14 under it, of 16 frames, on UCF-101: the
-# temporal encoder and the head are trained, on features that are kept on disk
-# (at 49 kB a clip and variant, 1.9 GB of training clips). It is no network of
-# the paper, and nobody's recipe; we have not trained it. The weights are as
-# their publisher has them (see start_weights.md):
+# Model 2 on top of a frozen DINOv2-B/14, for 16 frames, on UCF-101. Only the
+# temporal encoder and the head are trained, on features that are cached on
+# disk (49 kB for each variant of a clip, 1.9 GB for the training clips). No
+# paper contains this recipe, and we have not trained it. FILE has the
+# published, unconverted weights (see start_weights.md):
 # model.backbone.init_cfg = dict(
 #     type='Pretrained', checkpoint=FILE, source='vivit_image')
 _base_ = [
@@ -27,8 +27,8 @@ model = dict(
         norm_eps=1e-6),
     data_preprocessor=dict(
         mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375]))
-# Four augmentations of each clip, which take turns: from the fifth epoch on
-# no video is read.
+# Four augmentations of each clip take turns; from the fifth epoch on, no video
+# is read.
 custom_hooks = [dict(
     type='FeatureCacheHook', cache_dir='work_dirs/features', num_variants=4)]
 

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# ViViT-L/16x2, Model 2, on EPIC-Kitchens-100, from a model of Kinetics or
-# ImageNet. The paper, Table 5d: top-1 of actions 44.0, verbs 66.4, nouns
+# ViViT-L/16x2, Model 2, on EPIC-Kitchens-100, from a Kinetics or ImageNet
+# model. The paper, Table 5d: top-1 of actions 44.0, verbs 66.4, nouns
 # 56.8; the released model: actions 43.6 at 4 x 1 views.
 _base_ = [
     '_base_/models/vivit_l16x2_fact_encoder.py',

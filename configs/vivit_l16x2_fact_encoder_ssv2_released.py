@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The released recipe of ViViT-L/16x2, Model 2, on Something-Something v2, from
-# a model of Kinetics or ImageNet. It mirrors clips at random, as the paper's
-# Table 7 says, although many classes name a direction.
+# Released recipe of ViViT-L/16x2, Model 2, on Something-Something v2, from a
+# Kinetics or ImageNet model. It flips clips at random (the paper's Table 7),
+# although many classes name a direction.
 _base_ = [
     '_base_/models/vivit_l16x2_fact_encoder.py', '_base_/datasets/ssv2.py',
     '_base_/pipelines/vivit_ssv2.py', '_base_/schedules/sgd_35e_vivit.py',

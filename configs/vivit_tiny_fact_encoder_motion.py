@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# vivit_tiny_motion.py with Model 2. Only the two frames of a tubelet show it
-# in which direction a shape turns: it takes more layers and epochs to learn.
+# vivit_tiny_motion.py with Model 2. It sees the direction of a rotation only
+# within the two frames of a tubelet, and needs more layers and epochs.
 _base_ = 'vivit_tiny_motion.py'
 
 from mmvidattn.utils.config import change

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The spatial encoder of vivit_tiny_fact_encoder_motion.py, frozen, whose
-# features are kept on disk: only what comes behind it is trained. Give it
-# weights, as load_from or init_cfg of the backbone.
+# vivit_tiny_fact_encoder_motion.py with a frozen spatial encoder, whose
+# features are cached on disk. Set load_from, or init_cfg of the backbone, to
+# its start weights.
 _base_ = 'vivit_tiny_fact_encoder_motion.py'
 
 model = dict(type='FineTunedRecognizer3D', freeze='spatial')

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# vivit_tiny_motion.py with linear attention and feature fixation in the place
-# of softmax attention.
+# vivit_tiny_motion.py with linear attention and feature fixation instead of
+# softmax attention.
 _base_ = 'vivit_tiny_motion.py'
 
 model = dict(

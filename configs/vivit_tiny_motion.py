@@ -1,7 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Minutes on two CPU cores, on the set that tools/data/motion/make_motion.py
-# writes. Models 3 and 4: --cfg-options model.backbone.model=fact_attention or
-# fact_dot. Model 2: vivit_tiny_fact_encoder_motion.py.
+# Trains in minutes on two CPU cores, on the dataset of
+# tools/data/motion/make_motion.py. Models 3 and 4: --cfg-options
+# model.backbone.model=fact_attention or fact_dot. Model 2:
+# vivit_tiny_fact_encoder_motion.py.
 _base_ = [
     '_base_/models/vivit_b16x2.py', '_base_/datasets/motion.py',
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'

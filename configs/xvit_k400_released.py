@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# XViT's own recipe for Kinetics-400 (1adrianb/video-transformers): that of
-# xvit_k400.py, with 16 frames shifted as two clips of 8, and 1 x 3 views.
+# Recipe of XViT's authors for Kinetics-400 (1adrianb/video-transformers):
+# xvit_k400.py with 16 frames shifted as two clips of 8, and 1 x 3 views.
 _base_ = 'xvit_k400.py'
 
 from mmvidattn.utils.config import derive

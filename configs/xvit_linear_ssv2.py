@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# xvit_ssv2.py with linear attention and feature fixation in the place
-# of softmax attention.
+# xvit_ssv2.py with linear attention and feature fixation instead of softmax
+# attention.
 _base_ = 'xvit_ssv2.py'
 
 model = dict(

@@ -2,7 +2,7 @@
 default_scope = 'mmaction'
 custom_imports = dict(imports=['mmvidattn'], allow_failed_imports=False)
 
-# mmengine's Runner, of loops and datasets that the hooks below can rely on.
+# mmengine's Runner with the loops and datasets that the hooks below need.
 runner_type = 'SafeRunner'
 
 default_hooks = dict(
@@ -19,7 +19,7 @@ default_hooks = dict(
     sync_buffers=dict(type='SyncBuffersHook'),
     skipped_videos=dict(type='SkippedVideosHook'),
     data_time=dict(type='DataTimeHook'),
-    # So that a long run survives: a kill, preemption, values gone wrong.
+    # Let a long run survive kills, preemption and invalid values.
     exact_resume=dict(type='ExactResumeHook'),
     preemption=dict(type='PreemptionHook'),
     nan_guard=dict(type='NanGuardHook', max_skips=3))

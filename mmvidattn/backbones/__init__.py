@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Backbones: one file a network, with what all share in ``base.py``.
+"""Backbones: one file per network, and their common base in ``base.py``.
 
-A network is the paper of its name. LAPS is a paper about three networks: what
-it adds to each is in ``laps.py``.
+Each network is named after its paper. LAPS extends three networks; its shared
+part is in ``laps.py``.
 """
 from .bn_inception import BNInception
 from .dualformer import DualFormer

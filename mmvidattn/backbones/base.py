@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The surface that every backbone has."""
+"""Base class of all backbones."""
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,34 +17,40 @@ from .pretrained import load_matching, read_pretrained
 
 @check_arguments
 class BaseBackbone(BaseModule):
-    """A network of clips, with a surface that any tool can rely on.
+    """Base class of the networks for clips.
 
-    * ``forward``: clips [B, C, T, H, W] to features; clips of another length
-      or frame size are refused in words, see :meth:`check_clips` and
+    * ``forward``: compute features of clips [B, C, T, H, W]. It rejects clips
+      of another length or frame size, see :meth:`check_clips` and
       :meth:`check_grid`.
     * :meth:`encode_frames` and :meth:`forward_encoded`: the two parts of
-      ``forward``, before and after the first mixing across time;
-      :meth:`frame_groups` says what the first one encodes by itself, which
-      windows of a stream may share.
-    * ``arch_zoo``: the sizes of the paper by name; see :meth:`choose_arch`.
-    * ``with_cp``: recompute each block in the backward pass.
-    * :meth:`get_layer_depth`: for learning rates by layer.
-    * :meth:`init_weights`: start afresh, then from ``init_cfg``.
-    * ``load_state_dict``: fits a checkpoint of another clip length or
+      ``forward``, before and after frames are mixed for the first time.
+      :meth:`frame_groups` returns the groups of frames that the first part
+      encodes independently; windows of a stream share their encodings.
+    * ``arch_zoo``: sizes from the paper by name, see :meth:`choose_arch`.
+    * :meth:`get_layer_depth`: depth of a parameter, for layer-wise learning
+      rates.
+    * :meth:`init_weights`: initialize, then load ``init_cfg``.
+    * ``load_state_dict``: adapt checkpoints of another clip length or
       resolution.
 
-    A subclass fills ``position_grids`` with the names of its tables of
-    positions and their grids (T, H, W), and defines :meth:`layer_groups` and
-    either the two parts of ``forward`` or ``forward`` itself.
+    A subclass adds its position tables and their grids (T, H, W) to
+    ``position_grids``, and defines :meth:`layer_groups` and either both parts
+    of ``forward`` or ``forward`` itself.
 
     Args:
-        num_frames: Frames T of a clip.
+        num_frames: Clip length T.
         with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialization.
-        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` or None.
+            Defaults to False.
+        init_std: Standard deviation of the initial weights of linear layers.
+            Defaults to 0.02.
+        init_cfg: Start weights. ``dict(type='Pretrained', checkpoint=FILE)``
+            loads the tensors of FILE that match in name and shape, and logs
+            all mismatches. ``source``, a key of
+            ``mmvidattn.convert.SOURCES``, converts a published file first.
+            Defaults to None: random weights.
     """
     arch_zoo: dict[str, dict[str, Any]] = {}
-    # Whether clips of other lengths fit as well.
+    # True if the network also accepts clips of other lengths.
     any_length = False
 
     def __init__(self,
@@ -64,14 +70,14 @@ class BaseBackbone(BaseModule):
         """Look up the sizes of a network.
 
         Args:
-            arch: A name of ``arch_zoo``, or a dict of the same keys
-                (``depths``, mmpretrain's word, may stand for ``num_layers``).
-            **numbers: Values that take the place of those of ``arch``, if
-                they are not None.
+            arch: A name from ``arch_zoo``, or a dict with the same keys.
+                ``depths``, the name in mmpretrain, may replace
+                ``num_layers``.
+            **numbers: Values that override ``arch`` unless they are None.
 
         Raises:
-            ValueError: If there is no such name, or a value is missing,
-                unknown, or no positive integer (one of each stage).
+            ValueError: If the name is unknown, or a value is missing,
+                unknown, or not a positive integer (one for each stage).
         """
         if not isinstance(arch, dict):
             check_choice('arch', arch, cls.arch_zoo)
@@ -95,9 +101,7 @@ class BaseBackbone(BaseModule):
         return chosen
 
     def check_clips(self, x: Tensor) -> None:
-        """Raise a ``ValueError`` unless x is clips [B, C, T, H, W] that fit.
-
-        Those are clips of ``num_frames`` frames.
+        """Raise a ``ValueError`` unless x is [B, C, T, H, W] of valid length.
         """
         if x.dim() != 5:
             raise ValueError(
@@ -106,7 +110,7 @@ class BaseBackbone(BaseModule):
         self.check_length(x.shape[2], f' {tuple(x.shape)}')
 
     def check_length(self, num_frames: int, shown: str = '') -> None:
-        """Raise a ``ValueError`` unless clips of that length fit."""
+        """Raise a ``ValueError`` unless the network accepts this length."""
         if not self.any_length and num_frames != self.num_frames:
             raise ValueError(
                 f'{type(self).__name__} was built for num_frames='
@@ -115,72 +119,73 @@ class BaseBackbone(BaseModule):
                 'checkpoint is resized on load)')
 
     def frame_groups(self, num_frames: int) -> list[tuple[int, ...]] | None:
-        """Say which frames of a clip are encoded by themselves.
+        """Return the groups of frames that are encoded independently.
 
-        A group is encoded without what depends on other frames or on its
-        place in the clip, so that it has the same encoding in every clip.
+        The encoding of a group depends neither on other frames nor on its
+        position in the clip, so it is the same in every clip.
 
         Args:
-            num_frames: Frames T of the clip.
+            num_frames: Clip length T.
 
         Returns:
-            The frames of each group, by their places in the clip, in order;
-            None if there is nothing to encode before frames are mixed.
+            Frame indices of each group, in order; None if frames are mixed
+            from the start.
         """
         return None
 
     def encode_frames(self, x: Tensor) -> Tensor:
-        """Compute what depends on each group of frames alone.
+        """Encode each group of frames independently.
 
         Args:
-            x: Frames of any number of groups, [B, C, T, H, W], normalized.
+            x: Normalized frames of any number of groups, [B, C, T, H, W].
 
         Returns:
-            [B, T', *], an encoding of each group.
+            [B, T', *], one encoding for each group.
         """
         raise NotImplementedError(
             f'{type(self).__name__} mixes frames from the start')
 
     def forward_encoded(self, x: Tensor) -> Tensor:
-        """Encodings [B, T', *] of all groups of clips to features."""
+        """Compute features from the encodings [B, T', *] of clips."""
         raise NotImplementedError(
             f'{type(self).__name__} mixes frames from the start')
 
     def forward(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to features, see :meth:`forward_encoded`.
+        """Compute features of clips [B, C, T, H, W].
 
         Raises:
-            ValueError: If the clips have not ``num_frames`` frames, or the
-                frames not the size that the tables of positions are for.
+            ValueError: If the clip length is not ``num_frames``, or the frame
+                size does not fit the position tables.
         """
         self.check_clips(x)
         return self.forward_encoded(self.encode_frames(x))
 
     def check_grid(self, shape: Sequence[int], table: str) -> None:
-        """Raise a ``ValueError`` unless (H, W) is the grid of that table."""
+        """Raise a ``ValueError`` unless (H, W) is the grid of a table."""
         grid = self.position_grids[table][1:]
         if tuple(shape) != grid:
             raise ValueError(
-                f'the frames give a grid of {tuple(shape)}, but the table '
-                f'{table} of {type(self).__name__} has {grid}; set img_size '
+                f'{table} of {type(self).__name__} expects a grid of {grid}, '
+                f'got {tuple(shape)}; set img_size to the size of the frames '
                 '(a checkpoint is resized on load)')
 
     def to_frames(self, x: Tensor) -> Tensor:
-        """Check clips [B, C, T, H, W] and split them: [B T, C, H, W]."""
+        """Check clips [B, C, T, H, W] and reshape them to [B T, C, H, W]."""
         self.check_clips(x)
         return x.transpose(1, 2).flatten(0, 1)
 
     def to_clips(self, x: Tensor) -> Tensor:
-        """Join features of frames: [B T, C, *] to [B, C, T, *]."""
+        """Reshape features of frames [B T, C, *] to [B, C, T, *]."""
         return x.unflatten(0, (-1, self.num_frames)).transpose(1, 2)
 
     def layer_groups(self) -> list[list[str]]:
-        """Name the parameters of each depth, from the input on.
+        """List the parameters of each depth, from input to output.
+
+        The default is for networks with one list ``blocks`` and a ``norm``.
 
         Returns:
-            For each depth the names of its parameters, or of modules that
-            hold them; each parameter is named once. By default those of a
-            single row of ``blocks``, what comes before them and ``norm``.
+            Names of parameters or modules for each depth. Each parameter
+            belongs to exactly one depth.
         """
         first = [name for name, _ in self.named_parameters(recurse=False)]
         first += [name for name, _ in self.named_children()
@@ -188,12 +193,12 @@ class BaseBackbone(BaseModule):
         return [first, *block_names('blocks', self.blocks), ['norm']]
 
     def get_layer_depth(self, name: str, prefix: str = '') -> tuple[int, int]:
-        """Find the depth of a parameter, for learning rates by layer.
+        """Return the depth of a parameter, for layer-wise learning rates.
 
         Args:
-            name: Of the parameter.
-            prefix: Of the names of this backbone. What does not have it,
-                such as the head, has the last depth.
+            name: Name of the parameter.
+            prefix: Prefix of this backbone's parameters. Parameters without
+                it, such as those of the head, have the last depth.
 
         Returns:
             The depth, from 0, and the number of depths.
@@ -211,7 +216,7 @@ class BaseBackbone(BaseModule):
         raise ValueError(f'{type(self).__name__} has no parameter {name}')
 
     def init_weights(self) -> None:
-        """Initialize afresh, then from ``init_cfg``."""
+        """Initialize all parameters, then load ``init_cfg``."""
         self._init_parameters()
         if self.init_cfg is None:
             return
@@ -220,7 +225,7 @@ class BaseBackbone(BaseModule):
         print_log(load_matching(self, state_dict, path), 'current')
 
     def _init_parameters(self) -> None:
-        """As the released code does, the layers by :func:`initialize`."""
+        """Initialize tables, then the layers by :func:`initialize`."""
         self._init_tables()
         initialize(self, self.init_std)
 
@@ -232,15 +237,15 @@ class BaseBackbone(BaseModule):
 
         Raises:
             ValueError: If the checkpoint has a norm before the blocks and
-                this model has none: others it would only be told of.
+                this model has none; ``strict=False`` would only log it.
         """
         for name, module in self.named_modules():
             if name.endswith('pre_norm') and isinstance(
                     module, nn.Identity) and (
                         f'{prefix}{name}.weight' in state_dict):
                 raise ValueError(
-                    f'the checkpoint has a norm before the blocks, {name}, as '
-                    f'CLIP has: build {type(self).__name__} with pre_norm='
+                    f'the checkpoint has a norm before the blocks, {name}, '
+                    f'like CLIP; build {type(self).__name__} with pre_norm='
                     'True')
         for name, grid in self.position_grids.items():
             key = prefix + name
@@ -250,12 +255,12 @@ class BaseBackbone(BaseModule):
 
 
 def block_names(prefix: str, blocks: nn.ModuleList) -> list[list[str]]:
-    """Name each block, a depth of its own; see ``layer_groups``."""
+    """Return one group for each block, for ``layer_groups``."""
     return [[f'{prefix}.{i}'] for i in range(len(blocks))]
 
 
 def run_blocks(blocks: nn.ModuleList, x: Tensor, with_cp: bool) -> Tensor:
-    """Apply blocks in turn; with ``with_cp`` backward recomputes each."""
+    """Apply blocks in order; ``with_cp`` recomputes them in backward."""
     for block in blocks:
         if with_cp and x.requires_grad:
             x = cp.checkpoint(block, x, use_reentrant=False)

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from ..utils.arguments import Count, check_arguments
 
-# The channels of each block's branches: 1 x 1; 3 x 3 after its reduction; two
-# 3 x 3 after theirs; and the projection behind the pool. A block without the
-# first and the last halves the resolution.
+# Channels of the branches of each block: 1x1; 3x3 (reduction, convolution);
+# two 3x3 (reduction, convolutions); projection after the pool. Blocks without
+# the first and the last branch halve the resolution.
 BLOCKS = dict(
     inception_3a=(64, (64, 64), (64, 96, 96), 32),
     inception_3b=(64, (64, 96), (64, 96, 96), 64),
@@ -22,15 +22,12 @@ BLOCKS = dict(
     inception_4e=(None, (128, 192), (192, 256, 256), None),
     inception_5a=(352, (192, 320), (160, 224, 224), 128),
     inception_5b=(352, (192, 320), (192, 224, 224), 128))
-# The last block pools by the maximum.
+# The only block whose pool keeps the resolution and takes the maximum.
 MAX_POOLED = 'inception_5b'
 
 
 class ConvNorm(nn.Sequential):
-    """A convolution with a bias, batch normalization and ReLU.
-
-    Padding keeps the resolution at a stride of 1.
-    """
+    """Padded convolution with bias, batch normalization and ReLU."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int,
                  stride: int = 1) -> None:
@@ -42,13 +39,13 @@ class ConvNorm(nn.Sequential):
 
 
 class InceptionBlock(nn.Module):
-    """Branches side by side, joined along the channels.
+    """Parallel branches, concatenated along the channels.
 
     Args:
-        in_channels: C.
-        branches: As in ``BLOCKS``.
-        max_pool: The pool of a block that keeps the resolution is by the
-            maximum, not the mean.
+        in_channels: Channels C.
+        branches: Channels of the branches, see ``BLOCKS``.
+        max_pool: Use max pooling instead of average pooling in a block that
+            keeps the resolution. Defaults to False.
     """
 
     def __init__(self, in_channels: int, branches: tuple,
@@ -83,24 +80,25 @@ class InceptionBlock(nn.Module):
 @MODELS.register_module()
 @check_arguments
 class BNInception(BaseModule):
-    """Inception with batch normalization, as TSN has it.
+    """Inception with batch normalization, the version that TSN uses.
 
     Ioffe and Szegedy, https://arxiv.org/abs/1502.03167, Figure 5. TSN,
-    https://arxiv.org/abs/1608.00859, is trained on it; so are the networks
-    whose features of optical flow LSTR and TeSTra read. Their weights are
-    converted by ``bn_inception`` of :mod:`mmvidattn.convert`.
+    https://arxiv.org/abs/1608.00859, uses it, and so do the extractors of the
+    optical-flow features for LSTR and TeSTra. The source ``bn_inception`` of
+    :mod:`mmvidattn.convert` converts their weights.
 
-    Differs from the paper as the published weights do: the pools' projections
-    of blocks 4c and 4d have 128 channels instead of 96, and pools of stride 2
-    have no padding and round the resolution up.
+    Differs from the paper, as the published weights do: the projections of
+    the pools in blocks 4c and 4d have 128 channels instead of 96, and pools
+    of stride 2 have no padding and round the resolution up.
 
-    Takes images [B, C, H, W], or fields of flow with their channels (x, y, x,
-    y, ...) in a row, and gives [B, 1024, H / 32, W / 32]. The features that
-    others read are the mean of that over H and W.
+    Takes images, or optical flow with channels (x, y, x, y, ...),
+    [B, C, H, W], and returns [B, 1024, H / 32, W / 32]. The published
+    features are the mean over H and W.
 
     Args:
-        in_channels: C, 3 for images and 10 for five fields of flow.
-        init_cfg: See mmengine's ``BaseModule``.
+        in_channels: Channels C: 3 for images, 10 for five flow fields.
+            Defaults to 3.
+        init_cfg: See ``BaseModule`` of mmengine.
     """
     out_channels = 1024
 
@@ -122,7 +120,7 @@ class BNInception(BaseModule):
             channels = block.out_channels
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, C, H, W] to [B, 1024, H / 32, W / 32]."""
+        """Compute features [B, 1024, H / 32, W / 32] of [B, C, H, W]."""
         if x.dim() != 4 or x.shape[1] != self.in_channels or any(
                 side % 32 for side in x.shape[2:]):
             raise ValueError(

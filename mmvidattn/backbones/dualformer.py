@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""DualFormer: local windows, global pyramids.
+"""DualFormer: attention in local windows and to global pyramids.
 
 Paper: *DualFormer: Local-Global Stratified Transformer for Efficient Video
 Recognition*, https://arxiv.org/abs/2112.04674. Authors' code:
@@ -44,64 +44,63 @@ Size = tuple[Count, Count, Count]
 @MODELS.register_module()
 @check_arguments
 class DualFormer(BaseBackbone):
-    """A pyramid of four stages of local and global attention in turns.
+    """Pyramid of four stages with alternating local and global attention.
 
     A PyTorch implementation of `DualFormer: Local-Global Stratified
     Transformer for Efficient Video Recognition
     <https://arxiv.org/abs/2112.04674>`_.
 
-    It takes clips of any length and resolution: what does not fill a patch,
-    a window or a block of the pyramid is filled with zeros, and in windows
-    nothing attends to them. ``num_frames`` and ``img_size`` are those of
-    the clips for which the pyramids have the sizes of ``pyramid_sizes``:
-    they fix the convolution kernels, which other clips then give more or
-    fewer priors. The released checkpoints have the kernels of 32 x 224 x 224,
-    and the paper's figures for 16 frames are those of the same kernels; for a
-    model built for other clips they are converted when they are loaded.
+    The network accepts clips of any length and resolution: incomplete
+    patches, windows and pyramid blocks are padded with zeros, and windows mask
+    the padding. ``num_frames`` and ``img_size`` determine the convolution
+    kernels, so that clips of this size have pyramids of ``pyramid_sizes``;
+    other clips have more or fewer priors. The released checkpoints have the
+    kernels for 32 x 224 x 224, and the paper's figures for 16 frames use the
+    same kernels. A model for another size converts them on load.
 
-    Differs from the paper, and is as released: patches come from a strided
-    convolution and LayerNorm in each stage; positions are added after the
-    first block of a stage and its MLP; see also :class:`GlobalPyramid`.
-    Differs from the released code: clips of any size; a converted kernel has
-    the sum of the original, so that it means the same of a still video (the
-    released code loads no kernel of another shape, and starts it afresh).
+    Differs from the paper, as the released code does: each stage embeds
+    patches by a strided convolution and LayerNorm, and adds positions after
+    its first block; see also :class:`GlobalPyramid`.
+
+    Differs from the released code: it accepts clips of any size; a converted
+    kernel keeps its sum, so that its response to a still video does not
+    change. (The released code initializes kernels of another shape.)
 
     Args:
-        arch: 'tiny', 'small', 'base', or a dict of embed_dims (those of the
-            first stage; each stage has twice the channels of the one before),
-            num_layers and num_heads (of each stage). Layers are blocks of one
-            attention and one MLP; the paper counts pairs.
-        num_frames: Frames T of the clips that the kernels are made for.
-        img_size: Their height and width, or one number for both.
-        in_channels: Channels of a frame.
-        patch_size: Frames, rows and columns of a patch.
-        temporal_pooling: Frames of tokens that the second, third and fourth
-            stage make one of (Table 7).
-        pattern: Attentions of each stage: 'LG' (local and global in turns),
-            'LL' or 'GG' (Table 3).
-        window_size: Frames, rows and columns of a window, or those of each
-            stage (Table 4).
-        pyramid_sizes: Of each stage the sizes (frames, rows, columns) of its
-            levels, the finest first. Without any, or where the finest has the
-            size of the grid, the tokens themselves are keys and values.
-        pooling: 'dwconv', 'conv' or 'avg': see :class:`GlobalPyramid`
-            (Table 5).
-        position: 'dwconv' (a position encoding generator in each stage),
-            'relative' (a bias of each distance within a window) or 'none'
-            (Table 6).
-        mlp_ratio: Hidden channels of the MLP, in channels.
-        qkv_bias: Bias of the projections to Q, K and V.
-        drop_rate: Dropout in the MLP.
-        drop_path_rate: Stochastic depth of the last block; the others'
-            increases linearly.
-        with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialization.
-            0.02 suits some 500 channels; narrow models learn faster from
-            ``embed_dims ** -0.5``.
-        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
-            the tensors of FILE that match in name and shape, such as a 2D
-            DualFormer through ``tools/convert.py dualformer_2d``, and prints
-            which did.
+        arch: 'tiny', 'small', 'base', or a dict of embed_dims (of the first
+            stage; the channels double in each stage), num_layers and
+            num_heads (of each stage). A layer is a block of one attention and
+            one MLP; the paper counts pairs. Defaults to 'tiny'.
+        num_frames: Clip length T of the kernels. Defaults to 32.
+        img_size: Height and width of the kernels' clips, or one number for
+            both. Defaults to 224.
+        in_channels: Channels of a frame. Defaults to 3.
+        patch_size: Frames, rows and columns of a patch. Defaults to
+            (2, 4, 4).
+        temporal_pooling: Temporal stride between the stages (Table 7).
+            Defaults to (1, 1, 1).
+        pattern: Attentions of each stage: 'LG' (local and global
+            alternate), 'LL' or 'GG' (Table 3).
+        window_size: Frames, rows and columns of a window, for all stages or
+            for each (Table 4). Defaults to (8, 7, 7).
+        pyramid_sizes: Sizes (frames, rows, columns) of the pyramid levels of
+            each stage, the finest first. In a stage without levels, or whose
+            finest level has the size of the grid, the tokens are keys and
+            values.
+        pooling: See :class:`GlobalPyramid` (Table 5). Defaults to 'dwconv'.
+        position: 'dwconv' (position encoding generator in each stage),
+            'relative' (relative position bias in windows) or 'none'
+            (Table 6). Defaults to 'dwconv'.
+        mlp_ratio: Hidden channels of the MLP / channels. Defaults to 4.
+        qkv_bias: Add biases to the projections to Q, K and V. Defaults to
+            True.
+        drop_rate: Dropout in the MLP. Defaults to 0.
+        drop_path_rate: Stochastic depth of the last block; it rises linearly
+            from 0. Defaults to 0.
+        init_std: See :class:`BaseBackbone`. 0.02 suits about 500 channels;
+            narrow models learn faster with ``embed_dims ** -0.5``.
+        with_cp, init_cfg: See :class:`BaseBackbone`. ``tools/convert.py
+            dualformer_2d`` converts image models.
     """
     any_length = True
     arch_zoo = dict(
@@ -143,7 +142,7 @@ class DualFormer(BaseBackbone):
         for name, value in (('pattern', pattern), ('window_size', windows),
                             ('pyramid_sizes', pyramid_sizes)):
             if len(value) != NUM_STAGES:
-                raise ValueError(f'{name} must be those of each of the '
+                raise ValueError(f'{name} must have an entry for each of the '
                                  f'{NUM_STAGES} stages, got {value}')
         self.patch_embeds = nn.ModuleList()
         self.blocks = nn.ModuleList()
@@ -178,7 +177,7 @@ class DualFormer(BaseBackbone):
 
     @staticmethod
     def _kernels(grid_shape: Size, sizes: Sequence[Size]) -> list[Size]:
-        """Blocks of each level of a pyramid; none if the finest is whole."""
+        """Return the blocks of each level; none if the finest is the grid."""
         kernels = [
             tuple(max(n // size, 1) for n, size in zip(grid_shape, level))
             for level in sizes
@@ -186,18 +185,17 @@ class DualFormer(BaseBackbone):
         return kernels if kernels and math.prod(kernels[0]) > 1 else []
 
     def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
-        """Frames of a patch; the last ones of a clip may be fewer."""
+        """Return the frames of each patch; the last may be incomplete."""
         t = self.patch_embeds[0].projection.kernel_size[0]
         return [tuple(range(i, min(i + t, num_frames)))
                 for i in range(0, num_frames, t)]
 
     def encode_frames(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to patches [B, T', H', W', D]."""
-        # Channels last from here on.
+        """Embed clips [B, C, T, H, W] as patches [B, T', H', W', D]."""
         return self.patch_embeds[0](x.movedim(1, -1))
 
     def forward_encoded(self, x: Tensor) -> Tensor:
-        """Patches of clips to token features [B, D, T', H', W']."""
+        """Compute features [B, D, T', H', W'] of patches."""
         for i, (embed, blocks) in enumerate(
                 zip(self.patch_embeds, self.blocks)):
             x = run_blocks(blocks[:1], embed(x) if i else x, self.with_cp)
@@ -205,14 +203,14 @@ class DualFormer(BaseBackbone):
                 x = self.pegs[i](x)
             x = run_blocks(blocks[1:], x, self.with_cp)
         x = self.norm(x).movedim(-1, 1)
-        # Of channels that lie last, pooling asks whether the batch is 1.
+        # For channels-last tensors, pooling compares the batch size with 1.
         return x.contiguous() if any(map(is_any_size, x.shape)) else x
 
     def _init_parameters(self) -> None:
-        """As the released code does: convolutions are left as torch has them.
+        """Initialize as the released code does.
 
-        Linear layers: truncated normal of ``init_std``, zero bias. The
-        relative bias: truncated normal of 0.02.
+        Linear layers: truncated normal of ``init_std``, zero bias. Relative
+        bias: truncated normal of 0.02. Convolutions: torch's default.
         """
         for module in self.modules():
             if isinstance(module, nn.Linear):
@@ -223,7 +221,7 @@ class DualFormer(BaseBackbone):
                 nn.init.trunc_normal_(module.relative_bias, std=0.02)
 
     def layer_groups(self) -> list[list[str]]:
-        """See :class:`BaseBackbone`; patches join the block before them."""
+        """List depths; a patch embedding belongs to the block before it."""
         groups = [[]]
         for i, blocks in enumerate(self.blocks):
             groups[-1].append(f'patch_embeds.{i}')
@@ -232,35 +230,36 @@ class DualFormer(BaseBackbone):
         return [*groups, ['norm']]
 
     def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
-        """Fit the kernels of a checkpoint to those of this model.
+        """Resize the kernels of a checkpoint to the kernels of this model.
 
-        An image model's are repeated over the frames. If those of clips are
-        resized it warns: on moving pictures they are another model.
+        Repeats kernels of image models over the frames. Warns if kernels for
+        clips are resized, because this changes the response to motion.
         """
         resized = []
-        for name, own in self.named_parameters():
+        for name, parameter in self.named_parameters():
             kernel = state_dict.get(prefix + name)
-            if kernel is None or own.dim() != 5 or kernel.dim() not in (4, 5):
+            size = parameter.shape[2:]
+            if kernel is None or len(size) != 3 or kernel.dim() not in (4, 5):
                 continue
             if kernel.dim() == 4:
                 kernel = kernel.unsqueeze(2)
-            elif kernel.shape[2:] != own.shape[2:]:
+            elif kernel.shape[2:] != size:
                 resized.append(f'{prefix}{name} {tuple(kernel.shape[2:])} to '
-                               f'{tuple(own.shape[2:])}')
-            state_dict[prefix + name] = _resize(kernel, own.shape[2:])
+                               f'{tuple(size)}')
+            state_dict[prefix + name] = _resize(kernel, size)
         if resized:
             warnings.warn(
-                'the checkpoint is of a DualFormer of other clips, and '
-                f'{len(resized)} of its kernels are resized: {resized[0]}'
-                f'{", ..." if len(resized) > 1 else ""}. With its own '
-                'num_frames and img_size this model gives the scores that it '
-                'was trained for', stacklevel=2)
+                f'resized {len(resized)} kernels of a DualFormer that was '
+                f'built for other clips: {resized[0]}'
+                f'{", ..." if len(resized) > 1 else ""}. Its scores change; '
+                "build the model with the checkpoint's num_frames and "
+                'img_size to keep them', stacklevel=2)
 
 
 def _resize(kernel: Tensor, size: Size) -> Tensor:
-    """A kernel [K, C, kt, kh, kw] of another size, with the same sum.
+    """Resize a kernel [K, C, kt, kh, kw] and keep its sum.
 
-    Each old place is spread evenly over the new ones that it covers.
+    Each old entry is spread evenly over the new entries that it overlaps.
     """
     out = kernel
     for axis, (old, new) in enumerate(zip(kernel.shape[2:], size), 2):
@@ -268,7 +267,7 @@ def _resize(kernel: Tensor, size: Size) -> Tensor:
             continue
         i = torch.arange(new, dtype=torch.float64)[:, None]
         j = torch.arange(old, dtype=torch.float64)
-        # How much of old place j is in new place i.
+        # Overlap of new entry i with old entry j.
         overlap = torch.minimum((i + 1) / new, (j + 1) / old) - torch.maximum(
             i / new, j / old)
         share = (overlap.clamp(min=0) * old).to(out.device)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A network of images out of timm or mmpretrain, turned into one of videos."""
+"""Image networks from timm or mmpretrain, turned into video networks."""
 from typing import Any
 
 from mmaction.registry import MODELS
@@ -16,29 +16,29 @@ from .pretrained import load_matching, read_pretrained
 @MODELS.register_module()
 @check_arguments
 class InflatedBackbone(BaseBackbone):
-    """A transformer of images with leap attention and periodic shift.
+    """Image transformer with leap attention and periodic shift.
 
-    See :func:`mmvidattn.layers.temporal.inflate`. The network has its
-    classifier taken away and its weights under ``model.``.
+    See :func:`mmvidattn.layers.temporal.inflate`. The classifier of the
+    network is removed; its parameters begin with ``model.``.
 
     Args:
         model: 'timm.NAME' for ``timm.create_model(NAME)``, or the config of
             a backbone in mmpretrain's registry,
             ``dict(type='mmpretrain.VisionTransformer', ...)``.
-        num_frames: Frames T of a clip.
-        model_cfg: Options of timm's model, such as ``img_size`` and
+        num_frames: Clip length T. Defaults to 8.
+        model_cfg: Options for ``timm.create_model``, such as ``img_size`` and
             ``pretrained``; only with 'timm.NAME'.
-        with_cp: Recompute blocks in the backward pass, by the switch that
-            timm's models have.
-        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
-            the tensors of FILE that match those of the network in name and
-            shape.
-        **kwargs: Of ``inflate``: ``pyramid``, ``shift``, ``attention``,
-            ``shift_fraction``, ``shift_first``, ``skip``.
+        with_cp: Recompute blocks in the backward pass; requires
+            ``set_grad_checkpointing``, which timm's models have. Defaults to
+            False.
+        init_cfg: See :class:`BaseBackbone`; the tensors have the names of the
+            image network.
+        **kwargs: Options of ``inflate``: ``pyramid``, ``shift``,
+            ``attention``, ``shift_fraction``, ``shift_first``, ``skip``.
 
     Raises:
-        ValueError: If there is no such model, ``inflate`` refuses it, or it
-            has no switch for ``with_cp``.
+        ValueError: If the model does not exist, ``inflate`` does not support
+            it, or it does not support ``with_cp``.
         ImportError: If timm is not installed.
     """
 
@@ -55,25 +55,24 @@ class InflatedBackbone(BaseBackbone):
         if with_cp:
             if not hasattr(self.model, 'set_grad_checkpointing'):
                 raise ValueError(
-                    'with_cp needs a model with set_grad_checkpointing, as '
-                    'those of timm; the config of another one may have an '
-                    f'option of its own. Got {type(self.model).__name__}')
+                    'with_cp needs a model with set_grad_checkpointing, such '
+                    f'as those of timm, got {type(self.model).__name__}; its '
+                    'config may have another option for it')
             self.model.set_grad_checkpointing(True)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to frame features [B, D, T] or
-        [B, D, T, H', W'].
+        """Compute features [B, D, T] or [B, D, T, H', W'] of the frames.
 
         Raises:
-            ValueError: If the clips have not ``num_frames`` frames.
+            ValueError: If the clip length is not ``num_frames``.
         """
         x = self.model(self.to_frames(x))
         return self.to_clips(x[-1] if isinstance(x, (tuple, list)) else x)
 
     def layer_groups(self) -> list[list[str]]:
-        """See :class:`BaseBackbone`; a block is one of inflated attention.
+        """Return one depth for each block with an inflated attention.
 
-        Parameters that stand between two blocks join the one before.
+        Parameters between two blocks belong to the earlier block.
         """
         blocks = [
             f'model.{name.rpartition(".")[0] or name}.'
@@ -90,10 +89,10 @@ class InflatedBackbone(BaseBackbone):
         return groups
 
     def init_weights(self) -> None:
-        """From ``init_cfg``; else the weights stay what the model has.
+        """Load ``init_cfg``, or keep the weights of the image network.
 
-        A model of mmpretrain is first initialized as its config says; one of
-        timm has been when it was built.
+        timm initializes its models when it builds them; a model of mmpretrain
+        is first initialized by its config.
         """
         if isinstance(self.model, BaseModule):
             self.model.init_weights()
@@ -106,8 +105,9 @@ class InflatedBackbone(BaseBackbone):
 def _build(model: str | dict, model_cfg: dict[str, Any]) -> Any:
     if isinstance(model, dict):
         if model_cfg:
-            raise ValueError("model_cfg belongs to model='timm.NAME'; a dict "
-                             f'has its options itself, got {model_cfg}')
+            raise ValueError("model_cfg requires model='timm.NAME'; put the "
+                             'options into the config of the model instead, '
+                             f'got {model_cfg}')
         return MODELS.build(model)
     library, _, name = model.partition('.')
     if library != 'timm' or not name:

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""LAPS: leap attention and periodic shift for a network of frames.
+"""LAPS: leap attention and periodic shift for image networks.
 
 Paper: *Long-term Leap Attention, Short-term Periodic Shift for Video
 Classification*, https://arxiv.org/abs/2207.05526. Authors' code:
 https://github.com/VideoNetworks/LAPS-transformer. The networks are in
-``visformer.py``, ``rest.py`` and ``vit.py``; ``inflated.py`` does the same to
+``visformer.py``, ``rest.py`` and ``vit.py``; ``inflated.py`` adds LAPS to
 networks of timm and mmpretrain.
 """
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from ..utils.arguments import Count, Fraction, check_arguments
 from .base import BaseBackbone
 
 Attention = Literal['2d', '3d', 'leap']
-# The shifts that make sense without class tokens.
+# Shifts for networks without class tokens.
 Shift = Literal['none', 'plain', 'periodic']
 TokenShift = Literal['none', 'plain', 'periodic', 'token']
 First = Literal['next', 'previous']
@@ -25,23 +25,25 @@ First = Literal['next', 'previous']
 
 @check_arguments
 class LAPSBackbone(BaseBackbone):
-    """A network of frames whose attentions reach other frames.
+    """Image network whose attentions reach other frames.
 
-    A subclass is a network of images whose attentions take their
+    The attentions of a subclass get their
     :class:`mmvidattn.layers.temporal.FrameMixing` from :meth:`mixing`.
 
     Args:
-        num_frames: Frames T of a clip.
+        num_frames: Clip length T.
         attention: '2d', '3d' or 'leap'.
         shift: 'none', 'plain', 'periodic' or, with class tokens, 'token'.
-        pyramid: Levels R of leap attention; the i-th attention has the i-th,
-            over again.
-        shift_fraction: Fraction of the channels that a shift takes from
-            either side.
-        shift_first: Where the first part comes from, the 'next' or the
-            'previous' frame.
+        pyramid: Levels R of leap attention, repeated over the attentions.
+        shift_fraction: Fraction of the channels that comes from either side.
+        shift_first: Source of the first part, the 'next' or the 'previous'
+            frame.
         **kwargs: See :class:`BaseBackbone`.
+
+    Raises:
+        ValueError: If the frames form no pairs at a level of the pyramid.
     """
+
     def __init__(self, num_frames: Count, attention: Attention,
                  shift: TokenShift, pyramid: Sequence[Count],
                  shift_fraction: Fraction, shift_first: First,
@@ -58,30 +60,29 @@ class LAPSBackbone(BaseBackbone):
 
     @property
     def mixes_frames(self) -> bool:
-        """Whether anything of a frame reaches another one."""
+        """Return True if attention or shift connects frames."""
         return self.attention != '2d' or self.shift != 'none'
 
     def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
-        """Single frames."""
+        """Return one group for each frame."""
         self.check_length(num_frames)
         return [(i, ) for i in range(num_frames)]
 
     def encode_frames(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to maps or tokens of frames, [B, T, *].
+        """Encode the frames of clips [B, C, T, H, W] to [B, T, *].
 
-        They are what comes before the first attention that reaches other
-        frames, or all of the network if there is none; it has no positions
-        in time.
+        Runs all layers before the first attention across frames, or the whole
+        network if there is none; the network has no positions in time.
         """
         frames = self.encode_images(x.transpose(1, 2).flatten(0, 1))
         return frames.unflatten(0, (x.shape[0], x.shape[2]))
 
     def encode_images(self, x: Tensor) -> Tensor:
-        """Frames [B T, C, H, W] to their encodings, [B T, *]."""
+        """Encode frames [B T, C, H, W] to [B T, *]."""
         raise NotImplementedError
 
     def mixing(self, index: int) -> FrameMixing:
-        """Make the mixing of the attention number ``index``."""
+        """Return the frame mixing of attention number ``index``."""
         return FrameMixing(self.num_frames, self.attention,
                            self.pyramid[index % len(self.pyramid)],
                            self.shift, self.shift_fraction, self.shift_first)

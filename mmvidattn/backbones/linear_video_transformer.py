@@ -27,9 +27,7 @@ from ..utils.arguments import (
     Positive,
     check_arguments,
 )
-from ..utils.checks import (
-    to_pair,
-)
+from ..utils.checks import to_pair
 from .base import BaseBackbone, run_blocks
 from .positions import repeat_cyclic
 
@@ -46,68 +44,73 @@ class LinearVideoTransformer(BaseBackbone):
     A PyTorch implementation of `Linear Video Transformer with Feature
     Fixation <https://arxiv.org/abs/2210.08164>`_.
 
-    Differs from the paper: the defaults are what the released code does,
-    because the paper's numbers of parameters and FLOPs come out only with it:
-    overlapping patches of stride 14, a depth-wise convolution in the MLP in
-    place of positions, attention in time before attention in space, ReLU with
-    an offset, a gate per head, the temporal shift in the spatial attention
-    and the spatial one in the temporal attention. The literal reading of the
-    paper is ``configs/linear_ff_paper_ssv2.py``. Differs from the released
-    code: the gate is evaluated once, products are formed in the cheaper
-    order, and there are as many temporal embeddings as frames (the released
-    code repeats a table of 8).
+    Differs from the paper: the defaults follow the released code, because
+    only these yield the paper's parameters and FLOPs: overlapping patches
+    with stride 14, a depth-wise convolution in the MLP in place of positions,
+    attention in time before attention in space, ReLU with an offset, a gate
+    for each head, the temporal shift in the spatial attention and the spatial
+    shift in the temporal attention. ``configs/linear_ff_paper_ssv2.py``
+    follows the paper's text.
+
+    Differs from the released code: the gate is evaluated once, products are
+    formed in the cheaper order, and there are as many temporal embeddings as
+    frames (the released code repeats a table of 8).
 
     Args:
-        num_frames: Frames T of a clip.
-        img_size: Height and width of a frame, or one number for both. It is
-            needed only for tables (of ``with_pos_embed``, of Linformer);
-            without one the model takes any resolution.
-        in_channels: Channels of a frame.
-        patch_frames: Frames of a patch, an odd number. There is a patch for
-            each frame; those of more than one overlap. (The released code has
-            the option of 3; no published configuration uses it.)
-        patch_size: Side of a patch.
-        patch_stride: Distance of neighboring patches.
-        patch_padding: Zeros around the frame.
-        with_patch_norm: LayerNorm after the patch embedding.
+        num_frames: Clip length T. Defaults to 16.
+        img_size: Height and width of a frame, or one number for both. Only
+            tables (of ``with_pos_embed`` and Linformer) depend on it; without
+            them the model accepts any resolution. Defaults to 224.
+        in_channels: Channels of a frame. Defaults to 3.
+        patch_frames: Frames of a patch, odd; see :class:`PatchEmbed`. (No
+            published config uses the value 3 of the released code.) Defaults
+            to 1.
+        patch_size: Side of a patch. Defaults to 16.
+        patch_stride: Distance of neighboring patches. Defaults to 14.
+        patch_padding: Zero padding around the frame. Defaults to 8.
+        with_patch_norm: Add a LayerNorm after the patch embedding. Defaults
+            to True.
         arch: 'base', or a dict of ``embed_dims``, ``num_layers`` and
-            ``num_heads``.
-        embed_dims: Channels D of a token; that of ``arch`` by default.
-        num_layers: Blocks. Likewise.
-        num_heads: Heads of each attention. Likewise.
-        mlp_ratio: Hidden channels of the MLP, in embed_dims.
-        attention: Config of the attention itself, without its projections:
-            ``type='LinearAttention'``, ``'SoftmaxAttention'``, ...
-        pattern: 'factorized' (in time and in space), 'joint' (all tokens), or
-            'windowed' (the tokens of the ``window_frames`` frames around).
-        order: Of factorized attention: 'time_space' or 'space_time'.
-        window_frames: Frames that a token of 'windowed' attends to.
+            ``num_heads``. Defaults to 'base'.
+        embed_dims, num_layers, num_heads: Values that override ``arch``.
+        mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
+        attention: Config of a :class:`BaseAttention`, such as
+            ``dict(type='SoftmaxAttention')``. Defaults to LinearAttention
+            with ReLU and ``offset='auto'``.
+        pattern: 'factorized' (time and space), 'joint' (all tokens) or
+            'windowed' (tokens of the ``window_frames`` nearest frames).
+            Defaults to 'factorized'.
+        order: Order of factorized attention, 'time_space' or 'space_time'.
+            Defaults to 'time_space'.
+        window_frames: Frames of an attention window, only for 'windowed'.
         fixation: Options of :class:`mmvidattn.layers.FeatureFixation`; None
-            for no fixation.
-        fixation_first: Fixation before the shifts, which then move reweighted
-            keys; the paper's Sec. 5.3 compares it with the default.
+            for no fixation. Defaults to cooperative fixation.
+        fixation_first: Shift keys after they are reweighted; Sec. 5.3
+            compares both orders. Defaults to False.
         temporal_shift: Options of :class:`mmvidattn.layers.NeighborShift`
             (mode 'tsm' or 'window'); None for no shift.
-        spatial_shift: Likewise (mode 'cross', 'square' or 'eight').
-        shift_placement: In factorized attention, 'complementary' (released
-            code: the temporal shift in the spatial attention and the spatial
-            one in the temporal attention) or 'both' (paper: both, in turn, in
-            each). Other patterns have one attention, with both.
-        with_dwconv: The depth-wise convolution in the MLP.
+        spatial_shift: Options of :class:`mmvidattn.layers.NeighborShift`
+            (mode 'cross', 'square' or 'eight'); None for no shift.
+        shift_placement: Shifts in factorized attention: 'complementary' (as
+            released: the temporal shift in spatial attention, the spatial
+            shift in temporal attention) or 'both' (as in the paper: both
+            shifts in each). The single attention of other patterns has both
+            shifts. Defaults to 'complementary'.
+        with_dwconv: Add the depth-wise convolution to the MLP. Defaults to
+            True.
         with_pos_embed: Add a learned table of positions in the frame.
-        qkv_bias: Bias of the projection to Q, K and V.
-        drop_rate: Dropout after the projections and in the MLP.
-        drop_path_rate: Stochastic depth of the last block; the others'
-            increases linearly.
-        with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialization.
-            0.02 suits some 500 channels; narrow models learn faster from
-            ``embed_dims ** -0.5``.
-        embed_init_std: Likewise of the temporal and the position table.
-        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
-            the tensors of FILE that match in name and shape, such as a 2D
-            ImageNet ViT through ``tools/convert.py vit_timm``, and prints
-            which did.
+            Defaults to False.
+        qkv_bias: Add a bias to the projection to Q, K, V. Defaults to True.
+        drop_rate: Dropout after the projections and in the MLP. Defaults to
+            0.
+        drop_path_rate: Stochastic depth of the last block; it rises linearly
+            from 0. Defaults to 0.
+        init_std: See :class:`BaseBackbone`. 0.02 suits about 500 channels;
+            narrow models learn faster with ``embed_dims ** -0.5``.
+        embed_init_std: Standard deviation of the initial temporal and
+            position tables. Defaults to 0.
+        with_cp, init_cfg: See :class:`BaseBackbone`. ``tools/convert.py
+            vit_timm`` converts image models.
     """
     arch_zoo = dict(base=dict(embed_dims=512, num_layers=12, num_heads=8))
 
@@ -150,9 +153,9 @@ class LinearVideoTransformer(BaseBackbone):
                                 num_layers=num_layers, num_heads=num_heads)
         embed_dims = arch['embed_dims']
         if (pattern == 'windowed') != (window_frames is not None):
-            raise ValueError("pattern='windowed', and it alone, takes "
-                             f'window_frames, got {window_frames} with '
-                             f'{pattern!r}')
+            raise ValueError("window_frames must be set if pattern="
+                             f"'windowed', and only then, got {window_frames} "
+                             f'with {pattern!r}')
         self.embed_init_std = embed_init_std
         self.patch_embed = PatchEmbed(in_channels, embed_dims, patch_frames,
                                       patch_size, patch_stride, patch_padding,
@@ -206,22 +209,21 @@ class LinearVideoTransformer(BaseBackbone):
         self.norm = nn.LayerNorm(embed_dims, eps=1e-6)
 
     def frame_groups(self, num_frames: int) -> list[tuple[int, ...]] | None:
-        """Single frames; None if patches overlap in time."""
+        """Return one group per frame; None if patches overlap in time."""
         self.check_length(num_frames)
         if isinstance(self.patch_embed.projection, nn.Conv3d):
             return None
         return [(i, ) for i in range(num_frames)]
 
     def encode_frames(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to patches [B, T, H', W', D].
+        """Embed clips [B, C, T, H, W] as patches [B, T, H', W', D].
 
-        No more than that: the first block attends over time or shifts
-        channels between frames.
+        The first block already mixes frames.
         """
         return self.patch_embed(x)
 
     def forward_encoded(self, x: Tensor) -> Tensor:
-        """Patches of clips to token features [B, D, T, H', W']."""
+        """Compute features [B, D, T, H', W'] of patches."""
         x = x + self.temporal_embed
         if self.pos_embed is not None:
             self.check_grid(x.shape[2:4], 'pos_embed')
@@ -235,10 +237,10 @@ class LinearVideoTransformer(BaseBackbone):
                 nn.init.normal_(table, std=self.embed_init_std)
 
     def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
-        """Fit a checkpoint to this model's clip length, grid and patches."""
+        """Adapt a checkpoint to the clip length, grid and patches."""
         repeat_cyclic(state_dict, f'{prefix}temporal_embed', self.num_frames)
         super()._fit_checkpoint(state_dict, prefix, *args)
-        # The patches of an image model become the middle frame of ours.
+        # The kernel of an image model becomes the middle frame of this one.
         key = f'{prefix}patch_embed.projection.weight'
         kernel = state_dict.get(key)
         projection = self.patch_embed.projection

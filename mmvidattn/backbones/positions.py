@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Tables of learned positions, for other clip lengths and frame sizes."""
+"""Resizing of position tables to other clip lengths and frame sizes."""
 import math
 
 import torch
@@ -10,14 +10,14 @@ Grid = tuple[int, int, int]
 
 
 def resize_positions(table: Tensor, grid_shape: Grid) -> Tensor:
-    """Resize a table of positions to another clip length or frame size.
+    """Resize a position table to another clip length or frame size.
 
-    Linear in time and bicubic in space, each frame's table by itself. A table
-    of one frame, such as an image model's, is repeated over time.
+    Interpolates linearly in time, and bicubically in space for each frame. A
+    table for one frame, such as an image model's, is repeated over time.
 
     Args:
         table: [1, t, h, w, D].
-        grid_shape: (T, H, W) wanted.
+        grid_shape: New grid (T, H, W).
 
     Returns:
         [1, T, H, W, D].
@@ -35,48 +35,48 @@ def resize_positions(table: Tensor, grid_shape: Grid) -> Tensor:
     return table.to(dtype)
 
 
-def fit_positions(table: Tensor, own: Tensor, grid_shape: Grid) -> Tensor:
-    """Fit the table of a checkpoint to the one of a model.
+def fit_positions(table: Tensor, target: Tensor, grid_shape: Grid) -> Tensor:
+    """Resize the position table of a checkpoint to a model's table.
 
     Args:
-        table: In the layout of ``own``, of any grid.
-        own: The model's: [1, T, H, W, D], [1, D, H, W], or [1, 1 + H W, D]
-            with the position of a class token first.
-        grid_shape: Grid (T, H, W) of ``own``.
+        table: Table of the checkpoint, in the layout of ``target``.
+        target: Table of the model: [1, T, H, W, D], [1, D, H, W], or
+            [1, 1 + H W, D] with the position of a class token first.
+        grid_shape: Grid (T, H, W) of ``target``.
 
     Returns:
-        The table in the shape of ``own``, or as it is if it has another
-        layout, other channels or no square of positions.
+        The table in the shape of ``target``. It is returned unchanged if the
+        layout or the channels differ, or the positions form no square.
     """
-    channels = 1 if own.dim() == 4 else -1
-    if table.dim() != own.dim() or table.shape == own.shape or \
-            table.shape[channels] != own.shape[channels]:
+    channels = 1 if target.dim() == 4 else -1
+    if table.dim() != target.dim() or table.shape == target.shape or \
+            table.shape[channels] != target.shape[channels]:
         return table
     if table.dim() == 5:
         return resize_positions(table, grid_shape)
     if table.dim() == 4:
-        places = table.permute(0, 2, 3, 1).unsqueeze(1)
-        return resize_positions(places,
+        grid = table.permute(0, 2, 3, 1).unsqueeze(1)
+        return resize_positions(grid,
                                 grid_shape).squeeze(1).permute(0, 3, 1, 2)
     side = math.isqrt(table.shape[1] - 1)
     if table.shape[1] != 1 + side**2:
         return table
-    places = table[:, None, 1:].unflatten(2, (side, side))
-    places = resize_positions(places, grid_shape).flatten(1, 3)
-    return torch.cat([table[:, :1], places], dim=1)
+    grid = table[:, None, 1:].unflatten(2, (side, side))
+    grid = resize_positions(grid, grid_shape).flatten(1, 3)
+    return torch.cat([table[:, :1], grid], dim=1)
 
 
 def repeat_cyclic(state_dict: dict[str, Tensor], name: str,
                   num_frames: int) -> None:
-    """Repeat the released temporal table over the frames, in place.
+    """Expand the cyclic temporal table of a state dict, in place.
 
     The released linear video transformer and XViT read a table of 8 frames
     cyclically; ``convert`` names it ``cyclic_temporal_embed``.
 
     Args:
-        state_dict: With or without that table, [1, t, 1, 1, D].
-        name: Of the table [1, T, 1, 1, D] that takes its place.
-        num_frames: Frames T.
+        state_dict: State dict, with or without the table [1, t, 1, 1, D].
+        name: Name of the expanded table [1, T, 1, 1, D].
+        num_frames: Clip length T.
     """
     cyclic = state_dict.pop(
         name.replace('temporal_embed', 'cyclic_temporal_embed'), None)

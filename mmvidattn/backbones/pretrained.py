@@ -6,21 +6,19 @@ from ..utils.checkpoint import load_state_dict_file, report_fit
 
 
 def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
-    """Read the file that ``init_cfg`` of a backbone names.
+    """Read the file in the ``init_cfg`` of a backbone.
 
     Args:
-        model: With ``init_cfg=dict(type='Pretrained', checkpoint=FILE)``; the
-            names of the tensors may have the prefix 'backbone.', or another
-            one as ``prefix``. With ``source``, a key of
-            ``mmvidattn.convert.SOURCES``, the file is a published one, which
-            is converted first.
+        model: Model with ``init_cfg=dict(type='Pretrained',
+            checkpoint=FILE)``, see :class:`BaseBackbone`. Tensor names may
+            begin with ``prefix``, by default 'backbone.'.
 
     Returns:
-        The tensors without that prefix, and the file.
+        The tensors without the prefix, and the path of the file.
 
     Raises:
-        ValueError: If ``init_cfg`` is of another type, or the file not of
-            that source.
+        ValueError: If ``init_cfg`` has another type, or the file does not
+            belong to ``source``.
     """
     init_cfg = model.init_cfg
     if init_cfg.get('type') != 'Pretrained':
@@ -43,28 +41,28 @@ def load_matching(model: nn.Module, state_dict: dict[str, Tensor],
     """Load the tensors that match in name and shape.
 
     Args:
-        model: The model to initialize.
-        state_dict: Tensors under the model's names.
+        model: Model to initialize.
+        state_dict: Tensors by the model's names.
         source: Source of the tensors, for the report.
 
     Returns:
-        The report: the number of tensors that match, and all mismatches.
+        A report with the number of matches and all mismatches.
 
     Raises:
-        ValueError: If nothing matched.
+        ValueError: If no tensor matches.
     """
-    own = model.state_dict()
+    expected = model.state_dict()
     matched = {
         name: value
         for name, value in state_dict.items()
-        if name in own and own[name].shape == value.shape
+        if name in expected and expected[name].shape == value.shape
     }
     if not matched:
         raise ValueError(
             f'{source}: none of its {len(state_dict)} tensors matches a '
-            f'{type(model).__name__} in name and shape (it has '
-            f'{", ".join(list(state_dict)[:3])}, ...; wanted are '
-            f'{", ".join(list(own)[:3])}, ...)')
+            f'{type(model).__name__} in name and shape; expected '
+            f'{", ".join(list(expected)[:3])}, ..., got '
+            f'{", ".join(list(state_dict)[:3])}, ...')
     model.load_state_dict(matched, strict=False)
     return (f'{type(model).__name__} starts from {source}: '
             + report_fit(model, state_dict, limit=None, separator='\n  '))

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""ResT, of images and, with LAPS, of videos.
+"""ResT for images and, with LAPS, for videos.
 
 Papers: *ResT: An Efficient Transformer for Visual Recognition*,
 https://arxiv.org/abs/2105.13677 (authors' code:
@@ -30,12 +30,12 @@ from ..utils.checks import check_divides
 from .base import block_names, run_blocks
 from .laps import Attention, First, LAPSBackbone, Shift
 
-# Of the frame that keys and values are of, in each stage.
+# Stride of the keys and values of each stage.
 REDUCTIONS = 8, 4, 2, 1
 
 
 class _PixelAttention(nn.Module):
-    """Frames [B T, C, H, W] gated by a depth-wise convolution of theirs."""
+    """Gate of frames [B T, C, H, W] by a depth-wise convolution."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -77,14 +77,14 @@ class _PatchEmbed(nn.Module):
 
 
 class _EMSA(nn.Module):
-    """Attention to a reduced frame; its heads mix before the softmax.
+    """Attention to a reduced frame that mixes its heads before the softmax.
 
     Args:
         embed_dims: Channels C.
-        num_heads: Heads G. A single one has neither the convolution across
-            heads nor the norm of the attention weights.
-        reduction: Keys and values are of a frame this much smaller.
-        mixing: Which frames attend to one another, and the shift.
+        num_heads: Number of heads G. A single head has neither the
+            convolution across heads nor the norm of the attention weights.
+        reduction: Stride of keys and values.
+        mixing: Frames that attend to each other, and the shift.
     """
 
     def __init__(self, embed_dims: int, num_heads: int, reduction: int,
@@ -106,7 +106,7 @@ class _EMSA(nn.Module):
             self.transform_conv = nn.Conv2d(num_heads, num_heads, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Frames [B T, H, W, C] to the same shape."""
+        """Attend with frames [B T, H, W, C]; return the same shape."""
         shape, reduced = x.shape, x
         if self.sr is not None:
             reduced = self.sr(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
@@ -120,13 +120,14 @@ class _EMSA(nn.Module):
         return self.proj(y.flatten(-2)).view(shape)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """[P, N, G, D] to [P, M, G, D] twice; [P, N, G, D]."""
+        """Attend from q [P, N, G, D] to k and v [P, M, G, D]."""
         if self.transform_conv is None:
             return softmax_attention(q, k, v)
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
         scores = (q * q.shape[-1]**-0.5) @ k.mT
         scores = self.transform_conv(scores)
-        # Weights near 1 / M, of a variance near 1e-4: not in half precision.
+        # Weights are near 1 / M and their variance near 1e-4, which half
+        # precision cannot resolve.
         scores, = at_least_float32(scores)
         weights = F.instance_norm(scores.softmax(dim=-1), eps=1e-5)
         return (weights.to(v.dtype) @ v).transpose(1, 2)
@@ -139,40 +140,30 @@ class ResT(LAPSBackbone):
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
     `ResT <https://arxiv.org/abs/2105.13677>`_: four stages of attention to
-    reduced frames, at strides 4 to 32. The convolution across heads, the
-    softmax and the norm of the weights see two frames where attention leaps.
+    reduced frames, at strides 4 to 32. In leap attention, the convolution
+    across heads, the softmax and the norm of the weights cover both frames.
     Frames may have any size.
 
-    Differs from the paper: see :class:`Visformer`; each stage starts the
-    pyramid anew, as in the released code.
+    Differs from the paper: see :class:`Visformer`; the pyramid restarts in
+    each stage, as in the released code.
 
     Args:
-        arch: 'small', 'base', 'large', or a dict of ``embed_dims`` (channels
-            of the first stage; they double with each), ``num_layers``
-            and
-            ``num_heads`` of the four stages.
-        num_frames: Frames T of a clip.
-        in_channels: Channels of a frame.
-        attention: '2d', '3d' or 'leap'.
-        shift: 'none', 'plain' or 'periodic'.
-        pyramid: Levels R of leap attention, repeated over each stage's
-            blocks. Released is (1, 2, 3, 4) for 32 frames.
-        shift_fraction: Fraction of the channels that the shift takes from
-            either side.
-        shift_first: Where the first part comes from, the 'next' or the
-            'previous' frame.
-        mlp_ratio: Hidden channels of the MLP, in those of the stage.
-        drop_path_rate: Stochastic depth of the last block; the others'
-            increases linearly.
-        with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialization.
-        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
-            the tensors of FILE that match in name and shape, such as a ResT
-            of images through ``tools/convert.py rest``, and prints which did.
-
-    Raises:
-        ValueError: If an argument is not one of these, or the frames form no
-            pairs at a level of the pyramid.
+        arch: 'small', 'base', 'large', or a dict of ``embed_dims`` (of the
+            first stage; the channels double in each stage), ``num_layers``
+            and ``num_heads`` of the four stages. Defaults to 'small'.
+        num_frames: Clip length T. Defaults to 8.
+        in_channels: Channels of a frame. Defaults to 3.
+        pyramid: Levels R of leap attention, repeated over the blocks of each
+            stage. The released model for 32 frames uses (1, 2, 3, 4).
+            Defaults to (1, 2, 3).
+        attention, shift, shift_fraction, shift_first: See
+            :class:`LAPSBackbone`. Default to 'leap', 'periodic', 1/8 and
+            'next'.
+        mlp_ratio: Hidden channels of the MLP / channels. Defaults to 4.
+        drop_path_rate: Stochastic depth of the last block; it rises linearly
+            from 0. Defaults to 0.
+        with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
+            ``tools/convert.py rest`` converts image models.
     """
 
     arch_zoo = dict(
@@ -225,19 +216,19 @@ class ResT(LAPSBackbone):
         self.norm = nn.LayerNorm(width, eps=1e-5)
 
     def encode_images(self, x: Tensor) -> Tensor:
-        """The stem; see :class:`LAPSBackbone`."""
+        """Apply the stem, and all stages if frames are independent."""
         x = self.stem(x)
         return x if self.mixes_frames else self._run_stages(x)
 
     def forward_encoded(self, x: Tensor) -> Tensor:
-        """Maps of frames to features [B, D, T, H / 32, W / 32]."""
+        """Compute features [B, D, T, H / 32, W / 32]."""
         x = x.flatten(0, 1)
         if self.mixes_frames:
             x = self._run_stages(x)
         return self.to_clips(self.norm(x).permute(0, 3, 1, 2))
 
     def _run_stages(self, x: Tensor) -> Tensor:
-        """Maps [B T, C, H, W] to tokens [B T, H / 8, W / 8, D]."""
+        """Compute tokens [B T, H / 8, W / 8, D] of maps [B T, C, H, W]."""
         for stage in (1, 2, 3, 4):
             if stage > 1:
                 x = getattr(self, f'patch_embed_{stage}')(
@@ -248,7 +239,7 @@ class ResT(LAPSBackbone):
         return x
 
     def layer_groups(self) -> list[list[str]]:
-        """See :class:`BaseBackbone`; patches join the block before them."""
+        """List depths; a patch embedding belongs to the block before it."""
         groups = [['stem']]
         for stage in (1, 2, 3, 4):
             if stage > 1:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Visformer, of images and, with LAPS, of videos.
+"""Visformer for images and, with LAPS, for videos.
 
 Papers: *Visformer: The Vision-friendly Transformer*,
 https://arxiv.org/abs/2104.12533, and *Long-term Leap Attention, Short-term
@@ -22,12 +22,12 @@ from .base import block_names, run_blocks
 from .laps import Attention, First, LAPSBackbone, Shift
 
 GROUPS = 8
-# Sides of the patches of each stage, in pixels of the one before.
+# Patch size of each stage, in pixels of the previous stage.
 PATCHES = 4, 2, 2
 
 
 class _PatchEmbed(nn.Module):
-    """Frames [B T, C, H, W] to patches that do not overlap, and BatchNorm."""
+    """Embedding of the patches of frames [B T, C, H, W], and BatchNorm."""
 
     def __init__(self, in_channels: int, out_channels: int,
                  patch_size: int) -> None:
@@ -41,7 +41,7 @@ class _PatchEmbed(nn.Module):
 
 
 class _MLP(nn.Module):
-    """1x1 convolutions, or with a grouped 3x3 one between (stage 1)."""
+    """1x1 convolutions, with a grouped 3x3 convolution between in stage 1."""
 
     def __init__(self, channels: int, hidden: int, with_conv: bool) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class _MLP(nn.Module):
 
 
 class _Block(nn.Module):
-    """Pre-norm block on frames [B T, C, H, W]; the attention is optional."""
+    """Pre-norm block for frames [B T, C, H, W]; attention is optional."""
 
     def __init__(self, channels: int, num_heads: int,
                  mixing: FrameMixing | None, drop_path: float) -> None:
@@ -75,7 +75,7 @@ class _Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.attn is not None:
-            # Channels last in memory: the tokens are a view of the frame.
+            # Frames are channels-last in memory, so this copies nothing.
             y = self.attn(self.norm1(x).permute(0, 2, 3, 1))
             x = x + self.drop_path(y.permute(0, 3, 1, 2))
         return x + self.drop_path(self.mlp(self.norm2(x)))
@@ -88,47 +88,39 @@ class Visformer(LAPSBackbone):
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
     `Visformer <https://arxiv.org/abs/2104.12533>`_: a stage of convolutions
-    at stride 8 and two of attention at 16 and 32, all with BatchNorm. What
-    reaches other frames has no parameters, so that weights of images load
+    at stride 8 and two of attention at 16 and 32, all with BatchNorm. Leap
+    attention and shift have no parameters, so weights of image models load
     into every variant.
 
-    Differs from the paper: the first part of the shifted channels comes from
-    the next frame and the second from the previous one, and each is a quarter
-    of a head's, as in the released code; ``shift_first='previous'`` and
-    ``shift_fraction=1/8`` are the paper's. Differs from the released code:
-    position tables are resized when a checkpoint of another resolution is
-    loaded.
+    Differs from the paper: as in the released code, the first part of the
+    shifted channels comes from the next frame, the second from the previous
+    frame, and each part is a quarter of a head. ``shift_first='previous'``
+    and ``shift_fraction=1/8`` follow the paper. Differs from the released
+    code: position tables are resized when a checkpoint of another resolution
+    is loaded.
 
     Args:
         arch: 'tiny', 'small', or a dict of ``stem_channels``, ``embed_dims``
-            (channels of the second stage; half and twice as many in the first
-            and the third), ``num_layers`` and ``num_heads``.
-        num_frames: Frames T of a clip.
-        img_size: Height and width of a frame, or one number for both, from
-            32; the released models have 224, 320 and 360.
-        in_channels: Channels of a frame.
-        attention: '2d', '3d' or 'leap', of the last two stages.
-        shift: 'none', 'plain' or 'periodic'.
-        pyramid: Levels R of leap attention; the i-th attention has the i-th,
-            over again. Released are (1, 2, 3) for 8 frames, (1, 2, 3, 4) for
-            16, (1, 2, 3, 4, 5) for 32.
-        shift_fraction: Fraction of the channels that the shift takes from
-            either side.
-        shift_first: Where the first part comes from, the 'next' or the
-            'previous' frame.
-        drop_path_rate: Stochastic depth of the last block; the others'
-            increases linearly.
-        with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the initialization of the attention's
-            projections and the position tables.
-        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
-            the tensors of FILE that match in name and shape, such as a
-            Visformer of images through ``tools/convert.py visformer_timm``,
-            and prints which did.
-
-    Raises:
-        ValueError: If an argument is not one of these, or the frames form no
-            pairs at a level of the pyramid.
+            (of the second stage; the first has half, the third twice as many
+            channels), ``num_layers`` and ``num_heads``. Defaults to 'small'.
+        num_frames: Clip length T. Defaults to 8.
+        img_size: Height and width of a frame, or one number for both; at
+            least 32. The released models use 224, 320 and 360. Defaults to
+            224.
+        in_channels: Channels of a frame. Defaults to 3.
+        pyramid: Levels R of leap attention, repeated over the attentions of
+            the last two stages. The released models use (1, 2, 3) for 8
+            frames, (1, 2, 3, 4) for 16 and (1, 2, 3, 4, 5) for 32. Defaults
+            to (1, 2, 3).
+        attention, shift, shift_fraction, shift_first: See
+            :class:`LAPSBackbone`. Default to 'leap', 'periodic', 1/4 and
+            'next'.
+        drop_path_rate: Stochastic depth of the last block; it rises linearly
+            from 0. Defaults to 0.
+        init_std: Standard deviation of the initial projections of attentions
+            and position tables. Defaults to 0.02.
+        with_cp, init_cfg: See :class:`BaseBackbone`. ``tools/convert.py
+            visformer_timm`` converts image models.
     """
 
     arch_zoo = dict(
@@ -195,18 +187,18 @@ class Visformer(LAPSBackbone):
         self.norm = nn.BatchNorm2d(channels)
 
     def encode_images(self, x: Tensor) -> Tensor:
-        """The stage of convolutions; see :class:`LAPSBackbone`."""
+        """Apply the first stage, or all if frames are independent."""
         x = self.stem(x.contiguous(memory_format=torch.channels_last))
         return self._run_stages(x, *self._stages()[0])
 
     def forward_encoded(self, x: Tensor) -> Tensor:
-        """Maps of frames to features [B, D, T, H / 32, W / 32]."""
+        """Compute features [B, D, T, H / 32, W / 32]."""
         x = x.flatten(0, 1).contiguous(memory_format=torch.channels_last)
         x = self._run_stages(x, *self._stages()[1])
         return self.to_clips(self.norm(x))
 
     def _stages(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The stages that see each frame alone, and the others."""
+        """Return the stages with independent frames, and the others."""
         return ((1, ), (2, 3)) if self.mixes_frames else ((1, 2, 3), ())
 
     def _run_stages(self, x: Tensor, *stages: int) -> Tensor:
@@ -218,7 +210,7 @@ class Visformer(LAPSBackbone):
         return x
 
     def layer_groups(self) -> list[list[str]]:
-        """See :class:`BaseBackbone`; patches join the block before them."""
+        """List depths; a patch embedding belongs to the block before it."""
         groups = [['stem']]
         for stage in (1, 2, 3):
             groups[-1] += [f'patch_embed{stage}', f'pos_embed{stage}']

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""ViT of each frame with LAPS or with TokShift.
+"""ViT of each frame with LAPS or TokShift.
 
 Papers: *Long-term Leap Attention, Short-term Periodic Shift for Video
 Classification*, https://arxiv.org/abs/2207.05526, and *Token Shift Transformer
@@ -28,10 +28,10 @@ from .laps import Attention, First, LAPSBackbone, TokenShift
 
 
 class _Block(VideoTransformerBlock):
-    """A block whose residual stream may be shifted before each branch."""
+    """Block that can shift the residual stream before each branch."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B T, 1 + N, C] to the same shape."""
+        """Apply the block to tokens [B T, 1 + N, C]."""
         for name in self.branches:
             x = self.attn.mixing.shift_tokens(x)
             norm = getattr(self, f'{name}_norm')
@@ -46,43 +46,32 @@ class VisionTransformerLAPS(LAPSBackbone):
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
     ViT and, with ``attention='2d', shift='token'``, of `TokShift
-    <https://arxiv.org/abs/2108.02432>`_. What reaches other frames has no
-    parameters. The class token is paired and shifted as the patches are; the
-    token shift is of the class token alone, in the residual stream, before
-    the attention and before the MLP.
+    <https://arxiv.org/abs/2108.02432>`_. Leap attention and shift have no
+    parameters, and treat the class token like a patch. The token shift only
+    moves channels of the class token, in the residual stream, before the
+    attention and before the MLP.
 
     Differs from the paper: see :class:`Visformer`; the pyramid is (1, 2, 3,
     1), as in the released code.
 
     Args:
         arch: 'base', 'large', or a dict of ``embed_dims``, ``num_layers`` and
-            ``num_heads``.
-        num_frames: Frames T of a clip.
-        img_size: Height and width of a frame, or one number for both:
-            multiples of ``patch_size``.
-        in_channels: Channels of a frame.
-        patch_size: Side of a patch.
-        attention: '2d', '3d' or 'leap'.
-        shift: 'none', 'plain', 'periodic' or 'token'.
-        pyramid: Levels R of leap attention, repeated over the blocks.
-        shift_fraction: Fraction of the channels that the shift takes from
-            either side.
-        shift_first: Where the first part comes from, the 'next' or the
-            'previous' frame.
-        mlp_ratio: Hidden channels of the MLP, in embed_dims.
-        drop_path_rate: Stochastic depth of the last block; the others'
-            increases linearly.
-        with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the initialization of the linear
-            layers, the class token and the position table.
-        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
-            the tensors of FILE that match in name and shape, such as a ViT of
-            images through ``tools/convert.py laps_vit_timm``, and prints
-            which did.
-
-    Raises:
-        ValueError: If an argument is not one of these, or the frames form no
-            pairs at a level of the pyramid.
+            ``num_heads``. Defaults to 'base'.
+        num_frames: Clip length T. Defaults to 8.
+        img_size: Height and width of a frame, or one number for both;
+            multiples of ``patch_size``. Defaults to 224.
+        in_channels: Channels of a frame. Defaults to 3.
+        patch_size: Side of a patch. Defaults to 16.
+        attention, shift, pyramid, shift_fraction, shift_first: See
+            :class:`LAPSBackbone`. Default to 'leap', 'periodic',
+            (1, 2, 3, 1), 1/4 and 'next'.
+        mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
+        drop_path_rate: Stochastic depth of the last block; it rises linearly
+            from 0. Defaults to 0.
+        init_std: Standard deviation of the initial linear layers, class token
+            and position table. Defaults to 0.02.
+        with_cp, init_cfg: See :class:`BaseBackbone`. ``tools/convert.py
+            laps_vit_timm`` converts image models.
     """
     arch_zoo = dict(
         base=dict(embed_dims=768, num_layers=12, num_heads=12),
@@ -132,7 +121,7 @@ class VisionTransformerLAPS(LAPSBackbone):
         self.norm = nn.LayerNorm(width, eps=1e-6)
 
     def encode_images(self, x: Tensor) -> Tensor:
-        """Patches, with their positions; see :class:`LAPSBackbone`."""
+        """Embed patches and positions, and run the blocks if possible."""
         x = self.patch_embed(x.unsqueeze(2)).squeeze(1)
         self.check_grid(x.shape[1:3], 'pos_embed')
         cls_token = self.cls_token.expand(x.shape[0], -1, -1)
@@ -141,7 +130,7 @@ class VisionTransformerLAPS(LAPSBackbone):
             self.blocks, x, self.with_cp)
 
     def forward_encoded(self, x: Tensor) -> Tensor:
-        """Tokens [B, T, 1 + N, D] to the class tokens [B, D, T]."""
+        """Compute class tokens [B, D, T] from tokens [B, T, 1 + N, D]."""
         x = x.flatten(0, 1)
         if self.mixes_frames:
             x = run_blocks(self.blocks, x, self.with_cp)

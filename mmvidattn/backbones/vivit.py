@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""ViViT, models 1 to 4.
+"""ViViT: models 1 to 4.
 
 Paper: *ViViT: A Video Vision Transformer*, https://arxiv.org/abs/2103.15691.
 Authors' code:
@@ -42,34 +42,21 @@ PatchInit = Literal['central', 'average', 'random']
 
 
 class Encoder(nn.Module):
-    """Positions, perhaps a class token, blocks, the last norm, pooling.
+    """Transformer encoder: positions, class token, blocks, norm, pooling.
+
+    The options without a description are those of :class:`ViViT`.
 
     Args:
         grid_shape: Tokens along time, rows and columns, (T, H, W).
-        pattern: Which tokens attend to each other: 'joint' (all of the
-            clip), 'space' (those of a frame, which then has positions, class
-            token and result of its own), 'time_space' or 'space_time' (in
-            turn those at a place and those of a frame), 'dot' (half of the
-            heads those at a place, the others those of a frame).
-        num_layers: Blocks.
-        num_temporal_layers: Blocks of a joint encoder of the frames'
-            results; with 0 these are averaged, with None they stay apart.
-        embed_dims: Channels D.
-        num_heads: Heads of each attention.
-        mlp_ratio: Hidden channels of the MLP, in embed_dims.
-        attention: Config of the attention itself.
-        fixation: Options of :class:`mmvidattn.layers.FeatureFixation`, or
-            None.
-        pool: The class token, 'cls', the normalized tokens' mean, 'mean', or
-            the normalized mean, 'mean_norm'.
-        qkv_bias: Bias of the projection to Q, K and V.
-        drop_rate: Dropout after the projections and in the MLP.
-        drop_path_rate: Stochastic depth of the last block.
-        drop_path_scale: See ``scale_by_keep`` of
-            :class:`VideoTransformerBlock`.
-        norm_eps: Added to the variance in LayerNorm.
-        gelu_approximate: GELU's formula, see :class:`MLP`.
-        pre_norm: LayerNorm before the blocks as well.
+        pattern: Tokens that attend to each other: 'joint' (of the clip),
+            'space' (of a frame; each frame has positions, a class token and
+            an output), 'time_space' or 'space_time' (of a position and of a
+            frame, in this order or reversed) or 'dot' (half of the heads of
+            a position, the others of a frame).
+        num_layers: Number of blocks.
+        num_temporal_layers: Number of blocks of a joint encoder over the
+            outputs of the frames. With 0 the outputs are averaged, with None
+            they are returned.
     """
 
     def __init__(self,
@@ -106,8 +93,8 @@ class Encoder(nn.Module):
         self.cls_token = None
         if pool == 'cls':
             self.cls_token = nn.Parameter(torch.zeros(1, 1, 1, 1, embed_dims))
-            # The tokens become one column, of each frame or of all, and a
-            # column of all tokens is that of a single frame.
+            # The tokens of a frame, or of the clip, become one column; a
+            # column of the clip counts as a single frame.
             grid_shape = (T, 1 + H * W, 1) if self.frame_wise else (
                 1, 1 + T * H * W, 1)
             pattern = 'space'
@@ -147,26 +134,27 @@ class Encoder(nn.Module):
         """Encode tokens [B, T, H, W, D].
 
         Args:
-            x: The tokens.
-            with_cp: Recompute each block in the backward pass.
+            x: Tokens.
+            with_cp: Recompute each block in the backward pass. Defaults to
+                False.
 
         Returns:
-            [B, D]; with the pattern 'space' and ``num_temporal_layers=None``
-            [B, T, D].
+            [B, D], or [B, T, D] for the pattern 'space' with
+            ``num_temporal_layers=None``.
         """
         return self.forward_frames(self.forward_space(x, with_cp), with_cp)
 
     def forward_frames(self, x: Tensor, with_cp: bool = False) -> Tensor:
-        """Go on from the result of :meth:`forward_space`; see `forward`."""
+        """Encode or average the outputs of :meth:`forward_space`."""
         if self.temporal is not None:
             x = self.forward_time(x, with_cp)
         return x.mean(dim=1) if self.average_frames else x
 
     def forward_space(self, x: Tensor, with_cp: bool = False) -> Tensor:
-        """Encode as :meth:`forward` does, but for ``temporal``.
+        """Encode tokens [B, T, H, W, D] without the temporal encoder.
 
         Returns:
-            [B, D]; with the pattern 'space' [B, T, D].
+            [B, D], or [B, T, D] for the pattern 'space'.
         """
         x = x + self.pos_embed
         if self.cls_token is None:
@@ -183,7 +171,7 @@ class Encoder(nn.Module):
         return x if self.frame_wise else x.squeeze(1)
 
     def forward_time(self, x: Tensor, with_cp: bool = False) -> Tensor:
-        """Encode the results of the frames, [B, T, D], to [B, D]."""
+        """Encode the outputs of the frames, [B, T, D], to [B, D]."""
         return self.temporal(x[:, :, None, None], with_cp)
 
 
@@ -191,7 +179,7 @@ def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
                 embed_dims: int, num_heads: int, attention: dict,
                 fixation: dict | None, qkv_bias: bool,
                 drop_rate: float) -> dict[str, nn.Module]:
-    """Build the attentions of a block, by name and in the order of use."""
+    """Build the attentions of a block by name, in the order of use."""
     if pattern == 'dot':
         return dict(
             attn=FactorizedDotAttention(
@@ -209,11 +197,11 @@ def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
             num_heads,
             attention,
             grid_shape,
-            pattern=which,
+            pattern=part,
             fixation=fixation,
             qkv_bias=qkv_bias,
             dropout=drop_rate)
-        for name, which in patterns.items()
+        for name, part in patterns.items()
     }
     return dict(reversed(attentions.items())) if pattern == 'space_time' \
         else attentions
@@ -222,78 +210,83 @@ def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
 @MODELS.register_module()
 @check_arguments
 class ViViT(BaseBackbone):
-    """A transformer of tubelets, with attention factorized in four ways.
+    """Transformer of tubelets with four factorizations of attention.
 
     A PyTorch implementation of `ViViT: A Video Vision Transformer
     <https://arxiv.org/abs/2103.15691>`_ (Sec. 3).
 
     Differs from the paper: Model 3 attends in time first, as in the released
-    code; ``order='space_time'`` is the paper's. Differs from the released
-    code: the class token has its position within it; stochastic depth acts in
-    Model 3 too; linear layers start from a truncated normal distribution of
-    ``init_std``; position tables are resized with bicubic interpolation, each
-    frame by itself; and of the temporal attention of Model 3 only the output
-    projection starts at zero (Sec. 3.4). The released option sets the
-    projections to Q, K and V to zero as well, and then none of the four has
-    a gradient, ever.
+    code; ``order='space_time'`` follows the paper.
+
+    Differs from the released code:
+
+    * The class token has its position within it.
+    * Stochastic depth also acts in Model 3.
+    * Linear layers start from a truncated normal distribution of
+      ``init_std``.
+    * Position tables are resized by bicubic interpolation of each frame.
+    * In the temporal attention of Model 3 only the output projection starts
+      at zero (Sec. 3.4). The released option also sets the projections to Q,
+      K and V to zero; all of them then have zero gradients forever.
 
     Args:
-        num_frames: Frames of a clip.
+        num_frames: Clip length. Defaults to 32.
         img_size: Height and width of a frame, or one number for both.
-        in_channels: Channels of a frame.
-        patch_size: Side of a tubelet.
-        tubelet_frames: Frames of a tubelet.
-        sampled_frames: In place of tubelets, patches of so many frames of the
-            clip (uniform frame sampling); needs ``tubelet_frames=1``.
+            Defaults to 224.
+        in_channels: Channels of a frame. Defaults to 3.
+        patch_size: Side of a tubelet. Defaults to 16.
+        tubelet_frames: Frames of a tubelet. Defaults to 2.
+        sampled_frames: Number of sampled frames whose patches replace
+            tubelets (uniform frame sampling); requires
+            ``tubelet_frames=1``. Defaults to None.
         model: 'joint' (Model 1, spatio-temporal attention), 'fact_encoder'
             (2, factorized encoder), 'fact_attention' (3, factorized
             self-attention) or 'fact_dot' (4, factorized dot-product
-            attention).
+            attention). Defaults to 'joint'.
         arch: 'tiny', 'S', 'B', 'L', 'H', or a dict of ``embed_dims``,
-            ``num_layers`` and ``num_heads``.
-        embed_dims: Channels D of a token; that of ``arch`` by default.
-        num_layers: Blocks; in Model 2 those of the spatial encoder. Likewise.
-        num_heads: Heads of each attention. Likewise; even in Model 4.
-        num_temporal_layers: Blocks of the temporal encoder of Model 2 only.
-            Defaults to 4. With 0 there is no such encoder, and the frames'
-            results are averaged (Table 2, average pooling baseline).
-        mlp_ratio: Hidden channels of the MLP, in embed_dims.
-        attention: Config of the attention itself, without its projections:
-            ``type='SoftmaxAttention'``, ``'LinearAttention'``, ... Model 4
-            has softmax attention, of which it takes ``dropout``. With a class
-            token the tokens are one column, (1 + N, 1), that token first.
-        fixation: Options of :class:`mmvidattn.layers.FeatureFixation`; None
-            for no fixation, as in the paper. Model 4 has none.
-        order: Of Model 3 only: 'time_space' (the default) or 'space_time'.
-        pool: What is classified: the class token, 'cls', the mean of the
-            normalized tokens, 'mean', or their normalized mean, 'mean_norm',
-            as in VideoMAE. Defaults to 'cls' in models 1 and 2. The others
-            have no class token, and 'mean'.
-        zero_init_temporal: In Model 3 only, start as a model of separate
-            frames: the output projection of temporal attention is zero.
-            Defaults to True.
-        patch_init: How the patches of an image model start a tubelet:
-            'central' or 'average', see :func:`inflate_kernel`. Without such a
-            checkpoint tubelets start from random patches in the same way.
-            'random' has tubelets start at random in every case.
-        qkv_bias: Bias of the projection to Q, K and V.
-        norm_eps: Added to the variance in LayerNorm.
-        gelu_approximate: GELU's formula: 'tanh', as released, 'none', the
-            exact one of most image ViTs, or 'sigmoid', as in OpenAI's CLIP.
-        pre_norm: LayerNorm before the blocks as well, as in CLIP. Model 2
-            has it before those of the frames.
-        drop_rate: Dropout after the projections and in the MLP.
-        drop_path_rate: Stochastic depth of the last block of an encoder; the
-            others' increases linearly.
+            ``num_layers`` (in Model 2 of the spatial encoder) and
+            ``num_heads`` (even in Model 4). Defaults to 'B'.
+        embed_dims, num_layers, num_heads: Values that override ``arch``.
+        num_temporal_layers: Number of blocks of the temporal encoder, only
+            for Model 2. With 0 the outputs of the frames are averaged
+            (Table 2, average pooling baseline). Defaults to 4.
+        mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
+        attention: Config of a :class:`BaseAttention`. Model 4 only accepts
+            'SoftmaxAttention' and its ``dropout``. With a class token the
+            tokens form one column, (1 + N, 1), that token first. Defaults to
+            ``dict(type='SoftmaxAttention')``.
+        fixation: Options of :class:`mmvidattn.layers.FeatureFixation`, not
+            for Model 4. Defaults to None, for no fixation, as in the paper.
+        order: 'time_space' or 'space_time', only for Model 3. Defaults to
+            'time_space'.
+        pool: Input of the classifier: 'cls' (class token), 'mean' (mean of
+            the normalized tokens) or 'mean_norm' (normalized mean of the
+            tokens, as in VideoMAE). Defaults to 'cls' in models 1 and 2, and
+            to 'mean' in models 3 and 4, which have no class token.
+        zero_init_temporal: Initialize the output projection of temporal
+            attention with zeros, so that Model 3 starts as a model of
+            separate frames; only for Model 3. Defaults to True.
+        patch_init: Initialization of tubelets from the patches of an image
+            checkpoint, or from random patches without one: 'central' or
+            'average', see :func:`inflate_kernel`. 'random' initializes whole
+            tubelets at random. Defaults to 'central'.
+        qkv_bias: Add a bias to the projection to Q, K, V. Defaults to True.
+        norm_eps: Added to the variance in LayerNorm. Defaults to 1e-6.
+        gelu_approximate: Formula of GELU: 'tanh' (as released), 'none'
+            (exact, as in most image ViTs) or 'sigmoid' (as in OpenAI's
+            CLIP). Defaults to 'tanh'.
+        pre_norm: Add a LayerNorm before the blocks, in Model 2 before the
+            blocks of the spatial encoder, as in CLIP. Defaults to False.
+        drop_rate: Dropout after the projections and in the MLP. Defaults to
+            0.
+        drop_path_rate: Stochastic depth of the last block of an encoder; it
+            rises linearly from 0. Defaults to 0.
         drop_path_scale: Divide a branch that is kept by the probability of
-            that. The released code does not.
-        with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialization.
-        embed_init_std: Likewise of class tokens and position tables.
-        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
-            the tensors of FILE that match in name and shape, such as a 2D
-            ImageNet ViT through ``tools/convert.py vivit_image``, and prints
-            which did.
+            keeping it; the released code does not. Defaults to False.
+        embed_init_std: Standard deviation of the initial class tokens and
+            position tables. Defaults to 0.02.
+        with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
+            ``tools/convert.py vivit_image`` converts image models.
     """
     arch_zoo = dict(
         tiny=dict(embed_dims=192, num_layers=12, num_heads=3),
@@ -343,7 +336,7 @@ class ViViT(BaseBackbone):
             ('order', order, 'fact_attention'),
             ('zero_init_temporal', zero_init_temporal, 'fact_attention')):
             if value is not None and model != owner:
-                raise ValueError(f'{name} belongs to model={owner!r}, got '
+                raise ValueError(f'{name} requires model={owner!r}, got '
                                  f'{value!r} with {model!r}')
         has_token = model in ('joint', 'fact_encoder')
         if pool == 'cls' and not has_token:
@@ -352,13 +345,12 @@ class ViViT(BaseBackbone):
         if model == 'fact_dot' and (
                 attention.get('type') != 'SoftmaxAttention'
                 or set(attention) - {'type', 'dropout'}):
-            raise ValueError("model='fact_dot' has softmax attention: "
-                             'attention must have type='
-                             "'SoftmaxAttention' and may have dropout, got "
-                             f'{attention}')
+            raise ValueError("attention of model='fact_dot' must be "
+                             "dict(type='SoftmaxAttention'), optionally with "
+                             f'dropout, got {attention}')
         if model == 'fact_dot' and fixation is not None:
-            raise ValueError("model='fact_dot' has no feature fixation: "
-                             f'fixation must be None, got {fixation}')
+            raise ValueError("fixation of model='fact_dot' must be None, got "
+                             f'{fixation}')
         embed_dims = arch['embed_dims']
         self.patch_init = patch_init
         self.embed_init_std = embed_init_std
@@ -399,15 +391,15 @@ class ViViT(BaseBackbone):
                     module.pos_embed.shape[1:4])
 
     def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
-        """Tubelets, or single frames with ``sampled_frames``."""
+        """Return the frames of each tubelet, or single sampled frames."""
         self.check_length(num_frames)
         return self.patch_embed.frame_groups(num_frames)
 
     def encode_frames(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to embedded tubelets, [B, T', H', W', D].
+        """Embed clips [B, C, T, H, W] as tubelets, [B, T', H', W', D].
 
-        In Model 2, whose spatial encoder sees the tubelets of one time only
-        and has no positions in time, to its results, [B, T', D].
+        Model 2 also runs the spatial encoder, which neither mixes tubelets
+        of different times nor has positions in time, and returns [B, T', D].
         """
         x = self.patch_embed(x)
         self.check_grid(x.shape[2:4], 'encoder.pos_embed')
@@ -416,36 +408,35 @@ class ViViT(BaseBackbone):
         return x
 
     def forward_encoded(self, x: Tensor) -> Tensor:
-        """Results of :meth:`encode_frames` to features [B, D]."""
+        """Compute features [B, D] from the encodings."""
         forward = self.encoder.forward_frames if self.encoder.frame_wise \
             else self.encoder
         return forward(x, self.with_cp)
 
     @property
     def temporal_encoder(self) -> nn.Module | None:
-        """The encoder of the frames' results, of Model 2 alone."""
+        """Return the temporal encoder of Model 2, else None."""
         return self.encoder.temporal
 
     def forward_spatial(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to what the temporal encoder takes.
-
-        That is a feature of each frame of tubelets, [B, T, D].
+        """Encode clips [B, C, T, H, W] for the temporal encoder: [B, T', D].
         """
         self.check_clips(x)
         return self.encode_frames(x)
 
     def forward_temporal(self, x: Tensor) -> Tensor:
-        """Results of :meth:`forward_spatial` to features [B, D]."""
+        """Compute features [B, D] from :meth:`forward_spatial`."""
         return self.encoder.forward_time(x, self.with_cp)
 
     def layer_groups(self) -> list[list[str]]:
-        """See :class:`BaseBackbone`; two encoders are one after the other."""
+        """List depths; the temporal encoder follows the spatial one."""
         groups = [['patch_embed', 'encoder.pos_embed', 'encoder.cls_token',
                    'encoder.pre_norm'],
                   *block_names('encoder.blocks', self.encoder.blocks),
                   ['encoder.norm']]
         if self.encoder.temporal is not None:
-            # The first norm joins the block before it, tables that behind.
+            # The first norm belongs to the last spatial block, the tables to
+            # the first temporal block.
             groups[-2:] = [groups[-2] + groups[-1]]
             blocks = block_names('encoder.temporal.blocks',
                                  self.encoder.temporal.blocks)
@@ -473,7 +464,7 @@ class ViViT(BaseBackbone):
                 nn.init.normal_(parameter, std=self.embed_init_std)
 
     def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
-        """Fit a checkpoint to this model's clip length, grid and tubelets."""
+        """Adapt a checkpoint to the clip length, grid and tubelets."""
         key = f'{prefix}patch_embed.projection.weight'
         kernel = state_dict.get(key)
         if kernel is not None and kernel.dim() == 4 and \
@@ -492,7 +483,7 @@ class ViViT(BaseBackbone):
 
 def _grid_of_row(name: str, numel: int,
                  grid_shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Find the axes of a released table, which has them all in one."""
+    """Infer the grid of a released table, which is flat."""
     T, H, W = grid_shape
     side = math.isqrt(numel)
     if numel == T * H * W:
@@ -502,7 +493,7 @@ def _grid_of_row(name: str, numel: int,
     if T == 1 and side**2 == numel:
         return 1, side, side
     raise ValueError(
-        f'{name} has {numel} positions in one row, which may be frames of '
-        f'several sizes, and the model has {T} x {H} x {W}: load it into a '
-        'model of its own num_frames and img_size, and save that, whose '
-        'checkpoints are resized on load')
+        f'{name} has {numel} positions in one row, whose grid is ambiguous, '
+        f'but the model has {T} x {H} x {W}. Load the file into a model with '
+        'its original num_frames and img_size, and save that model; its '
+        'checkpoint can be resized on load')

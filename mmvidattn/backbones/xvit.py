@@ -2,8 +2,8 @@
 """XViT: space-time mixing attention.
 
 Paper: *Space-time Mixing Attention for Video Transformer*,
-https://arxiv.org/abs/2106.05968. The linear video transformer builds on it,
-and its authors' code has it as well:
+https://arxiv.org/abs/2106.05968. The linear video transformer builds on it;
+its authors' code also contains XViT:
 https://github.com/OpenNLPLab/Linear_VideoTransformer.
 """
 import torch
@@ -26,11 +26,7 @@ from ..utils.arguments import (
     Positive,
     check_arguments,
 )
-from ..utils.checks import (
-    check_choice,
-    check_divides,
-    to_pair,
-)
+from ..utils.checks import check_choice, check_divides, to_pair
 from .base import BaseBackbone, run_blocks
 from .positions import repeat_cyclic
 
@@ -38,62 +34,57 @@ from .positions import repeat_cyclic
 @MODELS.register_module()
 @check_arguments
 class XViT(BaseBackbone):
-    """A ViT of each frame that borrows keys and values from nearby frames.
+    """ViT of each frame that takes keys and values from nearby frames.
 
     A PyTorch implementation of `Space-time Mixing Attention for Video
     Transformer <https://arxiv.org/abs/2106.05968>`_.
 
-    A frame's tokens, its class token among them, attend to one another; a
-    part of the channels of their keys and values is that of the same token in
-    the next frame, another part that of the previous one. Time costs nothing
-    more. :class:`mmvidattn.heads.XViTHead` then attends over the frames'
-    class tokens.
+    The tokens of a frame and its class token attend to each other. Some
+    channels of their keys and values come from the same token in the next
+    frame, others from the previous frame, at no extra cost.
+    :class:`mmvidattn.heads.XViTHead` then attends over the class tokens of
+    the frames.
 
     Differs from the released code: there are as many temporal embeddings as
     frames (the released code reads a table of 8 cyclically), and the class
-    token has its position within it. For frames of other sizes than 224 the
-    released code resizes the position table by the factor
-    ``(img_size / 16) / 14``; here it is resized, when a checkpoint is loaded,
-    to the grid of the patches, which is the same for all sizes that are
-    multiples of the patch's, and others are refused.
+    token has its position within it. For other frame sizes than 224, the
+    released code resizes the position table by ``(img_size / 16) / 14``. Here
+    it is resized to the grid of patches when a checkpoint is loaded, which is
+    the same for multiples of ``patch_size``; other sizes are rejected.
 
     Args:
-        num_frames: Frames T of a clip.
-        img_size: Height and width of a frame, or one number for both:
-            multiples of ``patch_size``.
-        in_channels: Channels of a frame.
-        patch_size: Side of a patch.
+        num_frames: Clip length T. Defaults to 16.
+        img_size: Height and width of a frame, or one number for both;
+            multiples of ``patch_size``. Defaults to 224.
+        in_channels: Channels of a frame. Defaults to 3.
+        patch_size: Side of a patch. Defaults to 16.
         arch: 'base', or a dict of ``embed_dims``, ``num_layers`` and
-            ``num_heads``.
-        embed_dims: Channels D of a token; that of ``arch`` by default.
-        num_layers: Blocks. Likewise.
-        num_heads: Heads of each attention. Likewise.
-        mlp_ratio: Hidden channels of the MLP, in embed_dims.
-        attention: Config of the attention itself, without its projections:
-            ``type='SoftmaxAttention'``, ``'LinearAttention'``, ... Its
-            sequences are a frame's tokens as one column, (1 + H' W', 1), the
-            class token first.
-        fixation: Options of :class:`mmvidattn.layers.FeatureFixation`; None
-            for no fixation. (Table 9 of the linear video transformer's paper
-            has XViT with it.)
+            ``num_heads``. Defaults to 'base'.
+        embed_dims, num_layers, num_heads: Values that override ``arch``.
+        mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
+        attention: Config of a :class:`BaseAttention`. Its sequences are the
+            tokens of a frame as one column, (1 + H' W', 1), the class token
+            first. Defaults to ``dict(type='SoftmaxAttention')``.
+        fixation: Options of :class:`mmvidattn.layers.FeatureFixation`, as in
+            Table 9 of the linear video transformer's paper. Defaults to
+            None, for no fixation.
         temporal_shift: Options of :class:`mmvidattn.layers.NeighborShift`
             (mode 'tsm' or 'window'); None for no space-time mixing.
-        qkv_bias: Bias of the projection to Q, K and V.
-        norm_eps: Added to the variance in LayerNorm.
-        gelu_approximate: GELU's formula: 'none', the exact one, 'tanh', or
-            'sigmoid', as in OpenAI's CLIP.
-        pre_norm: LayerNorm before the blocks as well, as in CLIP.
-        drop_rate: Dropout after the projections and in the MLP.
-        drop_path_rate: Stochastic depth of the last block; the others'
-            increases linearly.
-        with_cp: Recompute each block in the backward pass, to save memory.
-        init_std: Standard deviation of the linear layers' initialization.
-        embed_init_std: Likewise of the class token and the position table.
-            The temporal table starts at zero.
-        init_cfg: ``dict(type='Pretrained', checkpoint=FILE)`` starts from
-            the tensors of FILE that match in name and shape, such as a 2D
-            ImageNet ViT through ``tools/convert.py xvit_image``, and prints
-            which did.
+        qkv_bias: Add a bias to the projection to Q, K, V. Defaults to True.
+        norm_eps: Added to the variance in LayerNorm. Defaults to 1e-6.
+        gelu_approximate: Formula of GELU, see :class:`MLP`. Defaults to
+            'none'.
+        pre_norm: Add a LayerNorm before the blocks, as in CLIP. Defaults to
+            False.
+        drop_rate: Dropout after the projections and in the MLP. Defaults to
+            0.
+        drop_path_rate: Stochastic depth of the last block; it rises linearly
+            from 0. Defaults to 0.
+        embed_init_std: Standard deviation of the initial class token and
+            position table; the temporal table starts at zero. Defaults to
+            0.02.
+        with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
+            ``tools/convert.py xvit_image`` converts image models.
     """
     arch_zoo = dict(base=dict(embed_dims=768, num_layers=12, num_heads=12))
 
@@ -165,27 +156,26 @@ class XViT(BaseBackbone):
         self.norm = nn.LayerNorm(embed_dims, eps=norm_eps)
 
     def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
-        """Single frames."""
+        """Return one group for each frame."""
         self.check_length(num_frames)
         return [(i, ) for i in range(num_frames)]
 
     def encode_frames(self, x: Tensor) -> Tensor:
-        """Clips [B, C, T, H, W] to patches [B, T, H', W', D].
+        """Embed clips [B, C, T, H, W] as patches [B, T, H', W', D].
 
-        No more than that: the temporal embedding differs with a frame's
-        place in the clip, and every block after it sees that. So it is even
-        without space-time mixing.
+        Nothing else is independent of the position in the clip: all blocks
+        follow the temporal embedding.
         """
         x = self.patch_embed(x)
         self.check_grid(x.shape[2:4], 'pos_embed')
         return x
 
     def forward_encoded(self, x: Tensor) -> Tensor:
-        """Patches of clips to the frames' class tokens [B, D, T]."""
+        """Compute the class tokens [B, D, T] of the frames."""
         x = x + self.temporal_embed + self.pos_embed
         cls_token = (self.cls_token + self.temporal_embed).expand(
             x.shape[0], -1, -1, -1, -1)
-        # One column of tokens of each frame.
+        # The tokens of a frame form one column.
         x = torch.cat([cls_token, x.flatten(2, 3).unsqueeze(3)], dim=2)
         x = run_blocks(self.blocks, self.pre_norm(x), self.with_cp)
         return self.norm(x[:, :, 0, 0]).transpose(1, 2)
@@ -196,6 +186,6 @@ class XViT(BaseBackbone):
             nn.init.normal_(table, std=self.embed_init_std)
 
     def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
-        """Fit a checkpoint to this model's clip length and grid."""
+        """Adapt a checkpoint to the clip length and grid."""
         repeat_cyclic(state_dict, f'{prefix}temporal_embed', self.num_frames)
         super()._fit_checkpoint(state_dict, prefix, *args)

@@ -1,11 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Modules made of ops; those a config names are registered in MODELS."""
+"""Modules made of ops. Modules that configs name are registered in MODELS."""
 from .base_attention import BaseAttention
 from .cosformer_attention import CosFormerAttention
-from .factorized_dot_attention import (
-    FactorisedDotAttention,
-    FactorizedDotAttention,
-)
+from .factorized_dot_attention import FactorizedDotAttention
 from .feature_fixation import FeatureFixation
 from .global_pyramid_attention import GlobalPyramid, GlobalPyramidAttention
 from .lara_attention import LARAAttention
@@ -28,7 +25,7 @@ from .video_transformer_block import VideoTransformerBlock
 
 __all__ = [
     'BaseAttention', 'CosFormerAttention',
-    'FactorisedDotAttention', 'FactorizedDotAttention', 'FeatureFixation',
+    'FactorizedDotAttention', 'FeatureFixation',
     'GlobalPyramid', 'GlobalPyramidAttention', 'LARAAttention',
     'LinearAttention', 'LinformerAttention', 'LocalWindowAttention', 'MLP',
     'NeighborShift', 'OrthoformerAttention',

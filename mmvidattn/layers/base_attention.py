@@ -5,22 +5,22 @@ from torch import Tensor, nn
 
 
 class BaseAttention(nn.Module):
-    """An attention without its projections, for :class:`VideoSelfAttention`.
+    """Base of the attentions that :class:`VideoSelfAttention` projects for.
 
-    A subclass is registered in MODELS, and its name is the one word of a
-    config that puts it into a backbone.
+    Register a subclass in MODELS; a config then selects it by name
+    (``attention=dict(type=NAME)``). :class:`VideoSelfAttention` passes the
+    first three arguments; a config sets the others.
 
     Args:
         head_dims: Width D of a head.
-        num_heads: Heads G.
-        seq_shape: Shape of the sequences that the model is built for, as
-            many axes as the tokens have: (T, ) in time, (H, W) in space,
-            (T, H, W) of whole clips. An attention with tables sizes them by
-            it; the others take sequences of any shape.
+        num_heads: Number of heads G.
+        seq_shape: Axes of a sequence in the model: (T, ) in time, (H, W) in
+            space, (T, H, W) for clips. It determines the size of tables; an
+            attention without tables accepts sequences of any shape.
 
     Attributes:
-        takes_shapes: Whether :meth:`forward` is given the axes of the
-            sequences, for an attention that computes with them.
+        takes_shapes: True if :meth:`forward` also takes the axes of the
+            sequences.
     """
     takes_shapes = False
 
@@ -32,38 +32,38 @@ class BaseAttention(nn.Module):
         self.seq_shape = tuple(seq_shape)
 
     def feature_map(self, x: Tensor) -> Tensor:
-        """Map queries or keys [*, D], before fixation and :meth:`forward`."""
+        """Map queries or keys [*, D]; called before feature fixation."""
         return x
 
     def fused(self, qkv: Tensor, pattern: str, shifts: Sequence[nn.Module],
               fixation: nn.Module | None) -> Tensor | None:
-        """Compute everything between a layer's two projections by one op.
+        """Compute everything between the two projections in one op.
 
-        Called only if the keys and values are shifted before fixation, and no
+        Called only if keys and values are shifted before fixation, and no
         part has a hook, which the op would skip.
 
         Args:
             qkv: Projected queries, keys and values, [B, T, H, W, 3C].
             pattern: Pattern of :class:`VideoSelfAttention`.
-            shifts: Its :class:`NeighborShift` modules.
-            fixation: Its :class:`FeatureFixation`, or None.
+            shifts: :class:`NeighborShift` modules of the layer.
+            fixation: :class:`FeatureFixation` of the layer, or None.
 
         Returns:
-            [B, T, H, W, C], or None without such an op: the layer then runs
-            shifts, :meth:`feature_map`, fixation and :meth:`forward`.
+            [B, T, H, W, C], or None if there is no such op. The layer then
+            runs shifts, :meth:`feature_map`, fixation and :meth:`forward`.
         """
         return None
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor,
                 *shapes: tuple[int, ...]) -> Tensor:
-        """Attention of mapped, perhaps reweighted, queries and keys.
+        """Attend with queries and keys after feature map and fixation.
 
         Args:
             q: [*, N, G, D].
             k: [*, M, G, D].
             v: [*, M, G, D].
-            *shapes: With ``takes_shapes`` two of them, the axes that N and M
-                are made of, in row-major order.
+            *shapes: With ``takes_shapes``, the axes of the N queries and of
+                the M keys, in row-major order.
 
         Returns:
             [*, N, G, D].

@@ -13,17 +13,15 @@ from .base_attention import BaseAttention
 class CosFormerAttention(BaseAttention):
     """Attention of `cosFormer <https://arxiv.org/abs/2202.08791>`_.
 
-    ReLU linear attention that favors nearby tokens; no parameters. Tokens
-    of a grid are counted row by row, frame by frame, so that those of
-    neighboring rows are a row apart. In the pattern 'window' the queries are
-    counted as those of the window's first frame.
+    ReLU linear attention that favors nearby tokens, without parameters. The
+    distance is counted in row-major order, so vertical neighbors are a whole
+    row apart. In the pattern 'window', queries have the positions of the
+    window's first frame.
 
     Args:
-        head_dims: Width D of a head.
-        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
-        seq_shape: Likewise.
-        order: Order of the product: 'auto', 'left' or 'right'.
-        eps: The least denominator.
+        head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
+        order: See :func:`mmvidattn.ops.linear_attention`. Defaults to 'auto'.
+        eps: Lower bound of the denominator. Defaults to 1e-6.
     """
 
     def __init__(self,

@@ -1,41 +1,43 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from typing import Literal
-
 from torch import Tensor, nn
 
-from ..ops.feature_fixation import Aggregate, Gate, fixate
+from ..ops.feature_fixation import Aggregate, Gate, Inputs, Mode, fixate
 from ..utils.arguments import Count, check_arguments
 
 
 @check_arguments
 class FeatureFixation(nn.Module):
-    """Reweights the channels of queries and keys before attention.
+    """Gate that reweights the channels of queries and keys before attention.
 
-    Paper Secs. 4.1 and 4.2. The ratio comes from one linear map per head,
-    whose weights all heads share.
+    Secs. 4.1 and 4.2 of the paper. A linear map computes the ratios; all
+    heads share its weights.
 
     Differs from the paper: Eqs. 4 and 5 map all channels of the model at
-    once, which is ``across_heads``; the released code, and the default, map
-    those of each head.
+    once (``across_heads=True``). The released code maps the channels of each
+    head, which is the default.
 
     Args:
         head_dims: Width D of a head.
-        mode: 'separate' (Eq. 4: Q and K each from themselves) or
-            'cooperative' (Eq. 5: from several representations together).
-        inputs: The representations that cooperate: 'qk' or 'qkv'. Separate
-            fixation has 'qk' only.
-        shared: Whether Q and K are reweighted by the same ratio, evaluated
-            once. Separate fixation cannot share.
-        aggregate: How the representations cooperate: 'concat', 'add', 'mul'.
-        num_heads: Heads G.
-        across_heads: Whether one map takes the channels of all heads, so that
-            a channel's ratio depends on every other channel of its token.
+        mode: 'separate' (Eq. 4: the ratio of Q comes from Q, the ratio of K
+            from K) or 'cooperative' (Eq. 5: ratios come from ``inputs``).
+            Defaults to 'cooperative'.
+        inputs: Inputs of cooperative fixation, 'qk' or 'qkv'. Separate
+            fixation accepts only 'qk'. Defaults to 'qkv' for cooperative
+            fixation.
+        shared: Use one ratio for both Q and K. Separate fixation accepts
+            only False. Defaults to True for cooperative fixation.
+        aggregate: How the inputs are combined: 'concat', 'add' or 'mul'.
+            Separate fixation accepts only 'concat'. Defaults to 'concat'.
+        num_heads: Number of heads G. Defaults to 1.
+        across_heads: Use one map for the channels of all heads, so that the
+            ratio of a channel depends on every channel of its token.
+            Defaults to False.
     """
 
     def __init__(self,
                  head_dims: Count,
-                 mode: Literal['separate', 'cooperative'] = 'cooperative',
-                 inputs: Literal['qk', 'qkv'] | None = None,
+                 mode: Mode = 'cooperative',
+                 inputs: Inputs | None = None,
                  shared: bool | None = None,
                  aggregate: Aggregate = 'concat',
                  num_heads: Count = 1,
@@ -47,9 +49,9 @@ class FeatureFixation(nn.Module):
         shared = not separate if shared is None else shared
         if separate and (inputs != 'qk' or shared or aggregate != 'concat'):
             raise ValueError(
-                "separate fixation takes inputs='qk', shared=False and "
-                "aggregate='concat': Q and K each have their own ratio "
-                f'(got {inputs!r}, {shared} and {aggregate!r})')
+                "mode='separate' requires inputs='qk', shared=False and "
+                f"aggregate='concat', got inputs={inputs!r}, shared={shared} "
+                f'and aggregate={aggregate!r}')
         self.mode = mode
         self.inputs = inputs
         self.shared = shared
@@ -66,20 +68,19 @@ class FeatureFixation(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor,
                 v: Tensor) -> tuple[Tensor, Tensor]:
-        """Mapped queries and keys, and values, [*, G, D], to fixed Q and K."""
+        """Reweight mapped queries and keys; q, k and v are [*, G, D]."""
         if not self.across_heads:
             return fixate(q, k, v, self.as_gate())
         fixed = fixate(*(x.flatten(-2) for x in (q, k, v)), self.as_gate())
         return tuple(x.view(q.shape) for x in fixed)
 
     def as_gate(self) -> Gate:
-        """Its parameters and options, for an op."""
-        inputs = 'own' if self.mode == 'separate' else self.inputs
+        """Return the parameters and options as an argument of an op."""
+        options = self.mode, self.inputs, self.aggregate
         if self.shared:
-            return Gate(self.gate.weight, self.gate.bias, None, None, inputs,
-                        self.aggregate)
+            return Gate(self.gate.weight, self.gate.bias, None, None, *options)
         return Gate(self.q_gate.weight, self.q_gate.bias, self.k_gate.weight,
-                    self.k_gate.bias, inputs, self.aggregate)
+                    self.k_gate.bias, *options)
 
     def extra_repr(self) -> str:
         return (f'mode={self.mode!r}, inputs={self.inputs!r}, '

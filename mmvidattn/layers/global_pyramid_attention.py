@@ -8,18 +8,19 @@ from torch import Tensor, nn
 
 from ..ops import softmax_attention
 from ..utils.arguments import check_arguments
+from ..utils.checks import check_divides
 from .linear import Linear
 from .patch_conv import PatchConv3d
 
 Size = tuple[int, int, int]
 
 Pooling = Literal['dwconv', 'conv', 'avg']
-# Side of the first of the two steps of a coarse level.
+# Side of the first of the two kernels of a coarse level.
 COARSE_STEP = 7
 
 
 class AveragePool3d(nn.Module):
-    """Means of blocks of tokens; incomplete blocks of what they have.
+    """Average of blocks of tokens, without padding in incomplete blocks.
 
     Args:
         kernel_size: Frames, rows and columns of a block.
@@ -30,7 +31,7 @@ class AveragePool3d(nn.Module):
         self.kernel_size = tuple(kernel_size)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, C] to [B, T', H', W', C]."""
+        """Pool [B, T, H, W, C] to [B, T', H', W', C]."""
         kernel_size = tuple(map(min, self.kernel_size, x.shape[1:4]))
         return F.avg_pool3d(
             x.movedim(-1, 1),
@@ -40,15 +41,15 @@ class AveragePool3d(nn.Module):
 
 
 class CoarseLevel(nn.Module):
-    """A level of the pyramid in two steps, BatchNorm and ReLU between them.
+    """Coarse level of the pyramid: two convolutions with BatchNorm and ReLU.
 
-    Blocks that are incomplete are left out, as released.
+    Incomplete blocks are skipped, as in the released code.
 
     Args:
         embed_dims: Channels C.
-        kernel_size: Frames, rows and columns of a block of both steps
-            together, no less than 7 rows and columns.
-        by_channel: Whether the convolutions are depth-wise.
+        kernel_size: Frames, rows and columns of a block of both convolutions
+            together; at least 7 rows and columns.
+        by_channel: Use depth-wise convolutions.
     """
 
     def __init__(self, embed_dims: int, kernel_size: Size,
@@ -63,30 +64,32 @@ class CoarseLevel(nn.Module):
         self.norm = nn.BatchNorm3d(embed_dims)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, C] to [B, T', H', W', C]."""
+        """Reduce [B, T, H, W, C] to [B, T', H', W', C]."""
         x = self.norm(self.conv1(x).movedim(-1, 1)).movedim(1, -1)
         return self.conv2(F.relu(x))
 
 
 @check_arguments
 class GlobalPyramid(nn.Module):
-    """Priors of a clip at several scales, from which keys and values come.
+    """Priors of a clip at several scales, the inputs of keys and values.
 
     `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.2.
 
-    Differs from the paper, and is as released: the finest level is one
-    convolution, coarser ones are two, in space and then in both, with
-    BatchNorm and ReLU between them (the paper factorizes all, in time and
-    space); a LayerNorm follows. Differs from the released code: incomplete
-    blocks of the finest level are filled with zeros (the released code does
-    not see them).
+    Differs from the paper, as the released code does: the finest level is a
+    single convolution; coarser levels are two, first in space, then in space
+    and time, with BatchNorm and ReLU between them; a LayerNorm follows. (The
+    paper factorizes every level into time and space.)
+
+    Differs from the released code: incomplete blocks of the finest level are
+    padded with zeros; the released code skips them.
 
     Args:
         embed_dims: Channels C.
         kernels: Block (frames, rows, columns) of each level, the finest
-            first. Without any, the tokens themselves are the priors.
-        pooling: How a block becomes a prior: 'dwconv' (a depth-wise
-            convolution), 'conv' (a full one) or 'avg' (the mean).
+            first. If empty, the tokens are the priors.
+        pooling: Reduction of a block to a prior: 'dwconv' (depth-wise
+            convolution), 'conv' (full convolution) or 'avg' (mean). Defaults
+            to 'dwconv'.
     """
 
     def __init__(self,
@@ -107,7 +110,7 @@ class GlobalPyramid(nn.Module):
         self.norm = nn.LayerNorm(embed_dims) if kernels else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Tokens [B, T, H, W, C] to priors [B, S, C]."""
+        """Reduce tokens [B, T, H, W, C] to priors [B, S, C]."""
         if self.norm is None:
             return x.flatten(1, 3)
         priors = [level(x).flatten(1, 3) for level in self.levels]
@@ -115,16 +118,17 @@ class GlobalPyramid(nn.Module):
 
 
 class GlobalPyramidAttention(nn.Module):
-    """Softmax attention of all tokens to the priors of a pyramid (GP-MSA).
+    """Softmax attention of tokens to the priors of a pyramid (GP-MSA).
 
     `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.2.
 
     Args:
         embed_dims: Channels C.
-        num_heads: Heads G.
+        num_heads: Number of heads G.
         kernels: See :class:`GlobalPyramid`.
-        pooling: Likewise.
-        qkv_bias: Whether the projections to Q and to K, V have a bias.
+        pooling: See :class:`GlobalPyramid`. Defaults to 'dwconv'.
+        qkv_bias: Add a bias to the projections to Q and to K, V. Defaults to
+            True.
     """
 
     def __init__(self,
@@ -134,9 +138,7 @@ class GlobalPyramidAttention(nn.Module):
                  pooling: str = 'dwconv',
                  qkv_bias: bool = True) -> None:
         super().__init__()
-        if embed_dims % num_heads:
-            raise ValueError(f'embed_dims={embed_dims} is not divisible by '
-                             f'num_heads={num_heads}')
+        check_divides(num_heads=num_heads, embed_dims=embed_dims)
         self.num_heads = num_heads
         self.pyramid = GlobalPyramid(embed_dims, kernels, pooling)
         self.q = Linear(embed_dims, embed_dims, bias=qkv_bias)
@@ -144,7 +146,7 @@ class GlobalPyramidAttention(nn.Module):
         self.proj = Linear(embed_dims, embed_dims)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, C] to the same shape."""
+        """Attend within clips [B, T, H, W, C]; return the same shape."""
         kv = self.kv(self.pyramid(x)).unflatten(-1, (2, self.num_heads, -1))
         k, v = kv.unbind(-3)
         q = self.q(x.flatten(1, 3)).unflatten(-1, (self.num_heads, -1))

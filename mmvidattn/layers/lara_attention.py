@@ -22,33 +22,33 @@ from .base_attention import BaseAttention
 class LARAAttention(BaseAttention):
     """`Linear randomized attention <https://arxiv.org/abs/2204.04667>`_.
 
-    For :class:`VideoSelfAttention`; a table of the paper on feature fixation
-    calls it RALA. The landmarks are pooled queries and keys, see
-    :func:`mmvidattn.ops.landmark_grid`. In training each is a sample's mean,
-    and the samples are drawn anew each time; in evaluation the landmarks are
-    the samples.
+    A table of the paper on feature fixation calls it RALA. The landmarks are
+    pooled queries and keys, see :func:`mmvidattn.ops.landmark_grid`. In
+    training, samples are drawn around the landmarks at each call; in
+    evaluation, the samples are the landmarks.
 
-    Differs from the released code: sequences of three axes have landmarks
-    too; where there are fewer tokens than landmarks in two axes, there are
-    as many landmarks as tokens, rather than several of the same; landmarks
-    of one axis are pooled before their linear map, as those of two are, not
-    after it.
+    Differs from the released code:
+
+    * It also supports sequences with three axes.
+    * If an axis of a sequence with two axes has fewer tokens than cells, it
+      has one cell for each token; the released code repeats cells.
+    * Sequences with one axis are pooled before the linear map, like sequences
+      with two axes; the released code pools them after it.
 
     Args:
-        head_dims: Width D of a head.
-        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
-        seq_shape: Likewise.
-        num_landmarks: Landmarks, a square for sequences of two axes.
-        pooling: What follows the mean of tokens: 'per-head', a linear map of
-            each head, the same for all, and a layer norm (released as
-            'pool', 'light'); 'all-heads', a map of the channels of all heads
-            together and a layer norm (released as 'pool', 'dense'); or
-            'no-param', nothing ('no-param-pool').
-        mix_keys: Whether the landmarks of the keys attend to one another
-            (released as '-mixed').
-        weighting: See :func:`mmvidattn.ops.lara_attention`: 'mis-opt',
-            'mis-bh' or 'mis-biased'.
-        alpha: How far 'mis-opt' departs from 'mis-bh'.
+        head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
+        num_landmarks: Number of landmarks; a square for sequences with two
+            axes. Defaults to 49.
+        pooling: Layers after the mean of tokens: 'per-head', a linear map
+            shared by all heads and a LayerNorm (released as 'pool',
+            'light'); 'all-heads', a linear map of the channels of all heads
+            and a LayerNorm (released as 'pool', 'dense'); or 'no-param',
+            none (released as 'no-param-pool'). Defaults to 'per-head'.
+        mix_keys: Let the key landmarks attend to each other (released as
+            '-mixed'). Defaults to False.
+        weighting: See :func:`mmvidattn.ops.lara_attention`. Defaults to
+            'mis-opt'.
+        alpha: Strength of the correction term of 'mis-opt'. Defaults to 1.
     """
 
     takes_shapes = True
@@ -64,7 +64,7 @@ class LARAAttention(BaseAttention):
                  weighting: Weighting = 'mis-opt',
                  alpha: float = 1.) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
-        # Fails early where the number does not fit the axes.
+        # Fail early if the number does not fit the axes.
         landmark_grid(self.seq_shape, num_landmarks)
         self.num_landmarks = num_landmarks
         self.pooling = pooling
@@ -77,8 +77,8 @@ class LARAAttention(BaseAttention):
     def forward(self, q: Tensor, k: Tensor, v: Tensor,
                 query_shape: tuple[int, ...],
                 key_shape: tuple[int, ...]) -> Tensor:
-        # A landmark has a query and a key of the same place; what axes one
-        # of them has in front, the frames of a window, is one cell.
+        # Queries and keys share the grid of landmarks. A leading axis that
+        # only one of them has, the frames of a window, is a single cell.
         pairs = list(zip(reversed(query_shape), reversed(key_shape)))
         grid = landmark_grid(
             tuple(min(pair) for pair in reversed(pairs)), self.num_landmarks)
@@ -90,7 +90,7 @@ class LARAAttention(BaseAttention):
                                               key_landmarks)
         omega = None
         if self.training:
-            # In half precision the sum would lose most of what is added.
+            # Half precision would round away most of the noise.
             query_landmarks, key_landmarks = at_least_float32(
                 query_landmarks, key_landmarks)
             omega = query_landmarks + key_landmarks
@@ -115,7 +115,7 @@ class LARAAttention(BaseAttention):
 
     def _landmarks(self, x: Tensor, shape: tuple[int, ...],
                    grid: tuple[int, ...], generator: nn.Module) -> Tensor:
-        """[*, N, G, D] to [*, C, G, D]."""
+        """Pool and map tokens [*, N, G, D] to landmarks [*, C, G, D]."""
         x = landmark_pool(x, shape, (1, ) * (len(shape) - len(grid)) + grid)
         if self.pooling == 'all-heads':
             return generator(x.flatten(-2)).view_as(x)

@@ -5,8 +5,7 @@ from ..ops import linear
 
 
 class Linear(nn.Linear):
-    """``nn.Linear`` by :func:`mmvidattn.ops.linear`."""
+    """``nn.Linear`` that calls :func:`mmvidattn.ops.linear`."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """[*, C] to [*, K]."""
         return linear(x, self.weight, self.bias)

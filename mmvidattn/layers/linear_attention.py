@@ -17,23 +17,22 @@ from .base_attention import BaseAttention
 @MODELS.register_module()
 @check_arguments
 class LinearAttention(BaseAttention):
-    """Kernelized attention for :class:`VideoSelfAttention`, no parameters.
+    """Kernelized attention without parameters.
 
     With ``kernel='elu+1'`` and no offset it is the `Linear Transformer
     <https://arxiv.org/abs/2006.16236>`_.
 
     Args:
-        head_dims: Width D of a head.
-        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
-        seq_shape: Likewise.
+        head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
         kernel: Feature map of queries and keys: 'relu', 'elu+1', 'sigmoid'
-            or 'identity'.
-        offset: Added to the mapped queries and keys; 'auto' is
-            ``head_dims ** -0.5``, as the released code adds to ReLU.
-        order: Order of the product: 'auto', 'left' or 'right'.
-        dropout: Dropout of the queries and keys. (There are no attention
-            weights to drop; the released code does the same.)
-        eps: Added to the denominator.
+            or 'identity'. Defaults to 'relu'.
+        offset: Added to the mapped queries and keys. 'auto' is
+            ``head_dims ** -0.5``, which the released code adds to ReLU.
+            Defaults to 0.
+        order: See :func:`mmvidattn.ops.linear_attention`. Defaults to 'auto'.
+        dropout: Dropout of queries and keys, as in the released code; linear
+            attention has no attention weights to drop. Defaults to 0.
+        eps: Added to the denominator. Defaults to 1e-6.
     """
 
     def __init__(self,
@@ -57,7 +56,7 @@ class LinearAttention(BaseAttention):
 
     def fused(self, qkv: Tensor, pattern: str, shifts: Sequence[nn.Module],
               fixation: nn.Module | None) -> Tensor | None:
-        # A subclass may have another forward.
+        # A subclass may override forward.
         if (type(self) is not LinearAttention or pattern not in PATTERNS
                 or self.training and self.dropout.p or len(shifts) > 1
                 or fixation is not None and fixation.across_heads):
@@ -74,12 +73,8 @@ class LinearAttention(BaseAttention):
             eps=self.eps))
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return linear_attention(
-            self.dropout(q),
-            self.dropout(k),
-            v,
-            order=self.order,
-            eps=self.eps)
+        return linear_attention(self.dropout(q), self.dropout(k), v,
+                                order=self.order, eps=self.eps)
 
     def extra_repr(self) -> str:
         return (f'kernel={self.kernel!r}, offset={self.offset:g}, '

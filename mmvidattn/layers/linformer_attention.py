@@ -15,19 +15,19 @@ from .base_attention import BaseAttention
 class LinformerAttention(BaseAttention):
     """Attention of `Linformer <https://arxiv.org/abs/2006.04768>`_.
 
-    Softmax attention to P learnt mixtures of the keys instead of to all. It
-    saves nothing where P is not below the length of the sequences: the
-    default, as in the paper's comparison, is above that of a clip in time.
+    Softmax attention to P learned mixtures of the keys. It only saves compute
+    if P is smaller than the sequence length; the default, from the paper's
+    comparison, is larger than the number of frames of a clip.
 
-    The projections have a row for each place of a key. A shorter sequence
-    takes the first rows, a longer one is rejected.
+    The projections have a row for each key position. A shorter sequence uses
+    the first rows; a longer one is rejected.
 
     Args:
-        head_dims: Width D of a head.
-        num_heads: See :class:`BaseAttention`.
-        seq_shape: Shape of the longest sequences of keys.
-        num_projections: Mixtures P.
-        share_projection: Whether keys and values are mixed alike.
+        head_dims, num_heads: See :class:`BaseAttention`.
+        seq_shape: Axes of the longest sequence of keys.
+        num_projections: Number of mixtures P. Defaults to 256.
+        share_projection: Use one projection for keys and values. Defaults to
+            False.
     """
 
     def __init__(self,
@@ -50,8 +50,8 @@ class LinformerAttention(BaseAttention):
         if length > longest:
             raise ValueError(
                 f'LinformerAttention was built for {longest} keys '
-                f'{self.seq_shape}, got {length}; set '
-                'num_frames and img_size of the model to those of the clips')
+                f'{self.seq_shape}, got {length}; set num_frames and img_size '
+                'of the model to the size of the clips')
         key_projection = self.key_projection[:length]
         value_projection = key_projection if self.value_projection is None \
             else self.value_projection[:length]

@@ -4,26 +4,30 @@ from torch import Tensor, nn
 
 from ..ops import softmax_attention
 from ..ops.window import fit_window, window_merge, window_partition
+from ..utils.arguments import Count, check_arguments
+from ..utils.checks import check_divides
 from .linear import Linear
 
-Size = tuple[int, int, int]
+Size = tuple[Count, Count, Count]
 
 
+@check_arguments
 class LocalWindowAttention(nn.Module):
     """Softmax attention within windows that do not overlap (LW-MSA).
 
     `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.1.
 
     Differs from the released code: grids that the window does not divide are
-    filled up, and nothing attends to the filling; the released code fails.
+    padded, and the padding is masked; the released code fails.
 
     Args:
         embed_dims: Channels C.
-        num_heads: Heads G.
+        num_heads: Number of heads G.
         window_size: Frames, rows and columns (t, h, w) of a window.
-        qkv_bias: Whether the projection to Q, K, V has a bias.
-        with_relative_bias: Add to each score a learned number of the head
-            and of the distance of the two tokens, as Video Swin does.
+        qkv_bias: Add a bias to the projection to Q, K, V. Defaults to True.
+        with_relative_bias: Add a learned bias for each head and each distance
+            of two tokens to the scores, as Video Swin does. Defaults to
+            False.
     """
 
     def __init__(self,
@@ -33,12 +37,7 @@ class LocalWindowAttention(nn.Module):
                  qkv_bias: bool = True,
                  with_relative_bias: bool = False) -> None:
         super().__init__()
-        if embed_dims % num_heads:
-            raise ValueError(f'embed_dims={embed_dims} is not divisible by '
-                             f'num_heads={num_heads}')
-        if len(window_size) != 3 or min(window_size) < 1:
-            raise ValueError('window_size must be three positive numbers, '
-                             f'got {tuple(window_size)}')
+        check_divides(num_heads=num_heads, embed_dims=embed_dims)
         self.num_heads = num_heads
         self.window_size = tuple(window_size)
         self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
@@ -50,7 +49,7 @@ class LocalWindowAttention(nn.Module):
                             num_heads))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, C] to the same shape."""
+        """Attend within clips [B, T, H, W, C]; return the same shape."""
         grid_shape = x.shape[1:4]
         window_size = fit_window(self.window_size, grid_shape)
         windows, mask = window_partition(x, window_size)
@@ -64,14 +63,14 @@ class LocalWindowAttention(nn.Module):
             self.proj(y.flatten(-2)), window_size, grid_shape)
 
     def _bias(self, window_size: Size) -> Tensor | None:
-        """Bias of each pair of a window's tokens, [G, N, N]."""
+        """Return the bias of each pair of tokens of a window, [G, N, N]."""
         if self.relative_bias is None:
             return None
         device = self.relative_bias.device
         index = []
         for axis, (n, size) in enumerate(zip(window_size, self.window_size)):
             i = torch.arange(n, device=device)
-            # One axis for the queries, one for the keys.
+            # The first three axes are those of the queries.
             shape = [1] * 6
             shape[axis] = shape[axis + 3] = n
             index.append((i[:, None] - i + size - 1).view(shape))

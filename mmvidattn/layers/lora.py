@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from ..utils.arguments import Count, Positive, check_arguments
 
-# How the projections of attentions are called, here and in timm.
+# Names of the projections of attentions, here and in timm.
 PROJECTIONS = 'qkv', 'q', 'k', 'v', 'kv', 'proj'
 
 
@@ -17,25 +17,25 @@ def add_lora(model: nn.Module, rank: Count, alpha: Positive | None = None
 
     `LoRA: Low-Rank Adaptation of Large Language Models
     <https://arxiv.org/abs/2106.09685>`_, Sec. 4.1: ``W x + alpha / rank * B A
-    x``, with B = 0 at first, so that the model computes what it did. The
-    names of all other tensors stay, and an ordinary checkpoint still loads.
-    Nothing is frozen here.
+    x``. B starts at zero, so the outputs do not change at first. The other
+    tensors keep their names, and a checkpoint without LoRA still loads. The
+    function freezes no parameters.
 
-    Differs from the paper: also the keys' and the output's projections; no
-    dropout before A.
+    Differs from the paper: it also updates the projections of keys and of the
+    output, and has no dropout before A.
 
     Args:
-        model: Its ``nn.Linear`` called ``qkv``, ``q``, ``k``, ``v``, ``kv``
-            or ``proj`` get tensors ``lora_down`` [rank, in] and ``lora_up``
-            [out, rank].
-        rank: Of the update.
-        alpha: See above. Defaults to the rank.
+        model: Model whose ``nn.Linear`` modules named ``qkv``, ``q``, ``k``,
+            ``v``, ``kv`` or ``proj`` get tensors ``lora_down`` [rank, in] and
+            ``lora_up`` [out, rank].
+        rank: Rank of the update.
+        alpha: Scale of the update. Defaults to ``rank``.
 
     Returns:
-        The names of the modules.
+        Names of the updated modules.
 
     Raises:
-        ValueError: If there is no such module, or one has an update already.
+        ValueError: If there is no such module, or one already has LoRA.
     """
     alpha = rank if alpha is None else alpha
     found = {name: module for name, module in model.named_modules()
@@ -47,7 +47,7 @@ def add_lora(model: nn.Module, rank: Count, alpha: Positive | None = None
             f'{type(model).__name__} has none')
     for name, module in found.items():
         if hasattr(module, 'lora_down'):
-            raise ValueError(f'{name} has LoRA already')
+            raise ValueError(f'{name} already has LoRA')
         like = dict(dtype=module.weight.dtype, device=module.weight.device)
         module.lora_scale = alpha / rank
         module.lora_down = nn.Parameter(
@@ -63,15 +63,15 @@ def add_lora(model: nn.Module, rank: Count, alpha: Positive | None = None
 
 
 def merge_lora(model: nn.Module) -> list[str]:
-    """Fold the updates of :func:`add_lora` into the weights, in place.
+    """Merge the updates of :func:`add_lora` into the weights, in place.
 
     Returns:
-        The names of the modules that had one.
+        Names of the merged modules.
     """
     found = {name: module for name, module in model.named_modules()
              if hasattr(module, 'lora_hooks')}
     for module in found.values():
-        # In double precision: the sum is rounded once.
+        # Compute in float64, so that only the sum is rounded.
         update = module.lora_up.double() @ module.lora_down.double()
         weight = module.weight.double() + module.lora_scale * update
         module.weight.data.copy_(weight)
@@ -89,7 +89,7 @@ def _add_update(module: nn.Linear, args: tuple, output: Tensor) -> Tensor:
 
 def _fill_in(module: nn.Linear, state_dict: dict, prefix: str,
              *args) -> None:
-    """Let an ordinary checkpoint load: it has no update yet."""
+    """Add initial updates to a checkpoint that has none."""
     up, down = f'{prefix}lora_up', f'{prefix}lora_down'
     if f'{prefix}weight' in state_dict and not {up, down} & {*state_dict}:
         state_dict[up] = torch.zeros_like(module.lora_up)

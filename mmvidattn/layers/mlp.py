@@ -12,20 +12,20 @@ Approximation = Literal['none', 'tanh', 'sigmoid']
 
 @check_arguments
 class MLP(nn.Module):
-    """MLP of the video transformers, with or without a convolution inside.
+    """MLP of the video transformers, with an optional convolution.
 
-    fc1, a 3x3 depth-wise convolution over each frame's grid, GELU, fc2. The
-    released linear video transformer has the convolution in place of a
+    fc1, a 3x3 depth-wise convolution over the grid of each frame, GELU, fc2.
+    The released linear video transformer uses the convolution in place of a
     position embedding; the paper does not mention it.
 
     Args:
         embed_dims: Channels C.
-        hidden_dims: Channels between.
-        with_conv: Whether there is a depth-wise convolution.
-        dropout: Dropout after GELU and after fc2.
-        approximate: GELU's formula: 'none', the exact one, 'tanh', or
-            'sigmoid', ``x * sigmoid(1.702 x)`` (OpenAI's CLIP calls it
-            QuickGELU).
+        hidden_dims: Channels between fc1 and fc2.
+        with_conv: Add the depth-wise convolution. Defaults to False.
+        dropout: Dropout after GELU and after fc2. Defaults to 0.
+        approximate: Formula of GELU: 'none' (exact), 'tanh' or 'sigmoid'
+            (``x * sigmoid(1.702 x)``, QuickGELU in OpenAI's CLIP). Defaults
+            to 'none'.
     """
 
     def __init__(self,
@@ -44,12 +44,11 @@ class MLP(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, C] to the same shape; [*, C] without a convolution."""
+        """Apply to [*, C]; with a convolution to [B, T, H, W, C]."""
         x = self.fc1(x)
         if self.dwconv is not None:
             B, T = x.shape[:2]
-            # Channels last already: the convolution reads the tokens as they
-            # lie in memory.
+            # The tokens are channels-last images: this copies nothing.
             x = self.dwconv(x.flatten(0, 1).permute(0, 3, 1, 2))
             x = x.permute(0, 2, 3, 1).unflatten(0, (B, T))
         if self.approximate == 'sigmoid':

@@ -7,18 +7,17 @@ from ..utils.arguments import Count, Fraction, check_arguments
 
 @check_arguments
 class NeighborShift(nn.Module):
-    """Neighborhood association: channels taken from nearby tokens.
+    """Neighborhood association, Sec. 4.3 and A.3 of the paper.
 
-    Paper Sec. 4.3 and A.3.
+    Some channels of a token come from its neighbors in time (modes 'tsm' and
+    'window') or in space ('cross', 'square' and 'eight').
 
     Args:
-        channels: Channels of a token, all heads together.
-        mode: In time 'tsm' or 'window', in space 'cross', 'square' or
-            'eight': see :func:`mmvidattn.ops.shift_plan`, also for ``size``,
-            ``divisor``, ``alpha`` and ``boundary``.
-        segment_frames: Treat the clip as clips of so many frames, between
-            which nothing is shifted. (The released Kinetics configuration
-            shifts 16 frames as two clips of 8.)
+        channels, mode, size, divisor, alpha, boundary: See
+            :func:`mmvidattn.ops.shift_plan`.
+        segment_frames: Length of independent segments of the clip. (The
+            released Kinetics configuration shifts 16 frames as two segments
+            of 8.) Defaults to the clip length.
     """
 
     def __init__(self,
@@ -41,7 +40,7 @@ class NeighborShift(nn.Module):
         self.segment_frames = segment_frames
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, *, C] to the same shape."""
+        """Shift tokens [B, T, H, W, *, C]."""
         return neighbor_shift(x, self.plan, self.segment_frames)
 
     def extra_repr(self) -> str:

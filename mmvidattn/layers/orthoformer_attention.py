@@ -10,25 +10,22 @@ from .base_attention import BaseAttention
 @MODELS.register_module()
 @check_arguments
 class OrthoformerAttention(BaseAttention):
-    """`Orthoformer <https://arxiv.org/abs/2106.05392>`_, no parameters.
+    """`Orthoformer <https://arxiv.org/abs/2106.05392>`_, without parameters.
 
-    For :class:`VideoSelfAttention`. The landmarks are queries, through which
-    no gradient flows back. They are chosen greedily, beginning with a random
-    query in training and with the first in evaluation, so that the same
-    video gives the same result.
+    The landmarks are detached queries, chosen greedily. The first one is
+    random in training and the first query in evaluation, so that evaluation
+    is deterministic.
 
-    Differs from the released code: that begins with a random query in
-    evaluation also. In the network of its authors, Motionformer, each query
-    of a clip attends to every frame by itself, with landmarks of the whole
-    clip; here queries attend to the keys of their own sequence, as in the
-    code of the linear video transformer.
+    Differs from the released code: that code also starts with a random query
+    in evaluation. In its authors' network, Motionformer, each query attends
+    to each frame separately, with landmarks of the whole clip. Here queries
+    attend to the keys of their own sequence, as in the code of the linear
+    video transformer.
 
     Args:
-        head_dims: Width D of a head.
-        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
-        seq_shape: Likewise.
-        num_landmarks: Landmarks of a head of a sequence; all its queries
-            where there are no more.
+        head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
+        num_landmarks: Number of landmarks for each head of a sequence. A
+            shorter sequence uses all of its queries. Defaults to 64.
     """
 
     def __init__(self,
@@ -42,7 +39,7 @@ class OrthoformerAttention(BaseAttention):
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         chosen = orthogonal_landmarks(
             q, self.num_landmarks, None if self.training else 0)
-        # take_along_dim would fix the batch of an exported program.
+        # take_along_dim would fix the batch size of an exported program.
         landmarks = q.detach().gather(
             -3, chosen.unsqueeze(-1).expand(*chosen.shape, q.shape[-1]))
         return orthoformer_attention(q, k, v, landmarks)

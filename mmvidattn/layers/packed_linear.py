@@ -10,9 +10,10 @@ from .linear import Linear
 
 
 class PackedLinear(Linear):
-    """A :class:`Linear` for inference by :func:`mmvidattn.ops.packed_linear`.
+    """:class:`Linear` with a packed weight, for inference.
 
-    The weight must not change.
+    Calls :func:`mmvidattn.ops.packed_linear`. The weight must not change
+    after :meth:`pack`.
     """
     packed: Tensor | None = None
 
@@ -20,13 +21,12 @@ class PackedLinear(Linear):
         self.packed = pack_weight(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[*, C] to [*, K]."""
-        # A compiler cannot even look at what is packed.
+        # torch.compile cannot handle packed tensors.
         if torch.compiler.is_compiling():
             return super().forward(x)
         return packed_linear(x, self.weight, self.bias, self.packed)
 
-    # What is packed can be neither copied nor saved.
+    # A packed tensor can be neither copied nor saved.
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, 'packed': None}
 
@@ -37,14 +37,10 @@ class PackedLinear(Linear):
 
 @torch.no_grad()
 def with_packed_layers(module: nn.Module) -> nn.Module:
-    """The same module with packed linear layers, which shares its tensors.
+    """Return a shallow copy of a module with packed linear layers.
 
-    Args:
-        module: It stays as it is.
-
-    Returns:
-        Modules of the same classes, of the same parameters, buffers and
-        hooks, but for each :class:`Linear` a :class:`PackedLinear`.
+    The copy shares parameters, buffers and hooks with ``module``, which does
+    not change. Each :class:`Linear` becomes a :class:`PackedLinear`.
     """
     new = shallow_copy(module, with_packed_layers)
     if type(module) is Linear:

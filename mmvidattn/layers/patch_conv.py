@@ -7,20 +7,16 @@ Size = tuple[int, int, int]
 
 
 class PatchConv3d(nn.Conv3d):
-    """A convolution of tokens whose stride is its kernel.
-
-    ``nn.Conv3d`` with its parameters and their initialization, on tokens
-    of which the channels come last.
+    """Channels-last ``nn.Conv3d`` whose stride equals its kernel size.
 
     Args:
         in_channels: Channels C.
         out_channels: Channels K.
         kernel_size: Frames, rows and columns of a patch.
-        by_channel: Whether each channel has its own kernel (depth-wise), for
-            K = C, or all channels are mixed.
-        keep_rest: Whether an incomplete patch at the far end of an axis is
-            filled with zeros; otherwise it is left out, unless there is no
-            other.
+        by_channel: Use a depth-wise convolution; requires K = C. Defaults to
+            False.
+        keep_rest: See :func:`mmvidattn.ops.patch_conv.fit_patches`. Defaults
+            to True.
     """
 
     def __init__(self,
@@ -38,19 +34,19 @@ class PatchConv3d(nn.Conv3d):
         self.keep_rest = keep_rest
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, C] to [B, T', H', W', K]."""
+        """Convolve [B, T, H, W, C] to [B, T', H', W', K]."""
         x = fit_patches(x, self.kernel_size, self.keep_rest)
         return patch_conv(x, self.weight, self.bias)
 
 
 class PatchEmbed3d(nn.Module):
-    """Blocks of a clip, or of tokens, to tokens: convolution and LayerNorm.
+    """Embedding of the patches of a clip or of tokens, with LayerNorm.
 
     Args:
         in_channels: Channels C.
         embed_dims: Channels D of a token.
-        patch_size: Frames, rows and columns of a block. Blocks do not
-            overlap; incomplete ones are filled with zeros.
+        patch_size: Frames, rows and columns of a patch. Patches do not
+            overlap; incomplete patches are padded with zeros.
     """
 
     def __init__(self, in_channels: int, embed_dims: int,
@@ -60,5 +56,5 @@ class PatchEmbed3d(nn.Module):
         self.norm = nn.LayerNorm(embed_dims)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, C] to [B, T', H', W', D]."""
+        """Embed [B, T, H, W, C] as tokens [B, T', H', W', D]."""
         return self.norm(self.projection(x))

@@ -1,19 +1,21 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from torch import Tensor, nn
 
+from ..utils.checks import to_pair
+
 
 class PatchEmbed(nn.Module):
-    """Frames to patches: a strided convolution, then perhaps LayerNorm.
+    """Patch embedding of frames: strided convolution, optional LayerNorm.
 
     Args:
         in_channels: Channels of a frame.
         embed_dims: Channels D of a token.
-        patch_frames: Frames of a patch, an odd number. There is a patch for
-            each frame; those of more than one overlap.
+        patch_frames: Frames of a patch, odd. Each frame has its own patches;
+            patches of several frames overlap in time.
         patch_size: Side of a patch.
         stride: Distance of neighboring patches.
-        padding: Zeros around the frame.
-        with_norm: LayerNorm after the convolution.
+        padding: Zero padding around the frame.
+        with_norm: Add a LayerNorm after the convolution.
     """
 
     def __init__(self, in_channels: int, embed_dims: int, patch_frames: int,
@@ -34,16 +36,14 @@ class PatchEmbed(nn.Module):
         self.norm = nn.LayerNorm(embed_dims) if with_norm else None
 
     def grid_of(self, img_size: int | tuple[int, int]) -> tuple[int, int]:
-        """Rows and columns of the patches of frames of ``img_size``."""
-        sides = (img_size, img_size) if isinstance(img_size,
-                                                   int) else img_size
+        """Return rows and columns of the patches of a frame."""
         conv = self.projection
         return tuple(
             (side + 2 * conv.padding[-1] - conv.kernel_size[-1]) //
-            conv.stride[-1] + 1 for side in sides)
+            conv.stride[-1] + 1 for side in to_pair(img_size))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, C, T, H, W] to [B, T, H', W', D]."""
+        """Embed clips [B, C, T, H, W] as tokens [B, T, H', W', D]."""
         if isinstance(self.projection, nn.Conv3d):
             x = self.projection(x).movedim(1, -1)
         else:

@@ -15,23 +15,22 @@ from .base_attention import BaseAttention
 class PerformerAttention(BaseAttention):
     """Attention of `Performer <https://arxiv.org/abs/2009.14794>`_.
 
-    Linear attention with random features; no parameters. The projection is
-    drawn once and belongs to the checkpoint.
+    Linear attention with random features, without parameters. The projection
+    is drawn once and stored in the checkpoint.
 
-    Differs from the paper: the projection is never drawn anew in training.
+    Differs from the paper: training never redraws the projection.
 
     Args:
-        head_dims: Width D of a head.
-        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
-        seq_shape: Likewise.
-        num_features: Features m of a query or key. 64 explains the paper's
-            FLOPs of the linear video transformer.
-        kind: 'favor', which approximates softmax, or 'relu'.
-        seed: Draws the projection; attentions of one seed have the same.
-            None draws by torch's own generator, as parameters are.
-        order: Order of the product: 'auto', 'left' or 'right'.
-        eps: Added to the features; 1e-6 for 'favor' and 1e-3 for 'relu' by
-            default.
+        head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
+        num_features: Number of features m of a query or key. Defaults to 64,
+            which explains the FLOPs in the paper of the linear video
+            transformer.
+        kind: 'favor' (approximates softmax) or 'relu'. Defaults to 'favor'.
+        seed: Seed of the projection; attentions with the same seed have the
+            same projection. Defaults to torch's global generator.
+        order: See :func:`mmvidattn.ops.linear_attention`. Defaults to 'auto'.
+        eps: Added to each feature. Defaults to 1e-6 for 'favor' and 1e-3 for
+            'relu'.
     """
 
     def __init__(self,

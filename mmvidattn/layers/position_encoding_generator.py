@@ -5,14 +5,14 @@ from ..ops.depthwise_conv import depthwise_conv
 
 
 class PositionEncodingGenerator(nn.Module):
-    """Tokens plus a depth-wise convolution of them.
+    """Residual depth-wise convolution that encodes positions.
 
-    Eq. 4 of `DualFormer <https://arxiv.org/abs/2112.04674>`_. The zeros
-    around the grid tell a token where it is.
+    Eq. 4 of `DualFormer <https://arxiv.org/abs/2112.04674>`_. The zero
+    padding around the grid reveals the position of a token.
 
     Args:
         embed_dims: Channels C.
-        kernel_size: Side of the cube of tokens that a token sees, odd.
+        kernel_size: Side of the kernel, odd. Defaults to 3.
     """
 
     def __init__(self, embed_dims: int, kernel_size: int = 3) -> None:
@@ -25,5 +25,5 @@ class PositionEncodingGenerator(nn.Module):
             groups=embed_dims)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, C] to the same shape."""
+        """Add positions to tokens [B, T, H, W, C]."""
         return x + depthwise_conv(x, self.dwconv.weight, self.dwconv.bias)

@@ -10,13 +10,11 @@ from .base_attention import BaseAttention
 @MODELS.register_module()
 @check_arguments
 class SoftmaxAttention(BaseAttention):
-    """Softmax attention for :class:`VideoSelfAttention`: the baseline.
+    """Softmax attention, the baseline.
 
     Args:
-        head_dims: Width D of a head.
-        num_heads: See :class:`BaseAttention`, also for ``seq_shape``.
-        seq_shape: Likewise.
-        dropout: Dropout of the attention weights.
+        head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
+        dropout: Dropout of the attention weights. Defaults to 0.
     """
 
     def __init__(self,

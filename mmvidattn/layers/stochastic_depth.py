@@ -4,7 +4,7 @@ from torch import Tensor
 
 
 def stochastic_depth_rates(last: float, num_blocks: int) -> list[float]:
-    """Probabilities of dropping the blocks' branches: 0, linearly to ``last``.
+    """Return drop rates of blocks that rise linearly from 0 to ``last``.
 
     Raises:
         ValueError: If ``last`` is not in [0, 1).
@@ -16,16 +16,16 @@ def stochastic_depth_rates(last: float, num_blocks: int) -> list[float]:
 
 
 class StochasticDepth(DropPath):
-    """Drop a residual branch of some samples, without rescaling the others.
+    """``DropPath`` that does not rescale the branches that it keeps.
 
-    As in the released ViViT. ``DropPath``, which it is otherwise, divides by
-    the probability of keeping a branch, so that its mean is that of testing.
+    As in the released ViViT. ``DropPath`` divides them by the probability of
+    keeping a branch, so that the mean in training equals the output in
+    testing.
 
     Args:
         drop_prob: Probability of dropping the branch of a sample.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, *] to the same shape."""
         y = super().forward(x)
         return y * (1 - self.drop_prob) if self.training else y

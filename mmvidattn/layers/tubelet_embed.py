@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from ..utils.arguments import check_arguments
+from ..utils.checks import to_pair
 from .patch_conv import PatchConv3d
 
 Inflation = Literal['central', 'average']
@@ -12,14 +13,14 @@ Inflation = Literal['central', 'average']
 
 @check_arguments
 def inflate_kernel(kernel: Tensor, num_frames: int, mode: Inflation) -> Tensor:
-    """Spread the patch kernel of an image model over the frames of a tubelet.
+    """Inflate the patch kernel of an image model to a tubelet kernel.
 
     Args:
         kernel: [D, C, P, P].
         num_frames: Frames t of a tubelet.
-        mode: 'central' puts it on frame ``t // 2`` and zeros elsewhere, so
-            that a tubelet starts as the patch of one frame; 'average' puts a
-            t-th of it on each frame (filter inflation).
+        mode: 'central' copies the kernel to frame ``t // 2`` and fills the
+            others with zeros, so that training starts from single frames.
+            'average' copies ``kernel / t`` to each frame (filter inflation).
 
     Returns:
         [D, C, t, P, P].
@@ -32,19 +33,20 @@ def inflate_kernel(kernel: Tensor, num_frames: int, mode: Inflation) -> Tensor:
 
 
 class TubeletEmbed(nn.Module):
-    """Clips to tokens, one for each tubelet: a convolution without overlap.
+    """Tubelet embedding of clips by a convolution without overlap.
 
-    Two embeddings of ViViT (Sec. 3.2): tubelets of ``tubelet_frames`` frames,
-    or, with ``sampled_frames``, patches of some frames, evenly spaced.
+    Implements both embeddings of ViViT (Sec. 3.2): tubelets of
+    ``tubelet_frames`` frames, or, with ``sampled_frames``, patches of evenly
+    spaced frames.
 
     Args:
         in_channels: Channels of a frame.
         embed_dims: Channels D of a token.
         tubelet_frames: Frames t of a tubelet.
         patch_size: Height and width of a tubelet.
-        sampled_frames: Take n of the T frames, those nearest to
-            ``i T / (n + 1)``, i = 1 ... n, and patches of these; None for
-            tubelets of all frames.
+        sampled_frames: Number n of sampled frames, those nearest to
+            ``i T / (n + 1)``, i = 1 ... n. Defaults to None: tubelets of all
+            frames.
     """
 
     def __init__(self, in_channels: int, embed_dims: int, tubelet_frames: int,
@@ -60,14 +62,14 @@ class TubeletEmbed(nn.Module):
 
     def grid_of(self, num_frames: int,
                 img_size: int | tuple[int, int]) -> tuple[int, int, int]:
-        """Tokens along time, rows and columns of clips of this size.
+        """Return the size (T', H', W') of the grid of tokens of a clip.
 
         Raises:
-            ValueError: If it is no multiple of the tubelets', or there are
-                fewer frames than to be sampled.
+            ValueError: If the clip is not a multiple of the tubelet, or
+                ``sampled_frames`` exceeds ``num_frames``.
         """
         frames, *patch = self.projection.kernel_size
-        sides = (img_size, ) * 2 if isinstance(img_size, int) else img_size
+        sides = to_pair(img_size)
         if any(side < patch[0] or side % patch[0] for side in sides):
             raise ValueError(f'img_size must be a multiple of patch_size='
                              f'{patch[0]}, got {img_size}')
@@ -82,16 +84,16 @@ class TubeletEmbed(nn.Module):
                 *(side // patch[0] for side in sides))
 
     def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
-        """Frames of each tubelet in a clip of ``num_frames``."""
+        """Return the frames of each tubelet of a clip."""
         n, T = self.sampled_frames, num_frames
         if n is None or n >= T:
             t = self.projection.kernel_size[0]
             return [tuple(range(i, i + t)) for i in range(0, T - t + 1, t)]
-        # Halves are rounded to even, as the released code rounds them.
+        # Round halves to even, as the released code does.
         return [(round(i * T / (n + 1)), ) for i in range(1, n + 1)]
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, C, T, H, W] to [B, T', H', W', D]."""
+        """Embed clips [B, C, T, H, W] as tokens [B, T', H', W', D]."""
         n, T = self.sampled_frames, x.shape[2]
         if n is not None and n < T:
             x = x[:, :, [i for i, in self.frame_groups(T)]]

@@ -10,6 +10,7 @@ from ..ops.token_sequences import PATTERNS as SEQUENCES
 from ..ops.token_sequences import from_sequences, to_sequences
 from ..ops.torch_private import has_hooks
 from ..utils.arguments import check_arguments
+from ..utils.checks import check_divides
 from .feature_fixation import FeatureFixation
 from .linear import Linear
 from .neighbor_shift import NeighborShift
@@ -22,30 +23,31 @@ Pattern = Literal[PATTERNS]
 class VideoSelfAttention(nn.Module):
     """Self-attention of video tokens, with its projections.
 
-    The keys and values are shifted first, then queries and keys are mapped
-    and reweighted (the paper's order of neighborhood association and
-    feature fixation, Sec. 5.3; ``fixation_first`` is the other one), then the
-    attention of choice is applied.
+    Shifts keys and values, maps and reweights queries and keys, and applies
+    the attention. This is the paper's order of neighborhood association and
+    feature fixation, Sec. 5.3; ``fixation_first`` selects the other order.
 
     Args:
         embed_dims: Channels C.
-        num_heads: Heads G.
-        attention: Config of the attention, a :class:`BaseAttention`:
-            ``dict(type='LinearAttention')``, ``'SoftmaxAttention'``, ...
-        grid_shape: Frames, rows and columns (T, H, W) of the tokens that the
-            model is built for; other clips fit unless the attention has
+        num_heads: Number of heads G.
+        attention: Config of a :class:`BaseAttention`, such as
+            ``dict(type='LinearAttention')``.
+        grid_shape: Frames, rows and columns (T, H, W) of the tokens in the
+            model. Clips of another size are accepted unless the attention has
             tables.
-        pattern: Which tokens attend to each other: 'space' (those of a
-            frame), 'time' (those at a place), 'joint' (all), 'window' (those
-            of the ``window_frames`` frames around; at the ends of the clip
-            the window is moved inside).
-        fixation: Options of :class:`FeatureFixation`, or None for none.
-        shifts: Options of each :class:`NeighborShift`, applied in turn.
-        window_frames: Frames that 'window' attends to.
-        qkv_bias: Whether the projection to Q, K, V has a bias.
-        dropout: Dropout after the output projection.
-        fixation_first: Shift the reweighted keys and the values, in place of
-            the projected ones. Needs ``fixation`` and ``shifts``.
+        pattern: Tokens that attend to each other: 'space' (of a frame),
+            'time' (of a position), 'joint' (all) or 'window' (of the
+            ``window_frames`` nearest frames; at the ends of the clip the
+            window stays inside). Defaults to 'joint'.
+        fixation: Options of :class:`FeatureFixation`. Defaults to None, for
+            no fixation.
+        shifts: Options of :class:`NeighborShift` modules, applied in order.
+            Defaults to none.
+        window_frames: Frames of an attention window, only for 'window'.
+        qkv_bias: Add a bias to the projection to Q, K, V. Defaults to True.
+        dropout: Dropout after the output projection. Defaults to 0.
+        fixation_first: Shift keys after they are reweighted. Requires
+            ``fixation`` and ``shifts``. Defaults to False.
     """
 
     def __init__(self,
@@ -61,15 +63,13 @@ class VideoSelfAttention(nn.Module):
                  dropout: float = 0.,
                  fixation_first: bool = False) -> None:
         super().__init__()
-        if embed_dims % num_heads:
-            raise ValueError(f'embed_dims={embed_dims} is not divisible by '
-                             f'num_heads={num_heads}')
+        check_divides(num_heads=num_heads, embed_dims=embed_dims)
         if (pattern == 'window') != (window_frames is not None):
-            raise ValueError("the pattern 'window', and it alone, takes "
-                             f'window_frames, got {window_frames} with '
+            raise ValueError("window_frames must be set if pattern='window', "
+                             f'and only then, got {window_frames} with '
                              f'{pattern!r}')
         if fixation_first and (fixation is None or not shifts):
-            raise ValueError('fixation_first=True is an order of fixation and '
+            raise ValueError('fixation_first=True requires fixation and '
                              f'shifts, got fixation={fixation} and '
                              f'shifts={list(shifts)}')
         head_dims = embed_dims // num_heads
@@ -92,7 +92,7 @@ class VideoSelfAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, C] to the same shape."""
+        """Attend within clips [B, T, H, W, C]; return the same shape."""
         qkv = self.qkv(x)
         y = None
         if self._is_fusible():
@@ -124,7 +124,7 @@ class VideoSelfAttention(nn.Module):
             if part is not None for module in part.modules())
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """[B, T, H, W, G, D] each to the same."""
+        """Attend by the pattern; all tensors are [B, T, H, W, G, D]."""
         B, T, H, W = q.shape[:4]
         shapes = self._shapes(
             (T, H, W)) if self.attention.takes_shapes else ()
@@ -141,7 +141,7 @@ class VideoSelfAttention(nn.Module):
     def _shapes(
         self, grid_shape: tuple[int, int, int]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Axes of a sequence of queries and of one of keys."""
+        """Return the axes of a sequence of queries and of one of keys."""
         T, *frame = grid_shape
         if self.pattern == 'window':
             return tuple(frame), (self.window_frames, *frame)
@@ -151,11 +151,11 @@ class VideoSelfAttention(nn.Module):
         return shape, shape
 
     def _window(self, num_frames: int, device: torch.device) -> Tensor:
-        """The frames that each frame attends to, [T, window_frames]."""
+        """Return the frames that each frame sees, [T, window_frames]."""
         if num_frames < self.window_frames:
             raise ValueError(
-                f'a clip of {num_frames} frames has no window of '
-                f'window_frames={self.window_frames}')
+                f'window_frames={self.window_frames} exceeds the clip length '
+                f'of {num_frames} frames')
         first = torch.arange(num_frames, device=device)
         first = (first - self.window_frames // 2).clamp(
             0, num_frames - self.window_frames)

@@ -6,16 +6,16 @@ from .stochastic_depth import StochasticDepth
 
 
 class VideoTransformerBlock(nn.Module):
-    """Pre-norm block: one attention or two, then the MLP.
+    """Pre-norm block: one or two attentions, then the MLP.
 
     Args:
-        attentions: The attentions by name, in the order of their use.
-        mlp: The MLP.
+        attentions: Attentions by name, in the order of use.
+        mlp: MLP.
         embed_dims: Channels C.
-        drop_path: Probability of dropping a residual branch.
-        eps: Added to the variance in LayerNorm.
-        scale_by_keep: Whether a branch that is kept is divided by the
-            probability of that.
+        drop_path: Probability of dropping a residual branch. Defaults to 0.
+        eps: Added to the variance in LayerNorm. Defaults to 1e-6.
+        scale_by_keep: Divide a branch that is kept by the probability of
+            keeping it. Defaults to True.
     """
 
     def __init__(self,
@@ -34,7 +34,7 @@ class VideoTransformerBlock(nn.Module):
                           if scale_by_keep else StochasticDepth)(drop_path)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, H, W, C] to the same shape."""
+        """Apply the block to tokens [B, T, H, W, C]."""
         for name in self.branches:
             branch = getattr(self, name)
             norm = getattr(self, f'{name}_norm')

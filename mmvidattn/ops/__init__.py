@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Functions on tensors: torch only, no modules, no OpenMMLab."""
+"""Ops: functions on tensors, which import neither modules nor OpenMMLab."""
 from . import triton  # noqa: F401 (registers backends)
 from .cosformer import cosformer_attention
 from .feature_fixation import AGGREGATES, fixation_ratio

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checks of the arguments of every attention."""
+"""Argument checks that all attentions share."""
 import torch
 from torch import Tensor
 
@@ -12,14 +12,14 @@ def check_attention_inputs(name: str,
     """Check that queries, keys, values and mask fit each other.
 
     Args:
-        name: The attention, for the message.
+        name: Name of the attention, for the error message.
         q: [*, N, G, D].
         k: [*, M, G, D].
         v: [*, M, G, E].
         key_mask: Bool, [*, M], or None.
 
     Raises:
-        ValueError: If they do not.
+        ValueError: If the shapes do not fit or the mask is not bool.
     """
     if (min(q.dim(), k.dim()) < 3 or q.shape[-2:] != k.shape[-2:]
             or q.shape[:-3] != k.shape[:-3] or k.shape[:-1] != v.shape[:-1]):

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""cosFormer: linear attention that favors the tokens nearby."""
+"""cosFormer: linear attention that favors nearby tokens."""
 import math
 
 import torch
@@ -16,25 +16,25 @@ def cosformer_attention(q: Tensor,
                         *,
                         eps: float = 1e-6,
                         order: str = 'auto') -> Tensor:
-    r"""Linear attention with scores reweighted by the distance of tokens.
+    r"""Linear attention whose scores decrease with the distance of tokens.
 
     .. math:: s_{ij} = q_i k_j^T \cos(\frac{\pi}{2} \frac{i - j}{L}),
               \quad y_i = \sum_j s_{ij} v_j / \max(\sum_j s_{ij}, eps)
 
     with L = max(N, M). The cosine of a difference is a sum of products, so
-    that this is :func:`linear_attention` of queries and keys of width 2 D.
-    Tokens of a grid are counted in row-major order: i and j have no second
-    axis.
+    this is :func:`linear_attention` of queries and keys of width 2 D. i and j
+    count the tokens of a grid in row-major order.
 
     Args:
-        q: Queries, already mapped to non-negative numbers, [*, N, G, D].
-        k: Keys, mapped likewise, [*, M, G, D].
+        q: Queries after a non-negative feature map, [*, N, G, D].
+        k: Keys after the same feature map, [*, M, G, D].
         v: Values, [*, M, G, E].
-        eps: The least denominator: a query that is all zero gives zero.
-        order: As in :func:`linear_attention`.
+        eps: Lower bound of the denominator: an all-zero query gives zero.
+            Defaults to 1e-6.
+        order: See :func:`linear_attention`. Defaults to 'auto'.
 
     Returns:
-        [*, N, G, E], of the dtype of ``v``.
+        [*, N, G, E], in the dtype of ``v``.
 
     Raises:
         ValueError: If the shapes do not fit or ``order`` is unknown.
@@ -48,8 +48,8 @@ def cosformer_attention(q: Tensor,
 def _reweight(x: Tensor, length: int) -> Tensor:
     """[*, N, G, D] to [*, N, G, 2 D]."""
     index = torch.arange(1, x.shape[-3] + 1, dtype=x.dtype, device=x.device)
-    # The cosine as the sine of the complement: the last token's is then zero
-    # and not, by rounding, negative.
+    # Compute the cosine as the sine of the complement: the cosine of the last
+    # token is then exactly zero instead of negative by rounding.
     sin, cos = (
         torch.sin(math.pi / 2 / length * i)[:, None, None]
         for i in (index, length - index))
@@ -60,10 +60,7 @@ def naive_cosformer_attention(q: Tensor,
                               k: Tensor,
                               v: Tensor,
                               eps: float = 1e-6) -> Tensor:
-    """The reference, with each score times its cosine.
-
-    Args and result as :func:`cosformer_attention`.
-    """
+    """Reference of :func:`cosformer_attention`: one cosine for each score."""
     q, k, v = (x.transpose(-3, -2) for x in (q, k, v))
     i = torch.arange(q.shape[-2], dtype=q.dtype)[:, None]
     j = torch.arange(k.shape[-2], dtype=q.dtype)

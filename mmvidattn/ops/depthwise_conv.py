@@ -1,18 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A depth-wise convolution of video tokens, channels last."""
-from collections.abc import Iterator
-
+"""Depth-wise convolution of video tokens, channels last."""
 import torch.nn.functional as F
 from torch import Tensor
 
 from .dispatch import dispatched, not_cpu_training, register_backend
+from .precision import computes_in_bfloat16_on_cpu
 
 
 @dispatched
 def depthwise_conv(x: Tensor,
                    weight: Tensor,
                    bias: Tensor | None = None) -> Tensor:
-    """Convolve each channel of a grid of tokens; zeros around the grid.
+    """Convolve each channel of a grid of tokens, with zero padding.
 
     Args:
         x: Tokens, [B, T, H, W, C].
@@ -23,7 +22,7 @@ def depthwise_conv(x: Tensor,
         [B, T, H, W, C].
 
     Raises:
-        ValueError: If a size of the kernel is even or the channels differ.
+        ValueError: If a kernel size is even or the channels differ.
     """
     if not _is_valid(x, weight):
         raise ValueError(
@@ -31,47 +30,39 @@ def depthwise_conv(x: Tensor,
             f'kt, kh, kw] of odd sizes, got {tuple(x.shape)} and '
             f'{tuple(weight.shape)}')
     padding = tuple(k // 2 for k in weight.shape[2:])
-    y = F.conv3d(
-        x.movedim(-1, 1), weight, bias, padding=padding, groups=len(weight))
+    clips = x.movedim(-1, 1)
+    if computes_in_bfloat16_on_cpu(x):
+        # For channels-last clips with few frames, torch's weight gradient is
+        # wrong, and may contain uninitialized memory (seen in torch 2.13).
+        clips = clips.contiguous()
+    y = F.conv3d(clips, weight, bias, padding=padding, groups=len(weight))
     return y.movedim(1, -1)
 
 
 def _by_frames(x: Tensor,
                weight: Tensor,
                bias: Tensor | None = None) -> Tensor:
-    """Sum over the frames of the kernel what each of them gives.
+    """Convolve in 2D with each frame of the kernel, and add the results.
 
-    torch's depth-wise convolution of volumes has a slow backward pass on a
-    CPU; that of images has a fast one, and takes tokens as they lie in memory.
+    On a CPU, torch's depth-wise 3D convolution has a slow backward pass. The
+    2D convolution has a fast one and reads channels-last tokens in place.
     """
-    size = weight.shape[2]
-    y = _of_frames(x, weight[:, :, size // 2], bias)
-    for k, to, source in kernel_frames(size, x.shape[1]):
-        y[:, to] += _of_frames(x[:, source], weight[:, :, k], None)
+    size, num_frames = weight.shape[2], x.shape[1]
+    y = _convolve_frames(x, weight[:, :, size // 2], bias)
+    for k in range(size):
+        shift = k - size // 2
+        if not 0 < abs(shift) < num_frames:
+            continue
+        target = slice(max(-shift, 0), num_frames - max(shift, 0))
+        source = slice(max(shift, 0), num_frames - max(-shift, 0))
+        y[:, target] += _convolve_frames(
+            x[:, source], weight[:, :, k], None)
     return y
 
 
-def kernel_frames(size: int,
-                  num_frames: int) -> Iterator[tuple[int, slice, slice]]:
-    """Pair frames of a clip that a kernel's frames connect, but its middle.
-
-    Args:
-        size: Frames of the kernel, odd; there are zeros around the clip.
-        num_frames: Frames of the clip.
-
-    Yields:
-        The frame of the kernel, the frames of the result that it adds to,
-        and those of the clip that it reads for them.
-    """
-    for k in range(size):
-        shift = k - size // 2
-        if 0 < abs(shift) < num_frames:
-            yield (k, slice(max(-shift, 0), num_frames - max(shift, 0)),
-                   slice(max(shift, 0), num_frames - max(-shift, 0)))
-
-
-def _of_frames(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Each frame alone: [B, T, H, W, C] with [C, 1, kh, kw]."""
+def _convolve_frames(x: Tensor, weight: Tensor,
+                     bias: Tensor | None) -> Tensor:
+    """Convolve [B, T, H, W, C] frame by frame with [C, 1, kh, kw]."""
     padding = tuple(k // 2 for k in weight.shape[2:])
     y = F.conv2d(
         x.flatten(0, 1).permute(0, 3, 1, 2),
@@ -100,5 +91,4 @@ register_backend(
     'frame by frame',
     _by_frames,
     _why_not_by_frames,
-    where='CPU, training',
-    gain='6 to 13')
+    where='CPU, training')

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Small arguments of every op with backends, to try those on a device.
+"""Small example arguments of every op that has backends.
 
-They are of the size and kind that the backends are made for, so that what
-does not run on them does not run on this machine.
+Their sizes and dtypes suit the backends, so a backend that rejects its
+example does not run on this machine.
 """
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -20,24 +20,24 @@ from .video_linear_attention import Options, video_linear_attention
 
 
 class Example(NamedTuple):
-    """Arguments of an op.
+    """Example call of an op.
 
     Attributes:
-        op: A dispatched op.
-        tensors: Its tensors, in the order of its arguments.
-        options: Its other arguments.
-        is_trained: Whether it has gradients.
-        writes: Whether its result is what it makes of its first tensor.
+        op: Dispatched op.
+        tensors: Tensor arguments, in the op's order.
+        options: Keyword arguments.
+        is_trained: True if the op supports gradients.
+        in_place: True if the op writes its result to its first tensor.
     """
     op: Callable
     tensors: tuple[Tensor, ...]
     options: dict[str, Any] = {}
     is_trained: bool = True
-    writes: bool = False
+    in_place: bool = False
 
 
 def make_examples(device: torch.device | str) -> Iterator[Example]:
-    """One example of each op, in float32."""
+    """Yield one example of each op, in float32."""
     generator = torch.Generator().manual_seed(0)
 
     def random(*shape: int) -> Tensor:
@@ -56,7 +56,7 @@ def make_examples(device: torch.device | str) -> Iterator[Example]:
         random(1, 4, 16, 16, 3), random(32, 3, 2, 4, 4), random(32)))
     yield Example(
         push_row, (random(2, 8, 16), integers(3, 11), random(2, 16),
-                   integers(True, False)), is_trained=False, writes=True)
+                   integers(True, False)), is_trained=False, in_place=True)
     yield Example(
         read_rows, (random(2, 8, 16), integers([1, 2, 3], [9, 10, 11])),
         is_trained=False)
@@ -66,11 +66,11 @@ def make_examples(device: torch.device | str) -> Iterator[Example]:
 
 def compare(example: Example, training: bool
             ) -> tuple[str | None, dict[str, str], float]:
-    """Run what the dispatch chooses, and the plain code in float64.
+    """Compare the chosen backend with the plain code in float64.
 
     Returns:
-        What :func:`mmvidattn.ops.dispatch.explain` does, and the largest
-        relative difference, root mean square, of results and gradients.
+        The two results of :func:`mmvidattn.ops.dispatch.explain`, and the
+        largest :func:`relative_difference` of results and gradients.
     """
     tensors = _copies(example, torch.float32, training)
     with torch.set_grad_enabled(training):
@@ -80,12 +80,12 @@ def compare(example: Example, training: bool
             wanted = _run(
                 example, _copies(example, torch.float64, training), training)
     differences = map(relative_difference, got, wanted)
-    # Unlike Python's, this maximum does not lose what is not a number.
+    # torch's maximum keeps NaN; Python's may lose it.
     return chosen, reasons, torch.tensor([*differences]).max().item()
 
 
 def relative_difference(got: Tensor, wanted: Tensor) -> float:
-    """Root mean square of ``got - wanted``, relative to that of ``wanted``."""
+    """Return RMS(got - wanted) / RMS(wanted)."""
     got, wanted = got.detach().double(), wanted.detach().double()
     return ((got - wanted).norm() / wanted.norm()).item()
 
@@ -99,7 +99,7 @@ def _copies(example: Example, dtype: torch.dtype,
 def _run(example: Example, tensors: list[Tensor],
          training: bool) -> list[Tensor]:
     result = example.op(*tensors, **example.options)
-    if example.writes:
+    if example.in_place:
         result = tensors[0]
     if not training:
         return [result]

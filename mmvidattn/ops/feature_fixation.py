@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The gate that reweights the channels of queries and keys."""
+"""Feature fixation: gates that reweight the channels of queries and keys."""
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -7,66 +7,95 @@ from torch import Tensor
 
 from .linear import linear
 
+Mode = Literal['separate', 'cooperative']
+Inputs = Literal['qk', 'qkv']
 Aggregate = Literal['concat', 'add', 'mul']
 AGGREGATES = get_args(Aggregate)
 
 
 class Gate(NamedTuple):
-    """The linear maps of feature fixation, for n inputs of width D.
+    """Linear maps of feature fixation, for n inputs of width D.
+
+    ``mode``, ``inputs`` and ``aggregate`` are the options of
+    :class:`mmvidattn.layers.FeatureFixation`. Its option ``shared`` is True
+    for a gate without ``k_weight``.
 
     Attributes:
-        q_weight: Of the ratio of queries, [D, n D] for 'concat', else [D, D].
-        q_bias: [D].
-        k_weight: Of the ratio of keys; None if that of queries serves both.
-        k_bias: Likewise.
-        inputs: What the ratios come from: 'qkv', 'qk', or 'own' for queries
-            from queries and keys from keys.
-        aggregate: How the inputs cooperate: 'concat', 'add' or 'mul'.
+        q_weight: Weight of the ratio of queries, [D, n D] for 'concat', else
+            [D, D].
+        q_bias: Bias of the ratio of queries, [D].
+        k_weight: Weight of the ratio of keys, in the shape of ``q_weight``.
+            None if queries and keys share one ratio.
+        k_bias: Bias of the ratio of keys, [D], or None.
+        mode: 'separate' (the ratio of queries comes from queries, the ratio
+            of keys from keys) or 'cooperative' (both come from ``inputs``).
+        inputs: Inputs of cooperative fixation, 'qk' or 'qkv'.
+        aggregate: How the inputs are combined: 'concat', 'add' or 'mul'.
     """
     q_weight: Tensor
     q_bias: Tensor
     k_weight: Tensor | None = None
     k_bias: Tensor | None = None
-    inputs: str = 'qkv'
-    aggregate: str = 'concat'
+    mode: Mode = 'cooperative'
+    inputs: Inputs = 'qkv'
+    aggregate: Aggregate = 'concat'
+
+
+def gate_kind(gate: Gate | None) -> str:
+    """Return the name that the Triton kernels have for a gate.
+
+    ==========  =============  ==========  ================================
+    name        mode           shared      ratios
+    ==========  =============  ==========  ================================
+    none        no gate        no gate     none
+    separate    'separate'     False       two, each from its own input
+    shared      'cooperative'  True        one from all inputs
+    unshared    'cooperative'  False       two from all inputs
+    ==========  =============  ==========  ================================
+    """
+    if gate is None:
+        return 'none'
+    if gate.mode == 'separate':
+        return 'separate'
+    return 'shared' if gate.k_weight is None else 'unshared'
 
 
 def fixate(q: Tensor, k: Tensor, v: Tensor,
            gate: Gate) -> tuple[Tensor, Tensor]:
-    """Feature fixation, Secs. 4.1 and 4.2 of the paper.
+    """Reweight queries and keys, Secs. 4.1 and 4.2 of the paper.
 
     Args:
         q: Mapped queries, [*, D].
         k: Mapped keys, [*, D].
         v: Values, [*, D].
-        gate: What reweights them.
+        gate: Weights and options.
 
     Returns:
         Reweighted queries and keys, [*, D] each.
     """
-    q_weight, q_bias, k_weight, k_bias, inputs, aggregate = gate
-    if inputs == 'own':
+    q_weight, q_bias, k_weight, k_bias, mode, inputs, aggregate = gate
+    if mode == 'separate':
         return (q * fixation_ratio((q, ), q_weight, q_bias),
                 k * fixation_ratio((k, ), k_weight, k_bias))
     parts = (q, k, v)[:len(inputs)]
-    of_q = of_k = fixation_ratio(parts, q_weight, q_bias, aggregate)
+    q_ratio = k_ratio = fixation_ratio(parts, q_weight, q_bias, aggregate)
     if k_weight is not None:
-        of_k = fixation_ratio(parts, k_weight, k_bias, aggregate)
-    return q * of_q, k * of_k
+        k_ratio = fixation_ratio(parts, k_weight, k_bias, aggregate)
+    return q * q_ratio, k * k_ratio
 
 
 def fixation_ratio(inputs: tuple[Tensor, ...],
                    weight: Tensor,
                    bias: Tensor,
                    aggregate: str = 'concat') -> Tensor:
-    """Fixation ratio, Eq. 5 of the paper (Eq. 4 with a single input).
+    """Compute the fixation ratio, Eq. 5 of the paper (Eq. 4 for one input).
 
     Args:
-        inputs: n latent representations of the tokens, each [*, D]: mapped
-            queries, mapped keys, values.
+        inputs: n representations of the tokens, [*, D] each: mapped queries,
+            mapped keys, values.
         weight: [D, n D] for 'concat', else [D, D].
         bias: [D].
-        aggregate: How the inputs cooperate: 'concat', 'add' or 'mul'.
+        aggregate: How the inputs are combined: 'concat', 'add' or 'mul'.
 
     Returns:
         Ratios in (0, 1), [*, D].
@@ -90,10 +119,7 @@ def naive_fixation_ratio(inputs: tuple[Tensor, ...],
                          weight: Tensor,
                          bias: Tensor,
                          aggregate: str = 'concat') -> Tensor:
-    """The reference: Eqs. 4 and 5 of the paper as written.
-
-    Args and result as :func:`fixation_ratio`.
-    """
+    """Reference of :func:`fixation_ratio`: Eqs. 4 and 5 as written."""
     if aggregate == 'concat':
         u = torch.cat(inputs, dim=-1)
     elif aggregate == 'add':

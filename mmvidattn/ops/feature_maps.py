@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The kernel functions that turn queries and keys non-negative."""
+"""Kernel functions that map queries and keys to non-negative numbers."""
 from typing import Literal, get_args
 
 import torch
@@ -11,20 +11,21 @@ FEATURE_MAPS = get_args(FeatureMap)
 
 
 def feature_map(x: Tensor, kind: str = 'relu', offset: float = 0.) -> Tensor:
-    """Kernel function of linear attention (paper Sec. 3.2 and Table 5).
+    """Apply a kernel function of linear attention, Sec. 3.2 and Table 5.
 
     Args:
         x: Queries or keys, of any shape.
         kind: 'relu', 'elu+1' (Linear Transformer), 'sigmoid' or 'identity'.
-        offset: A constant added to the result. The released code adds
-            ``D ** -0.5`` to ReLU (D the head width), which no equation of
-            the paper has: with it no row of Q or K is ever all zero.
+            Defaults to 'relu'.
+        offset: Constant added to the result. The released code adds
+            ``D ** -0.5`` (D is the head width) to ReLU, so that no row of Q
+            or K is all zero; the paper's equations do not. Defaults to 0.
 
     Returns:
-        The mapped tensor, of the shape of ``x``.
+        Mapped tensor, in the shape of ``x``.
 
     Raises:
-        ValueError: If ``kind`` is none of the above.
+        ValueError: If ``kind`` is unknown.
     """
     if kind == 'relu':
         x = F.relu(x)

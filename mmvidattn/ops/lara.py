@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""LARA, linear randomized attention: a few samples stand for all the keys.
+"""LARA, linear randomized attention: a few samples represent all keys.
 
-The samples come from landmarks, means of neighboring tokens.
+The samples come from landmarks, which are means of neighboring tokens.
 """
 import itertools
 import math
@@ -13,25 +13,28 @@ from torch import Tensor
 from .attention_inputs import check_attention_inputs
 from .precision import at_least_float32, without_autocast
 
+Weighting = Literal['mis-opt', 'mis-bh', 'mis-biased']
+WEIGHTINGS = get_args(Weighting)
+
 
 def landmark_grid(shape: tuple[int, ...],
                   num_landmarks: int) -> tuple[int, ...]:
-    """Cells along each axis, ``num_landmarks`` of them or fewer in all.
+    """Choose the number of cells along each axis of a grid of tokens.
 
-    Two axes are cut into equally many cells, as in the released code. Other
-    numbers of axes are cut one after another, each time the one with the
-    longest cells, while there are no more cells than landmarks: 49 landmarks
-    of 16 frames of 17x17 tokens are 3x4x4. No axis has more cells than
-    tokens.
+    The cells number ``num_landmarks`` or fewer in total. Two axes get equally
+    many cells, as in the released code. For other numbers of axes, the axis
+    with the longest cells gets another cell as long as the total allows it:
+    49 landmarks of 16 frames of 17x17 tokens give 3x4x4 cells. No axis has
+    more cells than tokens.
 
     Raises:
-        ValueError: If ``num_landmarks`` is not positive, or is no square for
-            two axes.
+        ValueError: If ``num_landmarks`` is not positive, or is not a square
+            for two axes.
     """
     if num_landmarks < 1:
         raise ValueError(f'num_landmarks must be positive, got '
                          f'{num_landmarks}')
-    # A column of tokens, as XViT's with its class token, has one axis.
+    # A single column of tokens, such as XViT's, counts as one axis.
     if len(shape) == 2 and min(shape) > 1:
         side = math.isqrt(num_landmarks)
         if side**2 != num_landmarks:
@@ -50,19 +53,21 @@ def landmark_grid(shape: tuple[int, ...],
 def landmark_pool(x: Tensor,
                   shape: tuple[int, ...],
                   grid: tuple[int, ...]) -> Tensor:
-    """The mean token of each cell of a grid, formed in float32 at least.
+    """Average the tokens of each cell of a grid, at least in float32.
 
-    Cells of several axes are those of adaptive average pooling: as long as
-    necessary to leave no token out, so that neighbors may overlap. Those of
-    a single axis are disjoint segments, of which the last are longer by one.
+    With several axes the cells are those of adaptive average pooling:
+    neighboring cells may overlap, so that every token is in a cell. With a
+    single axis they are disjoint segments, and the last ones may be longer
+    by one.
 
     Args:
         x: Tokens, [*, N, G, D].
-        shape: The axes that N is made of, in row-major order.
-        grid: Cells C along each of them.
+        shape: Axes of the grid, whose product is N; tokens are in row-major
+            order.
+        grid: Number of cells along each axis; their product is C.
 
     Returns:
-        [*, C, G, D], of the dtype of ``x``.
+        [*, C, G, D], in the dtype of ``x``.
 
     Raises:
         ValueError: If ``shape`` and ``grid`` do not fit the tokens.
@@ -82,7 +87,8 @@ def landmark_pool(x: Tensor,
 
 
 def _cells(length: int, num: int, overlap: bool, like: Tensor) -> Tensor:
-    """Weights of the tokens of an axis in its cells, [num, length]."""
+    """Return the weight of each token of an axis in each cell, [num, length].
+    """
     cell = torch.arange(num + 1, device=like.device)
     if overlap:
         first = cell[:-1] * length // num
@@ -97,16 +103,13 @@ def _cells(length: int, num: int, overlap: bool, like: Tensor) -> Tensor:
 
 
 def _pool(x: Tensor, cells: list[Tensor]) -> Tensor:
-    """[*, N, G, D] to [*, C, G, D], an axis at a time."""
+    """Pool [*, N, G, D] to [*, C, G, D], one axis at a time."""
     y, rest, num = x, x.shape[-3:].numel(), 1
     for weights in cells:
         rest //= weights.shape[1]
         num *= weights.shape[0]
         y = weights @ y.reshape(-1, weights.shape[1], rest)
     return y.reshape(*x.shape[:-3], num, *x.shape[-2:])
-
-Weighting = Literal['mis-opt', 'mis-bh', 'mis-biased']
-WEIGHTINGS = get_args(Weighting)
 
 
 def lara_attention(q: Tensor,
@@ -118,24 +121,24 @@ def lara_attention(q: Tensor,
                    *,
                    weighting: str = 'mis-opt',
                    alpha: float = 1.) -> Tensor:
-    r"""Softmax attention estimated by multiple importance sampling.
+    r"""Estimate softmax attention by multiple importance sampling.
 
-    With ``xi(x, w) = (w x - |x|^2 / 2) / sqrt(D)`` and a sample
-    :math:`\omega_c` for each of C landmarks :math:`\mu_c`, the sum of the
-    query's and the key's,
+    There are C landmarks :math:`\mu_c`, each the sum of a query landmark and
+    a key landmark, and one sample :math:`\omega_c` for each. With
+    ``xi(x, w) = (w x - |x|^2 / 2) / sqrt(D)``,
 
     .. math::
         y_n &= \sum_c s_{nc} \sum_m softmax_m(xi(k_m, \omega_c)) v_m \\
         s_n &= softmax_c(\log a_{nc} + xi(q_n, \omega_c)
                + \log \sum_m \exp xi(k_m, \omega_c) - \log p_c)
 
-    The weightings differ in the density :math:`p_c` that a sample is taken
-    to come from and in its weight :math:`a_{nc}`:
+    The weightings differ in the assumed density :math:`p_c` of a sample and
+    in its weight :math:`a_{nc}`:
 
     ============ ================================== ==========================
     weighting    p_c                                a_nc
     ============ ================================== ==========================
-    'mis-opt'    that of its landmark,              the landmark's share in
+    'mis-opt'    density of the landmark,           the landmark's share in
                  exp xi(mu_c, omega_c)              the mixture, plus
                                                     alpha (t_nc - mean_c t_nc)
     'mis-bh'     the mixture,                       1
@@ -144,9 +147,8 @@ def lara_attention(q: Tensor,
     ============ ================================== ==========================
 
     where t is the softmax over the queries n of the products of query and
-    query landmark, and a is at least 1e-8. All is computed in float32 when
-    the inputs are of lower precision, whatever autocast says: in float16
-    that bound would be zero.
+    query landmark, and a is at least 1e-8. Computes at least in float32, also
+    under autocast: in float16 the bound 1e-8 would be zero.
 
     Args:
         q: Queries, [*, N, G, D].
@@ -154,12 +156,13 @@ def lara_attention(q: Tensor,
         v: Values, [*, M, G, E].
         query_landmarks: [*, C, G, D].
         key_landmarks: [*, C, G, D].
-        omega: The samples, [*, C, G, D]; the landmarks by default.
+        omega: Samples, [*, C, G, D]. Defaults to the landmarks.
         weighting: 'mis-opt', 'mis-bh' (balance heuristic) or 'mis-biased'.
-        alpha: How far 'mis-opt' departs from the balance heuristic.
+            Defaults to 'mis-opt'.
+        alpha: Strength of the correction term of 'mis-opt'. Defaults to 1.
 
     Returns:
-        [*, N, G, E], of the dtype of ``v``.
+        [*, N, G, E], in the dtype of ``v``.
 
     Raises:
         ValueError: If the shapes do not fit or ``weighting`` is unknown.
@@ -183,7 +186,7 @@ def lara_attention(q: Tensor,
         mu = query_landmarks + key_landmarks
         densities = _log_kernel(omega, mu)
         mixture = densities.logsumexp(dim=-1)
-        # That |q|^2 is common to all landmarks, and cancels.
+        # The term |q|^2 is the same for all landmarks and cancels.
         scores = scale * (q @ omega.mT)
         if weighting == 'mis-opt':
             density = densities.diagonal(dim1=-2, dim2=-1)
@@ -201,7 +204,7 @@ def lara_attention(q: Tensor,
 
 
 def _log_kernel(omega: Tensor, x: Tensor) -> Tensor:
-    """xi of [*, C, D] and [*, L, D], [*, C, L]."""
+    """Return xi of samples [*, C, D] and vectors [*, L, D]: [*, C, L]."""
     norm = x.square().sum(dim=-1).unsqueeze(-2)
     return x.shape[-1]**-0.5 * (omega @ x.mT - norm / 2)
 
@@ -223,9 +226,9 @@ def naive_lara_attention(q: Tensor,
                          omega: Tensor | None = None,
                          weighting: str = 'mis-opt',
                          alpha: float = 1.) -> Tensor:
-    """The reference, without logarithms: exponentials may overflow.
+    """Reference of :func:`lara_attention` without logarithms.
 
-    Args and result as :func:`lara_attention`.
+    Its exponentials may overflow.
     """
     mu = query_landmarks + key_landmarks
     omega = mu if omega is None else omega
@@ -240,7 +243,7 @@ def naive_lara_attention(q: Tensor,
     of_queries, of_keys = feature(q), feature(k)
     sums = of_keys.sum(dim=-2, keepdim=True)
     kv = (of_keys / sums).nan_to_num(0).mT @ v
-    # Of each landmark's density at each sample, [*, G, C, C].
+    # Density of each landmark at each sample, [*, G, C, C].
     densities = feature(mu)
     mixture = densities.sum(dim=-2, keepdim=True)
     if weighting == 'mis-opt':
@@ -259,10 +262,7 @@ def naive_lara_attention(q: Tensor,
 def naive_landmark_pool(x: Tensor,
                         shape: tuple[int, ...],
                         grid: tuple[int, ...]) -> Tensor:
-    """The reference, cell by cell.
-
-    Args and result as :func:`landmark_pool`, but without [*].
-    """
+    """Reference of :func:`landmark_pool` for a single x [N, G, D]."""
     x = x.unflatten(0, shape)
 
     def bounds(axis: int, cell: int) -> slice:

@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Leap attention: frames a step apart attend to each other.
+"""Leap attention: frames at a fixed distance attend to each other.
 
-The frames that are paired over the step S are those of a block of 2 S frames,
-t and t + S: with the frame's index split into (block, half, place), to pair
-is to bring the half next to the tokens: a reshape, and no gather.
+Frames t and t + S of each block of 2 S frames form a pair. With the frame
+index split into (block, half, place), pairing moves the half next to the
+tokens: a transpose and a reshape, without a gather.
 """
 import torch
 from torch import Tensor
@@ -12,14 +12,15 @@ from .softmax_attention import naive_softmax_attention, softmax_attention
 
 
 def leap_step(num_frames: int, level: int) -> int:
-    """The distance S = T / 2^R of paired frames, Eq. 15 of the paper.
+    """Return the distance S = T / 2^R of paired frames, Eq. 15 of the paper.
 
     Args:
-        num_frames: Frames T of a clip.
-        level: Pyramid level R, from 1: half of the clip, a quarter, ...
+        num_frames: Clip length T.
+        level: Pyramid level R; 1 pairs over half of the clip, 2 over a
+            quarter, ...
 
     Raises:
-        ValueError: If the frames do not fall into pairs at that distance.
+        ValueError: If not every frame has a partner at that distance.
     """
     step = num_frames // 2**level if level >= 1 else 0
     if step < 1 or num_frames % (2 * step):
@@ -29,24 +30,24 @@ def leap_step(num_frames: int, level: int) -> int:
         ]
         raise ValueError(
             f'{num_frames} frames form no pairs at the pyramid level {level}; '
-            + (f'it may be one of {allowed}' if allowed else
-               'their number must be even'))
+            + (f'the level must be one of {allowed}' if allowed else
+               'num_frames must be even'))
     return step
 
 
 def leap_pair(x: Tensor, level: int) -> Tensor:
-    """Frames to pairs of frames.
+    """Join paired frames into sequences.
 
     Args:
         x: Tokens of frames, [B, T, N, *].
         level: Pyramid level R.
 
     Returns:
-        [B * T / 2, 2 N, *]: of each pair, in the order of its first frame,
-        the tokens of the first and then those of the second.
+        [B * T / 2, 2 N, *]: for each pair, in the order of its first frame,
+        the tokens of the first frame, then the tokens of the second.
 
     Raises:
-        ValueError: If the frames do not fall into pairs.
+        ValueError: If not every frame has a partner.
     """
     step = leap_step(x.shape[1], level)
     x = x.unflatten(1, (-1, 2, step)).transpose(2, 3)
@@ -54,8 +55,7 @@ def leap_pair(x: Tensor, level: int) -> Tensor:
 
 
 def leap_unpair(x: Tensor, level: int, num_frames: int) -> Tensor:
-    """The inverse of :func:`leap_pair`: [B * T / 2, 2 N, *] to [B, T, N, *].
-    """
+    """Undo :func:`leap_pair`: [B * T / 2, 2 N, *] to [B, T, N, *]."""
     step = leap_step(num_frames, level)
     x = x.unflatten(1, (2, -1))
     x = x.unflatten(0, (-1, num_frames // (2 * step), step))
@@ -68,21 +68,20 @@ def leap_attention(q: Tensor,
                    *,
                    level: int,
                    scale: float | None = None) -> Tensor:
-    """Softmax attention among the tokens of frames T / 2^R apart, Eq. 8-13.
+    """Softmax attention within pairs of frames T / 2^R apart, Eq. 8-13.
 
     Args:
         q: Queries, [B, T, N, G, D].
         k: Keys, [B, T, M, G, D].
         v: Values, [B, T, M, G, E].
         level: Pyramid level R.
-        scale: ``D ** -0.5`` by default.
+        scale: Factor of the scores. Defaults to ``D ** -0.5``.
 
     Returns:
         [B, T, N, G, E].
 
     Raises:
-        ValueError: If the frames do not fall into pairs, or the shapes do
-            not fit.
+        ValueError: If not every frame has a partner or the shapes do not fit.
     """
     y = softmax_attention(
         *(leap_pair(x, level) for x in (q, k, v)), scale=scale)
@@ -90,7 +89,7 @@ def leap_attention(q: Tensor,
 
 
 def leap_frames(num_frames: int, level: int) -> tuple[list[int], list[int]]:
-    """Frames that leap attention pairs: (A[j], B[j]), B[j] = A[j] + S."""
+    """Return paired frames (A[j], B[j]) with B[j] = A[j] + S."""
     step = num_frames // 2**level
     first, second = [], []
     for t in range(num_frames):
@@ -105,10 +104,7 @@ def naive_leap_attention(q: Tensor,
                          v: Tensor,
                          level: int,
                          scale: float | None = None) -> Tensor:
-    """The reference: Algorithm 1 of the paper, pair by pair.
-
-    Args and result as :func:`leap_attention`.
-    """
+    """Reference of :func:`leap_attention`: Algorithm 1 of the paper."""
     N = q.shape[2]
     out = q.new_empty(*q.shape[:-1], v.shape[-1])
     for a, b in zip(*leap_frames(q.shape[1], level)):

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Linear attention in whichever order of the product is cheaper."""
+"""Linear attention; multiplies in the cheaper order."""
 from typing import Literal, get_args
 
 import torch
@@ -15,11 +15,11 @@ ORDERS = get_args(Order)
 
 def cheaper_order(num_queries: int, num_keys: int, head_dims: int,
                   value_dims: int) -> str:
-    """The order of ``Q K^T V`` with fewer multiply-accumulates.
+    """Return the order of ``Q K^T V`` with fewer multiply-accumulates.
 
-    For N queries, M keys, head width D and value width E, left,
-    ``(Q K^T) V``, costs N M (D + E) and right, ``Q (K^T V)``,
-    (N + M) D E; for self-attention with D = E right wins iff N > D.
+    For N queries, M keys, head width D and value width E, 'left',
+    ``(Q K^T) V``, costs N M (D + E), and 'right', ``Q (K^T V)``, costs
+    (N + M) D E. In self-attention with D = E, 'right' wins iff N > D.
     """
     left = num_queries * num_keys * (head_dims + value_dims)
     right = (num_queries + num_keys) * head_dims * value_dims
@@ -37,24 +37,26 @@ def linear_attention(q: Tensor,
 
     .. math:: y_i = q_i \sum_j k_j^T v_j / (q_i \sum_j k_j^T + eps)
 
-    The products and sums are formed in float32 when the inputs are of lower
-    precision, whatever autocast says: over thousands of tokens ``K^T V``
-    leaves the range of float16. In bfloat16, where it does not, the products
-    are rounded to bfloat16 unless gradients are needed: terms of those of the
-    queries cancel.
+    Computes at least in float32, also under autocast: over thousands of
+    tokens ``K^T V`` exceeds the range of float16. bfloat16 inputs without
+    gradients are multiplied in bfloat16, whose range is sufficient. With
+    gradients they are not, because terms of the query gradients cancel.
 
     Args:
-        q: Queries, already mapped to non-negative numbers
-            (:func:`mmvidattn.ops.feature_map`), [*, N, G, D].
-        k: Keys, mapped likewise, [*, M, G, D].
+        q: Queries after a non-negative
+            :func:`mmvidattn.ops.feature_map`, [*, N, G, D].
+        k: Keys after the same feature map, [*, M, G, D].
         v: Values, [*, M, G, E].
-        order: 'left' multiplies ``Q K^T`` first, 'right' ``K^T V``; the
-            result is the same up to rounding. 'auto' takes the cheaper one.
-        eps: Added to the denominator: a query that is all zero gives zero.
-        clamp_eps: Whether ``eps`` bounds the denominator from below instead.
+        order: 'left' multiplies ``Q K^T`` first, 'right' multiplies
+            ``K^T V`` first; the results agree up to rounding. 'auto' takes
+            the cheaper one. Defaults to 'auto'.
+        eps: Added to the denominator: an all-zero query gives zero. Defaults
+            to 1e-6.
+        clamp_eps: Use ``eps`` as the lower bound of the denominator instead.
+            Defaults to False.
 
     Returns:
-        [*, N, G, E], of the dtype of ``v``.
+        [*, N, G, E], in the dtype of ``v``.
 
     Raises:
         ValueError: If the shapes do not fit or ``order`` is unknown.
@@ -81,7 +83,7 @@ def linear_attention(q: Tensor,
             denominator = wide_q @ wide_k.sum(dim=-2).unsqueeze(-1)
             numerator = q @ (k.transpose(-2, -1) @ v)
         if eps == 0:
-            # A sum of nothing: its numerator is zero, and so is its result.
+            # If all scores are zero, the numerator and the result are zero.
             denominator = denominator.masked_fill(denominator == 0, 1)
         elif clamp_eps:
             denominator = denominator.clamp_min(eps)
@@ -96,18 +98,7 @@ def naive_linear_attention(q: Tensor,
                            v: Tensor,
                            eps: float = 1e-6,
                            clamp_eps: bool = False) -> Tensor:
-    """The reference, Eq. 3 of the paper: the attention matrix is formed.
-
-    Args:
-        q: [*, N, G, D].
-        k: [*, M, G, D].
-        v: [*, M, G, E].
-        eps: Added to each row's sum.
-        clamp_eps: Whether ``eps`` is the least sum instead.
-
-    Returns:
-        [*, N, G, E].
-    """
+    """Reference of :func:`linear_attention`: Eq. 3 with the full matrix."""
     q, k, v = (x.transpose(-3, -2) for x in (q, k, v))
     scores = q @ k.transpose(-2, -1)
     sums = scores.sum(dim=-1, keepdim=True)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Softmax attention to a fixed number of mixed keys."""
+"""Linformer: softmax attention to a fixed number of mixed keys."""
 import torch
 from torch import Tensor
 
@@ -15,20 +15,18 @@ def linformer_attention(q: Tensor,
                         value_projection: Tensor,
                         *,
                         scale: float | None = None) -> Tensor:
-    """``softmax(scale Q (E^T K)^T) (F^T V)``.
-
-    It is formed in float32 at least, whatever autocast says.
+    """Compute ``softmax(scale Q (E^T K)^T) (F^T V)``, at least in float32.
 
     Args:
         q: Queries, [*, N, G, D].
         k: Keys, [*, M, G, D].
         v: Values, [*, M, G, D'].
-        key_projection: E, the M keys to P, of all heads, [M, P].
-        value_projection: F, the values likewise, [M, P].
-        scale: ``D ** -0.5`` by default.
+        key_projection: E, mixes M keys to P in every head, [M, P].
+        value_projection: F, mixes M values to P in every head, [M, P].
+        scale: Factor of the scores. Defaults to ``D ** -0.5``.
 
     Returns:
-        [*, N, G, D'], of the dtype of ``v``.
+        [*, N, G, D'], in the dtype of ``v``.
 
     Raises:
         ValueError: If the shapes do not fit.
@@ -38,7 +36,7 @@ def linformer_attention(q: Tensor,
     if len(shape) != 2 or shape[0] != M or shape != value_projection.shape:
         raise ValueError(
             'key_projection and value_projection must both be [M, P] with '
-            f'M={M} as of k, got {tuple(shape)} and '
+            f'M={M} from k, got {tuple(shape)} and '
             f'{tuple(value_projection.shape)}')
     dtype = v.dtype
     q, k, v, key_projection, value_projection = at_least_float32(
@@ -63,10 +61,7 @@ def naive_linformer_attention(q: Tensor,
                               key_projection: Tensor,
                               value_projection: Tensor,
                               scale: float | None = None) -> Tensor:
-    """The reference, with its attention matrix formed.
-
-    Args and result as :func:`linformer_attention`.
-    """
+    """Reference of :func:`linformer_attention` with the full matrix."""
     k = torch.einsum('mp,...mgd->...pgd', key_projection, k)
     v = torch.einsum('mp,...mge->...pge', value_projection, v)
     scale = q.shape[-1]**-0.5 if scale is None else scale

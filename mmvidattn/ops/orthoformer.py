@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Orthoformer: attention by way of landmarks, the most orthogonal queries."""
+"""Orthoformer: attention through landmarks, the most orthogonal queries."""
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -14,26 +14,27 @@ def orthogonal_landmarks(q: Tensor,
                          num_landmarks: int,
                          first_index: int | Tensor | None = None,
                          generator: torch.Generator | None = None) -> Tensor:
-    """Queries that point in directions as different as possible.
+    """Choose queries whose directions differ as much as possible.
 
-    Beginning with one query, the query whose largest absolute cosine with
-    those chosen is smallest is added, until there are enough. A head of a
-    sequence chooses for itself. Cosines are formed in float32 at least,
-    whatever the dtype of ``q``.
+    Starts with one query, and repeatedly adds the query whose largest
+    absolute cosine with the chosen queries is smallest. Each head of each
+    sequence chooses independently. Cosines are at least float32.
 
     Args:
         q: Queries, [*, N, G, D].
-        num_landmarks: Landmarks L; all tokens where there are no more.
-        first_index: The token to begin with, one for all or [*, G]; each
-            draws its own by default.
-        generator: Draws ``first_index``.
+        num_landmarks: Number of landmarks L. If L >= N, all tokens are
+            chosen.
+        first_index: First token, one for all or [*, G]. By default each
+            head of each sequence draws its own.
+        generator: Generator that draws ``first_index``. Defaults to torch's
+            global generator.
 
     Returns:
         Indices of tokens in ascending order, [*, min(L, N), G].
 
     Raises:
-        ValueError: If there is no landmark to choose or ``first_index``
-            does not fit.
+        ValueError: If ``num_landmarks`` is not positive or ``first_index``
+            has the wrong shape.
     """
     *lead, N, G, _ = q.shape
     if num_landmarks < 1:
@@ -52,10 +53,10 @@ def orthogonal_landmarks(q: Tensor,
                              f'{tuple(last.shape)}')
         last = last.expand(*lead, G)
     x, = at_least_float32(q)
-    # To [*, G, D, N]: contiguous over the tokens the products are faster.
+    # To [*, G, D, N]: the products are faster with contiguous tokens.
     x = F.normalize(x, dim=-1, eps=1e-12).movedim(-3, -1).contiguous()
-    # The largest cosine with those chosen so far, [*, G, N]. No cosine
-    # reaches that of a chosen token, so that none is chosen twice.
+    # Largest cosine with the tokens chosen so far, [*, G, N]. It is infinite
+    # for chosen tokens, so that none is chosen twice.
     largest = x.new_zeros(*lead, G, N)
     chosen = []
     with without_autocast(q.device.type):
@@ -80,15 +81,13 @@ def orthoformer_attention(q: Tensor,
 
     .. math:: Y = softmax(Q L^T / \sqrt D) softmax(L K^T / \sqrt D) V
 
-    Each softmax is an attention of its own: that of the landmarks to the
-    keys, then that of the queries to the landmarks.
+    The landmarks attend to the keys, then the queries to the landmarks.
 
     Args:
         q: Queries, [*, N, G, D].
         k: Keys, [*, M, G, D].
         v: Values, [*, M, G, E].
-        landmarks: Some of the queries, see :func:`orthogonal_landmarks`,
-            [*, L, G, D].
+        landmarks: Queries at :func:`orthogonal_landmarks`, [*, L, G, D].
 
     Returns:
         [*, N, G, E].
@@ -107,16 +106,7 @@ def orthoformer_attention(q: Tensor,
 
 def naive_orthogonal_landmarks(q: Tensor, num_landmarks: int,
                                first_index: Tensor) -> Tensor:
-    """The greedy choice of one head, a set at a time.
-
-    Args:
-        q: Queries of one head, [N, D].
-        num_landmarks: Landmarks L.
-        first_index: The token to begin with, [].
-
-    Returns:
-        [L] or, where N < L, [N].
-    """
+    """Reference of :func:`orthogonal_landmarks` for one head, q [N, D]."""
     lengths = q.norm(dim=-1, keepdim=True).clamp(min=1e-12)
     cosines = (q / lengths @ (q / lengths).T).abs()
     chosen = [int(first_index)]
@@ -130,10 +120,7 @@ def naive_orthoformer_attention(q: Tensor,
                                 k: Tensor,
                                 v: Tensor,
                                 landmarks: Tensor) -> Tensor:
-    """The reference, with both attention matrices formed.
-
-    Args and result as :func:`orthoformer_attention`.
-    """
+    """Reference of :func:`orthoformer_attention` with both full matrices."""
     q, k, v, landmarks = (x.transpose(-3, -2) for x in (q, k, v, landmarks))
     scale = q.shape[-1]**-0.5
     of_keys = (scale * landmarks @ k.transpose(-2, -1)).softmax(dim=-1)

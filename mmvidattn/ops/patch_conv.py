@@ -1,29 +1,30 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Convolutions whose stride is their kernel: patches do not overlap."""
-import torch
+"""Convolutions whose stride equals the kernel size: separate patches."""
 import torch.nn.functional as F
 from torch import Tensor
 
 from .dispatch import dispatched, not_cpu_training, register_backend
 from .linear import linear
+from .precision import computes_in_bfloat16_on_cpu
 from .sizes import is_any_size, num_blocks
 
 Size = tuple[int, int, int]
 
-# Of a patch, from which its product in bfloat16 is faster: 1.6 times with 1536
-# values on two cores of an AMD EPYC; a third as fast with 96.
+# Values of a patch from which the bfloat16 product is faster. On two cores of
+# an AMD EPYC it takes 1 / 1.6 of the time with 1536 values, but 3 times the
+# time with 96 values.
 LEAST_VALUES = 1024
 
 
 def fit_patches(x: Tensor, kernel: Size, keep_rest: bool = True) -> Tensor:
-    """Make a grid of tokens one of whole patches.
+    """Pad or crop a grid of tokens to whole patches.
 
     Args:
         x: Tokens, [B, T, H, W, C].
         kernel: Frames, rows and columns of a patch.
-        keep_rest: Whether an incomplete patch at the far end of an axis is
-            filled with zeros. Otherwise it is left out, as a convolution
-            does, unless there is no other.
+        keep_rest: Pad an incomplete patch at the end of an axis with zeros.
+            If False, crop it, as a convolution does, unless it is the only
+            patch of the axis. Defaults to True.
 
     Returns:
         [B, T', H', W', C].
@@ -32,7 +33,7 @@ def fit_patches(x: Tensor, kernel: Size, keep_rest: bool = True) -> Tensor:
     for axis, size in enumerate(kernel, 1):
         n = x.shape[axis]
         extra = num_blocks(n, size) * size - n
-        # There is a whole one in an axis of any size.
+        # An axis of symbolic size has at least one whole patch.
         if not keep_rest and (is_any_size(n) or extra and n > size):
             x = x.narrow(axis, 0, n // size * size)
             extra = 0
@@ -46,16 +47,16 @@ def fit_patches(x: Tensor, kernel: Size, keep_rest: bool = True) -> Tensor:
 def patch_conv(x: Tensor,
                weight: Tensor,
                bias: Tensor | None = None) -> Tensor:
-    """Convolve a grid of tokens with stride = kernel, densely or by channel.
+    """Convolve a grid of tokens with stride = kernel size.
 
     Args:
         x: Tokens, [B, T, H, W, C].
-        weight: [K, C, kt, kh, kw], or [C, 1, kt, kh, kw] by channel.
+        weight: [K, C, kt, kh, kw], or [C, 1, kt, kh, kw] for a depth-wise
+            convolution.
         bias: [K] or None.
 
     Returns:
-        [B, T // kt, H // kh, W // kw, K]; what is left over at the far ends
-        is not used.
+        [B, T // kt, H // kh, W // kw, K]; incomplete patches are skipped.
 
     Raises:
         ValueError: If the grid is smaller than the kernel or the channels
@@ -78,10 +79,10 @@ def patch_conv(x: Tensor,
 def _by_product(x: Tensor,
                 weight: Tensor,
                 bias: Tensor | None = None) -> Tensor:
-    """Read patches as they lie in memory, and multiply.
+    """Reshape to patches and multiply.
 
-    torch's convolution of volumes has a slow backward pass on a CPU, by
-    channel above all.
+    On a CPU, torch's 3D convolution has a slow backward pass, above all the
+    depth-wise one.
     """
     kernel = t, h, w = tuple(weight.shape[2:])
     x = fit_patches(x, kernel, keep_rest=False)
@@ -95,7 +96,7 @@ def _by_product(x: Tensor,
         x = x.permute(0, 1, 3, 5, 2, 4, 6, 7)
         weight = weight.permute(0, 2, 3, 4, 1)
     else:
-        # Clips, [B, C, T, H, W] in memory: copy along their rows.
+        # Clips are [B, C, T, H, W] in memory: keep their columns last.
         x = x.permute(0, 1, 3, 5, 7, 2, 4, 6)
     return linear(x.flatten(4), weight.flatten(1), bias)
 
@@ -115,16 +116,10 @@ def _why_not_by_product(x: Tensor,
                         bias: Tensor | None = None) -> str | None:
     if not _is_valid(x, weight):
         return 'wrong shapes'
-    if (x.device.type == 'cpu' and not _is_by_channel(x, weight)
-            and weight[0].numel() >= LEAST_VALUES
-            and (x.dtype == torch.bfloat16 or _is_autocast_to_bfloat16())):
+    if (computes_in_bfloat16_on_cpu(x) and not _is_by_channel(x, weight)
+            and weight[0].numel() >= LEAST_VALUES):
         return None
     return not_cpu_training(x, weight)
-
-
-def _is_autocast_to_bfloat16() -> bool:
-    return (torch.is_autocast_enabled('cpu')
-            and torch.get_autocast_dtype('cpu') == torch.bfloat16)
 
 
 register_backend(
@@ -132,5 +127,4 @@ register_backend(
     'product',
     _by_product,
     _why_not_by_product,
-    where='CPU, training; large patches in bfloat16',
-    gain='1.3 to 2.4; 1.6')
+    where='CPU, training; large patches in bfloat16')

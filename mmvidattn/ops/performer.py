@@ -9,20 +9,23 @@ from .attention_inputs import check_attention_inputs
 from .linear_attention import linear_attention, naive_linear_attention
 from .precision import at_least_float32, without_autocast
 
+Kind = Literal['favor', 'relu']
+KINDS = get_args(Kind)
+
 
 def random_projection(num_features: int,
                       head_dims: int,
                       generator: torch.Generator | None = None) -> Tensor:
-    """Normal vectors, orthogonal to one another in blocks of D.
+    """Draw normal vectors, orthogonal to each other in blocks of D.
 
-    Each alone is distributed as a vector of D independent standard normal
-    numbers: its direction is uniform, its length of the chi distribution
-    with D degrees of freedom.
+    Each vector has the distribution of D independent standard normal
+    numbers: a uniform direction and a length that is chi-distributed with D
+    degrees of freedom.
 
     Args:
-        num_features: Vectors m.
-        head_dims: Their width D.
-        generator: Draws them; torch's own by default.
+        num_features: Number of vectors m.
+        head_dims: Width D of a vector.
+        generator: Random generator. Defaults to torch's global generator.
 
     Returns:
         [m, D].
@@ -37,16 +40,13 @@ def random_projection(num_features: int,
     normal = torch.randn(
         num_blocks, head_dims, head_dims, generator=generator)
     q, r = torch.linalg.qr(normal)
-    # LAPACK chooses the signs of Q by those of its input, which leaves half
-    # of the directions out.
+    # LAPACK derives the signs of Q from its input, so that half of the
+    # directions would never be drawn.
     q = q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
     lengths = torch.randn(
         num_features, head_dims, generator=generator).norm(
             dim=-1, keepdim=True)
     return lengths * q.flatten(0, 1)[:num_features]
-
-Kind = Literal['favor', 'relu']
-KINDS = get_args(Kind)
 
 
 def performer_features(x: Tensor,
@@ -55,29 +55,31 @@ def performer_features(x: Tensor,
                        kind: str = 'favor',
                        is_query: bool,
                        eps: float | None = None) -> Tensor:
-    r"""Random features whose products are attention's scores, on average.
+    r"""Compute random features whose products estimate attention scores.
 
-    'favor' gives those of softmax, with x scaled by :math:`D^{-1/4}`:
+    'favor' estimates softmax attention. With x scaled by :math:`D^{-1/4}`:
 
     .. math:: m^{-1/2} (\exp(W x - |x|^2 / 2 - c) + eps)
 
-    c is the maximum of W x, over the features of a query, and over all keys
-    and features of a head. Where :math:`|x|^2 / 2` is above some 14, -log
-    eps, only eps is left, and attention is uniform.
+    c is the maximum of W x: for queries over the features of the query, for
+    keys over all keys and features of the head. Where :math:`|x|^2 / 2`
+    exceeds about 14, which is -log eps, only eps remains and attention is
+    uniform.
 
-    'relu' gives :math:`\max(m^{-1/2} W x, 0) + eps`, with x as it is.
+    'relu' computes :math:`\max(m^{-1/2} W x, 0) + eps` of the unscaled x.
 
-    Everything is formed in float32 at least, whatever autocast says.
+    Computes at least in float32, also under autocast.
 
     Args:
         x: Queries or keys, [*, N, G, D].
-        projection: W, see :func:`random_projection`, [m, D].
-        kind: 'favor' or 'relu'.
-        is_query: Whether ``x`` are queries.
-        eps: 1e-6 for 'favor' and 1e-3 for 'relu' by default.
+        projection: W from :func:`random_projection`, [m, D].
+        kind: 'favor' or 'relu'. Defaults to 'favor'.
+        is_query: True if ``x`` holds queries.
+        eps: Added to each feature. Defaults to 1e-6 for 'favor' and 1e-3 for
+            'relu'.
 
     Returns:
-        Positive features, [*, N, G, m], of float32 or wider.
+        Positive features, [*, N, G, m], in float32 or float64.
 
     Raises:
         ValueError: If ``kind`` is unknown or the widths differ.
@@ -86,7 +88,7 @@ def performer_features(x: Tensor,
         raise ValueError(f'kind must be one of {KINDS}, got {kind!r}')
     if projection.dim() != 2 or projection.shape[-1] != x.shape[-1]:
         raise ValueError(
-            f'projection must be [m, D] with D={x.shape[-1]} as of x, got '
+            f'projection must be [m, D] with D={x.shape[-1]} from x, got '
             f'{tuple(projection.shape)}')
     if eps is None:
         eps = 1e-6 if kind == 'favor' else 1e-3
@@ -110,19 +112,20 @@ def performer_attention(q: Tensor,
                         kind: str = 'favor',
                         order: str = 'auto',
                         eps: float | None = None) -> Tensor:
-    """:func:`linear_attention` of :func:`performer_features`.
+    """Linear attention with random features.
 
     Args:
         q: Queries, [*, N, G, D].
         k: Keys, [*, M, G, D].
         v: Values, [*, M, G, E].
-        projection: See :func:`random_projection`, [m, D].
-        kind: See :func:`performer_features`, also for ``eps``.
-        order: As in :func:`linear_attention`.
-        eps: Added to the features; the denominator, then positive, has none.
+        projection: W from :func:`random_projection`, [m, D].
+        kind: See :func:`performer_features`. Defaults to 'favor'.
+        order: See :func:`linear_attention`. Defaults to 'auto'.
+        eps: Added to each feature, see :func:`performer_features`. The
+            denominator is then positive and needs no eps.
 
     Returns:
-        [*, N, G, E], of the dtype of ``v``.
+        [*, N, G, E], in the dtype of ``v``.
 
     Raises:
         ValueError: If the shapes do not fit, or ``kind`` or ``order`` is
@@ -138,7 +141,7 @@ def naive_performer_features(x: Tensor,
                              projection: Tensor,
                              kind: str,
                              is_query: bool) -> Tensor:
-    """The reference: :func:`performer_features` with the default ``eps``."""
+    """Reference of :func:`performer_features` with the default ``eps``."""
     m, D = projection.shape
     if kind == 'relu':
         return torch.relu(x @ projection.T / m**0.5) + 1e-3
@@ -154,7 +157,7 @@ def naive_performer_attention(q: Tensor,
                               v: Tensor,
                               projection: Tensor,
                               kind: str = 'favor') -> Tensor:
-    """The reference: args and result as :func:`performer_attention`."""
+    """Reference of :func:`performer_attention`."""
     q = naive_performer_features(q, projection, kind, is_query=True)
     k = naive_performer_features(k, projection, kind, is_query=False)
     return naive_linear_attention(q, k, v, eps=0.)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Channels that come from the next and from the previous frame."""
+"""Shifts that move some channels to the next and the previous frame."""
 import torch
 from torch import Tensor
 
@@ -11,21 +11,25 @@ FIRST = 'next', 'previous'
 def periodic_shift(x: Tensor,
                    fraction: float = 0.25,
                    first: str = 'next') -> Tensor:
-    """Shift a part of each head's channels by a frame, Eq. 16-18.
+    """Shift some channels of each head by one frame, Eq. 16-18.
+
+    The first ``fraction`` of a head's channels comes from the ``first``
+    frame, the second ``fraction`` from the frame on the other side. Frames
+    outside of the clip are zero.
 
     Args:
-        x: The heads' outputs, [B, T, N, G, D].
-        fraction: Part of the D channels that comes from either side. The
-            released models have 1/4 (ResT 1/8), the paper says 1/8.
-        first: Where the first of the two parts comes from: the 'next' frame,
-            as in the released code, or the 'previous', as in the paper. The
-            other part comes from the other side; beyond the clip are zeros.
+        x: Outputs of the heads, [B, T, N, G, D].
+        fraction: Fraction of the D channels that comes from either side, at
+            most 1/2. The released models use 1/4 (ResT 1/8), the paper says
+            1/8. Defaults to 0.25.
+        first: Source of the first part: 'next', as in the released code, or
+            'previous', as in the paper. Defaults to 'next'.
 
     Returns:
-        The same shape.
+        [B, T, N, G, D].
 
     Raises:
-        ValueError: If an argument is not one of these.
+        ValueError: If ``fraction`` or ``first`` is not allowed.
     """
     return _shift(x, fraction, first)
 
@@ -33,9 +37,9 @@ def periodic_shift(x: Tensor,
 def plain_shift(x: Tensor,
                 fraction: float = 0.25,
                 first: str = 'next') -> Tensor:
-    """The same of all heads' channels together, so that the first heads move.
+    """Shift the channels of all heads as one axis, so whole heads move.
 
-    See :func:`periodic_shift`.
+    Arguments are those of :func:`periodic_shift`.
     """
     return _shift(x.flatten(-2), fraction, first).unflatten(-1, x.shape[-2:])
 
@@ -43,7 +47,7 @@ def plain_shift(x: Tensor,
 def token_shift(x: Tensor,
                 fraction: float = 0.25,
                 first: str = 'next') -> Tensor:
-    """The same of the frames' class tokens only.
+    """Shift the channels of the frames' class tokens only.
 
     `Token Shift Transformer for Video Classification
     <https://arxiv.org/abs/2108.02432>`_.
@@ -51,20 +55,19 @@ def token_shift(x: Tensor,
     Args:
         x: Tokens, the class token first, [B, T, 1 + N, C].
         fraction: See :func:`periodic_shift`.
-        first: Likewise.
+        first: See :func:`periodic_shift`.
     """
     cls_token = _shift(x[:, :, :1], fraction, first)
     return torch.cat([cls_token, x[:, :, 1:]], dim=2)
 
 
 def _shift(x: Tensor, fraction: float, first: str) -> Tensor:
-    """[B, T, N, *, C], of the last axis."""
+    """Shift along T by the channels of the last axis, [B, T, N, *, C]."""
     if not 0 <= fraction <= 0.5:
-        raise ValueError('the fraction of a shift must be in [0, 1/2], got '
-                         f'{fraction}')
+        raise ValueError(f'fraction must be in [0, 1/2], got {fraction}')
     if first not in FIRST:
         raise ValueError(f'first must be one of {FIRST}, got {first!r}')
-    # 1/3 of 12 channels is 4, whatever the rounding.
+    # Avoid rounding errors: 1/3 of 12 channels is 4.
     fold = int(fraction * x.shape[-1] + 1e-6)
     offset = 1 if first == 'next' else -1
     plan = (Fold(0, fold, (offset, 0, 0), 'zero'),
@@ -77,9 +80,7 @@ def _shift(x: Tensor, fraction: float, first: str) -> Tensor:
 def naive_periodic_shift(x: Tensor,
                          fraction: float = 0.25,
                          first: str = 'next') -> Tensor:
-    """The reference: Eqs. 16 to 18 of the paper, channel by channel.
-
-    Args and result as :func:`periodic_shift`.
+    """Reference of :func:`periodic_shift`: Eqs. 16 to 18 channel by channel.
     """
     T, _, G, D = x.shape[1:]
     fold = int(fraction * D + 1e-6)

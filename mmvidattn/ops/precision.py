@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Sums and exponentials in float32, whatever the dtype around them."""
+"""Sums and exponentials in float32, independent of the inputs' dtype."""
 from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 
@@ -8,14 +8,21 @@ from torch import Tensor
 
 
 def without_autocast(device_type: str) -> AbstractContextManager:
-    """A context in which autocast lowers nothing on ``device_type``."""
+    """Return a context that turns autocast off on ``device_type``."""
     if torch.amp.is_autocast_available(device_type):
         return torch.autocast(device_type, enabled=False)
     return nullcontext()
 
 
+def computes_in_bfloat16_on_cpu(x: Tensor) -> bool:
+    """Return True if a product of ``x`` is computed in bfloat16 on a CPU."""
+    return x.device.type == 'cpu' and (
+        x.dtype == torch.bfloat16 or torch.is_autocast_enabled('cpu')
+        and torch.get_autocast_dtype('cpu') == torch.bfloat16)
+
+
 def at_least_float32(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """The tensors in their widest dtype, which is float32 if it is less."""
+    """Convert tensors to their widest dtype, and at least to float32."""
     dtype = reduce(torch.promote_types, (x.dtype for x in tensors),
                    torch.float32)
     return tuple(x.to(dtype) for x in tensors)

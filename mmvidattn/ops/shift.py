@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Channels read from neighboring tokens."""
+"""Neighbor shift: some channels of a token come from its neighbors."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,7 +13,14 @@ SPATIAL_MODES = ('cross', 'square', 'eight')
 
 
 class Fold(NamedTuple):
-    """Channels [start, stop) are read at (frames, rows, columns) from here."""
+    """Channels [start, stop), read from the token at ``offset``.
+
+    Attributes:
+        start: First channel.
+        stop: End of the channels.
+        offset: Distance of the source token in frames, rows and columns.
+        boundary: Value outside of the clip, see :func:`shift_plan`.
+    """
     start: int
     stop: int
     offset: tuple[int, int, int]
@@ -27,15 +34,15 @@ def shift_plan(mode: str,
                divisor: int | None = None,
                alpha: float | None = None,
                boundary: str | None = None) -> tuple[Fold, ...]:
-    """Neighborhood association (Sec. 4.3, A.3) as a list of channel folds.
+    """Plan neighborhood association (Sec. 4.3, A.3) as folds of channels.
 
-    Exactly one of ``divisor`` and ``alpha`` is given, and it chooses whose
-    layout is meant. With ``divisor`` it is the released code's: each fold
-    has ``channels // divisor`` channels, the folds come first and the token's
-    own channels last. With ``alpha`` it is the paper's: the first
-    ``alpha * channels`` are the token's own and n neighbors share the rest,
-    ``(1 - alpha) * channels // n`` each; what is left over by the division
-    stays the token's own.
+    Pass exactly one of ``divisor`` and ``alpha``; it selects the layout.
+    ``divisor`` selects the layout of the released code: each fold has
+    ``channels // divisor`` channels, the folds come first, and the unshifted
+    channels last. ``alpha`` selects the layout of the paper: the first
+    ``alpha * channels`` channels are unshifted, and n neighbors share the
+    rest, ``(1 - alpha) * channels // n`` each. Channels that the division
+    leaves over are unshifted as well.
 
     ======  ============  =====================================================
     mode    layout        neighbors
@@ -44,34 +51,35 @@ def shift_plan(mode: str,
     window  alpha         the 2 ``size`` nearest frames
     cross   divisor       below, above, right, left, exactly ``size`` away
     cross   alpha         left, right, above, below, at each of 1 .. ``size``
-    square  alpha         the (2 ``size`` + 1)^2 - 1 tokens around
-    eight   divisor       the four of cross, then the four diagonals; of size 2
-                          the 16 that are nearer follow
+    square  alpha         the (2 ``size`` + 1)^2 - 1 surrounding tokens
+    eight   divisor       the four of cross, then the four diagonals; size 2
+                          adds the 16 nearer tokens
     ======  ============  =====================================================
 
     Args:
-        mode: One of the above.
+        mode: Mode from the table above.
         channels: Channels of a token, all heads together.
-        size: Distance or radius, tau or xi in the paper.
-        divisor: See above. For 'eight' the released code divides by
-            ``2 ((2 size + 1)^2 - 1)``, which is also the default there.
-        alpha: Share of channels that stay, in [0, 1].
-        boundary: What a fold reads beyond the clip: 'zero', 'replicate' (the
-            nearest token inside) or 'self' (the token's own channels). By
-            default zeros; all but the first four of 'eight' then read the
-            token itself, as in the released code.
+        size: Distance or radius, tau or xi in the paper. Defaults to 1.
+        divisor: Divisor of the released layout. For 'eight' it defaults to
+            ``2 ((2 size + 1)^2 - 1)``, as in the released code.
+        alpha: Fraction of unshifted channels of the paper's layout, in
+            [0, 1].
+        boundary: Value that a fold reads outside of the clip: 'zero',
+            'replicate' (the nearest token inside) or 'self' (the token's own
+            channels). Defaults to 'zero', except that the fifth and later
+            folds of 'eight' default to 'self', as in the released code.
 
     Raises:
         ValueError: If an option is unknown or does not belong to the mode.
     """
     if mode not in TEMPORAL_MODES + SPATIAL_MODES:
-        raise ValueError('the mode of a shift must be one of '
+        raise ValueError('the shift mode must be one of '
                          f'{TEMPORAL_MODES + SPATIAL_MODES}, got {mode!r}')
     if boundary not in (None, *BOUNDARIES):
-        raise ValueError('the boundary of a shift must be one of '
+        raise ValueError('the shift boundary must be one of '
                          f'{BOUNDARIES}, got {boundary!r}')
     if size < 1:
-        raise ValueError(f'the size of a shift must be at least 1, got {size}')
+        raise ValueError(f'the shift size must be at least 1, got {size}')
     if mode == 'eight' and divisor is None and alpha is None:
         divisor = 2 * ((2 * size + 1)**2 - 1)
     if (divisor is None) == (alpha is None):
@@ -91,7 +99,7 @@ def shift_plan(mode: str,
     else:
         if not 0 <= alpha <= 1:
             raise ValueError(f'alpha must be in [0, 1], got {alpha}')
-        # The products of the tables' alphas are exact but for rounding.
+        # (1 - alpha) * channels is a whole number up to rounding errors.
         shared = int(round((1 - alpha) * channels, 6))
         fold = shared // len(offsets)
         start = channels - shared
@@ -107,7 +115,7 @@ def shift_plan(mode: str,
 
 def _eight(size: int) -> list[tuple[int, int, int]]:
     offsets = _cross_at(size) + _diagonals_at(size)
-    # The released code has these for no other size.
+    # The released code adds these only for size 2.
     if size == 2:
         offsets += [(0, -2, -1), (0, -2, 1), (0, -1, -2), (0, 1, -2),
                     (0, 2, -1), (0, 2, 1), (0, -1, 2), (0, 1, 2)]
@@ -149,15 +157,15 @@ _OFFSETS = {
 def neighbor_shift(x: Tensor,
                    plan: Sequence[Fold],
                    segment_frames: int | None = None) -> Tensor:
-    """Give some channels of each token those of its neighbors.
+    """Replace some channels of each token by those of its neighbors.
 
     Args:
-        x: Tokens, [B, T, H, W, *, C]; what stands between W and C (keys and
-            values side by side, say) is shifted alike.
-        plan: Folds of the C channels, from :func:`shift_plan`, in ascending
-            order and disjoint.
-        segment_frames: Treat the clip as clips of so many frames, between
-            which nothing is shifted; None for one of T frames.
+        x: Tokens, [B, T, H, W, *, C]; every entry of the axes between W and
+            C (such as keys and values) is shifted in the same way.
+        plan: Disjoint folds of the C channels in ascending order, from
+            :func:`shift_plan`.
+        segment_frames: Length of independent segments of the clip; no
+            channel moves between them. Defaults to T.
 
     Returns:
         A new tensor of the shape of ``x``.
@@ -185,7 +193,7 @@ def neighbor_shift(x: Tensor,
 
 
 def _read(x: Tensor, fold: Fold) -> Tensor:
-    """The tokens at ``fold.offset`` from each token of [B, T, H, W, *]."""
+    """Read the token at ``fold.offset`` from each token [B, T, H, W, *]."""
     if fold.boundary == 'replicate':
         for dim, (offset, length) in enumerate(
                 zip(fold.offset, x.shape[1:4]), start=1):
@@ -193,7 +201,7 @@ def _read(x: Tensor, fold: Fold) -> Tensor:
                 there = torch.arange(length, device=x.device) + offset
                 x = x.index_select(dim, there.clamp(0, length - 1))
         return x
-    # A pad that is negative on one side and positive on the other shifts.
+    # Padding one side and cropping the other shifts the tokens.
     pads = [0, 0] * (x.dim() - 4)
     for offset, length in zip(fold.offset[::-1], x.shape[3:0:-1]):
         offset = max(-length, min(offset, length))
@@ -207,10 +215,7 @@ def _read(x: Tensor, fold: Fold) -> Tensor:
 
 
 def naive_neighbor_shift(x: Tensor, plan: Sequence[Fold]) -> Tensor:
-    """The reference: each token looks its neighbors up one by one.
-
-    Args and result as :func:`neighbor_shift`.
-    """
+    """Reference of :func:`neighbor_shift`: one lookup for each token."""
     _, T, H, W, _ = x.shape
     out = x.clone()
     for start, stop, (dt, dy, dx), boundary in plan:

@@ -1,17 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Sizes of grids, also those that stand for any in an exported program."""
+"""Sizes of grids, including symbolic sizes of an exported program."""
 import torch
 
 
 def is_any_size(n: int) -> bool:
-    """Whether a size stands for many, in a program that is exported.
+    """Return True if a size is symbolic, as in ``torch.export``.
 
-    A question about such a size, whether it is divisible or large enough,
-    makes the program one for the sizes with that answer.
+    Comparing a symbolic size, for example to test divisibility, restricts the
+    exported program to sizes that give the same answer.
     """
     return isinstance(n, torch.SymInt)
 
 
 def num_blocks(n: int, size: int) -> int:
-    """Blocks that cover an axis, the last of which may be incomplete."""
+    """Return how many blocks cover an axis, incomplete ones included."""
     return (n + size - 1) // size

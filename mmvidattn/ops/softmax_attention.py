@@ -6,8 +6,8 @@ from torch import Tensor
 
 from .attention_inputs import check_attention_inputs
 
-# Torch 2.4 has scores of float16 on a CPU in float16, and they overflow; 2.5,
-# which has this switch, has them in float32.
+# On a CPU, torch 2.4 computes float16 scores in float16, where they overflow.
+# Torch 2.5, which introduced this switch, computes them in float32.
 _SUMS_IN_HALF = not hasattr(torch.backends.cuda,
                             'allow_fp16_bf16_reduction_math_sdp')
 
@@ -20,18 +20,19 @@ def softmax_attention(q: Tensor,
                       dropout_p: float = 0.,
                       key_mask: Tensor | None = None,
                       bias: Tensor | None = None) -> Tensor:
-    """``softmax(scale Q K^T) V``, Eq. 1 of the paper with its baseline.
+    """Compute ``softmax(scale Q K^T) V``, Eq. 1 of the paper.
 
     Args:
         q: Queries, [*, N, G, D].
         k: Keys, [*, M, G, D].
         v: Values, [*, M, G, E].
-        scale: ``D ** -0.5`` by default.
-        dropout_p: Probability of dropping an attention weight.
-        key_mask: Bool, [*, M], True where a key counts. Where none does, the
-            result is zero.
-        bias: Added to the scaled scores, of a shape that broadcasts to
-            [*, G, N, M]. It may hide keys by -inf, but none of a query's all.
+        scale: Factor of the scores. Defaults to ``D ** -0.5``.
+        dropout_p: Probability of dropping an attention weight. Defaults to 0.
+        key_mask: Bool, [*, M], False for masked keys. If all keys are
+            masked, the result is zero.
+        bias: Added to the scaled scores; its shape broadcasts to
+            [*, G, N, M]. -inf masks a key; each query needs at least one
+            finite entry.
 
     Returns:
         [*, N, G, E].
@@ -44,15 +45,15 @@ def softmax_attention(q: Tensor,
     if dtype == torch.float16 and q.device.type == 'cpu' and _SUMS_IN_HALF:
         q, k, v = q.float(), k.float(), v.float()
     if key_mask is not None:
-        # Filled, not multiplied: whatever a masked token holds, NaN included,
+        # Fill instead of multiplying: even a NaN in a masked token then
         # reaches neither the result nor a gradient.
         masked = ~key_mask[..., None, None]
         k, v = k.masked_fill(masked, 0), v.masked_fill(masked, 0)
     q, k, v = (x.flatten(0, -4) if x.dim() > 3 else x.unsqueeze(0)
                for x in (q, k, v))
     if key_mask is not None:
-        # A row without keys is NaN to some kernels; it attends to the zeros
-        # that all its values now are.
+        # Some kernels return NaN if all keys are masked. Unmask them: their
+        # values are zeros now.
         key_mask = key_mask | ~key_mask.any(dim=-1, keepdim=True)
         key_mask = key_mask.reshape(k.shape[0], 1, 1, k.shape[1])
     mask = key_mask if bias is None else _hide(
@@ -67,7 +68,11 @@ def softmax_attention(q: Tensor,
 
 def _flat_bias(bias: Tensor, shape: tuple[int, ...],
                dtype: torch.dtype) -> Tensor:
-    """[B or 1, G or 1, N or 1, M] of what broadcasts to ``shape``."""
+    """Reshape a bias that broadcasts to ``shape`` to four axes.
+
+    Returns:
+        [B or 1, G or 1, N or 1, M].
+    """
     if bias.dim() > len(shape) or any(
             have not in (1, want)
             for have, want in zip(bias.shape[::-1], shape[::-1])):
@@ -90,9 +95,9 @@ def naive_softmax_attention(q: Tensor,
                             scale: float | None = None,
                             key_mask: Tensor | None = None,
                             bias: Tensor | None = None) -> Tensor:
-    """The reference, with its matrix formed; some key must count.
+    """Reference of :func:`softmax_attention` with the full matrix.
 
-    Args and result as :func:`softmax_attention`.
+    Each query needs an unmasked key.
     """
     q, k, v = (x.transpose(-3, -2) for x in (q, k, v))
     scale = q.shape[-1]**-0.5 if scale is None else scale

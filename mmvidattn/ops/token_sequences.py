@@ -1,17 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Tokens of a clip as the sequences that attend within themselves."""
+"""Conversion of video tokens to sequences, and back."""
 from torch import Tensor
 
 PATTERNS = ('space', 'time', 'joint')
 
 
 def to_sequences(x: Tensor, pattern: str) -> Tensor:
-    """Tokens as sequences.
+    """Split the tokens of clips into sequences that attend within themselves.
 
     Args:
         x: [B, T, H, W, *].
-        pattern: Which tokens are a sequence: 'space' (those of a frame),
-            'time' (those at a place), 'joint' (those of a clip).
+        pattern: Tokens of a sequence: 'space' (of one frame), 'time' (of one
+            position) or 'joint' (of the clip).
 
     Returns:
         [B, T, H W, *], [B, H W, T, *] or [B, T H W, *].
@@ -24,16 +24,7 @@ def to_sequences(x: Tensor, pattern: str) -> Tensor:
 
 def from_sequences(x: Tensor, pattern: str,
                    grid: tuple[int, int, int]) -> Tensor:
-    """The inverse of :func:`to_sequences`.
-
-    Args:
-        x: As returned there.
-        pattern: As there.
-        grid: (T, H, W).
-
-    Returns:
-        [B, T, H, W, *].
-    """
+    """Undo :func:`to_sequences`; ``grid`` is (T, H, W)."""
     if pattern == 'time':
         x = x.transpose(1, 2)
     lead = 2 if pattern == 'joint' else 3

@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Softmax attention to a fraction of the keys."""
 import torch
 from torch import Tensor
 
@@ -15,33 +16,34 @@ def top_share_attention(q: Tensor,
                         key_mask: Tensor | None = None,
                         bias: Tensor | None = None,
                         dropout_p: float = 0.) -> Tensor:
-    """Softmax attention of each query to the keys that fit it best.
+    """Softmax attention of each query to its best-matching keys.
 
-    Of M keys the ``share * M`` (rounded down, at least one) with the highest
-    scores stay in the softmax. Keys that are hidden are the last in this
-    order, but count in M. Keys whose scores are equal to the last that stays
-    stay as well.
+    Of M keys, the ``share * M`` (rounded down, at least one) with the highest
+    scores enter the softmax. Masked keys rank last, but count in M. Keys
+    whose score equals the lowest selected score are selected as well.
 
-    As in the released code of `Memory-and-Anticipation Transformer
-    <https://arxiv.org/abs/2308.07893>`_, which breaks such ties arbitrarily.
+    Differs from the released code of `Memory-and-Anticipation Transformer
+    <https://arxiv.org/abs/2308.07893>`_: that code breaks ties arbitrarily.
 
     Args:
         q: Queries, [B, N, G, D].
         k: Keys, [B, M, G, D].
         v: Values, [B, M, G, E].
-        share: Which share of the keys stays, in (0, 1].
-        num_keys: How many keys there are, int64 [B], where some of the M are
-            none; those are to be hidden. M by default.
-        key_mask: Bool, [B, M], True where a key is not hidden.
-        bias: Added to the scaled scores, of a shape that broadcasts to
-            [B, G, N, M]; -inf hides a key. A query has one that is not.
-        dropout_p: Probability of dropping an attention weight.
+        share: Fraction of the keys to select, in (0, 1].
+        num_keys: Number of keys in place of M for each row of the batch,
+            int64 [B], if the other keys are padding; mask the padding.
+            Defaults to M.
+        key_mask: Bool, [B, M], False for masked keys.
+        bias: Added to the scaled scores; its shape broadcasts to
+            [B, G, N, M]. -inf masks a key; each query needs at least one
+            unmasked key.
+        dropout_p: Probability of dropping an attention weight. Defaults to 0.
 
     Returns:
         [B, N, G, E].
 
     Raises:
-        ValueError: If the shapes do not fit, or the share is none.
+        ValueError: If the shapes do not fit or ``share`` is out of range.
     """
     check_attention_inputs('top_share_attention', q, k, v, key_mask)
     if not 0 < share <= 1:

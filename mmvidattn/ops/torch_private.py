@@ -1,9 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Private parts of torch, each with what to do if torch removes it.
+"""Private parts of torch, and what to do if torch removes them.
 
-No other module uses private names of torch, except ``compat``, whose registry
-says the same of its patches.
+Only this module and ``compat``, whose registry has the same notes on its
+workarounds, use private names of torch.
 """
+import platform
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
@@ -11,15 +12,16 @@ import torch
 from torch import Tensor, nn
 
 # If removed: always return False from `dispatch.is_known` while compiling.
-# Exports then keep both branches' plain code, which is slower.
+# Exports then run the plain code of both branches, which is slower.
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-# If removed: count with torch.utils.flop_counter, which covers products only.
+# If removed: count with torch.utils.flop_counter, which counts products only.
 from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = [
     'CAN_PACK', 'HAS_ONEDNN', 'ONEDNN_LINEAR', 'TorchDispatchMode',
-    'any_export_sizes', 'has_hooks', 'is_functional_transform',
+    'any_export_sizes', 'has_bfloat16_instructions', 'has_hooks',
+    'is_functional_transform',
     'is_mkldnn_bf16_supported', 'is_operator', 'largest_values',
     'onednn_linear', 'reorder_weight', 'shallow_copy',
     'statically_known_true', 'without_compile_caches'
@@ -30,8 +32,8 @@ HAS_ONEDNN = (
     torch.backends.mkldnn.is_available()
     and hasattr(torch.ops.mkldnn, '_linear_pointwise'))
 ONEDNN_LINEAR = torch.ops.mkldnn._linear_pointwise if HAS_ONEDNN else None
-# If removed: set to False, and streams use their weights unpacked. Earlier
-# torch packs tensors of oneDNN's own layout only.
+# If removed: set to False, and streams use unpacked weights. Older versions of
+# torch pack only tensors in oneDNN's layout.
 CAN_PACK = HAS_ONEDNN and torch._C._dispatch_has_kernel_for_dispatch_key(
     'mkldnn::_reorder_linear_weight', 'CPU')
 
@@ -45,11 +47,26 @@ def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def is_mkldnn_bf16_supported() -> bool:
-    """Return True if this processor multiplies bfloat16.
+    """Return True if oneDNN supports bfloat16 on this processor.
 
     If removed: return False, and streams use bfloat16 weights unpacked.
     """
     return torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+def has_bfloat16_instructions() -> bool:
+    """Return True if this processor multiplies in bfloat16.
+
+    That takes AVX512_BF16 or AMX on x86, and the BF16 extension on ARM;
+    :func:`is_mkldnn_bf16_supported` is True with any AVX-512.
+
+    If removed: return False, and half precision computes in float32. Older
+    versions of torch lack the x86 queries.
+    """
+    if platform.machine() in ('x86_64', 'AMD64'):
+        names = '_is_avx512_bf16_supported', '_is_amx_tile_supported'
+        return any(getattr(torch.cpu, name, bool)() for name in names)
+    return HAS_ONEDNN and is_mkldnn_bf16_supported()
 
 
 def reorder_weight(weight: Tensor, rows: int) -> Tensor:
@@ -63,8 +80,7 @@ def reorder_weight(weight: Tensor, rows: int) -> Tensor:
 def is_functional_transform() -> bool:
     """Return True inside torch.func or forward-mode derivatives.
 
-    If removed: return True, which turns the custom operators off in eager
-    mode.
+    If removed: return True; the custom operators are then off in eager mode.
     """
     return (torch._C._functorch.maybe_current_level() is not None
             or torch.autograd.forward_ad._current_level >= 0)
@@ -73,7 +89,7 @@ def is_functional_transform() -> bool:
 def has_hooks(module: nn.Module) -> bool:
     """Return True if a module has forward or backward hooks.
 
-    If removed: return True, and attentions run part by part.
+    If removed: return True, and attentions run without fused ops.
     """
     return bool(module._forward_hooks or module._forward_pre_hooks
                 or module._backward_hooks or module._backward_pre_hooks)
@@ -83,8 +99,8 @@ def shallow_copy(module: nn.Module,
                  convert: Callable[[nn.Module], nn.Module]) -> nn.Module:
     """Copy a module that shares its tensors and hooks; convert its children.
 
-    If removed: use ``copy.deepcopy``, which takes the memory of the weights
-    once more.
+    If removed: use ``copy.deepcopy``, which needs the memory of the weights
+    a second time.
     """
     new = object.__new__(type(module))
     new.__dict__ = dict(module.__dict__)
@@ -99,7 +115,7 @@ def shallow_copy(module: nn.Module,
 def largest_values(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     """Return the largest absolute value of each tensor.
 
-    If removed: ``[x.abs().max() for x in tensors]``, a launch for each.
+    If removed: ``[x.abs().max() for x in tensors]``, one launch per tensor.
     """
     return torch._foreach_norm(tensors, float('inf'))
 
@@ -107,16 +123,16 @@ def largest_values(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 def is_operator(target: object) -> bool:
     """Return True if a graph node calls an operator of torch.
 
-    If removed: ask for ``hasattr(target, 'overloadpacket')``.
+    If removed: return ``hasattr(target, 'overloadpacket')``.
     """
     return isinstance(target, torch._ops.OpOverload)
 
 
 def any_export_sizes() -> AbstractContextManager:
-    """Let torch.export not ask whether a computed size is 1.
+    """Keep torch.export from testing whether a computed size is 1.
 
-    If removed: return ``nullcontext()``; a program whose example is one
-    window long then takes no other grids.
+    If removed: return ``nullcontext()``; a program exported with an example
+    of one window then accepts no other grid.
     """
     from torch.fx.experimental import _config
 
@@ -124,10 +140,10 @@ def any_export_sizes() -> AbstractContextManager:
 
 
 def without_compile_caches() -> AbstractContextManager:
-    """Let torch.compile compile anew instead of loading from its cache.
+    """Make torch.compile ignore its caches.
 
-    If removed: return ``nullcontext()``; a probe may then pass without a
-    compiler.
+    If removed: return ``nullcontext()``; a probe may then load its program
+    from a cache and pass without a compiler.
     """
     from torch._inductor import config
 

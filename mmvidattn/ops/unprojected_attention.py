@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Softmax attention of few queries to tokens that are not projected."""
+"""Softmax attention of few queries to unprojected tokens."""
 import torch
 from torch import Tensor
 
@@ -8,7 +8,7 @@ from .precision import at_least_float32
 
 def few_queries(num_queries: int, num_tokens: int, num_heads: int,
                 channels: int) -> bool:
-    """Whether :func:`unprojected_attention` has fewer multiplications."""
+    """Return True if :func:`unprojected_attention` multiplies less."""
     return num_queries * (channels +
                           num_heads * num_tokens) < channels * num_tokens
 
@@ -21,22 +21,22 @@ def unprojected_attention(q: Tensor,
                           v: Tensor,
                           score_bias: Tensor | None = None,
                           scale: float | None = None) -> Tensor:
-    """Attention to tokens without their keys and values, in another order.
+    """Attend to tokens without projecting them to keys and values.
 
     ``q (W x)^T = (q W) x^T`` and ``a (W x) = W (a x)``: with few queries,
-    projecting these and their results costs less than projecting the tokens.
+    projecting queries and results costs less than projecting the tokens.
 
     Args:
         q: Queries, [B, N, G, D].
         x: Tokens, [B, M, C].
-        weight: Projects tokens to keys and values, side by side, [2GD, C].
-        bias: Likewise, [2GD].
-        k: Keys of L more tokens, which are projected, [B, L, G, D].
-        v: Their values, likewise.
-        score_bias: Added to the scaled scores, of a shape that broadcasts to
-            [B, G, N, M + L]. It may hide keys by -inf, but none of a query's
-            all.
-        scale: ``D ** -0.5`` by default.
+        weight: Weight of the projection to keys and values, [2GD, C].
+        bias: Bias of that projection, [2GD].
+        k: Keys of L more tokens, already projected, [B, L, G, D].
+        v: Values of the L tokens, [B, L, G, D].
+        score_bias: Added to the scaled scores; its shape broadcasts to
+            [B, G, N, M + L]. -inf masks a key; each query needs at least one
+            finite entry.
+        scale: Factor of the scores. Defaults to ``D ** -0.5``.
 
     Returns:
         [B, N, G, D].

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""All of linear attention between the two projections of its layer."""
+"""Linear attention between the two projections of a layer, in one op."""
 from typing import NamedTuple
 
 from torch import Tensor
@@ -19,11 +19,11 @@ class Options(NamedTuple):
         num_heads: Heads G.
         pattern: 'space', 'time' or 'joint', see
             :func:`mmvidattn.ops.token_sequences.to_sequences`.
-        folds: Shift of :func:`mmvidattn.ops.shift_plan`.
-        segment_frames: Frames between which tokens are shifted; None for T.
+        folds: Shift from :func:`mmvidattn.ops.shift_plan`.
+        segment_frames: See :func:`mmvidattn.ops.neighbor_shift`.
         kernel: Feature map of :func:`mmvidattn.ops.feature_map`.
         offset: Offset of the feature map.
-        gate: Gate of :func:`mmvidattn.ops.feature_fixation.fixate`, or None.
+        gate: Gate of feature fixation, or None.
         order: Order of :func:`mmvidattn.ops.linear_attention`.
         eps: Added to the denominator.
     """
@@ -43,12 +43,12 @@ def video_linear_attention(qkv: Tensor, options: Options) -> Tensor:
     """Neighborhood association, feature fixation and linear attention.
 
     Secs. 4.1 to 4.3 of *Linear Video Transformer with Feature Fixation*:
-    keys and values are shifted, queries and keys mapped and reweighted, and
-    attention is that of :func:`mmvidattn.ops.linear_attention`.
+    shift keys and values, map and reweight queries and keys, and apply
+    :func:`mmvidattn.ops.linear_attention`.
 
     Args:
-        qkv: Queries, keys and values of G heads of width D = C / G, side by
-            side, [B, T, H, W, 3 C].
+        qkv: Queries, keys and values of G heads of width D = C / G,
+            concatenated, [B, T, H, W, 3 C].
         options: Heads, pattern, shift, feature map, gate and order.
 
     Returns:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Windows of a grid of tokens, whatever the sizes of both."""
+"""Attention windows of a grid of tokens, for any sizes of both."""
 import itertools
 
 import torch
@@ -12,11 +12,10 @@ Size = tuple[int, int, int]
 
 
 def fit_window(window_size: Size, grid_shape: Size) -> Size:
-    """The window, no larger than the grid.
+    """Clip the window size to the grid.
 
-    What a larger window would have beyond the grid is padding, which nothing
-    attends to, so the attention within both is the same. A grid of any size
-    gets the window as it is.
+    A larger window would only add masked padding, so attention does not
+    change. Along axes of symbolic size the window size is kept.
     """
     return tuple(w if is_any_size(n) else min(w, n)
                  for w, n in zip(window_size, grid_shape))
@@ -24,21 +23,22 @@ def fit_window(window_size: Size, grid_shape: Size) -> Size:
 
 def window_partition(x: Tensor,
                      window_size: Size) -> tuple[Tensor, Tensor | None]:
-    """Cut a grid of tokens into windows that do not overlap.
+    """Split a grid of tokens into windows that do not overlap.
 
-    Windows that stick out at the far end of an axis are filled with zeros.
+    Incomplete windows at the end of an axis are padded with zeros.
 
     Args:
         x: Tokens, [B, T, H, W, C].
         window_size: Frames, rows and columns (t, h, w) of a window.
 
     Returns:
-        The windows [B, S, N, C], and a mask [S, N], bool, that is True for
-        tokens and False for padding; None where there is no padding. The S
-        windows and the N = t h w tokens of one are in row-major order.
+        The windows [B, S, N, C], and a bool mask [S, N] that is True for
+        tokens and False for padding, or None if there is no padding. The S
+        windows, and the N = t h w tokens of each, are in row-major order.
 
     Raises:
-        ValueError: If ``x`` is no such grid or the window no such size.
+        ValueError: If ``x`` is not 5-dimensional or ``window_size`` is not
+            three positive numbers.
     """
     if x.dim() != 5:
         raise ValueError('window_partition takes tokens [B, T, H, W, C], got '
@@ -61,27 +61,27 @@ def window_partition(x: Tensor,
 
 def window_merge(windows: Tensor, window_size: Size,
                  grid_shape: Size) -> Tensor:
-    """Undo :func:`window_partition`, and leave the padding out.
+    """Undo :func:`window_partition`, and remove the padding.
 
     Args:
         windows: [B, S, N, C].
         window_size: Frames, rows and columns (t, h, w) of a window.
-        grid_shape: Those (T, H, W) of the grid.
+        grid_shape: Frames, rows and columns (T, H, W) of the grid.
 
     Returns:
         [B, T, H, W, C].
 
     Raises:
-        ValueError: If the windows are not those of such a grid.
+        ValueError: If the shape of ``windows`` does not fit the sizes.
     """
     counts = _counts(grid_shape, window_size)
     t, h, w = window_size
     if windows.dim() != 4 or windows.shape[1:3] != (
             counts[0] * counts[1] * counts[2], t * h * w):
         raise ValueError(
-            f'windows of {tuple(window_size)} of a grid {tuple(grid_shape)} '
-            f'are [B, {counts[0] * counts[1] * counts[2]}, {t * h * w}, C], '
-            f'got {tuple(windows.shape)}')
+            f'windows must be [B, {counts[0] * counts[1] * counts[2]}, '
+            f'{t * h * w}, C] for window_size {tuple(window_size)} and '
+            f'grid_shape {tuple(grid_shape)}, got {tuple(windows.shape)}')
     x = windows.unflatten(1, counts).unflatten(4, (t, h, w))
     x = x.permute(0, 1, 4, 2, 5, 3, 6, 7)
     x = x.flatten(5, 6).flatten(3, 4).flatten(1, 2)
@@ -90,7 +90,7 @@ def window_merge(windows: Tensor, window_size: Size,
 
 
 def _counts(grid_shape: Size, window_size: Size) -> Size:
-    """How many windows there are along each axis."""
+    """Return the number of windows along each axis."""
     return tuple(map(num_blocks, grid_shape, window_size))
 
 
@@ -108,11 +108,9 @@ def _is_token(grid_shape: Size, padded_shape: Size,
         for n, padded in zip(grid_shape, padded_shape))
     return T[:, None, None] & H[:, None] & W
 
-Size = tuple[int, int, int]
-
 
 def _tokens(grid_shape: Size, window_size: Size):
-    """Window, place in the window and place in the grid of each token."""
+    """Yield window, place in the window and place in the grid of tokens."""
     counts = [-(-n // size) for n, size in zip(grid_shape, window_size)]
     places = list(itertools.product(*map(range, window_size)))
     for i, window in enumerate(itertools.product(*map(range, counts))):
@@ -125,10 +123,7 @@ def _tokens(grid_shape: Size, window_size: Size):
 
 def naive_window_partition(
         x: Tensor, window_size: Size) -> tuple[Tensor, Tensor | None]:
-    """The reference, token by token.
-
-    Args and result as :func:`window_partition`.
-    """
+    """Reference of :func:`window_partition`, token by token."""
     t, h, w = window_size
     tokens = list(_tokens(x.shape[1:4], window_size))
     windows = x.new_zeros(len(x), tokens[-1][0] + 1, t * h * w, x.shape[-1])
@@ -141,7 +136,7 @@ def naive_window_partition(
 
 def naive_window_merge(windows: Tensor, window_size: Size,
                        grid_shape: Size) -> Tensor:
-    """The reference: args and result as :func:`window_merge`."""
+    """Reference of :func:`window_merge`, token by token."""
     x = windows.new_zeros(len(windows), *grid_shape, windows.shape[-1])
     for i, j, (a, b, c) in _tokens(grid_shape, window_size):
         x[:, a, b, c] = windows[:, i, j]

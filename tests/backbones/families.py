@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Tiny models of every family of backbones, for the tests of all of them."""
+"""Tiny models of all backbones, for tests of several files."""
 import torch
 from mmaction.registry import MODELS
 from mmengine.model import BaseModule
@@ -48,7 +48,7 @@ class Block(nn.Module):
 
 
 class Image(BaseModule):
-    """Frames [B T, 3, H, W] to features: somebody else's small network."""
+    """A third-party image network for frames [B T, 3, H, W]."""
 
     def __init__(self, with_grid=False, init_cfg=None):
         super().__init__(init_cfg)
@@ -67,7 +67,7 @@ class Image(BaseModule):
             y = checkpoint(block, y, use_reentrant=False) if self.with_cp \
                 else block(y)
         y = self.norm(y).mT.reshape(x.shape)
-        # As the backbones of mmpretrain, a tuple of the stages' features.
+        # Like a backbone of mmpretrain, return a tuple of stages.
         return (x, y) if self.with_grid else y.mean((2, 3))
 
 
@@ -81,7 +81,7 @@ TINY = {
     dict(
         num_frames=8, img_size=(32, 48), embed_dims=32, num_layers=2,
         num_heads=4),
-    # Grids of (4, 16, 16) to (4, 2, 2), and kernels of all kinds.
+    # Grids of (4, 16, 16) to (4, 2, 2), and all kinds of kernels.
     DualFormer:
     dict(
         arch=dict(
@@ -106,7 +106,7 @@ TINY = {
     InflatedBackbone:
     dict(num_frames=4, pyramid=(1, 2), model=dict(type=Image)),
 }
-# Options of the variants; each stands for one way through the code.
+# Options of the variants; each covers another path through the code.
 OPTIONS = {
     LinearVideoTransformer: {
         'default': {},
@@ -221,7 +221,7 @@ VARIANTS = {
 
 
 def build(backbone, **kwargs):
-    """A tiny model, as it starts, but for what starts at zero."""
+    """Build a tiny initialized model, without zero tensors."""
     torch.manual_seed(0)
     model = backbone(**{**TINY[backbone], **kwargs})
     model.init_weights()
@@ -234,7 +234,7 @@ def build(backbone, **kwargs):
 
 
 def clips_for(model, batch=2, /, **options):
-    """Random clips of the size that a model of :func:`build` takes."""
+    """Return random clips for a model from :func:`build`."""
     size = options.get('img_size') or {
         ViViT: (32, 48), InflatedBackbone: (8, 12)}.get(type(model), 64)
     return torch.randn(batch, 3, options.get('num_frames', model.num_frames),
@@ -242,7 +242,7 @@ def clips_for(model, batch=2, /, **options):
 
 
 def released(source, state_dict, backbone, head):
-    """A recognizer with published weights, loaded strictly."""
+    """Build a recognizer and load published weights strictly."""
     init_default_scope('mmaction')
     model = MODELS.build(dict(
         type='Recognizer3D', backbone=backbone, cls_head=head)).eval()
@@ -252,7 +252,7 @@ def released(source, state_dict, backbone, head):
 
 @torch.no_grad()
 def outputs_of(model, clips):
-    """Logits of clips [B, C, T, H, W], and each block's tokens [B T, N, C]."""
+    """Return logits of [B, C, T, H, W], and tokens [B T, N, C] per block."""
     taps = {}
     handles = [block.register_forward_hook(
         lambda m, args, y, i=i: taps.update({f'block{i}': y}))

@@ -40,8 +40,8 @@ EVERY_MODEL = pytest.mark.parametrize(
     [(ViViT, OPTIONS[ViViT][name])
      for name in ('encoder', 'time-space', 'dot')],
     ids=lambda x: getattr(x, '__name__', None) or x.get('model', ''))
-# What cannot reach the output: the norm after the softmax takes out what all
-# weights of a head share, and that of the keys what all keys do.
+# Parameters without effect: the norm after the softmax removes the mean of
+# the weights of a head.
 NO_EFFECT = ('transform_conv.bias', )
 SHAPES = {
     LinearVideoTransformer: (32, 4, 5, 5),
@@ -55,15 +55,16 @@ SHAPES = {
 }
 
 
-def test_these_are_all():
-    # BNInception is no network of clips, but of the images of one.
+def test_families_are_complete():
+    # BNInception is not a clip network: it computes features of frames.
     names = set(mmvidattn.backbones.__all__) - {'BNInception'}
     assert names == {backbone.__name__ for backbone in TINY}
     assert all(issubclass(backbone, BaseBackbone) for backbone in TINY)
 
 
 @EACH_VARIANT
-def test_forward_is_finite_and_every_parameter_learns(backbone, options):
+def test_forward_is_finite_and_every_parameter_gets_a_gradient(backbone,
+                                                               options):
     model = build(backbone, **options).train()
     clips = clips_for(model, **options)
     y = model(clips)
@@ -82,7 +83,7 @@ def test_forward_is_finite_and_every_parameter_learns(backbone, options):
 
 
 @EACH_VARIANT
-def test_checkpointing_changes_memory_only(backbone, options):
+def test_gradient_checkpointing_keeps_outputs_and_gradients(backbone, options):
     model = build(backbone, **options).eval()
     again = build(backbone, **options, with_cp=True).eval()
     again.load_state_dict(model.state_dict())
@@ -96,7 +97,7 @@ def test_checkpointing_changes_memory_only(backbone, options):
         y = m(clips)
         y.square().sum().backward()
         outputs.append([y] + [p.grad for p in m.parameters()])
-    # Once more for each block in the backward pass.
+    # The backward pass runs each block once more.
     assert len(calls) == 2 * len(blocks) > 0
     for a, b in zip(*outputs):
         assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
@@ -111,8 +112,8 @@ NOTHING_ENCODED = {(InflatedBackbone, 'default'),
     (backbone, name) for backbone, variants in OPTIONS.items()
     for name in variants if not name.startswith(('drop', 'no-qkv'))],
     ids=lambda x: getattr(x, '__name__', x))
-def test_groups_of_frames_are_encoded_by_themselves(backbone, name):
-    """In any order and company; so windows of a stream may share them."""
+def test_groups_of_frames_are_encoded_independently(backbone, name):
+    """Windows of a stream can therefore share their encodings."""
     options = OPTIONS[backbone][name]
     model = build(backbone, **options).eval().double()
     clips = clips_for(model, 1, **options).double()
@@ -130,7 +131,7 @@ def test_groups_of_frames_are_encoded_by_themselves(backbone, name):
 
 
 @ALL
-def test_clips_of_a_batch_are_apart(backbone):
+def test_clips_of_a_batch_are_independent(backbone):
     model = build(backbone).double().eval()
     clips = clips_for(model).double()
     with torch.no_grad():
@@ -161,8 +162,8 @@ def test_runs_in_bfloat16(backbone, options):
     (Visformer, {}, dict(img_size=(96, 64))),
     (VisionTransformerLAPS, {}, dict(img_size=(96, 64)))],
     ids=lambda x: getattr(x, '__name__', None))
-def test_tables_of_another_clip_are_resized_on_load(backbone, options, size):
-    """Linear in time, bicubic in space, each frame by itself."""
+def test_tables_for_other_clips_are_resized_on_load(backbone, options, size):
+    """Linear in time; bicubic in space for each frame."""
     model, other = (build(backbone, **{**options, **more})
                     for more in ({}, size))
     state = {name: torch.randn_like(value)
@@ -207,8 +208,8 @@ def test_cyclic_temporal_table_is_repeated_on_load(backbone, num_frames):
 
 
 @ALL
-def test_starts_from_a_file_and_reports_what_matched(backbone, tmp_path,
-                                                     monkeypatch):
+def test_loads_start_weights_and_reports_matches(backbone, tmp_path,
+                                                 monkeypatch):
     state = build(backbone).state_dict()
     prefix = 'model.' if backbone is InflatedBackbone else ''
     left_out = next(name for name in reversed(state) if 'norm.weight' in name)
@@ -223,10 +224,11 @@ def test_starts_from_a_file_and_reports_what_matched(backbone, tmp_path,
         **TINY[backbone],
         init_cfg=dict(type='Pretrained', checkpoint=str(path)))
     model.init_weights()
-    own = model.state_dict()
-    assert all(torch.equal(own[name], value) for name, value in state.items()
-               if name != left_out)
-    assert f'starts from {path}: {len(own) - 1} of {len(own)}' in reports[-1]
+    loaded = model.state_dict()
+    assert all(torch.equal(loaded[name], value)
+               for name, value in state.items() if name != left_out)
+    assert (f'starts from {path}: {len(loaded) - 1} of {len(loaded)}'
+            in reports[-1])
     assert f'missing 1: {left_out.removeprefix(prefix)}' in reports[-1]
     torch.save(dict(conv1=torch.zeros(3)), path)
     with pytest.raises(ValueError, match='start.pth: none of its 1 tensors'):
@@ -237,7 +239,7 @@ def test_starts_from_a_file_and_reports_what_matched(backbone, tmp_path,
         model.init_weights()
 
 
-# Depths of some parameters, and how many depths there are.
+# Number of depths, and depths of some parameters.
 DEPTHS = {
     (LinearVideoTransformer, ''): (4, {
         'patch_embed.projection.weight': 0, 'temporal_embed': 0,
@@ -282,7 +284,7 @@ DEPTHS = {
 
 @pytest.mark.parametrize('backbone, name', DEPTHS,
                          ids=lambda x: getattr(x, '__name__', x))
-def test_layer_depths_go_from_the_first_to_the_last(backbone, name):
+def test_layer_depths(backbone, name):
     num_depths, some = DEPTHS[backbone, name]
     model = build(backbone, **(dict(model=name) if name else {}))
     depths = {
@@ -293,7 +295,7 @@ def test_layer_depths_go_from_the_first_to_the_last(backbone, name):
     assert {depth for depth, _ in depths.values()} == set(range(num_depths))
     for name, depth in some.items():
         assert depths[name][0] == depth, name
-    # Each parameter is in one group.
+    # Each parameter is in exactly one group.
     parts = sum(model.layer_groups(), [])
     for name in depths:
         assert sum(f'{name}.'.startswith(f'{part}.') for part in parts) == 1
@@ -304,7 +306,7 @@ def test_layer_depths_go_from_the_first_to_the_last(backbone, name):
 
 
 @OURS
-def test_stochastic_depth_grows_with_the_block(backbone):
+def test_stochastic_depth_rises_linearly(backbone):
     model = build(backbone, drop_path_rate=0.7)
     rates = [block.drop_path.drop_prob for block in model.modules()
              if hasattr(block, 'drop_path')]
@@ -324,22 +326,25 @@ def test_rejects_clips_of_other_sizes(backbone):
         model(clips_for(model)[0])
 
 
-@pytest.mark.parametrize('backbone, options, want', [
+@pytest.mark.parametrize('backbone, options, found, expected', [
     (LinearVideoTransformer, OPTIONS[LinearVideoTransformer]['paper'],
-     '5, 4.*4, 4'), (XViT, {}, '5, 4.*4, 4'), (ViViT, {}, '5, 4.*2, 3'),
-    (Visformer, {}, '10, 8.*8, 8'), (VisionTransformerLAPS, {}, '5, 4.*4, 4')
-], ids=lambda x: getattr(x, '__name__', None))
-def test_rejects_frames_that_the_position_table_does_not_fit(
-        backbone, options, want):
+     '5, 4', '4, 4'),
+    (XViT, {}, '5, 4', '4, 4'),
+    (ViViT, {}, '5, 4', '2, 3'),
+    (Visformer, {}, '10, 8', '8, 8'),
+    (VisionTransformerLAPS, {}, '5, 4', '4, 4')],
+    ids=lambda x: getattr(x, '__name__', None))
+def test_rejects_frames_that_do_not_fit_the_position_table(
+        backbone, options, found, expected):
     model = build(backbone, **options)
-    first, second = want.split('.*')
-    with pytest.raises(ValueError, match=rf'\({first}\).*pos_embed.*'
-                       rf'{backbone.__name__} has \({second}\); set img_size'):
+    with pytest.raises(ValueError, match=(
+            rf'pos_embed.* of {backbone.__name__} expects a grid of '
+            rf'\({expected}\), got \({found}\); set img_size')):
         model(clips_for(model, img_size=(80, 64)))
 
 
 @OURS
-def test_arch_is_a_name_or_all_of_its_numbers(backbone):
+def test_arch_is_a_name_or_a_complete_dict(backbone):
     zoo = backbone.arch_zoo
     sizes = {k: v for k, v in TINY[backbone].items() if k != 'arch'}
     with torch.device('meta'):
@@ -373,7 +378,7 @@ def test_arch_is_a_name_or_all_of_its_numbers(backbone):
 @pytest.mark.parametrize('backbone', [
     b for b in TINY if b not in (DualFormer, InflatedBackbone)],
     ids=lambda x: x.__name__)
-def test_heads_must_divide_the_channels(backbone):
+def test_rejects_indivisible_channels(backbone):
     tiny = TINY[backbone]
     numbers = dict(arch=dict(
         tiny['arch'], num_heads=(1, 2, 4, 6) if backbone is ResT else 6)
@@ -390,10 +395,10 @@ def test_all_variants_have_the_same_parameters(backbone):
     assert all(other == shapes[0] for other in shapes)
 
 
-# Narrow and wide models, and the spread of some of their tensors.
+# Models, and the standard deviations of some of their initial tensors.
 SMALL = dict(embed_dims=128, num_layers=1, num_heads=2, init_std=0.1)
 EMBED = dict(SMALL, embed_init_std=0.3)
-SPREADS = [
+INITIAL_STDS = [
     (LinearVideoTransformer, dict(EMBED, num_frames=16), {
         'blocks.0.spatial_attn.qkv.weight': 0.1, 'temporal_embed': 0.3,
         'patch_embed.projection.weight': (2 / (128 * 16 * 16))**0.5,
@@ -421,13 +426,13 @@ SPREADS = [
 ]
 
 
-@pytest.mark.parametrize('backbone, options, spreads', SPREADS,
+@pytest.mark.parametrize('backbone, options, stds', INITIAL_STDS,
                          ids=lambda x: getattr(x, '__name__', ''))
-def test_initialization_has_the_documented_spread(backbone, options, spreads):
+def test_initialization_has_the_documented_std(backbone, options, stds):
     model = backbone(**options)
     torch.manual_seed(0)
     model.init_weights()
-    for name, std in spreads.items():
+    for name, std in stds.items():
         tensor = model.get_parameter(name)
         if std:
             rel = 0.2 if tensor.numel() > 200 else 0.5

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""BN-Inception as TSN's network files list it, computed layer by layer."""
+"""BN-Inception compared with TSN's network file, layer by layer."""
 import functools
 
 import pytest
@@ -10,8 +10,9 @@ from mmengine.registry import init_default_scope
 
 from mmvidattn.convert import convert
 
-# Block: channels of 1 x 1, of 3 x 3 and its reduction, of the two 3 x 3 and
-# theirs, and of the pool's projection. Typed from TSN's network file.
+# Block: channels of the 1x1 branch; of the 3x3 branch (reduction, output); of
+# the double 3x3 branch (reduction, both convolutions); and of the projection
+# after the pool, as in TSN's network file.
 TABLE = '''
 3a 64  64 64    64 96 96     32
 3b 64  64 96    64 96 96     64
@@ -27,7 +28,7 @@ ROWS = [line.split() for line in TABLE.strip().splitlines()]
 
 
 def _layers(channels):
-    """Names, widths and kernels of all convolutions, in their order."""
+    """List name, channels and kernel size of all convolutions, in order."""
     layers = [('conv1_7x7_s2', channels, 64, 7),
               ('conv2_3x3_reduce', 64, 64, 1), ('conv2_3x3', 64, 192, 3)]
     width = 192
@@ -67,7 +68,8 @@ def _tensors(channels):
 
 
 def published(channels=3, classes=None, prefix='', early=False):
-    """A state dict of the published names; of norms [1, C] if early."""
+    """Return a state dict with published names; early files have [1, C] norms.
+    """
     state = dict(_tensors(channels))
     if classes:
         state['fc_action.weight'] = torch.randn(classes, 1024)
@@ -77,7 +79,7 @@ def published(channels=3, classes=None, prefix='', early=False):
 
 
 def naive(state, x):
-    """[B, C, H, W] to the last block's output, by the published names."""
+    """Compute the output of the last block from published tensors."""
 
     def conv(x, name, stride=1):
         weight = state[f'{name}.weight']
@@ -89,7 +91,7 @@ def naive(state, x):
         return ((x - mean) / (var + 1e-5).sqrt() * scale + shift).relu()
 
     def halve(x):
-        # Behind the last row and column only, where a window reaches out.
+        # Pad only after the last row and column.
         return F.max_pool2d(
             F.pad(x, (0, 1, 0, 1), value=float('-inf')), 3, 2)
 
@@ -142,10 +144,10 @@ def test_matches_naive(channels):
     torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-9)
 
 
-def test_has_as_many_parameters_as_are_published():
-    # With the classifier of ImageNet's 1,000 classes 11,295,240.
-    own = sum(p.numel() for p in build().parameters())
-    assert own + 1000 * 1024 + 1000 == 11_295_240
+def test_number_of_parameters():
+    # 11,295,240 with the classifier for ImageNet's 1,000 classes.
+    number = sum(p.numel() for p in build().parameters())
+    assert number + 1000 * 1024 + 1000 == 11_295_240
 
 
 @pytest.mark.parametrize('shape', [(1, 10, 64, 64), (1, 3, 64, 70), (3, 64)])
@@ -156,7 +158,7 @@ def test_rejects_other_inputs(shape):
 
 
 @pytest.mark.parametrize('prefix', ['', 'base_model.', 'module.base_model.'])
-def test_early_files_and_those_of_tsn_and_ssn_load(prefix, capsys):
+def test_loads_early_files_and_files_of_tsn_and_ssn(prefix, capsys):
     state = published(10, 4, prefix, early=True)
     state['module.activity_fc.weight'] = torch.zeros(21, 1024)
     model = build(10)
@@ -171,17 +173,17 @@ def test_early_files_and_those_of_tsn_and_ssn_load(prefix, capsys):
     assert f', {prefix}inception_*_1x1_bn.*, ' in report
 
 
-def test_names_of_caffe_have_slashes():
+def test_loads_caffe_names_with_slashes():
     state = {name.replace('inception_3a_', 'inception_3a/')
              .replace('conv1_', 'conv1/').replace('conv2_', 'conv2/'): value
              for name, value in published().items()}
     load(build(), state)
 
 
-def test_every_parameter_learns():
+def test_every_parameter_gets_a_gradient():
     model = build().train()
     model(torch.randn(4, 3, 64, 64)).square().sum().backward()
     for name, parameter in model.named_parameters():
-        # Normalization takes the biases before it out again.
+        # Normalization cancels the biases before it.
         if not name.endswith('conv.bias'):
             assert parameter.grad.abs().sum() > 0, name

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Every backbone under torch.compile: one graph, for batches of any size."""
+"""All backbones under torch.compile: one graph for any batch size."""
 import pytest
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
@@ -16,8 +16,8 @@ from mmvidattn.backbones import (
     XViT,
 )
 
-# torch fixes for which convolution it takes when there are fewer than 16
-# images, so that two clips must have as many frames.
+# torch selects another convolution for fewer than 16 images, so two clips need
+# at least 16 frames.
 T = 8
 SMALL = dict(embed_dims=32, num_layers=1, num_heads=2)
 LINEAR_FF = dict(SMALL, img_size=28)
@@ -59,11 +59,12 @@ MODELS = {
         model='timm.deit_tiny_patch16_224',
         model_cfg=dict(img_size=32, depth=1))),
 }
-# Backward passes of these have code of their own.
+# Models with custom backward code.
 TRAINED = 'linear_ff-frames', 'dualformer'
-# Still compiled for more batch sizes than two: one graph each, no break.
+# Known limitation: one graph without breaks, but recompiled for more than two
+# batch sizes.
 OPEN = [('rest', False), ('dualformer', True)]
-# One a family, the rest in a slow run.
+# One model per family; the others are slow tests.
 QUICK = 'linear_ff', 'vivit-joint', 'visformer', 'xvit'
 
 
@@ -80,8 +81,8 @@ def _cases():
 
 
 @pytest.mark.parametrize('name, training', _cases())
-def test_is_one_graph_of_any_batch_size(name, training):
-    """Compiled twice at most: for one clip, and for several."""
+def test_one_graph_for_any_batch_size(name, training):
+    """At most two compilations: for one clip, and for several."""
     backbone, kwargs = MODELS[name]
     if backbone is InflatedBackbone:
         pytest.importorskip('timm')

@@ -27,11 +27,11 @@ def _clips(frames=8, height=64, width=64, batch=2):
 
 @pytest.mark.parametrize('frames, height, width', [
     (24, 256, 320), (1, 30, 50), (7, 224, 100)])
-def test_takes_sizes_that_the_released_code_refuses(frames, height, width):
+def test_accepts_sizes_that_the_released_code_rejects(frames, height, width):
     """With the kernels of the released checkpoints."""
     torch.manual_seed(0)
     model = DualFormer(ARCH).train()
-    # BatchNorm of a single value would fail.
+    # BatchNorm cannot train with a single value.
     batch = 2 if frames == 1 else 1
     y = model(_clips(frames, height, width, batch))
     assert y.shape == (batch, 64, -(-frames // 2), -(-height // 32),
@@ -41,11 +41,11 @@ def test_takes_sizes_that_the_released_code_refuses(frames, height, width):
         assert p.grad.isfinite().all() and p.grad.abs().max() > 0, name
 
 
-def test_matches_the_reference():
+def test_matches_reference():
     model = _build(arch=dict(ARCH, num_layers=(2, 3, 1, 2))).double().eval()
     for p in model.parameters():
         nn.init.normal_(p, std=0.3)
-    # The kernels of a tiny model's pyramids.
+    # Kernels of the pyramids of a tiny model.
     kernels = (((2, 4, 4), (2, 1, 1)), ((2, 2, 2), (4, 1, 1)),
                ((2, 2, 2), None), (None, None))
     reference = TranscribedDualFormer(
@@ -102,39 +102,38 @@ def test_rejects(kwargs, message):
 
 
 @pytest.mark.parametrize('frames', [8, 12, 32])
-def test_kernels_of_other_clips_mean_the_same_of_a_still_video(frames):
-    """The sum of a kernel stays, whatever its size."""
+def test_resized_kernels_keep_their_sums(frames):
+    """The response to a still video does not change."""
     state = DualFormer(ARCH).state_dict()
     model = DualFormer(ARCH, num_frames=frames)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         model.load_state_dict(state)
-    # Nobody loads another model without a word.
-    assert len(said) == (frames != 32)
-    assert all('of its kernels are resized: blocks.0.1.attn.pyramid' in
-               str(w.message) for w in said)
+    assert len(caught) == (frames != 32)
+    assert all(str(w.message).startswith('resized ') and
+               'blocks.0.1.attn.pyramid' in str(w.message) for w in caught)
     for name, value in model.state_dict().items():
         if value.dim() == 5 and not name.startswith('pegs'):
             assert torch.allclose(
                 value.sum((2, 3, 4)), state[name].sum((2, 3, 4)), rtol=1e-4,
                 atol=1e-5), name
-    own = model.blocks[0][1].attn.pyramid.levels[0].weight
-    assert own.shape[2] == max(frames // 2 // 8, 1)
+    kernel = model.blocks[0][1].attn.pyramid.levels[0].weight
+    assert kernel.shape[2] == max(frames // 2 // 8, 1)
 
 
-@pytest.mark.filterwarnings('ignore:the checkpoint is of a DualFormer')
+@pytest.mark.filterwarnings('ignore:resized .* kernels of a DualFormer')
 def test_halved_kernels_are_sums_of_pairs():
     state = DualFormer(ARCH).state_dict()
     model = DualFormer(ARCH, num_frames=16)
     model.load_state_dict(state)
     name = 'blocks.0.1.attn.pyramid.levels.1.conv2.weight'
-    was, now = state[name], model.state_dict()[name]
-    assert was.shape[2:] == (4, 2, 2) and now.shape[2:] == (2, 2, 2)
-    assert torch.allclose(now, was[:, :, ::2] + was[:, :, 1::2])
+    old, new = state[name], model.state_dict()[name]
+    assert old.shape[2:] == (4, 2, 2) and new.shape[2:] == (2, 2, 2)
+    assert torch.allclose(new, old[:, :, ::2] + old[:, :, 1::2])
 
 
-def test_image_model_says_of_a_still_video_what_it_says_of_a_frame(tmp_path):
-    """Its patches, positions and priors, for any number of frames."""
+def test_inflated_image_kernels_keep_their_sums(tmp_path):
+    """Kernels of patches, positions and priors, for any number of frames."""
     image = {
         'patch_embeds.0.proj.weight': torch.randn(8, 3, 4, 4),
         'pos_block.0.proj.0.weight': torch.randn(8, 1, 3, 3),
@@ -149,22 +148,22 @@ def test_image_model_says_of_a_still_video_what_it_says_of_a_frame(tmp_path):
         model = DualFormer(ARCH, num_frames=frames, init_cfg=dict(
             type='Pretrained', checkpoint=str(path)))
         model.init_weights()
-        own = model.state_dict()
+        state = model.state_dict()
         for ours, theirs in (
             ('patch_embeds.0.projection', 'patch_embeds.0.proj'),
             ('pegs.0.dwconv', 'pos_block.0.proj.0'),
             ('blocks.0.1.attn.pyramid.levels.0', 'blocks.0.1.attn.sr'),
             ('blocks.0.1.attn.pyramid.levels.1.conv1',
              'blocks.0.1.attn.lr.0')):
-            assert torch.allclose(own[f'{ours}.weight'].sum(2),
+            assert torch.allclose(state[f'{ours}.weight'].sum(2),
                                   image[f'{theirs}.weight'], atol=1e-5)
-        mean = own['blocks.0.1.attn.pyramid.levels.1.conv2.weight']
+        mean = state['blocks.0.1.attn.pyramid.levels.1.conv2.weight']
         assert torch.allclose(mean, torch.full_like(
             mean, 1 / mean[0].numel()))
 
 
 def _options_of(config):
-    """Ours, by the options of the released backbone."""
+    """Convert options of the released backbone."""
     return dict(
         type='DualFormer',
         arch=dict(
@@ -184,7 +183,7 @@ def _options_of(config):
 @pytest.mark.parametrize('case', ['reduced', 'reduced_tl', 'geom224',
                                   'geom224_16f'])
 def test_golden_released_model(golden, case):
-    """The released model, its weights through ``convert``, strictly."""
+    """Outputs of the released model with its converted weights."""
     g = golden(f'dualformer/golden_{case}.pt')
     with_tokens = any('token_linear' in name for name in g['state_dict'])
     options = _options_of(g['config'])

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Visformer, ResT and ViT with LAPS: what they share, and their goldens."""
+"""Visformer, ResT and ViT with LAPS: common properties and golden outputs."""
 import pytest
 import torch
 import torch.nn.functional as F
@@ -25,11 +25,11 @@ def _mixings(model):
 
 
 @BACKBONES
-def test_pyramid_is_repeated_over_the_attentions(backbone):
+def test_pyramid_is_repeated_over_attentions(backbone):
     levels = [m.level for m in _mixings(_build(backbone, pyramid=(1, 3)))]
     want = {
         Visformer: [1, 3, 1, 3],
-        # Anew in each stage.
+        # Restarts in each stage.
         ResT: [1, 1, 3, 1, 3, 1, 1],
         VisionTransformerLAPS: [1, 3, 1]
     }[backbone]
@@ -55,7 +55,7 @@ def test_options_reach_the_layers(backbone):
             assert module.out_features == 2 * module.in_features
 
 
-def test_rest_takes_frames_of_any_size():
+def test_rest_accepts_frames_of_any_size():
     y = _build(ResT).eval()(torch.randn(1, 3, T, 70, 101))
     assert y.shape == (1, 128, T, 3, 4) and y.isfinite().all()
 
@@ -74,7 +74,7 @@ def test_rejects(backbone, kwargs, message):
 
 
 @pytest.mark.parametrize('backbone', [Visformer, ResT])
-def test_rejects_the_token_shift_without_class_token(backbone):
+def test_rejects_token_shift_without_class_token(backbone):
     with pytest.raises(ValueError, match="shift .*'token'"):
         _build(backbone, shift='token')
 
@@ -87,7 +87,7 @@ def test_rejects_sizes(backbone, kwargs, message):
         _build(backbone, **kwargs)
 
 
-def test_token_shift_moves_the_residual_stream_of_the_class_token():
+def test_token_shift_moves_the_class_token_before_each_branch():
     model = _build(VisionTransformerLAPS, attention='2d', shift='token')
     model = model.double().eval()
     block, x = model.blocks[0], torch.randn(T, 17, 32).double()
@@ -121,7 +121,7 @@ def _mlp(x, mlp):
 
 
 def _visformer(model, x):
-    """Frames [T, 3, H, W], layer by layer."""
+    """Process frames [T, 3, H, W], layer by layer."""
     conv, norm, _ = model.stem
     x = _bn(F.conv2d(x, conv.weight, stride=2, padding=3), norm).relu()
     for stage, size in ((1, 4), (2, 2), (3, 2)):
@@ -180,9 +180,8 @@ def _vit(model, x):
 @pytest.mark.parametrize('backbone, by_hand', [
     (Visformer, _visformer), (ResT, _rest), (VisionTransformerLAPS, _vit)],
     ids=lambda x: x.__name__.strip('_'))
-def test_matches_a_network_written_out(backbone, by_hand):
-    """With transcribed attention, except for ResT, whose own is tested next.
-    """
+def test_matches_explicit_network(backbone, by_hand):
+    """With transcribed attention; the next test covers ResT's attention."""
     model = _build(backbone).double().eval()
     for value in model.state_dict().values():
         if value.dim() == 1:
@@ -194,7 +193,7 @@ def test_matches_a_network_written_out(backbone, by_hand):
     assert relative(got, want) < 1e-10
 
 
-def test_rest_attention_matches_one_written_out():
+def test_rest_attention_matches_explicit_attention():
     model = _build(ResT).double().eval()
     attn = model.stage2[1].attn
     x = torch.randn(T, 8, 8, 32).double()
@@ -231,7 +230,7 @@ _VISFORMER = dict(type='Visformer', img_size=64, arch=dict(
     stem_channels=8, embed_dims=32, depths=(2, 3, 3), num_heads=2))
 _VIT = dict(type='VisionTransformerLAPS', img_size=48, mlp_ratio=2, arch=dict(
     embed_dims=48, num_layers=5, num_heads=3))
-# Options of the released networks, by the golden's name.
+# Options of the released networks by the name of the golden file.
 GOLDENS = dict(
     visformer_laps=dict(_VISFORMER, pyramid=(1, 2, 3, 2, 3, 1)),
     visformer_ps=dict(_VISFORMER, attention='2d'),
@@ -245,7 +244,7 @@ GOLDENS = dict(
 
 @pytest.mark.parametrize('name', GOLDENS)
 def test_golden_released_model(golden, name):
-    """The released model, its weights through ``convert``, strictly."""
+    """Outputs of the released model with its converted weights."""
     g = golden(f'laps/golden_{name}.pt')
     width = g['state_dict']['base_model.head.weight'].shape[1]
     model = released(

@@ -27,7 +27,7 @@ def build(monkeypatch):
 
 
 @pytest.mark.parametrize('with_grid', [False, True])
-def test_gives_the_features_of_frames(build, with_grid):
+def test_returns_features_of_frames(build, with_grid):
     backbone = build()
     backbone.model.with_grid = with_grid
     clips = torch.randn(2, 3, T, 8, 12)
@@ -40,14 +40,14 @@ def test_gives_the_features_of_frames(build, with_grid):
             assert torch.equal(y[b, :, t], frames[b * T + t])
 
 
-def test_passes_the_options_on(build):
+def test_passes_options_to_inflate(build):
     backbone = build(shift='plain', attention='3d', shift_fraction=1 / 8)
     assert inflated_modules(backbone) == {
         f'model.blocks.{i}.attn': 'num_frames=4, attention=3d, shift=plain, '
         'fraction=0.125, first=next' for i in (0, 1)}
 
 
-def test_starts_as_the_config_of_the_model_says(build):
+def test_init_weights_follows_the_config_of_the_model(build):
     init_cfg = dict(type='Constant', layer='Conv2d', val=2., bias=3.)
     backbone = MODELS.build(
         dict(type='InflatedBackbone', num_frames=T, pyramid=(1, ),
@@ -60,7 +60,8 @@ def test_starts_as_the_config_of_the_model_says(build):
 @pytest.mark.parametrize('model, options, message', [
     ('visformer_small', {}, "'timm.NAME' or a config, got 'visformer_small'"),
     ('torch.x', {}, "'timm.NAME'"),
-    (dict(type='TestImage'), dict(model_cfg=dict(a=1)), 'model_cfg belongs'),
+    (dict(type='TestImage'), dict(model_cfg=dict(a=1)),
+     "model_cfg requires model='timm.NAME'"),
     (dict(type='TestImage'), dict(shift='x'), "shift must be one of"),
 ])
 def test_rejects(build, model, options, message):
@@ -70,13 +71,13 @@ def test_rejects(build, model, options, message):
                  pyramid=(1, ), **options))
 
 
-def test_says_how_to_get_timm(build, monkeypatch):
+def test_error_names_the_timm_package(build, monkeypatch):
     monkeypatch.setitem(sys.modules, 'timm', None)
     with pytest.raises(ImportError, match='needs timm: pip install timm'):
         MODELS.build(dict(type='InflatedBackbone', model='timm.x'))
 
 
-def test_takes_models_of_timm(build):
+def test_accepts_timm_models(build):
     timm = pytest.importorskip('timm')
     backbone = MODELS.build(
         dict(type='InflatedBackbone', model='timm.vit_tiny_patch16_224',

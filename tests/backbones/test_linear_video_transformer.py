@@ -15,7 +15,7 @@ _build = partial(build, LinearVideoTransformer)
 
 @pytest.mark.parametrize('options', [{}, dict(
     attention=dict(type='SoftmaxAttention'), fixation=None)], ids=str)
-def test_matches_the_reference(options):
+def test_matches_reference(options):
     model = _build(**options).double().eval()
     for p in model.parameters():
         nn.init.normal_(p, std=0.3)
@@ -41,7 +41,7 @@ def test_rejects(kwargs, message):
             **{**TINY[LinearVideoTransformer], **kwargs})
 
 
-def test_patches_of_one_frame_become_the_middle_of_three():
+def test_one_frame_kernel_becomes_the_middle_of_three():
     one, three = _build(), _build(patch_frames=3)
     three.load_state_dict(one.state_dict())
     x = torch.randn(1, 3, 4, 64, 64)
@@ -62,7 +62,7 @@ GOLDEN_OPTIONS = {
 
 @pytest.mark.parametrize('case', GOLDEN_OPTIONS)
 def test_golden_released_model(golden, case):
-    """The authors' model, its weights through ``convert``, strictly."""
+    """Outputs of the released model with its converted weights."""
     G = golden('linear/golden_lvt.pt')
     g, dims = G[case], G[case]['meta']['dims']
     model = released(

@@ -29,8 +29,8 @@ HEADS = {
     ViViT: ViViTHead, XViT: XViTHead}
 FRAMES = dict(attention='2d', shift='none')
 TOKEN = dict(attention='2d', shift='token')
-# Model, millions of parameters and billions of operations of the papers, and
-# how far off the latter may be.
+# Model, options, parameters (millions) and operations (billions) in the
+# papers, and the relative tolerance of the operations.
 CASES = {
     'linear_ff': (LinearVideoTransformer, {}, 52.009, None, 0),
     'linear_ff-no-fixation':
@@ -62,8 +62,8 @@ CASES = {
         TOKEN, arch='large', img_size=384, num_frames=12), 304.1, 2294.5,
         3e-4),
 }
-# Parameters and operations of the released code alone: tables of 8 temporal
-# embeddings, layers that are not used, the class token's position, and the
+# Parameters and operations that only the released code has: tables of 8
+# temporal embeddings, unused layers, the position of the class token, and the
 # last norm of all tokens.
 EXTRA = {
     LinearVideoTransformer: (-8 * 512 + 513 * 174, 0),
@@ -71,7 +71,7 @@ EXTRA = {
 
 
 class _CountNorms(TorchFunctionMode):
-    """Count norms as fvcore does, with which the papers counted."""
+    """Count norms like fvcore, which the papers used."""
     costs = {F.layer_norm: 5, F.batch_norm: 2, F.instance_norm: 4}
     total = 0
 
@@ -82,7 +82,7 @@ class _CountNorms(TorchFunctionMode):
 
 
 @pytest.mark.parametrize('case', CASES)
-def test_has_the_parameters_and_operations_of_the_published_model(case):
+def test_parameters_and_operations_match_the_paper(case):
     backbone, kwargs, mparams, gmacs, rel = CASES[case]
     kwargs = dict(kwargs)
     side = kwargs.pop('side', kwargs.get('img_size', 224))
@@ -91,9 +91,8 @@ def test_has_the_parameters_and_operations_of_the_published_model(case):
         norm = model.encoder.norm if backbone is ViViT else model.norm
         head = HEADS.get(backbone, LAPSHead)(
             174 if backbone in EXTRA else 400, norm.weight.numel())
-        own = backbone is DualFormer
-        params = sum(p.numel() for m in ((model, ) if own else (model, head))
-                     for p in m.parameters())
+        counted = (model, ) if backbone is DualFormer else (model, head)
+        params = sum(p.numel() for m in counted for p in m.parameters())
         extra_params, operations = EXTRA.get(backbone, (0, 0))
         digits = len(str(mparams).split('.')[1])
         assert round((params + extra_params) / 1e6, digits) == mparams
@@ -106,7 +105,7 @@ def test_has_the_parameters_and_operations_of_the_published_model(case):
             head(y)
     operations += count.macs + norms.total
     if isinstance(head, LAPSHead) and y.dim() == 5:
-        # The mean of the places of a frame.
+        # Average pooling of a frame.
         operations += y.numel()
     assert operations / 1e9 == pytest.approx(gmacs, rel=rel)
     assert not count.uncounted

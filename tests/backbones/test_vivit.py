@@ -23,7 +23,8 @@ def _clips(num_frames=8, height=32, width=48, batch=2):
     return torch.randn(batch, 3, num_frames, height, width)
 
 
-def _learns(model, clips):
+def _has_gradient(model, clips):
+    """Return which parameters have a finite nonzero gradient."""
     y = model(clips)
     assert y.shape == (len(clips), 32) and y.isfinite().all()
     (y * torch.randn_like(y)).sum().backward()
@@ -34,18 +35,17 @@ def _learns(model, clips):
     }
 
 
-def test_temporal_attention_from_zero_learns_after_a_step():
+def test_zero_initialized_temporal_attention_learns_after_a_step():
     model, clips = _build(model='fact_attention'), _clips()
     inside = [f'encoder.blocks.{i}.temporal_attn.qkv.weight' for i in (0, 1)]
-    learns = _learns(model, clips)
-    for name in learns:
-        # Behind the zero nothing moves yet, but the zero itself does.
-        behind = 'temporal_attn.qkv' in name or 'temporal_attn_norm' in name
-        assert learns[name] == (not behind), name
+    for name, has_gradient in _has_gradient(model, clips).items():
+        # The zero projection has a gradient, the layers before it have none.
+        blocked = 'temporal_attn.qkv' in name or 'temporal_attn_norm' in name
+        assert has_gradient == (not blocked), name
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     model.zero_grad()
-    learns = _learns(model, clips)
-    assert all(learns.values()) and set(inside) <= set(learns)
+    has_gradient = _has_gradient(model, clips)
+    assert all(has_gradient.values()) and set(inside) <= set(has_gradient)
 
 
 @pytest.mark.parametrize('order', ['time_space', 'space_time'])
@@ -59,7 +59,7 @@ def test_temporal_attention_starts_as_identity(order):
     assert torch.equal(model(clip), want)
 
 
-def test_may_start_at_random():
+def test_zero_init_temporal_can_be_turned_off():
     model = _build(model='fact_attention', zero_init_temporal=False)
     assert model.encoder.blocks[0].temporal_attn.proj.weight.std() > 0.01
 
@@ -77,7 +77,7 @@ def _mlp(x, mlp):
 
 
 def _attention(x, attn, allowed):
-    """Tokens [N, D]; ``allowed`` [G, N, N] tells who sees whom."""
+    """Attend within tokens [N, D] under the mask ``allowed`` [G, N, N]."""
     G = len(allowed)
     qkv = x @ attn.qkv.weight.T + attn.qkv.bias
     q, k, v = (z.unflatten(-1, (G, -1)).transpose(0, 1)
@@ -88,7 +88,7 @@ def _attention(x, attn, allowed):
 
 
 def _run(x, blocks, norm, allowed):
-    """Blocks whose attentions see what ``allowed`` says, by name."""
+    """Run blocks; ``allowed`` has the mask of each attention by name."""
     for block in blocks:
         for name, mask in allowed.items():
             y = _norm(x, getattr(block, f'{name}_norm'))
@@ -98,7 +98,7 @@ def _run(x, blocks, norm, allowed):
 
 
 def _by_hand(model, clip, name, order):
-    """One clip [C, T, H, W], tubelet by tubelet."""
+    """Compute one clip [C, T, H, W], tubelet by tubelet."""
     weight, bias = model.patch_embed.projection.parameters()
     t, p = weight.shape[2:4]
     grid = [n // s for n, s in zip(clip.shape[1:], (t, p, p))]
@@ -136,7 +136,7 @@ def _by_hand(model, clip, name, order):
 
 
 def _all_to_all(tokens, encoder):
-    """Tokens [N, D] to what stands for all of them, [D]."""
+    """Encode tokens [N, D] jointly and pool them to [D]."""
     tokens = tokens + encoder.pos_embed.flatten(0, 3)
     with_token = encoder.cls_token is not None
     if with_token:
@@ -154,7 +154,7 @@ def _all_to_all(tokens, encoder):
     ('fact_attention', dict(order='space_time'))],
     ids=lambda x: x if isinstance(x, str) else ''.join(
         map(str, x.values())) or 'default')
-def test_matches_a_transformer_written_out(name, kwargs):
+def test_matches_explicit_transformer(name, kwargs):
     model = _build(model=name, num_frames=6, **kwargs).double()
     for p in model.parameters():
         nn.init.normal_(p, std=0.3)
@@ -185,7 +185,7 @@ def test_options_reach_every_layer(name):
 
 
 @pytest.mark.parametrize('scale', [False, True])
-def test_stochastic_depth_grows_with_the_block_of_each_encoder(scale):
+def test_stochastic_depth_rises_linearly_in_each_encoder(scale):
     model = _build(model='fact_encoder', num_layers=3, drop_path_rate=0.2,
                    drop_path_scale=scale).train()
     for encoder, rates in ((model.encoder, [0, .1, .2]),
@@ -196,7 +196,7 @@ def test_stochastic_depth_grows_with_the_block_of_each_encoder(scale):
     assert sorted(kept) == pytest.approx([0, 1.25 if scale else 1])
 
 
-def test_positions_in_one_row_are_folded_if_the_grid_is_clear():
+def test_flat_tables_are_reshaped_unless_ambiguous():
     model = _build(model='joint')
     table = torch.randn(1, 24, 32)
     model.load_state_dict({'encoder.pos_embed': table}, strict=False)
@@ -215,7 +215,7 @@ def test_positions_in_one_row_are_folded_if_the_grid_is_clear():
 
 @pytest.mark.parametrize('patch_init, shares', [
     ('central', [0, 0, 1, 0]), ('average', 4 * [.25])])
-def test_patches_of_an_image_are_spread_over_a_tubelet(patch_init, shares):
+def test_image_kernels_are_inflated(patch_init, shares):
     model = _build(patch_init=patch_init, tubelet_frames=4)
     patch = torch.randn(32, 3, 16, 16)
     model.load_state_dict({'patch_embed.projection.weight': patch},
@@ -226,7 +226,7 @@ def test_patches_of_an_image_are_spread_over_a_tubelet(patch_init, shares):
 
 
 @pytest.mark.parametrize('patch_init', ['central', 'average', 'random'])
-def test_tubelets_start_as_configured_without_a_checkpoint(patch_init):
+def test_patch_init_without_a_checkpoint(patch_init):
     frames = _build(patch_init=patch_init).patch_embed.projection.weight
     first, second = frames.unbind(2)
     assert second.std() > 0
@@ -237,19 +237,19 @@ def test_tubelets_start_as_configured_without_a_checkpoint(patch_init):
 
 
 @pytest.mark.parametrize('kwargs, message', [
-    (dict(order='time_space'), "order belongs to model='fact_attention'.*"),
-    (dict(num_temporal_layers=2), "num_temporal_layers belongs.*'joint'"),
-    (dict(zero_init_temporal=True), 'zero_init_temporal belongs to'),
+    (dict(order='time_space'), "order requires model='fact_attention'.*"),
+    (dict(num_temporal_layers=2), "num_temporal_layers requires.*'joint'"),
+    (dict(zero_init_temporal=True), 'zero_init_temporal requires'),
     (dict(model='fact_dot', pool='cls'), "'fact_dot' has no class token"),
     (dict(model='fact_dot', num_heads=1), 'num_heads must be even.*got 1'),
     (dict(model='fact_dot', arch='tiny', num_heads=None),
      'num_heads must be even.*got 3'),
     (dict(model='fact_dot', attention=dict(type='LinearAttention')),
-     "'fact_dot' has softmax attention.*'LinearAttention'"),
+     "attention of model='fact_dot'.*got.*'LinearAttention'"),
     (dict(model='fact_dot', attention=dict(
-        type='SoftmaxAttention', drop=.1)), "may have dropout, got.*'drop'"),
+        type='SoftmaxAttention', drop=.1)), "with dropout, got.*'drop'"),
     (dict(model='fact_dot', fixation={}),
-     "'fact_dot' has no feature fixation.*got {}"),
+     "fixation of model='fact_dot'.*got {}"),
     (dict(num_frames=7), 'num_frames.*tubelet_frames=2, got 7'),
     (dict(img_size=40), r'img_size=\(40, 40\).*patch_size=16'),
     (dict(sampled_frames=4), 'sampled_frames needs tubelet_frames=1'),
@@ -270,7 +270,7 @@ GOLDENS = dict(
 
 @pytest.mark.parametrize('case', GOLDENS)
 def test_golden_released_model(golden, case):
-    """The released models, their weights through ``convert``, strictly."""
+    """Outputs of the released models with their converted weights."""
     G = golden('vivit/golden_scenic_vivit.pt')
     model = released(
         'vivit_scenic', G[case]['param'],

@@ -23,7 +23,7 @@ def _layer_norm(x, norm, eps):
 
 
 def _mixed(x, divisor):
-    """Channels [T, N, C]: a fold of the next frame, one of the previous."""
+    """Shift channels of [T, N, C] from the next and the previous frame."""
     fold = x.shape[-1] // divisor
     out = torch.zeros_like(x)
     for t in range(len(x)):
@@ -36,7 +36,7 @@ def _mixed(x, divisor):
 
 
 def _by_hand(model, clip, divisor, size=16):
-    """One clip [C, T, H, W], patch by patch and frame by frame."""
+    """Compute one clip [C, T, H, W], patch by patch and frame by frame."""
     T, H, W = clip.shape[1:]
     weight, bias = model.patch_embed.projection.parameters()
     frames = []
@@ -74,7 +74,7 @@ def _by_hand(model, clip, divisor, size=16):
 
 
 @pytest.mark.parametrize('divisor', [4, 8, 5, None])
-def test_matches_a_transformer_written_out(divisor):
+def test_matches_explicit_transformer(divisor):
     model = _build(
         img_size=(32, 48),
         temporal_shift=divisor and dict(mode='tsm', divisor=divisor)).double()
@@ -102,7 +102,7 @@ def test_rejects(kwargs, message):
 @pytest.mark.parametrize('case, shift', [
     ('div4', dict(mode='tsm', divisor=4)), ('noshift', None)])
 def test_golden_released_model(golden, case, shift):
-    """The released model, its weights through ``convert``, strictly."""
+    """Outputs of the released model with its converted weights."""
     G = golden('linear/golden_xvit.pt')
     g = G[case]
     model = released(

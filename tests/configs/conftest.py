@@ -11,7 +11,7 @@ from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import load_config
 
-# Narrow networks of the transformers of frames, and their channels.
+# Narrow networks and their output channels.
 FRAME_ARCHS = dict(
     Visformer=(dict(
         stem_channels=8, embed_dims=16, depths=(1, 1, 1), num_heads=2), 32),
@@ -21,7 +21,7 @@ FRAME_ARCHS = dict(
         embed_dims=8, num_layers=(1, 2, 1, 1), num_heads=(1, 1, 2, 2)), 64),
     VisionTransformerLAPS=(dict(embed_dims=32, num_layers=1, num_heads=2),
                            32))
-# Steps of a stream of features.
+# Steps and names of the feature streams.
 ONLINE_STEPS, ONLINE_VIDEOS = 60, ('a', 'b')
 
 
@@ -40,7 +40,7 @@ def _make_narrow(model, width):
 
 @pytest.fixture(scope='session')
 def narrow(motion_dir):
-    """Read a config with its own options, but a narrow model."""
+    """Load a config with a narrow model and the motion dataset."""
 
     def read(name, width=32, **variables):
         cfg = load_config(name, {
@@ -59,7 +59,8 @@ def narrow(motion_dir):
                 data_prefix=dict(video=''),
                 ann_file='train.txt' if split == 'train' else 'val.txt',
                 metainfo=None,
-                # That collects garbage, which takes longer than the step.
+                # Serialization runs the garbage collector, which takes longer
+                # than the step.
                 serialize_data=False)
         init_default_scope('mmaction')
         return cfg
@@ -69,7 +70,7 @@ def narrow(motion_dir):
 
 @pytest.fixture(scope='session')
 def step_once():
-    """Trains a step and tests one; the shape of the tested clips."""
+    """Train one step and test one; return the shape of the tested clips."""
 
     def step(cfg):
         torch.manual_seed(0)
@@ -84,12 +85,12 @@ def step_once():
         assert losses['loss'].isfinite()
         moved = [k for k, v in model.state_dict().items()
                  if not torch.equal(v, before[k])]
-        # The classifier of a fresh model moves first, in every config.
+        # The first step changes the classifier in every config.
         assert 'cls_head.fc_cls.weight' in moved
 
         sample = DATASETS.build(cfg.test_dataloader.dataset)[0]
         shape = tuple(sample['inputs'].shape)
-        # Two views are as good as twelve to average, and take less time.
+        # Two views are enough to test averaging.
         sample['inputs'] = sample['inputs'][:2]
         with torch.no_grad():
             result, = model.eval().test_step(pseudo_collate([sample]))
@@ -102,7 +103,7 @@ def step_once():
 
 @pytest.fixture(scope='module')
 def features_dir(tmp_path_factory):
-    """Writes the files that a config names, of few and short videos."""
+    """Write the files that a config names, for a few short videos."""
     root = tmp_path_factory.mktemp('features')
     rng = np.random.default_rng(0)
 

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The linear video transformer on Charades, as released.
+"""Compare the Charades config with the released recipe.
 
-The values are typed from the released yaml ("charades_21k_cgate") and its
-data code; 32 clips a batch, as the launch script has it.
+The values come from the released yaml ("charades_21k_cgate") and data code,
+and the 32 clips per batch from the launch script.
 """
 import cv2
 import numpy as np
@@ -16,7 +16,7 @@ from mmvidattn.apis import load_config
 NAME = 'linear_ff_charades_released'
 
 
-def test_is_optimised_as_released():
+def test_optimization_matches_the_release():
     cfg = load_config(NAME)
     assert cfg.optim_wrapper.optimizer == dict(
         type='SGD', lr=.035, momentum=.9, nesterov=True, weight_decay=1e-5)
@@ -58,7 +58,7 @@ def test_reads_clips_as_released():
 
 @pytest.fixture
 def frames_dir(tmp_path):
-    """Three videos of 20 frames, in the folders of the config."""
+    """Write three videos of 20 frames in the folders of the config."""
     lines = ['original_vido_id video_id frame_id path labels']
     rng = np.random.default_rng(0)
     for v in range(3):
@@ -74,7 +74,7 @@ def frames_dir(tmp_path):
     return tmp_path
 
 
-def test_trains_a_step_and_tests_a_step(narrow, step_once, frames_dir):
+def test_train_step_and_test_step(narrow, step_once, frames_dir):
     sets = {split: load_config(NAME)[f'{split}_dataloader'].dataset
             for split in ('train', 'val', 'test')}
     cfg = narrow(NAME)
@@ -88,8 +88,8 @@ def test_trains_a_step_and_tests_a_step(narrow, step_once, frames_dir):
         cfg[f'{split}_dataloader'].dataset = dataset
     assert step_once(cfg) == (30, 3, 16, 64, 64)
 
-    # Of whole videos in testing; of the clip, which may be its first frame
-    # again and again, in training.
+    # Test labels are those of the video. Training labels are those of the
+    # clip, which may repeat the first frame.
     sample = DATASETS.build(sets['val'])[1]
     assert sample['data_samples'].gt_label.nonzero().flatten().tolist() == [
         1, 100, 101]
@@ -109,7 +109,7 @@ def test_trains_a_step_and_tests_a_step(narrow, step_once, frames_dir):
     assert 0 < found <= 1
 
 
-def test_the_largest_score_of_the_views_counts():
+def test_average_clips_max_takes_the_largest_score():
     head = MODELS.build(dict(
         type='LinearVideoTransformerHead', num_classes=2, in_channels=4,
         average_clips='max'))

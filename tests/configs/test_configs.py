@@ -11,9 +11,11 @@ from mmvidattn.apis.ablations import list_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS_OPTION = 'test_dataloader.dataset.pipeline.1.num_clips'
+
+
 @pytest.mark.parametrize('name', list_models())
-def test_can_be_dumped_and_read_again(name, tmp_path, monkeypatch):
-    # The looks of the text take most of the time; trainings dump with them.
+def test_dumped_config_loads(name, tmp_path, monkeypatch):
+    # Formatting takes most of the time, and training runs it anyway.
     monkeypatch.setattr('mmengine.config.config.FormatCode',
                         lambda text, **kwargs: (text, True))
     cfg = load_config(name)
@@ -22,7 +24,7 @@ def test_can_be_dumped_and_read_again(name, tmp_path, monkeypatch):
     assert again.to_dict() == cfg.to_dict()
 
 
-def test_released_and_paper_settings_are_what_the_headers_say():
+def test_released_and_paper_settings_match_the_headers():
     ssv2, k400, k600, released, paper = (
         load_config(f'linear_ff_{name}')
         for name in ('ssv2', 'k400', 'k600', 'released_k400', 'paper_ssv2'))
@@ -46,10 +48,10 @@ def test_released_and_paper_settings_are_what_the_headers_say():
 
 @pytest.mark.parametrize('name, space, time, start', [
     ('ssv2', 1, 4, .003), ('k400', 4, 8, .01), ('k600', 4, 8, .01)])
-def test_papers_network_is_that_of_table_10(name, space, time, start):
+def test_paper_network_matches_table_10(name, space, time, start):
     cfg = load_config(f'linear_ff_paper_{name}')
     backbone = cfg.model.backbone
-    # A.3: radii of windows in which half of the channels stay.
+    # A.3: radii of windows; half of the channels are not shifted.
     assert backbone.spatial_shift == dict(
         mode='cross', size=space, alpha=0.5)
     assert backbone.temporal_shift == dict(
@@ -65,7 +67,7 @@ def test_papers_network_is_that_of_table_10(name, space, time, start):
     assert schedule.start_factor * optimizer.lr == pytest.approx(start)
     assert cfg.auto_scale_lr.base_batch_size == 32
     assert cfg.model.cls_head.dropout_ratio == .5
-    # All else is that of the config that reads Table 10 as the code does.
+    # Everything else equals the config with the released interpretation.
     other = load_config(f'linear_ff_{name}')
     assert cfg.test_dataloader == other.test_dataloader
     assert cfg.model.cls_head == other.model.cls_head
@@ -75,27 +77,27 @@ def test_papers_network_is_that_of_table_10(name, space, time, start):
 @pytest.mark.parametrize('linear, softmax', [
     ('xvit_linear{}_ssv2', 'xvit_ssv2'),
     ('vivit_tiny_linear{}_motion', 'vivit_tiny_motion')])
-def test_distilled_student_and_teacher_are_those_of_other_configs(
+def test_distillation_uses_student_and_teacher_of_other_configs(
         linear, softmax):
-    plain, whole, teacher = map(load_config, (
+    plain, distill, teacher = map(load_config, (
         linear.format(''), linear.format('_distill'), softmax))
-    student = {key: value for key, value in whole.model.items()
+    student = {key: value for key, value in distill.model.items()
                if key in plain.model}
     assert dict(student, type='Recognizer3D') == plain.model
-    told = whole.model.teacher
-    assert told.backbone.pop('fixation') is None and told == teacher.model
-    # What a training of the teacher leaves in its default folder.
-    assert whole.model.teacher_checkpoint == \
+    inner = distill.model.teacher
+    assert inner.backbone.pop('fixation') is None and inner == teacher.model
+    # The default path of the teacher's last checkpoint.
+    assert distill.model.teacher_checkpoint == \
         f'work_dirs/{softmax}/epoch_{teacher.train_cfg.max_epochs}.pth'
-    assert 0 < whole.model.distill_epochs < whole.train_cfg.max_epochs
+    assert 0 < distill.model.distill_epochs < distill.train_cfg.max_epochs
     for key in ('optim_wrapper', 'param_scheduler', 'train_dataloader'):
-        assert whole[key] == plain[key] == teacher[key]
+        assert distill[key] == plain[key] == teacher[key]
 
 
 @pytest.mark.parametrize('name, views', [
     ('linear_ff_ssv2', (1, 2, 3)), ('linear_ff_k400', (1, 2, 3, 4, 5, 10))])
-def test_views_are_one_option(name, views):
-    """Those of the paper's Figure 4."""
+def test_one_option_sets_the_number_of_views(name, views):
+    """Numbers of views from the paper's Figure 4."""
     for num in views:
         cfg = load_config(name, {VIEWS_OPTION: num})
         step = cfg.test_dataloader.dataset.pipeline[1]
@@ -104,7 +106,7 @@ def test_views_are_one_option(name, views):
         starts = frames[:, 0].tolist()
         assert len(set(map(tuple, frames.tolist()))) == num
         if name == 'linear_ff_k400':
-            # 300 - 256 frames, in equal steps from the first.
+            # 300 - 256 frames, in equal steps from the first frame.
             assert starts == [int(44 * k / num) for k in range(num)]
         else:
             # The middle of the first segment, its start, its end.
@@ -115,7 +117,7 @@ def test_views_are_one_option(name, views):
 
 
 @pytest.mark.parametrize('name', ['ssv2', 'k400', 'k600'])
-def test_xvit_is_trained_as_released(name):
+def test_xvit_training_matches_the_release(name):
     ours, released = (load_config(f'xvit_{name}{suffix}')
                       for suffix in ('', '_released'))
     for key in ('optim_wrapper', 'param_scheduler', 'train_cfg',
@@ -124,7 +126,7 @@ def test_xvit_is_trained_as_released(name):
 
 
 def test_numbers_of_every_config_agree():
-    """Check classes, frames and sides, wherever a config has them."""
+    """Check all numbers of classes, frames and sides of a config."""
     for name in list_models(ablations=True):
         cfg = load_config(name).to_dict()
         found = {}
@@ -167,7 +169,7 @@ def test_numbers_of_every_config_agree():
 
 @pytest.mark.parametrize('family', ['dualformer', 'laps', 'linear_ff',
                                     'testra'])
-def test_figures_are_those_of_a_row_of_the_paper(family, shared_dir):
+def test_paper_numbers_are_in_the_text_of_the_paper(family, shared_dir):
     text = (shared_dir / f'papers/{family}.txt').read_text()
     rows = [row for row in list_rows(ROOT / 'configs')
             if row.table.parents[1].name == family

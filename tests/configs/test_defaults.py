@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A backbone without options is that of a config."""
+"""The defaults of a backbone equal a config."""
 import inspect
 import json
 
@@ -9,7 +9,7 @@ from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import load_config
 
-# With what the config changes.
+# Config, and the options that differ from the defaults.
 CONFIGS = {
     'causal_transformer_thumos14': (),
     'dualformer_tiny_k400': ('drop_path_rate', ),
@@ -24,7 +24,7 @@ CONFIGS = {
 
 
 @pytest.mark.parametrize('name', CONFIGS)
-def test_defaults_are_the_options_of(name):
+def test_defaults_equal_the_config(name):
     init_default_scope('mmaction')
     backbone = load_config(name).model.backbone
     parameters = inspect.signature(MODELS.get(backbone.type)).parameters

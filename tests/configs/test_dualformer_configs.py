@@ -15,13 +15,13 @@ KINETICS = ['tiny_k400', 'small_k400', 'base_k400', 'base_k600',
             'tiny_tl_k400', 'small_tl_k400', 'tiny_tl_stored_k400']
 
 
-# Priors of a grid of 16 frames, and of one of 8 with the same kernels.
+# Pyramid sizes for a grid of 16 frames, and for 8 with the same kernels.
 WHOLE = ((8, 7, 7), (4, 4, 4))
 HALVED = ((4, 7, 7), (2, 4, 4))
 
 
 @pytest.mark.parametrize('row', ['patch4', '2_1_1', '1_2_1', '1_1_2'])
-def test_rows_of_table_7_keep_the_kernels_of_the_default(row):
+def test_table_7_keeps_the_default_kernels(row):
     def kernels(name):
         with torch.device('meta'):
             backbone = MODELS.build(load_config(name).model.backbone)
@@ -35,8 +35,8 @@ def test_rows_of_table_7_keep_the_kernels_of_the_default(row):
 
 @pytest.mark.parametrize('row, paper', [
     ('patch4', 111.99), ('2_1_1', 136.0), ('1_2_1', 153.0)])
-def test_rows_of_table_7_cost_what_is_counted_as_released(row, paper):
-    """Those counts have the norms, 0.4 % more (see the README)."""
+def test_table_7_costs_match_the_paper(row, paper):
+    """The paper's counts include norms, 0.4 % more (see the README)."""
     cfg = load_config(f'dualformer_table07_{row}')
     counts, _ = count_config(cfg, view_of(cfg.test_pipeline)[0])
     assert 4 * counts.macs / 1e9 == pytest.approx(paper, rel=5e-3)
@@ -65,7 +65,7 @@ def test_rows_of_table_7_cost_what_is_counted_as_released(row, paper):
         temporal_pooling=(1, 2, 1),
         pyramid_sizes=(WHOLE, WHOLE, HALVED[:1], ()))),
     ('07_1_1_2', dict(temporal_pooling=(1, 1, 2)))])
-def test_row_changes_what_it_names_and_nothing_else(row, changes):
+def test_row_changes_only_the_named_options(row, changes):
     default = load_config('dualformer_tiny_k400').model
     cfg = load_config(f'dualformer_table{row}')
     want = copy.deepcopy(default.to_dict())
@@ -78,7 +78,7 @@ def test_row_changes_what_it_names_and_nothing_else(row, changes):
 
 
 def _groups(cfg):
-    """Learning rate and decay of each parameter of a small model."""
+    """Return learning rate and decay of each parameter of a small model."""
     init_default_scope('mmaction')
     model = copy.deepcopy(cfg.model)
     model.update(data_preprocessor=None)
@@ -87,15 +87,15 @@ def _groups(cfg):
     model.cls_head.in_channels = 64
     model = MODELS.build(model)
     optim_wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
-    of = {}
+    settings = {}
     for group in optim_wrapper.param_groups:
         for p in group['params']:
-            of[p] = group['lr'], group['weight_decay']
-    return {name: of[p] for name, p in model.named_parameters()}
+            settings[p] = group['lr'], group['weight_decay']
+    return {name: settings[p] for name, p in model.named_parameters()}
 
 
 @pytest.mark.parametrize('name', ['tiny_k400', 'base_k600', 'tiny_tl_k400'])
-def test_groups_are_the_real_ones_of_the_released_recipe(name):
+def test_groups_match_the_effective_groups_of_the_released_recipe(name):
     cfg = load_config(f'dualformer_{name}')
     lr = cfg.optim_wrapper.optimizer.lr
     decay = cfg.optim_wrapper.optimizer.weight_decay
@@ -110,7 +110,7 @@ def test_groups_are_the_real_ones_of_the_released_recipe(name):
 
 
 @pytest.mark.parametrize('name', CONFIGS)
-def test_heads_have_the_channels_of_their_backbones(name):
+def test_head_channels_match_the_backbone(name):
     cfg = load_config(name)
     widths = dict(tiny=64, small=96, base=128)
     for model in (cfg.model, cfg.model.get('teacher')):
@@ -122,7 +122,7 @@ def test_heads_have_the_channels_of_their_backbones(name):
 
 
 @pytest.mark.parametrize('name', [n for n in CONFIGS if 'motion' not in n])
-def test_tests_four_views_where_the_released_code_has_them(name):
+def test_reads_clips_as_released(name):
     cfg = load_config(name)
     pipeline = cfg.test_dataloader.dataset.pipeline
     assert pipeline[1].type == 'CenteredSampleFrames'
@@ -141,16 +141,16 @@ def test_tests_four_views_where_the_released_code_has_them(name):
     assert [step.type for step in steps[2:7]] == [
         'DecordDecode', 'Resize', 'RandomResizedCrop', 'Resize', 'Flip']
     assert steps[3].scale == (-1, 256) and steps[6].flip_ratio == 0.5
-    # Areas of 8 to 100 %, sides of 3 to 4, are the default.
+    # Areas of 8 to 100 % and aspect ratios of 3:4 to 4:3 are the default.
     assert list(steps[4]) == ['type']
-    # The options that the comments promise.
+    # The options in the comments of the config.
     cfg.merge_from_dict({
         'test_dataloader.dataset.pipeline.1.type': 'SampleFrames',
         'test_dataloader.dataset.pipeline.4.type': 'ThreeCrop'})
     assert pipeline[4].crop_size == 224
 
 
-def test_teacher_of_the_small_set_is_the_wide_config():
+def test_motion_teacher_is_the_wide_config():
     teacher = load_config('dualformer_tiny_tl_motion').model.teacher
     wide = load_config('dualformer_wide_motion').model
     assert teacher.backbone.arch == wide.backbone.arch

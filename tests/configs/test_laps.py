@@ -1,14 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Networks of the configs of LAPS; recipes are in another file."""
+"""Networks of the LAPS configs; another file tests the recipes."""
 import pytest
 import torch
 from mmaction.registry import MODELS
 
 from mmvidattn.apis import list_models, load_config
 
-NAMES = list_models('laps_*', ablations=True)
-@pytest.mark.parametrize('name', NAMES)
-def test_has_the_width_that_its_head_reads(name):
+
+@pytest.mark.parametrize('name', list_models('laps_*', ablations=True))
+def test_head_channels_match_the_backbone(name):
     with torch.device('meta'):
         backbone = MODELS.build(load_config(name).model.backbone)
     assert backbone.norm.weight.numel() == load_config(
@@ -32,17 +32,17 @@ def test_has_the_width_that_its_head_reads(name):
     ('table06_vit_egtea', '2d', 'none'),
     ('table06_tokshift_egtea', '2d', 'token'),
     ('tiny_motion', 'leap', 'periodic')])
-def test_has_the_attention_and_the_shift_it_names(name, attention, shift):
+def test_has_the_named_attention_and_shift(name, attention, shift):
     backbone = load_config(f'laps_{name}').model.backbone
     assert (backbone.attention, backbone.shift) == (attention, shift)
 
 
 @pytest.mark.parametrize('name', [
     'visformer_b', 'visformer_l', 'table02_r1', 'table02_r2', 'table02_r3'])
-def test_older_version_differs_in_its_shift_alone(name):
-    of = f'laps_{name}_k400' if 'visformer' in name else f'laps_{name}'
+def test_older_version_differs_in_the_shift_fraction_only(name):
+    v2 = f'laps_{name}_k400' if 'visformer' in name else f'laps_{name}'
     v1 = f'laps_{name}_v1_k400' if 'visformer' in name else f'laps_{name}_v1'
-    want = load_config(of).model.to_dict()
+    want = load_config(v2).model.to_dict()
     want['backbone']['shift_fraction'] = 1 / 8
     assert load_config(v1).model.to_dict() == want
 

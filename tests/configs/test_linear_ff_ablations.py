@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Rows of the linear video transformer have the parts that they name."""
+"""Ablation rows of the linear video transformer build the named model."""
 import pytest
 from mmaction.registry import MODELS
 
@@ -12,9 +12,9 @@ NAMES = [name.removeprefix(PREFIX) for name in list_models(
 
 @pytest.fixture
 def attentions(narrow):
-    """Build a row's model; the attentions of its block by name.
+    """Build the model of a row; return the attentions of its block by name.
 
-    64 channels are the fewest of which each of 24 neighbors has one.
+    64 channels are the smallest width that gives each of 24 neighbors one.
     """
 
     def build(name):
@@ -34,9 +34,9 @@ def _shifts(attention):
     ('table03', 'eight', 'tsm'), ('table12', 'cross', 'tsm')])
 @pytest.mark.parametrize('row', ['baseline', 'ss', 'ts', 'ss_ts', 'ff',
                                  'ss_ts_ff'])
-def test_tables_3_and_12_have_what_they_name(attentions, where, time, space,
-                                             row):
-    """The shift in space acts in the attention in time, and vice versa."""
+def test_tables_3_and_12_have_the_named_parts(attentions, where, time, space,
+                                              row):
+    """The spatial shift is in the temporal attention, and vice versa."""
     parts = row.split('_')
     got = attentions(f'{where}_{row}')
     assert _shifts(got['temporal_attn']) == [time] * ('ss' in parts)
@@ -56,7 +56,7 @@ def test_tables_3_and_12_have_what_they_name(attentions, where, time, space,
     ('sec53_aggregate_add', ['gate'], 1),
     ('sec53_aggregate_mul', ['gate'], 1),
 ])
-def test_table_4_has_the_gates_it_names(attentions, row, gates, width):
+def test_table_4_has_the_named_gates(attentions, row, gates, width):
     for attention in attentions(row).values():
         assert len(attention.shifts) == 1
         fixation = attention.fixation
@@ -69,20 +69,21 @@ def test_table_4_has_the_gates_it_names(attentions, row, gates, width):
             assert fixation.aggregate == row[-3:]
 
 
-def test_order_and_gate_of_the_text_are_what_they_name(attentions):
+def test_rows_of_sections_4_2_and_5_3_have_the_named_order_and_gate(
+        attentions):
     for attention in attentions('sec53_fixation_first').values():
         assert attention.fixation_first and len(attention.shifts) == 1
         assert not attention.fixation.across_heads
     for attention in attentions('sec42_across_heads').values():
         assert not attention.fixation_first and len(attention.shifts) == 1
-        # D x D for each of Q, K and V, of 64 channels in two heads.
+        # D x D for each of Q, K and V, for 64 channels in two heads.
         assert attention.fixation.gate.weight.shape == (64, 3 * 64)
 
 
 @pytest.mark.parametrize('row, kernel, offset', [
     ('table05_elu1', 'elu+1', 0), ('table05_sigmoid', 'sigmoid', 0),
     ('table05_relu', 'relu', 32**-0.5), ('sec53_no_kernel', 'identity', 0)])
-def test_table_5_has_the_kernel_it_names(attentions, row, kernel, offset):
+def test_table_5_has_the_named_kernel(attentions, row, kernel, offset):
     for attention in attentions(row).values():
         assert attention.attention.kernel == kernel
         assert attention.attention.offset == offset
@@ -95,8 +96,8 @@ def test_table_5_has_the_kernel_it_names(attentions, row, kernel, offset):
     ('joint_released', ['joint'], None, [[]], False),
     ('windowed', ['window'], 3, [['tsm', 'eight']], True),
 ])
-def test_table_6_has_the_pattern_it_names(attentions, row, patterns, frames,
-                                          shifts, fixation):
+def test_table_6_has_the_named_pattern(attentions, row, patterns, frames,
+                                       shifts, fixation):
     got = list(attentions(f'table06_{row}').values())
     assert [attention.pattern for attention in got] == patterns
     assert [_shifts(attention) for attention in got] == shifts
@@ -117,16 +118,16 @@ RIVALS = [(name, name.split('_', name.startswith('table02') + 1)[-1])
           for name in NAMES]
 
 
-def _is_of_kind(attention, kind):
+def _assert_kind(attention, kind):
     name, options = KINDS[kind]
     assert type(attention).__name__ == name
     assert options in attention.extra_repr()
 
 
 @pytest.mark.parametrize('name, kind', RIVALS)
-def test_tables_1_and_2_have_the_attention_they_name(attentions, name, kind):
+def test_tables_1_and_2_have_the_named_attention(attentions, name, kind):
     for attention in attentions(name).values():
-        _is_of_kind(attention.attention, kind)
+        _assert_kind(attention.attention, kind)
         ours = kind == 'ours'
         assert (attention.fixation is not None) == ours
         assert len(attention.shifts) == ours
@@ -135,9 +136,9 @@ def test_tables_1_and_2_have_the_attention_they_name(attentions, name, kind):
 @pytest.mark.parametrize('kind', ['cosformer', 'linear_transformer',
                                   'performer'])
 @pytest.mark.parametrize('row', ['baseline', 'na', 'ff', 'na_ff'])
-def test_table_9_adds_what_it_names(attentions, kind, row):
+def test_table_9_has_the_named_parts(attentions, kind, row):
     for attention in attentions(f'table09_{kind}_{row}').values():
-        _is_of_kind(attention.attention, kind)
+        _assert_kind(attention.attention, kind)
         assert len(attention.shifts) == ('na' in row.split('_'))
         assert (attention.fixation is not None) == ('ff' in row.split('_'))
 
@@ -152,14 +153,13 @@ def test_table_9_has_xvit_with_and_without_fixation(attentions, row):
 
 @pytest.mark.parametrize('row, neighbors', [
     ('cross1', 4), ('square1', 8), ('cross2', 8), ('square2', 24)])
-def test_table_11_reads_as_many_tokens_as_it_names(attentions, row,
-                                                   neighbors):
+def test_table_11_has_the_named_neighbors(attentions, row, neighbors):
     got = attentions(f'table11_{row}')
     shift, = got['temporal_attn'].shifts
-    # The table counts the token itself as well.
+    # The paper's table also counts the token itself.
     assert len({fold.offset for fold in shift.plan}) == neighbors
     assert {max(map(abs, fold.offset))
             for fold in shift.plan} == set(range(1, int(row[-1]) + 1))
-    # Half of the channels at least stay.
+    # At least half of the channels are not shifted.
     assert sum(fold.stop - fold.start for fold in shift.plan) <= 32
     assert _shifts(got['spatial_attn']) == ['tsm']

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Configs change what they inherit by name, not by its place in a list."""
+"""Configs change inherited steps by name, not by their index in a list."""
 import ast
 import re
 import shutil
@@ -13,7 +13,7 @@ CONFIGS = sorted(path.relative_to(FOLDER) for path in FOLDER.rglob('*.py'))
 NEW = dict(type='Inserted')
 
 
-def test_no_config_counts_steps():
+def test_no_config_uses_a_list_index():
     for path in CONFIGS:
         for node in ast.walk(ast.parse((FOLDER / path).read_text())):
             if isinstance(node, ast.Subscript):
@@ -24,7 +24,7 @@ def test_no_config_counts_steps():
 
 @pytest.fixture(scope='module')
 def inserted(tmp_path_factory):
-    """The configs, with a step more at the head of every list of a base."""
+    """Copy the configs with an extra first step in every list of a base."""
     folder = tmp_path_factory.mktemp('inserted') / 'configs'
     shutil.copytree(FOLDER, folder)
     for path in (folder / '_base_').rglob('*.py'):
@@ -42,7 +42,7 @@ def _without_new(value):
     return value
 
 
-def test_changes_hold_where_a_step_is_inserted(inserted):
+def test_changes_still_apply_after_inserting_a_step(inserted):
     paths = [path for path in CONFIGS if 'ablations' not in path.parts
              and re.search(r'change\(|_pipeline=dict',
                            (FOLDER / path).read_text())]

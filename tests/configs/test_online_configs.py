@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Configs of online detection: on features of their sizes, but narrow."""
+"""Configs of online detection, with narrow models on small features."""
 import copy
 
 import pytest
@@ -12,11 +12,11 @@ from mmengine.registry import init_default_scope
 from mmvidattn.apis import list_models, load_config
 
 FAMILIES = 'testra_*', 'lstr_*', 'mat_*', 'miniroad_*', 'causal_transformer*'
-# The tiny ones have tests with the data that they are for.
+# Other tests run the tiny configs on their datasets.
 NAMES = [name for family in FAMILIES
          for name in list_models(family, ablations=True)
          if 'tiny' not in name]
-# One for each code path.
+# One config for each code path.
 PATHS = [
     'testra_thumos14', 'testra_anticipation_thumos14', 'testra_ek100',
     'testra_rgb_ek100', 'lstr_thumos14', 'lstr_refined_thumos14',
@@ -34,11 +34,11 @@ def _data_set(name):
 
 
 @pytest.mark.parametrize('name', PATHS)
-def test_trains_a_step_and_tests_a_step(name, narrow_online):
+def test_train_step_and_test_step(name, narrow_online):
     cfg = narrow_online(name)
     torch.manual_seed(0)
     if name.startswith(WINDOWS):
-        # As many steps as the videos have, or fewer.
+        # The windows must not be longer than the videos.
         cfg.model.backbone.work_memory_length = 32
         for split in 'train', 'val', 'test':
             cfg[f'{split}_dataloader'].dataset.work_steps = 32
@@ -50,13 +50,13 @@ def test_trains_a_step_and_tests_a_step(name, narrow_online):
                                        dataset=dataset))
     assert len(list(sampler)) == len(sampler) > 0
     before = copy.deepcopy(model.state_dict())
-    # The last ones have a history.
+    # The last samples have a history.
     batch = pseudo_collate([dataset[len(dataset) - i] for i in (1, 2)])
     losses = model.train().train_step(batch, wrapper)
     assert losses['loss'].isfinite() and losses['loss'] > 0
     same = {k for k, v in model.state_dict().items()
             if torch.equal(v, before[k])}
-    # What starts at zero in front of a softmax stays there for a step.
+    # Biases of keys before a softmax have no gradient in the first step.
     assert not {k for k in same if not k.endswith('kv.bias')}
 
     head, backbone = cfg.model.cls_head, cfg.model.backbone
@@ -84,7 +84,7 @@ def test_trains_a_step_and_tests_a_step(name, narrow_online):
 @pytest.mark.parametrize('name', [
     'testra_table04_box', 'testra_table04_laplace', 'testra_thumos14'])
 def test_runs_as_a_stream(name, kernel, narrow_online):
-    """By two options, which are rows of the paper's Table 4."""
+    """Two options; the kernels are rows of the paper's Table 4."""
     cfg = narrow_online(name)
     cfg.merge_from_dict({'model.stream_kernel': kernel,
                          'test_dataloader.dataset.windows': 'stream'})
@@ -105,7 +105,7 @@ def test_runs_as_a_stream(name, kernel, narrow_online):
 
 
 @pytest.mark.parametrize('name', NAMES)
-def test_model_and_data_agree(name):
+def test_model_fits_the_dataset(name):
     cfg = load_config(name)
     backbone = cfg.model.backbone
     for split in 'train', 'val', 'test':
@@ -121,7 +121,7 @@ def test_model_and_data_agree(name):
         assert modalities == set(backbone.in_channels)
         for modality, channels in backbone.in_channels.items():
             assert data.feature_dims[modality] == channels
-        # A young video fills all of the memory only in LSTR and MAT.
+        # Only LSTR and MAT stretch a short history over the memory.
         assert data.get('stretch_long_memory', False) == (
             'lstr' in name or name.startswith('mat_'))
     assert cfg.model.cls_head.in_channels == backbone.embed_dims
@@ -134,7 +134,7 @@ def test_model_and_data_agree(name):
     ('testra_lite_thumos14', 1.), ('testra_anticipation_thumos14', .97),
     ('testra_ek100', .9), ('testra_box_ek100', 1.), ('testra_rgb_ek100', .9),
     ('lstr_thumos14', 1.), ('lstr_tvseries', 1.)])
-def test_has_the_kernel_of_its_name(name, decay):
+def test_has_the_named_kernel(name, decay):
     backbone = load_config(name).model.backbone
     assert backbone.decay == decay
     lstr = name.startswith('lstr')
@@ -155,7 +155,7 @@ def test_has_the_kernel_of_its_name(name, decay):
     ('testra_table06b_long_memory', dict(fusion='long')),
     ('testra_table06b_compressed_memory', {}),
 ])
-def test_ablation_changes_what_it_names(name, changed):
+def test_row_changes_only_the_named_options(name, changed):
     cfg, base = load_config(name), load_config('testra_rgb_ek100')
     want = {**base.model.backbone.to_dict(), **changed}
     assert cfg.model.backbone.to_dict() == want
@@ -167,13 +167,13 @@ def test_ablation_changes_what_it_names(name, changed):
         assert mixing == ([] if name.endswith('no_long_memory') else [0.5])
 
 
-@pytest.mark.parametrize('name, of', [
+@pytest.mark.parametrize('name, inherited', [
     ('table01a_anet', 'testra_thumos14'),
     ('table01a_lstr_anet', 'lstr_thumos14'),
     ('table02_anet', 'testra_anticipation_thumos14'),
     ('table02_lstr', 'lstr_thumos14'), ('table02_lstr_anet', 'lstr_thumos14')])
-def test_rows_of_tables_1_and_2_change_features_and_tokens(name, of):
-    cfg, base = load_config(f'testra_{name}_thumos14'), load_config(of)
+def test_rows_of_tables_1_and_2_change_features_and_tokens(name, inherited):
+    cfg, base = load_config(f'testra_{name}_thumos14'), load_config(inherited)
     want = base.model.to_dict()
     if 'table02' in name:
         want['backbone']['num_anticipation_tokens'] = 8
@@ -188,17 +188,19 @@ def test_rows_of_tables_1_and_2_change_features_and_tokens(name, of):
 
 
 @pytest.mark.parametrize('name, changed, fewer', [
-    # Attention to a memory with its norm, twice; and the 32 queries.
+    # Two attentions to a memory with their norms; and 32 queries.
     ('refined', dict(encoder=[
         dict(num_queries=16, num_layers=1),
         dict(num_queries=None, num_layers=2)]),
      2 * (4 * 1024**2 + 6 * 1024) + 32 * 1024),
-    # Likewise in the decoder; the features' layer, the encoder's queries, and
-    # its three layers (two attentions, two layers, three norms) and two norms.
+    # The same in the decoder; the layer for features, the encoder's queries,
+    # and its three layers (two attentions, two linear layers, three norms)
+    # and two norms.
     ('no_long_memory', dict(long_memory_length=0),
      2 * (4 * 1024**2 + 6 * 1024) + 3073 * 1024 + 48 * 1024
      + 3 * (10 * 1024**2 + 16 * 1024) + 4 * 1024)])
-def test_rows_of_lstrs_code_change_what_they_name(name, changed, fewer):
+def test_rows_of_the_lstr_code_change_only_the_named_options(name, changed,
+                                                             fewer):
     cfg = load_config(f'lstr_{name}_thumos14')
     want = load_config('lstr_thumos14').model.to_dict()
     want['backbone'].update(changed)
@@ -213,7 +215,7 @@ def test_rows_of_lstrs_code_change_what_they_name(name, changed, fewer):
     'causal_transformer_thumos14', 'causal_transformer_tiny_synthetic',
     'mat_thumos14', 'mat_tiny_synthetic', 'miniroad_thumos14',
     'miniroad_tiny_synthetic'])
-def test_a_stream_has_the_scores_of_the_video(name, narrow_online):
+def test_stream_has_the_scores_of_the_video(name, narrow_online):
     cfg = narrow_online(name)
     cfg.merge_from_dict({'model.cls_head.score': 'logit'})
     torch.manual_seed(0)
@@ -225,7 +227,7 @@ def test_a_stream_has_the_scores_of_the_video(name, narrow_online):
         want, = model.test_step(pseudo_collate([whole[0]]))
         results = model.test_step(pseudo_collate([stream[0], stream[1]]))
     got = results[0]
-    # A network that looks ahead within a window does so in a video's first.
+    # MAT looks ahead in a window, which differs in the first window.
     first = 31 if name.startswith('mat') else 0
     torch.testing.assert_close(
         got.pred_action[first:], want.pred_action[first:STEPS], rtol=0,
@@ -256,7 +258,7 @@ def test_miniroad_is_trained_as_released(name, batch, flow, classes):
     assert cfg.train_cfg.max_epochs == 10
     assert not cfg.get('param_scheduler')
     init = MODELS.build(cfg.model.cls_head.loss_cls)
-    # Two classes at once count a root of a half each.
+    # Two simultaneous classes have the weight sqrt(1/2) each.
     logits, target = torch.randn(1, classes), torch.zeros(1, classes)
     target[0, [1, classes - 1]] = 1
     want = -logits.log_softmax(-1)[0, [1, classes - 1]].sum() / 2**0.5

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Resolved configs against the released recipes, value by value.
+"""Compare resolved configs with the released recipes, value by value.
 
-Of the linear video transformer (LVT), XViT and ViViT. The tables are typed
+Covers the linear video transformer (LVT), XViT and ViViT. The values come
 from the released yamls, launch scripts and data code.
 """
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from mmvidattn.apis import list_models, load_config
 
 
 class Run(NamedTuple):
-    """A released run of LVT or XViT, and the batch that it was run with."""
+    """Released run of LVT or XViT, with its batch size."""
     source: str
     batch: int
     rate: float
@@ -23,10 +23,11 @@ class Run(NamedTuple):
     epochs: int
     decay: float
     clips: int
-    # Time: divisor and frames of a segment. Space: as the config has it.
+    # Temporal shift: divisor and frames of a segment.
     time: tuple
+    # Spatial shift, as in the config.
     space: dict | None
-    # What the gate is made from, and whether Q and K have the same.
+    # Inputs of the gate, and whether Q and K share it.
     gate: tuple | None
 
 
@@ -59,14 +60,14 @@ RUNS = dict(
         None))
 
 
-# A data set of its own, with a test of its own: test_charades.py.
+# Another dataset, tested in test_charades.py.
 CHARADES = 'linear_ff_charades_released'
 
 
 class ViViTRun(NamedTuple):
-    """A run of ViViT, all of which have 64 clips a batch.
+    """Run of ViViT with 64 clips per batch.
 
-    ``source`` is None for a run of the paper that is not released.
+    ``source`` is None for unreleased runs of the paper.
     """
     source: str | None
     rate: float
@@ -74,10 +75,10 @@ class ViViTRun(NamedTuple):
     stride: int
     short: int
     side: int
-    # Magnitude; None: color.
+    # Magnitude of RandAugment; None means color jitter.
     rand_augment: int | None
-    # Smoothing of labels, mixup, stochastic depth.
-    regularised: tuple
+    # Label smoothing, mixup, stochastic depth.
+    regularization: tuple
     temporal_layers: int | None
     crops: int = 3
 
@@ -108,54 +109,54 @@ VIVIT_RUNS = dict(
     vivit_l16x2_fact_encoder_mit=ViViTRun(
         None, .25, 10, 2, 256, 224, None, (0, 0, 0), 4))
 
-# Released runs without a config of their own, and why.
+# Released runs without a config, and the reason.
 NO_CONFIG = {
     'LVT lvitv1': 'an earlier network, which the paper does not report',
     'LVT pvt': 'another network, which the paper does not report',
     'LVT vit_prune': 'another network, which the paper does not report',
     'LVT xvit':
-        'xvit_ssv2_released with 32 clips a batch at the same rate: '
+        'xvit_ssv2_released with 32 clips per batch at the same rate: '
         '--cfg-options train_dataloader.batch_size=4 '
         'auto_scale_lr.base_batch_size=32',
     'ViViT MiT L': 'no config is released; ours has the values of Table 7',
 }
 
-# What of a run with a config is not as released.
+# Known differences of our configs from the released runs.
 NOT_EXPRESSED = {
     'LVT, XViT': [
-        'start weights: init_cfg or load_from; those of LVT are unpublished',
-        'validation with the random crop and flip of training, and XViT on '
-        'Something-Something each 5 epochs; here centered, each epoch',
-        'videos resampled to 30 frames a second and shortened to a height of '
-        '256 before; here clips of Kinetics are spread over as much time, '
-        'and frames are resized as they are read, before AutoAugment; '
-        'Something-Something is read at its own rate',
-        'clips of Kinetics are resampled only if a list of rates lies beside '
-        'the annotations; here by the rate of the file',
-        'frames are normalized before the resizing on floats; here bytes',
-        'a box of random erasing that does not fit is drawn again, and may '
-        'touch the lower and the right edge; mmaction2 cuts it to the frame, '
-        'and leaves one row and column there; and it is filled with 128, '
-        'where the mean is 127.5',
-        'the temporal table of 8 frames, read cyclically; here one of 16',
-        'which gate and neighbors "k400" and "k400_21k" have: their yamls do '
-        'not tell; assumed are those of the code that they came with',
+        'start weights: set init_cfg or load_from; LVT\'s are unpublished',
+        'validation: with the random crop and flip of training, and for XViT '
+        'on Something-Something every 5 epochs; here centered, every epoch',
+        'videos: resampled to 30 frames/s and resized to a height of 256 '
+        'beforehand; here clips of Kinetics cover the same time, frames are '
+        'resized after reading, before AutoAugment, and Something-Something '
+        'keeps its frame rate',
+        'frame rate of Kinetics: resampled only with a list of rates next to '
+        'the annotations; here by the rate of each file',
+        'normalization: before resizing, on floats; here on bytes',
+        'random erasing: redraws boxes that do not fit, which may touch the '
+        'lower and right edge, and fills with the mean, 127.5; mmaction2 '
+        'clips boxes to the frame except its last row and column, and fills '
+        'with 128',
+        'temporal table: 8 frames, read cyclically; here 16 frames',
+        'gate and neighbors of "k400" and "k400_21k": not in their yamls; '
+        'here the defaults of the code of that time',
     ],
     'ViViT': [
-        'clip_grad: each device\'s gradient is clipped, then the mean taken; '
-        'here the mean is clipped',
-        'warm-up from a rate of 0; here from a thousandth of the rate, as '
-        'mmengine takes no factor of 0',
-        'the partner in mixup is the batch reversed; here a permutation',
-        'start weights: init_cfg or load_from',
-        'color on floats after normalizing; here bytes, with the same '
-        'formulas',
-        'the frame rate of the released TFRecords is not told; here that of '
-        'the files',
+        'clip_grad: clips the gradient of each device, then averages; here '
+        'the mean is clipped',
+        'warm-up: from a rate of 0; here from a thousandth of the rate, '
+        'because mmengine rejects a factor of 0',
+        'mixup: with the reversed batch; here with a permutation',
+        'start weights: set init_cfg or load_from',
+        'color jitter: on floats after normalization; here on bytes, with '
+        'the same formulas',
+        'frame rate: unknown in the released TFRecords; here the rate of the '
+        'files',
     ],
 }
 
-# (transform, options) between the decoding and the packing, in order.
+# (transform, options) between decoding and packing, in order.
 V0 = 'AutoAugment', dict(policy='v0', interpolation='random')
 SSV2_TRAIN = [
     V0,
@@ -177,7 +178,7 @@ THREE_OF_224 = [
 
 
 def _steps(cfg, split):
-    """The sampler, and the steps from the decoding to FormatShape."""
+    """Return the sampler, and the steps from decoding to FormatShape."""
     steps = [dict(step) for step in
              cfg[f'{split}_dataloader'].dataset.pipeline]
     kinds = [step['type'] for step in steps]
@@ -188,7 +189,7 @@ def _steps(cfg, split):
 
 
 @pytest.mark.parametrize('name', RUNS)
-def test_is_optimised_as_released(name):
+def test_optimization_matches_the_release(name):
     cfg, run = load_config(name), RUNS[name]
     assert cfg.optim_wrapper == dict(
         type='OptimWrapper',
@@ -207,14 +208,14 @@ def test_is_optimised_as_released(name):
         type='WarmupCosineLR', curve='line', warmup=5, begin=0,
         end=run.epochs, by_epoch=True, convert_to_iter_based=True)
     assert cfg.train_cfg.max_epochs == run.epochs
-    # On 8 GPUs; on any other number --auto-scale-lr divides by the base.
+    # For 8 GPUs; --auto-scale-lr adapts the rate to other numbers.
     assert cfg.train_dataloader.batch_size * 8 == run.batch
     assert cfg.auto_scale_lr.base_batch_size == run.batch
 
 
 @pytest.mark.parametrize('name', ['linear_ff_ssv2', 'xvit_k400_released'])
-def test_biases_of_the_head_alone_do_not_decay(name):
-    """Those of the modules whose released name has "head" in it."""
+def test_only_biases_of_the_head_have_no_decay(name):
+    """The released code selects biases of modules with "head" in the name."""
     cfg = load_config(name)
     cfg.model.backbone.update(num_layers=1, embed_dims=24, num_heads=2)
     cfg.model.cls_head.update(in_channels=24, hidden_dims=16)
@@ -237,7 +238,7 @@ def test_biases_of_the_head_alone_do_not_decay(name):
 
 
 @pytest.mark.parametrize('name', RUNS)
-def test_has_the_released_network(name):
+def test_network_matches_the_release(name):
     cfg, run = load_config(name), RUNS[name]
     kinetics = 'ssv2' not in name
     backbone, head = cfg.model.backbone, cfg.model.cls_head
@@ -260,7 +261,7 @@ def test_has_the_released_network(name):
 
 
 @pytest.mark.parametrize('name', RUNS)
-def test_reads_clips_as_released(name):
+def test_clips_match_the_release(name):
     cfg, run = load_config(name), RUNS[name]
     kinetics = 'ssv2' not in name
     sampler = dict(type='SlowFastSampleFrames', clip_len=16,
@@ -270,12 +271,12 @@ def test_reads_clips_as_released(name):
         sampler, KINETICS_TRAIN if kinetics else SSV2_TRAIN)
     assert _steps(cfg, 'test') == (
         dict(sampler, num_clips=run.clips, test_mode=True), THREE_OF_224)
-    # The sum of logits.
+    # The released code adds logits.
     assert cfg.model.cls_head.average_clips == 'score'
 
 
 @pytest.mark.parametrize('name', VIVIT_RUNS)
-def test_vivit_is_optimised_as_released(name):
+def test_vivit_optimization_matches_the_release(name):
     cfg, run = load_config(name), VIVIT_RUNS[name]
     assert cfg.optim_wrapper == dict(
         type='OptimWrapper',
@@ -290,7 +291,7 @@ def test_vivit_is_optimised_as_released(name):
     assert cfg.train_cfg.max_epochs == run.epochs
     assert cfg.train_dataloader.batch_size * 8 == 64
     assert cfg.auto_scale_lr.base_batch_size == 64
-    smoothing, mixup, depth = run.regularised
+    smoothing, mixup, depth = run.regularization
     head, blending = cfg.model.cls_head, cfg.model.data_preprocessor.get(
         'blending')
     assert head.get('label_smooth_eps', 0) == smoothing
@@ -303,7 +304,7 @@ def test_vivit_is_optimised_as_released(name):
 
 
 @pytest.mark.parametrize('name', VIVIT_RUNS)
-def test_vivit_reads_clips_as_released(name):
+def test_vivit_clips_match_the_release(name):
     cfg, run = load_config(name), VIVIT_RUNS[name]
     sampler = dict(type='ScenicSampleFrames', clip_len=32,
                    frame_interval=run.stride)
@@ -333,14 +334,15 @@ def test_vivit_reads_clips_as_released(name):
     assert cfg.model.backbone.img_size == run.side
 
 
-# Config, what it has of its own, and the released one.
+# Config, the pipeline in which it differs from the released one, and the step
+# that it lacks.
 RECOMMENDED = [
     ('vivit_l16x2_fact_encoder_ssv2', 'train', 'Flip'),
     ('vivit_l16x2_fact_encoder_epic', 'test', 'UniformThreeCrop')]
 
 
 @pytest.mark.parametrize('name, split, lacks', RECOMMENDED)
-def test_recommended_differs_in_what_its_header_says(name, split, lacks):
+def test_recommended_config_differs_only_as_documented(name, split, lacks):
     ours, released = load_config(name), load_config(f'{name}_released')
     for part in ('train', 'val', 'test'):
         same = _steps(ours, part) == _steps(released, part)
@@ -364,7 +366,7 @@ def test_every_released_run_has_a_config_or_a_reason():
     assert all(NO_CONFIG.values()) and all(NOT_EXPRESSED.values())
 
 
-def test_only_something_something_is_erased_and_only_kinetics_mirrored():
+def test_only_ssv2_has_erasing_and_only_kinetics_has_flips():
     for name in list_models('linear_ff_*') + list_models('xvit_*'):
         if 'motion' not in name and name != CHARADES:
             kinds = [kind for kind, _ in _steps(load_config(name),

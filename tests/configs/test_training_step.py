@@ -1,13 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Train and test one step for each code path.
 
-Transforms, losses and optimizers are the config's; models are narrow and clips
-small. tests/apis/test_models.py builds every config; test_charades.py and
-test_online_configs.py train on lists of frames and on feature streams.
+Transforms, losses and optimizers come from the config; models are narrow and
+clips small. tests/apis/test_models.py builds every config; test_charades.py
+and test_online_configs.py train on frame lists and on feature streams.
 """
 import pytest
 
-# Config, and the views, frames and side of the clips that it tests.
+# Config, and the number of views, frames and side of the tested clips.
 STEPS = {
     'linear_ff_ssv2': (6, 8, 64),
     'linear_ff_released_k400': (12, 8, 64),
@@ -57,7 +57,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize('name', STEPS)
-def test_trains_a_step_and_tests_a_step(name, narrow, step_once):
+def test_train_step_and_test_step(name, narrow, step_once):
     views, frames, side = STEPS[name]
     cfg = narrow(name, num_frames=frames, img_size=side)
     cfg.optim_wrapper.pop('accumulative_counts', None)

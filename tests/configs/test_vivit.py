@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Schedules and labels of ViViT; recipes are in test_released_recipes.py."""
+"""Schedules and labels of ViViT; test_released_recipes.py tests recipes."""
 import pytest
 import torch
 from mmaction.registry import DATASETS, METRICS, MODELS
@@ -9,7 +9,7 @@ from mmengine.optim.scheduler import CosineAnnealingLR, LinearLR
 from mmvidattn.apis import load_config
 
 
-def test_schedule_of_parts_of_epochs_runs_by_iterations():
+def test_schedule_with_fractional_epochs_runs_by_iterations():
     cfg = load_config('vivit_b16x2_joint_k400')
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([parameter], lr=0.1)
@@ -28,14 +28,14 @@ def test_schedule_of_parts_of_epochs_runs_by_iterations():
         optimizer.step()
         for scheduler in built:
             scheduler.step()
-    # Two epochs and a half are 27 steps.
+    # 2.5 epochs of 11 iterations are 27 steps.
     assert rates[0] == pytest.approx(1e-4)
     assert max(rates) == pytest.approx(0.1)
     assert rates.index(max(rates)) in (26, 27)
     assert rates[-1] < 1e-4
 
 
-def test_a_label_of_epic_kitchens_is_a_noun_and_a_verb(narrow, motion_dir):
+def test_epic_kitchens_labels_have_a_noun_and_a_verb(narrow, motion_dir):
     cfg = narrow('vivit_l16x2_fact_encoder_epic')
     video = (motion_dir / 'val.txt').read_text().split()[0]
     path = motion_dir / 'epic.csv'

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The rows of ViViT's ablations, configs and options of configs."""
+"""Ablation rows of ViViT: configs, and options of configs."""
 import copy
 import re
 from itertools import combinations
@@ -24,7 +24,7 @@ def _options(pairs):
     return {k: yaml.safe_load(v) for k, v in (x.split('=') for x in pairs)}
 
 
-# Figures typed from the paper: of what is a number, in the order of the rows.
+# Numbers of the paper's tables, in the order of the rows.
 PAPER = {
     'Table 1': [78.5, 73.2, 77.6, 79.2],
     'Table 2': [80.0, 455.2, 88.9, 78.8, 284.4, 115.1, 77.4, 372.3, 117.3,
@@ -41,7 +41,7 @@ PAPER = {
 }
 
 
-def test_page_has_the_figures_of_the_paper_in_order():
+def test_page_has_the_paper_numbers_in_order():
     tables = {}
     for line in (FOLDER / 'README.md').read_text().splitlines():
         if line.startswith('## '):
@@ -59,11 +59,11 @@ def test_page_has_the_figures_of_the_paper_in_order():
     ('vivit_table04_crop320', (), 3992, None),
     ('vivit_table05_128_frames_k400', (), 3980.4, None),
     ('vivit_table05_h14x2_k400', (), 47770 / 12, None)])
-def test_costs_what_the_paper_prints(name, options, gflops, mparams):
+def test_costs_match_the_paper(name, options, gflops, mparams):
     cfg = load_config(name, _options(options))
     counts, _ = count_config(cfg, view_of(cfg.test_pipeline)[0])
-    # The paper adds half of the elementwise work, see the page; of the
-    # encoders of 128 frames it has more, wherever from.
+    # The paper adds half of the elementwise work (see the page), and more for
+    # encoders of 128 frames for an unknown reason.
     assert counts.flops / 2e9 == pytest.approx(
         gflops, rel=6e-3 if '128' in name else 2e-3)
     assert gflops / 1.011 < counts.macs / 1e9 < gflops
@@ -75,15 +75,15 @@ def test_costs_what_the_paper_prints(name, options, gflops, mparams):
     ([], [0, 0, 1, 0]),
     (['model.backbone.patch_init=average'], 4 * [.25]),
     (['model.backbone.patch_init=random'], None)])
-def test_table_1_starts_tubelets_as_it_names(options, shares, narrow,
-                                             tmp_path):
+def test_table_1_initializes_tubelets_as_named(options, shares, narrow,
+                                               tmp_path):
     cfg = narrow('vivit_table01_central_frame')
     apply_options(cfg, _options(options))
     projection = _from_an_image(cfg, tmp_path)
     frames = projection.weight.unbind(2)
     if shares is None:
         assert all(frame.std() > 0 for frame in frames)
-        # All are of their own, and none is the image's.
+        # Frames are independent of each other and of the image patch.
         for one, other in combinations([*frames, IMAGE_PATCH], 2):
             cosine = torch.cosine_similarity(
                 one.flatten(), other.flatten(), dim=0)
@@ -93,8 +93,7 @@ def test_table_1_starts_tubelets_as_it_names(options, shares, narrow,
             assert torch.equal(frame, share * IMAGE_PATCH)
 
 
-def test_table_1_samples_eight_frames_with_the_patches_of_the_image(
-        narrow, tmp_path):
+def test_table_1_samples_eight_frames_with_image_patches(narrow, tmp_path):
     cfg = narrow('vivit_table01_uniform_sampling')
     projection = _from_an_image(cfg, tmp_path)
     assert torch.equal(projection.weight[:, :, 0], IMAGE_PATCH)
@@ -111,7 +110,7 @@ IMAGE_PATCH = torch.randn(32, 3, 16, 16,
 
 
 def _from_an_image(cfg, folder):
-    """The projection of a model that started from a converted image ViT."""
+    """Return the projection of a model with image ViT start weights."""
     image = {'patch_embed.proj.weight': IMAGE_PATCH,
              'patch_embed.proj.bias': torch.ones(32),
              'pos_embed': torch.zeros(1, 17, 32),
@@ -134,7 +133,7 @@ def _from_an_image(cfg, folder):
     ('fact_attention', dict(model='fact_attention',
                             num_temporal_layers=None)),
     ('fact_dot', dict(model='fact_dot', num_temporal_layers=None))])
-def test_table_2_has_the_recipe_of_epic_for_every_model(row, changes):
+def test_table_2_uses_the_epic_recipe_for_every_model(row, changes):
     cfg = load_config(f'vivit_table02_{row}_epic').to_dict()
     want = load_config('vivit_l16x2_fact_encoder_epic').to_dict()
     want['model']['backbone'].update(arch='B', **changes)
@@ -142,14 +141,14 @@ def test_table_2_has_the_recipe_of_epic_for_every_model(row, changes):
     assert cfg == want
 
 
-# Stochastic depth, RandAugment, smoothing of labels, mixup.
+# Stochastic depth, RandAugment, label smoothing, mixup.
 @pytest.mark.parametrize('name, parts', [
     ('vivit_table03_augmentation', (0., False, 0., None)),
     ('vivit_table03_stochastic_depth', (0.2, False, 0., None)),
     ('vivit_table03_rand_augment', (0.2, True, 0., None)),
     ('vivit_table03_label_smoothing', (0.2, True, 0.2, None)),
     ('vivit_table02_fact_encoder_epic', (0.2, True, 0.2, 0.1))])
-def test_table_3_adds_one_thing_after_another(name, parts):
+def test_table_3_adds_regularization_step_by_step(name, parts):
     cfg = load_config(name)
     steps = [step.type for step in cfg.train_dataloader.dataset.pipeline]
     assert {'ScaleJitter', 'RandomCrop', 'Flip'} < set(steps)
@@ -159,7 +158,7 @@ def test_table_3_adds_one_thing_after_another(name, parts):
     assert parts == (cfg.model.backbone.drop_path_rate, strong,
                      cfg.model.cls_head.label_smooth_eps,
                      blending and blending.alpha)
-    # All the rest is the same.
+    # Everything else is equal.
     want = load_config('vivit_table02_fact_encoder_epic')
     for each in cfg, want:
         each.model.backbone.drop_path_rate = 0.
@@ -172,7 +171,7 @@ def test_table_3_adds_one_thing_after_another(name, parts):
         assert cfg[key] == want[key], key
 
 
-@pytest.mark.parametrize('name, of, changes', [
+@pytest.mark.parametrize('name, base, changes', [
     ('table01_central_frame', 'b16x2_joint_k400',
      dict(tubelet_frames=4, patch_init='central')),
     ('table01_uniform_sampling', 'b16x2_joint_k400',
@@ -187,14 +186,14 @@ def test_table_3_adds_one_thing_after_another(name, parts):
      dict(arch='H', patch_size=14)),
     ('table05_h14x2_k600', 'l16x2_fact_encoder_k600',
      dict(arch='H', patch_size=14, model='joint', num_temporal_layers=None))])
-def test_row_changes_what_it_names_and_nothing_else(name, of, changes):
-    cfg, want = load_config(f'vivit_{name}'), load_config(f'vivit_{of}')
+def test_row_changes_only_the_named_options(name, base, changes):
+    cfg, want = load_config(f'vivit_{name}'), load_config(f'vivit_{base}')
     model = copy.deepcopy(want.model.to_dict())
     model['backbone'].update(changes)
     if 'h14' in name:
         model['cls_head']['in_channels'] = 1280
     assert cfg.model.to_dict() == model
-    # Sides of crops and lengths of clips: test_configs.py.
+    # test_configs.py tests crop sizes and clip lengths.
     short = dict(crop288=329, crop320=366).get(name[8:], 256)
     for split in 'train', 'val', 'test':
         assert cfg[f'{split}_pipeline'][3].scale == (-1, short)
@@ -204,7 +203,7 @@ def test_row_changes_what_it_names_and_nothing_else(name, of, changes):
 
 
 @pytest.mark.parametrize('depth', [0, 1, 8, 12])
-def test_model_2_has_as_many_blocks_in_time_as_the_option_says(depth):
+def test_option_sets_the_number_of_temporal_blocks_of_model_2(depth):
     cfg = load_config('vivit_b16x2_fact_encoder_k400',
                       {'model.backbone.num_temporal_layers': depth})
     with torch.device('meta'):

@@ -11,7 +11,7 @@ def _attention(**kwargs):
 
 
 def _by_hand(attn, x):
-    """One clip [T, H, W, C], token by token."""
+    """Attend in a clip [T, H, W, C], token by token."""
     T, H, W, C = x.shape
     q, k, v = (z.unflatten(-1, (4, -1)) for z in (
         x @ attn.qkv.weight.T + attn.qkv.bias).chunk(3, -1))
@@ -29,7 +29,7 @@ def _by_hand(attn, x):
 
 
 @pytest.mark.parametrize('shape', [(3, 2, 5), (1, 3, 3), (4, 1, 1)])
-def test_first_heads_attend_in_time_and_the_others_in_space(shape):
+def test_first_half_of_heads_attends_in_time_second_half_in_space(shape):
     attn = _attention()
     x = torch.randn(2, *shape, 12, dtype=torch.float64)
     want = torch.stack([_by_hand(attn, clip) for clip in x])

@@ -3,7 +3,11 @@ import pytest
 import torch
 from torch import nn
 
-from mmvidattn.layers import FeatureFixation
+from mmvidattn.layers import (
+    FeatureFixation,
+    LinearAttention,
+    SoftmaxAttention,
+)
 
 
 def _by_hand(module, q, k, v, mode, inputs, shared, aggregate):
@@ -39,9 +43,8 @@ def test_matches_equations_4_and_5(mode, inputs, shared, aggregate):
 
 
 @pytest.mark.parametrize('mode, inputs, shared, aggregate', CASES)
-def test_across_heads_one_map_takes_all_channels(mode, inputs, shared,
-                                                 aggregate):
-    """It is the fixation of one head of 24 channels."""
+def test_across_heads_equals_one_head_of_all_channels(mode, inputs, shared,
+                                                      aggregate):
     options = mode, inputs, shared, aggregate
     module = FeatureFixation(
         8, *options, num_heads=3, across_heads=True).double()
@@ -56,9 +59,9 @@ def test_across_heads_one_map_takes_all_channels(mode, inputs, shared,
     (dict(mode='both'), "'separate', 'cooperative'.*'both'"),
     (dict(inputs='kv'), "'qk', 'qkv'.*'kv'"),
     (dict(aggregate='max'), "'concat', 'add', 'mul'.*'max'"),
-    (dict(mode='separate', inputs='qkv'), 'separate fixation takes'),
-    (dict(mode='separate', shared=True), 'separate fixation takes'),
-    (dict(mode='separate', aggregate='add'), 'separate fixation takes'),
+    (dict(mode='separate', inputs='qkv'), "mode='separate' requires"),
+    (dict(mode='separate', shared=True), "mode='separate' requires"),
+    (dict(mode='separate', aggregate='add'), "mode='separate' requires"),
 ])
 def test_rejects(kwargs, message):
     with pytest.raises(ValueError, match=message):
@@ -68,7 +71,6 @@ def test_rejects(kwargs, message):
 @pytest.mark.parametrize('case', ['shared', 'unshared', 'nogate', 'softmax'])
 def test_golden_released_core(golden, case):
     """Feature map, gate and attention of the released code, in float64."""
-    from mmvidattn.layers import LinearAttention, SoftmaxAttention
     G = golden('linear/golden_attn.pt')
     q, k, v = (G[name].transpose(1, 2) for name in 'qkv')
     g = G[f'lvt_core_{case}']

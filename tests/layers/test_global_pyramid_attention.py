@@ -9,7 +9,7 @@ KERNELS = ((2, 2, 3), (3, 7, 14))
 
 
 def _level_by_hand(level, x, kernel, coarse, pooling):
-    """[B, C, T, H, W] to [B, S, C], through torch's own convolutions."""
+    """Reduce [B, C, T, H, W] to [B, S, C] with torch's convolutions."""
     if pooling == 'avg':
         kernel = tuple(map(min, kernel, x.shape[2:]))
         y = F.avg_pool3d(x, kernel, ceil_mode=True, count_include_pad=False)
@@ -37,7 +37,7 @@ def _level_by_hand(level, x, kernel, coarse, pooling):
 @pytest.mark.parametrize('pooling', ['dwconv', 'conv', 'avg'])
 @pytest.mark.parametrize('grid', [(6, 14, 28), (5, 15, 29), (1, 3, 4)],
                          ids=lambda grid: 'x'.join(map(str, grid)))
-def test_matches_convolutions_and_attention_written_out(grid, pooling):
+def test_matches_torch_convolutions_and_attention(grid, pooling):
     torch.manual_seed(0)
     module = GlobalPyramidAttention(8, 2, KERNELS, pooling).double().eval()
     for name, p in module.named_parameters():
@@ -63,11 +63,11 @@ def test_matches_convolutions_and_attention_written_out(grid, pooling):
     assert (module(x) - want).norm() < 1e-12 * want.norm()
 
 
-def test_number_of_priors_is_that_of_whole_blocks_and_the_rest():
+def test_number_of_priors():
     pyramid = GlobalPyramid(4, KERNELS).eval()
     assert len(pyramid(torch.randn(1, 6, 14, 28, 4))[0]) == (
         3 * 7 * 10 + 2 * 2 * 2)
-    # Coarse blocks that are incomplete are left out.
+    # Incomplete fine blocks are padded, incomplete coarse blocks skipped.
     assert len(pyramid(torch.randn(1, 7, 15, 29, 4))[0]) == (
         4 * 8 * 10 + 2 * 2 * 2)
 

@@ -10,7 +10,7 @@ from mmvidattn.ops.lara import (
 )
 
 GRID = (4, 3, 5)
-# The pattern, its window, and cells of queries and keys with 9 landmarks.
+# Pattern, window, and cells of queries and keys with 9 landmarks.
 PATTERNS = [
     pytest.param('time', None, (4, ), (4, ), id='time'),
     pytest.param('space', None, (3, 3), (3, 3), id='space'),
@@ -34,7 +34,7 @@ def _module(pattern='joint', window=None, num_landmarks=9, **kwargs):
 
 
 def _captured(module, x):
-    """The arguments and the result of the attention inside."""
+    """Return the arguments and the result of the inner attention."""
     calls = []
     handle = module.attention.register_forward_hook(
         lambda _, args, y: calls.append((args, y)))
@@ -45,7 +45,7 @@ def _captured(module, x):
 
 
 def _landmarks(x, shape, grid, generator, all_heads):
-    """[*, N, G, D] to [*, C, G, D]."""
+    """Compute landmarks [*, C, G, D] of tokens [*, N, G, D]."""
     y = torch.stack([
         naive_landmark_pool(tokens, shape, grid)
         for tokens in x.flatten(0, -4)
@@ -63,17 +63,18 @@ def _landmarks(x, shape, grid, generator, all_heads):
 def _by_hand(attention, args, query_grid, key_grid, noise=0.):
     q, k, v, query_shape, key_shape = args
     all_heads = attention.pooling == 'all-heads'
-    of_queries = _landmarks(q, query_shape, query_grid,
-                            attention.q_generator, all_heads)
-    of_keys = _landmarks(k, key_shape, key_grid, attention.k_generator,
-                         all_heads)
+    query_landmarks = _landmarks(q, query_shape, query_grid,
+                                 attention.q_generator, all_heads)
+    key_landmarks = _landmarks(k, key_shape, key_grid, attention.k_generator,
+                               all_heads)
     if attention.mix_keys:
-        y = of_keys.transpose(-3, -2)
+        y = key_landmarks.transpose(-3, -2)
         scores = y @ y.mT / attention.head_dims**0.5
-        of_keys = (scores.softmax(-1) @ y).transpose(-3, -2)
+        key_landmarks = (scores.softmax(-1) @ y).transpose(-3, -2)
     return naive_lara_attention(
-        q, k, v, of_queries, of_keys, of_queries + of_keys + noise,
-        attention.weighting, attention.alpha)
+        q, k, v, query_landmarks, key_landmarks,
+        query_landmarks + key_landmarks + noise, attention.weighting,
+        attention.alpha)
 
 
 @pytest.mark.parametrize('pattern, window, query_grid, key_grid', PATTERNS)
@@ -93,7 +94,7 @@ def test_matches_naive_in_every_pattern(pattern, window, query_grid, key_grid,
 
 
 @pytest.mark.parametrize('weighting', WEIGHTINGS)
-def test_samples_are_drawn_around_the_landmarks_in_training(weighting):
+def test_training_draws_samples_around_the_landmarks(weighting):
     attention = _module(weighting=weighting).attention
     q, k, v = torch.randn(3, 2, 60, 3, 4, dtype=torch.float64).unbind(0)
     args = (q, k, v, GRID, GRID)
@@ -128,11 +129,11 @@ def test_rejects(kwargs, message):
     pytest.param(torch.float64, 1e-10, id='fp64'),
     pytest.param(torch.float32, 1e-5, id='fp32')])
 def test_golden_attention(golden, name, kwargs, dtype, tolerance):
-    """The released code in evaluation, of tokens in two axes."""
+    """Outputs of the released code in evaluation, for a 2D grid of tokens."""
     g = golden('linear/golden_attn.pt')[name]
     names = {
-        f'{x}_bar_gen.{theirs}': f'attention.{x}_generator.{ours}'
-        for x in 'qk' for theirs, ours in ((2, 0), (3, 1))
+        f'{x}_bar_gen.{released}': f'attention.{x}_generator.{ours}'
+        for x in 'qk' for released, ours in ((2, 0), (3, 1))
     }
     state_dict = {}
     for key, value in g['params'].items():

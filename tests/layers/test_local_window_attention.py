@@ -14,7 +14,7 @@ def _build(window=(2, 3, 3), **kwargs):
 
 
 def _by_hand(module, x):
-    """Each token with those of its window, one by one."""
+    """Let each token attend to the tokens of its window, in loops."""
     T, H, W, C = x.shape[1:]
     sizes = module.window_size
     qkv = module.qkv(x).unflatten(-1, (3, module.num_heads, -1))
@@ -44,7 +44,7 @@ def _by_hand(module, x):
 @pytest.mark.parametrize('bias', [False, True], ids=['', 'relative-bias'])
 @pytest.mark.parametrize('grid', [(2, 3, 3), (4, 6, 3), (3, 5, 4), (1, 2, 2)],
                          ids=lambda grid: 'x'.join(map(str, grid)))
-def test_matches_attention_written_out(grid, bias):
+def test_matches_attention_in_loops(grid, bias):
     module = _build(with_relative_bias=bias)
     x = torch.randn(2, *grid, 8, dtype=torch.float64)
     got, want = module(x), _by_hand(module, x)
@@ -53,7 +53,7 @@ def test_matches_attention_written_out(grid, bias):
     weight = torch.randn_like(got)
     for a, b in zip(torch.autograd.grad((got * weight).sum(), params),
                     torch.autograd.grad((want * weight).sum(), params)):
-        # Keys' biases have no effect.
+        # The biases of keys have no effect; their gradients are near zero.
         assert torch.allclose(a, b, rtol=1e-9, atol=1e-12)
 
 

@@ -24,7 +24,7 @@ class Attention(nn.Module):
 
 @pytest.fixture
 def adapted():
-    """A network with updates that are not zero, in double precision."""
+    """Network with nonzero updates, in float64."""
     torch.manual_seed(0)
     model = Attention().double()
     assert add_lora(model, rank=2, alpha=6) == ['qkv', 'proj']
@@ -33,7 +33,7 @@ def adapted():
     return model
 
 
-def test_starts_as_the_network_was():
+def test_initial_update_is_zero():
     model = Attention()
     x = torch.randn(3, 4, 5)
     before = model(x)
@@ -41,7 +41,7 @@ def test_starts_as_the_network_was():
     assert torch.equal(model(x), before)
 
 
-def test_equals_the_product_of_the_paper(adapted):
+def test_matches_the_formula_of_the_paper(adapted):
     x = torch.randn(3, 5, dtype=torch.double)
     layer = adapted.qkv
     # W0 x + alpha / r B A x, Sec. 4.1.
@@ -51,7 +51,7 @@ def test_equals_the_product_of_the_paper(adapted):
     torch.testing.assert_close(layer(x), naive)
 
 
-def test_merging_changes_nothing(adapted):
+def test_merging_keeps_the_output(adapted):
     x = torch.randn(3, 5, dtype=torch.double)
     with_update, plain = adapted(x), Attention().double()
     assert merge_lora(adapted) == ['qkv', 'proj']
@@ -62,7 +62,7 @@ def test_merging_changes_nothing(adapted):
     assert torch.equal(plain(x), adapted(x))
 
 
-def test_learns_the_update_alone_when_the_rest_is_frozen(adapted):
+def test_only_the_update_learns_if_the_rest_is_frozen(adapted):
     frozen = {name: p for name, p in adapted.named_parameters()
               if 'lora' not in name}
     for parameter in frozen.values():
@@ -74,12 +74,11 @@ def test_learns_the_update_alone_when_the_rest_is_frozen(adapted):
             assert parameter.grad.abs().sum() > 0
 
 
-def test_an_ordinary_checkpoint_loads(adapted):
+def test_checkpoints_without_and_with_lora_load(adapted):
     plain = Attention().double()
     adapted.load_state_dict(plain.state_dict())
     x = torch.randn(3, 5, dtype=torch.double)
     assert torch.equal(adapted(x), plain(x))
-    # Its own with the updates as well.
     other = copy.deepcopy(adapted)
     nn.init.normal_(adapted.qkv.lora_up)
     other.load_state_dict(adapted.state_dict())
@@ -97,7 +96,7 @@ def test_an_ordinary_checkpoint_loads(adapted):
          window_size=(1, 2, 2),
          pyramid_sizes=(((1, 2, 2), ), (), (), ())),
 ], ids=lambda config: config['type'])
-def test_finds_the_projections_of_our_backbones(config):
+def test_finds_projections_of_our_backbones(config):
     model = MODELS.build(config)
     clips = torch.randn(1, 3, 2, 32, 32)
     model.eval()
@@ -109,12 +108,12 @@ def test_finds_the_projections_of_our_backbones(config):
     assert not torch.equal(model(clips), before)
 
 
-def test_names_what_is_wrong():
+def test_rejects():
     with pytest.raises(ValueError, match='rank must be a positive integer'):
         add_lora(Attention(), 0)
     with pytest.raises(ValueError, match='Sequential has none'):
         add_lora(nn.Sequential(nn.Linear(2, 2)), 1)
     model = Attention()
     add_lora(model, 1)
-    with pytest.raises(ValueError, match='qkv has LoRA already'):
+    with pytest.raises(ValueError, match='qkv already has LoRA'):
         add_lora(model, 1)

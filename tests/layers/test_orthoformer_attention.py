@@ -24,7 +24,7 @@ def _module(pattern='joint', window=None, **kwargs):
 
 
 def _captured(module, x):
-    """The arguments and the result of the attention inside."""
+    """Return the arguments and the result of the inner attention."""
     calls = []
     handle = module.attention.register_forward_hook(
         lambda _, args, y: calls.append((args, y)))
@@ -35,7 +35,7 @@ def _captured(module, x):
 
 
 def _by_hand(q, k, v, num_landmarks):
-    """Each head of each sequence on its own, beginning with token 0."""
+    """Attend head by head; the first landmark is token 0."""
     *lead, N, G, D = q.shape
     y = []
     for q, k, v in zip(*(x.flatten(0, -4) for x in (q, k, v))):

@@ -9,7 +9,7 @@ from mmvidattn.layers import PatchEmbed
 @pytest.mark.parametrize('num_frames', [1, 2, 7])
 @pytest.mark.parametrize('patch_frames', [3, 5])
 @pytest.mark.parametrize('size, stride, padding', [(4, 4, 0), (5, 3, 2)])
-def test_patches_of_several_frames_are_a_convolution(
+def test_patches_of_several_frames_equal_a_convolution(
         num_frames, patch_frames, size, stride, padding):
     torch.manual_seed(0)
     embed = PatchEmbed(3, 8, patch_frames, size, stride, padding,

@@ -23,7 +23,7 @@ CONFIGS = dict(
     linformer_shared=dict(
         type='LinformerAttention', num_projections=6, share_projection=True),
 )
-# Their own files compare these with their references.
+# Other files compare the added attentions with their references.
 ALL_CONFIGS = dict(
     CONFIGS,
     lara=dict(type='LARAAttention', num_landmarks=9),
@@ -52,7 +52,8 @@ def _clip(*shape):
 
 
 def _sequences(pattern, window):
-    """Indices of the queries and keys of each attention over [T, H, W]."""
+    """Return indices of the queries and keys of each sequence, in [T, H, W].
+    """
     index = torch.arange(T * H * W).view(GRID)
     if pattern == 'time':
         return [(i, i) for i in index.flatten(1).unbind(1)]
@@ -113,7 +114,7 @@ def test_every_parameter_gets_a_gradient(name, pattern, window):
 
 
 @pytest.mark.parametrize('name', ['lara', 'orthoformer'])
-def test_other_clips_fit(name):
+def test_accepts_clips_of_other_sizes(name):
     for pattern in 'time', 'space', 'joint':
         module = _module(name, pattern)
         for grid in (1, 1, 1), (1, 2, 5), (13, 7, 2):
@@ -124,7 +125,7 @@ def test_other_clips_fit(name):
 @pytest.mark.parametrize('name', ALL_CONFIGS)
 @pytest.mark.parametrize('dtype, tolerance', [(torch.float16, 1e-2),
                                               (torch.bfloat16, 6e-2)])
-def test_low_precision_is_near_float64(name, dtype, tolerance):
+def test_half_precision_is_close_to_float64(name, dtype, tolerance):
     module = _module(name, 'space').eval()
     x = _clip(2, *GRID)
     want = module(x)
@@ -133,7 +134,7 @@ def test_low_precision_is_near_float64(name, dtype, tolerance):
     assert (y - want).norm() < tolerance * want.norm()
 
 
-def test_performer_projection_is_a_buffer_drawn_by_its_seed():
+def test_performer_projection_is_a_buffer_that_depends_on_the_seed():
     a = PerformerAttention(4, 3, GRID, seed=1)
     assert a.projection.shape == (64, 4)
     assert not list(a.parameters())
@@ -149,7 +150,7 @@ def test_performer_projection_is_a_buffer_drawn_by_its_seed():
     assert not torch.equal(first.projection, second.projection)
 
 
-def test_performer_never_draws_anew():
+def test_performer_does_not_redraw_its_projection():
     module = _module('favor').train()
     x = _clip(1, *GRID)
     before = module.attention.projection.clone()
@@ -172,18 +173,18 @@ def test_linformer_has_a_row_for_each_key(pattern, window, keys):
     assert list(attention.state_dict()) == ['key_projection']
 
 
-def test_linformer_starts_uniform():
+def test_linformer_initialization_is_uniform():
     torch.manual_seed(0)
     attention = LinformerAttention(4, 3, (30, 40))
     for projection in attention.parameters():
         assert projection.shape == (1200, 256)
-        # Of U(-1/16, 1/16).
+        # U(-1/16, 1/16).
         assert 0.0624 < projection.abs().max() <= 0.0625
         assert projection.std().item() == pytest.approx(
             0.0625 / 3**0.5, rel=0.01)
 
 
-def test_linformer_takes_the_first_rows_for_shorter_sequences():
+def test_linformer_uses_the_first_rows_for_shorter_sequences():
     module = _module('linformer', 'space')
     short = _module('linformer', 'space')
     rows = 2 * W

@@ -4,7 +4,7 @@ import torch
 from mmvidattn.layers import StochasticDepth
 
 
-def test_drops_whole_samples_and_leaves_the_others_alone():
+def test_drops_whole_samples_without_rescaling_the_rest():
     torch.manual_seed(0)
     path, x = StochasticDepth(0.3).train(), torch.randn(1000, 2, 3)
     y = path(x)

@@ -19,12 +19,12 @@ def test_inflated_kernel_sums_to_the_image_kernel(num_frames, mode):
                     if mode == 'central' else list(range(num_frames)))
 
 
-def test_names_the_ways_to_inflate():
+def test_rejects_unknown_inflation():
     with pytest.raises(ValueError, match="'central', 'average'.*got 'x'"):
         inflate_kernel(torch.zeros(1, 1, 1, 1), 2, 'x')
 
 
-# 32 to 16 is what the released code prints.
+# The first case is the released code's.
 @pytest.mark.parametrize('num_frames, sampled, want', [
     (32, 16, [2, 4, 6, 8, 9, 11, 13, 15, 17, 19, 21, 23, 24, 26, 28, 30]),
     (8, 3, [2, 4, 6]), (5, 4, [1, 2, 3, 4]), (4, 4, [0, 1, 2, 3])])
@@ -39,7 +39,7 @@ def test_samples_frames_evenly(num_frames, sampled, want):
     assert embed.grid_of(num_frames, (2, 4)) == (sampled, 1, 2)
 
 
-def test_a_token_sees_its_tubelet_only():
+def test_token_depends_on_its_tubelet_only():
     embed = TubeletEmbed(3, 5, 2, 4)
     x = torch.randn(1, 3, 6, 8, 12)
     y = embed(x)

@@ -16,7 +16,7 @@ def _module(**kwargs):
 
 
 def _neighbors(pattern, window):
-    """Which of all tokens [T, H, W] may attend to which, as a mask."""
+    """Return a mask of the tokens that attend to each other."""
     T, H, W = GRID
     t, y, x = torch.meshgrid(*(torch.arange(n) for n in GRID), indexing='ij')
     t, place = t.flatten(), (y * W + x).flatten()
@@ -31,7 +31,7 @@ def _neighbors(pattern, window):
 
 
 def _by_hand(module, x, pattern, window=None):
-    """One masked attention matrix over all tokens of the clip."""
+    """Compute one masked attention matrix over all tokens of the clip."""
     q, k, v = module.qkv(x).chunk(3, -1)
     for shift in module.shifts:
         k, v = (naive_neighbor_shift(y, shift.plan) for y in (k, v))
@@ -110,8 +110,9 @@ def test_dropout_acts_in_training_only():
 
 
 @pytest.mark.parametrize('kwargs, message', [
-    (dict(pattern='window'), 'window_frames, got None'),
-    (dict(pattern='time', window_frames=2), 'window_frames, got 2'),
+    (dict(pattern='window'), "window_frames.*got None with 'window'"),
+    (dict(pattern='time', window_frames=2),
+     "window_frames.*got 2 with 'time'"),
     (dict(fixation_first=True), 'fixation_first=True.*fixation=None'),
     (dict(fixation_first=True, fixation={}), r'shifts=\[\]'),
 ])
@@ -120,16 +121,17 @@ def test_rejects(kwargs, message):
         _module(**kwargs)
 
 
-def test_rejects_a_width_the_heads_do_not_divide():
+def test_rejects_indivisible_channels():
     with pytest.raises(ValueError, match='embed_dims=10.*num_heads=3'):
         VideoSelfAttention(10, 3, dict(type='LinearAttention'), GRID)
 
 
 @pytest.mark.parametrize('kwargs, message', [
-    (dict(pattern='window', window_frames=9), 'clip of 4 frames.*=9'),
+    (dict(pattern='window', window_frames=9),
+     'window_frames=9 exceeds .* 4 frames'),
     (dict(shifts=[dict(mode='tsm', divisor=4, segment_frames=3)]),
      'clip of 4 frames.*segment_frames=3'),
 ])
-def test_rejects_clips_it_cannot_take(kwargs, message):
+def test_rejects_unsuitable_clips(kwargs, message):
     with pytest.raises(ValueError, match=message):
         _module(**kwargs)(torch.randn(1, *GRID, 12, dtype=torch.float64))

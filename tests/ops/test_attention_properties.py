@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What all attentions have in common: reference, masks, numerics."""
+"""Properties of all attentions: reference, gradients, masks, numerics."""
 from functools import partial
 
 import pytest
@@ -29,7 +29,7 @@ from mmvidattn.ops.performer import naive_performer_attention
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
 
 HALVES = [torch.float16, torch.bfloat16]
-# Of one rounding.
+# Relative error of one rounding.
 ACCURACY = {
     torch.float64: 1e-11,
     torch.float32: 1e-5,
@@ -49,7 +49,7 @@ def _mixtures(M):
 
 
 class _Case:
-    """An attention and its reference, as functions of plain q, k and v."""
+    """An attention and its reference, as functions of raw q, k and v."""
 
     def __init__(self, op, naive, mapped=False, extra=None, **kwargs):
         self.op, self.naive = op, naive
@@ -64,7 +64,7 @@ class _Case:
     def _call(self, function, q, k, v, kwargs):
         if self.mapped:
             q, k = q.relu(), k.relu()
-        # The parameters of an op keep the dtype that modules have.
+        # Parameters stay in float32, as in a module.
         dtype = torch.promote_types(v.dtype, torch.float32)
         extra = self.extra(k).to(dtype) if self.extra else ()
         if self.op is performer_attention:
@@ -109,7 +109,7 @@ def _qkv(lead, N, M, G, D, E, dtype=torch.float64):
 
 
 def _mask(*shape):
-    """About a third masked, in no sequence the same."""
+    """Mask about a third of the keys, differently in each sequence."""
     gen = torch.Generator().manual_seed(3)
     mask = torch.rand(*shape, generator=gen) > 0.35
     mask[..., 0] = True
@@ -135,8 +135,8 @@ def test_matches_naive(name, lead, N, M, G, D, E, dtype, tolerance):
 
 @every_size
 @every_dtype
-def test_matches_naive_with_masked_keys(lead, N, M, G, D, E, dtype,
-                                        tolerance):
+def test_softmax_matches_naive_with_masked_keys(lead, N, M, G, D, E, dtype,
+                                                tolerance):
     _check_against_naive('softmax', lead, N, M, G, D, E, dtype, tolerance,
                          key_mask=_mask(*lead, M))
 
@@ -145,7 +145,7 @@ def _check_against_naive(name, lead, N, M, G, D, E, dtype, tolerance,
                          **kwargs):
     case = CASES[name]
     if name == 'softmax' and dtype == torch.bfloat16:
-        # Its kernel forms the scores' gradient in bfloat16.
+        # torch's kernel computes the gradient of the scores in bfloat16.
         tolerance = 3e-2
     leaves = [x.requires_grad_() for x in _qkv(lead, N, M, G, D, E, dtype)]
     y = case(*leaves, **kwargs)
@@ -162,16 +162,12 @@ def _check_against_naive(name, lead, N, M, G, D, E, dtype, tolerance,
         assert (a - b).norm() < tolerance * max(b.norm(), 0.1 * scale)
 
 
-@every_case
-def test_gradient_is_that_of_finite_differences(name):
-    leaves = [x.requires_grad_() for x in _qkv((2, ), 4, 5, 1, 4, 3)]
-    assert torch.autograd.gradcheck(CASES[name], leaves)
-
-
-# Other ops of tensors of these shapes.
+# Ops and the shapes of their arguments.
 SHIFT = shift_plan('tsm', 4, divisor=4)
 TOKENS, LANDMARKS, CLIP = (2, 4, 1, 4), (2, 3, 1, 4), (1, 4, 2, 1, 4)
-OTHERS = {
+QKV = [(2, 4, 1, 4), (2, 5, 1, 4), (2, 5, 1, 3)]
+DIFFERENTIATED = {
+    **{name: (case, QKV) for name, case in CASES.items()},
     'lara-opt': (lara_attention, [TOKENS] * 3 + [LANDMARKS] * 3),
     'lara-bh': (partial(lara_attention, weighting='mis-bh'),
                 [TOKENS] * 3 + [LANDMARKS] * 2),
@@ -186,9 +182,9 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize('name', OTHERS)
-def test_gradient_of_other_ops_is_that_of_finite_differences(name):
-    op, shapes = OTHERS[name]
+@pytest.mark.parametrize('name', DIFFERENTIATED)
+def test_gradients_match_finite_differences(name):
+    op, shapes = DIFFERENTIATED[name]
     gen = torch.Generator().manual_seed(0)
     leaves = [torch.randn(shape, generator=gen, dtype=torch.float64,
                           requires_grad=True) for shape in shapes]
@@ -215,11 +211,14 @@ def test_masked_keys_reach_neither_result_nor_gradient(rest, dtype):
 
 
 @pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
-def test_mask_of_nothing_gives_zero(dtype):
+@pytest.mark.parametrize('attention', [
+    softmax_attention, partial(temporal_smoothing_attention, decay=0.9)],
+    ids=['softmax', 'smoothing'])
+def test_all_keys_masked_gives_zero(attention, dtype):
     leaves = [x.requires_grad_() for x in _qkv((2, ), 7, 9, 2, 8, 8, dtype)]
     mask = _mask(2, 9)
     mask[1] = False
-    y = softmax_attention(*leaves, key_mask=mask)
+    y = attention(*leaves, key_mask=mask)
     assert y[0].abs().max() > 0
     assert torch.equal(y[1], torch.zeros_like(y[1]))
     for grad in torch.autograd.grad(y.double().square().sum(), leaves):
@@ -229,15 +228,15 @@ def test_mask_of_nothing_gives_zero(dtype):
 @pytest.mark.parametrize('mask', [
     pytest.param(torch.ones(2, 9), id='float'),
     pytest.param(torch.ones(9, dtype=torch.bool), id='without-batch'),
-    pytest.param(torch.ones(2, 7, dtype=torch.bool), id='of-queries'),
+    pytest.param(torch.ones(2, 7, dtype=torch.bool), id='query-length'),
 ])
-def test_rejects_a_mask_that_does_not_fit(mask):
+def test_rejects_invalid_masks(mask):
     with pytest.raises(ValueError, match=r'key_mask.*bool.*\(2, 9\)'):
         softmax_attention(*_qkv((2, ), 7, 9, 2, 8, 8), key_mask=mask)
 
 
 @every_case
-def test_rejects_shapes_that_do_not_fit(name):
+def test_rejects_shapes_that_differ(name):
     q, k, v = _qkv((2, ), 7, 9, 2, 8, 8)
     for bad in ((q, k, v[:, :5]), (q[:1], k, v), (q[..., :4], k, v),
                 (q[0, 0], k[0, 0], v[0, 0])):
@@ -283,8 +282,8 @@ def test_all_zero_rows_give_zero(name, which, order, dtype):
     ids=lambda value: '-'.join(value.values()) if isinstance(value, dict)
     else value)
 @pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
-def test_many_tokens_of_magnitude_8(name, kwargs, dtype):
-    """A clip of 96 frames of 33 x 33 tokens."""
+def test_large_inputs_and_many_tokens(name, kwargs, dtype):
+    """A clip of 96 frames with 33 x 33 tokens of magnitude 8."""
     q, k, v = (8 * x for x in _qkv((), 3, 104_544, 1, 8, 8, dtype))
     y = CASES[name](q, k, v, **kwargs)
     want = CASES[name].reference(*(x.double() for x in (q, k, v)))
@@ -293,7 +292,7 @@ def test_many_tokens_of_magnitude_8(name, kwargs, dtype):
 
 
 @pytest.mark.parametrize('name', [*LINEAR, 'linformer'])
-def test_autocast_does_not_lower_the_sums(name):
+def test_sums_stay_in_float32_under_autocast(name):
     q, k, v = _qkv((1, ), 300, 300, 2, 8, 8, torch.float32)
     with torch.autocast('cpu', dtype=torch.bfloat16):
         y = CASES[name](q, k, v)
@@ -303,8 +302,8 @@ def test_autocast_does_not_lower_the_sums(name):
 
 
 @pytest.mark.parametrize('name', [*LINEAR, 'linformer'])
-def test_takes_queries_wider_than_values(name):
-    """As under autocast, where a gate is float32 and a projection is not."""
+def test_accepts_queries_of_wider_dtype_than_values(name):
+    """Under autocast, a gate returns float32 and a projection does not."""
     q, k, v = _qkv((1, ), 30, 30, 2, 8, 8, torch.float32)
     v = v.bfloat16()
     y = CASES[name](q, k, v)

@@ -8,8 +8,7 @@ from mmvidattn.ops import cosformer_attention
 
 
 @pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16])
-def test_weights_are_not_negative(dtype):
-    """Neither do they stray from float64, to the last of many tokens."""
+def test_weights_are_exact_and_not_negative_for_many_tokens(dtype):
     N = 2**14
     k = torch.zeros(N, 1, 1, dtype=dtype)
     k[0], k[-1] = 1, 1
@@ -22,7 +21,7 @@ def test_weights_are_not_negative(dtype):
     assert (y[:, 0].double() - want).abs().max() < 1e-6
 
 
-def test_least_denominator_is_a_bound_and_not_added():
+def test_eps_is_a_lower_bound_of_the_denominator():
     q = torch.full((1, 1, 1), 1e-2, dtype=torch.float64)
     assert cosformer_attention(q, q, q, eps=1e-4).item() == pytest.approx(
         1e-2, rel=1e-12)

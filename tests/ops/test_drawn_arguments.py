@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Every op against its definition, for arguments that hypothesis draws.
+"""Property tests: each op equals its definition for random arguments.
 
-Shapes, dtypes, strides, masks and options; the definition computes in float64
-what the op is given. What fails is made as small as it can be and printed.
+hypothesis draws shapes, dtypes, strides, masks and options, and shrinks a
+failing case. The definition computes in float64.
 """
 import itertools
 
@@ -87,7 +87,7 @@ LAYOUTS = ['contiguous', 'transposed', 'every second', 'offset', 'expanded']
 
 
 class Draw:
-    """What a test draws of hypothesis' data."""
+    """Random arguments for a test, drawn from hypothesis' data."""
 
     def __init__(self, data, dtypes=tuple(TOLERANCES)):
         self._data = data
@@ -138,15 +138,16 @@ class Draw:
                 self.tensor(*lead, M, G, D, scale=scale),
                 self.tensor(*lead, M, G, E))
 
-    def same(self, got, wanted, terms=None, tolerance=None):
-        """``got`` is ``wanted`` to a rounding.
+    def same(self, got, want, terms=None, tolerance=None):
+        """Check that ``got`` equals ``want`` up to rounding.
 
-        Of a sum whose terms cancel, a rounding is one of the ``terms``.
+        The error is relative to ``want`` or, for sums that may cancel, to
+        their ``terms``.
         """
-        assert got.shape == wanted.shape
+        assert got.shape == want.shape
         assert torch.isfinite(got).all()
-        size = max(_rms(wanted), 1e-6, 0. if terms is None else _rms(terms))
-        assert _rms(got.double() - wanted) < size * (
+        size = max(_rms(want), 1e-6, 0. if terms is None else _rms(terms))
+        assert _rms(got.double() - want) < size * (
             tolerance or TOLERANCES[self.dtype])
 
 
@@ -224,7 +225,7 @@ def check_leap(data):
 def check_orthoformer(data):
     d = Draw(data, FULL)
     q, k, v = d.qkv()
-    # Queries that are equal, or of width 1, leave the choice to rounding.
+    # For equal queries, or width 1, the choice would depend on rounding.
     q, k = (torch.randn(*x.shape[:-1], 5, generator=d.generator).to(d.dtype)
             for x in (q, k))
     number = d.size(1, 6)
@@ -259,8 +260,9 @@ def check_lara(data):
 
 def check_landmark_pool(data):
     d = Draw(data)
-    shape = d.sizes(d.of([1, 3]), high=6)
-    grid = landmark_grid(shape, d.size(1, 9))
+    shape = d.sizes(d.size(1, 3), high=6)
+    grid = landmark_grid(
+        shape, d.size(1, 3)**2 if len(shape) == 2 else d.size(1, 9))
     x = d.tensor(*d.lead(), torch.Size(shape).numel(), 2, 3)
     got = landmark_pool(x, shape, grid)
     for pooled, tokens in zip(got.reshape(-1, *got.shape[-3:]),
@@ -314,7 +316,7 @@ def check_periodic_shift(data):
     first = d.of(['next', 'previous'])
     assert torch.equal(periodic_shift(x, fraction, first),
                        naive_periodic_shift(x, fraction, first))
-    # All heads as one, and the class token as the only one.
+    # plain_shift treats all heads as one; token_shift moves class tokens only.
     flat = x.flatten(3)
     assert torch.equal(
         plain_shift(x, fraction, first).flatten(3),
@@ -407,7 +409,7 @@ def check_video_attention(data):
     q, k, v = qkv.double().unflatten(-1, (3, G, D)).unbind(-3)
     q, k = q.relu() + offset, k.relu() + offset
     B, T, H, W = grid
-    # Which tokens see one another.
+    # Mask of the tokens that attend to each other.
     t, y, z = torch.cartesian_prod(*map(torch.arange, (T, H, W))).view(
         -1, 3).unbind(-1)
     place = y * W + z
@@ -508,11 +510,11 @@ def _run(name, examples, **options):
 
 
 @pytest.mark.parametrize('name', CHECKS)
-def test_op_is_its_definition(name):
+def test_op_equals_definition(name):
     _run(name, 50, derandomize=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', CHECKS)
-def test_op_is_its_definition_for_long(name):
+def test_op_equals_definition_with_many_examples(name):
     _run(name, 1000)

@@ -15,8 +15,7 @@ def test_every_op_with_backends_has_an_example():
 
 @pytest.mark.parametrize('op, name, training', [
     ('depthwise_conv', 'frame by frame', True),
-    ('patch_conv', 'product', True),
-    ('linear', 'columns', False)])
+    ('patch_conv', 'product', True)])
 def test_example_is_what_a_backend_is_made_for(op, name, training):
     """Whatever the processor is."""
     backend, = (x for x in dispatch._backends[op] if x.name == name)
@@ -39,7 +38,7 @@ def test_backends_that_are_turned_off_are_explained():
 
 def test_what_is_written_in_place_is_compared():
     lazy = dispatch.Backend(
-        'lazy', lambda *args: None, lambda *args: None, '', '')
+        'lazy', lambda *args: None, lambda *args: None, '')
     example, = (x for x in make_examples('cpu')
                 if x.op.__name__ == 'push_row')
     with only_backends('push_row', lazy):

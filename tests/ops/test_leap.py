@@ -19,18 +19,18 @@ def _qkv(T, N, M, dtype=torch.float64):
 
 
 def _order(num_frames, level):
-    """The frames in the order in which pairs have them."""
+    """Return the frames of each pair."""
     numbers = torch.arange(num_frames).view(1, num_frames, 1)
     return leap_pair(numbers, level)
 
 
-def test_pairs_as_figure_3_shows():
+def test_pairs_of_figure_3():
     assert _order(8, 1).tolist() == [[0, 4], [1, 5], [2, 6], [3, 7]]
     assert _order(8, 2).tolist() == [[0, 2], [1, 3], [4, 6], [5, 7]]
     assert _order(8, 3).tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
-def test_pairs_the_frames_of_the_released_code(shared_dir):
+def test_pairs_of_the_released_code(shared_dir):
     path = shared_dir / 'goldens/laps/leap_index.json'
     tables = json.loads(path.read_text())
     # Every level of 8, 16, 32 and 64 frames.
@@ -40,7 +40,7 @@ def test_pairs_the_frames_of_the_released_code(shared_dir):
         pairs = _order(T, level)
         assert pairs.T.tolist() == [table['A'], table['B']]
         assert leap_step(T, level) == table['S']
-        # Theirs are all of the first, then all of the second.
+        # The released code orders all first frames before all second ones.
         assert pairs.T.flatten()[table['reverse']].tolist() == list(range(T))
 
 

@@ -28,7 +28,7 @@ def test_order_auto_takes_the_cheaper_product():
             'right' if right < left else 'left')
 
 
-def test_order_auto_is_told_all_sizes(monkeypatch):
+def test_order_auto_depends_on_all_sizes(monkeypatch):
     seen = []
     monkeypatch.setattr(
         sys.modules['mmvidattn.ops.linear_attention'], 'cheaper_order',
@@ -43,14 +43,14 @@ def test_order_auto_is_told_all_sizes(monkeypatch):
     ('sigmoid', lambda x: pytest.approx(1 / (1 + 2.718281828459**-x))),
     ('identity', lambda x: x),
 ])
-def test_feature_map_is_its_formula(kind, formula):
+def test_feature_map_matches_formula(kind, formula):
     x = torch.linspace(-3, 3, 13, dtype=torch.float64)
     for value, mapped in zip(x.tolist(), feature_map(x, kind).tolist()):
         assert mapped == formula(value)
     assert torch.equal(feature_map(x, kind, 0.25), feature_map(x, kind) + .25)
 
 
-def test_feature_map_names_the_choices():
+def test_rejects_unknown_feature_map():
     with pytest.raises(ValueError, match="'elu\\+1'.*got 'gelu'"):
         feature_map(torch.zeros(1), 'gelu')
 
@@ -70,7 +70,7 @@ def test_golden_attention(golden, kind, key, dtype, tolerance):
                                               (torch.float32, 1e-5)])
 @pytest.mark.parametrize('kind, key', [('relu', 'relu_eps'),
                                        ('elu+1', 'elu1')])
-def test_golden_attention_to_negative_keys(golden, kind, key, dtype,
+def test_golden_attention_with_negative_keys(golden, kind, key, dtype,
                                            tolerance):
     D = golden('linear/golden_attn.pt')['degenerate']
     q, k, v = (D[name].transpose(1, 2).to(dtype) for name in 'qkv')
@@ -80,7 +80,7 @@ def test_golden_attention_to_negative_keys(golden, kind, key, dtype,
 
 
 class CountDtypes(TorchDispatchMode):
-    """The dtypes of the products of matrices."""
+    """Record the dtypes of matrix products."""
 
     def __init__(self):
         super().__init__()
@@ -92,8 +92,8 @@ class CountDtypes(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_bfloat16_is_not_widened_without_gradients():
-    """Its products; its sums are, which all ones would show."""
+def test_bfloat16_products_stay_in_bfloat16_without_gradients():
+    """Sums are still float32: a bfloat16 sum of ones stops at 256."""
     q, k, v = _qkv((1, ), 300, 300, 2, 8, 8, torch.bfloat16)
     with CountDtypes() as counter:
         y = linear_attention(q, k, v, order='right')

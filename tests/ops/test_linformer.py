@@ -31,9 +31,9 @@ def test_scale_replaces_the_default():
 
 @pytest.mark.parametrize('E, F', [((6, 3), (6, 3)), ((5, 3), (5, 4)),
                                   ((5, ), (5, ))])
-def test_rejects_projections_that_do_not_fit(E, F):
+def test_rejects_projections_of_wrong_shape(E, F):
     q, k, v = _qkv(2, 5, 2, 4)
-    with pytest.raises(ValueError, match='M=5 as of k'):
+    with pytest.raises(ValueError, match='M=5 from k'):
         linformer_attention(q, k, v, torch.zeros(E), torch.zeros(F))
 
 

@@ -3,10 +3,7 @@ import pytest
 import torch
 from helpers import relative
 
-from mmvidattn.ops import (
-    orthoformer_attention,
-    orthogonal_landmarks,
-)
+from mmvidattn.ops import orthoformer_attention, orthogonal_landmarks
 
 
 def _qkvl(lead, N, M, G, D, E, L, dtype=torch.float64):
@@ -16,8 +13,8 @@ def _qkvl(lead, N, M, G, D, E, L, dtype=torch.float64):
         for length, width in [(N, D), (M, D), (M, E), (L, D)])
 
 
-def test_landmarks_are_of_different_directions():
-    """Of two lots of near copies and one token between, one of each."""
+def test_landmarks_have_different_directions():
+    """One of each: multiples of e0, multiples of e1, and e0 + e1."""
     e = torch.eye(4)
     q = torch.stack([e[0], 3 * e[0], -e[0], e[1], e[0] + e[1], -2 * e[1]])
     q = q.view(1, 6, 1, 4)
@@ -25,15 +22,15 @@ def test_landmarks_are_of_different_directions():
     assert orthogonal_landmarks(q, 3, 0).flatten().tolist() == [0, 3, 4]
 
 
-def test_equal_or_zero_queries_are_chosen_once():
+def test_no_token_is_chosen_twice():
     for q in (torch.zeros(2, 9, 1, 4), torch.ones(2, 9, 1, 4)):
         chosen = orthogonal_landmarks(q, 6)
         assert (chosen.diff(dim=1) > 0).all()
 
 
 @pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
-def test_landmarks_of_half_precision_are_chosen_in_float32(dtype):
-    # Of so many queries some are nearly equally good.
+def test_half_precision_landmarks_are_chosen_in_float32(dtype):
+    # Among 400 queries, some are nearly tied.
     q = torch.randn(
         2, 400, 2, 16, generator=torch.Generator().manual_seed(0)).to(dtype)
     want = orthogonal_landmarks(q.float(), 60, 5)
@@ -42,7 +39,7 @@ def test_landmarks_of_half_precision_are_chosen_in_float32(dtype):
         assert torch.equal(orthogonal_landmarks(q.float(), 60, 5), want)
 
 
-def test_first_landmark_is_random_unless_given():
+def test_first_landmark_is_random_by_default():
     q = torch.randn(64, 31, 2, 8)
 
     def draw(seed):
@@ -67,7 +64,7 @@ def test_rejects(change, message):
         orthoformer_attention(**{**kwargs, **change})
 
 
-def test_rejects_landmarks_that_cannot_be_chosen():
+def test_orthogonal_landmarks_rejects():
     q = torch.randn(2, 9, 3, 4)
     with pytest.raises(ValueError, match='num_landmarks.*got 0'):
         orthogonal_landmarks(q, 0)
@@ -81,7 +78,7 @@ def test_rejects_landmarks_that_cannot_be_chosen():
     pytest.param(torch.float64, 1e-10, id='fp64'),
     pytest.param(torch.float32, 1e-5, id='fp32')])
 def test_golden_attention(golden, name, dtype, tolerance):
-    """The released code's two forms, with the landmarks it chose."""
+    """Both forms of the released code, with its landmarks."""
     G = golden('linear/golden_attn.pt')
     g = G[name]
     q, k, v = (G[x].transpose(1, 2).to(dtype) for x in 'qkv')
@@ -91,7 +88,7 @@ def test_golden_attention(golden, name, dtype, tolerance):
     scaled = landmarks.transpose(1, 2).flatten(0, 1) * 16**-0.25
     assert relative(scaled, g['landmarks_scaled']) < tolerance
     if 'num_frames' in g:
-        # Motionformer's landmarks attend to each frame by itself.
+        # In Motionformer, landmarks attend to each frame separately.
         frames = zip(*(x.chunk(g['num_frames'], dim=1) for x in (k, v)))
         y = torch.stack([orthoformer_attention(q, *kv, landmarks)
                          for kv in frames], dim=2)

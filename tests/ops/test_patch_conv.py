@@ -1,8 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from helpers import with_gradients
 
-from mmvidattn.ops.patch_conv import fit_patches, patch_conv
+from mmvidattn.ops.patch_conv import _by_product, fit_patches, patch_conv
+
+IMPLEMENTATIONS = dict(plain=patch_conv.plain, backend=_by_product)
 
 CASES = {
     'dense': ((2, 4, 6, 8, 3), (5, 3, 2, 3, 4)),
@@ -10,37 +13,34 @@ CASES = {
     'depth-wise': ((2, 4, 6, 8, 6), (6, 1, 2, 3, 4)),
     'depth-wise-rest': ((1, 5, 7, 9, 6), (6, 1, 2, 3, 4)),
     'one-channel': ((1, 4, 4, 4, 1), (3, 1, 2, 2, 2)),
-    'whole': ((1, 2, 3, 4, 5), (5, 1, 2, 3, 4)),
+    'one-patch': ((1, 2, 3, 4, 5), (5, 1, 2, 3, 4)),
 }
 
 
-@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-12),
-                                              (torch.float32, 1e-5),
-                                              (torch.bfloat16, 2e-2)],
-                         ids=['fp64', 'fp32', 'bf16'])
+@pytest.mark.parametrize('function', IMPLEMENTATIONS.values(),
+                         ids=IMPLEMENTATIONS)
+@pytest.mark.parametrize('dtype, tolerance', [
+    pytest.param(torch.float64, 1e-12, id='fp64'),
+    pytest.param(torch.float32, 1e-5, id='fp32'),
+    pytest.param(torch.bfloat16, 2e-2, id='bf16')])
 @pytest.mark.parametrize('order', ['channels-last', 'channels-first'])
 @pytest.mark.parametrize('shape, kernel', CASES.values(), ids=CASES)
-def test_matches_naive(shape, kernel, order, dtype, tolerance):
+def test_matches_plain_code_in_float64(shape, kernel, order, dtype, tolerance,
+                                       function):
     torch.manual_seed(0)
     inputs = [torch.randn(*shape), torch.randn(*kernel),
               torch.randn(kernel[0])]
     if order == 'channels-first':
         inputs[0] = inputs[0].movedim(-1, 1).contiguous().movedim(1, -1)
-    results = []
-    for function, kind in ((patch_conv, dtype),
-                           (patch_conv.plain, torch.float64)):
-        args = [x.clone().to(kind).requires_grad_() for x in inputs]
-        y = function(*args)
-        (y.double() * torch.arange(y.numel()).view(y.shape).cos()).sum(
-        ).backward()
-        results.append([y.detach(), *(x.grad for x in args)])
-    for got, want in zip(*results):
-        assert got.shape == want.shape
-        assert (got - want).norm() <= tolerance * want.norm()
+    got = with_gradients(function, [x.to(dtype) for x in inputs])
+    want = with_gradients(patch_conv.plain, [x.double() for x in inputs])
+    for a, b in zip(got, want):
+        assert a.shape == b.shape
+        assert (a - b).norm() <= tolerance * b.norm()
 
 
 @pytest.mark.parametrize('training', [False, True])
-def test_compiles_to_the_same(training):
+def test_compiled_equals_eager(training):
     x, weight = torch.randn(1, 4, 4, 4, 8), torch.randn(8, 1, 2, 2, 2)
     weight.requires_grad_(training)
     compiled = torch.compile(patch_conv, fullgraph=True, backend='aot_eager')
@@ -49,8 +49,8 @@ def test_compiles_to_the_same(training):
 
 
 @pytest.mark.parametrize('keep_rest', [True, False])
-def test_incomplete_patches_are_filled_or_left_out(keep_rest):
-    """Left out unless there is no other: the last axis is too small."""
+def test_incomplete_patches_are_padded_or_cropped(keep_rest):
+    """The last axis has no whole patch, so it is always padded."""
     x = torch.rand(1, 5, 6, 1, 3) + 1
     y = fit_patches(x, (2, 2, 2), keep_rest)
     assert y.shape[1:4] == ((6, 6, 2) if keep_rest else (4, 6, 2))

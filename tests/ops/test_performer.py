@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-
 import pytest
 import torch
 
@@ -26,21 +25,21 @@ def test_projection_is_orthogonal_in_blocks(m, D):
             atol=1e-5)
 
 
-def test_projection_is_normal_in_every_entry():
-    """Of 4,000 draws, each block's first and last vector."""
+def test_projection_entries_are_normal():
+    """Over 4,000 draws, including partial blocks."""
     D = 5
     gen = _generator(1)
     W = torch.stack([random_projection(7, D, gen) for _ in range(4000)])
-    # Means of N(0, 1) have the deviation 0.016, of its squares 0.022.
+    # The standard error of the mean is 0.016, that of the square 0.022.
     assert W.mean(0).abs().max() < 0.08
     assert (W.square().mean(0) - 1).abs().max() < 0.11
-    # The lengths are of the chi distribution, and not all the same.
+    # The lengths vary as in the chi distribution.
     lengths = W.square().sum(-1)
     assert (lengths.mean(0) - D).abs().max() < 0.25
     assert (lengths.var(0) - 2 * D).abs().max() < 1.5
 
 
-def test_projection_is_its_generators():
+def test_projection_depends_on_the_generator_only():
     W = random_projection(9, 4, _generator())
     assert torch.equal(W, random_projection(9, 4, _generator()))
     assert not torch.equal(W, random_projection(9, 4, _generator(1)))
@@ -56,7 +55,7 @@ def test_projection_rejects_sizes(m, D):
 
 @pytest.mark.parametrize('kind', ['favor', 'relu'])
 @pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
-def test_features_of_low_precision_are_formed_in_float32(kind, dtype):
+def test_half_precision_features_are_computed_in_float32(kind, dtype):
     gen = _generator()
     x = torch.randn(33, 2, 8, generator=gen).to(dtype)
     W = random_projection(16, 8, gen)
@@ -70,7 +69,7 @@ def test_features_of_low_precision_are_formed_in_float32(kind, dtype):
 
 @pytest.mark.parametrize('kwargs, message', [
     (dict(kind='softmax'), "kind must be one of.*got 'softmax'"),
-    (dict(projection=torch.zeros(6, 4)), r'D=8 as of x, got \(6, 4\)'),
+    (dict(projection=torch.zeros(6, 4)), r'D=8 from x, got \(6, 4\)'),
     (dict(projection=torch.zeros(8)), r'got \(8,\)'),
 ])
 def test_rejects(kwargs, message):

@@ -14,7 +14,7 @@ def _heads(T=5, N=3, G=2, D=12):
     return torch.randn(2, T, N, G, D, dtype=torch.float64)
 
 
-def test_matches_a_small_case_written_out():
+def test_small_example():
     # Frames 10, 20, 30; channels 1 to 4 of one head.
     x = torch.tensor([[10., 20., 30.]]).view(1, 3, 1, 1, 1) \
         + torch.arange(1., 5.)

@@ -46,7 +46,7 @@ def test_neighbors_of_each_mode(mode, options, offsets):
 @pytest.mark.parametrize('alpha, channels, shared', [
     # In floating point, (1 - 0.9) * 20 is less than 2.
     (.9, 20, 2), (.8, 20, 4), (.7, 20, 6),
-    # Fractions of a channel stay with the token.
+    # Fractions of a channel are not shifted.
     (.5, 7, 3), (.75, 7, 1), (.6, 7, 2), (.9, 7, 0)])
 def test_rounds_the_shared_channels_down(alpha, channels, shared):
     plan = shift_plan('window', channels, alpha=alpha)
@@ -57,7 +57,7 @@ def test_rounds_the_shared_channels_down(alpha, channels, shared):
         if fold else [])
 
 
-# Rows and columns from a token to the one that a fold is read from.
+# Offset in rows and columns from a token to the source of a fold.
 EIGHT_OF_SIZE_2 = [
     (2, 0), (-2, 0), (0, 2), (0, -2), (-2, -2), (2, 2), (-2, 2), (2, -2),
     (-2, -1), (-2, 1), (-1, -2), (1, -2), (2, -1), (2, 1), (-1, 2), (1, 2),
@@ -68,7 +68,7 @@ EIGHT_OF_SIZE_2 = [
     (1, [(y / 2, x / 2) for y, x in EIGHT_OF_SIZE_2[:8]]),
     (2, EIGHT_OF_SIZE_2)])
 def test_released_neighbors_at_512_channels(size, offsets):
-    """Written out for linear_ff's width; what is left over stays."""
+    """A loop over tokens at linear_ff's width; left-over channels stay."""
     x = torch.randn(1, 2, 5, 5, 512)
     want, fold = x.clone(), 512 // (2 * ((2 * size + 1)**2 - 1))
     for i, (dy, dx) in enumerate(offsets):
@@ -118,7 +118,7 @@ def test_golden_released_shifts(golden):
                 g[key].unflatten(0, (-1, 5, 5)).permute(0, 4, 1, 2, 3, 5)
                 .flatten(4) for key in ('x', 'out'))
             plan = shift_plan(mode, 32, size=size, **kwargs)
-            # 32 channels are too few for a share of each of 24 neighbors.
+            # 32 channels are too few for 24 neighbors.
             assert bool(plan) == ((size, mode) != (2, 'eight'))
             assert torch.equal(neighbor_shift(x, plan), out)
 
@@ -135,7 +135,7 @@ def test_golden_windows_of_the_paper(golden):
                 neighbor_shift(G['x'], plan), G[f'{name}_{boundary}'])
 
 
-def test_with_alpha_one_every_channel_keeps_its_own():
+def test_alpha_one_shifts_nothing():
     x = torch.randn(1, 2, 3, 3, 16)
     folds = shift_plan('window', 16, alpha=1., size=2)
     assert torch.equal(neighbor_shift(x, folds), x)

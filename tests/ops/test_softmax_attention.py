@@ -7,8 +7,8 @@ from mmvidattn.ops import softmax_attention
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
 
 
-def test_mask_of_nothing_gives_zero_by_any_kernel(monkeypatch):
-    """Some give NaN where all is masked, as the formula does."""
+def test_all_keys_masked_gives_zero_with_any_kernel(monkeypatch):
+    """Some kernels return NaN if all keys are masked, like the formula."""
 
     def textbook(q, k, v, attn_mask, **kwargs):
         scores = (q @ k.mT).masked_fill(~attn_mask, -torch.inf)
@@ -61,14 +61,14 @@ def test_bias_matches_naive(lead, shape, masked):
 
 @pytest.mark.parametrize('shape', [(8, ), (2, 9), (2, 3, 7, 9), (4, 7, 9)],
                          ids=str)
-def test_rejects_a_bias_of_another_shape(shape):
+def test_rejects_a_bias_that_does_not_broadcast(shape):
     q, k, v = (torch.randn(n, 3, 5) for n in (7, 9, 9))
     with pytest.raises(ValueError, match='bias of softmax_attention must'):
         softmax_attention(q, k, v, bias=torch.zeros(shape))
 
 
-def test_scores_of_half_precision_do_not_overflow():
-    """Those of torch 2.4 on a CPU would."""
+def test_half_precision_scores_do_not_overflow():
+    """Torch 2.4 alone would overflow on a CPU."""
     torch.manual_seed(0)
     q, k, v = (torch.randn(5, 2, 8).half() for _ in range(3))
     q, k = 400 * q, 400 * k

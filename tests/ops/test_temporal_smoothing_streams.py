@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Streaming attention with explicit state, a sample at a time."""
+"""Streaming attention with explicit state, one sample at a time."""
 import math
 
 import pytest
@@ -26,14 +26,14 @@ def _stream(lead=(2, ), steps=23, dtype=torch.float64, drift=0.):
     q = torch.randn(N, G, D, generator=gen, dtype=torch.float64)
     k = torch.randn(*lead, steps, G, D, generator=gen, dtype=torch.float64)
     v = torch.randn(*lead, steps, G, E, generator=gen, dtype=torch.float64)
-    # Along the queries, so that the scores of all of them move.
+    # The drift is along all queries, so that all scores change.
     q[..., 0] = math.sqrt(D)
     k[..., 0] += drift * torch.linspace(0, 1, steps)[:, None]
     return q.to(dtype), k.to(dtype), v.to(dtype)
 
 
 def _samples(q, k, v):
-    """Scores and values of each step."""
+    """Yield scores and values of each step."""
     for t in range(k.shape[-3]):
         yield sample_scores(q, k[..., t, :, :]), v[..., t, :, :]
 
@@ -49,14 +49,14 @@ def _smooth(q, k, v, state=None, **kwargs):
 
 
 def _rings(q, k, v, length):
-    """Empty rings of the streams' scores and values."""
+    """Return empty rings for the scores and values of the streams."""
     lead = len(k.shape) - 3
     return [x.new_zeros(*x.shape[:lead], length, *x.shape[lead:])
             for x in at_least_float32(*next(_samples(q, k, v)))]
 
 
 def _window(q, k, v, length, places=(0., 0.), **kwargs):
-    """Every step of streams that all start now."""
+    """Run all steps of streams that start together."""
     out, rings = [], _rings(q, k, v, length)
     for t, sample in enumerate(_samples(q, k, v)):
         step = torch.full(k.shape[:-3], t)
@@ -87,8 +87,8 @@ def test_window_matches_naive(decay, length, lead, dtype, tolerance):
     assert relative(got, want) < tolerance
 
 
-def test_positions_are_plain_cross_attention():
-    """As LSTR has: keys and values are affine in token and position."""
+def test_window_with_positions_equals_cross_attention():
+    """As in LSTR: keys and values are affine in token and position."""
     q, k, v = _stream()
     gen = torch.Generator().manual_seed(1)
     places = torch.randn(7, G, D, generator=gen, dtype=torch.float64)
@@ -101,10 +101,10 @@ def test_positions_are_plain_cross_attention():
         assert relative(got[t], want) < 1e-12
 
 
-def test_streams_of_different_ages_share_a_step():
+def test_streams_of_different_ages_share_a_batch():
     q, k, v = _stream()
     rings = _rings(q, k, v, 7)
-    # The second starts five steps late, in a ring full of the first.
+    # The second stream starts five steps late.
     for t, sample in enumerate(_samples(q, k, v)):
         step = torch.tensor([t, max(0, t - 5)])
         for ring, row in zip(rings, sample):
@@ -116,11 +116,11 @@ def test_streams_of_different_ages_share_a_step():
 
 
 @pytest.mark.parametrize('decay', [1., 0.9])
-def test_a_sample_may_come_any_number_of_times(decay):
+def test_times_repeats_or_skips_a_sample(decay):
     q, k, v = _stream((3, ))
     _, before = _smooth(q, k[:, :9], v[:, :9], decay=decay)
     sample = next(_samples(q, k[:, 9:], v[:, 9:]))
-    # What does not come leaves no trace, however loud it is.
+    # A skipped sample leaves no trace, even with a large score.
     sample[0][2] += 1e4
     times = torch.tensor([3, 1, 0])
     y, after = exponential_smoothing(
@@ -137,7 +137,7 @@ def test_a_sample_may_come_any_number_of_times(decay):
                 a[stream], b[stream], rtol=1e-12 if number else 0, atol=0)
 
 
-def test_a_sample_may_come_so_often_that_it_is_all_there_is():
+def test_a_sample_repeated_many_times_dominates():
     q, k, v = _stream()
     _, before = _smooth(q, k[:, :9], v[:, :9], decay=0.9)
     scores, value = next(_samples(q, k[:, 9:], v[:, 9:]))
@@ -149,7 +149,7 @@ def test_a_sample_may_come_so_often_that_it_is_all_there_is():
 @pytest.mark.parametrize('drift', [120., -120., 1e4])
 @pytest.mark.parametrize('decay', [1., 0.97])
 def test_scores_may_drift(drift, decay):
-    """The released recursion overflows at 88, and freezes at -104."""
+    """The released recursion overflows at 88 and freezes at -104."""
     q, k, v = _stream(steps=60, drift=drift)
     want = _naive(q, k, v, decay=decay)
     args = q.float(), k.float(), v.float()
@@ -159,14 +159,15 @@ def test_scores_may_drift(drift, decay):
     assert relative(_window(*args, 60, decay=decay), want) < 1e-3
 
 
-def test_a_spike_fades_when_it_should():
-    """Ageing in float32 would be off by a hundred samples of thousands."""
+def test_a_spike_fades_in_time():
+    """In float32, its end would be wrong by a hundred of thousands of samples.
+    """
     decay, spike = 0.97, 300.
     scores = torch.zeros(1, 1)
     state = smoothing_state(scores, 1)
     _, state = exponential_smoothing(
         scores + spike, torch.ones(1, 1), state, decay=decay)
-    # The rest weighs 1 / (1 - decay) in the end.
+    # The total weight of the other samples approaches 1 / (1 - decay).
     half = (spike + math.log(1 - decay)) / -math.log(decay)
     for t in range(1, int(half) + 200):
         y, state = exponential_smoothing(
@@ -177,7 +178,7 @@ def test_a_spike_fades_when_it_should():
 
 @pytest.mark.parametrize('decay', [1., 0.999])
 def test_a_constant_stream_does_not_drift(decay):
-    """Of millions of samples, the latest thousands one by one."""
+    """Millions of samples at once, then thousands one by one."""
     gen = torch.Generator().manual_seed(0)
     scores = torch.randn(2, N, G, generator=gen)
     v = torch.randn(2, G, E, generator=gen)
@@ -192,7 +193,7 @@ def test_a_constant_stream_does_not_drift(decay):
     assert y.dtype == torch.float32
 
 
-def test_state_is_explicit_and_left_alone():
+def test_state_split_equals_whole_and_state_is_not_modified():
     q, k, v = _stream()
     whole, _ = _smooth(q, k, v, decay=0.9)
     _, middle = _smooth(q, k[:, :9], v[:, :9], decay=0.9)

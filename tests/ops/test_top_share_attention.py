@@ -7,7 +7,7 @@ from mmvidattn.ops import softmax_attention, top_share_attention
 
 
 def naive(q, k, v, kept, hidden):
-    """A batch, a head and a query at a time."""
+    """Attend query by query."""
     out = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)
     for b in range(len(q)):
         for g in range(q.shape[2]):
@@ -39,7 +39,7 @@ def test_matches_naive(tokens, share, kept):
     assert all(relative(*pair) < 1e-12 for pair in zip(*grads))
 
 
-def test_keys_that_are_not_there_change_nothing(tokens):
+def test_padded_keys_change_nothing(tokens):
     q, k, v = tokens
     bias = torch.zeros(2, 1, 1, 11, dtype=torch.float64)
     bias[1, ..., 7:] = -torch.inf
@@ -51,7 +51,7 @@ def test_keys_that_are_not_there_change_nothing(tokens):
         assert relative(got[b:b + 1], want) < 1e-12
 
 
-def test_all_keys_are_softmax_attention_and_equal_ones_all_stay(tokens):
+def test_share_one_is_softmax_attention_and_equal_keys_are_all_kept(tokens):
     q, k, v = tokens
     assert relative(top_share_attention(q, k, v, share=1.),
                     softmax_attention(q, k, v)) < 1e-12
@@ -63,7 +63,7 @@ def test_all_keys_are_softmax_attention_and_equal_ones_all_stay(tokens):
 @pytest.mark.parametrize('num_keys', [None, torch.tensor([4])])
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
 def test_only_equal_scores_tie(dtype, num_keys):
-    """The next float below the last score that stays is left out."""
+    """The next float below the lowest selected score is not selected."""
     least = torch.tensor(1., dtype=dtype)
     near = least.nextafter(least - 1)
     k = torch.stack([least + 1, least, near, least]).reshape(1, 4, 1, 1)

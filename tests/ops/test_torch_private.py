@@ -3,13 +3,13 @@ import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / 'mmvidattn'
-# Names of ATen's operators are not private parts of torch's Python code.
+# Names of ATen operators are not private parts of torch's Python code.
 PRIVATE = re.compile(
     r'\b(torch|forward_ad)(\.(?!ops)[a-z]\w*)*\._[A-Za-z]'
     r'|torch\.ops\.mkldnn\._|from torch[\w.]*\._|\._\w+_hooks\b')
 
 
-def test_one_module_uses_private_parts_of_torch():
+def test_only_one_module_uses_private_parts_of_torch():
     found = [
         path.relative_to(PACKAGE).as_posix()
         for path in sorted(PACKAGE.rglob('*.py'))

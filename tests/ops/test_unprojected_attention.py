@@ -36,6 +36,6 @@ def test_matches_attention_to_projected_tokens(queries, tokens, more, dtype,
     assert got.dtype == dtype and relative(got, want) < tolerance
 
 
-def test_counts_multiplications():
-    # One of 16 heads' queries needs 1.5 rows' worth of products.
+def test_few_queries_counts_multiplications():
+    # A query of 16 heads costs as much as the projections of 1.5 tokens.
     assert few_queries(21, 32, 16, 1024) and not few_queries(22, 32, 16, 1024)

@@ -5,9 +5,8 @@ from helpers import relative
 
 from mmvidattn.layers import VideoSelfAttention
 from mmvidattn.ops import shift_plan
-from mmvidattn.ops.feature_fixation import Gate
+from mmvidattn.ops.feature_fixation import Gate, gate_kind
 from mmvidattn.ops.shift import naive_neighbor_shift
-from mmvidattn.ops.triton.linear_attention_backend import _kind
 from mmvidattn.ops.video_linear_attention import (
     Options,
     video_linear_attention,
@@ -15,7 +14,7 @@ from mmvidattn.ops.video_linear_attention import (
 
 
 def ratio(inputs, weight, bias, aggregate='concat'):
-    """Feature fixation by tanh, which overflows nowhere."""
+    """Compute feature fixation by tanh, which never overflows."""
     x = torch.cat(inputs, dim=-1)
     if aggregate == 'add':
         weight = weight.repeat(1, len(inputs))
@@ -26,7 +25,7 @@ def ratio(inputs, weight, bias, aggregate='concat'):
 
 def naive(qkv, *, num_heads, pattern, folds=(), segment_frames=None,
           kernel='relu', offset=0., gate=None, eps=1e-6):
-    """The formulas one token and head at a time, in the tensors' dtype."""
+    """Evaluate the formulas head by head, in the dtype of the tensors."""
     B, T, H, W, width = qkv.shape
     C = width // 3
     frames = segment_frames or T
@@ -49,17 +48,15 @@ def naive(qkv, *, num_heads, pattern, folds=(), segment_frames=None,
             -1, lengths[pattern], C // num_heads) for x in (q, k, v))
         a, c = maps[kernel](a) + offset, maps[kernel](c) + offset
         if gate is not None:
-            if gate.inputs == 'own':
-                of_a = ratio((a, ), *gate[:2])
-                of_c = ratio((c, ), *gate[2:4])
+            if gate.mode == 'separate':
+                a_ratio = ratio((a, ), *gate[:2])
+                c_ratio = ratio((c, ), *gate[2:4])
             else:
                 inputs = (a, c, w)[:len(gate.inputs)]
-                of_a = of_c = ratio(inputs, *gate[:2],
-                                                   gate.aggregate)
+                a_ratio = c_ratio = ratio(inputs, *gate[:2], gate.aggregate)
                 if gate.k_weight is not None:
-                    of_c = ratio(inputs, *gate[2:4],
-                                                gate.aggregate)
-            a, c = a * of_a, c * of_c
+                    c_ratio = ratio(inputs, *gate[2:4], gate.aggregate)
+            a, c = a * a_ratio, c * c_ratio
         scores = torch.einsum('lid,ljd->lij', a, c)
         y = torch.einsum('lij,lje->lie', scores, w) / (
             scores.sum(-1, keepdim=True) + eps)
@@ -70,31 +67,36 @@ def naive(qkv, *, num_heads, pattern, folds=(), segment_frames=None,
 
 
 def case(shape, num_heads, head_dims, gate=None, dtype=torch.float64, seed=0):
-    """Tokens, and a gate of a kind, of random numbers."""
+    """Return random tokens and a random gate."""
     generator = torch.Generator().manual_seed(seed)
 
     def new(*size):
         return torch.randn(*size, generator=generator, dtype=torch.float64)
 
     qkv = new(*shape, 3 * num_heads * head_dims)
-    kinds = dict(shared=(3, 'qkv', 'concat', 1), of_qk=(2, 'qk', 'concat', 1),
-                 unshared=(3, 'qkv', 'concat', 2), own=(1, 'own', 'concat', 2),
-                 add=(1, 'qkv', 'add', 1), mul=(1, 'qkv', 'mul', 1))
     if gate is None:
         return qkv.to(dtype), None
-    parts, inputs, aggregate, number = kinds[gate]
-    maps = [x for _ in range(number)
-            for x in (new(head_dims, parts * head_dims) / head_dims**.5,
+    mode, inputs, aggregate, shared = dict(
+        shared=('cooperative', 'qkv', 'concat', True),
+        qk=('cooperative', 'qk', 'concat', True),
+        unshared=('cooperative', 'qkv', 'concat', False),
+        separate=('separate', 'qk', 'concat', False),
+        add=('cooperative', 'qkv', 'add', True),
+        mul=('cooperative', 'qkv', 'mul', True))[gate]
+    num_inputs = len(inputs) if (mode, aggregate) == (
+        'cooperative', 'concat') else 1
+    maps = [x for _ in range(1 if shared else 2)
+            for x in (new(head_dims, num_inputs * head_dims) / head_dims**.5,
                       new(head_dims) / 2)]
     maps += [None] * (4 - len(maps))
     return qkv.to(dtype), Gate(
-        *(None if x is None else x.to(dtype) for x in maps), inputs,
+        *(None if x is None else x.to(dtype) for x in maps), mode, inputs,
         aggregate)
 
 
 @pytest.mark.parametrize('pattern', ['space', 'time', 'joint'])
 @pytest.mark.parametrize('gate', [
-    None, 'shared', 'of_qk', 'unshared', 'own', 'add', 'mul'])
+    None, 'shared', 'qk', 'unshared', 'separate', 'add', 'mul'])
 def test_matches_naive(pattern, gate):
     qkv, gate = case((2, 4, 3, 2), 2, 6, gate)
     options = dict(
@@ -104,20 +106,21 @@ def test_matches_naive(pattern, gate):
     assert relative(y, naive(qkv, **options)) < 1e-12
 
 
-def test_kinds_of_gates_in_the_kernels():
-    kinds = None, 'shared', 'of_qk', 'unshared', 'own'
-    assert [_kind(case((1, 1, 1, 1), 2, 4, kind)[1]) for kind in kinds] == [
+def test_kernel_names_of_gates():
+    gates = None, 'shared', 'qk', 'unshared', 'separate'
+    assert [gate_kind(case((1, 1, 1, 1), 2, 4, gate)[1])
+            for gate in gates] == [
         'none', 'shared', 'shared', 'unshared', 'separate']
 
 
-@pytest.mark.parametrize('gate', [None, 'shared', 'unshared', 'own'])
+@pytest.mark.parametrize('gate', [None, 'shared', 'unshared', 'separate'])
 @pytest.mark.parametrize('shift', [
     None, dict(mode='eight'), dict(mode='tsm', divisor=4, segment_frames=2)])
-def test_layer_gives_the_same_with_a_hook_on_a_part(gate, shift):
-    """A hook has the parts called one by one."""
+def test_fused_layer_equals_layer_with_hooks(gate, shift):
+    """A hook on a part makes the layer call its parts separately."""
     fixation = dict(
         shared=dict(), unshared=dict(shared=False),
-        own=dict(mode='separate')).get(gate)
+        separate=dict(mode='separate')).get(gate)
     layer = VideoSelfAttention(
         64, 2, dict(type='LinearAttention', offset='auto'), (4, 3, 3),
         pattern='space', fixation=fixation, shifts=[shift] if shift else [])
@@ -129,7 +132,7 @@ def test_layer_gives_the_same_with_a_hook_on_a_part(gate, shift):
     assert len(calls) == 1
 
 
-def test_layer_drops_queries_and_keys_in_training_only():
+def test_dropout_acts_in_training_only():
     layer = VideoSelfAttention(
         32, 2, dict(type='LinearAttention', dropout=0.5), (2, 3, 3))
     x = torch.randn(1, 2, 3, 3, 32)

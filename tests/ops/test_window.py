@@ -19,7 +19,7 @@ each_size = pytest.mark.parametrize(
 
 
 @each_size
-def test_gradient_is_the_other_operation(grid, window):
+def test_gradient_of_partition_is_merge(grid, window):
     x = torch.randn(1, *grid, 2, requires_grad=True)
     windows, _ = window_partition(x, window)
     weight = torch.randn_like(windows)
@@ -27,15 +27,15 @@ def test_gradient_is_the_other_operation(grid, window):
     assert torch.equal(x.grad, window_merge(weight, window, grid))
 
 
-def test_window_is_no_larger_than_the_grid():
+def test_fit_window_clips_to_the_grid():
     assert fit_window((8, 7, 7), (4, 9, 7)) == (4, 7, 7)
 
 
-def test_rejects_what_does_not_fit():
+def test_rejects():
     with pytest.raises(ValueError, match=r'\[B, T, H, W, C\], got \(2, 3\)'):
         window_partition(torch.zeros(2, 3), (1, 1, 1))
     for size in (2, 0, 2), (2, 2), (2, 2, 2, 2):
         with pytest.raises(ValueError, match=re.escape(f'got {size}')):
             window_partition(torch.zeros(1, 4, 4, 4, 1), size)
-    with pytest.raises(ValueError, match=r'are \[B, 6, 8, C\], got'):
+    with pytest.raises(ValueError, match=r'windows must be \[B, 6, 8, C\]'):
         window_merge(torch.zeros(1, 6, 7, 1), (2, 2, 2), (1, 4, 6))

@@ -10,7 +10,7 @@ num_classes = 157
 num_frames = 16
 img_size = 224
 
-# As the linear video transformer is released.
+# As in the released code of the linear video transformer.
 clip = dict(type='CharadesSampleFrames', clip_len=num_frames, frame_interval=8)
 train_pipeline = [
     clip,

@@ -26,7 +26,7 @@ memory = dict(
     anticipation_rate=4)
 
 train_pipeline = [
-    # As the paper describes it; mode='single' is as released.
+    # As in the paper; the released code corresponds to mode='single'.
     dict(type='MixClip', prob=0.5),
     dict(type='LoadFeatureWindow'),
     dict(type='PackFeatureInputs')

@@ -1,8 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# EPIC-Kitchens-100. The lists are the official ones
-# (epic-kitchens-100-annotations), the long videos lie as the official script
-# downloads them: P01/videos/P01_01.MP4. A sample has two labels, the number of
-# the noun and 300 + that of the verb.
+# EPIC-Kitchens-100 with the official lists (epic-kitchens-100-annotations), in
+# the folders of the official download script: P01/videos/P01_01.MP4. A sample
+# has two labels, the noun's number and 300 + the verb's number.
 _base_ = 'kinetics400.py'
 
 from mmvidattn.utils.config import derive

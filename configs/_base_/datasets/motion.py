@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The set that tools/data/motion/make_motion.py writes: eight classes that
-# differ in motion only, so no Flip.
+# The synthetic dataset of tools/data/motion/make_motion.py: eight classes that
+# differ only in motion, so there is no Flip.
 dataset_type = 'GuardedVideoDataset'
 data_root = 'data/motion'
 ann_file_train = 'train.txt'
@@ -35,8 +35,8 @@ test_pipeline = [
         num_clips=2,
         test_mode=True),
     dict(type='DecordDecode'),
-    # ThreeCrop needs one side to be the crop's; 72 of 64 keeps most of the
-    # frame.
+    # ThreeCrop needs one side of the frame to equal the crop; 72 for a crop of
+    # 64 keeps most of the frame.
     dict(type='Resize', scale=(img_size * 9 // 8, img_size), keep_ratio=False),
     dict(type='ThreeCrop', crop_size=img_size),
     dict(type='FormatShape', input_format='NCTHW'),

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# THUMOS'14 as TVSeries: 200 validation videos to train on, 213 test videos. 22
-# classes with the background (0) and "Ambiguous" (21).
+# THUMOS'14, like TVSeries: 200 validation videos for training, 213 test
+# videos. 22 classes with the background (0) and "Ambiguous" (21).
 _base_ = 'tvseries_features.py'
 
 data_root = 'data/thumos14'

@@ -29,7 +29,7 @@ train_dataloader = dict(
     persistent_workers=True,
     sampler=dict(type='RandomOffsetSampler'),
     dataset=dict(ann_file='train.txt', **dataset))
-# Quick, while training; not what is reported.
+# A quick score during training; papers do not report it.
 val_dataloader = dict(
     batch_size=16,
     num_workers=4,
@@ -40,7 +40,7 @@ val_dataloader = dict(
         windows='non_overlapping',
         test_mode=True,
         **dataset))
-# A window for each step, a video at a time: what papers report.
+# One window for each step of a video, as papers report it.
 test_dataloader = dict(
     batch_size=1,
     num_workers=2,
@@ -53,8 +53,8 @@ val_evaluator = dict(type='PerFrameMAP', metric='cAP')
 test_evaluator = dict(
     type='PerFrameMAP', metric='cAP', per_class=True, per_stage=True)
 
-# What the features are made of (tools/data/online/README.md): the 4th of each
-# 6 frames at 24 a second, and the flow between all 6.
+# Source of the features (tools/data/online/README.md): every 4th of 6 frames
+# at 24 frames/s, and the flow between all 6.
 online = dict(
     extractors=dict(
         rgb=dict(

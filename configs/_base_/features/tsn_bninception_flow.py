@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# BN-Inception of TSN on Kinetics-400, for features of optical flow: what LSTR
-# and TeSTra read as flow_kinetics_bninception, 1024 wide. Its weights are
-# converted by bn_inception. See tools/data/online/README.md.
+# BN-Inception of TSN on Kinetics-400, for the optical-flow features of LSTR
+# and TeSTra (flow_kinetics_bninception, 1024 wide). The source bn_inception
+# converts its weights. See tools/data/online/README.md.
 flow_fields = 5
 model = dict(
     type='Recognizer2D',
@@ -11,13 +11,13 @@ model = dict(
         num_classes=400,
         in_channels=1024,
         average_clips='prob'),
-    # Bytes of flow, of which 128 is no motion.
+    # Flow is stored as bytes; 128 means no motion.
     data_preprocessor=dict(
         type='ActionDataPreprocessor',
         mean=[128] * 2 * flow_fields,
         std=[1] * 2 * flow_fields,
         format_shape='NCHW'))
-# LSTR's authors say that they take the crops of SSN, which are ten.
+# LSTR's authors report that they use the ten crops of SSN.
 test_pipeline = [
     dict(type='DecordInit'),
     dict(type='SampleFrames', clip_len=flow_fields, num_clips=1,

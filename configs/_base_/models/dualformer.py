@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# DualFormer-T: see DualFormer. It is meant to start from an image model:
-# init_cfg of the backbone.
+# DualFormer-T; see DualFormer. Set init_cfg of the backbone to image weights.
 model = dict(
     type='Recognizer3D',
     backbone=dict(

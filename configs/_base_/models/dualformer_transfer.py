@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Means and deviations of the smaller data sets, as released: they are not
-# those of the Kinetics models from which the training starts.
+# Means and deviations for the smaller datasets, as released; they differ from
+# those of the Kinetics models that training starts from.
 _base_ = 'dualformer.py'
 
 model = dict(
-    # The kernels are those for 32 frames, as in the checkpoint.
+    # Kernels for 32 frames, as in the checkpoint.
     backbone=dict(num_frames=32, drop_path_rate=0.2),
     data_preprocessor=dict(mean=[104, 117, 128], std=[1, 1, 1]))

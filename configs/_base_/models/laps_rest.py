@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# ResT-S with leap attention and periodic shift, as the released code has it:
-# see ResT. It is meant to start from images: init_cfg of the backbone.
+# ResT-S with leap attention and periodic shift, as in the released code; see
+# ResT. Set init_cfg of the backbone to image weights.
 _base_ = 'laps_visformer.py'
 
 model = dict(

@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Visformer-S with leap attention and periodic shift, as the released code
-# has it: see Visformer. It is meant to start from images: init_cfg of the
-# backbone.
+# Visformer-S with leap attention and periodic shift, as in the released code;
+# see Visformer. Set init_cfg of the backbone to image weights.
 model = dict(
     type='Recognizer3D',
     backbone=dict(

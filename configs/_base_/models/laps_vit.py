@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# ViT-B/16 with leap attention and periodic shift, as the released code has
-# it: see VisionTransformerLAPS. It is meant to start from ImageNet-21k:
-# init_cfg of the backbone.
+# ViT-B/16 with leap attention and periodic shift, as in the released code; see
+# VisionTransformerLAPS. Set init_cfg of the backbone to ImageNet-21k weights.
 _base_ = 'laps_visformer.py'
 
 model = dict(

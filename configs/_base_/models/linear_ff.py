@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The model that the released code builds: see LinearVideoTransformer.
+# The model of the released code; see LinearVideoTransformer.
 model = dict(
     type='Recognizer3D',
     backbone=dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Shifts as in Table 10 for Kinetics, read as the released code does;
-# mixup and label smoothing as in the released recipe.
+# Shifts of Table 10 for Kinetics, as the released code interprets it; mixup
+# and label smoothing as in the released recipe.
 _base_ = 'linear_ff.py'
 
 model = dict(

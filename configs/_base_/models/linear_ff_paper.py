@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The paper's network, where the released code departs from it: the ViT's
-# grid of stride 16 with positions and a plain MLP, space before time, plain
-# ReLU, both shifts in each attention. Their windows are a data set's (Table
-# 10). Options of the backbone, to go with models/linear_ff.py.
+# Backbone options for models/linear_ff.py that follow the paper where the
+# released code differs: ViT patches of stride 16 with positions, a plain MLP,
+# space before time, plain ReLU, both shifts in each attention. The windows of
+# the shifts depend on the dataset (Table 10).
 paper_network = dict(
     patch_stride=16,
     patch_padding=0,

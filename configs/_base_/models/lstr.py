@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# LSTR: TeSTra's model with plain attention to a long memory with positions,
-# which the work memory does not join.
+# LSTR: TeSTra's model with plain attention to a long memory with positions;
+# the work memory is not part of the long memory.
 _base_ = 'testra.py'
 
 model = dict(

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# MiniROAD on the features of THUMOS'14: a layer for a frame, and a GRU.
+# MiniROAD on the features of THUMOS'14: a layer for each frame, and a GRU.
 model = dict(
     type='OnlineActionDetector',
     backbone=dict(
@@ -10,8 +10,8 @@ model = dict(
         num_layers=1,
         work_memory_length=128,
         drop_rate=0.2),
-    # 20 actions, the background (0) and "Ambiguous" (21), which is a class
-    # like others in training. Only the last step of a window counts.
+    # 20 actions, the background (0) and "Ambiguous" (21), which training
+    # treats as a class. Only the last step of a window has a loss.
     cls_head=dict(
         type='OnlineActionHead',
         num_classes=None,

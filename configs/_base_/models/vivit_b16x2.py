@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Model 1, B/16x2: see ViViT. It is meant to start from ImageNet-21k: init_cfg
-# of the backbone.
+# ViViT-B/16x2, Model 1; see ViViT. Set init_cfg of the backbone to
+# ImageNet-21k weights.
 model = dict(
     type='Recognizer3D',
     backbone=dict(

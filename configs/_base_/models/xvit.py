@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# A ViT-B/16 of each frame with space-time mixing: see XViT. It is meant to
-# start from ImageNet-21k: init_cfg of the backbone.
+# ViT-B/16 of each frame with space-time mixing; see XViT. Set init_cfg of the
+# backbone to ImageNet-21k weights.
 model = dict(
     type='Recognizer3D',
     backbone=dict(

@@ -1,7 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Clips of 32 frames, every second one. Testing: four clips, in the middles of
-# equal parts, as released. With SampleFrames instead of CenteredSampleFrames
-# the first one starts with the video and the last one ends with it:
+# Clips of 32 frames with a stride of 2. Testing uses four clips, each in the
+# middle of a quarter of the video, as released. With SampleFrames instead of
+# CenteredSampleFrames the first clip starts with the video, and the last one
+# ends with it:
 #     --cfg-options test_dataloader.dataset.pipeline.1.type=SampleFrames
 num_frames = 32
 img_size = 224

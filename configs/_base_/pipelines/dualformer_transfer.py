@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Clips of 16 frames, every fourth one. Three crops in testing:
+# Clips of 16 frames with a stride of 4. To test three crops:
 #     --cfg-options test_dataloader.dataset.pipeline.4.type=ThreeCrop
 _base_ = 'dualformer.py'
 

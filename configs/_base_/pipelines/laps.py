@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The clips of LAPS, to go with a data set: 8 frames spread over 64, as in the
-# released code; 5 x 3 views, as in the paper. The released code tests 10 x 3.
+# Clips of LAPS for any dataset: 8 frames spread over 64, as in the released
+# code; 5 x 3 views, as in the paper. The released code tests 10 x 3 views.
 num_frames = 8
 img_size = 224
 
@@ -14,7 +14,7 @@ train_pipeline = [
     dict(type='DecordDecode'),
     dict(type='RandomRescale', scale_range=(224, 360)),
     dict(type='RandomCrop', size=img_size),
-    # Each adjustment in one clip out of ten.
+    # Each adjustment applies to one clip in ten.
     dict(
         type='PhotometricJitter',
         prob=0.1,

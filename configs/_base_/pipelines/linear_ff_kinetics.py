@@ -1,15 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Clips of Kinetics, as the linear video transformer and XViT are released.
+# Clips of Kinetics, as in the released code of the linear video transformer
+# and XViT.
 num_frames = 16
 img_size = 224
 
 file_client_args = dict(io_backend='disk')
 train_pipeline = [
     dict(type='DecordInit', **file_client_args),
-    # 256 frames at 30 a second, of which 16 are 17 apart.
+    # 16 frames, 17 apart, of 256 frames at 30 frames/s.
     dict(type='SlowFastSampleFrames', clip_len=num_frames, frame_interval=16),
     dict(type='DecordDecode'),
-    # The released recipes read videos that are made this small beforehand.
+    # The released recipes read videos that were resized beforehand.
     dict(type='Resize', scale=(-1, 256)),
     dict(type='AutoAugment', policy='v0', interpolation='random'),
     dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Clips of Something-Something v2, as the linear video transformer and XViT are
-# released. No Flip: many classes name a direction.
+# Clips of Something-Something v2, as in the released code of the linear video
+# transformer and XViT. There is no Flip because many classes name a direction.
 num_frames = 16
 img_size = 224
 
@@ -9,11 +9,11 @@ train_pipeline = [
     dict(type='DecordInit', **file_client_args),
     dict(type='SegmentSampleFrames', clip_len=num_frames),
     dict(type='DecordDecode'),
-    # Of whole frames, as released.
+    # Applies to whole frames, as released.
     dict(type='AutoAugment', policy='v0', interpolation='random'),
     dict(type='RandomRescale', scale_range=(256, 320)),
     dict(type='RandomCrop', size=img_size),
-    # Mid gray, its default, is the mean that the preprocessor subtracts.
+    # The default, mid gray, is the mean that the preprocessor subtracts.
     dict(type='RandomErasing', erase_prob=0.5),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Clips of EPIC-Kitchens-100, as ViViT is released in scenic: 32 frames in a
-# row of each segment.
+# Clips of EPIC-Kitchens-100, as in scenic's ViViT: 32 consecutive frames of
+# each segment.
 _base_ = 'vivit_kinetics.py'
 
 from mmvidattn.utils.config import derive

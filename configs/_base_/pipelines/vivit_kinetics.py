@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Clips of Kinetics, as ViViT is released in scenic: 32 frames, every second
-# one.
+# Clips of Kinetics, as in scenic's ViViT: 32 frames with a stride of 2.
 _base_ = 'linear_ff_kinetics.py'
 
 from mmvidattn.utils.config import derive

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Clips of Something-Something v2, as ViViT is released in scenic: 32 frames in
-# a row, 256 x 256, mirrored at random.
+# Clips of Something-Something v2, as in scenic's ViViT: 32 consecutive frames,
+# 256 x 256, flipped at random.
 _base_ = 'linear_ff_ssv2.py'
 
 from mmvidattn.utils.config import derive

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# TeSTra and LSTR on THUMOS'14 and TVSeries, as released: Adam with its L2
-# decay, a cosine over 25 epochs, times a warm-up from 0.3 over the first 10.
-# The learning rate belongs to 16 windows a batch.
+# TeSTra and LSTR on THUMOS'14 and TVSeries, as released: Adam with L2 decay, a
+# cosine schedule over 25 epochs, multiplied by a warm-up from 0.3 over the
+# first 10. The learning rate is for 16 windows per batch.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='Adam', lr=7e-5, weight_decay=5e-5))

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# TeSTra on EPIC-Kitchens-100, as released: 30 epochs of 32 windows a batch.
+# TeSTra on EPIC-Kitchens-100, as released: 30 epochs, 32 windows per batch.
 _base_ = 'adam_25e_testra.py'
 
 optim_wrapper = dict(optimizer=dict(lr=5e-5, weight_decay=1e-4))

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# MiniROAD, as released: ten epochs of AdamW at one rate.
+# MiniROAD, as released: ten epochs of AdamW at a constant rate.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='AdamW', lr=1e-4, weight_decay=0.05))

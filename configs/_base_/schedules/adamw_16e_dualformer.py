@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# 16 epochs, one of them warm-up, on the smaller data sets.
+# 16 epochs with one epoch of warm-up, for the smaller datasets.
 _base_ = 'adamw_30e_dualformer.py'
 
 from mmvidattn.utils.config import change

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Small models on the moving shapes of tools/data/motion: AdamW for 16 clips a
-# batch, 20 iterations of linear warm-up, then a cosine to zero.
+# Small models on the moving shapes of tools/data/motion: AdamW for 16 clips
+# per batch, 20 iterations of linear warm-up, then a cosine schedule to zero.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05),

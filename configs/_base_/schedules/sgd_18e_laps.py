@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# As the released code trains: 18 epochs of SGD without warm-up and weight
-# decay, ten batches a step, and after each epoch the statistics of BatchNorm
-# over 200 batches.
+# As in the released code: 18 epochs of SGD without warm-up and weight decay,
+# ten batches per step, and after each epoch BatchNorm statistics from 200
+# batches.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='SGD', lr=0.2, momentum=0.9, weight_decay=0),

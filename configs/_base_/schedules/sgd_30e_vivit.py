@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # ViViT on Kinetics, as released: SGD with momentum, no weight decay, 2.5
-# epochs of linear warm-up, then a cosine to zero, stepped each iteration. The
-# learning rate belongs to 64 clips a batch.
+# epochs of linear warm-up, then a cosine schedule to zero, updated at each
+# iteration. The learning rate is for 64 clips per batch.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=0.),

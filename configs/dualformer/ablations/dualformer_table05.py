@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Table 5: how the pyramid pools.
+# Table 5: pooling of the pyramid.
 table = 'Table 5'
 base = 'dualformer_tiny_k400'
 

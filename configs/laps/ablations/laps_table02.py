@@ -2,7 +2,7 @@
 # Table 2: leaps.
 table = 'Table 2'
 base = 'laps_visformer_k400'
-# As the released files have it.
+# Settings of the released files.
 version_1 = dict(
     train_pipeline=dict(RandomRescale=dict(scale_range=(224, 320))),
     model=dict(backbone=dict(shift_fraction=1 / 8)),

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Sec. 4.2: the gate as Eqs. 4 and 5 have it.
+# Sec. 4.2: the gate of Eqs. 4 and 5.
 table = 'Sec. 4.2'
 base = 'linear_ff_ssv2'
 

@@ -3,6 +3,26 @@
 # attentions.
 table = 'Table 9'
 base = 'linear_ff_ssv2'
+COSFORMER = dict(_delete_=True, type='CosFormerAttention')
+LINEAR_TRANSFORMER = dict(kernel='elu+1', offset=0.0)
+PERFORMER = dict(_delete_=True, type='PerformerAttention', num_features=64)
+
+
+def with_ff(attention):
+    """Replace the attention, with feature fixation only."""
+    return dict(backbone=dict(
+        attention=attention, temporal_shift=None, spatial_shift=None))
+
+
+def with_na(attention):
+    """Replace the attention, with neighborhood association only."""
+    return dict(backbone=dict(attention=attention, fixation=None))
+
+
+def with_both(attention):
+    """Replace the attention."""
+    return dict(backbone=dict(attention=attention))
+
 
 rows = dict(
     linear_ff_table09_cosformer_baseline=dict(
@@ -13,24 +33,15 @@ rows = dict(
     linear_ff_table09_cosformer_ff=dict(
         row='cosFormer, + FF',
         paper='top-1 61.94',
-        model=dict(
-            backbone=dict(
-                attention=dict(_delete_=True, type='CosFormerAttention'),
-                temporal_shift=None,
-                spatial_shift=None))),
+        model=with_ff(COSFORMER)),
     linear_ff_table09_cosformer_na=dict(
         row='cosFormer, + NA',
         paper='top-1 63.23',
-        model=dict(
-            backbone=dict(
-                attention=dict(_delete_=True, type='CosFormerAttention'),
-                fixation=None))),
+        model=with_na(COSFORMER)),
     linear_ff_table09_cosformer_na_ff=dict(
         row='cosFormer, + NA + FF',
         paper='top-1 64.97',
-        model=dict(
-            backbone=dict(
-                attention=dict(_delete_=True, type='CosFormerAttention')))),
+        model=with_both(COSFORMER)),
     linear_ff_table09_linear_transformer_baseline=dict(
         row='Linear Transformer, baseline',
         paper='top-1 60.42',
@@ -38,23 +49,15 @@ rows = dict(
     linear_ff_table09_linear_transformer_ff=dict(
         row='Linear Transformer, + FF',
         paper='top-1 61.87',
-        model=dict(
-            backbone=dict(
-                attention=dict(kernel='elu+1', offset=0.0),
-                temporal_shift=None,
-                spatial_shift=None))),
+        model=with_ff(LINEAR_TRANSFORMER)),
     linear_ff_table09_linear_transformer_na=dict(
         row='Linear Transformer, + NA',
         paper='top-1 62.84',
-        model=dict(
-            backbone=dict(
-                attention=dict(kernel='elu+1', offset=0.0),
-                fixation=None))),
+        model=with_na(LINEAR_TRANSFORMER)),
     linear_ff_table09_linear_transformer_na_ff=dict(
         row='Linear Transformer, + NA + FF',
         paper='top-1 64.76',
-        model=dict(
-            backbone=dict(attention=dict(kernel='elu+1', offset=0.0)))),
+        model=with_both(LINEAR_TRANSFORMER)),
     linear_ff_table09_performer_baseline=dict(
         row='Performer, baseline',
         paper='top-1 58.82',
@@ -63,35 +66,17 @@ rows = dict(
         row='Performer, + FF',
         paper='no figure',
         note='The cell is empty in the text.',
-        model=dict(
-            backbone=dict(
-                attention=dict(
-                    _delete_=True,
-                    type='PerformerAttention',
-                    num_features=64),
-                temporal_shift=None,
-                spatial_shift=None))),
+        model=with_ff(PERFORMER)),
     linear_ff_table09_performer_na=dict(
         row='Performer, + NA',
         paper='no figure',
         note='The cell is empty in the text.',
-        model=dict(
-            backbone=dict(
-                attention=dict(
-                    _delete_=True,
-                    type='PerformerAttention',
-                    num_features=64),
-                fixation=None))),
+        model=with_na(PERFORMER)),
     linear_ff_table09_performer_na_ff=dict(
         row='Performer, + NA + FF',
         paper='no figure',
         note='The cell is empty in the text.',
-        model=dict(
-            backbone=dict(
-                attention=dict(
-                    _delete_=True,
-                    type='PerformerAttention',
-                    num_features=64)))),
+        model=with_both(PERFORMER)),
     linear_ff_table09_xvit_baseline=dict(
         row='XViT, baseline',
         paper='top-1 66.20',
@@ -102,9 +87,5 @@ rows = dict(
         note="Also the cell + NA + FF: XViT's temporal shift is its "
         "neighborhood association.",
         base='xvit_ssv2',
-        model=dict(
-            backbone=dict(
-                fixation=dict(
-                    mode='cooperative',
-                    inputs='qkv',
-                    shared=True)))))
+        model=dict(backbone=dict(fixation=dict(
+            mode='cooperative', inputs='qkv', shared=True)))))

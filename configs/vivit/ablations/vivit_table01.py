@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Table 1: start of the tubelets' filters.
+# Table 1: initialization of tubelet filters.
 table = 'Table 1'
 base = 'vivit_b16x2_joint_k400'
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Layers that turn a network of images into one of videos."""
+"""Layers that turn an image network into a video network."""
 from .frame_mixing import ATTENTIONS, SHIFTS, FrameMixing
 from .inflate import inflate, inflated_modules
 from .laps_attention import LAPSAttention

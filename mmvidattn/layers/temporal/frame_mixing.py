@@ -1,76 +1,69 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from typing import Annotated, Literal, get_args
+
 from torch import Tensor, nn
 
 from ...ops.leap import leap_pair, leap_step, leap_unpair
-from ...ops.periodic_shift import (
-    FIRST,
-    periodic_shift,
-    plain_shift,
-    token_shift,
-)
+from ...ops.periodic_shift import periodic_shift, plain_shift, token_shift
+from ...utils.arguments import Count, Range, check_arguments
 
-ATTENTIONS = '2d', '3d', 'leap'
-SHIFTS = 'none', 'plain', 'periodic', 'token'
+Reach = Literal['2d', '3d', 'leap']
+Shift = Literal['none', 'plain', 'periodic', 'token']
+ATTENTIONS, SHIFTS = get_args(Reach), get_args(Shift)
+Half = Annotated[float, Range('a number in [0, 1/2]', lambda x: 0 <= x <= .5)]
 
 
+@check_arguments
 class FrameMixing(nn.Module):
-    """Reach of an attention over a frame's tokens to other frames.
+    """Leap or 3D attention and temporal shift for an image attention.
 
-    It has no parameters. Attention that treats its tokens alike becomes leap
-    or 3D attention when the tokens of several frames stand in one sequence:
-    :meth:`join` puts them there, :meth:`part` takes them apart again. The
-    shift then exchanges channels of the attention's output between neighbors
-    in time.
+    Has no parameters. :meth:`join` concatenates the tokens of several frames
+    to one sequence, so that an attention over a sequence becomes leap or 3D
+    attention; :meth:`part` separates the frames again. The shift exchanges
+    channels of the attention's output between neighboring frames.
 
     Args:
-        num_frames: Frames T of a clip.
-        attention: '2d' (a frame's tokens), 'leap' (those of two frames
-            T / 2^level apart), '3d' (all tokens).
-        level: Pyramid level R of leap attention, from 1.
-        shift: 'none', 'plain', 'periodic', or 'token', which is none here:
-            it is of the residual stream, see :meth:`shift_tokens`.
-        fraction: Part of the channels that a shift takes from either side.
-        first: Where the first part comes from, 'next' or 'previous' frame.
+        num_frames: Clip length T.
+        attention: Frames of a sequence: '2d' (one), 'leap' (two frames
+            T / 2^level apart) or '3d' (all). Defaults to 'leap'.
+        level: Pyramid level R of leap attention. Defaults to 1.
+        shift: 'none', 'plain', 'periodic' or 'token'; the first three apply
+            to :meth:`shift_heads`, 'token' to :meth:`shift_tokens`. Defaults
+            to 'periodic'.
+        shift_fraction: Fraction of the channels that comes from either side.
+            Defaults to 0.25.
+        shift_first: Source of the first part, the 'next' or the 'previous'
+            frame. Defaults to 'next'.
 
     Raises:
-        ValueError: If an argument is not one of these, or the frames form no
-            pairs at this level.
+        ValueError: If the frames form no pairs at this level.
     """
 
     def __init__(self,
-                 num_frames: int,
-                 attention: str = 'leap',
+                 num_frames: Count,
+                 attention: Reach = 'leap',
                  level: int = 1,
-                 shift: str = 'periodic',
-                 fraction: float = 0.25,
-                 first: str = 'next') -> None:
+                 shift: Shift = 'periodic',
+                 shift_fraction: Half = 0.25,
+                 shift_first: Literal['next', 'previous'] = 'next') -> None:
         super().__init__()
-        for name, value, allowed in (('attention', attention, ATTENTIONS),
-                                     ('shift', shift, SHIFTS),
-                                     ('shift_first', first, FIRST)):
-            if value not in allowed:
-                raise ValueError(
-                    f'{name} must be one of {allowed}, got {value!r}')
-        if not 0 <= fraction <= 0.5:
-            raise ValueError(
-                f'shift_fraction must be in [0, 1/2], got {fraction}')
         if attention == 'leap':
             leap_step(num_frames, level)
         self.num_frames = num_frames
         self.attention = attention
         self.level = level
         self.shift = shift
-        self.fraction = fraction
-        self.first = first
+        self.shift_fraction = shift_fraction
+        self.shift_first = shift_first
 
     def join(self, x: Tensor) -> Tensor:
-        """Tokens of frames, [B T, N, *], to the sequences of the attention.
+        """Join tokens of frames, [B T, N, *], into sequences.
 
         Returns:
-            [B T / n, n N, *] for n frames a sequence: 1, 2 or T.
+            [B T / n, n N, *] for sequences of n frames: 1, 2 or T.
 
         Raises:
-            ValueError: If there is no whole number of clips.
+            ValueError: If the frames are not a whole number of clips.
         """
         if self.attention == '2d':
             return x
@@ -80,7 +73,7 @@ class FrameMixing(nn.Module):
         return leap_pair(x, self.level)
 
     def part(self, x: Tensor) -> Tensor:
-        """The inverse of :meth:`join`."""
+        """Undo :meth:`join`."""
         if self.attention == '2d':
             return x
         if self.attention == '3d':
@@ -88,30 +81,31 @@ class FrameMixing(nn.Module):
         return leap_unpair(x, self.level, self.num_frames).flatten(0, 1)
 
     def shift_heads(self, x: Tensor) -> Tensor:
-        """The attention's output, [B T, N, G, D], with channels exchanged."""
+        """Shift channels of the attention's output, [B T, N, G, D]."""
         if self.shift not in ('plain', 'periodic'):
             return x
         shift = plain_shift if self.shift == 'plain' else periodic_shift
-        return shift(self._clips(x), self.fraction, self.first).flatten(0, 1)
+        return shift(self._clips(x), self.shift_fraction,
+                     self.shift_first).flatten(0, 1)
 
     def shift_tokens(self, x: Tensor) -> Tensor:
-        """The residual stream, [B T, 1 + N, C], its class token shifted."""
+        """Shift the class tokens of the residual stream, [B T, 1 + N, C]."""
         if self.shift != 'token':
             return x
-        return token_shift(self._clips(x), self.fraction,
-                           self.first).flatten(0, 1)
+        return token_shift(self._clips(x), self.shift_fraction,
+                           self.shift_first).flatten(0, 1)
 
     def extra_repr(self) -> str:
         level = f', level={self.level}' if self.attention == 'leap' else ''
         shift = '' if self.shift == 'none' else (
-            f', fraction={self.fraction:g}, first={self.first}')
+            f', fraction={self.shift_fraction:g}, first={self.shift_first}')
         return (f'num_frames={self.num_frames}, attention={self.attention}'
                 f'{level}, shift={self.shift}{shift}')
 
     def _clips(self, x: Tensor) -> Tensor:
-        """[B T, *] to [B, T, *]."""
+        """Reshape [B T, *] to [B, T, *]."""
         if x.shape[0] % self.num_frames:
             raise ValueError(
-                f'{x.shape[0]} frames are no whole number of clips of '
+                f'{x.shape[0]} frames are not a multiple of '
                 f'num_frames={self.num_frames}')
         return x.unflatten(0, (-1, self.num_frames))

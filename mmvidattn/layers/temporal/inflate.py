@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Leap attention and shift for a network of images that is there already."""
+"""Leap attention and periodic shift for an existing image network."""
 import copy
 import inspect
 import re
@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from .frame_mixing import FrameMixing
 
 MIXING = 'frame_mixing'
-# What stands around the attention itself and sees each token alone.
+# Known children of attentions; they process each token separately.
 _CHILDREN = {
     'qkv', 'q_norm', 'k_norm', 'attn_drop', 'norm', 'gate', 'proj',
     'proj_drop', 'out_drop', 'gamma1'
 }
-# Options of the forward of timm's modules that change nothing when not set.
+# Optional arguments of forward in timm, with the values that change nothing.
 _UNSET = dict(attn_mask=None, is_causal=False)
 
 
@@ -31,51 +31,53 @@ def inflate(model: nn.Module,
             shift_fraction: float = 0.25,
             shift_first: str = 'next',
             skip: Sequence[str] = ()) -> nn.Module:
-    """Turn a transformer of images into one of videos, in place.
+    """Turn an image transformer into a video transformer, in place.
 
     `Long-term Leap Attention, Short-term Periodic Shift for Video
-    Classification <https://arxiv.org/abs/2207.05526>`_. The network goes on
-    to take images, [B T, C, H, W], the T frames of a clip one after another,
-    and to give what it gives for each. Parameters and the keys of the state
-    dict stay what they are.
+    Classification <https://arxiv.org/abs/2207.05526>`_. The network still
+    takes images [B T, C, H, W], now the consecutive T frames of each clip,
+    and returns one output for each. Parameters and the keys of the state dict
+    do not change.
 
-    Nothing is replaced: before an attention the tokens of the frames that
-    shall attend to one another are put into one sequence, and before its
-    output projection they are parted again and shifted. That is right for
-    any attention that treats its tokens alike and calls its projection
-    ``proj`` once, as the self-attentions of timm (``Attention`` of linear
-    layers, that of Visformer of 1x1 convolutions) and mmpretrain
-    (``MultiheadAttention``) do; each is tried out on random tokens.
+    Hooks do the work: before an attention they join the tokens of frames that
+    attend to each other into one sequence; before its output projection they
+    separate the frames again and shift channels. This works for any attention
+    that does not depend on the order of its tokens and calls its projection
+    ``proj`` once, such as the self-attentions of timm (``Attention`` with
+    linear layers, Visformer's with 1x1 convolutions) and mmpretrain
+    (``MultiheadAttention``). Each attention is tested with random tokens.
 
     Args:
-        model: The network.
-        num_frames: Frames T of a clip.
+        model: Image network.
+        num_frames: Clip length T.
         pyramid: Levels R of leap attention, repeated over the attentions in
-            the order of ``model.modules()``.
-        shift: 'none', 'plain' or 'periodic'.
-        attention: '2d', '3d' or 'leap'.
-        shift_fraction: Part of the channels a shift takes from either side.
-        shift_first: Where the first part comes from, the 'next' or 'previous'
-            frame.
-        skip: Names of attentions to leave alone, as in a shell ('blocks.0.*').
+            the order of ``model.modules()``. Defaults to (1, 2, 3).
+        shift: 'none', 'plain' or 'periodic'. Defaults to 'periodic'.
+        attention: '2d', '3d' or 'leap'. Defaults to 'leap'.
+        shift_fraction: Fraction of the channels that comes from either side.
+            Defaults to 0.25.
+        shift_first: Source of the first part, the 'next' or the 'previous'
+            frame. Defaults to 'next'.
+        skip: Names of attentions to skip, with shell wildcards
+            ('blocks.0.*'). Defaults to none.
 
     Returns:
-        The model. :func:`inflated_modules` tells which of its modules were
-        changed; so does the log.
+        The model. :func:`inflated_modules` and the log list the changed
+        modules.
 
     Raises:
-        ValueError: If an argument is not one of these, there is no attention,
-            or there is one that is not understood. The model is then
-            unchanged.
+        ValueError: If an argument is not allowed, or there is no attention or
+            an unsupported one. The model is then unchanged.
     """
+    # 1. Find the attentions.
     if shift == 'token':
-        raise ValueError("inflate has no shift='token': the block's residual "
-                         'stream is out of its reach; VisionTransformerLAPS '
-                         'has it')
+        raise ValueError("shift='token' is not supported by inflate, which "
+                         'cannot reach the residual stream of a block; use '
+                         'VisionTransformerLAPS')
     if not pyramid:
-        raise ValueError('pyramid must have a level at least, got none')
+        raise ValueError('pyramid must have at least one level, got none')
     if inflated_modules(model):
-        raise ValueError(f'{type(model).__name__} is inflated already')
+        raise ValueError(f'{type(model).__name__} is already inflated')
     found = {
         name: module
         for name, module in _attentions(model)
@@ -83,8 +85,10 @@ def inflate(model: nn.Module,
     }
     if not found:
         raise ValueError(
-            f'{type(model).__name__} has no attention to inflate; wanted are '
+            f'{type(model).__name__} has no attention to inflate; expected '
             'modules with qkv, proj and num_heads, as in timm and mmpretrain')
+
+    # 2. Check all of them before the first change.
     problems = {name: _problem(module) for name, module in found.items()}
     problems = {name: why for name, why in problems.items() if why}
     if problems:
@@ -92,7 +96,9 @@ def inflate(model: nn.Module,
                  for name, why in problems.items()]
         raise ValueError(
             f'{type(model).__name__} has attentions that inflate does not '
-            'understand (skip=[...] leaves some alone):\n' + '\n'.join(lines))
+            'support; pass skip=[...] to skip them:\n' + '\n'.join(lines))
+
+    # 3. Add the hooks.
     mixings = [
         FrameMixing(num_frames, attention, pyramid[i % len(pyramid)], shift,
                     shift_fraction, shift_first) for i in range(len(found))
@@ -103,15 +109,15 @@ def inflate(model: nn.Module,
         module.register_forward_pre_hook(layout.join, with_kwargs=True)
         module.proj.register_forward_pre_hook(layout.part)
     print_log(
-        f'inflate: {len(found)} attentions of {type(model).__name__} changed, '
-        'all else is as it was\n' + '\n'.join(
-            f'  {name or "itself"} ({type(found[name]).__name__}): {what}'
-            for name, what in inflated_modules(model).items()), 'current')
+        f'inflate: changed {len(found)} attentions of {type(model).__name__}\n'
+        + '\n'.join(
+            f'  {name or "itself"} ({type(found[name]).__name__}): {change}'
+            for name, change in inflated_modules(model).items()), 'current')
     return model
 
 
 def inflated_modules(model: nn.Module) -> dict[str, str]:
-    """The attentions that :func:`inflate` changed, and how, by name."""
+    """Describe the changes of :func:`inflate` by the attention's name."""
     return {
         name.removesuffix(MIXING).removesuffix('.'): module.extra_repr()
         for name, module in model.named_modules()
@@ -120,7 +126,7 @@ def inflated_modules(model: nn.Module) -> dict[str, str]:
 
 
 class _Layout:
-    """The hooks of one attention: tokens as its projections see them."""
+    """Hooks of one attention."""
 
     def __init__(self, qkv: nn.Module, mixing: FrameMixing,
                  num_heads: int) -> None:
@@ -132,7 +138,7 @@ class _Layout:
              kwargs: dict[str, Any]) -> tuple[tuple, dict]:
         _require_plain(module, args, kwargs)
         x, *rest = args
-        # A convolution sees the second frame below the first.
+        # For a convolution, the second frame is below the first.
         if self.with_conv:
             x = self.mixing.join(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
         else:
@@ -141,7 +147,7 @@ class _Layout:
 
     def part(self, module: nn.Module, args: tuple) -> Tensor:
         x, = args
-        # Joined as rows, parted as rows: [B T, H, W, C] or [B T, N, C].
+
         if self.with_conv:
             x = self.mixing.part(x.permute(0, 2, 3, 1))
             rows, columns = x.shape[1:3]
@@ -155,7 +161,7 @@ class _Layout:
 
 
 def _attentions(model: nn.Module, name: str = '') -> list:
-    """The outermost modules that are, or call themselves, attentions."""
+    """Find the outermost modules that have qkv or are named attention."""
     if hasattr(model, 'qkv') or (
             re.search('Att(n|ention)', type(model).__name__)
             and not any(hasattr(m, 'qkv') for m in model.modules())):
@@ -167,7 +173,7 @@ def _attentions(model: nn.Module, name: str = '') -> list:
 
 
 def _problem(module: nn.Module) -> str | None:
-    """Why this attention is not understood, or None."""
+    """Return why this attention is not supported, or None."""
     missing = [name for name in ('qkv', 'proj', 'num_heads')
                if getattr(module, name, None) is None]
     if missing:
@@ -178,11 +184,12 @@ def _problem(module: nn.Module) -> str | None:
             for m in (module.qkv, module.proj)):
         return ('its qkv and proj must both be Linear or 1x1 Conv2d, got '
                 f'{kinds[0].__name__} and {kinds[1].__name__}')
-    own = [name for name, _ in module.named_parameters(recurse=False)]
-    own += [name for name, _ in module.named_children()
-            if name not in _CHILDREN]
-    if own:
-        return f'it has {", ".join(own)}, which may tell tokens apart'
+    extra = [name for name, _ in module.named_parameters(recurse=False)]
+    extra += [name for name, _ in module.named_children()
+              if name not in _CHILDREN]
+    if extra:
+        return (f'it has {", ".join(extra)}, which may depend on the position '
+                'of a token')
     _, *options = inspect.signature(module.forward).parameters
     unknown = sorted(set(options) - set(_UNSET))
     if unknown:
@@ -192,13 +199,17 @@ def _problem(module: nn.Module) -> str | None:
 
 @torch.no_grad()
 def _misbehavior(module: nn.Module) -> str | None:
-    """Try a copy of the attention on random tokens; what is wrong, or None."""
+    """Test a copy of the attention with random tokens.
+
+    Returns:
+        Why the attention is not supported, or None.
+    """
     weight = module.qkv.weight
     channels, tokens = weight.shape[1], 6
     if weight.is_meta:
         return None
     module = copy.deepcopy(module).float().cpu().eval()
-    # What a fresh network multiplies its output by may be nothing.
+    # A new network may scale its outputs by zero.
     generator = torch.Generator().manual_seed(0)
     for p in module.parameters():
         p.normal_(std=channels**-0.5, generator=generator)
@@ -221,15 +232,15 @@ def _misbehavior(module: nn.Module) -> str | None:
             AssertionError) as error:
         return f'it does not take tokens [B, N, C]: {error}'
     if y.shape[:2] != x.shape[:2]:
-        return 'it does not take tokens [B, N, C], however many they are'
+        return 'it does not take tokens [B, N, C] for any N'
     if len(seen) != 3 or seen[0].numel() != 2 * tokens * (
             weight.shape[0] // 3):
-        return 'it does not call proj once, on the heads side by side'
+        return 'it does not call proj once, on the concatenated heads'
     scale = y.abs().max()
     if not torch.allclose(y[:, order], mixed, atol=1e-4 * scale):
         return 'its result depends on the order of the tokens'
     if torch.allclose(y[:, 0], changed[:, 0], atol=1e-6 * scale):
-        return 'its tokens do not all attend to one another'
+        return 'its tokens do not all attend to each other'
     return None
 
 
@@ -239,4 +250,5 @@ def _require_plain(module: nn.Module, args: tuple, kwargs: dict) -> None:
     for name, value in given.items():
         if name in _UNSET and value is not _UNSET[name]:
             raise ValueError(
-                f'an inflated {type(module).__name__} takes no {name}')
+                f'{name} is not supported by an inflated '
+                f'{type(module).__name__}, got {value!r}')

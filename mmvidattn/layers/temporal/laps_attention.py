@@ -2,24 +2,22 @@
 from torch import Tensor, nn
 
 from ...ops import softmax_attention
+from ...utils.checks import check_divides
 from ..linear import Linear
 from .frame_mixing import FrameMixing
 
 
 class LAPSAttention(nn.Module):
-    """Softmax self-attention over frames, with or without leap and shift.
-
-    Projections, attention over the sequences that ``mixing`` joins, its
-    shift, output projection: Fig. 2 of the paper.
+    """Softmax self-attention of frames with leap and shift, Fig. 2.
 
     Args:
         embed_dims: Channels C.
-        num_heads: Heads.
-        mixing: Which frames attend to one another, and the shift.
-        bias: Whether the projections have biases.
+        num_heads: Number of heads G.
+        mixing: Sequences that attend within themselves, and the shift.
+        bias: Add biases to the projections. Defaults to True.
 
     Raises:
-        ValueError: If the heads do not share the channels evenly.
+        ValueError: If ``num_heads`` does not divide ``embed_dims``.
     """
 
     def __init__(self,
@@ -28,18 +26,16 @@ class LAPSAttention(nn.Module):
                  mixing: FrameMixing,
                  bias: bool = True) -> None:
         super().__init__()
-        if embed_dims % num_heads:
-            raise ValueError(f'embed_dims={embed_dims} is no multiple of '
-                             f'num_heads={num_heads}')
+        check_divides(num_heads=num_heads, embed_dims=embed_dims)
         self.num_heads = num_heads
         self.qkv = Linear(embed_dims, 3 * embed_dims, bias=bias)
         self.mixing = mixing
         self.proj = Linear(embed_dims, embed_dims, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Tokens of frames, [B T, *, C], to the same shape."""
+        """Attend with tokens of frames, [B T, *, C]; return the same shape."""
         shape = x.shape
-        # Before the projections: one tensor moves, and not three.
+        # Join before the projection: this moves one tensor instead of three.
         x = self.mixing.join(x.flatten(1, -2))
         q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).unbind(-3)
         x = self.mixing.part(softmax_attention(q, k, v))

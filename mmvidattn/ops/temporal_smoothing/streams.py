@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Temporal smoothing of streams, a sample at a time.
+"""Temporal smoothing of streams, one sample at a time.
 
-The queries are those of all steps, so that a sample is known by its scores and
-its values, which are computed once: :func:`window_smoothing` reads the latest
-ones, :func:`exponential_smoothing` sums up all of them.
+All steps have the same queries, so the scores and values of a sample are
+computed once. :func:`window_smoothing` reads the latest samples,
+:func:`exponential_smoothing` sums over all of them.
 """
 import math
 from typing import NamedTuple
@@ -18,15 +18,15 @@ from .temporal_smoothing import log_temporal_kernel
 def sample_scores(q: Tensor,
                   k: Tensor,
                   scale: float | None = None) -> Tensor:
-    """Scores of a key for queries that are those of all steps.
+    """Compute the scores of keys for constant queries.
 
     Args:
         q: Queries, [N, G, D].
         k: Keys, [*, G, D].
-        scale: Of the scores; ``D ** -0.5`` by default.
+        scale: Factor of the scores. Defaults to ``D ** -0.5``.
 
     Returns:
-        [*, N, G], in float32 or wider.
+        [*, N, G], in float32 or float64.
 
     Raises:
         ValueError: If the shapes do not fit.
@@ -47,23 +47,25 @@ def window_smoothing(scores: Tensor,
                      decay: float = 1.) -> Tensor:
     """Attend to a window of samples.
 
-    It equals :func:`mmvidattn.ops.temporal_smoothing_attention` of these
-    samples: with ``decay = 1`` the paper's FIFO attention (`Eq. 5
-    <https://arxiv.org/abs/2209.09236>`_), with less a Laplace kernel that is
-    cut off, and with what positions add to scores and values LSTR's
-    cross-attention.
+    Equals :func:`mmvidattn.ops.temporal_smoothing_attention` of these
+    samples. With ``decay = 1`` it is the paper's FIFO attention (`Eq. 5
+    <https://arxiv.org/abs/2209.09236>`_), with ``decay < 1`` a truncated
+    Laplace kernel. If the scores and values include positions, it is the
+    cross-attention of LSTR.
 
-    Differs from the paper: nothing is subtracted from a running sum, so
-    that no error builds up and no maximum has to hold for ever. The sum of K
-    values is the cost; keys and values are projected, and scored, once.
+    Differs from the paper: it sums over the window at each step instead of
+    subtracting from a running sum, so no error accumulates and no maximum
+    has to hold for all steps. The extra cost is the sum of K values; keys and
+    values are projected and scored once.
 
     Args:
-        scores: Of the samples, oldest first, [*, K, N, G], in float32 or
-            wider.
-        v: Their values, [*, K, G, E], likewise.
-        mask: Bool, [*, K], True where one counts; of each stream one does.
-            Masked samples age all the same.
+        scores: Scores of the samples, oldest first, [*, K, N, G], in float32
+            or float64.
+        v: Values of the samples, [*, K, G, E], in float32 or float64.
+        mask: Bool, [*, K], False for masked samples, whose ages still count.
+            Each stream needs an unmasked sample.
         decay: Weight of a sample relative to the next newer one, in (0, 1].
+            Defaults to 1.
 
     Returns:
         [*, N, G, E], in the dtype of ``v``.
@@ -85,13 +87,16 @@ def window_smoothing(scores: Tensor,
 class SmoothingState(NamedTuple):
     """State of exponential smoothing of a stream, in float64.
 
-    It ages and grows at each step: in float32 the errors of millions of steps
-    add up, and beyond 2^24 samples of one weight another one counts nothing.
+    In float32 the rounding errors of millions of steps would accumulate, and
+    after 2^24 samples of equal weight a new sample would no longer change the
+    sums.
 
     Attributes:
-        maximum: The largest decayed score so far, [*, N, G]; -inf of nothing.
-        weight: Sum of the decayed weights relative to it, [*, N, G].
-        total: The sum of the values with these weights, [*, N, G, E].
+        maximum: Largest decayed score so far, [*, N, G]; -inf before the
+            first sample.
+        weight: Sum of the decayed weights, relative to ``maximum``,
+            [*, N, G].
+        total: Sum of the values with these weights, [*, N, G, E].
     """
     maximum: Tensor
     weight: Tensor
@@ -99,10 +104,10 @@ class SmoothingState(NamedTuple):
 
 
 def smoothing_state(scores: Tensor, value_dims: int) -> SmoothingState:
-    """The state of streams that nothing has come from.
+    """Return the state of streams without samples.
 
     Args:
-        scores: Of a sample, [*, N, G], for shape, dtype and device.
+        scores: Scores of a sample, [*, N, G], for shape and device.
         value_dims: Channels E of a head's values.
     """
     zeros = scores.new_zeros(scores.shape, dtype=torch.float64)
@@ -118,24 +123,25 @@ def exponential_smoothing(
         *,
         decay: float = 1.,
         times: Tensor | None = None) -> tuple[Tensor, SmoothingState]:
-    """Take one sample of each stream, and attend to all so far.
+    """Add one sample to each stream, and attend to all samples so far.
 
     `Real-time Online Video Detection with Temporal Smoothing Transformers
     <https://arxiv.org/abs/2209.09236>`_, Eq. 6.
 
     Differs from the paper and the released code: the weights are relative to
-    the largest so far, which a step may raise. They cannot overflow, and do
-    not vanish when the scores drift.
+    the largest one so far, which each step updates. They cannot overflow, and
+    do not vanish when the scores drift.
 
     Args:
-        scores: Of the new sample, [*, N, G]: :func:`sample_scores`.
-        v: Its value, [*, G, E].
-        state: Of the samples before it: :func:`smoothing_state`, or the
-            result of the step before.
+        scores: :func:`sample_scores` of the new sample, [*, N, G].
+        v: Value of the new sample, [*, G, E].
+        state: State of the earlier samples, from :func:`smoothing_state` or
+            the previous step.
         decay: Weight of a sample relative to the next newer one, in (0, 1].
-        times: How often the sample comes, one time after the other; int64,
-            [*]; once by default. 0 leaves a stream's state, in which there
-            must be a sample, as it is.
+            Defaults to 1.
+        times: How many times in a row the sample is added, int64 [*].
+            Defaults to 1. 0 keeps the state of a stream, which must then
+            have a sample.
 
     Returns:
         The attention [*, N, G, E] in the dtype of ``v``, and the new state.
@@ -150,7 +156,7 @@ def exponential_smoothing(
         repeats, log_decay = 1., math.log(decay)
         if times is not None:
             times = times[..., None, None].double()
-            # The sum of the weights decay ** age.
+            # Sum of the weights decay ** age of the repeated sample.
             repeats = times if decay == 1 else (
                 (1 - decay**times) / (1 - decay))
             log_decay = log_decay * times
@@ -158,17 +164,18 @@ def exponential_smoothing(
         maximum = torch.maximum(aged, scores)
         old = (aged - maximum).exp()
         new = repeats * (scores - maximum).exp()
-        after = SmoothingState(
+        new_state = SmoothingState(
             maximum, old * state.weight + new,
             old[..., None] * state.total +
             new[..., None] * v.unsqueeze(-3))
         if times is not None:
-            came = times > 0
-            after = SmoothingState(*(
-                a.where(came if a.dim() == came.dim() else came[..., None], b)
-                for a, b in zip(after, state)))
-        y = after.total / after.weight[..., None]
-    return y.to(dtype), after
+            changed = times > 0
+            new_state = SmoothingState(*(
+                a.where(changed if a.dim() == changed.dim() else
+                        changed[..., None], b)
+                for a, b in zip(new_state, state)))
+        y = new_state.total / new_state.weight[..., None]
+    return y.to(dtype), new_state
 
 
 def _check_samples(name: str, scores: Tensor, v: Tensor,
@@ -189,15 +196,16 @@ def naive_exponential_smoothing(q: Tensor,
                                 decay: float = 1.,
                                 scale: float | None = None,
                                 length: int | None = None) -> Tensor:
-    """Every step of a stream, each from its whole past, written out.
+    """Reference of both: compute each step from all earlier samples.
 
     Args:
         q: Queries, [*, N, G, D].
         k: Keys of the stream, [*, T, G, D].
         v: Values of the stream, [*, T, G, E].
         decay: Weight of a sample relative to the next newer one, in (0, 1].
-        scale: Of the scores; ``D ** -0.5`` by default.
-        length: How many samples back a step looks; None for all.
+        scale: Factor of the scores. Defaults to ``D ** -0.5``.
+        length: Window length of :func:`window_smoothing`; None for
+            :func:`exponential_smoothing`.
 
     Returns:
         [T, *, N, G, E].
@@ -208,7 +216,7 @@ def naive_exponential_smoothing(q: Tensor,
         first = 0 if length is None else max(0, t - length)
         past, values = k[..., first:t, :, :], v[..., first:t, :, :]
         age = torch.arange(t - first - 1, -1, -1, dtype=q.dtype)
-        # Eq. 6 has no floor; that of a window is the released code's.
+        # The released code adds a floor for windows; Eq. 6 has none.
         floor = 0 if length is None else 1e-10
         kernel = (decay**age + floor).log()
         scores = torch.einsum('...mgd,...ngd->...gmn', q, past) * scale

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Cross-attention to a memory whose samples count less as they age."""
+"""Cross-attention to a memory whose samples lose weight with age."""
 import torch
 from torch import Tensor
 
@@ -7,19 +7,19 @@ from ..attention_inputs import check_attention_inputs
 from ..precision import at_least_float32, without_autocast
 from ..softmax_attention import softmax_attention
 
-# The released code adds it to the weight before the logarithm.
+# Added to the weights before the logarithm, as in the released code.
 FLOOR = 1e-10
 
 
 def log_temporal_kernel(length: int,
                         decay: float,
                         device: torch.device | None = None) -> Tensor:
-    """Logarithm of the weights ``decay ** age`` of a memory, oldest first.
+    """Return log(decay ** age) for the samples of a memory, oldest first.
 
     Args:
-        length: Samples M of the memory; the newest has age 0.
+        length: Number of samples M; the newest has age 0.
         decay: Weight of a sample relative to the next newer one, in (0, 1].
-        device: Where to make it.
+        device: Device of the result. Defaults to the CPU.
 
     Returns:
         float32, [M].
@@ -41,25 +41,27 @@ def temporal_smoothing_attention(q: Tensor,
                                  scale: float | None = None,
                                  dropout_p: float = 0.,
                                  key_mask: Tensor | None = None) -> Tensor:
-    """Attention under a temporal kernel, a window of it at once.
+    """Attend to a window of samples under a temporal kernel.
 
     `Real-time Online Video Detection with Temporal Smoothing Transformers
-    <https://arxiv.org/abs/2209.09236>`_, Eq. 9: with ``decay < 1`` its
-    Laplace kernel, ``decay = exp(-lambda)``, cut off where the memory ends;
-    with ``decay = 1`` its box kernel, which is plain attention.
+    <https://arxiv.org/abs/2209.09236>`_, Eq. 9. ``decay < 1`` gives its
+    Laplace kernel, ``decay = exp(-lambda)``, truncated at the end of the
+    memory; ``decay = 1`` gives its box kernel, which is plain attention.
 
-    Differs from the paper: the logarithm of the kernel is not scaled, as in
-    the released code; scaled, Eq. 9 would not be the recursion of Eq. 6.
+    Differs from the paper: as in the released code, ``scale`` does not apply
+    to the logarithm of the kernel. Otherwise Eq. 9 would contradict the
+    recursion of Eq. 6.
 
     Args:
         q: Queries, [*, N, G, D].
         k: Keys of the memory, oldest first, [*, M, G, D].
         v: Values of the memory, [*, M, G, E].
         decay: Weight of a sample relative to the next newer one, in (0, 1].
-        scale: Of the scores; ``D ** -0.5`` by default.
-        dropout_p: Probability of dropping an attention weight.
-        key_mask: Bool, [*, M], True where a key counts. Masked samples age
-            all the same. Where none counts, the result is zero.
+            Defaults to 1.
+        scale: Factor of the scores. Defaults to ``D ** -0.5``.
+        dropout_p: Probability of dropping an attention weight. Defaults to 0.
+        key_mask: Bool, [*, M], False for masked samples, whose ages still
+            count. If all samples are masked, the result is zero.
 
     Returns:
         [*, N, G, E], in the dtype of ``v``.
@@ -72,7 +74,8 @@ def temporal_smoothing_attention(q: Tensor,
         return softmax_attention(
             q, k, v, scale=scale, dropout_p=dropout_p, key_mask=key_mask)
     bias = log_temporal_kernel(k.shape[-3], decay, k.device)
-    # Half precision would round the logarithms, down to -23, to some percent.
+    # The logarithms go down to -23; half precision would round them to an
+    # error of some percent in the weights.
     with without_autocast(k.device.type):
         y = softmax_attention(
             *at_least_float32(q, k, v),
@@ -91,11 +94,10 @@ def naive_temporal_smoothing_attention(
         decay: float = 1.,
         scale: float | None = None,
         key_mask: Tensor | None = None) -> Tensor:
-    """The kernel of Eq. 3 of the paper, written out.
+    """Reference of :func:`temporal_smoothing_attention`: Eq. 3 as written.
 
-    Args and result as :func:`temporal_smoothing_attention`. Nothing is
-    subtracted before the exponential: for small scores, and some key must
-    count.
+    Needs small scores, because it subtracts nothing before the exponential,
+    and an unmasked key.
     """
     scale = q.shape[-1]**-0.5 if scale is None else scale
     age = torch.arange(k.shape[-3] - 1, -1, -1, device=k.device, dtype=q.dtype)

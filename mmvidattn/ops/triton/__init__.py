@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Backends of ops by Triton kernels, as operators of torch.
+"""Triton kernels as backends of ops, wrapped in operators of torch.
 
-Importing this package registers them; nothing imports triton before a kernel
-is to run. ``*_backend.py`` has verifiers and conversions of arguments,
-``*_kernels.py`` the kernels.
+Importing this package registers the backends; triton itself is imported when
+the first kernel runs. ``*_backend.py`` holds verifiers and argument
+conversion, ``*_kernels.py`` the kernels.
 """
 from . import linear_attention_backend, rings
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Whether kernels can run."""
+"""Checks whether Triton kernels can run."""
 import os
 from importlib.util import find_spec
 
@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 
 HAS_TRITON = find_spec('triton') is not None
-# Bytes of a thread.
+# Bytes of spilled registers that a thread may have.
 MOST_SPILLED = 64
 
 
 def why_no_kernel(x: Tensor) -> str | None:
-    """Reason not to run a kernel where ``x`` is, or None.
+    """Return why no kernel can run on the device of ``x``, or None.
 
-    With the environment variable ``TRITON_INTERPRET=1``, set before Triton is
-    imported, Triton's interpreter runs kernels on CPU tensors: slowly, to show
-    that they are right.
+    If the environment variable ``TRITON_INTERPRET=1`` is set before Triton is
+    imported, Triton's interpreter runs kernels on CPU tensors. It is slow and
+    only for testing.
     """
     if not HAS_TRITON:
         return 'Triton is not installed'
@@ -27,8 +27,11 @@ def why_no_kernel(x: Tensor) -> str | None:
 
 
 def capability(device: torch.device) -> int:
-    """Compute capability of a device, times 10 and rounded down to one that
-    kernels are laid out for; 0 below all of these."""
+    """Return the compute capability, times 10, that kernels are tuned for.
+
+    Rounds down to 80, 90 or 100; 0 stands for capabilities below 8.0. For
+    the interpreter on a CPU it is 90.
+    """
     if device.type != 'cuda':
         return 90
     major, _ = torch.cuda.get_device_capability(device)
@@ -37,18 +40,17 @@ def capability(device: torch.device) -> int:
 
 def why_not_fits(dtype: torch.dtype, head_dims: int, gate: str,
                  training: bool, capability: int) -> str | None:
-    """Reason why programs would spill many registers or lack shared memory.
+    """Return why a kernel would exceed registers or shared memory, or None.
 
-    What is left spills at most :data:`MOST_SPILLED` bytes, as
-    ``tools/analysis/kernel_resources.py`` shows.
+    Accepted kernels spill at most :data:`MOST_SPILLED` bytes a thread;
+    ``tools/analysis/kernel_resources.py`` measures it.
 
     Args:
-        dtype: Of the tokens.
+        dtype: Dtype of the tokens.
         head_dims: Width of a head.
-        gate: 'none', 'shared' (one for queries and keys), 'unshared' (two) or
-            'separate' (two, each from its own).
-        training: Whether gradients are needed.
-        capability: Of :func:`capability`.
+        gate: Name from :func:`mmvidattn.ops.feature_fixation.gate_kind`.
+        training: True if gradients are needed.
+        capability: Result of :func:`capability`.
     """
     if not capability:
         return 'a compute capability below 8.0'
@@ -64,6 +66,6 @@ def why_not_fits(dtype: torch.dtype, head_dims: int, gate: str,
                 and not (training or gate == 'unshared'))
     if fits:
         return None
-    return (f'heads of {head_dims} channels in {dtype} do not fit (gate: '
-            f'{gate}, {"training" if training else "inference"}, compute '
-            f'capability {capability / 10})')
+    return (f'heads of {head_dims} channels in {dtype} do not fit the device '
+            f'(gate: {gate}, {"training" if training else "inference"}, '
+            f'compute capability {capability / 10})')

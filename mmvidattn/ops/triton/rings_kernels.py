@@ -1,24 +1,27 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Kernels that read and write rows of rings [B, M, W]; offsets are int64."""
+"""Kernels that read and write entries of ring buffers [B, M, W].
+
+Memory offsets are int64.
+"""
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-# Channels that a program copies.
+# Channels that one program copies.
 BLOCK = 1024
 
 
 @triton.jit
 def _place(step, length):
-    """``step % length`` of Python: of C, it has the sign of ``step``."""
+    """Return Python's ``step % length``; Triton keeps the sign of step."""
     return (step % length + length) % length
 
 
 @triton.jit
 def read_rows_kernel(ring, steps, rows, number, length, width,
                      BLOCK: tl.constexpr):
-    # Row i of the result is of stream i // number.
+    # Row i of the result belongs to stream i // number.
     i = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < width
@@ -37,7 +40,7 @@ def push_row_kernel(ring, steps, rows, keep, length, width,
     is_kept = tl.load(keep + i) != 0
     first = ring + i * length * width
     before = first + _place(step - 1, length) * width
-    # Each is read where it is wanted only.
+    # Load only the row that is written.
     row = tl.load(rows + i * width + columns, mask=inside & is_kept, other=0)
     last = tl.load(before + columns, mask=inside & (is_kept == 0), other=0)
     row = tl.where(is_kept, row, last)
@@ -45,7 +48,7 @@ def push_row_kernel(ring, steps, rows, keep, length, width,
 
 
 def read_rows(ring: Tensor, steps: Tensor) -> Tensor:
-    """Launch for rings [B, M, W] and steps [B, K], all contiguous."""
+    """Launch the read for rings [B, M, W] and steps [B, K], contiguous."""
     _, length, width = ring.shape
     rows = ring.new_empty(*steps.shape, width)
     if rows.numel():
@@ -56,7 +59,7 @@ def read_rows(ring: Tensor, steps: Tensor) -> Tensor:
 
 
 def push_row(ring: Tensor, step: Tensor, row: Tensor, keep: Tensor) -> None:
-    """Launch for rings [B, M, W], step [B], row [B, W] and keep [B]."""
+    """Launch the write for rings [B, M, W], step [B], row [B, W], keep [B]."""
     _, length, width = ring.shape
     if row.numel():
         with _device_of(ring):
@@ -69,5 +72,5 @@ def _grid(number: int, width: int) -> tuple[int, int]:
 
 
 def _device_of(x: Tensor) -> torch.cuda.device_of:
-    # Triton launches on the current device; of a CPU's tensor that is none.
+    # Triton launches on the current device. This does nothing on a CPU.
     return torch.cuda.device_of(x)

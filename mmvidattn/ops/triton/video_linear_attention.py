@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Launches of the kernels of linear attention, as operators of torch."""
+"""Operators of torch that launch the kernels of linear attention."""
 import functools
 import warnings
 from collections.abc import Sequence
@@ -18,20 +18,21 @@ from . import video_linear_attention_kernels as kernels
 from .available import capability
 
 NUM_PARTS = 3
-# Programs that a multiprocessor is given where each sums over several items.
+# Programs per multiprocessor in kernels whose programs sum over several items.
 PROGRAMS_A_PROCESSOR = 2
-# Programs of long sequences that fill a device; below, sequences are split.
+# Programs per multiprocessor that fill a device. If there are fewer, long
+# sequences are split.
 FULL_A_PROCESSOR = 2
 
 
 class Arithmetic(NamedTuple):
-    """How products of tokens of a dtype are formed.
+    """Arithmetic of matrix products for a dtype of tokens.
 
     Attributes:
-        dtype: Of the factors; sums are in float32.
-        precision: Of products of float32: three products in TF32 where the
-            tokens have 24 bits, one where they have float16's 11, whose
-            range does not hold the sums.
+        dtype: Dtype of the factors; sums are float32.
+        precision: Triton's precision of float32 products: three TF32
+            products for float32 tokens (24 bits), one for float16 tokens
+            (11 bits), whose sums would exceed the range of float16.
     """
     dtype: tl.dtype
     precision: str
@@ -45,9 +46,15 @@ ARITHMETIC = {
 
 
 class Blocks(NamedTuple):
-    """How a kernel is launched: tokens of a tile, warps, pipeline stages and
-    most registers. Without that ptxas may spill to make room for a second
-    program."""
+    """Launch options of a kernel.
+
+    Attributes:
+        rows: Tokens of a tile.
+        num_warps: Warps of a program.
+        num_stages: Pipeline stages.
+        maxnreg: Register limit of a thread. Without it, ptxas may spill
+            registers to fit a second program on the multiprocessor.
+    """
     rows: int
     num_warps: int
     num_stages: int
@@ -56,8 +63,10 @@ class Blocks(NamedTuple):
 
 def blocks(kernel: str, head_dims: int, dtype: torch.dtype,
            gate: str) -> Blocks:
-    """Block sizes that spill next to no register, of those that were tried:
-    16 to 128 tokens, 4 to 16 warps."""
+    """Choose block sizes that spill almost no registers.
+
+    Candidates were 16 to 128 tokens and 4 to 16 warps.
+    """
     backward = 'backward' in kernel
     if (dtype != torch.bfloat16 or head_dims > 64
             or backward and (head_dims <= 32 or gate == 'unshared')):
@@ -66,25 +75,29 @@ def blocks(kernel: str, head_dims: int, dtype: torch.dtype,
 
 
 def in_one_launch(dtype: torch.dtype, capability: int) -> bool:
-    """Whether a program may hold the sums of a long sequence and apply them:
-    in float32, and on devices without products of whole warp groups, it would
-    spill."""
+    """Return True if one program can both sum a long sequence and apply it.
+
+    It would spill registers in float32, and on devices without products of
+    warp groups.
+    """
     return dtype != torch.float32 and capability >= 90
 
 
 def accumulates(gate: str, inputs: int, head_dims: int,
                 dtype: torch.dtype) -> bool:
-    """Whether the backward kernels sum up a gate's gradients themselves: for
-    more or wider gates they would run out of registers."""
+    """Return True if the backward kernels sum the gradients of the gate.
+
+    For more or wider gates they would run out of registers.
+    """
     return (gate == 'shared' and inputs > 1 and head_dims <= 64
             and dtype == torch.bfloat16)
 
 
 class Sequences(NamedTuple):
-    """Where the tokens of sequences are among the B T H W of clips.
+    """Positions of the tokens of sequences among the B T H W tokens.
 
-    Token ``j`` of sequence ``s`` is ``s // inner * outer_stride + s % inner +
-    j * token_stride``.
+    Token ``j`` of sequence ``s`` is token ``s // inner * outer_stride +
+    s % inner + j * token_stride``.
     """
     number: int
     length: int
@@ -103,7 +116,11 @@ def sequences(pattern: str, B: int, T: int, H: int, W: int) -> Sequences:
 
 
 class Layout(NamedTuple):
-    """Everything about a launch but its tensors."""
+    """Sizes of a launch.
+
+    ``short`` is True if whole sequences fit a tile, ``shifts`` if there are
+    folds; ``frames``, ``height`` and ``width`` are the sizes of a segment.
+    """
     sequences: Sequences
     num_heads: int
     head_dims: int
@@ -126,13 +143,16 @@ def _layout(qkv: Tensor, num_heads: int, pattern: str, gate: str,
 @functools.lru_cache(maxsize=256)
 def _segments(folds: tuple[int, ...], num_heads: int, head_dims: int,
               device: torch.device) -> tuple[Tensor, Tensor, int]:
-    """Channels of each head by the token that they are read from.
+    """Split the channels of each head by the offset of their source token.
 
     Returns:
-        Segments, [n, 6]: channels [start, stop) of a head, offset in frames,
-        rows and columns, and whether tokens read themselves outside of the
-        clip; where those of each head begin, [G + 1]; and what all starts and
-        stops are multiples of.
+        A tuple of
+
+        * segments, [n, 6]: channels [start, stop) of a head, offset in
+          frames, rows and columns, and whether tokens read themselves
+          outside of the clip;
+        * the first segment of each head, [G + 1];
+        * 8 if all starts and stops are multiples of 8, else 1.
     """
     rows: list[tuple[int, ...]] = []
     heads = [0]
@@ -162,7 +182,7 @@ def _num_processors(device: torch.device) -> int:
 
 
 def _span(layout: Layout, rows: int, device: torch.device) -> int:
-    """Tokens of a long sequence that one program sums up."""
+    """Return the tokens of a long sequence that one program sums."""
     programs = layout.sequences.number * layout.num_heads
     wanted = FULL_A_PROCESSOR * _num_processors(device)
     spans = 1 if programs >= wanted else triton.cdiv(2 * wanted, programs)
@@ -171,12 +191,15 @@ def _span(layout: Layout, rows: int, device: torch.device) -> int:
 
 
 def _parts(qkv: Tensor) -> tuple[Tensor, ...]:
-    """Queries, keys, values: views, whose first element counts."""
+    """Split into views of queries, keys and values.
+
+    Kernels use only the address of their first element.
+    """
     return qkv.chunk(NUM_PARTS, dim=-1)
 
 
 class _Launch:
-    """The arguments that kernels share, for one call."""
+    """Arguments that several kernels of one call share."""
 
     def __init__(self, qkv: Tensor, q_weight: Tensor | None,
                  q_bias: Tensor | None, k_weight: Tensor | None,
@@ -199,8 +222,12 @@ class _Launch:
         self.num_tokens = qkv[..., 0].numel()
 
     def _packed(self, given: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """Weights of the gates, by input channel and as factors, [gates,
-        inputs, D, D], and biases in float32, [gates, D]."""
+        """Stack the weights and biases of the gates.
+
+        Returns:
+            Weights, [gates, inputs, D (input channel), D], in the dtype of
+            the products, and float32 biases, [gates, D].
+        """
         if not given:
             return self.qkv, self.qkv
         D = self.layout.head_dims
@@ -259,24 +286,26 @@ class _Launch:
             SHIFT=self.layout.shifts)
 
     def num_tiles(self, kernel: str) -> int:
-        """Tiles of whole short sequences and one head."""
+        """Return the number of tiles of whole short sequences of one head."""
         seq = self.layout.sequences
         per_tile = self.blocks(kernel).rows // seq.length
         return triton.cdiv(seq.number, per_tile) * self.layout.num_heads
 
     def spans(self, kernel: str) -> tuple[int, int]:
-        """Tokens of a span, and spans of all long sequences and heads."""
+        """Return the tokens of a span, and the number of spans of all long
+        sequences and heads."""
         seq = self.layout.sequences
         span = _span(self.layout, self.blocks(kernel).rows, self.qkv.device)
         return span, (triton.cdiv(seq.length, span) * seq.number
                       * self.layout.num_heads)
 
+
 @functools.cache
 def _is_right_on(device: torch.device) -> bool:
-    """Whether a small case agrees with the plain code on a CUDA device.
+    """Return True if the kernels agree with the plain code on a device.
 
-    It is run once in a process; if it does not agree, or fails, a warning
-    tells, and the plain code runs instead.
+    Runs a small case, once in a process. If the results differ or a kernel
+    fails, a warning says so, and the plain code runs instead.
     """
     try:
         error = difference_from_plain(device)
@@ -285,15 +314,22 @@ def _is_right_on(device: torch.device) -> bool:
     else:
         if error < 1e-2:
             return True
-        problem = f'they are {error:.1e} off the plain code in a small case'
-    warnings.warn(f'the Triton kernels of linear attention are not used on '
+        problem = (f'they are {error:.1e} off the plain code in a small case, '
+                   'expected less than 1e-2')
+    warnings.warn('the Triton kernels of linear attention are not used on '
                   f'{torch.cuda.get_device_name(device)}: {problem}')
     return False
 
 
 def difference_from_plain(device: torch.device) -> float:
-    """Largest relative difference, root mean square, of results and gradients
-    from the plain code in float64: short and long sequences in bfloat16."""
+    """Compare the kernels with the plain code in float64.
+
+    Runs a case with short and one with long sequences, in bfloat16.
+
+    Returns:
+        Largest RMS difference of results and gradients, relative to the RMS
+        of the plain code.
+    """
     generator = torch.Generator().manual_seed(0)
     G, D = 2, 64
     folds = [0, 32, 1, 0, 0, 0, 32, 64, -1, 0, 0, 0]
@@ -317,7 +353,7 @@ def difference_from_plain(device: torch.device) -> float:
             *options)[:4]
         for x, wanted in zip(results, expected):
             error = (x.double() - wanted).norm() / wanted.norm()
-            # Not a number is larger than anything.
+            # NaN counts as infinite.
             worst = max(worst, error.item()) if error == error else torch.inf
     return worst
 
@@ -326,7 +362,6 @@ def _plain(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
            k_weight: Tensor | None, k_bias: Tensor | None, num_heads: int,
            pattern: str, gate: str, inputs: int, folds: Sequence[int],
            frames: int, kernel: str, offset: float, eps: float) -> Tensor:
-    names = 'own' if gate == 'separate' else 'qkv'[:inputs]
     return video_linear_attention.plain(qkv, Options(
         num_heads=num_heads,
         pattern=pattern,
@@ -339,12 +374,14 @@ def _plain(qkv: Tensor, q_weight: Tensor | None, q_bias: Tensor | None,
         offset=offset,
         gate=None if q_weight is None else Gate(
             *(None if w is None else w.to(qkv.dtype)
-              for w in (q_weight, q_bias, k_weight, k_bias)), names),
+              for w in (q_weight, q_bias, k_weight, k_bias)),
+            mode='separate' if gate == 'separate' else 'cooperative',
+            inputs='qkv'[:inputs]),
         eps=eps))
 
 
 def _plain_gradients(dy: Tensor, *arguments) -> tuple[Tensor, ...]:
-    """The result, and the gradients of the first five arguments."""
+    """Return the result, and the gradients of the first five arguments."""
     tensors = arguments[:5]
     given = [x for x in tensors if x is not None]
 
@@ -353,7 +390,7 @@ def _plain_gradients(dy: Tensor, *arguments) -> tuple[Tensor, ...]:
         return _plain(*(x if x is None else next(rest) for x in tensors),
                       *arguments[5:])
 
-    # In an operator there is no other way to differentiate.
+    # torch.autograd.grad does not work inside of an operator.
     y, gradients_of = torch.func.vjp(function, *given)
     gradients = iter(gradients_of(dy))
     return y, *(dy.new_empty(0) if x is None else next(gradients)
@@ -366,7 +403,7 @@ def _runs_plain(x: Tensor) -> bool:
 
 
 def _fused(qkv: Tensor, *arguments) -> tuple[Tensor, Tensor]:
-    """``y`` [B, T, H, W, C], and S and z where the sequences are long."""
+    """Compute ``y`` [B, T, H, W, C], and the state of long sequences."""
     if _runs_plain(qkv):
         return _plain(qkv, *arguments), qkv.new_zeros(
             _state_shape(qkv, *arguments[4:]), dtype=torch.float32)
@@ -375,15 +412,20 @@ def _fused(qkv: Tensor, *arguments) -> tuple[Tensor, Tensor]:
 
 def _fused_backward(dy: Tensor, qkv: Tensor, state: Tensor,
                     *arguments) -> tuple[Tensor, ...]:
-    """Gradients of the five tensors; empty for those that are None."""
+    """Compute the gradients of the five tensors; empty ones for None."""
     if _runs_plain(qkv):
         return _plain_gradients(dy, qkv, *arguments)[1:]
     return _launch_backward(dy, qkv, state, *arguments)
 
 
+def _num_gates(gate: str) -> int:
+    return dict(none=0, shared=1).get(gate, 2)
+
+
 def _state_shape(qkv: Tensor, num_heads: int, pattern: str, gate: str,
                  inputs: int, folds: Sequence[int], frames: int,
                  *_) -> tuple[int, ...]:
+    """Return the shape of S and z, [sequences, G, D + 1, D], or (0, )."""
     layout = _layout(qkv, num_heads, pattern, gate, folds, frames)
     D = layout.head_dims
     return (0, ) if layout.short else (layout.sequences.number, num_heads,
@@ -432,14 +474,15 @@ def _launch_backward(dy: Tensor, qkv: Tensor, state: Tensor,
     D = layout.head_dims
     d_qkv = torch.empty_like(qkv)
     parts, d_parts = _parts(qkv), _parts(d_qkv)
-    # Not read where there is nothing to write.
+    # Kernels get any tensor for outputs that they do not write.
     shifted = logits = weights = d_qkv
     if layout.shifts:
         shifted = qkv.new_empty(*qkv.shape[:-1], 2 * C)
-    num_gates = dict(none=0, shared=1).get(gate, 2)
+    num_gates = _num_gates(gate)
     if num_gates and not accumulate:
         logits = qkv.new_empty(*qkv.shape[:-1], num_gates * C)
 
+    # 1. Gradients of queries, keys and values, and of the gates' logits.
     if layout.short:
         num_items = launch.num_tiles(name)
     else:
@@ -473,6 +516,8 @@ def _launch_backward(dy: Tensor, qkv: Tensor, state: Tensor,
         else:
             run(num_items, sums, True, False)
             run(programs, sums.sum(0), False, True)
+
+    # 2. Move the gradients of shifted keys and values to their tokens.
     if layout.shifts:
         rows = launch.blocks('unshift').rows
         kernels.unshift[(triton.cdiv(launch.num_tokens, rows)
@@ -480,9 +525,11 @@ def _launch_backward(dy: Tensor, qkv: Tensor, state: Tensor,
             shifted, *d_parts[1:], stride=qkv.shape[-1],
             num_tokens=launch.num_tokens, ROWS=rows, num_warps=4,
             **launch.clip())
+
+    # 3. Gradients of the gates' weights and biases.
     if accumulate:
-        gates = [weights.sum(0)]
-        gates = [(w[:-1], w[-1]) for w in gates]
+        total = weights.sum(0)
+        gates = [(total[:-1], total[-1])]
     else:
         gates = [
             _gate_gradients(launch, logits, g, num_gates,
@@ -502,7 +549,11 @@ def _launch_backward(dy: Tensor, qkv: Tensor, state: Tensor,
 def _gate_gradients(launch: _Launch, logits: Tensor, gate: int,
                     num_gates: int,
                     inputs: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Those of a gate's weight [I D, D], by input channel, and bias [D]."""
+    """Compute the gradients of a gate's weight and bias.
+
+    Returns:
+        [I D (input channel), D] and [D].
+    """
     layout = launch.layout
     D = layout.head_dims
     C = layout.num_heads * D
@@ -579,11 +630,11 @@ fused.register_autograd(_gradients, setup_context=_keep)
 
 def _flops(qkv_shape: torch.Size, inputs: int, gate: str, num_heads: int,
            pattern: str) -> int:
-    """Of products, the state S and z among them, forward."""
+    """Count the FLOPs of the products of the forward pass."""
     B, T, H, W, width = qkv_shape
     D = width // (NUM_PARTS * num_heads)
     tokens = B * T * H * W * num_heads
-    num_gates = dict(none=0, shared=1).get(gate, 2)
+    num_gates = _num_gates(gate)
     length = sequences(pattern, B, T, H, W).length
     attention = 2 * min(length, D) * D
     return 2 * tokens * (num_gates * inputs * D * D + attention)

@@ -1,8 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Kernels of linear attention with feature fixation and shifted tokens.
 
-The forward pass of one sequence and head, tokens i, with mapped queries
-``q' = map(q)``, keys ``k' = map(k)`` and (shifted) values ``v``::
+The forward pass of one sequence and head, for tokens i, with mapped queries
+``q' = map(q)``, mapped keys ``k' = map(k)`` and values ``v``; k and v are
+shifted::
 
     gamma = sigmoid([q'; k'; v] W^T + b)     a_i = gamma q'   c_i = gamma k'
     y_i = a_i S / (a_i z + eps)              S = sum_j c_j^T v_j, z = sum_j c_j
@@ -14,25 +15,29 @@ Its backward pass, given ``dy``, with ``n_i = dy_i / (a_i z + eps)``::
     dc_j = v_j dS^T + dz                     dz = sum_i dden_i a_i
     dv_j = c_j dS
 
-and through gate, map and shift from there. Sequences of at most ``ROWS``
-tokens are packed into tiles and attend within them, ``(a c^T) v`` under a
-mask; longer ones go through S and z. A sequence is read twice by a program of
-its own, or, where such programs would be too few, in two launches by several,
-whose partial sums are added in a fixed order.
+followed by the derivatives of gate, map and shift.
 
-Rows are tokens p = (b T + t) H W + s, columns the channels of a head.
+Short sequences, of at most ``ROWS`` tokens, are packed into tiles and attend
+within them, ``(a c^T) v`` under a mask. Long sequences use S and z: one
+program reads a sequence twice, or, if there are too few sequences to fill the
+device, several programs read it in each of two launches, and their partial
+sums are added in a fixed order.
+
+The rows of a tile are tokens p = (b T + t) H W + s, the columns are the
+channels of a head. ``GATE`` is a name from
+:func:`mmvidattn.ops.feature_fixation.gate_kind`.
 """
 import triton
 import triton.language as tl
 
-# Triton's interpreter cuts float32 off to bfloat16, where a device rounds, and
-# multiplies the bits of bfloat16.
+# Triton's interpreter truncates float32 to bfloat16, where a device rounds,
+# and multiplies bfloat16 as integers.
 INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 
 
 @triton.jit
 def _to(x, DTYPE: tl.constexpr):
-    """``x`` of float32, rounded to ``DTYPE``."""
+    """Round float32 ``x`` to ``DTYPE``."""
     if INTERPRETED and DTYPE == tl.bfloat16:
         bits = x.to(tl.int32, bitcast=True)
         bits = (bits + 0x7fff + ((bits >> 16) & 1)) & -0x10000
@@ -70,8 +75,12 @@ def _slope(x, MAP: tl.constexpr):
 
 @triton.jit
 def _source(p, rows, segment, clip, SIGN: tl.constexpr):
-    """The token at ``SIGN`` times a segment's offset from each token p, and
-    whether it is in the clip; where not, p itself."""
+    """Find the token at ``SIGN`` times a segment's offset from each token p.
+
+    Returns:
+        The token, or p itself where that is outside of the clip; and whether
+        it is inside.
+    """
     segments_ptr, _, frames, height, width = clip
     t = p // (height * width) % frames
     s = p % (height * width)
@@ -89,8 +98,12 @@ def _source(p, rows, segment, clip, SIGN: tl.constexpr):
 
 @triton.jit
 def _segment(segment, clip, ALIGN: tl.constexpr):
-    """Channels [start, stop) of a head that are read at one offset, whether
-    that is another token, and whether tokens read themselves outside."""
+    """Load a segment: channels [start, stop) of a head with one offset.
+
+    Returns:
+        start, stop, whether the offset is not zero, and whether tokens read
+        themselves where the source is outside of the clip.
+    """
     at = clip[0] + 6 * segment
     start = tl.multiple_of(tl.load(at), ALIGN)
     stop = tl.multiple_of(tl.load(at + 1), ALIGN)
@@ -101,7 +114,7 @@ def _segment(segment, clip, ALIGN: tl.constexpr):
 
 @triton.jit
 def _read(ptr, p, valid, channels, stride):
-    """Channels of tokens in float32, [ROWS, BD]; zero where not valid."""
+    """Load channels of tokens in float32, [ROWS, BD]; zero if not valid."""
     at = p.to(tl.int64)[:, None] * stride + channels[None, :]
     return tl.load(ptr + at, mask=valid, other=0.).to(tl.float32)
 
@@ -109,14 +122,14 @@ def _read(ptr, p, valid, channels, stride):
 @triton.jit
 def _read_shifted(ptr, p, rows, head, d, D, stride, clip,
                   ALIGN: tl.constexpr):
-    """:func:`_read` at the offsets of the head's segments."""
+    """Load channels like :func:`_read`, at the offsets of the segments."""
     first = tl.load(clip[1] + head)
     last = tl.load(clip[1] + head + 1)
     x = tl.zeros([p.shape[0], d.shape[0]], tl.float32)
     for segment in range(first, last):
-        start, stop, _, own = _segment(segment, clip, ALIGN)
+        start, stop, _, keeps = _segment(segment, clip, ALIGN)
         source, inside = _source(p, rows, segment, clip, 1)
-        valid = (rows & (inside | own))[:, None] & (
+        valid = (rows & (inside | keeps))[:, None] & (
             (d >= start) & (d < stop))[None, :]
         x += _read(ptr, source, valid, head * D + d, stride)
     return x
@@ -141,8 +154,11 @@ def _dot(x, y, DOT: tl.constexpr, PRECISION: tl.constexpr):
 
 @triton.jit
 def _part(weight_ptr, index, D, d, columns):
-    """The part of a gate's weight for one of its inputs, of ``weight``
-    [gates, inputs, D, D], as [input channel, output channel]."""
+    """Load the weight of a gate for one input, of [gates, inputs, D, D].
+
+    Returns:
+        [input channel, output channel].
+    """
     at = index * D * D + d[:, None] * D + d[None, :]
     return tl.load(weight_ptr + at, mask=columns[:, None] & columns[None, :],
                    other=0.)
@@ -151,7 +167,7 @@ def _part(weight_ptr, index, D, d, columns):
 @triton.jit
 def _logits(q, k, v, gate, NUMBER: tl.constexpr, D, d, columns,
             INPUTS: tl.constexpr, DOT: tl.constexpr, PRECISION: tl.constexpr):
-    """Those of a gate, the first or the second, for 1, 2 or 3 inputs."""
+    """Compute the logits of gate ``NUMBER`` (0 or 1) from 1 to 3 inputs."""
     weight_ptr, bias_ptr = gate
     x = _dot(q, _part(weight_ptr, NUMBER * INPUTS, D, d, columns), DOT,
              PRECISION)
@@ -170,11 +186,11 @@ def _tokens(p, rows, head, d, columns, D, qkv, stride, clip, gate, offset,
             MAP: tl.constexpr, GATE: tl.constexpr, INPUTS: tl.constexpr,
             SHIFT: tl.constexpr, ALIGN: tl.constexpr, DOT: tl.constexpr,
             PRECISION: tl.constexpr):
-    """Mapped queries and keys, values, and logits of the ratios of queries
-    and of keys, each [ROWS, BD].
+    """Load tokens and compute their logits.
 
-    ``GATE`` is 'none', 'shared' (one ratio of all inputs), 'unshared' (two of
-    all inputs) or 'separate' (one each of its own input).
+    Returns:
+        Mapped queries, mapped keys, values, logits of the ratios of queries
+        and logits of the ratios of keys, [ROWS, BD] each.
     """
     q_ptr, k_ptr, v_ptr = qkv
     channels = head * D + d
@@ -212,14 +228,18 @@ def _gated(x, logits, GATE: tl.constexpr):
 
 @triton.jit
 def _rounded(x, DOT: tl.constexpr):
-    """What a product in DOT sees of ``x``, in float32."""
+    """Round ``x`` as a product in DOT does; return it in float32."""
     return _to(x, DOT).to(tl.float32)
 
 
 @triton.jit
 def _packed(item, i, num_sequences, length, G, layout, ROWS: tl.constexpr):
-    """Rows of a tile of whole sequences: head, sequence of each row, token,
-    and whether there is one."""
+    """Locate the rows of a tile of whole sequences.
+
+    Returns:
+        The head; for each row the sequence, the token, and whether the row
+        holds a token.
+    """
     inner, outer_stride, token_stride = layout
     head = item % G
     tile = item // G
@@ -240,7 +260,7 @@ def short_forward(q_ptr, k_ptr, v_ptr, y_ptr, weight_ptr, bias_ptr,
                   SHIFT: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
                   BD: tl.constexpr, DOT: tl.constexpr,
                   PRECISION: tl.constexpr):
-    """``y`` of tiles of whole sequences, ``(a c^T) v``."""
+    """Write ``y = (a c^T) v / (a z + eps)`` of tiles of whole sequences."""
     i = tl.arange(0, ROWS)
     d = tl.arange(0, BD)
     columns = d < D
@@ -272,11 +292,12 @@ def long_forward(q_ptr, k_ptr, v_ptr, y_ptr, state_ptr, weight_ptr, bias_ptr,
                  ALIGN: tl.constexpr, SUM: tl.constexpr, APPLY: tl.constexpr,
                  ROWS: tl.constexpr, BD: tl.constexpr, DOT: tl.constexpr,
                  PRECISION: tl.constexpr):
-    """S and z of spans of tokens (``SUM``), ``y`` from them (``APPLY``).
+    """Sum S and z over spans of tokens (``SUM``), and apply them (``APPLY``).
 
-    An item is a span of a sequence and head, the spans of one sequence and
-    head far apart. S and z are written to ``state`` [spans, L, G, D + 1, D],
-    S first; without ``SUM`` they are read from ``state`` [L, G, D + 1, D].
+    An item is a span of a sequence and head; items are ordered by span, then
+    sequence, then head. ``SUM`` writes S and z to ``state`` [spans, L, G,
+    D + 1, D], S first. Without ``SUM`` they are read from ``state``
+    [L, G, D + 1, D].
     """
     i = tl.arange(0, ROWS)
     d = tl.arange(0, BD)
@@ -330,7 +351,7 @@ def long_forward(q_ptr, k_ptr, v_ptr, y_ptr, state_ptr, weight_ptr, bias_ptr,
 
 @triton.jit
 def _of_logits(q, k, of_q, of_k, da, dc, GATE: tl.constexpr):
-    """Gradients of the logits of both gates."""
+    """Return the gradients of the logits of both gates."""
     if GATE == 'none':
         q_logits, k_logits = da, dc
     else:
@@ -345,7 +366,7 @@ def _of_logits(q, k, of_q, of_k, da, dc, GATE: tl.constexpr):
 def _through_gate(x, PART: tl.constexpr, q_logits, k_logits, gate, D, d,
                   columns, GATE: tl.constexpr, INPUTS: tl.constexpr,
                   DOT: tl.constexpr, PRECISION: tl.constexpr):
-    """Add what the logits pass on to queries, keys or values (0, 1, 2)."""
+    """Add the gradients that reach part 0, 1 or 2 (q, k, v) by the logits."""
     weight_ptr, _ = gate
     if GATE == 'separate':
         if PART < 2:
@@ -363,7 +384,7 @@ def _through_gate(x, PART: tl.constexpr, q_logits, k_logits, gate, D, d,
 @triton.jit
 def _write_shifted(ptr, buffer_ptr, p, rows, head, d, D, C, stride, clip, x,
                    ALIGN: tl.constexpr):
-    """:func:`_write`; what belongs to other tokens goes to a buffer."""
+    """Write gradients; those for other tokens go to a buffer."""
     first = tl.load(clip[1] + head)
     last = tl.load(clip[1] + head + 1)
     for segment in range(first, last):
@@ -382,9 +403,9 @@ def _write_gradients(da, dc, dv, of_q, of_k, q_logits, k_logits, p, rows,
                      INPUTS: tl.constexpr, SHIFT: tl.constexpr,
                      ALIGN: tl.constexpr, ACCUMULATE: tl.constexpr,
                      DOT: tl.constexpr, PRECISION: tl.constexpr):
-    """Write the gradients of queries, keys and values, and of logits.
+    """Write the gradients of queries, keys, values and logits.
 
-    Queries and keys are read again, so that they need not be kept.
+    Reads queries and keys again instead of keeping them in registers.
     """
     q_ptr, k_ptr, _ = qkv
     dq_ptr, dk_ptr, dv_ptr, shifted_ptr, logits_ptr = outputs
@@ -428,11 +449,12 @@ def short_backward(q_ptr, k_ptr, v_ptr, dy_ptr, dq_ptr, dk_ptr, dv_ptr,
                    ACCUMULATE: tl.constexpr, ROWS: tl.constexpr,
                    BD: tl.constexpr, DOT: tl.constexpr,
                    PRECISION: tl.constexpr):
-    """Gradients of :func:`short_forward`.
+    """Write the gradients of :func:`short_forward`.
 
-    With ``ACCUMULATE`` the gate's weight and bias get theirs as a sum a
-    program, [programs, INPUTS D + 1, D]; else the logits' are written.
-    Products that lead to it are in TF32 at least: its terms cancel.
+    ``ACCUMULATE`` writes the gradients of the gate's weight and bias, one sum
+    for each program, [programs, INPUTS D + 1, D]; otherwise the gradients of
+    the logits are written. The products behind them are at least TF32,
+    because their terms cancel.
     """
     SUMS: tl.constexpr = 'tf32' if PRECISION == 'ieee' else PRECISION
     i = tl.arange(0, ROWS)
@@ -499,10 +521,11 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
                   APPLY: tl.constexpr, ACCUMULATE: tl.constexpr,
                   ROWS: tl.constexpr, BD: tl.constexpr, DOT: tl.constexpr,
                   PRECISION: tl.constexpr):
-    """Gradients of :func:`long_forward`, from ``state`` [L, G, D + 1, D].
+    """Write the gradients of :func:`long_forward`.
 
-    Items, ``SUM`` and ``APPLY`` as there, with dS and dz in ``dstate``;
-    ``ACCUMULATE`` and TF32 as in :func:`short_backward`.
+    ``state`` is [L, G, D + 1, D]. Items, ``SUM`` and ``APPLY`` are those of
+    :func:`long_forward`, for dS and dz in ``dstate``. ``ACCUMULATE`` and TF32
+    are described in :func:`short_backward`.
     """
     SUMS: tl.constexpr = 'tf32' if PRECISION == 'ieee' else PRECISION
     i = tl.arange(0, ROWS)
@@ -591,8 +614,15 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
 @triton.jit
 def _of_queries(dy_ptr, p, rows, head, d, columns, D, C, a, S, z, eps,
                 DOT: tl.constexpr, SUMS: tl.constexpr):
-    """``a`` rounded, ``dy``, the denominator, ``n S^T`` and the denominator's
-    gradient. (``dy`` is exact in DOT, ``n`` would be rounded.)"""
+    """Compute the terms of the backward pass that belong to queries.
+
+    Multiplies by ``dy``, which is exact in DOT, and divides afterwards: ``n``
+    would be rounded.
+
+    Returns:
+        Rounded ``a``, ``dy``, the denominator, ``n S^T`` and the gradient of
+        the denominator.
+    """
     dy = _read(dy_ptr, p, rows[:, None] & columns[None, :], head * D + d, C)
     a = _rounded(a, DOT)
     denominator = tl.sum(a * z[None, :], 1) + eps
@@ -619,8 +649,11 @@ def gate_gradient(x_ptr, logits_ptr, sums_ptr, segments_ptr, heads_ptr,
                   D, offset, MAP: tl.constexpr, SHIFT: tl.constexpr,
                   ALIGN: tl.constexpr, ROWS: tl.constexpr, BD: tl.constexpr,
                   DOT: tl.constexpr, PRECISION: tl.constexpr):
-    """Gradients of the part of a gate's weight for one input, and of its
-    bias, from those of its logits: a sum a program, [programs, D + 1, D]."""
+    """Sum the gradients of a gate's weight for one input, and of its bias.
+
+    Reads the gradients of the logits, and writes one sum for each program,
+    [programs, D + 1, D].
+    """
     i = tl.arange(0, ROWS)
     d = tl.arange(0, BD)
     columns = d < D
@@ -652,8 +685,10 @@ def gate_gradient(x_ptr, logits_ptr, sums_ptr, segments_ptr, heads_ptr,
 def unshift(shifted_ptr, dk_ptr, dv_ptr, segments_ptr, heads_ptr, stride,
             num_tokens, frames, height, width, G, D, ALIGN: tl.constexpr,
             ROWS: tl.constexpr, BD: tl.constexpr):
-    """Give the gradients of shifted keys and values, [tokens, 2, C], to the
-    tokens that they were read from."""
+    """Move the gradients of shifted keys and values to their source tokens.
+
+    The gradients are [tokens, 2, C].
+    """
     C = G * D
     head = tl.program_id(0) % G
     p = tl.program_id(0) // G * ROWS + tl.arange(0, ROWS)
@@ -663,13 +698,13 @@ def unshift(shifted_ptr, dk_ptr, dv_ptr, segments_ptr, heads_ptr, stride,
     first = tl.load(heads_ptr + head)
     last = tl.load(heads_ptr + head + 1)
     for segment in range(first, last):
-        start, stop, moved, own = _segment(segment, clip, ALIGN)
+        start, stop, moved, keeps = _segment(segment, clip, ALIGN)
         if moved:
             columns = ((d >= start) & (d < stop))[None, :]
             reader, is_read = _source(p, rows, segment, clip, -1)
             _, reads = _source(p, rows, segment, clip, 1)
             is_read = is_read[:, None] & columns
-            reads_itself = (rows & own & (reads == 0))[:, None] & columns
+            reads_itself = (rows & keeps & (reads == 0))[:, None] & columns
             channels = head * D + d
             for part in tl.static_range(2):
                 ptr = shifted_ptr + part * C

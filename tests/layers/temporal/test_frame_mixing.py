@@ -11,7 +11,7 @@ B, T, N, G, C = 2, 8, 3, 2, 16
 
 
 @pytest.mark.parametrize('attention', ATTENTIONS)
-def test_parting_is_the_inverse_of_joining(attention):
+def test_part_undoes_join(attention):
     mixing = FrameMixing(T, attention, level=2)
     x = torch.randn(B * T, N, G, 5)
     joined = mixing.join(x)
@@ -21,7 +21,7 @@ def test_parting_is_the_inverse_of_joining(attention):
 
 
 def _by_hand(layer, x, attention, level, shift):
-    """Frames [B T, N, C] through the naive ops, clip by clip."""
+    """Compute the layer with naive ops; x is [B T, N, C]."""
     qkv = x @ layer.qkv.weight.T
     if layer.qkv.bias is not None:
         qkv = qkv + layer.qkv.bias
@@ -46,19 +46,19 @@ def _by_hand(layer, x, attention, level, shift):
 @pytest.mark.parametrize('shift', ['none', 'plain', 'periodic', 'token'])
 @pytest.mark.parametrize('attention, level', [
     ('2d', 1), ('3d', 1), ('leap', 1), ('leap', 3)])
-def test_layer_matches_the_naive_ops(attention, level, shift, bias):
+def test_layer_matches_naive_ops(attention, level, shift, bias):
     torch.manual_seed(0)
     mixing = FrameMixing(T, attention, level, shift, 1 / 8, 'previous')
     layer = LAPSAttention(C, G, mixing, bias).double()
     x = torch.randn(B * T, N, C, dtype=torch.float64)
     want = _by_hand(layer, x, attention, level, shift)
     assert torch.allclose(layer(x), want, atol=1e-12)
-    # Places in a grid are tokens as well.
+    # Also accepts a grid of tokens.
     grid = layer(x.unflatten(1, (1, N)))
     assert torch.allclose(grid.flatten(1, 2), want, atol=1e-12)
 
 
-def test_has_no_parameters_and_says_what_it_does():
+def test_has_no_parameters_and_an_informative_repr():
     mixing = FrameMixing(T, 'leap', 2, 'periodic')
     assert not mixing.state_dict()
     assert repr(mixing) == (
@@ -70,8 +70,8 @@ def test_has_no_parameters_and_says_what_it_does():
 @pytest.mark.parametrize('kwargs, message', [
     (dict(attention='4d'), "attention.*'2d', '3d', 'leap'.*'4d'"),
     (dict(shift='half'), "shift.*'none', 'plain', 'periodic'.*'half'"),
-    (dict(first='x'), "shift_first.*'next', 'previous'.*'x'"),
-    (dict(fraction=1), 'shift_fraction.*got 1'),
+    (dict(shift_first='x'), "shift_first.*'next', 'previous'.*'x'"),
+    (dict(shift_fraction=1), 'shift_fraction.*got 1'),
     (dict(level=4), '8 frames form no pairs at the pyramid level 4')])
 def test_rejects(kwargs, message):
     with pytest.raises(ValueError, match=message):
@@ -79,12 +79,12 @@ def test_rejects(kwargs, message):
 
 
 @pytest.mark.parametrize('method', ['join', 'shift_heads'])
-def test_rejects_parts_of_a_clip(method):
+def test_rejects_incomplete_clips(method):
     mixing = FrameMixing(T)
     with pytest.raises(ValueError, match='9 frames.*num_frames=8'):
         getattr(mixing, method)(torch.zeros(9, N, G, 4))
 
 
-def test_rejects_heads_that_do_not_share_the_channels():
+def test_rejects_indivisible_channels():
     with pytest.raises(ValueError, match='embed_dims=16.*num_heads=3'):
         LAPSAttention(C, 3, FrameMixing(T))

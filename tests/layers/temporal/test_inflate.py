@@ -13,7 +13,7 @@ T, N, C, G = 8, 3, 16, 2
 
 
 class Attention(nn.Module):
-    """After timm's conventions, with its matrix written out."""
+    """Attention with timm's conventions and an explicit matrix."""
 
     def __init__(self, kind=nn.Linear, bias=True):
         super().__init__()
@@ -38,7 +38,7 @@ class Attention(nn.Module):
 
 
 class Masked(Attention):
-    """Attends to what comes before only."""
+    """Causal attention."""
 
     def forward(self, x):
         q, k, v = self.qkv(x).unflatten(-1, (3, G, -1)).permute(2, 0, 3, 1, 4)
@@ -48,7 +48,7 @@ class Masked(Attention):
 
 
 class Alone(Attention):
-    """Its tokens keep to themselves."""
+    """Tokens do not attend to each other."""
 
     def forward(self, x):
         return self.proj(self.qkv(x)[..., 2 * C:])
@@ -88,7 +88,7 @@ class CrossAttention(nn.Module):
 
 
 class Net(nn.Module):
-    """Attentions one after the other, on frames of tokens [B T, N, C]."""
+    """A chain of attentions on tokens of frames [B T, N, C]."""
 
     def __init__(self, *attentions):
         super().__init__()
@@ -113,7 +113,7 @@ def _pairs(T, level):
 
 
 def _by_hand(net, x, levels, fraction, first):
-    """One clip [T, N, C], pair by pair, shifted head by head."""
+    """Process a clip [T, N, C] pair by pair and head by head."""
     fold = int(C // G * fraction)
     ahead = 1 if first == 'next' else -1
     for block, level in zip(net.blocks, levels):
@@ -141,7 +141,7 @@ def _by_hand(net, x, levels, fraction, first):
 
 @pytest.mark.parametrize('fraction, first', [
     (1 / 4, 'next'), (1 / 8, 'previous'), (1 / 2, 'next')])
-def test_matches_leap_and_shift_written_out(fraction, first):
+def test_matches_leap_and_shift_in_loops(fraction, first):
     net = _net().double()
     x = torch.randn(2 * T, N, C, dtype=torch.float64)
     with torch.no_grad():
@@ -154,7 +154,7 @@ def test_matches_leap_and_shift_written_out(fraction, first):
 
 @pytest.mark.parametrize('attention', ['2d', '3d', 'leap'])
 @pytest.mark.parametrize('shift', ['none', 'plain', 'periodic'])
-def test_convolutions_do_as_linear_layers(attention, shift):
+def test_convolutions_equal_linear_layers(attention, shift):
     linear, conv = _net(bias=False), _net(kind=nn.Conv2d, bias=False)
     conv.load_state_dict({
         name: value[..., None, None]
@@ -174,7 +174,7 @@ def test_2d_without_shift_changes_nothing():
     assert torch.equal(inflate(net, T, attention='2d', shift='none')(x), want)
 
 
-def test_parameters_and_keys_stay():
+def test_keeps_parameters_and_keys():
     net = _net()
     keys = {name: p.data_ptr() for name, p in net.state_dict().items()}
     assert inflate(net, T) is net
@@ -183,7 +183,7 @@ def test_parameters_and_keys_stay():
     net.load_state_dict(_net().state_dict(), strict=True)
 
 
-def test_tells_which_modules_it_changed():
+def test_lists_changed_modules():
     net = inflate(_net(), T, pyramid=(1, 3), skip=['blocks.2.*'])
     changed = inflated_modules(net)
     assert list(changed) == ['blocks.0.attn', 'blocks.1.attn', 'blocks.3.attn']
@@ -201,7 +201,7 @@ def test_survives_copying_pickling_and_compiling():
         assert torch.allclose(other(x), want, atol=1e-6)
 
 
-def test_every_parameter_learns():
+def test_every_parameter_gets_a_gradient():
     net = inflate(_net(), T)
     net(torch.randn(T, N, C)).square().sum().backward()
     for name, p in net.named_parameters():
@@ -213,7 +213,7 @@ def test_every_parameter_learns():
     (Fixed, 'does not take tokens'), (Guided, 'takes rope'),
     (Biased, 'relative_position_bias_table'), (TwoStage, 'proj_l'),
     (CrossAttention, 'no qkv, proj, num_heads')])
-def test_refuses_what_it_does_not_understand(kind, message):
+def test_rejects_unsupported_attentions(kind, message):
     net = Net(Attention(), kind())
     with pytest.raises(ValueError, match=rf'blocks.1.attn.*{kind.__name__}'
                                          rf'.*({message})'):
@@ -223,7 +223,7 @@ def test_refuses_what_it_does_not_understand(kind, message):
 
 
 @pytest.mark.parametrize('kwargs, message', [
-    (dict(shift='token'), "no shift='token'"),
+    (dict(shift='token'), "shift='token' is not supported"),
     (dict(shift='x'), "shift must be one of.*'x'"),
     (dict(pyramid=()), 'pyramid'), (dict(pyramid=(4, )), 'level 4'),
     (dict(attention='1d'), "attention.*'1d'"),
@@ -236,28 +236,28 @@ def test_rejects(kwargs, message):
     assert not inflated_modules(net)
 
 
-def test_rejects_a_second_time_and_a_network_without_attention():
-    with pytest.raises(ValueError, match='Net is inflated already'):
+def test_rejects_inflated_networks_and_networks_without_attention():
+    with pytest.raises(ValueError, match='Net is already inflated'):
         inflate(inflate(_net(), T), T)
     with pytest.raises(ValueError, match='Linear has no attention'):
         inflate(nn.Linear(3, 3), T)
 
 
-def test_rejects_parts_of_a_clip_and_masks():
+def test_rejects_incomplete_clips_and_masks():
     net = inflate(_net(), T)
     with pytest.raises(ValueError, match='9 frames.*num_frames=8'):
         net(torch.zeros(9, N, C))
     attn = net.blocks[0]['attn']
-    with pytest.raises(ValueError, match='takes no attn_mask'):
+    with pytest.raises(ValueError, match='attn_mask is not supported'):
         attn(torch.zeros(T, N, C), attn_mask=torch.ones(N, N))
     attn(torch.zeros(T, N, C), attn_mask=None)
 
 
-def _no_gradient_of(model):
+def _randomize(model):
     for p in model.parameters():
         p.requires_grad_(False)
         nn.init.normal_(p, std=p[0].numel()**-0.5 if p.dim() > 1 else 1.)
-    # Visformer of such weights magnifies float32's rounding to 2e-4.
+    # In float32, Visformer with these weights has rounding errors of 2e-4.
     return model.double().eval()
 
 
@@ -265,12 +265,12 @@ def _no_gradient_of(model):
     ('2d', 'none'), ('2d', 'periodic'), ('leap', 'none'),
     ('leap', 'periodic'), ('leap', 'plain'), ('3d', 'none')])
 @pytest.mark.parametrize('name', ['visformer_small', 'vit_base_patch16_224'])
-def test_inflated_timm_models_give_our_outputs(name, attention, shift):
+def test_inflated_timm_models_equal_our_models(name, attention, shift):
     timm = pytest.importorskip('timm')
     from mmvidattn.backbones import Visformer, VisionTransformerLAPS
     torch.manual_seed(0)
     vit = name.startswith('vit')
-    theirs = _no_gradient_of(
+    theirs = _randomize(
         timm.create_model(name, num_classes=0, global_pool='', img_size=64))
     options = dict(num_frames=T, img_size=64, attention=attention,
                    shift=shift)

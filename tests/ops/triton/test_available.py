@@ -48,7 +48,7 @@ def why_not(qkv=None, **options):
     return module._why_not_triton(qkv, Options(**dict(num_heads=2) | options))
 
 
-def test_verifier_says_why_not(monkeypatch):
+def test_verifier_gives_reasons(monkeypatch):
     weight, bias = torch.zeros(16, 16), torch.zeros(16)
     monkeypatch.delenv('TRITON_INTERPRET', raising=False)
     monkeypatch.setattr(available, 'HAS_TRITON', False)
@@ -58,7 +58,7 @@ def test_verifier_says_why_not(monkeypatch):
     monkeypatch.setenv('TRITON_INTERPRET', '1')
     assert why_not() is None
     assert why_not(pattern='space', gate=Gate(
-        weight, bias, weight, bias, 'own')) is None
+        weight, bias, weight, bias, mode='separate')) is None
     assert 'float64' in why_not(torch.zeros(1, 2, 3, 3, 96).double())
     assert 'narrower than 16' in why_not(num_heads=4)
     assert 'wider than 128' in why_not(torch.zeros(1, 2, 3, 3, 3 * 136),

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Kernels in Triton's interpreter, which must be chosen before its import."""
+"""Run kernels in Triton's interpreter, in a process that selects it."""
 import os
 import subprocess
 import sys
@@ -29,5 +29,5 @@ def test_kernels_in_interpreter(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', sorted(x.name for x in FOLDER.glob('*.py')))
-def test_kernels_in_interpreter_at_length(name):
+def test_kernels_in_interpreter_slow(name):
     _run(name, '-m', 'slow')

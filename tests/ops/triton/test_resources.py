@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Kernels compiled for devices that are not here."""
+"""Compile the kernels for GPUs without a GPU."""
 import os
 import subprocess
 import sys
@@ -23,8 +23,8 @@ def _compile(*options: str) -> list[list[str]]:
             for line in run.stdout.splitlines()[2:]]
 
 
-def test_kernels_of_linear_ff_spill_nothing():
-    """In bfloat16, on an H100: its short and its long sequences."""
+def test_linear_ff_kernels_spill_no_registers():
+    """bfloat16 on an H100, for short and long sequences."""
     rows = _compile('--capability', '90', '--only',
                     'backward 64 bfloat16 shared')
     assert [row[:5] for row in rows] == [
@@ -36,7 +36,7 @@ def test_kernels_of_linear_ff_spill_nothing():
 
 @pytest.mark.slow
 @pytest.mark.parametrize('capability', ['80', '90', '100'])
-def test_all_fit(capability):
+def test_all_kernels_fit(capability):
     assert len(_compile('--capability', capability)) > 70
 
 
@@ -60,7 +60,7 @@ for capability in 80, 90, 100:
 '''
 
 
-def test_kernels_of_rings_compile():
+def test_ring_kernels_compile():
     environment = dict(os.environ)
     environment.pop('TRITON_INTERPRET', None)
     run = subprocess.run([sys.executable, '-c', RINGS], env=environment,

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Through Triton's interpreter, in a process that has it switched on."""
+"""Ring kernels, also in Triton's interpreter in a separate process."""
 import json
 import os
 import subprocess
@@ -14,7 +14,7 @@ from mmvidattn.ops.triton import available
 from mmvidattn.ops.triton import rings as triton_rings
 
 ROOT = Path(__file__).resolve().parents[3]
-# Streams, rows of a ring, shape of a row: ragged, and more than one block.
+# Streams, ring length, shape of an entry; odd sizes, and more than one block.
 SHAPES = [(3, 5, (7, )), (1, 1, (4, )), (2, 4, (3, 5)), (5, 3, (1030, )),
           (4, 9, ())]
 SCRIPT = f'''
@@ -27,10 +27,10 @@ print(json.dumps(test_rings.differences()))
 
 
 def naive_read(ring, steps):
-    """Row by row, of lists: [B, M, *] and [B, K]."""
+    """Read [B, M, *] at steps [B, K], entry by entry."""
     return torch.stack([
-        torch.stack([rows[int(t) % len(rows)] for t in of_stream])
-        for rows, of_stream in zip(ring, steps)])
+        torch.stack([rows[int(t) % len(rows)] for t in stream_steps])
+        for rows, stream_steps in zip(ring, steps)])
 
 
 def naive_push(ring, step, row, keep):
@@ -40,14 +40,14 @@ def naive_push(ring, step, row, keep):
 
 
 def differences():
-    """Cases in which an operator's result is not the naive one's."""
+    """Return the cases in which a kernel differs from the naive result."""
     gen = torch.Generator().manual_seed(0)
     wrong, cases = [], 0
     for dtype in torch.float64, torch.float32, torch.bfloat16:
         for streams, length, shape in SHAPES:
             ring = torch.randn(streams, length, *shape, generator=gen)
             ring = ring.to(dtype)
-            # All ages, from before the first frame to far beyond a round.
+            # Steps from before the first entry to far beyond one round.
             step = torch.randint(0, 4 * length, (streams, ), generator=gen)
             step[0] = 0
             step[-1] = 2**33 + 1
@@ -59,7 +59,7 @@ def differences():
             name = f'{dtype}, {streams} of {length}, {shape}'
             for kind in dtype, torch.float32:
                 got, want = ring.clone(), ring.clone()
-                assert triton_rings.why_not_push_row(
+                assert triton_rings.why_not(
                     got, step, row, keep) is None
                 push_row(got, step, row.to(kind), keep)
                 naive_push(want, step, row.to(kind), keep)
@@ -78,7 +78,7 @@ def differences():
     return dict(wrong=wrong, cases=cases)
 
 
-def test_kernels_are_exactly_the_naive_ones():
+def test_kernels_equal_naive():
     pytest.importorskip('triton', reason='Triton is not installed')
     done = subprocess.run(
         [sys.executable, '-c', SCRIPT], capture_output=True, text=True,
@@ -92,7 +92,7 @@ def test_kernels_are_exactly_the_naive_ones():
 
 
 @pytest.mark.parametrize('streams, length, shape', SHAPES, ids=str)
-def test_plain_code_is_the_naive_one(streams, length, shape):
+def test_plain_code_equals_naive(streams, length, shape):
     gen = torch.Generator().manual_seed(0)
     ring = torch.randn(streams, length, *shape, generator=gen)
     step = torch.randint(0, 4 * length, (streams, ), generator=gen)
@@ -107,11 +107,11 @@ def test_plain_code_is_the_naive_one(streams, length, shape):
     assert torch.equal(read_rows.plain(ring, steps), naive_read(ring, steps))
 
 
-def test_says_why_it_does_not_run(monkeypatch):
+def test_verifier_gives_reasons(monkeypatch):
     ring, steps = torch.zeros(2, 3, 4), torch.zeros(2, 1, dtype=torch.int64)
     monkeypatch.delenv('TRITON_INTERPRET', raising=False)
     monkeypatch.setattr(available, 'HAS_TRITON', True)
-    why_not = triton_rings.why_not_read_rows
+    why_not = triton_rings.why_not
     assert why_not(ring, steps) == 'not on a CUDA device'
     monkeypatch.setenv('TRITON_INTERPRET', '1')
     assert why_not(ring, steps) is None

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Run by test_interpreter.py, with TRITON_INTERPRET=1."""
+"""Tests that test_interpreter.py runs with TRITON_INTERPRET=1."""
 import sys
 from itertools import product
 from pathlib import Path
@@ -28,12 +28,12 @@ TOLERANCES = {
     torch.bfloat16: 4e-3,
     torch.float16: 1e-3
 }
-# Frames, rows and columns: short and long sequences, full and ragged tiles.
+# Frames, rows and columns; short and long sequences, full and partial tiles.
 GRIDS = dict(time=(5, 2, 3), space=(2, 3, 7), joint=(3, 2, 4))
 
 
 def results(function, dy, qkv, gate, **options):
-    """The output, and gradients of tokens and gate."""
+    """Return the output, and the gradients of tokens and gate."""
     tensors = [qkv, *(() if gate is None else gate[:4])]
     leaves = [None if x is None else x.detach().requires_grad_()
               for x in tensors]
@@ -51,14 +51,14 @@ def naive_of(qkv, options):
 
 def errors(dtype, grid, num_heads=1, head_dims=16, gate='shared', scale=1.,
            seed=0, **options):
-    """Those of the kernels, and of the plain code, from naive maths."""
+    """Return the errors of kernels and plain code relative to naive code."""
     qkv, gate = case((1, *grid), num_heads, head_dims, gate, seed=seed)
     options['num_heads'] = num_heads
     qkv = (qkv * scale).to(dtype)
     dy = torch.randn(
         1, *grid, num_heads * head_dims,
         generator=torch.Generator().manual_seed(1)).to(dtype)
-    # As under autocast the gate is in float32.
+    # The gate is float32, as under autocast.
     gate = gate and Gate(*(x if x is None else x.float() for x in gate[:4]),
                          *gate[4:])
     exact = gate and Gate(*(x if x is None else x.double()
@@ -82,7 +82,7 @@ def shift(mode, channels):
 
 @pytest.fixture(autouse=True)
 def kernels_run(request, monkeypatch):
-    """No test passes by the plain code."""
+    """Check that each test runs a kernel instead of the plain code."""
     calls = []
     launch = launches._launch_forward
     monkeypatch.setattr(launches, '_launch_forward', lambda *args: (
@@ -96,8 +96,8 @@ CASES = [
     ('space', 'tsm', 'shared', torch.bfloat16),
     ('joint', None, None, torch.float32),
     ('time', 'cross', 'unshared', torch.bfloat16),
-    ('space', 'tsm', 'own', torch.float32),
-    ('time', None, 'of_qk', torch.float16),
+    ('space', 'tsm', 'separate', torch.float32),
+    ('time', None, 'qk', torch.float16),
     ('joint', 'tsm', 'add', torch.bfloat16),
 ]
 
@@ -107,17 +107,17 @@ def test_matches_naive(pattern, mode, gate, dtype):
     folds = shift(mode, 32) if mode else ()
     kernels, _ = errors(dtype, GRIDS[pattern], 2, 16, gate, pattern=pattern,
                         folds=folds, offset=0.125)
-    # Keys times a factor change nothing, so that what leads to a gate of
-    # their own cancels.
-    of_keys = kernels[4:]
+    # Scaling all keys changes nothing, so terms of the gradients of a gate
+    # for keys cancel.
+    key_gate = kernels[4:]
     assert max(kernels[:4]) < TOLERANCES[dtype], kernels
-    assert max(of_keys, default=0.) < 1.5 * TOLERANCES[dtype], kernels
+    assert max(key_gate, default=0.) < 1.5 * TOLERANCES[dtype], kernels
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('pattern, mode, gate, dtype', [
     x for x in product(GRIDS, (None, 'tsm', 'cross', 'eight'), (
-        None, 'shared', 'of_qk', 'unshared', 'own', 'add'), TOLERANCES)
+        None, 'shared', 'qk', 'unshared', 'separate', 'add'), TOLERANCES)
     if x not in CASES and not (x[2] == 'unshared' and x[3] != torch.bfloat16)])
 def test_all_combinations_match_naive(pattern, mode, gate, dtype):
     test_matches_naive(pattern, mode, gate, dtype)
@@ -160,10 +160,11 @@ SCALED = [
     pytest.param(*x, marks=() if x in SCALED else pytest.mark.slow)
     for x in product((None, 'shared'), TOLERANCES, (1e3, 1e-6))])
 def test_scaled_inputs(gate, dtype, scale):
-    """Without a gate nothing but ``eps`` has a scale. With one the logits
-    magnify what float32 rounds: at most as much as in the plain code."""
+    """Without a gate, only ``eps`` depends on the scale. With a gate, logits
+    amplify rounding errors; the kernels may be as inexact as the plain code.
+    """
     if dtype == torch.float16 and scale < 1:
-        scale = 1e-3  # It has no numbers of 1e-6 with more than four bits.
+        scale = 1e-3  # float16 numbers near 1e-6 have at most four bits.
     kernels, plain = errors(dtype, (2, 3, 7), gate=gate, scale=scale,
                             pattern='space', folds=shift('tsm', 16))
     if gate is None:
@@ -175,7 +176,7 @@ def test_scaled_inputs(gate, dtype, scale):
         assert kernels[0] < TOLERANCES[dtype]
 
 
-def test_queries_of_zeros_give_zeros():
+def test_zero_queries_give_zeros():
     qkv = torch.randn(1, 2, 3, 7, 48)
     qkv[..., :16] = 0
     qkv.requires_grad_()
@@ -185,7 +186,7 @@ def test_queries_of_zeros_give_zeros():
     assert qkv.grad.isfinite().all()
 
 
-def test_not_a_number_stays_in_its_sequence():
+def test_nan_stays_in_its_sequence():
     qkv = torch.randn(1, 2, 3, 7, 48)
     qkv[0, 1, 0, 0, 20] = torch.nan
     y = video_linear_attention(qkv, Options(1, 'space'))
@@ -193,8 +194,8 @@ def test_not_a_number_stays_in_its_sequence():
     assert y[0, 1].isnan().all()
 
 
-def test_split_sequences_equal_whole_ones(monkeypatch):
-    """As for few long sequences on a device of many processors."""
+def test_split_sequences_equal_whole_sequences(monkeypatch):
+    """Few long sequences are split on a device with many processors."""
     qkv, gate = case((1, 2, 5, 5), 1, 16, 'shared', torch.bfloat16)
     dy = torch.randn(1, 2, 5, 5, 16).bfloat16()
     options = dict(num_heads=1, pattern='joint', folds=shift('eight', 16))
@@ -219,7 +220,7 @@ def test_operators_pass_opcheck():
 
 
 def test_gradcheck():
-    """Against differences of the results, in float32."""
+    """Compare with finite differences in float32."""
     qkv, gate = case((1, 2, 1, 2), 1, 16, 'shared', torch.float32, seed=2)
     gate = Gate(*(x if x is None else x.float() for x in gate[:4]))
     qkv.requires_grad_()
@@ -229,7 +230,7 @@ def test_gradcheck():
         (qkv, ), eps=1e-2, atol=2e-3, rtol=1e-2, fast_mode=True)
 
 
-def test_second_derivatives_are_refused():
+def test_rejects_second_derivatives():
     qkv = torch.randn(1, 2, 1, 2, 48, requires_grad=True)
     y = video_linear_attention(qkv, Options(1, 'time'))
     gradient, = torch.autograd.grad(y.square().sum(), qkv, create_graph=True)
@@ -243,7 +244,7 @@ def _layer(pattern='space'):
         pattern=pattern, fixation=dict(), shifts=[dict(mode='eight')])
 
 
-def test_layer_trains_as_one_without_kernels():
+def test_layer_trains_like_plain_code():
     layer, x = _layer(), torch.randn(1, 2, 3, 7, 32)
     runs = []
     for enabled in True, False:
@@ -256,7 +257,7 @@ def test_layer_trains_as_one_without_kernels():
 
 
 @pytest.mark.slow
-def test_layer_compiles_without_a_break():
+def test_layer_compiles_without_graph_break():
     layer, x = _layer(), torch.randn(1, 2, 3, 7, 32)
     expected = layer(x)
     expected.sum().backward()
@@ -270,8 +271,8 @@ def test_layer_compiles_without_a_break():
 
 
 def test_export():
-    """A layer's program has the plain code, and so runs anywhere; the
-    operator can be exported where it is meant."""
+    """An exported layer contains the plain code and so runs anywhere; the
+    operator can be exported explicitly."""
     layer, x = _layer().eval(), torch.randn(1, 2, 3, 7, 32)
     expected = layer(x)
     program = torch.export.export(layer, (x, ))
@@ -295,11 +296,11 @@ def test_flops_are_counted():
     qkv, gate = case((1, 2, 3, 7), 2, 16, 'shared', torch.float32)
     with FlopCounterMode(display=False) as counter:
         video_linear_attention(qkv, Options(2, 'space', gate=gate))
-    # Per token and head: three D x D products, K^T V and Q (K^T V).
+    # For each token and head: three D x D products, K^T V and Q (K^T V).
     assert counter.get_total_flops() == 2 * 42 * 2 * 5 * 16**2
 
 
-def test_difference_from_plain_is_small_and_sees_a_fault(monkeypatch):
+def test_difference_from_plain_detects_a_fault(monkeypatch):
     cpu = torch.device('cpu')
     assert launches.difference_from_plain(cpu) < 1e-2
     launch = launches._launch_forward
