@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What tests of several folders compute alike."""
+"""Functions for tests of several folders."""
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ from mmvidattn.ops import dispatch
 
 
 def relative(a: Tensor, b: Tensor) -> float:
-    """RMS of ``a - b`` relative to that of ``b``, in float64."""
+    """Return the RMS of ``a - b`` relative to that of ``b``, in float64."""
     a, b = a.detach().double(), b.detach().double()
     return ((a - b).norm() / b.norm()).item()
 
 
 def with_gradients(function: Callable[..., Tensor],
                    tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The output, and the gradient of its squares for each tensor."""
+    """Return the output, and the gradient of its squared sum per tensor."""
     tensors = [x.detach().requires_grad_() for x in tensors]
     y = function(*tensors)
     return y, *torch.autograd.grad(
@@ -28,10 +28,10 @@ def with_gradients(function: Callable[..., Tensor],
 
 
 def slow_down(path: Path, first: int, factor: int) -> np.ndarray:
-    """Let frames of an mp4 of one rate last longer from ``first`` on.
+    """Slow down an mp4 of constant rate from frame ``first`` on.
 
     Returns:
-        When each frame begins, in seconds.
+        Begin of each frame in seconds.
     """
     data = bytearray(path.read_bytes())
     table, header = data.index(b'stts'), data.index(b'mdhd')
@@ -44,7 +44,7 @@ def slow_down(path: Path, first: int, factor: int) -> np.ndarray:
         size = data.index(box) - 4
         data[size:size + 4] = struct.pack(
             '>I', struct.unpack('>I', data[size:size + 4])[0] + 8)
-    # Else it ends where it did.
+    # Remove the edit list, which has the old duration.
     path.write_bytes(data.replace(b'edts', b'free'))
     lasts = np.where(np.arange(count) < first, 1, factor) * ticks / scale
     return np.cumsum(lasts) - lasts
@@ -52,11 +52,12 @@ def slow_down(path: Path, first: int, factor: int) -> np.ndarray:
 
 @contextmanager
 def only_backends(op: str, *backends: dispatch.Backend) -> Iterator[None]:
-    """A context in which an op has these backends and no others."""
+    """Restrict an op to these backends in a context."""
     found = dispatch._backends[op]
     before = [*found]
     found[:] = backends
     try:
-        yield
+        with dispatch.use_backends(True, unmeasured=True):
+            yield
     finally:
         found[:] = before

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Outputs of small models that were written down when they were right."""
+"""Stored outputs of small models."""
 import json
 
 import pytest
@@ -13,7 +13,7 @@ from mmvidattn.ops.dispatch import use_backends
 
 
 def _read(name):
-    """The config, the weights, the input and the results of a golden."""
+    """Read config, weights, input and results of a golden."""
     with safe_open(FOLDER / f'{name}.safetensors', 'pt') as file:
         config = json.loads(file.metadata()['config'])
         tensors = {key: file.get_tensor(key) for key in file.keys()}
@@ -29,22 +29,22 @@ def _read(name):
 
 @pytest.mark.parametrize('backends', [False, True])
 @pytest.mark.parametrize('name', [*BACKBONES, *ONLINE])
-def test_strict_load_gives_the_same_outputs(name, backends):
-    config, state, x, wanted = _read(name)
+def test_outputs_match_golden(name, backends):
+    config, state, x, expected = _read(name)
     init_default_scope('mmaction')
     model = MODELS.build(config).eval()
     model.load_state_dict(state)
-    with use_backends(backends):
+    with use_backends(backends, unmeasured=backends):
         got = compute(name, model, x)
-    assert got.keys() == wanted.keys()
-    # ResT's norm of attention weights magnifies another order of sums.
+    assert got.keys() == expected.keys()
+    # ResT's norm of attention weights amplifies the order of summation.
     tolerance = 1e-4 if backends and name == 'laps_rest' else 1e-5
-    for key, value in wanted.items():
+    for key, value in expected.items():
         torch.testing.assert_close(got[key], value, rtol=tolerance,
                                    atol=tolerance,
                                    msg=lambda m: f'{name}, {key}: {m}')
 
 
-def test_there_is_a_golden_of_each_and_no_other():
+def test_every_model_has_one_golden():
     files = {path.stem for path in FOLDER.glob('*.safetensors')}
     assert files == {*BACKBONES, *ONLINE}

@@ -25,6 +25,7 @@ from ..engine.hooks import (
     SafeCheckpointHook,
     find_hook,
 )
+from ..ops import dispatch
 from ..utils.checkpoint import (
     download,
     find_resumable,
@@ -149,6 +150,7 @@ def build_runner(cfg: Config, strict: bool,
         runner.logger.warning(
             fallback_message(' and '.join(dropped), override))
     model = unwrap(runner.model)
+    runner.logger.info(dispatch.summary(next(model.parameters()).device))
     if compile:
         compile_in_place(model.backbone)
     checkpoint = cfg.get('load_from')

@@ -10,6 +10,7 @@ import math
 import statistics
 import tempfile
 import time
+import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,12 @@ from torch import Tensor, nn
 from ..online import StreamSession
 from ..ops import dispatch
 from ..ops.examples import compare, make_examples, relative_difference
-from ..ops.processor import capability, is_emulated, processor_name
+from ..ops.processor import (
+    capability,
+    has_bfloat16_units,
+    is_emulated,
+    processor_name,
+)
 from .compiling import why_not_compile
 from .models import load_config
 from .tune import check_choice_by_time
@@ -301,6 +307,33 @@ def check_compiling(device: str) -> Iterator[Finding]:
             'GPU')
 
 
+def check_half_precision() -> Iterator[Finding]:
+    """Compare the speed of bfloat16 and float32 on this CPU with its units."""
+    # Larger products take minutes on a processor without bfloat16 units.
+    size, speed = 256, {}
+    for dtype in torch.float32, torch.bfloat16:
+        x = torch.ones(size, size, dtype=dtype)
+        # The fastest call is the one that other programs disturb least.
+        seconds = min(timeit.repeat(lambda x=x: torch.mm(x, x), number=1,
+                                    repeat=20))
+        speed[str(dtype).removeprefix('torch.')] = 2e-9 * size**3 / seconds
+    has_units = has_bfloat16_units()
+    text = (f'products of size {size}: '
+            + ', '.join(f'{name} {value:.3g} GFLOP/s'
+                        for name, value in speed.items())
+            + f'; --amp and bfloat16 streams compute in '
+            f'{"bfloat16" if has_units else "float32"}')
+    gain = speed['bfloat16'] / speed['float32']
+    if has_units and gain < 0.8:
+        yield Finding('note', 'half precision on cpu', text,
+                      'leave out --amp on this processor')
+    elif not has_units and gain > 1.25:
+        yield Finding('note', 'half precision on cpu', text,
+                      'set MMVIDATTN_BFLOAT16=force')
+    else:
+        yield Finding('ok', 'half precision on cpu', text)
+
+
 def report(name: str) -> str:
     return f'report it, with the output of mmvidattn doctor --json ({name})'
 
@@ -347,6 +380,7 @@ def list_checks(quick: bool = False
         return checks
     for device in devices:
         checks[f'backends on {device}'] = lambda d=device: check_choice(d)
+    checks['half precision on cpu'] = check_half_precision
     checks['decoding'] = check_decoding
     for name in FAMILIES:
         checks[name] = lambda n=name: check_family(n, devices)

@@ -43,8 +43,11 @@ NAMES = (
     'onedl-mmengine', 'onedl-mmcv', 'onedl-mmaction2', 'mmpretrain', 'mmdet',
     'mmpose', 'openmim')
 # Variables that change what runs, by what they begin with.
-VARIABLES = ('MMVIDATTN_', 'TRITON_', 'CUDA_', 'OMP_', 'MKL_',
-             'TORCH_FORCE_', 'TORCHINDUCTOR_', 'LD_LIBRARY_PATH')
+VARIABLES = ('MMVIDATTN_', 'TRITON_', 'CUDA_', 'OMP_', 'MKL_', 'ATEN_',
+             'ONEDNN_', 'TORCH_FORCE_', 'TORCHINDUCTOR_', 'LD_LIBRARY_PATH')
+# Variables that limit the instructions of a CPU.
+LIMITS = ('ATEN_CPU_CAPABILITY', 'ONEDNN_MAX_CPU_ISA',
+          'MKL_ENABLE_INSTRUCTIONS')
 OPENCV = [name for name in NAMES if name.startswith('opencv-')]
 # Distributions that any other of the group stands in for.
 INTERCHANGEABLE = {*OPENCV, 'decord', 'eva-decord'}
@@ -344,18 +347,20 @@ def check_module(name: str) -> Iterator[dict]:
     yield from FURTHER.get(name, tuple)()
 
 
-def check_patches() -> Iterator[dict]:
-    """What the import of ours has patched."""
+def check_workarounds() -> Iterator[dict]:
+    """Report the workarounds that importing mmvidattn applied."""
     from mmvidattn import compat
 
-    left_out = [patch.name for patch in compat.PATCHES
-                if patch.skipped and compat.SKIP in patch.skipped]
-    applied = sum(not patch.skipped for patch in compat.PATCHES)
-    yield finding('ok', 'patches', f'{applied} of {len(compat.PATCHES)} '
-                  'patches of the OpenMMLab stack are needed and applied; '
-                  'mmvidattn compat lists them')
+    compat.apply_all()
+    left_out = [one.name for one in compat.WORKAROUNDS
+                if one.skipped and compat.SKIP in one.skipped]
+    applied = sum(not one.skipped for one in compat.WORKAROUNDS)
+    yield finding('ok', 'workarounds',
+                  f'{applied} of {len(compat.WORKAROUNDS)} workarounds for '
+                  'the OpenMMLab stack are needed and applied; mmvidattn '
+                  'compat lists them')
     if left_out:
-        yield finding('note', 'patches', f'{", ".join(left_out)} left out',
+        yield finding('note', 'workarounds', f'{", ".join(left_out)} left out',
                       f'unset {compat.SKIP}')
 
 
@@ -375,7 +380,9 @@ def check_devices() -> Iterator[dict]:
     import torch
 
     yield finding('ok', 'cpu', f'threads: {torch.get_num_threads()}, '
-                  f'{torch.backends.cpu.get_cpu_capability()}')
+                  f'{torch.backends.cpu.get_cpu_capability()}'
+                  + ''.join(f', {name}={os.environ[name]}' for name in LIMITS
+                            if name in os.environ))
     for i in range(torch.cuda.device_count()):
         facts = torch.cuda.get_device_properties(i)
         yield finding(
@@ -416,7 +423,7 @@ def check_devices() -> Iterator[dict]:
 
 
 # What is looked at once a module is imported.
-FURTHER = dict(torch=check_devices, mmvidattn=check_patches)
+FURTHER = dict(torch=check_devices, mmvidattn=check_workarounds)
 
 
 def environment() -> dict[str, str]:

@@ -1,17 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""One dispatch for all ops: the plain code, or a backend that is faster here.
+"""Dispatch of all ops: the plain code, or a backend that is faster here.
 
-The body of an op is its plain code, right on every device. A backend is
-another function with the same arguments and result; its verifier answers why
-it does not fit these arguments, or None. The first backend that fits runs, in
-eager mode as well as under ``torch.compile`` and in an export. So verifiers
-look at shapes, dtypes, devices and modes only, and reject what the op rejects.
+The body of an op is its plain code, which is correct on every device. A
+backend is another function with the same arguments and result; its verifier
+returns the reason why it does not fit these arguments, or None. The first
+backend that fits and was measured to be faster runs, in eager mode as well as
+under ``torch.compile`` and in an export. So verifiers look at shapes, dtypes,
+devices and modes only, and reject what the op rejects.
 
-A backend without a measured gain runs only on request. The environment
-variable ``MMVIDATTN_DISPATCH`` and :func:`use_backends` choose: ``0`` leaves
-only the plain code, ``1``, the default, adds the measured backends, and
-``all`` all of them. ``python -m mmvidattn.ops`` prints what runs when, and
-``mmvidattn doctor`` what runs on a machine.
+The gains come from :mod:`mmvidattn.ops.defaults`, or from ``mmvidattn tune``
+on this machine (:mod:`mmvidattn.ops.choice`). The environment variable
+``MMVIDATTN_DISPATCH`` and :func:`use_backends` override them: ``0`` leaves
+only the plain code, ``default`` ignores tuned gains, ``1``, the default, uses
+them, and ``all`` runs every backend that fits. ``python -m mmvidattn.ops``
+prints the table of backends, and ``mmvidattn doctor`` reports what runs on a
+machine.
 """
 import functools
 import logging
@@ -22,40 +25,53 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .choice import Choice, Condition, default_choice, key_of, read_choice
+from .defaults import MACHINES
 from .torch_private import is_functional_transform, statically_known_true
 
 logger = logging.getLogger(__name__)
 
-# Before 2.7, torch does not tell the two apart.
+# Before 2.7, torch cannot distinguish the two.
 _is_exporting = getattr(
     torch.compiler, 'is_exporting', torch.compiler.is_compiling)
+VARIABLE = 'MMVIDATTN_DISPATCH'
+SWITCHES = '0', 'default', '1', 'all'
+DTYPES = 'float16', 'bfloat16', 'float32', 'float64'
 
 
 class Backend(NamedTuple):
     """One way to run an op.
 
     Attributes:
-        name: Its name.
-        function: Called with the arguments of the op.
-        why_not: Called likewise; a reason not to run it, or None.
-        where: Where it runs, for the table.
-        gain: How many times as fast as the compiled plain code; None if not
-            measured, and the backend runs only on request.
+        name: Name in tables and choices.
+        function: Function with the arguments of the op.
+        why_not: Verifier: called with the same arguments, it returns a reason
+            not to run the backend, or None.
+        where: Conditions under which it fits, for the table.
     """
     name: str
     function: Callable[..., Any]
     why_not: Callable[..., str | None]
     where: str
-    gain: str | None
 
+
+Recorder = Callable[[Callable, tuple, dict[str, Any]], None]
 
 _backends: dict[str, list[Backend]] = {}
-_switch = os.environ.get('MMVIDATTN_DISPATCH', '1')
-if _switch not in ('0', '1', 'all'):
-    raise ValueError("the environment variable MMVIDATTN_DISPATCH must be '0',"
-                     f" '1' or 'all', got {_switch!r}")
+_ops: dict[str, Callable] = {}
+_switch = os.environ.get(VARIABLE, '1')
+if _switch not in SWITCHES:
+    raise ValueError(f'the environment variable {VARIABLE} must be one of '
+                     f'{", ".join(map(repr, SWITCHES))}, got {_switch!r}')
 _enabled = _switch != '0'
 _unmeasured = _switch == 'all'
+# Choices by device; they are read when the first op needs them.
+_choices: dict[torch.device, Choice] = {}
+# Chosen backends by op and condition.
+_decisions: dict[tuple, tuple[str, ...]] = {}
+# Number of changes of these choices; compiled code depends on it.
+_changes = 0
+_recorder: Recorder | None = None
 
 
 def dispatched(plain: Callable) -> Callable:
@@ -66,9 +82,15 @@ def dispatched(plain: Callable) -> Callable:
 
     @functools.wraps(plain)
     def op(*args, **kwargs):
-        if _enabled:
+        if _recorder is not None and not torch.compiler.is_compiling():
+            return _record(op, args, kwargs)
+        if _enabled and backends:
+            chosen = None if _unmeasured else chosen_backends(
+                name, *condition_of(args, kwargs))
             for backend in backends:
-                reason = _why_not(backend, *args, **kwargs)
+                if chosen is not None and backend.name not in chosen:
+                    continue
+                reason = backend.why_not(*args, **kwargs)
                 if reason is None:
                     return backend.function(*args, **kwargs)
                 if not torch.compiler.is_compiling():
@@ -76,13 +98,17 @@ def dispatched(plain: Callable) -> Callable:
         return plain(*args, **kwargs)
 
     op.plain = plain
+    _ops[name] = op
     return op
 
 
 def register_backend(op: Callable, name: str, function: Callable[..., Any],
-                     why_not: Callable[..., str | None], *, where: str,
-                     gain: str | None) -> None:
+                     why_not: Callable[..., str | None], *,
+                     where: str) -> None:
     """Add a :class:`Backend` to an op; the first that fits runs.
+
+    It runs by default only on processors for which
+    :mod:`mmvidattn.ops.defaults` has a gain of at least 1.
 
     Raises:
         ValueError: If the op is not dispatched or has such a backend already.
@@ -93,11 +119,19 @@ def register_backend(op: Callable, name: str, function: Callable[..., Any],
                          f'{sorted(_backends)}')
     if any(backend.name == name for backend in backends):
         raise ValueError(f'{op.__name__} has a backend {name!r} already')
-    backends.append(Backend(name, function, why_not, where, gain))
+    backends.append(Backend(name, function, why_not, where))
+    _decisions.clear()
+
+
+def list_backends() -> Iterator[tuple[Callable, Backend]]:
+    """Yield each backend with its op."""
+    for name, backends in _backends.items():
+        for backend in backends:
+            yield _ops[name], backend
 
 
 def enabled() -> bool:
-    """Whether backends may run."""
+    """Return True if backends may run."""
     return _enabled
 
 
@@ -108,8 +142,8 @@ def use_backends(enabled: bool,
 
     Args:
         enabled: Let backends run.
-        unmeasured: Also let backends without a measured gain run. Defaults to
-            the setting outside of the context.
+        unmeasured: Also let backends run that were not measured to be faster.
+            Defaults to the setting outside of the context.
     """
     global _enabled, _unmeasured
     before = _enabled, _unmeasured
@@ -122,13 +156,175 @@ def use_backends(enabled: bool,
         _enabled, _unmeasured = before
 
 
-def _why_not(backend: Backend, *args, **kwargs) -> str | None:
-    """Return the reason not to run a backend, or None."""
+def current_choice(device: torch.device | str = 'cpu') -> Choice:
+    """Return the choice that holds on a device, reading it when needed."""
+    device = _with_index(device)
+    if device not in _choices:
+        read = default_choice if _switch == 'default' else read_choice
+        _choices[device] = read(device)
+    return _choices[device]
+
+
+def _with_index(device: torch.device | str) -> torch.device:
+    device = torch.device(device)
+    if device.type == 'cuda' and device.index is None:
+        device = torch.device('cuda', torch.cuda.current_device())
+    return device
+
+
+def set_choice(device: torch.device | str, choice: Choice | None) -> None:
+    """Replace the choice of a device; None reads it anew when needed."""
+    global _changes
+    device = _with_index(device)
+    _decisions.clear()
+    _choices.pop(device, None)
+    if choice is not None:
+        _choices[device] = choice
+    _changes += 1
+
+
+@contextmanager
+def use_choice(device: torch.device | str, choice: Choice) -> Iterator[None]:
+    """Replace the choice of a device in a context."""
+    before = _choices.get(_with_index(device))
+    set_choice(device, choice)
+    try:
+        yield
+    finally:
+        set_choice(device, before)
+
+
+def is_overridden() -> bool:
+    """Return True if a switch decides instead of the choice."""
+    return not _enabled or _unmeasured
+
+
+def summary(device: torch.device | str = 'cpu') -> str:
+    """Describe in one line which backends may run on a device."""
     if not _enabled:
-        return 'backends are turned off'
-    if backend.gain is None and not _unmeasured:
-        return 'gain not measured; MMVIDATTN_DISPATCH=all requests it'
-    return backend.why_not(*args, **kwargs)
+        return f'backends: off ({VARIABLE}=0)'
+    if _unmeasured:
+        return f'backends: all that fit ({VARIABLE}=all)'
+    choice = current_choice(device)
+    names: dict[str, list[str]] = {}
+    for key in choice.chosen:
+        op, backend, *condition = key.split('/')
+        names.setdefault(f'{op} by {backend}', []).append(
+            ' '.join(condition))
+    text = '; '.join(f'{name} ({", ".join(conditions)})'
+                     for name, conditions in names.items())
+    return f'backends: {choice.origin}: {text or "the plain code only"}'
+
+
+def running_keys(device: torch.device | str = 'cpu') -> list[str]:
+    """Return the keys of all that may run on a device, with the switch."""
+    if _enabled and _unmeasured:
+        return sorted(
+            key_of(op, backend.name, Condition(training, dtype, compiled))
+            for op, backends in _backends.items() for backend in backends
+            for training in (False, True) for dtype in DTYPES
+            for compiled in (False, True))
+    return current_choice(device).chosen if _enabled else []
+
+
+def follow(device: torch.device | str, keys: list[str],
+           origin: str) -> str | None:
+    """Run what an earlier process ran, such as before a resume.
+
+    Args:
+        device: Device whose choice to replace.
+        keys: Result of :func:`running_keys` then.
+        origin: Source of the keys, for logs.
+
+    Returns:
+        One line about the difference to the choice of now, or None if there
+        is none. A switch that is set now wins.
+    """
+    now = running_keys(device)
+    differing = sorted({*keys} ^ {*now})
+    if not differing:
+        return None
+    text = (f'backends: {origin} ran others than this machine would: '
+            f'{", ".join(differing)}; ')
+    if is_overridden():
+        return (f'{text}{VARIABLE} decides, so the results may differ in '
+                'rounding')
+    set_choice(device, Choice(dict.fromkeys(keys, 1.), origin))
+    return f'{text}this run follows {origin}'
+
+
+@contextmanager
+def recording(recorder: Recorder) -> Iterator[None]:
+    """Call ``recorder(op, args, kwargs)`` for each outermost op of a context.
+
+    Only the plain code runs.
+    """
+    global _recorder
+    _recorder = recorder
+    try:
+        yield
+    finally:
+        _recorder = None
+
+
+def _record(op: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    global _recorder
+    recorder, _recorder = _recorder, None
+    try:
+        recorder(op, args, kwargs)
+        with use_backends(False):
+            return op(*args, **kwargs)
+    finally:
+        _recorder = recorder
+
+
+def condition_of(args: tuple, kwargs: dict[str, Any]
+                 ) -> tuple[torch.device, bool, torch.dtype, bool]:
+    """Return device, need of gradients, dtype and compilation of a call."""
+    if kwargs:
+        args = (*args, *kwargs.values())
+    first = args[0]
+    device, dtype = first.device, first.dtype
+    kind = device.type
+    if kind in ('cpu', 'cuda') and torch.is_autocast_enabled(kind):
+        dtype = torch.get_autocast_dtype(kind)
+    training = False
+    if torch.is_grad_enabled():
+        for x in args:
+            if isinstance(x, torch.Tensor) and x.requires_grad:
+                training = True
+    return device, training, dtype, torch.compiler.is_compiling()
+
+
+def may_run(op: Callable, backend: str, x: torch.Tensor) -> bool:
+    """Return True if a backend may run in eager inference with a tensor."""
+    if not _enabled or _unmeasured:
+        return _enabled
+    return backend in chosen_backends(
+        op.__name__, x.device, False, x.dtype, False)
+
+
+def chosen_backends(op: str, device: torch.device, training: bool,
+                    dtype: torch.dtype, compiled: bool) -> tuple[str, ...]:
+    """Return the backends of an op that may run if their arguments fit."""
+    return _chosen(op, device, training, dtype, compiled, _changes)
+
+
+# The compiler calls this function while it traces, and keeps the result until
+# the number of changes is another one.
+@torch.compiler.assume_constant_result
+def _chosen(*key: Any) -> tuple[str, ...]:
+    found = _decisions.get(key)
+    if found is None:
+        op, device, training, dtype, compiled, _ = key
+        choice = current_choice(device)
+        condition = Condition(
+            training, str(dtype).removeprefix('torch.'), compiled)
+        found = tuple(
+            backend.name for backend in _backends[op]
+            if choice.runs(key_of(op, backend.name, condition)))
+        _decisions[key] = found
+    return found
 
 
 def explain(op: Callable, *args, **kwargs
@@ -141,29 +337,54 @@ def explain(op: Callable, *args, **kwargs
     """
     reasons = {}
     for backend in _backends[op.__name__]:
-        reason = _why_not(backend, *args, **kwargs)
+        if not _enabled:
+            reasons[backend.name] = 'backends are turned off'
+            continue
+        # A verifier's reason says more than a gain.
+        reason = backend.why_not(*args, **kwargs) or _explain_gain(
+            op.__name__, backend.name, args, kwargs)
         if reason is None:
             return backend.name, reasons
         reasons[backend.name] = reason
     return None, reasons
 
 
+def _explain_gain(op: str, backend: str, args: tuple,
+                  kwargs: dict[str, Any]) -> str | None:
+    """Return why a backend that fits is not chosen, or None if it is."""
+    device, training, dtype, compiled = condition_of(args, kwargs)
+    if _unmeasured or backend in chosen_backends(
+            op, device, training, dtype, compiled):
+        return None
+    choice = current_choice(device)
+    gain = choice.gains.get(key_of(op, backend, Condition(
+        training, str(dtype).removeprefix('torch.'), compiled)))
+    if gain is None:
+        return (f'not measured here ({choice.origin}); `mmvidattn tune` '
+                f'measures it, {VARIABLE}=all runs it')
+    return f'{gain:.2f} times as fast as the plain code ({choice.origin})'
+
+
 def table() -> str:
-    """Ops with backends, their backends and where these run, in Markdown."""
-    lines = [
-        '| op | backend | runs on '
-        '| times as fast as the compiled plain code |',
-        '| --- | --- | --- | --- |'
-    ]
+    """Return the backends and their measured gains, in Markdown."""
+    lines = ['| op | backend | runs on |', '| --- | --- | --- |']
     for op, backends in sorted(_backends.items()):
-        lines += (f'| `{op}` | {b.name} | {b.where} | '
-                  f'{b.gain or "not measured, only on request"} |'
-                  for b in backends)
+        lines += (f'| `{op}` | {b.name} | {b.where} |' for b in backends)
+    for number, machine in enumerate(MACHINES, 1):
+        lines += [
+            '', f'Machine {number}, {machine.capability}: {machine.name}', '',
+            '| op | backend | mode | dtype | eager | compiled |',
+            '| --- | --- | --- | --- | --- | --- |']
+        for op, backend, mode, dtype, *gains in machine.measurements:
+            shown = ' | '.join('not measured' if gain is None else
+                               f'{gain:.2f}' for gain in gains)
+            lines.append(
+                f'| `{op}` | {backend} | {mode} | {dtype} | {shown} |')
     return '\n'.join(lines)
 
 
 def not_cpu_training(*tensors: torch.Tensor) -> str | None:
-    """Reason not to run what is made for training on a CPU, or None."""
+    """Return a reason not to run a backend for training on a CPU, or None."""
     if tensors[0].device.type != 'cpu':
         return 'not on a CPU'
     if not needs_gradients(*tensors):
@@ -172,20 +393,21 @@ def not_cpu_training(*tensors: torch.Tensor) -> str | None:
 
 
 def needs_gradients(*tensors: torch.Tensor) -> bool:
+    """Return True if autograd will need the gradient of a tensor."""
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
 def is_known(condition: bool) -> bool:
-    """Whether it is true, for all sizes that a compiled graph may take."""
+    """Return True if a condition holds for all sizes of a compiled graph."""
     if torch.compiler.is_compiling():
         return statically_known_true(condition)
     return condition
 
 
 def not_eager_autograd() -> str | None:
-    """Reason not to run an operator that has but eager gradients, or None.
+    """Return a reason not to run an operator with eager autograd, or None.
 
-    Ask first of all: a size that is looked at is fixed in an export.
+    Verifiers call this first: reading a size makes it constant in an export.
     """
     if _is_exporting() or torch.jit.is_tracing():
         return 'an exported program takes any number of rows'

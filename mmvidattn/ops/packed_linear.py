@@ -1,12 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A linear map by a weight that stands in the order a product reads it in."""
+"""Linear map by a weight that is stored in the order of the product."""
 import torch
 from torch import Tensor
 
 from . import dispatch
 from .dispatch import dispatched, not_eager_autograd, register_backend
 from .linear import LEAST_PRODUCTS_OF_ROW, linear
-from .processor import IS_AMD
 from .torch_private import (
     CAN_PACK,
     is_mkldnn_bf16_supported,
@@ -14,33 +13,34 @@ from .torch_private import (
     reorder_weight,
 )
 
-# oneDNN is told how many rows to expect. The order for 32 is good for any
-# number; that for one is not.
+# Number of rows that oneDNN is told to expect. The order for 32 rows is good
+# for any number of rows; the order for one row is not.
 ROWS = 32
 
 
 def pack_weight(weight: Tensor) -> Tensor | None:
-    """A copy of a weight in the order in which oneDNN reads it.
+    """Copy a weight into the order in which oneDNN reads it.
 
-    A product by the weight itself copies it so in each call. With up to some
-    hundred rows that takes as long as the product.
+    Otherwise each product copies the weight, which takes as long as the
+    product with up to some hundred rows.
 
     Args:
         weight: [K, C].
 
     Returns:
-        Opaque, for :func:`packed_linear`. None where it would gain nothing:
-        weights that are small or not on a CPU, processors without oneDNN, and
-        in float32 those not of AMD.
+        Opaque tensor for :func:`packed_linear`. None if the weight is small,
+        quantized, not on a CPU, or in a dtype for which the backend was not
+        measured to be faster on this processor.
     """
-    dtypes = [torch.float32] if IS_AMD else []
-    if CAN_PACK and is_mkldnn_bf16_supported():
-        dtypes.append(torch.bfloat16)
-    # A quantized weight is a tensor of a class of its own.
-    if (not dispatch.enabled() or not CAN_PACK or weight.device.type != 'cpu'
-            or weight.dtype not in dtypes
+    # A quantized weight has a class of its own.
+    if (not CAN_PACK or weight.device.type != 'cpu'
+            or weight.dtype not in (torch.float32, torch.bfloat16)
             or type(weight) not in (Tensor, torch.nn.Parameter)
             or weight.numel() < LEAST_PRODUCTS_OF_ROW):
+        return None
+    if weight.dtype == torch.bfloat16 and not is_mkldnn_bf16_supported():
+        return None
+    if not dispatch.may_run(packed_linear, 'oneDNN', weight):
         return None
     return reorder_weight(weight.detach(), ROWS)
 
@@ -48,13 +48,13 @@ def pack_weight(weight: Tensor) -> Tensor | None:
 @dispatched
 def packed_linear(x: Tensor, weight: Tensor, bias: Tensor | None,
                   packed: Tensor | None) -> Tensor:
-    """``x W^T + b``, as :func:`mmvidattn.ops.linear`.
+    """Compute ``x W^T + b``, as :func:`mmvidattn.ops.linear` does.
 
     Args:
         x: [*, C].
         weight: [K, C].
         bias: [K] or None.
-        packed: Of :func:`pack_weight`.
+        packed: Result of :func:`pack_weight`.
 
     Returns:
         [*, K].
@@ -69,6 +69,8 @@ def _why_not_onednn(x: Tensor, weight: Tensor, bias: Tensor | None,
     reason = not_eager_autograd()
     if reason:
         return reason
+    if torch.compiler.is_compiling():
+        return 'a compiler cannot read a packed weight'
     if torch.is_grad_enabled():
         return 'with gradients'
     if (x.device.type != 'cpu' or x.dtype != packed.dtype
@@ -82,5 +84,4 @@ register_backend(
     'oneDNN',
     lambda x, weight, bias, packed: onednn_linear(x, packed, bias),
     _why_not_onednn,
-    where='CPU, inference in bfloat16, or of AMD in float32',
-    gain='0.9 to 1.8')
+    where='CPU, inference in float32 and bfloat16')

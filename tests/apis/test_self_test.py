@@ -83,3 +83,61 @@ def test_values_are_spread_evenly():
     assert abs(values.mean()) < 0.02
     assert abs(values.var() - 1 / 3) < 0.01
     assert abs(torch.corrcoef(values).triu(1)).max() < 0.6
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Set what a quick measurement finds, without measuring."""
+    monkeypatch.setattr(dispatch, '_enabled', True)
+    monkeypatch.setattr(dispatch, '_unmeasured', False)
+
+    def set_findings(*found):
+        monkeypatch.setattr(self_test, 'check_choice_by_time',
+                            lambda device: iter(found))
+
+    return set_findings
+
+
+def test_wrong_choice_of_backends_is_noted(measured):
+    measured((True, 'a by b: 2.00; runs'), (False, 'c by d: 0.50; runs'))
+    item, = self_test.check_choice('cpu')
+    assert (item.level, item.topic) == ('note', 'backends on cpu')
+    assert 'c by d: 0.50' in item.text and 'a by b' not in item.text
+    assert item.remedy == 'mmvidattn tune'
+
+
+def test_right_choice_of_backends_names_the_machine(measured):
+    measured((True, 'a by b: 2.00; runs'))
+    item, = self_test.check_choice('cpu')
+    assert item.level == 'ok' and '1 quick' in item.text
+    assert self_test.capability('cpu') in item.text
+
+
+def test_overridden_choice_is_not_measured(measured):
+    with dispatch.use_backends(False):
+        item, = self_test.check_choice('cpu')
+    assert item.level == 'ok' and 'MMVIDATTN_DISPATCH=0' in item.text
+
+
+def test_choice_is_checked_in_the_full_self_test_only():
+    assert 'backends on cpu' in self_test.list_checks()
+    assert 'backends on cpu' not in self_test.list_checks(quick=True)
+
+
+@pytest.mark.parametrize('has_units, bfloat16, level, words', [
+    (True, 0.5, 'ok', 'compute in bfloat16'),
+    (True, 2., 'note', 'leave out --amp'),
+    (False, 30., 'ok', 'compute in float32'),
+    (False, 0.5, 'note', 'MMVIDATTN_BFLOAT16=force')])
+def test_speed_of_both_precisions_is_reported(
+        monkeypatch, has_units, bfloat16, level, words):
+    seconds = iter([1e-3, bfloat16 * 1e-3])
+    monkeypatch.setattr(self_test.timeit, 'repeat',
+                        lambda *_, **__: [next(seconds), 9.])
+    monkeypatch.setattr(self_test, 'has_bfloat16_units', lambda: has_units)
+    item, = self_test.check_half_precision()
+    assert item.level == level
+    assert words in item.text + item.remedy
+    assert 'float32 33.6 GFLOP/s' in item.text
+    assert f'bfloat16 {33.554432 / bfloat16:.3g} GFLOP/s' in item.text
+    assert 'half precision on cpu' in self_test.list_checks()

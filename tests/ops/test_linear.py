@@ -44,35 +44,16 @@ def test_learns_and_is_lowered_by_autocast():
         assert layer(x).dtype == torch.bfloat16
 
 
-def test_compiled_code_keeps_the_product_and_exported_code_does_not():
-    """A stream's step is compiled; an exported batch may be any size."""
-    layer, x, graphs = Linear(7, 11), torch.randn(5, 7), []
-
-    def backend(module, inputs):
-        graphs.append(module.graph)
-        return module
-
-    with torch.no_grad():
-        got = torch.compile(layer, backend=backend, fullgraph=True)(x)
-        torch.testing.assert_close(got, F.linear(
-            x, layer.weight, layer.bias))
-        program = torch.export.export(
-            layer, (x, ), dynamic_shapes=({0: torch.export.Dim('rows')}, ))
-    graph, = graphs
-    assert torch.addmm in [node.target for node in graph.nodes]
-    assert program.module()(x[:3]).shape == (3, 11)
-    assert program.module()(x.repeat(20, 1)).shape == (100, 11)
-
-
 @pytest.fixture
 def onednn(monkeypatch):
-    """As on an AMD processor, and for small products too."""
+    """Use oneDNN on any processor, for small products too."""
     module = sys.modules['mmvidattn.ops.linear']
     if not hasattr(torch.ops.mkldnn, '_linear_pointwise') or \
             not torch.backends.mkldnn.is_available():
         pytest.skip('this torch has no oneDNN')
-    monkeypatch.setattr(module, 'IS_AMD', True)
     monkeypatch.setattr(module, 'LEAST_PRODUCTS', 0)
+    with use_backends(True, unmeasured=True):
+        yield
 
 
 def _called(function, *args):
@@ -126,6 +107,29 @@ def test_onednn_is_a_sound_operator(onednn):
         linear(x, weight, bias).sum().backward()
     # Forward, and the gradients of tokens and of weights.
     assert counter.get_total_flops() == 3 * 2 * 5 * 7 * 11
+
+
+@torch.no_grad()
+def test_compiled_code_calls_onednn_and_exported_code_does_not(onednn):
+    """A stream's step is compiled; an exported batch may have any size."""
+    layer, x, graphs = Linear(7, 11), torch.randn(5, 7), []
+
+    def backend(module, inputs):
+        graphs.append(module.graph)
+        return module
+
+    torch.compiler.reset()
+    got = torch.compile(layer, backend=backend, fullgraph=True)(x)
+    torch.testing.assert_close(got, F.linear(x, layer.weight, layer.bias))
+    program = torch.export.export(
+        layer, (x, ), dynamic_shapes=({0: torch.export.Dim('rows')}, ))
+    graph, = graphs
+    names = [[str(node.target) for node in found.nodes]
+             for found in (graph, program.graph)]
+    assert ['mmvidattn' in ' '.join(found) for found in names] == [
+        True, False]
+    for rows in x[:3], x.repeat(20, 1):
+        assert program.module()(rows).shape == (len(rows), 11)
 
 
 def test_onednn_runs_compiled(onednn):

@@ -12,6 +12,7 @@ from mmaction.registry import HOOKS
 from mmengine.dist import all_gather_object, get_rank, get_world_size
 from mmengine.runner import Runner
 
+from ...ops import dispatch
 from ...utils.random_state import get_random_state, set_random_state
 from ...utils.unwrap import unwrap
 from ...version import __version__
@@ -44,7 +45,9 @@ class ExactResumeHook(SafeHook):
     With another number of processes, a run resumes with the same samples per
     step and the same schedule. It is refused if the number of samples per
     step differs. A checkpoint of another config or other versions is resumed
-    as exactly as possible, with a warning that lists the differences.
+    as exactly as possible, with a warning that lists the differences. The
+    backends of ops (:mod:`mmvidattn.ops.dispatch`) are those of the first
+    process of the checkpoint's run, on every machine.
 
     To save the generators of several processes, the hook needs
     :class:`SafeCheckpointHook`.
@@ -84,6 +87,7 @@ class ExactResumeHook(SafeHook):
             num_batches=len(runner.train_dataloader),
             validated=at == self._validated,
             versions=_versions(),
+            backends=dispatch.running_keys(_device_of(runner)),
             gradients=self._gradients(runner, at[1]))
 
     def _state(self, runner: Runner) -> dict:
@@ -167,6 +171,12 @@ class ExactResumeHook(SafeHook):
                 f'{type(loop.dataloader.dataset).__name__}')
         if self.resumed is None:
             return
+        if 'backends' in self.resumed:
+            line = dispatch.follow(
+                _device_of(runner), self.resumed['backends'],
+                'the checkpoint')
+            if line:
+                runner.logger.warning(line)
         for name, parameter in unwrap(runner.model).named_parameters():
             if name in self.resumed['gradients']:
                 parameter.grad = self.resumed['gradients'][name].to(
@@ -200,6 +210,11 @@ class ExactResumeHook(SafeHook):
     def after_val(self, runner: Runner) -> None:
         set_random_state(self._before_val)
         self._before_val = None
+
+
+def _device_of(runner: Runner) -> torch.device:
+    first = next(runner.model.parameters(), torch.empty(0))
+    return first.device
 
 
 def _knows_place(loop: Any) -> bool:

@@ -11,6 +11,8 @@ from mmengine.hooks import EMAHook, Hook
 from toy_runs import Stop, build, log_of
 
 from mmvidattn.engine.hooks import ExactResumeHook, exact_resume_hook
+from mmvidattn.ops import dispatch
+from mmvidattn.ops.choice import Choice
 from mmvidattn.utils.random_state import get_random_state, set_random_state
 
 
@@ -317,3 +319,81 @@ def test_long_difference_is_truncated(monkeypatch):
         runner, {exact_resume_hook.KEY: state, 'meta': dict(cfg='')})
     most = exact_resume_hook.MAX_LINES
     assert len(lines) == most + 1 and f'{40 - most} more' in lines[-1]
+
+
+ONE, OTHER = (f'linear/oneDNN/{mode}/float32/eager'
+              for mode in ('training', 'inference'))
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """Set the choice of this machine; it ends with the test."""
+    monkeypatch.setattr(dispatch, '_enabled', True)
+    monkeypatch.setattr(dispatch, '_unmeasured', False)
+
+    def choose(*keys):
+        dispatch.set_choice('cpu', Choice(dict.fromkeys(keys, 2.), 'test'))
+
+    yield choose
+    dispatch.set_choice('cpu', None)
+
+
+def stop_after_an_epoch(folder):
+    with pytest.raises(Stop):
+        build(folder, stop=('after_train_epoch', 1)).train()
+
+
+def resume_one_step(folder):
+    with pytest.raises(Stop):
+        build(folder, resume=True, stop=('after_train_iter', 1)).train()
+    return [line for line in log_of(folder).splitlines()
+            if 'backends: the checkpoint' in line]
+
+
+def test_resumed_run_follows_the_choice_of_the_checkpoint(tmp_path, chosen):
+    chosen(ONE)
+    stop_after_an_epoch(tmp_path)
+    saved = torch.load(tmp_path / 'epoch_1.pth', weights_only=True)
+    assert saved['exact_resume']['backends'] == [ONE]
+    chosen(OTHER)
+    line, = resume_one_step(tmp_path)
+    assert ONE in line and OTHER in line and 'follows' in line
+    assert dispatch.running_keys() == [ONE]
+
+
+def test_the_same_choice_is_resumed_without_a_line(tmp_path, chosen):
+    chosen(ONE)
+    stop_after_an_epoch(tmp_path)
+    assert resume_one_step(tmp_path) == []
+
+
+def test_a_switch_that_is_set_wins_over_the_checkpoint(tmp_path, chosen):
+    chosen(ONE)
+    stop_after_an_epoch(tmp_path)
+    with dispatch.use_backends(False):
+        line, = resume_one_step(tmp_path)
+        assert dispatch.running_keys() == []
+    assert 'MMVIDATTN_DISPATCH decides' in line
+
+
+@pytest.mark.parametrize('unmeasured', [False, True])
+def test_a_switch_of_then_is_followed(tmp_path, chosen, unmeasured):
+    chosen(ONE)
+    with dispatch.use_backends(unmeasured, unmeasured):
+        wanted = dispatch.running_keys()
+        stop_after_an_epoch(tmp_path)
+    assert len(resume_one_step(tmp_path)) == 1
+    assert dispatch.running_keys() == wanted
+    assert unmeasured == (len(wanted) > 1)
+
+
+def test_earlier_checkpoints_have_no_choice(tmp_path, chosen):
+    chosen(ONE)
+    stop_after_an_epoch(tmp_path)
+    path = tmp_path / 'epoch_1.pth'
+    checkpoint = torch.load(path, weights_only=True)
+    del checkpoint['exact_resume']['backends']
+    torch.save(checkpoint, path)
+    chosen(OTHER)
+    assert resume_one_step(tmp_path) == []
+    assert dispatch.running_keys() == [OTHER]

@@ -1,0 +1,119 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Measured gains of backends, from which the default choice follows."""
+from typing import NamedTuple
+
+
+class Measurement(NamedTuple):
+    """Speed of a backend relative to the plain code on one machine.
+
+    Attributes:
+        op: Name of the op.
+        backend: Name of the backend.
+        mode: 'inference' or 'training'.
+        dtype: Dtype of the computation.
+        eager: Gain in eager mode; None if not measured.
+        compiled: Gain under torch.compile; None if not measured.
+    """
+    op: str
+    backend: str
+    mode: str
+    dtype: str
+    eager: float | None
+    compiled: float | None
+
+
+class Machine(NamedTuple):
+    """Measurements on one machine.
+
+    Attributes:
+        capability: See :func:`mmvidattn.ops.processor.capability`.
+        name: Processor and circumstances.
+        measurements: Measured gains.
+    """
+    capability: str
+    name: str
+    measurements: tuple[Measurement, ...]
+
+
+# `mmvidattn tune` prints these gains; a machine without its table in
+# ops/README.md cites another source.
+MACHINES = (
+    Machine(
+        'AMD AVX512 bfloat16',
+        'EPYC, Zen 5, 2 cores, torch 2.13; single products and layers of '
+        'DualFormer-T, lowest gain of each range in earlier tables (packed '
+        'weights: geometric mean of 1 to 2,048 rows)', (
+            Measurement('linear', 'oneDNN', 'inference', 'float32',
+                        1.3, None),
+            Measurement('linear', 'oneDNN', 'training', 'float32',
+                        1.2, None),
+            Measurement('packed_linear', 'oneDNN', 'inference', 'float32',
+                        1.14, None),
+            Measurement('packed_linear', 'oneDNN', 'inference', 'bfloat16',
+                        1.32, None),
+            Measurement('patch_conv', 'product', 'training', 'float32',
+                        None, 1.3),
+            Measurement('patch_conv', 'product', 'inference', 'bfloat16',
+                        None, 1.6),
+            Measurement('depthwise_conv', 'frame by frame', 'training',
+                        'float32', None, 6.))),
+    Machine(
+        'AMD AVX512 bfloat16',
+        'EPYC, Zen 4 (family 25 model 17), 1 thread of 2 cores, torch 2.13; '
+        '`mmvidattn tune --seconds 1`, geometric mean of two runs that differ '
+        'by up to a quarter', (
+            Measurement('linear', 'oneDNN', 'inference', 'float32',
+                        1.10, 1.12),
+            Measurement('linear', 'oneDNN', 'training', 'float32',
+                        1.04, 1.03),
+            Measurement('packed_linear', 'oneDNN', 'inference', 'float32',
+                        1.26, None),
+            Measurement('packed_linear', 'oneDNN', 'inference', 'bfloat16',
+                        1.30, None),
+            Measurement('patch_conv', 'product', 'inference', 'bfloat16',
+                        1.27, 0.99),
+            Measurement('patch_conv', 'product', 'training', 'float32',
+                        1.15, 1.40),
+            Measurement('depthwise_conv', 'frame by frame', 'training',
+                        'float32', 2.94, 1.95))),
+    Machine(
+        'AMD AVX2',
+        'Zen 3, 2 cores; three products between 64x1024->1024 and '
+        '3136x512->1536, of which the lowest gain is noted for every mode', (
+            Measurement('linear', 'oneDNN', 'inference', 'float32',
+                        0.77, 0.77),
+            Measurement('linear', 'oneDNN', 'training', 'float32',
+                        0.77, 0.77))),
+    Machine(
+        'AMD AVX2',
+        'emulated by environment variables on the EPYC, Zen 4, above, where '
+        'MKL ignores its variable', (
+            Measurement('linear', 'oneDNN', 'inference', 'float32',
+                        0.93, 0.94),
+            Measurement('linear', 'oneDNN', 'training', 'float32',
+                        0.97, 0.87),
+            Measurement('packed_linear', 'oneDNN', 'inference', 'float32',
+                        1.12, None),
+            Measurement('patch_conv', 'product', 'training', 'float32',
+                        2.55, 2.34),
+            Measurement('depthwise_conv', 'frame by frame', 'training',
+                        'float32', 2.17, 1.81))),
+)
+
+
+def default_gains(capability: str | None) -> dict[str, float]:
+    """Return the smallest measured gain by key, for a capability.
+
+    Every machine of that capability counts, so a backend that is slower on
+    one of them does not run by default on any.
+    """
+    gains: dict[str, float] = {}
+    for machine in MACHINES:
+        if machine.capability != capability:
+            continue
+        for op, backend, mode, dtype, *found in machine.measurements:
+            for compiler, gain in zip(('eager', 'compiled'), found):
+                key = f'{op}/{backend}/{mode}/{dtype}/{compiler}'
+                if gain is not None:
+                    gains[key] = min(gain, gains.get(key, gain))
+    return gains
