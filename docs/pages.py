@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """mkdocs hooks that add pages from outside of docs/.
 
-The page of a model family or folder lies where GitHub shows it. Its address on
-the site differs, so its links are rewritten: a link to a page leads to the
-page, and a link to a file leads to a copy of the file. The reference has a page
-for each package, with a heading for each public name.
+The page of a model family or folder lies where GitHub shows it. Its address
+on the site differs, so its links are rewritten: a link to a page leads to the
+page, and a link to a file leads to a copy of the file. The reference has a
+page for each package, with a heading for each public name.
 """
 import ast
 import os

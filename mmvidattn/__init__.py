@@ -1,52 +1,42 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Efficient attention for video, as an extension of mmaction2.
 
-Importing this package first patches the OpenMMLab stack for a current PyTorch
-(:mod:`mmvidattn.compat`) and then registers every class of ours in mmaction2's
-registries, so that ``custom_imports = dict(imports=['mmvidattn'])`` in a
-config is all that is needed.
+Importing this package first applies workarounds for the OpenMMLab stack on a
+current PyTorch (:mod:`mmvidattn.compat`). mmaction2's registries then find
+every class of this package, so that a config only needs
+``custom_imports = dict(imports=['mmvidattn'])``.
+
+Parts of the package, and mmaction2's models and data sets, are imported when
+they are first used: importing mmvidattn takes no longer than importing
+mmaction2.
 """
+import importlib
 from typing import Any
 
 from . import compat
+from .version import __version__
 
 compat.apply()
+compat.register_on_lookup('mmvidattn.registered')
 
-from . import (  # noqa: E402
-    apis,  # noqa: E402
-    backbones,
-    datasets,
-    engine,
-    evaluation,
-    heads,
-    layers,
-    losses,
-    online,
-    recognizers,
-)
-from .apis import (  # noqa: E402
-    SlidingClassifier,
-    VideoClassifier,
-    get_model,
-    list_models,
-)
-from .version import __version__  # noqa: E402
+# The package of each name.
+NAMES = dict(
+    OnlineDetector='live', SlidingClassifier='apis', VideoClassifier='apis',
+    get_model='apis', list_models='apis')
+PACKAGES = ('apis', 'backbones', 'datasets', 'engine', 'evaluation', 'heads',
+            'layers', 'losses', 'online', 'recognizers')
 
-__all__ = [
-    'OnlineDetector', 'SlidingClassifier', 'VideoClassifier', '__version__',
-    'apis', 'backbones',
-    'compat', 'datasets', 'engine', 'evaluation', 'get_model', 'heads',
-    'layers', 'list_models', 'losses', 'online', 'recognizers'
-]
+__all__ = [*NAMES, *PACKAGES, '__version__', 'compat']
 
 
 def __getattr__(name: str) -> Any:
-    """Import live detection, and the packages it needs, once it is used."""
-    if name == 'OnlineDetector':
-        from .live import OnlineDetector
-        return OnlineDetector
+    if name in PACKAGES:
+        return importlib.import_module(f'{__name__}.{name}')
+    if name in NAMES:
+        package = importlib.import_module(f'{__name__}.{NAMES[name]}')
+        return getattr(package, name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 
 
-# mmvidattn.apis.OnlineDetector works as well, and apis imports no live.
-apis.__getattr__ = __getattr__
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

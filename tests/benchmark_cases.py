@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Run cases of tools/benchmark within a test's process."""
+"""Run cases of tools/benchmark in the process of a test."""
 import json
 
 from tools.benchmark import run

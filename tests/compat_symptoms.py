@@ -1,10 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Every fault that ``mmvidattn.compat`` patches, as a function that shows it.
+"""A function for each fault that ``mmvidattn.compat`` works around.
 
-Run as a program it takes the folder of mmvidattn and prints, as JSON, the
-errors of each function with all patches and without its own. The stack is
-imported once and each trial runs in a fork of it, so that a trial costs
-milliseconds and cannot spoil the next one.
+The function raises an error if the fault is present. Run as a program with
+the folder of mmvidattn, this file prints as JSON the errors of each function
+with all workarounds, and without its own. The stack is imported once, and each
+trial runs in a fork, so that a trial takes milliseconds and cannot affect the
+next one.
 """
 import importlib
 import importlib.util
@@ -24,9 +25,9 @@ import pytest
 
 
 class Symptom(NamedTuple):
-    """A fault: its patch, the error it shows, and when it strikes."""
+    """A fault: its workaround, and the error without the workaround."""
     run: Callable[[], None]
-    patch: str
+    workaround: str
     shows: str
     at_import: bool
 
@@ -34,17 +35,18 @@ class Symptom(NamedTuple):
 SYMPTOMS: dict[str, Symptom] = {}
 
 
-def symptom_of(patch: str, shows: str, at_import: bool = False) -> Callable:
+def symptom_of(workaround: str, shows: str,
+               at_import: bool = False) -> Callable:
 
     def register(run: Callable[[], None]) -> Callable[[], None]:
-        SYMPTOMS[run.__name__] = Symptom(run, patch, shows, at_import)
+        SYMPTOMS[run.__name__] = Symptom(run, workaround, shows, at_import)
         return run
 
     return register
 
 
 def fake_package(name: str, version: str, source: str) -> None:
-    """Put a package in front of everything installed."""
+    """Create a package that precedes all installed packages."""
     root = Path(tempfile.mkdtemp())
     (root / name).mkdir()
     (root / name / '__init__.py').write_text(source)
@@ -69,7 +71,7 @@ def assert_quiet(action: Callable[[], Any]) -> None:
     assert not caught, [str(warning.message) for warning in caught]
 
 
-def in_mmengine(code: str) -> None:
+def run_in_mmengine(code: str) -> None:
     assert_quiet(lambda: exec(code, {'__name__': 'mmengine.part'}))
     if 'Scaler' in code:
         with pytest.warns(FutureWarning, match='GradScaler'):
@@ -85,17 +87,17 @@ def samples(size: int) -> list:
 
 
 @symptom_of('quiet_warnings', 'MultiScaleDeformableAttention', at_import=True)
-def mmcv_lite_warns_of_an_operator():
-    assert_quiet(COMPAT.apply)
+def mmcv_lite_warns_about_an_operator():
+    assert_quiet(COMPAT.apply_all)
 
 
 @symptom_of('quiet_warnings', 'GradScaler')
-def scaler_warns_of_its_name():
-    in_mmengine('import torch\ntorch.cuda.amp.GradScaler(enabled=False)')
+def scaler_warns_about_its_name():
+    run_in_mmengine('import torch\ntorch.cuda.amp.GradScaler(enabled=False)')
 
 
 @symptom_of('quiet_warnings', 'broadcast_buffers')
-def wrapped_model_warns_of_its_argument():
+def wrapped_model_warns_about_its_argument():
     import torch
     from mmengine.model import MMDistributedDataParallel
     init_gloo()
@@ -106,7 +108,7 @@ def wrapped_model_warns_of_its_argument():
 @symptom_of('quiet_warnings', 'pkg_resources')
 def config_of_another_package_warns():
     sys.modules.pop('pkg_resources', None)
-    in_mmengine('import pkg_resources')
+    run_in_mmengine('import pkg_resources')
 
 
 @symptom_of('require_mmcv', 'ModuleNotFoundError.*mmcv', at_import=True)
@@ -116,7 +118,7 @@ def missing_mmcv_is_not_explained():
         None if name == 'mmcv' else find_spec(name, *args))
     sys.modules['mmcv'] = None
     try:
-        COMPAT.apply()
+        COMPAT.apply_all()
     except ImportError as error:
         if 'pip install "mmvidattn[lite]"' not in str(error):
             raise
@@ -133,8 +135,9 @@ def broken_torchvision_stops_the_runner():
         COMPAT.apply()
     from mmengine.utils.dl_utils import collect_env
     collect_env()
-    told = [str(warning.message) for warning in caught]
-    assert any('torchvision' in text and 'nms' in text for text in told), told
+    messages = [str(warning.message) for warning in caught]
+    assert any('torchvision' in text and 'nms' in text
+               for text in messages), messages
 
 
 @symptom_of('add_missing_drn', 'localizers.drn', at_import=True)
@@ -147,7 +150,7 @@ def models_cannot_be_imported():
 
 @symptom_of('explain_missing_decord', 'Please run "pip install decord"',
             at_import=True)
-def missing_decord_is_told_for_each_sample():
+def missing_decord_is_reported_per_sample():
     sys.modules['decord'] = None
     COMPAT.apply()
     from mmaction.datasets import DecordInit
@@ -161,7 +164,7 @@ def missing_decord_is_told_for_each_sample():
 
 
 def gray_video(name: str, codec: str, **options: str) -> str:
-    """A video with frames of 8 grays, encoded by PyAV."""
+    """Encode a video of 8 gray frames with PyAV."""
     import av
     path = str(Path(tempfile.mkdtemp(), name))
     with av.open(path, 'w') as container:
@@ -177,7 +180,7 @@ def gray_video(name: str, codec: str, **options: str) -> str:
 
 
 def grays_are_right(opens: Callable, decodes: Callable, path: str) -> None:
-    """Check that steps decode the grays, or refuse the file."""
+    """Check that pipeline steps decode the grays, or refuse the file."""
     try:
         results = opens(dict(filename=path))
     except ValueError as error:
@@ -189,7 +192,7 @@ def grays_are_right(opens: Callable, decodes: Callable, path: str) -> None:
 
 
 @symptom_of('refuse_files_that_decord_misreads', 'wrong grays')
-def frames_of_transport_streams_are_other_ones():
+def frames_of_transport_streams_are_wrong():
     from mmaction.datasets import DecordDecode, DecordInit
     grays_are_right(DecordInit(), DecordDecode(),
                     gray_video('a.ts', 'mpeg2video', bf='2'))
@@ -215,7 +218,7 @@ def transformers_4_56_breaks_the_import_of_models():
 @symptom_of('leave_out_multimodal',
             'NoneType', at_import=True)
 def transformers_4_56_breaks_the_import_of_mmpretrain():
-    """A stand-in with the modules that matter, imported as in release 1.2."""
+    """Use a stand-in for release 1.2 with only the relevant modules."""
     fake_package('transformers', '4.56.1', '')
     fake_package('mmpretrain', '1.2.0', 'from .apis import get_model\n')
     root = Path(sys.path[0], 'mmpretrain')
@@ -239,7 +242,7 @@ def transformers_4_56_breaks_the_import_of_mmpretrain():
 
 
 def training_checkpoint() -> dict:
-    """What mmengine saves: see ``Runner.save_checkpoint``."""
+    """Build a checkpoint like ``Runner.save_checkpoint`` of mmengine."""
     import torch
     from mmengine.logging import HistoryBuffer, MessageHub
     hub = MessageHub.get_instance('symptoms')
@@ -316,7 +319,7 @@ def checkpoint_runs_its_config():
     try:
         Runner.resume(Stub(), path)
     except Exception:
-        # It cannot go on for long.
+        # The stub lacks most parts of a runner.
         pass
     assert not (folder / 'made').exists(), 'it was run'
 
@@ -340,7 +343,7 @@ def checkpoint_of_the_other_numpy_does_not_load():
 
 
 def rewrite_pickle(source: Path, target: Path, old: bytes, new: bytes) -> None:
-    """Copy a checkpoint, with a module of its pickle renamed."""
+    """Copy a checkpoint with one module of its pickle renamed."""
     import zipfile
     with zipfile.ZipFile(source) as zip_in, \
             zipfile.ZipFile(target, 'w') as zip_out:
@@ -394,7 +397,7 @@ def checkpoint_from_the_web_is_unpickled_unchecked():
     evil = 'https://example.org/evil.pth'
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
-        # Who says it, or sets torch's switch, means it.
+        # The explicit argument and torch's variable allow code.
         for _ in range(2):
             assert load_url(evil, weights_only=False) == os.getcwd()
         os.environ['TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'] = '1'
@@ -493,7 +496,7 @@ def colours_cannot_be_jittered():
     red = np.full((2, 2, 3), (255, 0, 0), np.float32)
     for factor in np.linspace(-0.5, 0.5, 41):
         shifted = ColorJitter.adjust_hue(red, factor)[0, 0]
-        # Red lies at hue 0 of 180, where two steps are four degrees.
+        # Red has hue 0 of 180; the tolerance is four degrees.
         assert np.allclose(shifted, rgb_of_hue(2 * int(factor * 255)), atol=5)
 
 
@@ -586,7 +589,7 @@ def slurm_selects_a_cuda_device():
     assert dist.get_backend() == 'gloo'
 
 
-@symptom_of('launch_on_cpu', 'device_ids')
+@symptom_of('distribute_on_cpu', 'device_ids')
 def wrapped_model_asks_for_a_cuda_device():
     import torch
     from mmengine.model import MMDistributedDataParallel
@@ -660,7 +663,7 @@ def pytorchvideo_imports_a_module_that_torchvision_renamed():
 
 
 class Numbers:
-    """A dataset of what a random augmentation would draw."""
+    """Dataset of random numbers, like those of an augmentation."""
 
     def __len__(self):
         return 4
@@ -690,20 +693,21 @@ def every_epoch_repeats_the_augmentations():
     assert first != second, 'same augmentations in both epochs'
     assert [first, second] == draws(0)
     assert draws(1)[0] not in (first, second)
-    # Workers that go on draw what mmengine's draw.
+    # Persistent workers draw the same numbers as mmengine's.
     generator = np.random.RandomState(5)
     assert draws(5, persistent=True) == [
         [generator.randint(2**31) for _ in range(4)] for _ in range(2)]
 
 
 def outcome(symptom: Symptom, left_out: str | None, queue: Any) -> None:
-    """Patch this process but for one patch, and report what is raised."""
+    """Apply all workarounds except one, and report the error of a symptom."""
     os.environ[COMPAT.SKIP] = left_out or ''
     try:
         if not symptom.at_import:
             COMPAT.apply()
         symptom.run()
-    except BaseException as error:  # pytest's own are no Exceptions
+    # Errors of pytest do not derive from Exception.
+    except BaseException as error:
         queue.put(f'{type(error).__name__}: {error}')
     else:
         queue.put(None)
@@ -719,7 +723,7 @@ def forked(*args: Any) -> str | None:
 
 
 def unapplied(package: str) -> Any:
-    """Import ``mmvidattn.compat`` alone, so that no patch is applied yet.
+    """Import only ``mmvidattn.compat``, without applying a workaround.
 
     Args:
         package: Folder of mmvidattn.
@@ -749,7 +753,7 @@ def main(path: str) -> None:
             if symptom.at_import == at_import:
                 result[name] = [
                     forked(symptom, None),
-                    forked(symptom, symptom.patch)
+                    forked(symptom, symptom.workaround)
                 ]
     print(json.dumps(result))
 

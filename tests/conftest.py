@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# First of all, so that what the tests import next is patched.
-import mmvidattn  # noqa: F401, I001  isort: skip
+# Import this first, so that the tests' other imports have the workarounds.
+import mmvidattn.registered  # noqa: F401, I001  isort: skip
 
 import faulthandler
 import os
@@ -19,15 +19,17 @@ from mmengine.logging import MMLogger
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Programs that tests start import this checkout, installed or not.
+# Programs started by tests import this checkout, even if it is not installed.
 os.environ['PYTHONPATH'] = os.pathsep.join(
     filter(None, (str(ROOT), os.environ.get('PYTHONPATH'))))
+
+# Tests of bfloat16 compute in it on every processor.
+os.environ['MMVIDATTN_BFLOAT16'] = 'force'
 
 if 'PYTEST_XDIST_WORKER' in os.environ:
     torch.set_num_threads(1)
 
-# Seconds that a test may take, with its fixtures. A test may set a limit of
-# its own to a program that it runs.
+# Time limit in seconds of a test with its fixtures.
 LIMIT = 600
 SLOW_LIMIT = 3600
 GRACE = 30
@@ -35,10 +37,10 @@ GRACE = 30
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item):
-    """End a test that hangs, such as on a program that never returns.
+    """Stop a test that exceeds its time limit.
 
-    A deadlock in C code runs no signal handler: it ends the process, and
-    xdist names the test.
+    In a deadlock in C code, no signal handler runs; faulthandler then kills
+    the process, and xdist names the test.
     """
     if not hasattr(signal, 'SIGALRM') or (
             threading.current_thread() is not threading.main_thread()):
@@ -60,18 +62,40 @@ def pytest_runtest_protocol(item: pytest.Item):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The programs, which take longest, first: the workers end together."""
+    """Start with the longest tests, so that all workers finish together."""
     long = ROOT / 'tests/tools', ROOT / 'tests/engine', ROOT / 'tests/configs'
     items.sort(key=lambda item: not any(
         item.path.is_relative_to(folder) for folder in long))
 
 
+# Packages whose results ours are compared with; run_tests.sh --all has them.
+COMPARED = ('torchvision', 'timm', 'transformers', 'open_clip',
+            'pytorch_grad_cam', 'huggingface_hub')
+
+
+def skip_reasons(config: pytest.Config) -> Counter:
+    """Count the reasons of all skipped tests."""
+    reporter = config.pluginmanager.get_plugin('terminalreporter')
+    return Counter(
+        report.longrepr[2].removeprefix('Skipped: ')
+        for report in reporter.stats.get('skipped', ()))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail run_tests.sh --all if a comparison is skipped."""
+    if os.environ.get('MMVIDATTN_COMPARE') and (
+            'PYTEST_XDIST_WORKER' not in os.environ):
+        missing = [reason for reason in skip_reasons(session.config)
+                   if any(name in reason for name in COMPARED)]
+        if missing:
+            print(f'\nERROR: skipped comparisons: {"; ".join(missing)}')
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_terminal_summary(
         terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was not tested here, and what it would take."""
-    reasons = Counter(
-        report.longrepr[2].removeprefix('Skipped: ')
-        for report in terminalreporter.stats.get('skipped', ()))
+    """Report what was not tested here, and why."""
+    reasons = skip_reasons(terminalreporter.config)
     if reasons:
         terminalreporter.section('not tested here')
     for reason, count in reasons.most_common():
@@ -80,23 +104,23 @@ def pytest_terminal_summary(
 
 @pytest.fixture(scope='module', autouse=True)
 def fresh_logger() -> Iterator[None]:
-    """What a program does to the logger is not left to the next file."""
+    """Reset the loggers after each file."""
     yield
     MMLogger._instance_dict.clear()
 
 
 @pytest.fixture(scope='session')
 def shared_dir() -> Path:
-    """Reference material that lies beside some checkouts."""
+    """Folder of reference material beside some checkouts."""
     path = ROOT.parent / 'shared'
     if not path.is_dir():
-        pytest.skip('there is no ../shared beside this checkout')
+        pytest.skip('this checkout has no ../shared')
     return path
 
 
 @pytest.fixture(scope='session')
 def golden(shared_dir) -> Callable[[str], Any]:
-    """Loads a file of reference outputs by its name below goldens/."""
+    """Function that loads reference outputs by their name below goldens/."""
 
     def load(name: str) -> Any:
         return torch.load(shared_dir / 'goldens' / name, weights_only=True)
@@ -106,7 +130,7 @@ def golden(shared_dir) -> Callable[[str], Any]:
 
 @pytest.fixture(scope='session')
 def motion_dir(tmp_path_factory) -> Path:
-    """A small motion set: 16 training and 8 validation videos."""
+    """Folder of a small motion set: 16 training and 8 validation videos."""
     path = tmp_path_factory.mktemp('motion')
     subprocess.run(
         [

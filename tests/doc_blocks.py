@@ -1,21 +1,21 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The commands and the Python of the pages, run as a reader would.
+"""Runner of the commands and the Python code in the documentation.
 
-A fenced block of ``bash`` or ``python`` in README.md or docs/ is run, in the
-order of its page: Python in one namespace, commands one by one, all in one
-folder, where configs, tools and a small data/motion are. A comment above a
-block says otherwise:
+Fenced blocks of ``bash`` or ``python`` in README.md and docs/ run in the order
+of their page: Python in one namespace, commands one by one, all in one folder
+with configs, tools and a small data/motion. A comment above a block changes
+this:
 
-    <!-- test: parse -->        too large to run: its commands are read by the
-                                programs' own parsers, and its configs exist;
-                                Python is compiled, and what it imports from us
-                                exists
-    <!-- test: file NAME -->    the text of a file, which a later block uses
-    <!-- test: config NAME -->  a part of a config that inherits this one:
-                                it is read, and its model is built
+    <!-- test: parse -->        too slow to run: parse commands with the
+                                parsers of their programs, check that configs
+                                exist, compile Python, and check its imports
+                                of mmvidattn
+    <!-- test: file NAME -->    write the block to a file for later blocks
+    <!-- test: config NAME -->  part of a config that inherits from NAME:
+                                read it and build its model
 
-Pages elsewhere are parsed, unless they say ``<!-- test: run -->``; so is, on
-any page, a command that would not end (``--serve``, ``rtsp://``).
+Blocks of other pages are only parsed, except below ``<!-- test: run -->``.
+Endless commands (``--serve``, ``rtsp://``) are parsed on any page.
 
 Names in capitals stand for files: see ``Scratch.fill``.
 """
@@ -47,7 +47,7 @@ RULE = re.compile(r'<!-- test: (\w+) ?(\S*) -->')
 FENCE = re.compile(r'(?P<indent> *)```(?P<language>\w*)')
 COMMAND = re.compile(r'^ {4}(python|bash|mmvidattn) ')
 SHELLS = 'bash', 'sh', 'shell'
-# What a command gets besides, so that a test can wait for it.
+# Arguments added to commands, to make them fast.
 SMALLER = {
     'tools/data/motion/make_motion.py': '--train 16 --val 8 --seed 0',
     'train': '--cfg-options train_dataloader.num_workers=0 '
@@ -58,21 +58,21 @@ SMALLER = {
             'test_dataloader.persistent_workers=False',
     'finetune': '--workers 0',
 }
-# How many arguments come before those of the program of a script.
+# Program of each script, and number of arguments before the program's own.
 LAUNCHERS = {
     'tools/dist_train.sh': ('train', 2),
     'tools/dist_test.sh': ('test', 3),
     'tools/slurm_train.sh': ('train', 3),
     'tools/slurm_test.sh': ('test', 4),
 }
-# Programs of others, of which nothing can be checked here.
-OTHERS = {'cd', 'cp', 'curl', 'docker', 'git', 'ls', 'mkdir', 'mkdocs',
+# Other programs, whose arguments are not checked.
+FOREIGN = {'cd', 'cp', 'curl', 'docker', 'git', 'ls', 'mkdir', 'mkdocs',
           'trtexec'}
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block; ``line`` is that of its first line of text."""
+    """A fenced block, with the line number of its first line of text."""
     page: Path
     line: int
     language: str
@@ -86,7 +86,7 @@ class Block:
 
 
 class Parsed(Exception):
-    """A program's parser has taken its arguments."""
+    """Raised when a program has parsed its arguments."""
 
     def __init__(self, namespace: argparse.Namespace) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ def pages_to_run() -> list[Path]:
 
 
 def pages_to_parse() -> list[Path]:
-    """The pages beside what they tell of."""
+    """Return the pages outside of docs/."""
     return [*sorted(ROOT.glob('[CS]*.md')), *sorted(
         path for folder in ('configs', 'mmvidattn', 'tools')
         for path in (ROOT / folder).rglob('*.md')
@@ -106,20 +106,20 @@ def pages_to_parse() -> list[Path]:
 
 
 def read_blocks(page: Path, default: str = 'run') -> list[Block]:
-    """The blocks of a page; those of no rule are not code to run.
+    """Read the blocks of a page that have a rule or are code.
 
-    Commands in an indented block, without a fence, are parsed.
+    The rule of an indented command, without a fence, is 'parse'.
     """
     lines = page.read_text('utf-8').splitlines()
     blocks, rule, name, number = [], None, '', 0
     while number < len(lines):
         line = lines[number]
         number += 1
-        told, fence = RULE.fullmatch(line.strip()), FENCE.fullmatch(line)
-        if told:
-            rule, name = told.groups()
+        comment, fence = RULE.fullmatch(line.strip()), FENCE.fullmatch(line)
+        if comment:
+            rule, name = comment.groups()
             if rule not in RULES:
-                raise ValueError(f'{page}:{number}: no rule {rule!r}')
+                raise ValueError(f'{page}:{number}: unknown rule {rule!r}')
         elif fence:
             start, width = number, len(fence['indent'])
             while lines[number].strip() != '```':
@@ -138,12 +138,12 @@ def read_blocks(page: Path, default: str = 'run') -> list[Block]:
             text = '\n'.join(x[4:] for x in lines[start - 1:number]) + '\n'
             blocks.append(Block(page, start, 'bash', 'parse', '', text))
         elif line.strip() and rule:
-            raise ValueError(f'{page}:{number}: no block below its rule')
+            raise ValueError(f'{page}:{number}: a rule needs a block below it')
     return blocks
 
 
 def split_commands(text: str) -> Iterator[list[str]]:
-    """The words of each command of a block, without comments."""
+    """Yield the words of each command of a block, without comments."""
     for line in text.replace('\\\n', ' ').splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars='&|;<>')
         lexer.whitespace_split = True
@@ -159,9 +159,9 @@ def split_commands(text: str) -> Iterator[list[str]]:
 
 
 def main_of(words: list[str]) -> tuple[str, list[str]] | None:
-    """The program of ours that a command runs, and its arguments.
+    """Return the program of a command and its arguments, or None.
 
-    A program is the name of a subcommand, or a path below the checkout.
+    A program is the name of a subcommand, or a path in the checkout.
     """
     first, *rest = words
     if first == 'mmvidattn':
@@ -204,7 +204,7 @@ def start(program: str, args: list[str]) -> None:
     else:
         sys.argv = [program, *args]
         before = [*sys.path]
-        # As Python does for a program.
+        # Python does this for each program.
         sys.path.insert(0, str((ROOT / program).parent))
         try:
             runpy.run_path(str(ROOT / program), run_name='__main__')
@@ -216,14 +216,13 @@ def parse(words: list[str], monkeypatch: Any) -> None:
     """Check a command without running it.
 
     Raises:
-        AssertionError: If a program, a config or an extra is not there, or an
-            option is unknown.
+        AssertionError: If a program, config, extra or option does not exist.
     """
     while words and re.match(r'\w+=', words[0]):
         words = words[1:]
     if '>' in words:
         words = words[:words.index('>')]
-    if not words or words[0] in OTHERS:
+    if not words or words[0] in FOREIGN:
         return
     if words[:2] == ['pip', 'install'] or words[:4] == [
             'python', '-m', 'pip', 'install']:
@@ -232,7 +231,7 @@ def parse(words: list[str], monkeypatch: Any) -> None:
     found = main_of(words)
     if found is None:
         assert words[0] == 'bash' and (ROOT / words[1]).is_file(), \
-            f'{" ".join(words)}: no program of ours'
+            f'{" ".join(words)}: unknown program'
         return
     program, args = found
     if program in ('compat', 'upstream') or program.startswith('mmvidattn.'):
@@ -248,7 +247,7 @@ def parse(words: list[str], monkeypatch: Any) -> None:
         try:
             start(program, args)
         except Parsed as parsed:
-            # Of the soak, --config is a word of its own.
+            # In the soak, --config has another meaning.
             if not program.startswith('tools/soak/'):
                 check_config(parsed.namespace)
         except SystemExit as end:
@@ -256,7 +255,8 @@ def parse(words: list[str], monkeypatch: Any) -> None:
 
 
 def check_config(args: argparse.Namespace) -> None:
-    """A config that a command names is there, and so is what it changes."""
+    """Check that the config of a command exists, and the options it changes.
+    """
     name = getattr(args, 'config', None) or getattr(args, 'model', None)
     if not isinstance(name, str) or name.isupper() or '://' in name \
             or name.endswith(('.onnx', '.pt2')):
@@ -282,7 +282,7 @@ def check_installed(words: list[str]) -> None:
 
 
 def check_imports(block: Block) -> None:
-    """Python compiles, and the names that it imports from us are there."""
+    """Check that Python compiles, and that its imports of mmvidattn exist."""
     for node in ast.walk(ast.parse(block.text, block.place)):
         if isinstance(node, ast.ImportFrom) and (
                 node.module or '').startswith('mmvidattn'):
@@ -292,12 +292,12 @@ def check_imports(block: Block) -> None:
 
 
 class Scratch:
-    """The folder that a page's blocks run in.
+    """Folder in which the blocks of a page run.
 
     Args:
         folder: An empty folder.
         motion_dir: A small motion set.
-        monkeypatch: pytest's.
+        monkeypatch: Fixture of pytest.
     """
 
     def __init__(self, folder: Path, motion_dir: Path,
@@ -310,7 +310,7 @@ class Scratch:
         shutil.copytree(motion_dir, folder / 'data/motion')
         quickstart = folder / 'work_dirs/quickstart'
         quickstart.mkdir(parents=True)
-        for name in 'epoch_10', 'best_acc_top1_epoch_10':
+        for name in 'epoch_2', 'best_acc_top1_epoch_2':
             shutil.copy(self.checkpoint('linear_ff_tiny_motion'),
                         quickstart / f'{name}.pth')
         monkeypatch.chdir(folder)
@@ -319,7 +319,7 @@ class Scratch:
         monkeypatch.setattr(sys, 'argv', [*sys.argv])
 
     def forget(self) -> None:
-        """Unload the modules of the page, and what they registered."""
+        """Unload the modules of the page, and the classes they registered."""
         for name, module in [*sys.modules.items()]:
             path = getattr(module, '__file__', None) or ''
             if not path.startswith(f'{self.folder}/'):
@@ -330,7 +330,7 @@ class Scratch:
                     del MODELS.module_dict[word]
 
     def checkpoint(self, config: str) -> Path:
-        """A checkpoint of a config, of random weights."""
+        """Return a checkpoint of a config, with random weights."""
         path = self.folder / f'checkpoints/{Path(config).stem}.pth'
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -340,12 +340,11 @@ class Scratch:
         return path
 
     def fill(self, text: str) -> str:
-        """Put files in the place of names in capitals.
+        """Replace names in capitals by files.
 
-        ``VIDEO``, ``VIDEO_OR_FOLDER`` and ``HOURS.mp4`` are a video of the
-        motion set, ``VIDEOS`` and ``FOLDER`` a folder of them, ``OUT`` a
-        file that is not there. ``CHECKPOINT`` is one of the config that the
-        same line names.
+        ``VIDEO``, ``VIDEO_OR_FOLDER`` and ``HOURS.mp4`` become a video of the
+        motion set, ``VIDEOS`` and ``FOLDER`` a folder of videos, ``OUT`` a new
+        file, and ``CHECKPOINT`` a checkpoint of the config in the same line.
         """
         video = 'data/motion/val/000000.mp4'
         stand_ins = {
@@ -364,7 +363,7 @@ class Scratch:
         return '\n'.join(lines) + '\n'
 
     def config_in(self, line: str) -> str:
-        """The config that a line names."""
+        """Return the path of the config in a line."""
         for word in re.findall(r'[\w./]+', line):
             if '/' in word or not word.endswith('.py') and '_' in word:
                 try:
@@ -373,10 +372,10 @@ class Scratch:
                     continue
                 if path.endswith('.py') and not path.startswith('tools/'):
                     return path
-        raise ValueError(f'no config beside CHECKPOINT: {line}')
+        raise ValueError(f'CHECKPOINT needs a config in its line: {line}')
 
     def run(self, block: Block) -> None:
-        """Do what a block's rule says."""
+        """Process a block by its rule."""
         if block.rule == 'file':
             path = self.folder / block.name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -386,7 +385,7 @@ class Scratch:
         elif block.rule == 'parse':
             check_block(block, self.monkeypatch)
         elif block.language == 'python':
-            # Errors tell the page and its line.
+            # Shift the code, so that errors show the line of the page.
             text = '\n' * (block.line - 1) + self.fill(block.text)
             exec(compile(text, str(block.page), 'exec'), self.names)
         else:
@@ -419,7 +418,7 @@ class Scratch:
             return
         found = main_of(words)
         if found is None:
-            assert words[0] in OTHERS | {'bash'}, words
+            assert words[0] in FOREIGN | {'bash'}, words
             subprocess.run(words, check=True, cwd=self.folder)
             return
         program, args = found
@@ -431,7 +430,7 @@ class Scratch:
 
 
 def merge(args: list[str], more: list[str]) -> list[str]:
-    """Arguments with those of :data:`SMALLER`."""
+    """Merge arguments with those of :data:`SMALLER`."""
     if more[:1] == ['--cfg-options'] and '--cfg-options' in args:
         place = args.index('--cfg-options') + 1
         return [*args[:place], *more[1:], *args[place:]]

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Feature streams of which each row tells where it is from."""
+"""Feature streams with the video and step number in each feature."""
 import numpy as np
 
 LENGTHS = dict(a=70, b=55, c=90, short=10)
@@ -12,7 +12,7 @@ PIPELINE = [dict(type='LoadFeatureWindow'), dict(type='PackFeatureInputs')]
 
 
 def write_set(root, lengths=LENGTHS):
-    """rgb is (video, step, 0), flow (step, video); three classes."""
+    """Write rgb (video, step, 0), flow (step, video) and three classes."""
     for name in 'rgb', 'flow', 'target_perframe':
         (root / name).mkdir(parents=True, exist_ok=True)
     for number, (video, length) in enumerate(lengths.items()):
@@ -32,7 +32,8 @@ def write_set(root, lengths=LENGTHS):
 
 
 def options(root, **kwargs):
-    """Of a dataset with a long memory of 24 steps and a work one of 16."""
+    """Options of a dataset with a long memory of 24 and a work memory of 16.
+    """
     default = dict(
         ann_file='videos.txt',
         data_root=str(root),

@@ -31,12 +31,12 @@ from mmvidattn.recognizers.token_label_store import TokenLabelStore
 from mmvidattn.utils.checkpoint import read_checkpoint
 
 FORMATS = 'pkl', 'pth', 'npy', 'yml'
-# A load may take this much on top of the process.
+# Memory that loading may use in addition to the process.
 MEMORY = 2**30
 
 
 def harmless() -> dict[str, Any]:
-    """Return data that people keep in pickles, by kind."""
+    """Return typical data in pickles, by kind."""
     counts = collections.defaultdict(list, a=[1])
     return dict(
         plain=[{1: (2., 'x')}, {3}, frozenset([4]), b'5', 6j, None, range(7)],
@@ -74,7 +74,8 @@ def _npy(array: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def _torch_saved(value: Any, is_zip: bool = True) -> bytes:
+def torch_saved(value: Any, is_zip: bool = True) -> bytes:
+    """Return a file of ``torch.save``, new or of torch before 1.6."""
     file = io.BytesIO()
     torch.save(value, file, _use_new_zipfile_serialization=is_zip)
     return file.getvalue()
@@ -102,14 +103,14 @@ text: |
 
 
 def valid_files(kind: str) -> list[bytes]:
-    """Files of a format that its loader loads."""
+    """Return files of a format that its loader accepts."""
     if kind == 'pkl':
-        # numpy loads it in the native byte order.
+        # numpy would load 'i2' in the native byte order.
         values = [*harmless().values(), np.arange(3, dtype='>i2')]
         return [pickle.dumps(value, protocol)
                 for value in values for protocol in (2, 4, 5)]
     if kind == 'pth':
-        return [_torch_saved(_checkpoint(), is_zip)
+        return [torch_saved(_checkpoint(), is_zip)
                 for is_zip in (True, True, False)]
     if kind == 'npy':
         return [_npy(array) for array in (
@@ -120,7 +121,7 @@ def valid_files(kind: str) -> list[bytes]:
 
 
 def put(value: Any) -> bytes:
-    """The instructions that push a plain value."""
+    """Return the instructions that push a plain value."""
     return pickletools.optimize(pickle.dumps(value, 2))[2:-1]
 
 
@@ -141,7 +142,7 @@ def push_array(dtype: bytes, shape: tuple, data: bytes) -> bytes:
 
 
 def _fields(size: int, flags: int, inner: bytes) -> bytes:
-    """The state of a dtype with a field ``f``."""
+    """Return the state of a dtype with a field ``f``."""
     return (b'(' + put(3) + put('|') + b'N' + put(('f', )) + b'}' + put('f')
             + inner + put(0) + b'\x86s' + put(size) + put(1) + put(flags)
             + b't')
@@ -173,7 +174,7 @@ def nested(wrap: bytes, levels: int) -> bytes:
     return b'N' + wrap * levels
 
 
-# Wraps the top of the stack, of which the memo has a copy.
+# Instructions that wrap the top of the stack, copied in the memo.
 WRAPS = dict(
     tuple=b'\x85',
     deque=b'q\x000ccollections\ndeque\n]h\x00a\x85R',
@@ -181,24 +182,26 @@ WRAPS = dict(
     slice=b'q\x000c__builtin__\nslice\nh\x00\x85R')
 
 
-def rezipped(data: bytes, name: str, content: bytes) -> bytes:
-    """Copy an archive, with another content of one member."""
+def rezipped(data: bytes, contents: dict[str, bytes],
+             compression: int = zipfile.ZIP_STORED) -> bytes:
+    """Copy an archive, with new contents of some members."""
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, \
-            zipfile.ZipFile(target, 'w') as new:
+            zipfile.ZipFile(target, 'w', compression) as new:
         for item in old.infolist():
-            new.writestr(item.filename, content if item.filename == name
+            new.writestr(item.filename, contents[item.filename]
+                         if item.filename in contents
                          else old.read(item.filename))
     return target.getvalue()
 
 
 def zip_of_pickle(code: bytes) -> bytes:
     """Return a file of ``torch.save`` with another pickle."""
-    return rezipped(_torch_saved(_checkpoint()), 'archive/data.pkl', code)
+    return rezipped(torch_saved(_checkpoint()), {'archive/data.pkl': code})
 
 
 def forged_files() -> dict[str, tuple[str, bytes]]:
-    """Return files that are meant to end the process, by their fault."""
+    """Return files that are meant to kill the process, by their fault."""
     codes = {}
     for name, state in STATES.items():
         for code in 'S8', 'V8', 'U2', 'M8':
@@ -275,7 +278,7 @@ def forged_files() -> dict[str, tuple[str, bytes]]:
 
 
 def mutate(kind: str, seed: int) -> bytes:
-    """Change a valid file of a format; the same for the same seed."""
+    """Return a valid file of a format, changed at random by a seed."""
     rng = random.Random(f'{kind} {seed}')
     data = rng.choice(valid_files(kind))
     if rng.random() < .3:
@@ -306,7 +309,7 @@ def _mutate_bytes(rng: random.Random, data: bytes) -> bytes:
 
 def _mutate_tokens(rng: random.Random, data: bytes, most: int,
                    words: tuple[str, ...]) -> bytes:
-    """Replace up to ``most`` tokens of a text by words, or repeat them."""
+    """Replace up to ``most`` tokens of a text with words, or repeat them."""
     tokens = re.findall(r'\s+|\w+|\W', data.decode())
     for _ in range(rng.randint(1, most)):
         here = rng.randrange(len(tokens))
@@ -354,9 +357,9 @@ def _insertion(rng: random.Random) -> bytes:
 
 
 def _mutate_code(rng: random.Random, code: bytes) -> bytes:
-    """Change instructions of a pickle."""
+    """Change random instructions of a pickle."""
     starts = [start for _, _, start in pickletools.genops(code)]
-    # The length of a frame would be wrong.
+    # Drop frames, because their lengths would be wrong.
     parts = [(op.name, code[start:end]) for (op, _, start), end in zip(
         pickletools.genops(code), [*starts[1:], len(code)])
         if op.name != 'FRAME']
@@ -372,7 +375,7 @@ def _mutate_code(rng: random.Random, code: bytes) -> bytes:
             drop = b'00' if name == 'STACK_GLOBAL' else b''
             parts[here] = 'GLOBAL', drop + _global(rng)
         elif how == 2 and name == 'BUILD':
-            # Another state, in place of one or after it.
+            # Replace a state or add another one.
             parts[here] = name, rng.choice((b'b', b'0')) + rng.choice(
                 [*STATES.values()]) + b'b'
         elif how == 2 and 'INT' in name or 'UNICODE' in name:
@@ -385,7 +388,7 @@ def _mutate_code(rng: random.Random, code: bytes) -> bytes:
 
 def _mutate_checkpoint(rng: random.Random, data: bytes) -> bytes:
     if not zipfile.is_zipfile(io.BytesIO(data)):
-        # The pickles of the format before torch 1.6.
+        # The format before torch 1.6 has five pickles.
         file, ends = io.BytesIO(data), [0]
         for _ in range(5):
             collections.deque(pickletools.genops(file), 0)
@@ -399,7 +402,7 @@ def _mutate_checkpoint(rng: random.Random, data: bytes) -> bytes:
                             + names)
         part = archive.read(chosen)
     change = _mutate_code if part.startswith(b'\x80') else _mutate_bytes
-    return rezipped(data, chosen, change(rng, part or b'\0'))
+    return rezipped(data, {chosen: change(rng, part or b'\0')})
 
 
 WORDS = (
@@ -416,11 +419,7 @@ WORDS = (
 
 
 def _load(kind: str, data: bytes) -> Any:
-    """Write a file to the folder of the process and load it.
-
-    Returns:
-        What was loaded. An expected error is raised as it is.
-    """
+    """Write a file to the folder of the process, and return its contents."""
     path = Path(f'x.{kind}')
     path.write_bytes(data)
     if kind == 'pth':
@@ -465,7 +464,7 @@ def _check_memory(error: BaseException | None) -> None:
 
 
 def _use(value: Any) -> None:
-    """Read every number and text of a value."""
+    """Read all numbers and strings of a value."""
     stack, seen = [value], set()
     while stack and len(seen) < 10_000:
         value = stack.pop()
@@ -489,15 +488,15 @@ def _use(value: Any) -> None:
             except MemoryError:
                 raise
             except Exception:
-                # Such as a date of a month 200, which nothing can print.
+                # For example, a date in month 200 cannot be printed.
                 pass
 
 
 def outcome_of(kind: str, data: bytes) -> str:
-    """Load a file and use its content.
+    """Load a file and use its contents.
 
     Returns:
-        ``loaded``, ``refused: <first error>``, or ``WRONG: <why>``.
+        ``loaded``, ``refused: <first error>``, or ``WRONG: <reason>``.
     """
     try:
         value = _load(kind, data)
@@ -507,9 +506,9 @@ def outcome_of(kind: str, data: bytes) -> str:
         try:
             _check_memory(error)
         except MemoryError:
-            return 'WRONG: it takes too much memory'
+            return 'WRONG: it uses too much memory'
         if len(str(error)) < 10:
-            return f'WRONG: {error!r} does not say why'
+            return f'WRONG: {error!r} has no reason'
         outcome = f'refused: {type(error.__cause__ or error).__name__}'
     except BaseException as error:
         return f'WRONG: {type(error).__name__}: {error}'
@@ -540,20 +539,20 @@ def outcomes(files: list[tuple[str, str, Any]], folder: Path,
     """Load files in a separate process.
 
     Args:
-        files: Name, format and content of each; None for the content of the
-            mutated file of which the name is ``<format> <seed>``.
+        files: Name, format and contents of each file. The contents None stand
+            for the mutated file with the name ``<format> <seed>``.
         folder: An empty folder.
-        seconds: What all of them may take.
+        seconds: Time limit for all files.
 
     Returns:
-        The outcome of each file, see :func:`outcome_of`. If the process dies
-        or takes too long, the file at which it did has that for its outcome,
-        and later ones none.
+        Outcome of each file, see :func:`outcome_of`. If the process dies or
+        exceeds the limit, that is the outcome of its current file, and later
+        files are missing.
     """
     process = multiprocessing.get_context('fork').Process(
         target=_child, args=(files, folder))
     with warnings.catch_warnings():
-        # From Python 3.12 on, about the threads of torch.
+        # From Python 3.12 on, forking warns about the threads of torch.
         warnings.simplefilter('ignore', DeprecationWarning)
         process.start()
     process.join(seconds)

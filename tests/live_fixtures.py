@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Tiny clips, web servers and detectors for tests of live detection."""
 import json
+import os
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +14,8 @@ import pytest
 import torch
 
 import mmvidattn
+from mmvidattn.live import EventDetector, Run
+from mmvidattn.live.events import EventLog
 from mmvidattn.sources import Frame, Source
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,6 +92,25 @@ class Script(Source):
             yield Frame(image, i, 0., time.monotonic())
         if self.error:
             raise self.error
+
+
+class FakeRun:
+    """The parts of a run that the page reads."""
+    rate = 4.
+    ignore = {0}
+    top_actions = Run.top_actions
+    set_threshold = Run.set_threshold
+    thresholds = Run.thresholds
+
+    def __init__(self, name, classes, **options):
+        self.name, self.classes = name, classes
+        self.status = 'running'
+        self.events = EventLog()
+        self._event_detector = EventDetector(classes, **options)
+
+    def report(self):
+        return dict(name=self.name, status=self.status, rate=self.rate,
+                    steps=1, dropped=0, missing=0, latency={})
 
 
 class QuietHandler(BaseHTTPRequestHandler):
@@ -235,6 +257,11 @@ def web(tmp_path):
     site.url = f'http://user:secret@127.0.0.1:{server.server_port}'
     yield site
     close(server)
+
+
+def num_handles():
+    """Return the number of open files of this process."""
+    return len(os.listdir('/proc/self/fd'))
 
 
 def wait_until(condition):

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Videos of several kinds, each frame of which tells its number."""
+"""Videos of several kinds, with the number of each frame in its pixels."""
 import struct
 from collections.abc import Container
 from pathlib import Path
@@ -14,19 +14,19 @@ from mmvidattn.utils.video_readers import why_no_backend
 
 WIDTH, HEIGHT, LENGTH, FPS = 96, 64, 40, 20
 BITS = 6
-# The first frame of a video that was cut.
+# First frame after the cut.
 CUT = 17
 
 
 def require_backend(name: str) -> None:
-    """Skip a test where this backend cannot be used."""
+    """Skip a test if a backend cannot be used."""
     why = why_no_backend(name)
     if why:
         pytest.skip(why)
 
 
 def images() -> list[np.ndarray]:
-    """A bright block that moves, over the number of the frame in blocks."""
+    """Draw a moving bright block, and blocks for the bits of the number."""
     found = []
     for number in range(LENGTH):
         image = np.full((HEIGHT, WIDTH, 3), 90, np.uint8)
@@ -39,14 +39,14 @@ def images() -> list[np.ndarray]:
 
 
 def numbers_of(frames: np.ndarray) -> list[int]:
-    """The numbers that frames [T, H, W, 3] tell."""
+    """Read the numbers in frames [T, H, W, 3]."""
     blocks = np.stack([frames[:, 4:12, 16 * bit + 4:16 * bit + 12].mean(
         (1, 2, 3)) for bit in range(BITS)], 1)
     return ((blocks > 125) @ (1 << np.arange(BITS))).tolist()
 
 
 def write_opencv(path: Path) -> Path:
-    """An mp4 of MPEG-4 without B-frames, as OpenCV writes it."""
+    """Write an mp4 of MPEG-4 without B-frames with OpenCV."""
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), FPS,
                              (WIDTH, HEIGHT))
     for image in images():
@@ -57,10 +57,10 @@ def write_opencv(path: Path) -> Path:
 
 def write_video(path: Path, codec: str, lost: Container[int] = (),
                 **options: str) -> Path:
-    """A file of any kind that PyAV's ffmpeg can write, but for the packets
-    with the numbers ``lost``."""
+    """Write a file with PyAV, without the packets with the numbers ``lost``.
+    """
     if codec not in av.codecs_available:
-        pytest.skip(f'ffmpeg has no {codec} here')
+        pytest.skip(f'ffmpeg lacks {codec} here')
     with av.open(str(path), 'w') as container:
         stream = container.add_stream(codec, rate=FPS)
         stream.width, stream.height = WIDTH, HEIGHT
@@ -76,8 +76,10 @@ def write_video(path: Path, codec: str, lost: Container[int] = (),
 
 
 def cut(path: Path, source: Path, seconds: float) -> Path:
-    """Copy the frames of an mp4 from a time on, without re-encoding: an edit
-    list hides those between the key frame and that time."""
+    """Cut the start of an mp4 without re-encoding.
+
+    An edit list hides the frames between the key frame and the cut.
+    """
     with av.open(str(source)) as old, av.open(str(path), 'w') as new:
         stream = new.add_stream_from_template(old.streams.video[0])
         old.seek(int(seconds * av.time_base))
@@ -91,7 +93,7 @@ def cut(path: Path, source: Path, seconds: float) -> Path:
 
 
 def turn(path: Path) -> Path:
-    """Let an mp4 say that it is to be turned by 90 degrees."""
+    """Set the rotation of an mp4 to 90 degrees."""
     data = bytearray(path.read_bytes())
     at = data.index(b'tkhd') + 44
     one = 1 << 16
@@ -101,8 +103,31 @@ def turn(path: Path) -> Path:
     return path
 
 
+# File name, codec and encoder options of each kind that PyAV encodes.
+ENCODED = {
+    'B-frames': ('b.mp4', 'libx264', dict(bf='3', g='12')),
+    'one group': ('one.mp4', 'libx264', dict(bf='3', g='99')),
+    'interlaced': ('interlaced.mp4', 'libx264', {
+        'g': '12', 'flags': '+ilme+ildct', 'x264-params': 'tff=1'}),
+    'interlaced MPEG-2': ('mpeg2.mkv', 'mpeg2video', dict(
+        g='12', flags='+ilme+ildct', b='4M')),
+    'no key frame first': ('late.mp4', 'libx264', dict(
+        g='12', bf='0', lost=range(5))),
+    'intra refresh': ('refresh.mp4', 'libx264', {
+        'g': '12', 'x264-params': 'intra-refresh=1'}),
+    'one group in avi': ('one.avi', 'mpeg4', dict(bf='2', g='99')),
+    'open groups': ('open.mkv', 'libx264', {
+        'bf': '3', 'g': '12', 'x264-params': 'open-gop=1'}),
+    'HEVC': ('hevc.mp4', 'libx265', {
+        'g': '12', 'x265-params': 'log-level=none'}),
+    'mjpeg avi': ('jpeg.avi', 'mjpeg', dict(pix_fmt='yuvj420p')),
+    'B-frames in avi': ('b.avi', 'mpeg4', dict(bf='2', g='12')),
+    'transport stream': ('b.ts', 'libx264', dict(bf='2', g='12')),
+}
+
+
 def make(kind: str, folder: Path) -> Path:
-    """A video by what is special about it."""
+    """Create a video of a kind."""
     if kind == 'plain':
         return write_opencv(folder / 'plain.mp4')
     if kind == 'varying rate':
@@ -111,37 +136,9 @@ def make(kind: str, folder: Path) -> Path:
         return path
     if kind == 'turned':
         return turn(write_opencv(folder / 'turned.mp4'))
-    if kind == 'B-frames':
-        return write_video(folder / 'b.mp4', 'libx264', bf='3', g='12')
-    if kind == 'interlaced':
-        return write_video(folder / 'interlaced.mp4', 'libx264', g='12',
-                           flags='+ilme+ildct', **{'x264-params': 'tff=1'})
-    if kind == 'interlaced MPEG-2':
-        return write_video(folder / 'mpeg2.mkv', 'mpeg2video', g='12',
-                           flags='+ilme+ildct', b='4M')
     if kind == 'cut':
         return cut(folder / 'cut.mp4', make('B-frames', folder), CUT / FPS)
     if kind == 'cut in its first group':
-        return cut(folder / 'first.mp4', write_video(
-            folder / 'one.mp4', 'libx264', bf='3', g='99'), CUT / FPS)
-    if kind == 'no key frame first':
-        return write_video(folder / 'late.mp4', 'libx264', g='12', bf='0',
-                           lost=range(5))
-    if kind == 'intra refresh':
-        return write_video(folder / 'refresh.mp4', 'libx264', g='12',
-                           **{'x264-params': 'intra-refresh=1'})
-    if kind == 'one group in avi':
-        return write_video(folder / 'one.avi', 'mpeg4', bf='2', g='99')
-    if kind == 'open groups':
-        return write_video(folder / 'open.mkv', 'libx264', bf='3', g='12',
-                           **{'x264-params': 'open-gop=1'})
-    if kind == 'HEVC':
-        return write_video(folder / 'hevc.mp4', 'libx265', g='12',
-                           **{'x265-params': 'log-level=none'})
-    if kind == 'mjpeg avi':
-        return write_video(folder / 'jpeg.avi', 'mjpeg', pix_fmt='yuvj420p')
-    if kind == 'B-frames in avi':
-        return write_video(folder / 'b.avi', 'mpeg4', bf='2', g='12')
-    if kind == 'transport stream':
-        return write_video(folder / 'b.ts', 'libx264', bf='2', g='12')
-    raise ValueError(kind)
+        return cut(folder / 'first.mp4', make('one group', folder), CUT / FPS)
+    name, codec, options = ENCODED[kind]
+    return write_video(folder / name, codec, **options)

@@ -28,7 +28,7 @@ PACKAGE = Path(mmvidattn.__file__).parent
 
 @pytest.fixture(scope='module')
 def outcomes() -> dict[str, list]:
-    """What each symptom raises: patched, and without its patch."""
+    """Error of each symptom with all workarounds, and without its own."""
     run = python(HERE / 'compat_symptoms.py', PACKAGE)
     return json.loads(run.stdout.splitlines()[-1])
 
@@ -43,19 +43,19 @@ def python(*args: Any, **env: str) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize('name', SYMPTOMS)
-def test_patch_removes_symptom(outcomes, name):
-    patched, without = outcomes[name]
-    assert patched is None
-    assert without is not None, 'the symptom does not show without the patch'
+def test_workaround_removes_symptom(outcomes, name):
+    applied, without = outcomes[name]
+    assert applied is None
+    assert without is not None, 'no symptom without the workaround'
     assert re.search(SYMPTOMS[name].shows, without), without
 
 
-def test_every_patch_has_a_symptom():
-    assert {patch.name for patch in compat.PATCHES} == {
-        symptom.patch for symptom in SYMPTOMS.values()}
+def test_every_workaround_has_a_symptom():
+    assert {one.name for one in compat.WORKAROUNDS} == {
+        symptom.workaround for symptom in SYMPTOMS.values()}
 
 
-def test_second_application_wraps_nothing_again():
+def test_second_application_has_no_effect():
     from mmaction.models.heads import BaseHead
     from mmengine.optim import AmpOptimWrapper
     once = BaseHead.__call__, AmpOptimWrapper.__init__
@@ -63,20 +63,19 @@ def test_second_application_wraps_nothing_again():
     assert (BaseHead.__call__, AmpOptimWrapper.__init__) == once
 
 
-def test_a_patch_to_leave_out_must_be_one(monkeypatch):
+def test_rejects_unknown_workaround_to_skip(monkeypatch):
     monkeypatch.setenv(compat.SKIP, 'add_missing_drn,heal_all')
-    with pytest.raises(ValueError, match='must name patches.*got heal_all$'):
+    with pytest.raises(ValueError, match='SKIP_PATCHES.*got heal_all$'):
         compat.apply()
 
 
-def test_the_list_is_printed():
+def test_prints_all_workarounds():
     skipped = python('-m', 'mmvidattn.compat',
                      MMVIDATTN_SKIP_PATCHES='score_in_float32')
     assert not skipped.stderr
-    # Blanks and lines are for the eye.
     listed = ' '.join(skipped.stdout.split())
-    for patch in compat.PATCHES:
-        for text in (patch.symptom, patch.until, patch.function.__doc__):
+    for one in compat.WORKAROUNDS:
+        for text in (one.symptom, one.until, one.function.__doc__):
             assert ' '.join(text.split()) in listed
     assert 'score_in_float32 (not applied: MMVIDATTN_SKIP_PATCHES' in listed
     assert 'require_mmcv (not applied: mmcv is installed)' in listed
@@ -88,7 +87,7 @@ AUDIT = """
 import importlib, json, pkgutil, sys, types, warnings
 
 PACKAGES = 'mmaction', 'mmengine', 'mmcv'
-# Of these, not the modules within.
+# Packages without their submodules.
 PLAIN = ('numpy', 'torch', 'torch.cuda', 'torch.hub', 'torch.serialization',
          'torch.nn.functional', 'torch.utils.data', 'pickle', 'yaml', 'json',
          'random', 'multiprocessing')
@@ -151,7 +150,7 @@ for (name, owner), old, items in zip(owners, before, inside):
                 '__builtins__', '__warningregistry__', '_module_dict'):
             continue
         if key not in old:
-            # A module that somebody imports is set in its package.
+            # An import sets a submodule in its package.
             if not isinstance(value, types.ModuleType):
                 changed.append(f'{name}.{key}')
         elif items[key] is not None and isinstance(value, dict):
@@ -168,17 +167,18 @@ for name, entries in registries():
                 if entries.get(key) is not value]
 from mmvidattn import compat
 print(json.dumps([sorted(set(changed)), sorted(
-    change for patch in compat.PATCHES for change in patch.changes
+    change for one in compat.WORKAROUNDS for change in one.changes
     if change.startswith(PACKAGES))]))
 """
 
 
 @pytest.fixture(scope='module')
 def audit(tmp_path_factory):
-    """What an import of ours changes in others, and what the list says.
+    """Function that returns the actual and the listed changes of an import.
 
-    An attribute, an entry of a dictionary or of a registry; what is added to a
-    dictionary is no change, as classes are registered.
+    A change is a new attribute, a changed entry of a dictionary or of a
+    registry. New entries of a dictionary do not count, because classes are
+    registered.
     """
     path = tmp_path_factory.mktemp('audit') / 'audit.py'
     path.write_text(AUDIT)
@@ -190,14 +190,13 @@ def audit(tmp_path_factory):
     return run
 
 
-def test_import_changes_what_the_list_says_and_no_more(audit):
+def test_import_changes_exactly_what_it_lists(audit):
     changed, listed = audit()
     assert changed == listed
-    # Else it would agree on nothing.
     assert len(listed) > 20
 
 
-def test_audit_finds_what_is_not_listed(audit):
+def test_audit_finds_unlisted_changes(audit):
     changed, listed = audit("""
 import mmvidattn, mmaction.models, mmengine.analysis.complexity_analysis as c
 from mmaction.models.heads import BaseHead
@@ -245,7 +244,7 @@ if __name__ == '__main__':
 """
 
 
-def test_workers_start_by_any_method_and_are_patched(tmp_path):
+def test_workers_of_any_start_method_apply_workarounds(tmp_path):
     (tmp_path / 'spawn.py').write_text(SPAWN)
     lines = python(tmp_path / 'spawn.py').stdout.splitlines()
     assert [line.split()[0] for line in lines] == ['spawn', 'fork']
@@ -253,19 +252,19 @@ def test_workers_start_by_any_method_and_are_patched(tmp_path):
 
 @pytest.mark.parametrize('protocol', [2, 4, 5])
 @pytest.mark.parametrize('kind', harmless())
-def test_data_of_harmless_types_loads(tmp_path, kind, protocol):
+def test_loads_data_of_harmless_types(tmp_path, kind, protocol):
     value = harmless()[kind]
     mmengine.dump(value, tmp_path / 'x.pkl', protocol=protocol)
     found = mmengine.load(tmp_path / 'x.pkl')
     assert type(found) is type(value)
-    # Lines in any order: a data sample lists its fields in a set's.
-    told, expected = (
+    # Sort the lines, because a data sample prints its fields in any order.
+    loaded, expected = (
         sorted(re.sub(' at 0x[0-9a-f]+', '', repr(x)).splitlines())
         for x in (found, value))
-    assert told == expected
+    assert loaded == expected
 
 
-def test_a_pickle_cannot_have_a_config_read_a_file(tmp_path):
+def test_pickle_cannot_make_a_config_read_a_file(tmp_path):
     from mmengine.config import Config
 
     class Reads:
@@ -279,19 +278,19 @@ def test_a_pickle_cannot_have_a_config_read_a_file(tmp_path):
 
 
 @pytest.mark.parametrize('kind', ['plain', 'containers', 'times', 'path'])
-def test_yaml_of_harmless_types_loads(tmp_path, kind):
+def test_loads_yaml_of_harmless_types(tmp_path, kind):
     value = harmless()[kind]
     if kind == 'plain':
-        # YAML has no tag for a range, and PyYAML none for a frozen set.
+        # YAML lacks a tag for ranges, and PyYAML one for frozen sets.
         value = [v for v in value if not isinstance(v, (range, frozenset))]
     elif kind == 'containers':
-        # Which PyYAML itself makes anew with its first element twice.
+        # PyYAML duplicates the first element of a deque.
         value = [v for v in value if not isinstance(v, collections.deque)]
     mmengine.dump(value, tmp_path / 'x.yml')
     assert mmengine.load(tmp_path / 'x.yml') == value
 
 
-def test_a_config_that_mmengine_dumped_loads(tmp_path):
+def test_loads_config_dumped_by_mmengine(tmp_path):
     from mmengine.config import Config
     cfg = Config.fromfile(
         Path(mmaction.__file__).parent / '.mim/configs/recognition/tsn'
@@ -300,14 +299,14 @@ def test_a_config_that_mmengine_dumped_loads(tmp_path):
         cfg.dump(tmp_path / name)
         found = Config.fromfile(tmp_path / name)
         if name == 'x.json':
-            # Which has no tuples.
+            # JSON has no tuples.
             assert found.model == json.loads(json.dumps(cfg.model.to_dict()))
         else:
             assert found._cfg_dict == cfg._cfg_dict
             assert 'tuple' in (tmp_path / 'x.yml').read_text()
 
 
-def test_a_person_who_trusts_a_file_has_a_way_in(tmp_path):
+def test_skipping_the_workaround_loads_trusted_files(tmp_path):
     (tmp_path / 'x.pkl').write_bytes(b'cos\ngetcwd\n(tR.')
     with pytest.raises(pickle.UnpicklingError,
                        match='os.getcwd.*MMVIDATTN_SKIP_PATCHES=load_data'):
@@ -316,8 +315,8 @@ def test_a_person_who_trusts_a_file_has_a_way_in(tmp_path):
            f'{tmp_path}/x.pkl")', MMVIDATTN_SKIP_PATCHES='load_data_as_data')
 
 
-def test_views_are_kept_apart_where_a_config_says_so():
-    """``average_clips=None`` of mmaction2's heads is left as it is."""
+def test_views_stay_separate_if_the_config_asks():
+    """``average_clips=None`` of mmaction2's heads has its usual effect."""
     from mmaction.models.heads import TimeSformerHead
     from mmaction.structures import ActionDataSample
     head, feats = TimeSformerHead(5, 4), torch.rand(2 * 3, 4)
@@ -325,7 +324,7 @@ def test_views_are_kept_apart_where_a_config_says_so():
     assert torch.equal(first.pred_score, head(feats)[:3])
 
 
-def test_every_model_of_ours_averages_views():
+def test_our_models_average_views():
     from mmengine.registry import init_default_scope
 
     from mmvidattn.apis.models import load_config
@@ -338,7 +337,7 @@ def test_every_model_of_ours_averages_views():
             heads.setdefault((head.type, head.get('average_clips', '-')), head)
     assert heads
     for (kind, _), head in heads.items():
-        # Of Charades' views the largest score counts.
+        # Charades uses the largest score of all views.
         assert MODELS.build(head).average_clips in (
             'prob', 'score', 'max'), kind
 
@@ -350,7 +349,7 @@ def test_scores_keep_their_dtype_without_autocast(dtype):
     assert head(torch.rand(2, 4, dtype=dtype)).dtype == dtype
 
 
-def test_numpy_and_torch_are_left_alone():
+def test_numpy_and_torch_are_unchanged():
     assert not hasattr(np, 'in1d') or np.__version__ < '2.4'
     for module in np, torch, torch.cuda:
         assert type(module).__name__ == 'module'
@@ -400,7 +399,7 @@ model = dict(
 
 
 @pytest.mark.slow
-def test_tools_in_the_wheel_of_mmaction_run_on_a_cpu(tmp_path):
+def test_tools_of_mmaction_wheel_run_on_cpu(tmp_path):
     tools = Path(mmaction.__file__).parent / '.mim' / 'tools'
     for i in range(6):
         writer = cv2.VideoWriter(

@@ -8,9 +8,9 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / 'mmvidattn'
 
-# Folders that each folder may import, besides version and itself.
+# Folders that each folder may import, in addition to version and itself.
 MAY_IMPORT = {
-    # Patched steps of mmaction2 use our video readers.
+    # Workarounds for pipeline steps use our video readers.
     'compat': {'utils'},
     'ops': set(),
     'convert': set(),
@@ -38,12 +38,13 @@ MAY_IMPORT = {
     'finetune': {'apis', 'datasets', 'utils', 'visualization'},
 }
 ONLY_TORCH = 'ops', 'convert'
-ANYTHING_OF_OURS = 'cli', '__init__', '__main__'
+UNRESTRICTED = 'cli', '__init__', '__main__', 'registered'
 ALWAYS = {'version'}
 
 
 def imports_of(path: Path, package: Path = PACKAGE) -> set[str]:
-    """Absolute names of all modules a file imports, lazily or not."""
+    """Return the absolute names of all imports of a file, also in functions.
+    """
     here = path.relative_to(package.parent).with_suffix('').parts
     names = set()
     for node in ast.walk(ast.parse(path.read_text('utf-8'))):
@@ -74,7 +75,7 @@ def broken_rules(package: Path) -> list[str]:
             elif top == package.name:
                 other = rest.partition('.')[0]
                 allowed = MAY_IMPORT.get(part, set()) | ALWAYS | {part}
-                if part not in ANYTHING_OF_OURS and other not in allowed:
+                if part not in UNRESTRICTED and other not in allowed:
                     broken.append(where)
             elif part in ONLY_TORCH and top not in (
                     'torch', 'triton', *sys.stdlib_module_names):
@@ -83,10 +84,10 @@ def broken_rules(package: Path) -> list[str]:
 
 
 def find_cycle(package: Path) -> list[str]:
-    """Find modules of a package that import each other, lazily or not.
+    """Find modules of a package that import each other, also in functions.
 
     Returns:
-        The modules of a cycle, each imported by the next one.
+        Modules of a cycle, each imported by the next one.
     """
     files = {}
     for path in package.rglob('*.py'):
@@ -97,7 +98,7 @@ def find_cycle(package: Path) -> list[str]:
     for module, path in files.items():
         graph[module] = set()
         for name in imports_of(path, package):
-            # A name in a module, unless it is a module itself.
+            # The import may name a module or something in a module.
             if name not in files:
                 name = name.rpartition('.')[0]
             if name in files and name != module:
@@ -109,23 +110,23 @@ def find_cycle(package: Path) -> list[str]:
     return []
 
 
-def test_no_modules_import_each_other():
+def test_package_has_no_import_cycle():
     assert find_cycle(PACKAGE) == []
 
 
 @pytest.mark.parametrize('files, cycle', [
     ({'a.py': 'from .b import f', 'b.py': ''}, set()),
     ({'a.py': 'from .b import f', 'b.py': 'import p.a'}, {'p.a', 'p.b'}),
-    # Within a function, over a folder, and over three modules.
+    # In a function, through a folder, and through three modules.
     ({'a.py': 'from . import b', 'b.py': 'def f():\n    from .c.d import e',
       'c/d.py': 'from ..a import g'}, {'p.a', 'p.b', 'p.c.d'}),
-    # A folder imports its parts, and a part something else of the folder.
+    # A folder imports its modules, and a module its neighbor.
     ({'c/__init__.py': 'from .d import e', 'c/d.py': 'from .f import g',
       'c/f.py': ''}, set()),
     ({'c/__init__.py': 'from .d import e', 'c/d.py': 'from . import g'},
      {'p.c', 'p.c.d'}),
 ])
-def test_a_cycle_is_found(tmp_path, files, cycle):
+def test_finds_cycle(tmp_path, files, cycle):
     package = tmp_path / 'p'
     for name, text in files.items():
         (package / name).parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +138,7 @@ def test_imports_point_down():
     assert broken_rules(PACKAGE) == []
 
 
-def test_every_part_has_a_place():
+def test_all_folders_have_rules():
     parts = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     assert parts - {'.mim', '__pycache__', 'cli'} <= set(MAY_IMPORT)
 
@@ -160,7 +161,7 @@ def test_every_part_has_a_place():
     ('utils/a.py', 'from .. import compat', 1),
     ('__init__.py', 'from . import layers, compat', 0),
 ])
-def test_upward_import_is_found(tmp_path, file, line, found):
+def test_finds_upward_import(tmp_path, file, line, found):
     path = tmp_path / 'mmvidattn' / file
     path.parent.mkdir(parents=True)
     path.write_text(line)

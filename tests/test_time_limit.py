@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The limit that conftest.py sets to every test."""
+"""The time limit of tests, set by conftest.py."""
 import signal
 import subprocess
 import sys
@@ -9,16 +9,16 @@ import pytest
 
 
 @pytest.mark.skipif(not hasattr(signal, 'SIGALRM'),
-                    reason='this system has no alarms')
-def test_a_test_that_hangs_on_a_program_is_ended():
-    # The rest of the limit, in seconds, is shortened to one.
+                    reason='this system lacks SIGALRM')
+def test_stops_test_that_hangs_in_a_program():
+    # Shorten the remaining time to one second.
     assert signal.alarm(1) > 1
     with pytest.raises(pytest.fail.Exception, match='took longer than'):
         subprocess.run(['sleep', '100'])
 
 
 @pytest.mark.slow
-def test_a_test_that_hangs_in_c_ends_its_process(tmp_path):
+def test_kills_process_of_test_that_hangs_in_c(tmp_path):
     conftest = Path(__file__).with_name('conftest.py')
     tmp_path.joinpath('conftest.py').write_text(
         f'exec(compile(open({str(conftest)!r}).read(), {str(conftest)!r}, '

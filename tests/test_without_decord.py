@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Linux on ARM and macOS have no decord."""
+"""Training, testing and prediction without decord (Linux on ARM, macOS)."""
 import subprocess
 import sys
 
@@ -48,12 +48,12 @@ def run(motion_dir, tmp_path_factory):
     return done
 
 
-def test_imports_trains_tests_and_predicts(run):
+def test_trains_tests_and_predicts(run):
     assert 'Epoch(train)' in run.stdout and 'Epoch(test)' in run.stdout
     assert 'ANSWER ' in run.stdout
 
 
-def test_what_needs_it_says_how_to_do_without(run):
+def test_errors_name_other_backends(run):
     errors = [line for line in run.stdout.splitlines()
               if line.startswith('WITHOUT')]
     assert len(errors) == 3
@@ -61,6 +61,6 @@ def test_what_needs_it_says_how_to_do_without(run):
         assert '--cfg-options video_backend=torchcodec' in line
 
 
-def test_the_wait_for_data_is_logged(run):
+def test_logs_the_wait_for_data(run):
     assert 'training waited for data in' in run.stdout
     assert 'a worker opened and decoded a clip in' in run.stdout

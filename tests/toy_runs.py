@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Trainings of a moment, which draw from every generator."""
+"""Short training runs that draw from every random generator."""
 import itertools
 import random
 from pathlib import Path
@@ -16,15 +16,15 @@ from torch.utils.data import Dataset
 
 from mmvidattn.engine import SafeRunner
 
-# Runs of one name would share their logs.
+# Runs of the same name would share their logs.
 NUMBERS = itertools.count()
 
 
 class ReleasingRunner(SafeRunner):
-    """Ends its workers at once.
+    """Runner that stops its workers after training.
 
-    When the garbage collector does so, it may close their queues first, and
-    torch then waits seconds for each.
+    The garbage collector may close their queues first, and torch then waits
+    seconds for each worker.
     """
 
     def train(self) -> nn.Module:
@@ -37,10 +37,10 @@ class ReleasingRunner(SafeRunner):
 
 
 class Data(Dataset):
-    """Numbers, with noise from Python, numpy and torch."""
+    """Dataset of numbers with noise from Python, numpy and torch."""
 
     def __len__(self):
-        # The last of four batches of three is smaller.
+        # Makes four batches of three, of which the last is smaller.
         return 11
 
     def __getitem__(self, index):
@@ -51,7 +51,7 @@ class Data(Dataset):
 
 
 class Model(BaseModel):
-    """With dropout, and with statistics that batches change."""
+    """Model with dropout and BatchNorm."""
 
     def __init__(self):
         super().__init__()
@@ -61,7 +61,7 @@ class Model(BaseModel):
 
     def forward(self, inputs, data_samples=None, mode='tensor'):
         out = self.layers(torch.stack(list(inputs)))
-        # numpy is what mixup draws from.
+        # mixup draws from numpy.
         out = out * np.random.rand()
         if mode == 'loss':
             return dict(loss=(out - 1).square().mean())
@@ -71,7 +71,7 @@ class Model(BaseModel):
 
 
 class WeightMetric(BaseMetric):
-    """The sum of the weights; it draws, as a model may in validation."""
+    """Metric of the weights that draws random numbers, like some models."""
 
     def process(self, data_batch, data_samples):
         self.results.append(torch.rand(()).item())
@@ -83,11 +83,11 @@ class WeightMetric(BaseMetric):
 
 
 class Stop(Exception):
-    """Ends a run in the middle."""
+    """Interruption of a run."""
 
 
 class StopHook(Hook):
-    """Ends a run the ``count``-th time that something happens."""
+    """Interrupt a run at the ``count``-th event."""
     priority = 'LOWEST'
 
     def __init__(self, event: str, count: int) -> None:
@@ -101,7 +101,7 @@ class StopHook(Hook):
 
 
 class DivergeHook(Hook):
-    """Makes a weight infinite before validation."""
+    """Make a weight infinite before validation."""
 
     def before_val(self, runner):
         runner.model.layers[3].weight.data[0, 0] = torch.inf
@@ -113,7 +113,7 @@ def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
           wrapper: dict | None = None, loader: dict | None = None,
           seed: int | None = 0, sampler: str = 'DefaultSampler',
           **default_hooks: Any) -> SafeRunner:
-    """A training of 4 epochs of 4 batches, or of 16 iterations."""
+    """Build a runner of 4 epochs of 4 batches, or of 16 iterations."""
     torch.manual_seed(0)
     model = Model()
     metric = WeightMetric()
@@ -152,6 +152,6 @@ def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
 
 
 def log_of(work_dir: Path) -> str:
-    """All that the runs in a folder said."""
+    """Return the logs of all runs in a folder."""
     return ''.join(path.read_text() for path in sorted(
         work_dir.rglob('*.log')))

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Video files of many kinds, made by the ffmpeg program, and their frames."""
+"""Video files of many kinds, encoded and decoded by the ffmpeg program."""
 import subprocess
 from pathlib import Path
 
@@ -16,8 +16,8 @@ INTERLACED = f'-vf interlace {FIELDS}'
 TELECINED = f'-vf telecine {FIELDS}'
 ODD = '-vf scale=97:63'
 COPY = '-c copy'
-# The file name of each kind, the options that make it from images, and the
-# kind that is its source, if any.
+# File name and encoder options of each kind, and the kind that it is made of,
+# if any.
 KINDS = {
     'H.264': ('a.mp4', X264),
     'H.264, one group': ('one.mp4', '-c:v libx264 -pix_fmt yuv420p -g 99'),
@@ -74,7 +74,7 @@ KINDS = {
 
 
 def make_kind(kind: str, folder: Path) -> Path:
-    """Make a file of a kind, once for a folder."""
+    """Create a file of a kind, once per folder."""
     name, options, *source = KINDS[kind]
     path = folder / name
     if path.exists():
@@ -95,8 +95,10 @@ def make_kind(kind: str, folder: Path) -> Path:
 
 
 def repeat_fields(source: Path, path: Path) -> None:
-    """Set the flag of every other picture of an MPEG-2 stream that repeats
-    its first field (soft telecine), and put it into a program stream."""
+    """Flag every other picture of an MPEG-2 stream to repeat its first field.
+
+    This is soft telecine. The result is a program stream.
+    """
     data = bytearray(source.read_bytes())
     at = number = 0
     while (at := data.find(b'\0\0\1\xb5', at) + 4) > 3:
@@ -108,7 +110,7 @@ def repeat_fields(source: Path, path: Path) -> None:
 
 
 def images(number: int) -> bytes:
-    """Moving waves with a moving bar, half transparent on one side."""
+    """Draw moving waves and a moving bar, with a gradient of transparency."""
     rows, columns = np.mgrid[:HEIGHT, :WIDTH].astype(np.float32)
     found = np.zeros((number, HEIGHT, WIDTH, 4), np.uint8)
     for i, image in enumerate(found):
@@ -127,8 +129,8 @@ def ffmpeg_frames(path: Path, as_sent: bool = False) -> np.ndarray:
 
     Args:
         path: The file.
-        as_sent: Whether to ignore what RTP does not transport: edit lists and
-            rotations.
+        as_sent: Ignore edit lists and rotations, which RTP does not transmit.
+            Defaults to False.
     """
     options = ['-noautorotate'] if as_sent else []
     if as_sent and path.suffix in ('.mp4', '.mov'):

@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Make .venv in this checkout, with versions known to work together.
-# Run it, or source it to use the environment afterwards. A second run is
-# quick; one that was cut short is taken up again.
+# Make .venv in this checkout, with versions that are tested together. A second
+# run is quick; an interrupted one continues.
 #   PYTHON=python3.12 bash tools/setup_env.sh
+#   bash tools/setup_env.sh --dev     # add the packages of the tests
+#   bash tools/setup_env.sh --all     # make .venv-all: the tests' packages, and
+#                                     # those that our results are compared with
+#   source tools/setup_env.sh         # activate .venv as well
+# UV=0 installs with pip only.
 
 if [ "${BASH_SOURCE[0]}" != "$0" ]; then
     bash "${BASH_SOURCE[0]}" || return
@@ -13,19 +17,30 @@ fi
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
+parts=required
+name=.venv
+case ${1:-} in
+'') ;;
+--dev) parts='required dev' ;;
+--all) parts='required dev comparisons'; name=.venv-all ;;
+*)
+    echo "ERROR: expected --dev or --all, got $1" >&2
+    exit 2 ;;
+esac
 base=${PYTHON:-python3}
-venv=$PWD/.venv
+venv=$PWD/$name
 python=$venv/bin/python
-stamp=$venv/mmvidattn.stamp
 log=$venv/setup.log
 constraints=requirements/constraints.txt
+# The newest torch that has a torchvision on PyPI.
+pair='torch==2.14.1 torchvision==0.29.1'
 
 fail() {
     echo "ERROR: $*" >&2
     exit 1
 }
 
-# Of everything that decides what belongs into the environment.
+# Hash of everything that decides the contents of the environment.
 fingerprint() {
     "$python" - "$venv" setup.py "$constraints" tools/setup_env.sh <<'PY'
 import hashlib, pathlib, sys
@@ -36,22 +51,54 @@ print(digest.hexdigest())
 PY
 }
 
-# One dot for each package; all of pip's output goes to the log.
+is_ready() {
+    [ -f "$venv/$1.stamp" ] &&
+        [ "$(cat "$venv/$1.stamp")" = "$(fingerprint 2>&1)" ]
+}
+
+# Modules are compiled when they are first imported, which is most of a minute
+# less than compiling all of them here.
+by_pip() {
+    "$python" -m pip install --disable-pip-version-check --no-compile \
+        -c "$constraints" "$@"
+}
+
+# uv resolves and unpacks several times as fast as pip. It reads none of pip's
+# settings, and may lack a package index that pip is set up for.
+by_uv() {
+    "$venv/bin/uv" pip install --python "$python" -c "$constraints" "$@"
+}
+
+# Print a dot per package; the installer's output goes to the log.
 install() {
+    local installer=by_pip
     printf '==> Installing %s ' "$1"
     shift
-    if "$python" -m pip install --disable-pip-version-check \
-        -c "$constraints" "$@" 2>&1 | tee -a "$log" |
-        awk '/^ *(Collecting|Processing|Downloading|Building)/ {
+    if [ "$1" = --uv ]; then
+        shift
+        [ -x "$venv/bin/uv" ] && installer=by_uv
+    fi
+    if "$installer" "$@" 2>&1 | tee -a "$log" |
+        awk '/^ *(Collecting|Processing|Downloading|Building|\+) ?/ {
                  printf "."; fflush() } END { print "" }'; then
         return 0
     fi
-    return 1
+    [ "$installer" = by_uv ] || return 1
+    echo 'uv failed, trying pip' | tee -a "$log"
+    rm -f "$venv/bin/uv"
+    install 'by pip' "$@"
 }
 
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(fingerprint 2>&1)" ]; then
-    exit 0
-fi
+see_log() {
+    tail -n 15 "$log" >&2
+    fail "the installation failed; its output is in $log"
+}
+
+missing=
+for part in $parts; do
+    is_ready "$part" || missing="$missing $part"
+done
+[ -n "$missing" ] || exit 0
 
 command -v "$base" > /dev/null ||
     fail "$base not found. Install Python 3.10 or newer, or name one with" \
@@ -61,56 +108,89 @@ command -v "$base" > /dev/null ||
          "another one with PYTHON=/path/to/python3"
 
 if ! "$python" -m pip --version > /dev/null 2>&1; then
-    echo "==> Making .venv with $("$base" -V 2>&1)"
+    echo "==> Making $name with $("$base" -V 2>&1)"
     "$base" -m venv --clear "$venv" ||
         fail "$base cannot make virtual environments. On Debian and Ubuntu:" \
              "apt install python3-venv"
 fi
-rm -f "$stamp"
 : > "$log"
+if [ "$name" = .venv-all ]; then
+    # The same versions, except for torch and what it brings.
+    constraints=$venv/constraints.txt
+    grep -Ev '^(torch|torchcodec)==' requirements/constraints.txt \
+        > "$constraints"
+fi
 
-see_log() {
-    tail -n 15 "$log" >&2
-    fail "pip failed; all it said is in $log"
+# pip settings that uv has under other names. Its default index is PyPI.
+export UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1 UV_LINK_MODE=copy
+UV_DEFAULT_INDEX=${PIP_INDEX_URL:-$("$python" -m pip config get \
+    global.index-url 2> /dev/null || echo https://pypi.org/simple)}
+export UV_DEFAULT_INDEX
+
+install_required() {
+    install 'build tools' setuptools || see_log
+    if [ "${UV:-1}" != 0 ] && [ ! -x "$venv/bin/uv" ]; then
+        install uv --no-deps uv || echo 'no uv: pip is slower' >&2
+    fi
+    if [ "$name" = .venv-all ]; then
+        # shellcheck disable=SC2086
+        install 'torch and torchvision' --uv $pair || see_log
+    else
+        install_torch
+    fi
+    install 'mmvidattn and its requirements' --uv --no-build-isolation \
+        -e '.[lite]' || see_log
+    # OpenCV's usual build needs libGL, which servers and containers often
+    # lack.
+    if ! "$python" -c 'import cv2' 2>> "$log"; then
+        opencv=$(sed -n 's/^opencv-python==//p' "$constraints")
+        install 'OpenCV without windows' --no-deps --force-reinstall \
+            "opencv-contrib-python-headless==$opencv" || see_log
+    fi
+    "$python" -c 'import mmvidattn' ||
+        fail "the environment is complete, but mmvidattn cannot be imported"
 }
 
-install 'build tools' setuptools || see_log
-
 # PyPI's torch for Linux brings gigabytes of CUDA, so ask PyTorch's own index
-# for the CPU build first, and give up on it soon.
-torch=$(sed -n 's/^torch==//p' "$constraints")
-if ! "$python" -m pip freeze 2> /dev/null | grep -Eq "^torch(==$torch| @)"; then
+# for the CPU build first, and give up on it soon. pip finds local files that
+# its settings name.
+install_torch() {
+    local torch
+    torch=$(sed -n 's/^torch==//p' "$constraints")
+    "$python" -m pip freeze 2> /dev/null |
+        grep -Eq "^torch(==$torch| @)" && return
     if [ "$(uname)" = Linux ] && ! nvidia-smi -L > /dev/null 2>&1 &&
         install "torch $torch (CPU)" "torch==$torch+cpu" --no-deps \
             --extra-index-url https://download.pytorch.org/whl/cpu \
             --retries 0 --timeout 15; then
-        :
-    else
-        install "torch $torch" "torch==$torch" || see_log
+        return
     fi
-fi
+    install "torch $torch" "torch==$torch" || see_log
+}
 
-install 'mmvidattn and what it needs' --no-build-isolation \
-    -e '.[lite,dev]' || see_log
+install_dev() {
+    install 'the tests' --uv --no-build-isolation -e '.[lite,dev]' || see_log
+    # The kernels' tests run in Triton's interpreter, and torch's CPU build
+    # brings no Triton.
+    if [ "$(uname)" = Linux ] && ! "$python" -c 'import triton' 2>> "$log"
+    then
+        install Triton --no-deps triton==3.7.1 || see_log
+    fi
+    # torchcodec needs ffmpeg's libraries; without them its tests are skipped.
+    [ "$name" = .venv-all ] ||
+        install torchcodec --no-deps torchcodec ||
+        echo 'no torchcodec: decoding with it is not tested' >&2
+}
 
-# For tests: kernels run in Triton's interpreter where torch is a CPU build,
-# which brings no Triton; timm would bring a torchvision of its own choice.
-install timm --no-deps timm || see_log
-if [ "$(uname)" = Linux ] && ! "$python" -c 'import triton' 2>> "$log"; then
-    install Triton --no-deps triton==3.7.1 || see_log
-fi
+install_comparisons() {
+    # shellcheck disable=SC2086
+    install 'libraries to compare with' --uv $pair timm transformers \
+        open_clip_torch grad-cam huggingface_hub || see_log
+}
 
-# It needs ffmpeg's libraries; without them its tests are skipped.
-install torchcodec --no-deps torchcodec ||
-    echo 'no torchcodec: decoding with it is not tested' >&2
-
-# OpenCV's usual build needs libGL, which servers and containers often lack.
-if ! "$python" -c 'import cv2' 2>> "$log"; then
-    opencv=$(sed -n 's/^opencv-python==//p' "$constraints")
-    install 'OpenCV without windows' --no-deps --force-reinstall \
-        "opencv-contrib-python-headless==$opencv" || see_log
-fi
-"$python" -c 'import mmvidattn' ||
-    fail "the environment is complete, but mmvidattn cannot be imported"
-fingerprint > "$stamp"
-echo '==> The environment is ready: .venv'
+for part in $missing; do
+    rm -f "$venv/$part.stamp"
+    "install_$part"
+    fingerprint > "$venv/$part.stamp"
+done
+echo "==> The environment is ready: $name"

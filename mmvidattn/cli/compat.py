@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""List what importing mmvidattn patches, with the symptom of each fault.
+"""List the workarounds for the OpenMMLab stack, with their symptoms.
 
     mmvidattn compat
 """

@@ -4,6 +4,7 @@
     mmvidattn train configs/linear_ff_tiny_motion.py
 """
 import argparse
+import sys
 from collections.abc import Sequence
 
 from mmengine.config import Config
@@ -19,6 +20,8 @@ from ..apis.runner import (
 )
 from ._shared import add_config, parser_of
 
+AMP = 'auto', 'force'
+
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
@@ -28,31 +31,43 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         nargs='?',
         const='auto',
         metavar='CHECKPOINT',
-        help='go on from a checkpoint, by default the last of the work dir')
+        help='continue from a checkpoint (default: the last one in the work '
+        'directory)')
     parser.add_argument(
-        '--amp', action='store_true', help='compute in bfloat16')
+        '--amp',
+        nargs='?',
+        const='auto',
+        choices=AMP,
+        help='compute in bfloat16 where it is faster: on a GPU, and on a CPU '
+        'with bfloat16 units; "--amp force" computes in it on any CPU')
     parser.add_argument(
         '--no-validate', action='store_true', help='do not validate')
     parser.add_argument(
         '--auto-scale-lr',
         action='store_true',
-        help="scale the learning rate from the config's batch size to the "
-        'actual one')
+        help="scale the learning rate by the ratio of the actual batch size "
+        "to the config's")
     parser.add_argument('--seed', type=int, help='random seed')
     parser.add_argument(
         '--diff-rank-seed',
         action='store_true',
-        help='another seed for each process')
+        help='use a different seed in each process')
     parser.add_argument(
         '--deterministic',
         action='store_true',
-        help='only deterministic algorithms')
+        help='use deterministic algorithms only')
     add_runner_arguments(parser)
+    argv = [*(sys.argv[1:] if argv is None else argv)]
+    if '--amp' in argv:
+        # An option with an optional value would take a config that follows.
+        i = argv.index('--amp')
+        if argv[i + 1:i + 2] not in ([name] for name in AMP):
+            argv[i] = '--amp=auto'
     return parser.parse_args(argv)
 
 
 def apply_args(cfg: Config, args: argparse.Namespace) -> None:
-    """Let what the command line says win over the config."""
+    """Override the config with the options of the command line."""
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.resume is not None:
@@ -63,7 +78,7 @@ def apply_args(cfg: Config, args: argparse.Namespace) -> None:
         if wrapper not in ('OptimWrapper', 'AmpOptimWrapper'):
             raise ValueError(
                 "--amp needs optim_wrapper.type to be 'OptimWrapper' or "
-                f"'AmpOptimWrapper', and the config says {wrapper!r}")
+                f"'AmpOptimWrapper', got {wrapper!r}")
         cfg.optim_wrapper.update(type='AmpOptimWrapper', dtype='bfloat16')
     if args.auto_scale_lr:
         if 'base_batch_size' not in cfg.get('auto_scale_lr', {}):
@@ -84,8 +99,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with one_line_errors():
         cfg = load_runner_config(args)
         apply_args(cfg, args)
-        runner = build_runner(cfg, False, args.compile)
-        # Builds the training set, and so checks it.
+        runner = build_runner(
+            cfg, False, args.compile, force_amp=args.amp == 'force')
+        # Build the training set, which checks it.
         runner.train_loop  # noqa: B018
     with quick_exit():
         runner.train()

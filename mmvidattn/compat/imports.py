@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Patches of imports that fail or print warnings."""
+"""Workarounds for imports that fail or print warnings."""
 import importlib
 import importlib.util
 import sys
@@ -7,12 +7,13 @@ import types
 import warnings
 from pathlib import Path
 
-from .registry import changes, patch, replace, wrap
+from .registry import changes, replace, workaround, wrap
 
 
-@patch('Warnings that every process prints and no user can act on',
-       until='an mmengine and mmcv-lite that stop to cause them',
-       upstream='open-mmlab/mmcv#3325 (pkg_resources)')
+@workaround(
+    'Warnings that every process prints and no user can act on',
+    until='mmengine and mmcv-lite no longer cause them',
+    upstream='open-mmlab/mmcv#3325 (pkg_resources)')
 def quiet_warnings() -> None:
     """Ignore these warnings about calls of mmengine or mmcv.
 
@@ -34,9 +35,10 @@ def quiet_warnings() -> None:
         changes.append(f'warnings.filters: {message} in {module or "any"}')
 
 
-@patch("`No module named 'mmcv'` from deep inside an import of mmaction2",
-       until='as long as mmcv and mmcv-lite provide one module, so that '
-       'neither can be a hard requirement')
+@workaround(
+    "`No module named 'mmcv'` from deep inside an import of mmaction2",
+    until='mmcv and mmcv-lite provide different modules, so that one can be '
+    'a hard requirement')
 def require_mmcv() -> str | None:
     """Explain how to install mmcv."""
     if importlib.util.find_spec('mmcv') is None:
@@ -45,8 +47,10 @@ def require_mmcv() -> str | None:
     return 'mmcv is installed'
 
 
-@patch('`operator torchvision::nms does not exist` when a Runner is built',
-       until="mmengine's `collect_env` survives it")
+@workaround(
+    '`operator torchvision::nms does not exist` when a Runner is built',
+    until="mmengine's `collect_env` survives it",
+    before=('mmaction.models', 'mmengine.runner'))
 def hide_broken_torchvision() -> str | None:
     """Treat a torchvision that cannot be imported as absent.
 
@@ -68,11 +72,13 @@ def hide_broken_torchvision() -> str | None:
     return 'torchvision works'
 
 
-@patch("`No module named 'mmaction.models.localizers.drn'`; from mmaction2's "
-       "sources, `No module named 'torchvision'`",
-       until='the first release of mmaction2 that ships the folder, and needs '
-       'no torchvision for it',
-       upstream='open-mmlab/mmaction2#2714')
+@workaround(
+    "`No module named 'mmaction.models.localizers.drn'`; from mmaction2's "
+    "sources, `No module named 'torchvision'`",
+    until='the first release of mmaction2 that ships the folder, and needs '
+    'no torchvision for it',
+    upstream='open-mmlab/mmaction2#2714',
+    before=('mmaction.models', ))
 def add_missing_drn() -> str | None:
     """Add a module of this name.
 
@@ -105,10 +111,12 @@ def add_missing_drn() -> str | None:
     return None
 
 
-@patch("`cannot import name ... from 'transformers'` on `import mmaction."
-       'models`, `TypeError: NoneType takes no arguments` on `import '
-       'mmpretrain`, with transformers 4.56 or later',
-       until='the multimodal models of both run on transformers 4.56')
+@workaround(
+    "`cannot import name ... from 'transformers'` on `import mmaction."
+    'models`, `TypeError: NoneType takes no arguments` on `import '
+    'mmpretrain`, with transformers 4.56 or later',
+    until='the multimodal models of both run on transformers 4.56',
+    before=('mmaction.models', 'mmpretrain'))
 def leave_out_multimodal() -> str | None:
     """Treat the multimodal models of mmaction2 and mmpretrain as absent.
 
@@ -137,10 +145,11 @@ def leave_out_multimodal() -> str | None:
     return None
 
 
-@patch('`RuntimeError` without a message from a config in the new style that '
-       'has `import os.path as osp`, on Python 3.11 and later, or `from '
-       'functools import partial`, in a virtual environment',
-       until='mmengine uses `sys.stdlib_module_names`')
+@workaround(
+    '`RuntimeError` without a message from a config in the new style that '
+    'has `import os.path as osp`, on Python 3.11 and later, or `from '
+    'functools import partial`, in a virtual environment',
+    until='mmengine uses `sys.stdlib_module_names`')
 def know_frozen_modules() -> str | None:
     """Treat the modules of the standard library as built-in.
 
@@ -160,9 +169,11 @@ def know_frozen_modules() -> str | None:
     return None
 
 
-@patch('`Install pytorchvideo to use PytorchVideoTrans`, although it is',
-       until='mmaction2 drops the wrapper of this package',
-       upstream='facebookresearch/pytorchvideo#251')
+@workaround(
+    '`Install pytorchvideo to use PytorchVideoTrans`, although it is',
+    until='mmaction2 drops the wrapper of this package',
+    upstream='facebookresearch/pytorchvideo#251',
+    after=('mmaction.datasets', ))
 def import_pytorchvideo() -> None:
     """Add the module that pytorchvideo imports and torchvision renamed.
 
@@ -178,7 +189,7 @@ def import_pytorchvideo() -> None:
                 importlib.import_module(
                     'torchvision.transforms._functional_tensor'))
         except Exception:
-            # No torchvision, or one that has it under its old name.
+            # torchvision is missing, or old and has the old name.
             pass
         try:
             importlib.import_module('pytorchvideo.transforms')
@@ -193,10 +204,12 @@ def import_pytorchvideo() -> None:
     wrap(PytorchVideoWrapper, '__init__', init)
 
 
-@patch('`Please run "pip install decord" to install Decord first.` of every '
-       'sample, where decord has no wheel: Linux on ARM, macOS',
-       until='mmaction2 decodes with a library that has one',
-       upstream='dmlc/decord#213 (macOS), #297 (Linux on ARM)')
+@workaround(
+    '`Please run "pip install decord" to install Decord first.` of every '
+    'sample, where decord has no wheel: Linux on ARM, macOS',
+    until='mmaction2 decodes with a library that has one',
+    upstream='dmlc/decord#213 (macOS), #297 (Linux on ARM)',
+    after=('mmaction.datasets', ))
 def explain_missing_decord() -> str | None:
     """Explain once, when a step is built, how to decode without decord."""
     try:

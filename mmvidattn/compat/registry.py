@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The list of patches, and helpers to write one."""
+"""The list of workarounds, and helpers to write one."""
 import functools
+import importlib
 import inspect
 import os
 import platform
@@ -9,29 +10,37 @@ import textwrap
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 SKIP = 'MMVIDATTN_SKIP_PATCHES'
 
 
 @dataclass
-class Patch:
-    """A workaround for one fault, and its changes to this process.
+class Workaround:
+    """A fix for one fault, and its changes to this process.
 
     Attributes:
-        function: Applies the patch. Returns the reason if nothing needs a
-            change here.
+        function: Applies the workaround. Returns the reason if nothing needs
+            a change here.
         symptom: The error that a user meets, or the wrong result.
-        until: When the patch can go.
-        upstream: Where the fault is reported; None if it is not.
-        changes: Full names of the objects that the patch replaced or added.
-        skipped: Why the patch changes nothing here; None if it is active.
-        is_applied: Whether :func:`apply` has run it.
+        until: When the workaround can be removed.
+        upstream: Report of the fault; None if it is not reported.
+        before: Modules that need it before they run.
+        after: Modules that it changes. Without ``before`` and ``after``, it is
+            applied when mmvidattn is imported; otherwise with the first of
+            these modules, so that importing mmvidattn imports none of them.
+        changes: Full names of the objects that it replaced or added.
+        skipped: Why it changes nothing here; None if it is active.
+        is_applied: True once it has run.
     """
     function: Callable[[], str | None]
     symptom: str
     until: str
     upstream: str | None
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     changes: list[str] = field(default_factory=list)
     skipped: str | None = None
     is_applied: bool = False
@@ -40,63 +49,151 @@ class Patch:
     def name(self) -> str:
         return self.function.__name__
 
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """Modules whose import applies the workaround."""
+        return self.before + self.after
 
-PATCHES: list[Patch] = []
-# Changes by the patch that :func:`apply` is running.
+    def apply(self) -> None:
+        """Apply the workaround unless it is applied already.
+
+        Its imports may apply others.
+        """
+        if self.is_applied:
+            return
+        self.is_applied = True
+        outer = [*changes]
+        changes.clear()
+        self.skipped = (f'{SKIP} names it' if self.name in _skipped_names()
+                        else self.function())
+        self.changes += changes
+        changes[:] = outer
+
+
+WORKAROUNDS: list[Workaround] = []
+# Changes by the workaround that :func:`apply` is running.
 changes: list[str] = []
 
 
-def patch(symptom: str, until: str, upstream: str | None = None) -> Callable:
-    """Add a function to the patches; see :class:`Patch` for the arguments."""
+def workaround(symptom: str, until: str, upstream: str | None = None, *,
+               before: tuple[str, ...] = (),
+               after: tuple[str, ...] = ()) -> Callable:
+    """Register a function; arguments as in :class:`Workaround`."""
 
     def register(function: Callable) -> Callable:
-        PATCHES.append(Patch(function, symptom, until, upstream))
+        WORKAROUNDS.append(
+            Workaround(function, symptom, until, upstream, before, after))
         return function
 
     return register
 
 
+def _skipped_names() -> set[str]:
+    return {name for name in os.environ.get(SKIP, '').split(',') if name}
+
+
 def apply() -> None:
-    """Apply every patch; a second call changes nothing.
+    """Apply the workarounds, each of them when its modules are imported.
+
+    A second call changes nothing.
 
     Raises:
         ValueError: If ``MMVIDATTN_SKIP_PATCHES`` has an unknown name.
     """
-    skip = {name for name in os.environ.get(SKIP, '').split(',') if name}
-    unknown = skip - {patch.name for patch in PATCHES}
+    names = [one.name for one in WORKAROUNDS]
+    unknown = _skipped_names() - {*names}
     if unknown:
         raise ValueError(
-            f'{SKIP} must name patches ({", ".join(p.name for p in PATCHES)})'
-            f', got {", ".join(sorted(unknown))}')
-    for patch in PATCHES:
-        if patch.is_applied:
-            continue
-        changes.clear()
-        patch.skipped = (f'{SKIP} names it' if patch.name in skip else
-                         patch.function())
-        patch.changes = [*changes]
-        patch.is_applied = True
+            f'{SKIP} must name workarounds ({", ".join(names)}), got '
+            f'{", ".join(sorted(unknown))}')
+    for one in WORKAROUNDS:
+        if not one.waits_for or any(name in sys.modules
+                                    for name in one.waits_for):
+            one.apply()
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def apply_all() -> None:
+    """Import all modules that workarounds wait for, which applies them."""
+    apply()
+    for one in WORKAROUNDS:
+        for name in one.waits_for:
+            importlib.import_module(name)
+
+
+class _Finder(MetaPathFinder):
+    """Finder of the modules that workarounds wait for."""
+
+    def find_spec(self, name: str, path: Any = None,
+                  target: Any = None) -> ModuleSpec | None:
+        waiting = [one for one in WORKAROUNDS
+                   if name in one.waits_for and not one.is_applied]
+        if not waiting:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        spec = next(filter(None, (
+            finder.find_spec(name, path, target) for finder in others)), None)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, waiting)
+        return spec
+
+
+class _Loader(Loader):
+    """Loader of a module, with the workarounds that wait for the module."""
+
+    def __init__(self, loader: Any, waiting: list[Workaround]) -> None:
+        self._loader = loader
+        self._waiting = waiting
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__.loader = module.__loader__ = self._loader
+        for one in self._waiting:
+            if module.__name__ in one.before:
+                one.apply()
+        self._loader.exec_module(module)
+        for one in self._waiting:
+            one.apply()
+
+
+def register_on_lookup(location: str) -> None:
+    """Let mmaction2's registries import a module at their first lookup."""
+    from mmaction import registry
+    for found in {id(x): x for x in vars(registry).values()}.values():
+        if isinstance(found, registry.Registry) and (
+                found.scope == 'mmaction'
+                and location not in found._locations):
+            found._locations.append(location)
+            found._imported = False
 
 
 def main() -> None:
-    """Print the patches of this process, also of those not needed here."""
+    """Print all workarounds, and which of them are needed here."""
+    apply_all()
     versions = ', '.join(
         f'{name} {_version(name)}' for name in (
             'mmaction2', 'mmengine', 'mmcv', 'torch', 'numpy'))
-    lines = [f'Patches on {versions}, Python {platform.python_version()}:']
-    for patch in PATCHES:
-        state = (f'not applied: {patch.skipped}' if patch.skipped else
-                 'applied' if patch.is_applied else 'not applied yet')
-        lines += ['', f'{patch.name} ({state})']
-        for key, text in (('symptom', patch.symptom),
-                          ('patch', patch.function.__doc__),
-                          ('upstream', patch.upstream or 'not reported'),
-                          ('until', patch.until)):
+    lines = [f'Workarounds on {versions}, Python '
+             f'{platform.python_version()}:']
+    for one in WORKAROUNDS:
+        state = (f'not applied: {one.skipped}' if one.skipped else
+                 'applied' if one.is_applied else 'not applied yet')
+        lines += ['', f'{one.name} ({state})']
+        for key, text in (('symptom', one.symptom),
+                          ('fix', one.function.__doc__),
+                          ('upstream', one.upstream or 'not reported'),
+                          ('until', one.until)):
             lines += textwrap.wrap(
                 ' '.join(text.split()), 79, initial_indent=f'  {key:10}',
                 subsequent_indent=' ' * 12)
         lines += [f'  {"changes" if not i else "":10}{change}'
-                  for i, change in enumerate(patch.changes)]
+                  for i, change in enumerate(one.changes)]
     print('\n'.join(lines))
 
 
@@ -117,7 +214,7 @@ class Overlay(types.ModuleType):
 
 
 def replace(owner: Any, name: str, value: Any) -> None:
-    """Set an attribute of a module or a class, and list the change."""
+    """Set an attribute of a module or class, and list the change."""
     path = owner.__name__
     if isinstance(owner, type):
         path = f'{owner.__module__}.{owner.__qualname__}'
@@ -130,8 +227,8 @@ def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
     original = getattr(owner, name)
 
     @functools.wraps(original)
-    def patched(*args, **kwargs):
+    def wrapped(*args, **kwargs):
         return wrapper(original, *args, **kwargs)
 
     is_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
-    replace(owner, name, staticmethod(patched) if is_static else patched)
+    replace(owner, name, staticmethod(wrapped) if is_static else wrapped)

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Patches of wrong results, and of errors in training, testing and decoding.
-"""
+"""Workarounds for wrong results and for errors in training, testing and
+decoding."""
 import atexit
 import functools
 import gc
@@ -8,7 +8,7 @@ import importlib
 import os
 from typing import Any
 
-from .registry import Overlay, patch, replace, wrap
+from .registry import Overlay, replace, workaround, wrap
 
 
 def _on_cpu() -> bool:
@@ -16,8 +16,10 @@ def _on_cpu() -> bool:
     return get_device() == 'cpu'
 
 
-@patch('`np.Inf was removed in the NumPy 2.0 release`, and similar errors',
-       until='mmaction2 supports numpy 2')
+@workaround(
+    '`np.Inf was removed in the NumPy 2.0 release`, and similar errors',
+    until='mmaction2 supports numpy 2',
+    after=('mmaction.datasets', 'mmaction.evaluation'))
 def run_on_numpy_2() -> str | None:
     """Add the names that numpy dropped to the modules that need them.
 
@@ -48,8 +50,10 @@ def run_on_numpy_2() -> str | None:
     return None
 
 
-@patch('`OverflowError` in half of the calls of `ColorJitter`',
-       until='mmaction2 supports numpy 2')
+@workaround(
+    '`OverflowError` in half of the calls of `ColorJitter`',
+    until='mmaction2 supports numpy 2',
+    after=('mmaction.datasets', ))
 def shift_hue_in_range() -> str | None:
     """Shift hues in 16 bits.
 
@@ -73,8 +77,10 @@ def shift_hue_in_range() -> str | None:
     return None
 
 
-@patch('`AmpOptimizerWrapper is only available training on gpu`',
-       until="mmengine's `AmpOptimWrapper` runs on a CPU")
+@workaround(
+    '`AmpOptimizerWrapper is only available training on gpu`',
+    until="mmengine's `AmpOptimWrapper` runs on a CPU",
+    after=('mmengine.optim', ))
 def train_amp_on_cpu() -> None:
     """Compute in bfloat16 without loss scaling on machines that lack a GPU.
 
@@ -108,8 +114,10 @@ def train_amp_on_cpu() -> None:
     wrap(AmpOptimWrapper, 'load_state_dict', load_state_dict)
 
 
-@patch('`Got unsupported ScalarType BFloat16` under bfloat16 autocast',
-       until='mmaction2 casts where it calls `numpy()`')
+@workaround(
+    '`Got unsupported ScalarType BFloat16` under bfloat16 autocast',
+    until='mmaction2 casts where it calls `numpy()`',
+    after=('mmaction.models', ))
 def score_in_float32() -> None:
     """Convert bfloat16 scores of a head to float32 under autocast.
 
@@ -132,17 +140,16 @@ def score_in_float32() -> None:
     wrap(BaseHead, '__call__', call)
 
 
-@patch("`module 'torch._C' has no attribute '_cuda_setDevice'` at launch",
-       until="mmengine's `init_dist` and `Runner` support the CPU")
+@workaround(
+    "`module 'torch._C' has no attribute '_cuda_setDevice'` at launch",
+    until="mmengine's `init_dist` and `Runner` support the CPU")
 def launch_on_cpu() -> None:
     """Launch with gloo and without a device on machines that lack a GPU.
 
-    All launchers of mmengine select a CUDA device, ask for nccl, and pass the
-    number of that device to DDP.
+    All launchers of mmengine select a CUDA device and ask for nccl.
     """
     import torch
     from mmengine.dist import utils
-    from mmengine.model import MMDistributedDataParallel
 
     def set_device(device: Any) -> None:
         if torch.cuda.is_available():
@@ -161,21 +168,33 @@ def launch_on_cpu() -> None:
         original('gloo' if backend == 'nccl' else backend, *args, **kwargs)
         atexit.register(leave)
 
+    replace(utils, 'torch', Overlay(
+        torch, cuda=Overlay(torch.cuda, set_device=set_device)))
+    for launcher in 'pytorch', 'mpi', 'slurm':
+        wrap(utils, f'_init_dist_{launcher}', init_dist)
+
+@workaround(
+    "`DistributedDataParallel device_ids and output_device arguments only "
+    "work with single-device` in a distributed run on a CPU",
+    until="mmengine's `Runner` supports the CPU",
+    after=('mmengine.model', ))
+def distribute_on_cpu() -> None:
+    """Give DDP no device number for a model on a CPU."""
+    from mmengine.model import MMDistributedDataParallel
+
     def init_ddp(original, self, module, *args, **kwargs):
         if all(p.device.type == 'cpu' for p in module.parameters()):
             kwargs['device_ids'] = None
         return original(self, module, *args, **kwargs)
 
-    replace(utils, 'torch', Overlay(
-        torch, cuda=Overlay(torch.cuda, set_device=set_device)))
-    for launcher in 'pytorch', 'mpi', 'slurm':
-        wrap(utils, f'_init_dist_{launcher}', init_dist)
     wrap(MMDistributedDataParallel, '__init__', init_ddp)
 
 
-@patch('`max_testing_views is only compatible with batch_size == 1`',
-       until='`Recognizer3D` does not ask for it',
-       upstream='open-mmlab/mmaction2#1440')
+@workaround(
+    '`max_testing_views is only compatible with batch_size == 1`',
+    until='`Recognizer3D` does not ask for it',
+    upstream='open-mmlab/mmaction2#1440',
+    after=('mmaction.models', ))
 def chunk_views_of_any_batch() -> None:
     """Pass the views of several videos as views of one.
 
@@ -199,9 +218,9 @@ def start_worker(worker_id: int, num_workers: int, rank: int, seed: int,
                  each_epoch: bool = False) -> None:
     """Seed a worker of a data loader like mmengine.
 
-    Unpickling this function imports mmvidattn, so that a worker is patched
-    even if it is not forked. See :func:`mmengine.dataset.worker_init_fn` for
-    the other arguments.
+    Unpickling this function imports mmvidattn, so that a worker applies the
+    workarounds even if it is not forked. See
+    :func:`mmengine.dataset.worker_init_fn` for the other arguments.
 
     Args:
         each_epoch: Add torch's own seed of the worker, which is new in each
@@ -215,9 +234,11 @@ def start_worker(worker_id: int, num_workers: int, rank: int, seed: int,
         worker_id, num_workers, rank, seed, disable_subprocess_warning)
 
 
-@patch('With a seed, each epoch repeats the same augmentations, unless '
-       '`persistent_workers=True`; workers that are not forked run unpatched',
-       until='mmengine seeds by the epoch')
+@workaround(
+    'With a seed, each epoch repeats the same augmentations, unless '
+    '`persistent_workers=True`; workers that are not forked lack workarounds',
+    until='mmengine seeds by the epoch',
+    after=('mmengine.runner', ))
 def reseed_workers_each_epoch() -> None:
     """Give workers that restart with each epoch a new seed.
 
@@ -241,10 +262,12 @@ def reseed_workers_each_epoch() -> None:
         wrap(owner, 'build_dataloader', build_dataloader)
 
 
-@patch('Wrong frames without an error from files with open groups of '
-       'pictures, edit lists or no time stamps',
-       until='decord seeks to the requested frame',
-       upstream='dmlc/decord#54, #365')
+@workaround(
+    'Wrong frames without an error from files with open groups of '
+    'pictures, edit lists or no time stamps',
+    until='decord seeks to the requested frame',
+    upstream='dmlc/decord#54, #365',
+    after=('mmaction.datasets', ))
 def refuse_files_that_decord_misreads() -> None:
     """Let ``DecordInit`` raise an error that recommends another backend.
 
@@ -271,8 +294,10 @@ def refuse_files_that_decord_misreads() -> None:
     wrap(DecordInit, '_get_video_reader', open_video)
 
 
-@patch('Black or random frames of interlaced videos, without an error',
-       until='OpenCV 5 decodes interlaced video')
+@workaround(
+    'Black or random frames of interlaced videos, without an error',
+    until='OpenCV 5 decodes interlaced video',
+    after=('mmaction.datasets', ))
 def refuse_interlaced_videos_in_opencv() -> None:
     """Let ``OpenCVInit`` raise an error that recommends another backend."""
     from mmaction.datasets import OpenCVInit

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Patches of files that run code when loaded."""
+"""Workarounds for files that run code when loaded."""
 import ast
 import collections
 import datetime
@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .registry import SKIP, Overlay, changes, patch, replace, wrap
+from .registry import SKIP, Overlay, changes, replace, workaround, wrap
 
 
 @functools.cache
@@ -110,10 +110,11 @@ def _plain_scalar(dtype: Any, data: bytes | str) -> Any:
     return _numpy_core().multiarray.scalar(dtype, data)
 
 
-@patch('`Unsupported global: GLOBAL mmengine.logging...HistoryBuffer` on '
-       'resume',
-       until="mmengine's checkpoints are plain types",
-       upstream='open-mmlab/mmengine#1655, #1650')
+@workaround(
+    '`Unsupported global: GLOBAL mmengine.logging...HistoryBuffer` on '
+    'resume',
+    until="mmengine's checkpoints are plain types",
+    upstream='open-mmlab/mmengine#1655, #1650')
 def load_own_checkpoints() -> None:
     """Allow only the types in mmengine's checkpoints.
 
@@ -184,9 +185,11 @@ def load_own_checkpoints() -> None:
     changes.append('torch.serialization.get_safe_globals()')
 
 
-@patch('A checkpoint from the web runs code when it is loaded; with torch '
-       'below 2.6, so does one on the disk',
-       until='mmengine passes `weights_only` to torch')
+@workaround(
+    'A checkpoint from the web runs code when it is loaded; with torch '
+    'below 2.6, so does one on the disk',
+    until='mmengine passes `weights_only` to torch',
+    after=('mmengine.runner', ))
 def load_weights_only() -> None:
     """Load weights only by default.
 
@@ -435,9 +438,10 @@ class _DataUnpickler(pickle._Unpickler):
         dispatch[_code[0]] = load_tuple
 
 
-@patch('A pickle or a YAML file of annotations runs code when '
-       '`mmengine.load` reads it',
-       until='mmengine loads data only')
+@workaround(
+    'A pickle or a YAML file of annotations runs code when '
+    '`mmengine.load` reads it',
+    until='mmengine loads data only')
 def load_data_as_data() -> None:
     """Load data only.
 
@@ -515,8 +519,10 @@ def load_data_as_data() -> None:
     replace(yaml_handler, 'Loader', Loader)
 
 
-@patch('`--resume` runs the config text in a checkpoint',
-       until='mmengine stops parsing it')
+@workaround(
+    '`--resume` runs the config text in a checkpoint',
+    until='mmengine stops parsing it',
+    after=('mmengine.runner', ))
 def leave_config_of_checkpoint() -> None:
     """Read ``gpu_ids``, which ``Runner.resume`` needs, without running it."""
     import mmengine

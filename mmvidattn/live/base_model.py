@@ -24,7 +24,7 @@ class BaseLiveModel:
         checkpoint: Weights. None for random ones.
         events: Arguments of :class:`EventDetector`. They update
             ``online.events`` of the config.
-        device: Device to compute on.
+        device: Device to compute on. Defaults to 'cpu'.
         cfg_options: Changes to the config, by dotted keys.
 
     Raises:
@@ -32,6 +32,7 @@ class BaseLiveModel:
             checkpoint does not fit it.
 
     Attributes:
+        device: Device to compute on.
         cfg: The config.
         online: ``online`` of the config.
         model: The mmaction2 model.
@@ -43,15 +44,17 @@ class BaseLiveModel:
     """
     #: Keys that ``online`` of the config may have.
     online_keys: tuple[str, ...]
-    #: Whether the first class is called 'background' if it has no name.
+    #: Whether an unnamed first class is called 'background'.
     has_background: bool
 
     def __init__(self,
                  config: str | Path,
                  checkpoint: str | Path | None,
-                 events: dict | None,
-                 device: str | torch.device,
-                 cfg_options: dict[str, Any] | None) -> None:
+                 *,
+                 events: dict | None = None,
+                 device: str | torch.device = 'cpu',
+                 cfg_options: dict[str, Any] | None = None) -> None:
+        self.device = device
         self.cfg = load_config(config, cfg_options)
         self.check_config(self.cfg, config)
         self.online = self.cfg.get('online', {})

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..apis.sliding import SlidingClassifier
 from .base_model import BaseLiveModel
@@ -24,15 +23,13 @@ class LiveClipModel(BaseLiveModel):
 
     Args:
         config: Config of a recognizer, or its name. ``online`` may have
-            ``seconds``, ``stride`` and ``events``, see below.
+            ``seconds``, ``stride`` and ``events``.
         checkpoint: Weights. None for random ones.
         seconds: Length of the window, see :class:`SlidingClassifier`.
             Defaults to the config's.
         stride: Seconds from a step to the next, see
             :class:`SlidingClassifier`. Defaults to the config's.
-        events: Arguments of :class:`EventDetector`. They update the config's.
-        device: Device to compute on.
-        cfg_options: Changes to the config, by dotted keys.
+        **options: Other options of :class:`BaseLiveModel`.
 
     Raises:
         ValueError: If the config is not for a clip model, or an option is out
@@ -48,10 +45,8 @@ class LiveClipModel(BaseLiveModel):
                  checkpoint: str | Path | None,
                  seconds: float | None = None,
                  stride: float | None = None,
-                 events: dict | None = None,
-                 device: str | torch.device = 'cpu',
-                 cfg_options: dict[str, Any] | None = None) -> None:
-        super().__init__(config, checkpoint, events, device, cfg_options)
+                 **options: Any) -> None:
+        super().__init__(config, checkpoint, **options)
         self._session = SlidingClassifier(
             self.model, fps=TRIAL_FPS,
             seconds=self.online.get('seconds') if seconds is None else seconds,
@@ -86,7 +81,7 @@ class ClipScorer:
         return {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from the state of another scorer of this model."""
+        """Continue from a state of :meth:`state_dict`."""
 
     def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:
         """Score a step.

@@ -1,41 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Live detection by a config, a checkpoint and a source."""
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from ..apis.models import load_config
 from ..sources import Source, open_source
 from .clip_model import LiveClipModel
 from .model import ONLINE, LiveModel
 from .run import Run, RunOptions
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """Options of a live model.
-
-    Attributes:
-        extractors: Extractors of :class:`LiveModel`; not for clip models.
-        events: Arguments of :class:`EventDetector`. They update the config's.
-        device: Device to compute on.
-        compile_step: Compile the step of :class:`LiveModel`; not for clip
-            models.
-        cfg_options: Changes to the config, by dotted keys.
-        seconds: Length of the window of :class:`LiveClipModel`; only for clip
-            models.
-        stride: Seconds from a step to the next; only for clip models.
-    """
-    extractors: Mapping[str, dict] | None = None
-    events: dict | None = None
-    device: str | torch.device = 'cpu'
-    compile_step: bool = False
-    cfg_options: dict[str, Any] | None = None
-    seconds: float | None = None
-    stride: float | None = None
 
 
 def load_live_model(config: str | Path, checkpoint: str | Path | None,
@@ -45,29 +19,24 @@ def load_live_model(config: str | Path, checkpoint: str | Path | None,
     Args:
         config: Config file or name.
         checkpoint: Weights. None for random ones.
-        **options: Options of :class:`ModelOptions`.
+        **options: Options of :class:`LiveModel` or :class:`LiveClipModel`.
+            Defaults of the other class are ignored.
 
     Raises:
-        ValueError: If an option is for the other kind of model, or config,
-            checkpoint and options do not fit together.
+        ValueError: If an option is for the other class, or config, checkpoint
+            and options do not fit together.
     """
-    given = ModelOptions(**options)
-    kind = load_config(config, given.cfg_options).get('model', {}).get('type')
-    stream_options = 'extractors', 'compile_step'
-    clip_options = 'seconds', 'stride'
-    build, names, unused = (
-        (LiveModel, stream_options, clip_options) if kind == ONLINE else
-        (LiveClipModel, clip_options, stream_options))
+    cfg = load_config(config, options.get('cfg_options'))
+    kind = cfg.get('model', {}).get('type')
+    build, other_kind, unused = (
+        (LiveModel, 'clips', ('seconds', 'stride')) if kind == ONLINE else
+        (LiveClipModel, 'feature streams', ('extractors', 'compile_step')))
     for name in unused:
-        value = getattr(given, name)
-        if value is not getattr(ModelOptions, name):
-            raise ValueError(
-                f'{name} is for models of '
-                f'{"clips" if kind == ONLINE else "feature streams"}, and '
-                f'{config} is a {kind}; got {value!r}')
-    return build(config, checkpoint, events=given.events, device=given.device,
-                 cfg_options=given.cfg_options,
-                 **{name: getattr(given, name) for name in names})
+        value = options.pop(name, None)
+        if value is not None and value is not False:
+            raise ValueError(f'{name} is for models of {other_kind}, and '
+                             f'{config} is a {kind}; got {value!r}')
+    return build(config, checkpoint, **options)
 
 
 class OnlineDetector(Run):
@@ -85,7 +54,7 @@ class OnlineDetector(Run):
         checkpoint: Weights. None for random ones.
         source: Source, or an argument of :func:`open_source`.
         extractors: Extractors of :class:`LiveModel`.
-        **options: Options of :class:`ModelOptions` and of
+        **options: Other options of these classes, and options of
             :class:`~mmvidattn.live.run.RunOptions`.
 
     Raises:

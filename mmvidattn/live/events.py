@@ -19,7 +19,7 @@ MAX_RECENT = 200
 
 @dataclass
 class _Action:
-    """An action in progress; ``id`` is that of its start event."""
+    """An action in progress; ``id`` belongs to its start event."""
     start: float
     peak: float
     id: int | None = None
@@ -162,7 +162,7 @@ class EventDetector:
                      for i, action in self._current.items()])
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from the state of another detector of these classes."""
+        """Continue from a state of :meth:`state_dict`."""
         self._next_id = state_dict['next_id']
         # States of earlier versions lack this entry.
         for name, on in state_dict.get('changed', {}).items():
@@ -195,7 +195,7 @@ class EventDetector:
 
 
 class EventLog:
-    """Writes events to a file as JSON Lines, as they happen.
+    """Writes events to a file at once, in JSON Lines format.
 
     Args:
         path: Path of the file. Defaults to no file.

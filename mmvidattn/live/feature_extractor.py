@@ -43,10 +43,11 @@ class FeatureExtractor:
         flow_side: Short side in pixels of the images for the flow.
         bound: Flow in pixels that becomes 0 or 255.
         clip_len: Number of images, or of flow fields, in a clip. Defaults to
-            that of the test pipeline or the network, else to 1 for images.
+            the clip length of the test pipeline or the network, or to 1 for
+            networks of images.
         frame_interval: Frames from one image to the next.
-        layer: Layer whose input is the features. Defaults to a recognizer's
-            classifier, and to the output of another network.
+        layer: Layer whose input is the features. Defaults to the classifier
+            of a recognizer. Other networks by default return the features.
         cfg_options: Changes to a recognizer's config, by dotted keys.
         input: Arguments of :class:`ImageInput`, for networks that are not
             recognizers. They update those that timm or the Hub provides for
@@ -149,8 +150,9 @@ def _build_module(config: str | nn.Module, checkpoint: str | None,
                   cfg_options: dict[str, Any] | None) -> ModuleFeatures:
     network = find_network(config, checkpoint)
     if cfg_options:
-        raise ValueError(f'cfg_options are for recognizers: {network.name} '
-                         f'has no config, got {cfg_options}')
+        raise ValueError('cfg_options are for recognizers, and '
+                         f'{network.name} is another network; got '
+                         f'{cfg_options}')
     options = {**network.image_input, **(given or {})}
     missing = [key for key in NEEDED if key not in options]
     if missing:

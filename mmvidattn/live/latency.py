@@ -10,7 +10,7 @@ import numpy as np
 STAGES = 'decode', 'flow', 'features', 'head', 'total', 'lag'
 # Number of latest steps in a report.
 WINDOW = 1000
-# Upper bounds of a histogram's bins, in seconds; the last bin has no bound.
+# Upper bounds of a histogram's bins, in seconds; the last bin is open.
 BOUNDS = .005, .01, .025, .05, .1, .25, .5, 1., 2.5, 5., 10., 30.
 
 

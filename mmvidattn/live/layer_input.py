@@ -10,7 +10,7 @@ class LayerInput:
         layer: Name of the layer in it.
 
     Raises:
-        ValueError: If the network has no such layer.
+        ValueError: If the layer does not exist.
     """
 
     def __init__(self, model: nn.Module, layer: str) -> None:

@@ -28,16 +28,14 @@ class LiveModel(BaseLiveModel):
     Args:
         config: Config of an ``OnlineActionDetector``, or its name. Its
             ``test_dataloader.dataset`` has the rates; ``online`` may have
-            ``extractors`` and ``events``, see below.
+            ``extractors`` and ``events``.
         checkpoint: Weights. None for random ones.
         extractors: For each modality, arguments of
-            :class:`FeatureExtractor`, the same as for the features that the
-            model was trained on. They update the config's.
-        events: Arguments of :class:`EventDetector`. They update the config's.
-        device: Device to compute on.
+            :class:`FeatureExtractor`. They must match the extraction of the
+            model's training features. They update the config's.
         compile_step: Compile the model's step. This takes a minute and makes
-            each step faster.
-        cfg_options: Changes to the config, by dotted keys.
+            each step faster. Defaults to False.
+        **options: Other options of :class:`BaseLiveModel`.
 
     Raises:
         ValueError: If the config, the checkpoint and the extractors do not
@@ -59,11 +57,9 @@ class LiveModel(BaseLiveModel):
                  config: str | Path,
                  checkpoint: str | Path | None,
                  extractors: Mapping[str, dict] | None = None,
-                 events: dict | None = None,
-                 device: str | torch.device = 'cpu',
                  compile_step: bool = False,
-                 cfg_options: dict[str, Any] | None = None) -> None:
-        super().__init__(config, checkpoint, events, device, cfg_options)
+                 **options: Any) -> None:
+        super().__init__(config, checkpoint, **options)
         dataset = self.cfg.test_dataloader.dataset
         self.ignore = {0, dataset.get('ignore_index')} - {None}
         self.rate = float(dataset['feature_rate'])
@@ -83,7 +79,7 @@ class LiveModel(BaseLiveModel):
             })
         self.extractors = _build_extractors(
             backbone.in_channels, self.online.get('extractors', {}),
-            extractors or {}, device)
+            extractors or {}, self.device)
 
     def check_config(self, cfg: Config, name: str | Path) -> None:
         """Raise a ``ValueError`` if a config is not for an online detector."""
@@ -96,9 +92,9 @@ class LiveModel(BaseLiveModel):
         missing = [key for key in RATES if dataset.get(key) is None]
         if missing:
             raise ValueError(
-                f'{name} has no rates: test_dataloader.dataset must have '
-                'feature_rate (steps per second), long_rate and work_rate '
-                '(steps per sample of each memory), and lacks '
+                f'test_dataloader.dataset of {name} must have feature_rate '
+                '(steps per second), long_rate and work_rate (steps per '
+                'sample of each memory), and lacks '
                 f'{", ".join(missing)}')
 
     def new_session(self) -> StreamSession:
@@ -140,7 +136,7 @@ class FeatureScorer:
         return self.session.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from the state of another scorer of this model."""
+        """Continue from a state of :meth:`state_dict`."""
         self.session.load_state_dict(state_dict)
 
     def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:

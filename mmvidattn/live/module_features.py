@@ -23,7 +23,7 @@ class ModuleFeatures:
         name: Name of the network, for errors.
 
     Raises:
-        ValueError: If the network has no such layer.
+        ValueError: If the layer does not exist.
     """
 
     def __init__(self, model: nn.Module, image_input: ImageInput,

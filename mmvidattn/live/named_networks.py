@@ -211,7 +211,7 @@ def hub_input(cfg: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: If it resizes in a way that is not supported.
     """
-    # With an offset, as for ViViT, values start at -1.
+    # With an offset, values start at -1, such as for ViViT.
     offset = 1. if cfg.get('offset') else 0.
     factor = cfg.get('rescale_factor', 1 / 255) if cfg.get(
         'do_rescale', True) else 1.

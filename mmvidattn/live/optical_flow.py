@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Optical flow between images, as the bytes that flow networks read."""
+"""Optical flow between images, in the bytes that flow networks read."""
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,7 +11,7 @@ FlowMethod = Literal[FLOWS]
 
 
 def quantize_flow(flow: np.ndarray, bound: float) -> np.ndarray:
-    """Convert flow in pixels ``(H, W, 2)`` to bytes; 128 is no motion."""
+    """Convert flow in pixels ``(H, W, 2)`` to bytes; 128 means zero."""
     scaled = np.rint((flow.clip(-bound, bound) + bound) * (255 / (2 * bound)))
     return scaled.astype(np.uint8)
 

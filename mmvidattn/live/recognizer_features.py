@@ -23,8 +23,8 @@ class RecognizerFeatures:
 
     Args:
         config: Config file of the recognizer, or its name.
-        checkpoint: Weights. Those of the layer itself may be missing, or be
-            for other classes. None for random weights.
+        checkpoint: Weights. The weights of the layer itself may be missing, or
+            have another shape. None for random weights.
         device: Device to compute on.
         layer: Name of the layer.
         flow: Whether clips are optical flow.
@@ -34,7 +34,7 @@ class RecognizerFeatures:
         cfg_options: Changes to the config, by dotted keys.
 
     Raises:
-        ValueError: If the recognizer has no such layer.
+        ValueError: If the layer does not exist.
     """
 
     def __init__(self, config: str, checkpoint: str | None,

@@ -32,8 +32,8 @@ class RunOptions:
     """Options of a run.
 
     Attributes:
-        events_file: File that events are appended to, as JSON Lines, as they
-            happen.
+        events_file: File to which each event is written at once, in JSON
+            Lines format.
         realtime: Play a recording at its own speed, as if it were live.
         fps: Frames per second; see :func:`open_source`.
         queue_size: Number of steps that may wait.
@@ -75,7 +75,7 @@ class Progress:
 
 
 class Run:
-    """One pass of a model over one source; iterate over it once.
+    """A single pass of a model over a source; iterate over it once.
 
     A :class:`StepReader` reads frames in a thread and cuts them into steps at
     the rate of the model. The model scores each step. Missing steps are

@@ -61,7 +61,7 @@ MAX_PENDING, PENDING_SECONDS = 32, 10
 # Connections that the operating system queues.
 BACKLOG = 16
 WRONG_TOKEN, TOO_MANY, UNEXPECTED = 4401, 1013, 1008
-# Returns the video of an event, as the bytes of an mp4 file, if there is one.
+# Returns the mp4 file of an event, or None.
 Segment = Callable[[Mapping], bytes | None]
 
 

@@ -21,7 +21,7 @@ class StateFile:
     Args:
         path: Path of the file.
         seconds: Seconds from one saved state to the next.
-        about: Entries by which a state is recognized as one of this run.
+        about: Entries that identify this run in a state.
     """
 
     def __init__(self, path: str | Path, seconds: float,

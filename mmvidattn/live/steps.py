@@ -24,8 +24,8 @@ def frame_indices(step: int, fps: float, rate: float, num_frames: int,
                   interval: int) -> np.ndarray:
     """Return the indices of the frames of a step's clip, oldest first.
 
-    A single frame is the middle one of the step (the 4th of 6, at 24 frames
-    per second and 4 Hz). Several frames end with the last one of the step.
+    A single frame is in the middle of the step (the 4th of 6, at 24 frames per
+    second and 4 Hz). Several frames end with the last frame of the step.
     """
     if num_frames == 1:
         return np.array([int((step + 0.5) / rate * fps)])
@@ -91,7 +91,7 @@ class StepMaker:
         reach: Number of frames before a step's last one that clips need.
 
     Raises:
-        ValueError: If a step would have no frames.
+        ValueError: If ``fps`` is less than ``rate``.
 
     Attributes:
         missing: Number of steps without a frame.

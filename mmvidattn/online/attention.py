@@ -140,7 +140,7 @@ class ProjectedAttention(nn.Module):
         return self(q, rows, bias=bias, num_keys=num_keys)
 
     def _is_cheaper_unprojected(self, q: Tensor, x: Tensor) -> bool:
-        # Quantized layers have no weight that can be split. With few tokens,
+        # The weight of a quantized layer cannot be split. With few tokens,
         # reading the weights takes longer than the matrix products.
         return (self.share == 1 and not self.training
                 and isinstance(self.kv, Linear)

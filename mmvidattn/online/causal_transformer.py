@@ -84,7 +84,7 @@ class CausalTransformer(CausalNetwork):
         place = torch.arange(2 * W, device=rows.device)
         ago = place[W:, None] - place
         biases = self.bias(ago)[:, None].repeat(1, pieces, 1, 1, 1)
-        # The first piece has no piece before it.
+        # Nothing precedes the first piece.
         biases[:, 0, ..., :W] = -torch.inf
         for block, bias in zip(self.blocks, biases):
             attention = block.self_attn

@@ -12,7 +12,7 @@ class MemoryEncoder(nn.Module):
     """Compresses a long memory in stages of learned queries.
 
     The queries of the first stage attend to the long memory under a temporal
-    kernel, and those of later stages to the output of the previous stage. The
+    kernel. Queries of later stages attend to the previous stage's output. The
     self-attention of queries does not depend on the memory, and is computed
     once per batch during inference. A stage without queries, as in LSTR's
     code, is self-attention on the output of the previous stage.
@@ -66,8 +66,8 @@ class MemoryEncoder(nn.Module):
 
         Args:
             rows: Projections of the samples, [B, N, R], oldest first.
-            padding_mask: Bool, [B, N' <= N], True where one of the oldest N'
-                samples is padding.
+            padding_mask: Bool, [B, N' <= N], True for padding among the oldest
+                N' samples.
         """
         key_mask = None
         if padding_mask is not None:

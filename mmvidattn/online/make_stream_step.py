@@ -156,7 +156,8 @@ def make_stream_step(model: nn.Module, *args: Any,
         **kwargs: Keyword arguments of ``StreamStep``.
 
     Raises:
-        ValueError: If the backbone has no step, or the options do not fit it.
+        ValueError: If the backbone is not supported, or the options do not
+            fit it.
     """
     for kind, step in STEPS.items():
         if isinstance(model.backbone, kind):

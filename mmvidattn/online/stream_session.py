@@ -59,7 +59,7 @@ class StreamSession:
             memory as LSTR does, like the dataset's option. Defaults to True
             for models with positions in the long memory, such as LSTR.
         cuda_graph: Replay the step of this session as a CUDA graph until it is
-            pushed together with others; see :meth:`record_graph`.
+            pushed together with other sessions; see :meth:`record_graph`.
 
     Raises:
         ValueError: If the model is in training mode, or an option does not
@@ -213,7 +213,7 @@ class StreamSession:
         """Record the step of these streams as a CUDA graph.
 
         :meth:`push_many` with these sessions in this order replays it, or
-        :meth:`push` for a single session. Pushing one of them with other
+        :meth:`push` for a single session. Any other batch with one of these
         sessions discards the graph.
 
         Args:
@@ -245,7 +245,7 @@ class StreamSession:
             state={name: x.clone() for name, x in self._state.items()})
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from the state of another session.
+        """Continue from a saved state.
 
         Args:
             state_dict: State of :meth:`state_dict`.

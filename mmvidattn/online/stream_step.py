@@ -239,10 +239,10 @@ class FrameStep(StreamStep):
 
     @property
     def reach(self) -> int | None:
-        """Number of equal frames after which older frames have no influence.
+        """Number of equal frames that remove all influence of older frames.
 
-        None if there is no bound. Then :meth:`advance` must not depend on its
-        argument ``step``.
+        None if unbounded. Then :meth:`advance` must not depend on its argument
+        ``step``.
         """
         return None
 

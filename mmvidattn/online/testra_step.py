@@ -31,7 +31,7 @@ class TeSTraStep(StreamStep):
     A frame is projected once, when it arrives (:meth:`update`). Ring buffers
     keep its projections while it is in a memory: its scores and values for the
     long memory, and its projection for the work memory. Scoring
-    (:meth:`scored`) gathers those of the newest window.
+    (:meth:`scored`) gathers the projections of the newest window.
 
     See :class:`StreamStep` for the arguments.
     """

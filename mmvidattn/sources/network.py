@@ -180,7 +180,7 @@ class VideoUrl(RecordedSource):
                 self._first_time = time or 0.
             start = -1. if time is None else time - self._first_time
             if self._image is not None and start <= self._next_start:
-                # The file has no time stamps.
+                # The file lacks time stamps.
                 start = self._next_start + 1 / self.fps
             self._next_start = start
 

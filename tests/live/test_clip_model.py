@@ -32,7 +32,7 @@ def test_scores_match_sliding_windows(model, clip):
         np.testing.assert_allclose(
             detection.scores, window.probabilities, rtol=1e-5, atol=1e-7)
     assert np.ptp([d.scores for d in found], axis=0).max() > .1
-    # Each window encodes one new group and shares the others.
+    # A window encodes one new group and shares all other groups.
     assert run.session.encoder.num_shared > run.session.encoder.num_encoded
     latency = run.report()['latency']
     assert {'features', 'head', 'total', 'lag'} <= set(latency)
@@ -49,7 +49,7 @@ def test_every_class_can_be_an_action(model, clip, tmp_path):
 
 
 def test_windows_contain_frames_of_dropped_steps(model):
-    """The scores after a dropped step are those of a recording."""
+    """Scores after a dropped step match the scores of a recording."""
     wanted = {d.step: d.scores for d in Run(model, Script(range(120)))}
     run = Run(model, Script(range(120), live=True, wait=.001), queue_size=1)
     found = {}
@@ -85,7 +85,7 @@ def test_detector_takes_options_of_clip_models(clip_files, clip):
     with pytest.raises(ValueError, match='may have events and seconds and st'):
         OnlineDetector(config, checkpoint, clip,
                        cfg_options={'online.extractors': {}})
-    with pytest.raises(ValueError, match='stride must be at most the 1 secon'):
+    with pytest.raises(ValueError, match='stride must be .* 1 s, got 2'):
         OnlineDetector(config, checkpoint, clip, seconds=1, stride=2)
 
 
@@ -99,7 +99,7 @@ def test_classes_without_labels_are_numbered(clip_files):
 
 
 def test_seconds_of_each_stage(monkeypatch):
-    """By this clock, encoding takes 3 seconds and classifying 2."""
+    """The fake clock gives 3 seconds for encoding and 2 for classifying."""
     session = SimpleNamespace(
         rate=2, stride_frames=STRIDE, window_frames=WINDOW,
         add=lambda *args: None, encode=lambda stop: stop,

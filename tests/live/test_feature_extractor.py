@@ -245,7 +245,7 @@ def test_timm_network_loads_weights_of_a_file(timm, tmp_path):
     torch.save(weights, tmp_path / 'tiny.pth')
     extractor = FeatureExtractor('timm://tiny.a1_in1k',
                                  str(tmp_path / 'tiny.pth'))
-    # Nothing is downloaded, and there is no classifier.
+    # Nothing is downloaded, and the classifier is left out.
     assert timm == [('tiny.a1_in1k',
                      dict(pretrained=False, num_classes=0))]
     assert extractor.features([WHITE]).tolist() == [[1, 2, 3]]

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from live_fixtures import wait_until
+from live_fixtures import FakeRun, wait_until
 
-from mmvidattn.live import Detection, EventDetector, Run
-from mmvidattn.live.events import EventLog
+from mmvidattn.live import Detection
 
 pytest.importorskip('fastapi')
 selenium = pytest.importorskip('selenium')
@@ -152,24 +151,13 @@ def test_page_is_live(browser, page, camera):
             if entry['level'] == 'SEVERE'] == []
 
 
-class ScriptedRun:
+class ScriptedRun(FakeRun):
     """Run with given scores and the events detected in them."""
-    rate = 4.
-    classes = ['background', 'jump', 'run']
-    ignore = {0}
-    top_actions = Run.top_actions
-    set_threshold = Run.set_threshold
-    thresholds = Run.thresholds
 
     def __init__(self, name):
-        self.name, self.status = name, 'running'
-        self.events = EventLog()
-        self._event_detector = EventDetector(self.classes, min_duration=.25)
+        super().__init__(name, ['background', 'jump', 'run'],
+                         min_duration=.25)
         self._step = 0
-
-    def report(self):
-        return dict(name=self.name, status=self.status, rate=self.rate,
-                    steps=self._step, dropped=0, missing=0, latency={})
 
     def play(self, page, source, *jumps):
         """Publish a step and a picture for each score of jump."""

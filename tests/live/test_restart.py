@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from live_fixtures import Hook, wait_until
+from live_fixtures import Hook, num_handles, wait_until
 
 from mmvidattn.live import (
     LiveModel,
@@ -95,7 +95,7 @@ def uninterrupted(model, tmp_path_factory):
 
 
 def test_resumes_from_any_moment(model, uninterrupted, tmp_path, monkeypatch):
-    """Copies of the files stand for those of a killed run."""
+    """Copies of the files simulate a killed run."""
     monkeypatch.setattr(os, 'fsync', lambda file: None)
     moments = 0, 1, 40
     events, state = tmp_path / 'events.jsonl', tmp_path / 'state'
@@ -289,7 +289,7 @@ def test_resumes_a_clip_model(clip_files, clip, tmp_path):
 
 
 def test_duration_ends_the_run(model, tmp_path, monkeypatch):
-    """By frames, or by the clock if the source stalls."""
+    """The frames count, or the clock if the source stalls."""
     path = tmp_path / 'events.jsonl'
     run = Run(model, Recording(), path, duration=10)
     assert [d.step for d in run] == list(range(40))
@@ -498,10 +498,6 @@ def fill(path):
     with open(path, 'ab', buffering=0) as file, pytest.raises(OSError):
         while True:
             file.write(bytes(4096))
-
-
-def num_handles():
-    return len(os.listdir('/proc/self/fd'))
 
 
 def num_frames(path):

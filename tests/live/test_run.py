@@ -239,7 +239,7 @@ def test_stop_abandons_a_hanging_source(model, monkeypatch):
 
 
 def test_waiting_source_does_not_count_as_hanging(model, tmp_path):
-    """It may wait for the run or for the time of its next frame."""
+    """A source may wait for the run or for the time of its next frame."""
     source = Script(range(30))
     source.patience = 0.3
     for detection in Run(model, source):
@@ -253,7 +253,7 @@ def test_waiting_source_does_not_count_as_hanging(model, tmp_path):
 
 
 def test_empty_images_are_bad_frames(model):
-    """An earlier frame replaces them; a step without others is missing."""
+    """Earlier frames replace them; a step of only empty images is missing."""
 
     class Flickering(Script):
 
@@ -306,7 +306,7 @@ def options(**changes):
      'OnlineActionDetector; got 0'),
     (options(**{'test_dataloader.dataset.feature_rate': None,
                 'test_dataloader.dataset.work_rate': None}),
-     'has no rates: .*lacks feature_rate, work_rate'),
+     'must have feature_rate .*lacks feature_rate, work_rate'),
     (options(**{'online.extractor': {}}),
      'may have extractors and events, got extractor'),
     (options(**{'online.extractors.rgb.config': 'linear_ff_tiny_motion',

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
+from live_fixtures import num_handles
 
 from mmvidattn.live import Detection
 from mmvidattn.live.sinks.segments import SegmentSink
@@ -15,7 +16,7 @@ NONE = np.zeros(0)
 
 
 def brightness(number):
-    """Brightness of a frame, different from that of the one before."""
+    """Brightness of a frame, different from the previous frame."""
     return 37 * number % 200 + 20
 
 
@@ -144,10 +145,6 @@ def noisy(step, events=()):
     images = rng.integers(0, 255, (2, 96, 480, 3), np.uint8)
     return Detection(step, (step + 1) / 4, NONE, NONE, events, [*images], {},
                      step / 4)
-
-
-def num_handles():
-    return len(os.listdir('/proc/self/fd'))
 
 
 @pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),

@@ -11,9 +11,9 @@ from contextlib import ExitStack, suppress
 import cv2
 import numpy as np
 import pytest
-from live_fixtures import wait_until
+from live_fixtures import FakeRun, wait_until
 
-from mmvidattn.live import Detection, EventDetector, Run
+from mmvidattn.live import Detection
 
 pytest.importorskip('fastapi')
 from websockets.exceptions import (  # noqa: E402
@@ -25,26 +25,17 @@ from websockets.sync.client import connect  # noqa: E402
 from mmvidattn.live import server  # noqa: E402
 from mmvidattn.live.server import LivePage, is_loopback  # noqa: E402
 
+CLASSES = ['background', *(f'class {i}' for i in range(1, 20))]
 
-class FakeRun:
-    """The parts of a run that the page reads."""
-    rate = 4.
-    classes = ['background', *(f'class {i}' for i in range(1, 20))]
-    ignore = {0}
-    top_actions = Run.top_actions
-    set_threshold = Run.set_threshold
-    thresholds = Run.thresholds
 
-    def __init__(self, name='clip'):
-        self.name = name
-        self.status = 'running'
-        self.events = type('Log', (), dict(recent=[]))
-        self._event_detector = EventDetector(self.classes)
+def make_run(name='clip'):
+    return FakeRun(name, CLASSES)
 
-    def report(self):
-        return dict(name=self.name, status=self.status, rate=4., steps=1,
-                    dropped=0, missing=0, latency={})
 
+def image_of(text):
+    """Decode a picture of a message."""
+    data = np.frombuffer(base64.b64decode(text), np.uint8)
+    return cv2.imdecode(data, cv2.IMREAD_COLOR)
 
 def detection(step, scores=None, side=64, events=()):
     scores = np.linspace(0, 1, 20) if scores is None else scores
@@ -74,7 +65,7 @@ def receive(websocket, kind):
 
 @pytest.fixture
 def page():
-    with LivePage([FakeRun('a'), FakeRun('b')], port=0) as page:
+    with LivePage([make_run('a'), make_run('b')], port=0) as page:
         yield page
 
 
@@ -95,7 +86,7 @@ def test_page_loads_nothing_from_other_hosts(page):
 
 def test_server_keeps_log_files_open(tmp_path):
     handler = logging.FileHandler(tmp_path / 'run.log')
-    with LivePage([FakeRun()], port=0):
+    with LivePage([make_run()], port=0):
         pass
     assert handler.stream is not None
     handler.close()
@@ -112,8 +103,7 @@ def test_step_has_scores_events_and_a_picture(page):
         # The best classes without the background.
         assert list(message['scores']) == [
             f'class {i}' for i in range(19, 11, -1)]
-        data = np.frombuffer(base64.b64decode(message['picture']), np.uint8)
-        image = cv2.imdecode(data, cv2.IMREAD_COLOR)
+        image = image_of(message['picture'])
         assert image.shape == (64, 128, 3)
         assert image[0, 0].tolist() == pytest.approx([0, 0, 200], abs=4)
         assert receive(websocket, 'state')['status'] == 'running'
@@ -145,9 +135,7 @@ def test_pictures_are_scaled_down(page):
         receive(websocket, 'hello')
         page.publish(0, detection(0, side=2000))
         message = receive(websocket, 'step')
-    image = cv2.imdecode(np.frombuffer(base64.b64decode(
-        message['picture']), np.uint8), cv2.IMREAD_COLOR)
-    assert image.shape == (320, 640, 3)
+    assert image_of(message['picture']).shape == (320, 640, 3)
 
 
 def closed(websocket):
@@ -160,7 +148,7 @@ def closed(websocket):
 
 @pytest.mark.parametrize('token', ['', 'wrong', 'sesam ', 'é'])
 def test_wrong_token_closes_the_connection(token):
-    with LivePage([FakeRun()], port=0, token='sesam') as page:
+    with LivePage([make_run()], port=0, token='sesam') as page:
         assert page.url.endswith('/#token=sesam')
         with client(page, token) as websocket:
             assert closed(websocket) == server.WRONG_TOKEN
@@ -170,14 +158,14 @@ def test_wrong_token_closes_the_connection(token):
 
 def test_missing_token_closes_the_connection(monkeypatch):
     monkeypatch.setattr(server, 'TOKEN_SECONDS', 0.2)
-    with LivePage([FakeRun()], port=0, token='sesam') as page:
+    with LivePage([make_run()], port=0, token='sesam') as page:
         with connect(f'ws://127.0.0.1:{page.port}/live') as websocket:
             assert closed(websocket) == server.WRONG_TOKEN
         wait_until(lambda: page._connected == 0)
 
 
 def test_number_of_clients_is_limited():
-    with LivePage([FakeRun()], port=0, max_clients=2) as page:
+    with LivePage([make_run()], port=0, max_clients=2) as page:
         with client(page) as one, client(page) as two:
             receive(one, 'hello'), receive(two, 'hello')
             with connect(f'ws://127.0.0.1:{page.port}/live') as three:
@@ -189,7 +177,7 @@ def test_number_of_clients_is_limited():
 
 def test_number_of_simultaneous_clients_is_limited():
     """Both connect before the first one sends the token."""
-    with LivePage([FakeRun()], port=0, token='sesam', max_clients=1) as page:
+    with LivePage([make_run()], port=0, token='sesam', max_clients=1) as page:
         address = f'ws://127.0.0.1:{page.port}/live'
         with connect(address) as one, connect(address) as two:
             one.send('sesam')
@@ -204,7 +192,7 @@ def test_number_of_simultaneous_clients_is_limited():
 def test_closed_pending_connections_make_room(monkeypatch):
     monkeypatch.setattr(server, 'MAX_PENDING', 2)
     monkeypatch.setattr(server, 'PENDING_SECONDS', 60)
-    with LivePage([FakeRun()], port=0) as page, ExitStack() as stack:
+    with LivePage([make_run()], port=0) as page, ExitStack() as stack:
         connections = page._server.server_state.connections
 
         def open_connection():
@@ -226,7 +214,7 @@ def test_pending_connections_do_not_keep_clients_out(monkeypatch):
     """Neither websockets without a token nor silent connections."""
     monkeypatch.setattr(server, 'MAX_PENDING', 6)
     monkeypatch.setattr(server, 'PENDING_SECONDS', 0.6)
-    with LivePage([FakeRun()], port=0, token='sesam', max_clients=2) as page:
+    with LivePage([make_run()], port=0, token='sesam', max_clients=2) as page:
         assert (page._pending.size, page._pending.seconds) == (6, 0.6)
         address = '127.0.0.1', page.port
         with ExitStack() as stack:
@@ -280,15 +268,15 @@ def test_malformed_requests_are_refused(page, caplog, headers):
 
 
 def test_publishing_after_the_end_does_nothing():
-    with LivePage([FakeRun()], port=0) as page:
+    with LivePage([make_run()], port=0) as page:
         page.publish(0, detection(0))
     page.publish(0, detection(1))
 
 
 def test_page_does_not_reveal_folders():
-    run = FakeRun('/home/me/secret/clip.mp4')
+    run = make_run('/home/me/secret/clip.mp4')
     run.status = f'failed: {run.name} breaks off'
-    with LivePage([run, FakeRun('http://host/x/y')], port=0) as page:
+    with LivePage([run, make_run('http://host/x/y')], port=0) as page:
         with client(page) as websocket:
             text = websocket.recv(timeout=10)
             one, other = json.loads(text)['sources']
@@ -341,7 +329,7 @@ def test_thresholds_change_for_all_clients(page):
 
 
 def test_read_only_page_rejects_thresholds():
-    with LivePage([FakeRun()], port=0, read_only=True) as page:
+    with LivePage([make_run()], port=0, read_only=True) as page:
         with client(page) as websocket:
             assert receive(websocket, 'hello')['read_only'] is True
             assert ask_clip(websocket)['frames'] == []
@@ -366,9 +354,7 @@ def test_clip_has_pictures_of_an_event(page):
         assert (clip['index'], clip['start'], clip['video']) == (3, 1.5, '')
         # From the first picture to a second after the end.
         assert clip['times'] == [t / 4 for t in range(1, 17)]
-        image = cv2.imdecode(np.frombuffer(base64.b64decode(
-            clip['frames'][0]), np.uint8), cv2.IMREAD_COLOR)
-        assert image.shape == (200, 400, 3)
+        assert image_of(clip['frames'][0]).shape == (200, 400, 3)
         for other in dict(index=4), dict(start=1.25), dict(source=1):
             assert ask_clip(websocket, **other)['frames'] == []
 
@@ -376,8 +362,8 @@ def test_clip_has_pictures_of_an_event(page):
 def test_clip_has_the_video_of_an_event(monkeypatch):
     monkeypatch.setattr(server, 'MAX_SEGMENT', 8)
     asked, files = [], [b'', None, b'x' * 9, b'clip']
-    run = FakeRun()
-    run.events.recent += [START, dict(END, index=4), END]
+    run = make_run()
+    run.events.write([START, dict(END, index=4), END])
 
     def segment(event):
         asked.append(event)
@@ -409,7 +395,7 @@ def test_other_sites_are_refused(page, headers):
 
 
 def test_host_names_of_other_sites_are_refused(page):
-    """Another site can make its name resolve to this machine."""
+    """A malicious site can make its host name resolve to this machine."""
     request = (f'GET /live HTTP/1.1\r\nHost: evil.example:{page.port}\r\n'
                f'Origin: http://evil.example:{page.port}\r\n'
                'Connection: Upgrade\r\nUpgrade: websocket\r\n'
@@ -443,23 +429,23 @@ def test_slow_client_gets_the_latest_messages(page):
 
 
 def test_exit_frees_the_port():
-    with LivePage([FakeRun()], port=0) as page:
+    with LivePage([make_run()], port=0) as page:
         port = page.port
         websocket = client(page)
         receive(websocket, 'hello')
     assert closed(websocket) == 1012
     assert not [t for t in threading.enumerate() if t is page._thread]
-    with LivePage([FakeRun()], port=port):
+    with LivePage([make_run()], port=port):
         with pytest.raises(OSError, match=f'cannot listen on 127.0.0.1, port '
                            f'{port}'):
-            LivePage([FakeRun()], port=port)
+            LivePage([make_run()], port=port)
 
 
 @pytest.mark.parametrize('host', ['0.0.0.0', '::', '192.168.1.5', 'box'])
 def test_hosts_other_than_loopback_need_a_token(host):
     assert not is_loopback(host)
     with pytest.raises(ValueError, match='pass a token, or 127.0.0.1'):
-        LivePage([FakeRun()], host)
+        LivePage([make_run()], host)
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '127.8.0.1', 'localhost',

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmvidattn.live import Detection
-from mmvidattn.live.sinks import CallbackSink, Sink
+from mmvidattn.live.sinks import EventSink, Sink
 from mmvidattn.live.sinks import thread as sink_thread
 from mmvidattn.live.sinks.thread import SinkThread
 
@@ -90,9 +90,10 @@ def test_hanging_sink_is_abandoned(monkeypatch):
     sink.go.set()
 
 
-def test_callback_gets_events_at_the_end_of_the_source():
-    found = []
-    thread = SinkThread(CallbackSink(found.append), True, pytest.fail)
+def test_event_sink_gets_events_at_the_end_of_the_source():
+    sink, found = EventSink(), []
+    sink.write = found.append
+    thread = SinkThread(sink, True, pytest.fail)
     thread.write(detection(0))
     thread.write(detection(1, [1, 2]))
     thread.finish([3])

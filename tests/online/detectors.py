@@ -51,3 +51,13 @@ def detector_of(options, **backbone):
         },
         cls_head=dict(type='OnlineActionHead', score='logit',
                       in_channels=kwargs['embed_dims'], **head)))
+
+
+def thumos_detector(**backbone):
+    """Build our model with the sizes for THUMOS'14."""
+    sizes = dict(
+        in_channels=dict(rgb=2048, flow=1024), embed_dims=1024, num_heads=16,
+        ffn_dims=1024, long_memory_length=512, work_memory_length=32,
+        encoder=[dict(num_queries=16, num_layers=1),
+                 dict(num_queries=32, num_layers=2)])
+    return detector_of({}, **sizes, **backbone).eval()

@@ -4,6 +4,11 @@ import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
+from mmvidattn.datasets.memory_steps import (
+    dense_long_indices,
+    long_padding_mask,
+)
+
 BACKBONES = dict(
     miniroad=dict(
         type='MiniROAD', embed_dims=8, proj_dims=12, num_layers=2,
@@ -55,3 +60,18 @@ def video_of(model, *args, **kwargs):
 
 def frame_of(video, t):
     return {name: x[t] for name, x in video.items()}
+
+
+def window_of(backbone, t, long_rate, work_rate, stretch):
+    """Return the dataset's window of frame t.
+
+    Returns:
+        Frames of the long memory, their padding mask, the first frame of the
+        work memory, and the place of frame t in it.
+    """
+    length = backbone.long_memory_length * long_rate
+    place = min(t // work_rate, backbone.work_memory_length - 1)
+    start = t - work_rate * place
+    long = dense_long_indices(start, length, long_rate, not stretch)
+    return (torch.from_numpy(long), torch.from_numpy(long_padding_mask(long)),
+            start, place)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from online.networks import frame_of, video_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidattn.online import StreamSession, stream_session
@@ -29,10 +30,9 @@ class NeverWait(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def frame_of(model, streams, seed):
-    gen = torch.Generator().manual_seed(seed)
-    return {name: torch.randn(streams, channels, generator=gen)
-            for name, channels in model.backbone.in_channels.items()}
+def frames_of(model, streams, seed):
+    """Make a frame for each stream."""
+    return video_of(model, streams, torch.float32, seed)
 
 
 @pytest.mark.parametrize('name, kernel', [
@@ -59,7 +59,7 @@ def test_step_can_be_recorded(detector, name, kernel):
     for t in range(30):
         kernels.append([])
         with Record():
-            step(frame_of(model, 3, t), state)
+            step(frames_of(model, 3, t), state)
         state['count'][1] += 5 * (t == 7)
     assert {n: (x.data_ptr(), x.shape) for n, x in state.items()} == places
     assert all(step_kernels == kernels[0] for step_kernels in kernels)
@@ -144,14 +144,14 @@ def test_replayed_session_has_the_same_scores(detector, cuda, kernel):
     for t in range(30):
         if t == 15:
             session.reset(), want.reset()
-        frame = {n: x[0] for n, x in frame_of(model, 1, t).items()}
+        frame = frame_of(frames_of(model, 1, t), 0)
         kept.append((session.push(frame)['action'],
                      want.push(frame)['action']))
     # A later replay must not overwrite earlier scores.
     for got, expected in kept:
         assert torch.equal(got, expected)
     other = session.spawn()
-    frames = [{n: x[0] for n, x in frame_of(model, 1, 40).items()}] * 2
+    frames = [frame_of(frames_of(model, 1, 40), 0)] * 2
     out = StreamSession.push_many([session, other], frames)
     assert session._batch.graph is None
     assert torch.allclose(out[0]['action'], want.push(frames[0])['action'],

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from online.detectors import thumos_detector
 from online.networks import video_like
 
 from mmvidattn.apis.complexity import count_complexity
@@ -51,15 +52,10 @@ def test_takes_any_indices_and_no_mask(pair):
     assert (got - want).norm() / want.norm() < 1e-11
 
 
-def test_frames_are_projected_once(detector):
+def test_frames_are_projected_once():
     """With THUMOS'14 sizes, the cost of each additional window is low."""
     with torch.device('meta'):
-        model = detector(
-            in_channels=dict(rgb=2048, flow=1024), embed_dims=1024,
-            num_heads=16, ffn_dims=1024, long_memory_length=512,
-            work_memory_length=32,
-            encoder=[dict(num_queries=16, num_layers=1),
-                     dict(num_queries=32, num_layers=2)]).backbone
+        model = thumos_detector().backbone
         one = _macs_of_dense(model, 33)
         many = _macs_of_dense(model, 43)
         window = count_complexity(model, dict(
@@ -80,7 +76,7 @@ def _macs_of_dense(model, length):
     class Dense(torch.nn.Module):
 
         def forward(self):
-            return dense_features(model.eval(), video, long, work)
+            return dense_features(model, video, long, work)
 
     result = count_complexity(Dense())
     assert not result.uncounted

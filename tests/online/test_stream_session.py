@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import relative
-from online.detectors import detector_of
-from online.networks import BACKBONES, frame_of, random_detector, video_of
+from online.detectors import detector_of, thumos_detector
+from online.networks import (
+    BACKBONES,
+    frame_of,
+    random_detector,
+    video_of,
+    window_of,
+)
 
 from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.convert import convert
-from mmvidattn.datasets.memory_steps import (
-    dense_long_indices,
-    long_padding_mask,
-)
 from mmvidattn.online import StreamSession
 from mmvidattn.online.testra_step import TeSTraStep
 from tools.benchmark.references.testra import TorchTeSTra
@@ -26,25 +28,21 @@ from tools.benchmark.references.testra import TorchTeSTra
 TESTS = Path(__file__).resolve().parents[1]
 
 
-def _expected(reference, model, video, t, long_rate, work_rate, keep_phase):
+def _expected(reference, model, video, t, long_rate, work_rate, stretch):
     """Return the scores of frame t in the dataset's windows.
 
     A young stream has only the score of the frame itself.
     """
-    backbone = model.backbone
-    N, L = backbone.long_memory_length, backbone.work_memory_length
-    newest = min(t // work_rate, L - 1)
-    start = t - work_rate * newest
+    long, mask, start, place = window_of(
+        model.backbone, t, long_rate, work_rate, stretch)
+    L = model.backbone.work_memory_length
     work = start + work_rate * torch.arange(L)
-    long = torch.from_numpy(dense_long_indices(
-        start, N * long_rate, long_rate, keep_phase))
-    mask = torch.from_numpy(long_padding_mask(long.numpy()))
     # Earlier scores do not depend on frames after t.
     x = torch.cat([long, work.clamp(max=len(video['rgb']) - 1)])
     out = reference(video['rgb'][None, x], video['flow'][None, x],
-                    mask[None] if N else None)
-    full = newest == L - 1
-    return {name: y[0, newest:] if full else y[0, newest:newest + 1]
+                    mask[None] if len(mask) else None)
+    full = place == L - 1
+    return {name: y[0, place:] if full else y[0, place:place + 1]
             for name, y in out.items()}
 
 
@@ -57,12 +55,12 @@ def test_matches_windows_at_any_age(pair, long_rate, work_rate):
     video = video_of(model, 70)
     session = StreamSession(model, long_rate, work_rate)
     out = session.push(video)
-    long_pos = model.backbone.long_memory_pos_embed
+    stretch = model.backbone.long_memory_pos_embed
     reach = (model.backbone.work_memory_length - 1) * work_rate
     young = range(reach, 70) if model.backbone.fusion == 'long' else range(70)
     for t in young:
         want = _expected(reference, model, video, t, long_rate, work_rate,
-                         not long_pos)
+                         stretch)
         for name, rows in want.items():
             got = out[name][t, :len(rows)]
             # The kernel's logarithms are in float32.
@@ -82,7 +80,7 @@ def test_smoothing_equals_a_window_of_all_frames(decay):
     video = video_of(model, 80)
     out = StreamSession(model, 4, 2, kernel='smoothing').push(video)['action']
     for t in range(80):
-        want = _expected(whole, wide, video, t, 4, 2, True)['action']
+        want = _expected(whole, wide, video, t, 4, 2, False)['action']
         assert relative(out[t, :len(want)], want) < 1e-6, t
 
 
@@ -530,19 +528,11 @@ def test_cuda_graph_gives_the_scores_of_the_step(detector, kernel):
             session.reset()
 
 
-def _thumos(detector, **kwargs):
-    return detector(
-        in_channels=dict(rgb=2048, flow=1024), embed_dims=1024, num_heads=16,
-        ffn_dims=1024, long_memory_length=512, work_memory_length=32,
-        encoder=[dict(num_queries=16, num_layers=1),
-                 dict(num_queries=32, num_layers=2)], **kwargs).eval()
-
-
 @pytest.mark.parametrize('kernel', ['window', 'smoothing'])
-def test_frame_costs_less_than_a_window(detector, kernel):
+def test_frame_costs_less_than_a_window(kernel):
     """With THUMOS'14 sizes."""
     with torch.device('meta'):
-        model = _thumos(detector, decay=0.97)
+        model = thumos_detector(decay=0.97)
         step = TeSTraStep(model, kernel=kernel)
         macs = count_complexity(
             step, dict(rgb=torch.empty(1, 2048), flow=torch.empty(1, 1024)),

@@ -32,7 +32,7 @@ def run_tool():
         start = ['-m', 'mmvidattn', tool] if '.' not in tool else [
             ROOT / 'tools' / tool]
         command = 'bash' if tool.endswith('.sh') else sys.executable
-        # What the checkout's scripts take for the active environment.
+        # Scripts of the checkout use this environment.
         path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
         default = dict(
             os.environ, OMP_NUM_THREADS='1', MPLBACKEND='Agg', PATH=path,
@@ -119,10 +119,10 @@ default_hooks = dict(logger=dict(interval=1))
 
 @pytest.fixture(scope='session')
 def small_checkpoint(small_config, motion_dir):
-    """A model of ``small_config`` that tells videos apart, untrained."""
+    """Untrained model of ``small_config`` whose scores depend on the video."""
     torch.manual_seed(0)
     model = mmvidattn.get_model(small_config)
-    # Logits of a fresh model hardly depend on the video.
+    # With initial weights, logits hardly depend on the video.
     torch.nn.init.normal_(model.cls_head.fc_cls.weight, std=3.)
     torch.nn.init.normal_(model.cls_head.fc_hidden.weight, std=3.)
     path = small_config.parent / 'small.pth'

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The console command."""
+"""Console command."""
 import re
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def test_lists_its_commands_without_importing_them(tmp_path):
 
 
 @pytest.mark.parametrize('name', COMMANDS)
-def test_every_command_tells_its_arguments(run_command, capsys, name):
+def test_every_command_prints_its_arguments(run_command, capsys, name):
     try:
         run_command(name, '--help')
     except SystemExit as end:
@@ -46,9 +46,9 @@ def test_every_command_tells_its_arguments(run_command, capsys, name):
         usage = f'usage: mmvidattn {name} [-h]'
     else:
         usage = f'mmvidattn {name} '
-    said = capsys.readouterr().out
-    assert usage in said
-    assert mmvidattn_cli.describe(COMMANDS[name]) in ' '.join(said.split())
+    printed = capsys.readouterr().out
+    assert usage in printed
+    assert mmvidattn_cli.describe(COMMANDS[name]) in ' '.join(printed.split())
 
 
 @pytest.mark.parametrize('name, hint', [
@@ -59,7 +59,7 @@ def test_suggests_the_nearest_name(run_command, name, hint):
         run_command(name)
 
 
-def test_the_module_is_the_command(tmp_path):
+def test_module_runs_the_command(tmp_path):
     done = subprocess.run(
         [sys.executable, '-m', 'mmvidattn', 'train', 'none.py'],
         cwd=tmp_path, capture_output=True, text=True)

@@ -9,9 +9,8 @@ from safetensors import safe_open
 import mmvidattn
 
 
-def test_publishes_weights_and_config_alone(run_main, small_config,
-                                            small_checkpoint, tmp_path,
-                                            capsys):
+def test_publishes_only_weights_and_config(run_main, small_config,
+                                           small_checkpoint, tmp_path, capsys):
     saved = torch.load(small_checkpoint, weights_only=True)
     torch.save(
         dict(saved, optimizer=dict(state={}), message_hub={},
@@ -22,11 +21,11 @@ def test_publishes_weights_and_config_alone(run_main, small_config,
     paths = sorted((tmp_path / 'out').iterdir())
     assert [path.suffix for path in paths] in (
         ['.pth', '.safetensors'], ['.safetensors', '.pth'])
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for path in paths:
         found = re.fullmatch(r'small_\d{8}-([0-9a-f]{8})\.\w+', path.name)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        assert digest.startswith(found[1]) and digest in said
+        assert digest.startswith(found[1]) and digest in printed
         model = mmvidattn.get_model(small_config, path)
         for name, value in saved['state_dict'].items():
             assert torch.equal(model.state_dict()[name], value)

@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import io
 import re
 import shutil
 import subprocess
@@ -8,50 +9,122 @@ from pathlib import Path
 import cv2
 import pytest
 
+from tools import quickstart
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A clone of the checkout, whose environment is the one of the tests."""
+    """A clone of the checkout whose environment is that of the tests."""
     for name in 'tools', 'configs', 'mmvidattn':
         shutil.copytree(ROOT / name, tmp_path / name,
                         ignore=shutil.ignore_patterns('__pycache__', '.mim'))
     (tmp_path / 'tools/setup_env.sh').write_text('echo prepared')
-    python = tmp_path / '.venv/bin/python'
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
+    make_venv(tmp_path / '.venv')
     return tmp_path
 
 
-def run(checkout):
-    return subprocess.run(['bash', checkout / 'tools/quickstart.sh'],
-                          cwd='/', capture_output=True, text=True)
+def make_venv(folder):
+    python = folder / 'bin/python'
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
 
 
-@pytest.mark.parametrize('top1, passes', [(0.9, True), (0.89, False)])
-def test_fails_below_ninety_percent(checkout, top1, passes):
-    for name in 'train', 'test', 'predict', 'data/motion/make_motion':
-        (checkout / f'tools/{name}.py').write_text(f'''
-import sys
-from pathlib import Path
-print(*sys.argv)
-folder = Path('work_dirs/quickstart')
-if '{name}' == 'train':
-    (folder / 'best_acc_top1_epoch_8.pth').touch()
-if '{name}' == 'test':
-    (folder / 'test/1').mkdir(parents=True)
-    (folder / 'test/1/1.json').write_text('{{"acc/top1": {top1}}}')
-''')
+def run(checkout, *options):
+    return subprocess.run(
+        ['bash', checkout / 'tools/quickstart.sh', *map(str, options)],
+        cwd='/', capture_output=True, text=True)
+
+
+class Terminal(io.StringIO):
+    """A stream that says whether it is a terminal."""
+
+    def __init__(self, is_terminal):
+        super().__init__()
+        self.is_terminal = is_terminal
+
+    def isatty(self):
+        return self.is_terminal
+
+
+def show(is_terminal, resumed=0):
+    """Return the output of 200 steps of half a second each."""
+    now, stream = 0., Terminal(is_terminal)
+    progress = quickstart.Progress(1, stream, lambda: now)
+    progress.total = 200
+    progress.start(resumed)
+    for step in range(resumed, 200):
+        now += 0.5
+        progress.update(step + 1, f'accuracy {step // 2} %')
+    return stream.getvalue()
+
+
+def test_progress_in_a_terminal():
+    lines = show(True).split('\r')[1:]
+    assert len(lines) == 200
+    assert lines[49].strip() == (
+        '[######..................]  25 %, accuracy 24 %, 75 s left')
+    assert lines[-1].strip().endswith('100 %, accuracy 99 %, 0 s left')
+    assert all(len(line.rstrip('\n')) < 80 for line in lines)
+
+
+def test_progress_elsewhere_is_a_line_per_tenth():
+    lines = show(False).splitlines()
+    assert len(lines) == 10
+    assert lines[0].strip() == '10 %, accuracy 9 %, 90 s left'
+
+
+def test_progress_of_a_resumed_run():
+    lines = show(False, resumed=100).splitlines()
+    assert len(lines) == 5
+    assert lines[0].strip() == '60 %, accuracy 59 %, 40 s left'
+
+
+def test_draws_at_most_five_times_per_second():
+    now, stream = 0., Terminal(True)
+    progress = quickstart.Progress(1000, stream, lambda: now)
+    for step in range(1000):
+        now += 0.01
+        progress.update(step + 1)
+    assert 40 <= stream.getvalue().count('\r') <= 51
+
+
+@pytest.mark.parametrize('top1, passes', [(90., True), (89.9, False)])
+def test_fails_below_ninety_percent(monkeypatch, tmp_path, capsys, top1,
+                                    passes):
+    monkeypatch.setattr(quickstart.os, 'chdir', lambda path: None)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, 'argv', ['quickstart.py'])
+    for name, value in dict(
+            make_videos=None, train=Path('best.pth'), test=top1,
+            predict=[Path('a.png'), Path('a.mp4')]).items():
+        monkeypatch.setattr(quickstart.Quickstart, name,
+                            lambda *_, value=value: value)
+    if passes:
+        quickstart.main()
+    else:
+        with pytest.raises(SystemExit, match='expected at least 90 %'):
+            quickstart.main()
+    out = capsys.readouterr().out
+    assert f'==> top-1 {top1:.1f} %' in out
+    stages = re.findall(r'^==> (\w+).*: \d+ s$', out, re.M)
+    assert stages == ['Videos', 'Training', 'Testing', 'Prediction']
+    # The end of a run names a picture and the next command.
+    assert ('a.png' in out and 'tools/predict.py VIDEO' in out) == passes
+
+
+def test_passes_its_options_on(checkout, tmp_path):
+    make_venv(tmp_path / 'other')
+    (checkout / 'tools/quickstart.py').write_text(
+        'import sys; print(sys.argv[1:])')
+    done = run(checkout, '--short', '--venv', tmp_path / 'other')
+    assert "['--short']" in done.stdout and 'prepared' not in done.stdout
     done = run(checkout)
-    assert (done.returncode == 0) == passes
-    assert f'==> top-1 {100 * top1:.1f} %' in done.stdout
-    steps = re.findall(r'^==> (\w+).*: \d+ s$', done.stdout, re.M)
-    assert steps == ['Environment', 'Videos', 'Training', 'Testing',
-                     'Prediction', 'Video']
-    assert ('Pictures: ' in done.stdout) == passes
-    assert ('expected at least 90 %' in done.stderr) != passes
+    assert done.stdout.splitlines()[1:2] == ['prepared']
+    assert '[]' in done.stdout
+    assert run(checkout, '--long').returncode == 2
 
 
 def test_stops_at_the_first_failure(checkout):
@@ -60,17 +133,30 @@ def test_stops_at_the_first_failure(checkout):
     assert done.returncode == 3 and 'Videos' not in done.stdout
 
 
-@pytest.mark.slow
-def test_reaches_ninety_percent_and_repeats(checkout):
-    done = run(checkout)
+def check_run(checkout, work, *options):
+    done = run(checkout, *options)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    work = checkout / 'work_dirs/quickstart'
     assert cv2.imread(str(work / 'prediction.png')).std() > 1
     assert cv2.VideoCapture(str(work / 'prediction.mp4')).read()[0]
-    assert len(list(work.glob('test_pictures/*'))) == 10
     last = (work / 'last_checkpoint').stat().st_mtime_ns
-    again = run(checkout)
-    assert again.returncode == 0
+    again = run(checkout, *options)
+    assert again.returncode == 0, again.stderr
     assert (work / 'last_checkpoint').stat().st_mtime_ns == last
     assert (re.findall('==> top-1 .*', again.stdout) == re.findall(
         '==> top-1 .*', done.stdout))
+    assert again.stdout.count('from an earlier run') == 2
+    return done.stdout
+
+
+def test_short_run_and_its_repetition(checkout):
+    out = check_run(
+        checkout, checkout / 'work_dirs/quickstart_short', '--short')
+    # The programs' own output is in the log.
+    assert len(out.splitlines()) < 60 and 'INFO' not in out
+
+
+@pytest.mark.slow
+def test_reaches_ninety_percent_and_repeats(checkout):
+    work = checkout / 'work_dirs/quickstart'
+    check_run(checkout, work)
+    assert len(list(work.glob('test_pictures/*'))) == 10

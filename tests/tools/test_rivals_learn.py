@@ -18,8 +18,8 @@ def data(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', ['miniroad', 'causal_transformer', 'mat'])
-def test_learns_what_the_features_of_the_moment_tell(name, data, tmp_path,
-                                                  stream_options):
+def test_learns_classes_of_current_features(name, data, tmp_path,
+                                            stream_options):
     options = {
         **stream_options(data, tmp_path),
         'default_hooks.checkpoint.save_best': None,
@@ -33,5 +33,5 @@ def test_learns_what_the_features_of_the_moment_tell(name, data, tmp_path,
     found = runner.test()
     now = mean(value for key, value in found.items()
                if key.startswith('online/AP_dense_now'))
-    # By chance it is some 0.1.
+    # Chance is about 0.1.
     assert now > 0.8, found

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Streams, scored on data sets by the ordinary test loop."""
+"""Streams scored on data sets by mmengine's test loop."""
 import copy
 import json
 from functools import partial
@@ -13,7 +13,7 @@ from mmvidattn.apis import get_model, load_config
 from mmvidattn.apis.runner import build_runner
 from tools.data.online.make_synthetic import Recipe, make_synthetic
 
-# Smaller than the config's, with a long memory that a video outgrows.
+# A small model, with a long memory that is shorter than a video.
 SMALL = {
     'model.backbone.embed_dims': 16,
     'model.backbone.ffn_dims': 16,
@@ -29,7 +29,7 @@ def run_options(stream_options):
 
 
 def score(config, options, checkpoint, samples=None):
-    # Merging takes what is to be deleted out of the options.
+    # Merging removes keys to delete from the options.
     cfg = load_config(config, copy.deepcopy(options))
     cfg.load_from = str(checkpoint)
     runner = build_runner(cfg, strict=True)
@@ -44,7 +44,7 @@ def score(config, options, checkpoint, samples=None):
 def fresh_checkpoint(path, config, options):
     torch.manual_seed(0)
     model = get_model(config, cfg_options=copy.deepcopy(options))
-    # The scores of a fresh model hardly depend on the video.
+    # With initial weights, scores hardly depend on the video.
     for name, x in model.named_parameters():
         if x.dim() > 1:
             torch.nn.init.normal_(x, std=0.3)
@@ -54,7 +54,7 @@ def fresh_checkpoint(path, config, options):
 
 @pytest.fixture(scope='module')
 def data(tmp_path_factory):
-    """Four streams of other lengths, one shorter than a window."""
+    """Four streams of different lengths, one shorter than a window."""
     out = tmp_path_factory.mktemp('streams') / 'set'
     make_synthetic(out, 2, 4, 0, Recipe(
         steps=100, classes=2, cue_steps=(40, 60)))
@@ -65,7 +65,7 @@ def data(tmp_path_factory):
     return out
 
 
-def test_a_stream_has_the_map_of_its_windows(data, tmp_path, run_options):
+def test_streams_have_the_map_of_windows(data, tmp_path, run_options):
     options = {**SMALL, **run_options(data, tmp_path),
                'model.cls_head.num_classes': 7}
     checkpoint = fresh_checkpoint(
@@ -96,7 +96,7 @@ def test_a_stream_has_the_map_of_its_windows(data, tmp_path, run_options):
             length = a.video_length
             torch.testing.assert_close(
                 a.pred_action[:length], b.pred_action, atol=1e-5, rtol=0)
-    # The other kernel has numbers, and scores, of its own.
+    # The other kernel has different scores.
     value = smoothing['online/mAP_stream_smoothing']
     assert 0 < value != windows['online/mAP_dense']
     assert max((a.pred_action - b.pred_action).abs().max()
@@ -115,7 +115,7 @@ def write_segments(root):
     path = root / 'segments.csv'
     lines = [(video, start, end, label) for video, segments in SEGMENTS.items()
              for start, end, label in segments]
-    # Frames at 30 a second, of steps at 4.
+    # 30 frames and 4 steps per second.
     path.write_text(''.join(
         f'P0{i % 3}_01_{i},{video},'
         f'{start * 7.5 + 1:.0f},{end * 7.5 - 1:.0f},'
@@ -125,7 +125,7 @@ def write_segments(root):
 
 @pytest.fixture
 def segments(tmp_path, run_options):
-    """Options of segments, of four videos, and a checkpoint."""
+    """Options for segments of four videos, and a checkpoint."""
     write_segments(write_set(tmp_path, LENGTHS))
     options = {
         **SMALL, **run_options(tmp_path, tmp_path),
@@ -146,9 +146,8 @@ def segments(tmp_path, run_options):
         tmp_path / 'model.pth', 'testra_tiny_synthetic', options)
 
 
-def test_a_stream_has_the_recall_of_its_windows(segments, tmp_path,
-                                                run_options):
-    """The rows of Table 4: segments, by windows or along a stream."""
+def test_streams_have_the_recall_of_windows(segments, tmp_path, run_options):
+    """Compare segments scored in windows and along a stream (Table 4)."""
     options, checkpoint = segments
     found, scores = [], []
     for windows in 'segments', 'stream':
@@ -180,12 +179,12 @@ def test_a_stream_has_the_recall_of_its_windows(segments, tmp_path,
             torch.testing.assert_close(
                 got, want.pred_action[want.score_rows[0]], atol=1e-4, rtol=0)
             compared += 1
-    # Of 9 segments three begin in the first 8 steps.
+    # Three of 9 segments begin in the first 8 steps.
     assert compared == 6
 
 
-def test_a_challenge_is_answered(segments, tmp_path, run_options):
-    """Segments without labels or targets, as RULSTM's test list has them."""
+def test_writes_a_challenge_submission(segments, tmp_path, run_options):
+    """Use segments without labels or targets, as in RULSTM's test list."""
     options, checkpoint = segments
     path = tmp_path / 'segments.csv'
     rows = [line.split(',')[:4] for line in path.read_text().splitlines()]

@@ -7,7 +7,7 @@ import pytest
 from tools.harness import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
-# Configs of the models, and what is changed in them.
+# Configs of the models, and changes to the backbone.
 MODELS = dict(
     joint=('vivit_tiny_motion', {}),
     fact_encoder=('vivit_tiny_fact_encoder_motion', {}),
@@ -23,7 +23,7 @@ train_dataloader = dict(dataset=motion)
 val_dataloader = dict(dataset=motion)
 test_dataloader = dict(dataset=motion)
 '''
-# The same checkpoint on twice the frames, higher than wide.
+# The same checkpoint with twice the frames, which are higher than wide.
 LARGER = '''
 _base_ = ['small.py']
 model = dict(backbone=dict(num_frames=16, img_size=(96, 64)))
@@ -40,7 +40,7 @@ test_dataloader = dict(dataset=dict(pipeline=pipeline))
 
 
 @pytest.fixture(scope='module')
-def whole_motion_dir(tmp_path_factory):
+def full_motion_dir(tmp_path_factory):
     path = tmp_path_factory.mktemp('motion')
     run_program('data/motion/make_motion.py', path)
     return path
@@ -56,12 +56,12 @@ def _top1(run_tool, config, checkpoint, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', MODELS)
-def test_learns_the_motion_set_and_takes_larger_clips(
-        run_tool, tmp_path, whole_motion_dir, name):
+def test_learns_the_motion_set_and_accepts_larger_clips(
+        run_tool, tmp_path, full_motion_dir, name):
     small, larger = tmp_path / 'small.py', tmp_path / 'larger.py'
     config, changes = MODELS[name]
     small.write_text(
-        CONFIG.format(root=ROOT, motion=whole_motion_dir, config=config,
+        CONFIG.format(root=ROOT, motion=full_motion_dir, config=config,
                       changes=changes))
     larger.write_text(LARGER)
     done = run_tool('train.py', small, '--work-dir', tmp_path / 'work',

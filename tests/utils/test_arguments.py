@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Wrong arguments, generated for every class of ours that a config names."""
+"""Generated wrong arguments for all our classes that a config can name."""
 import inspect
 import math
 import re
@@ -36,7 +36,7 @@ OUTSIDE = {Count: (0, -1), Natural: (-1, ), Positive: (0., -1), NotNegative: (
 
 
 def registered():
-    """Ours that a config can build."""
+    """Return our classes that a config can build, by name."""
     found = {}
     for module in mmaction.registry, mmengine.registry:
         for registry in vars(module).values():
@@ -44,22 +44,22 @@ def registered():
                 found.update((cls.__name__, cls)
                              for cls in registry.module_dict.values()
                              if cls.__module__.startswith('mmvidattn.'))
-    # Those that options in dicts of a config are handed to.
+    # These get their options from a dict in a config.
     found |= {cls.__name__: cls for cls in (FeatureFixation, NeighborShift)}
-    # A stand-in of a class that is missing, and what is handed its runner.
+    # Without a stand-in of compat, and the runner, which checks nothing.
     return {name: cls for name, cls in sorted(found.items())
             if name not in ('DRN', 'SafeRunner')}
 
 
 def options_of(hint):
-    """The annotations that a union is made of, or those in a sequence."""
+    """Return the members of a union, or the annotation itself."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return typing.get_args(hint)
     return hint,
 
 
 def wrong_values(hint):
-    """Values of another type, and numbers that make no sense."""
+    """Yield values that do not fit an annotation."""
     options = options_of(hint)
     if {typing.Any, inspect.Parameter.empty} & {*options}:
         return
@@ -71,7 +71,7 @@ def wrong_values(hint):
 
 
 def fits(value, hint):
-    """Tell independently whether a value fits a single annotation."""
+    """Return True if a value fits a single annotation."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if hint in OUTSIDE:
         kind = typing.get_args(hint)[0]
@@ -100,7 +100,7 @@ def fits(value, hint):
 
 
 def arguments():
-    """Each argument of each class, with its annotation."""
+    """Yield (class, argument name, annotation)."""
     for cls in registered().values():
         hints = typing.get_type_hints(cls.__init__, include_extras=True)
         for parameter in inspect.signature(cls).parameters.values():
@@ -110,7 +110,7 @@ def arguments():
                     parameter.name, parameter.empty)
 
 
-def test_every_wrong_argument_is_named():
+def test_wrong_arguments_are_named():
     count = 0
     for cls, name, hint in arguments():
         if not hasattr(cls.__init__, '__wrapped__'):
@@ -124,27 +124,27 @@ def test_every_wrong_argument_is_named():
     assert count > 5000
 
 
-def test_every_number_has_a_range():
+def test_numbers_have_a_range():
     unlimited = set()
     for cls, name, hint in arguments():
         if cls.__init__.__qualname__.partition('.')[0] == cls.__name__:
             found = re.sub(r'Annotated\[(int|float), ', '', str(hint))
             if re.search(r"\b(int|float)\b", found):
                 unlimited.add(name)
-    # Labels and colors, and numbers that have other ranges.
+    # Labels, colors, and numbers with other ranges.
     assert unlimited == {
         'actions', 'alpha', 'encoder', 'fill', 'hue', 'implies', 'offset',
         'supervision'}
 
 
-def test_every_class_checks_its_arguments():
+def test_classes_check_their_arguments():
     unchecked = {
         name for name, cls in registered().items()
-        # What ``functools.wraps`` leaves behind.
+        # ``functools.wraps`` sets ``__wrapped__``.
         if not hasattr(cls.__init__, '__wrapped__')
         and any(p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
                 for p in inspect.signature(cls).parameters.values())}
-    # Their constructors are mmengine's own.
+    # mmengine defines their constructors.
     assert unchecked == {
         'FeatureStreamPreprocessor', 'SafeCheckpointHook',
         'SafeEpochBasedTrainLoop', 'SafeIterBasedTrainLoop',
@@ -175,12 +175,12 @@ class _Example:
     (dict(name=3), 'name must be text or None, got 3'),
     (dict(layers=dict(a='x')), 'layers must be a dict or None'),
     (dict(flag=1), 'flag must be True or False, got 1')])
-def test_names_what_is_wrong(kwargs, message):
+def test_names_wrong_argument(kwargs, message):
     with pytest.raises(ValueError, match=message):
         _Example(**{'num_heads': 2, **kwargs})
 
 
-def test_what_is_right_passes():
+def test_accepts_right_arguments():
     _Example(np.int64(2), 1, [[1, 2], (3, 4)], -1., None, {}, np.bool_(True),
              'anything', 'x', other=math.nan)
     assert list(inspect.signature(_Example).parameters)[0] == 'num_heads'
@@ -194,7 +194,7 @@ def test_what_is_right_passes():
     (CharadesSampleFrames, dict(clip_len=8, frame_interval=0)),
     (FlowTenCrop, dict(crop_size=0)),
 ])
-def test_arguments_of_an_inherited_constructor(build, kwargs):
+def test_checks_arguments_of_inherited_constructor(build, kwargs):
     name, value = list(kwargs.items())[-1]
     with pytest.raises(ValueError, match=f'{name} must be .*got {value}'):
         build(**kwargs)

@@ -27,7 +27,7 @@ from mmvidattn.utils.files import hash_file
 
 
 class Model(nn.Module):
-    """A backbone whose table is resized as it loads, and a head."""
+    """Model with a head, and a table that is resized on loading."""
 
     def __init__(self, width=4, length=3, num_classes=2):
         super().__init__()
@@ -60,20 +60,20 @@ WEIGHTS = {'a.weight': torch.arange(6.).view(2, 3), 'a.bias': torch.ones(2)}
      lambda w: {f'module.{k}': v for k, v in w.items()},
      lambda w: dict(state_dict={f'module.{k}': v for k, v in w.items()})],
     ids=['bare', 'state_dict', 'model', 'model_state', 'module.', 'both'])
-def test_unwraps_the_tensors(tmp_path, wrap):
+def test_unwraps_tensors(tmp_path, wrap):
     torch.save(wrap(WEIGHTS), tmp_path / 'x.pth')
     found = load_state_dict_file(tmp_path / 'x.pth')
     assert list(found) == list(WEIGHTS)
     assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
 
 
-def test_a_part_called_module_keeps_its_name(tmp_path):
+def test_partial_module_prefix_is_kept(tmp_path):
     state = {'module.a': torch.ones(1), 'b': torch.ones(1)}
     torch.save(state, tmp_path / 'x.pth')
     assert load_state_dict_file(tmp_path / 'x.pth').keys() == state.keys()
 
 
-def test_reads_safetensors_as_mmengine_does_then(tmp_path):
+def test_reads_safetensors_like_mmengine(tmp_path):
     path = tmp_path / 'x.safetensors'
     save_file(WEIGHTS, path)
     for found in (load_state_dict_file(path),
@@ -83,7 +83,7 @@ def test_reads_safetensors_as_mmengine_does_then(tmp_path):
 
 
 @pytest.mark.parametrize('name', ['x.pth', 'x.safetensors'])
-def test_missing_file_is_named(tmp_path, name):
+def test_names_missing_file(tmp_path, name):
     with pytest.raises(FileNotFoundError, match=f'no checkpoint file .*{name}'
                        ):
         read_checkpoint(tmp_path / name)
@@ -92,7 +92,7 @@ def test_missing_file_is_named(tmp_path, name):
 @pytest.mark.parametrize('name', ['x.pth', 'x.safetensors'])
 @pytest.mark.parametrize('content', [b'', b'a text', b'PK\x03\x04 cut'],
                          ids=['empty', 'text', 'cut'])
-def test_a_file_that_is_no_checkpoint_is_named(tmp_path, name, content):
+def test_names_file_that_is_not_a_checkpoint(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=f'{name} is not a checkpoint'):
         load_state_dict_file(tmp_path / name)
@@ -101,14 +101,14 @@ def test_a_file_that_is_no_checkpoint_is_named(tmp_path, name, content):
 @pytest.mark.parametrize(
     'content', [[1, 2], {}, dict(epoch=1), dict(state_dict=dict(a=1))],
     ids=str)
-def test_a_file_without_tensors_is_named(tmp_path, content):
+def test_names_file_without_tensors(tmp_path, content):
     torch.save(content, tmp_path / 'x.pth')
     with pytest.raises(ValueError, match='x.pth is not a checkpoint'):
         load_state_dict_file(tmp_path / 'x.pth')
 
 
 class Evil:
-    """Makes a folder when it is unpickled."""
+    """Create a folder when unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -119,7 +119,7 @@ class Evil:
 
 @pytest.mark.parametrize('zipped', [True, False], ids=['zip', 'legacy'])
 @pytest.mark.parametrize('kind', ['os.makedirs', 'argparse.Namespace'])
-def test_a_pickle_that_would_run_code_is_refused(tmp_path, kind, zipped):
+def test_refuses_pickle_that_would_run_code(tmp_path, kind, zipped):
     path, made = tmp_path / 'x.pth', tmp_path / 'made'
     thing = Evil(made) if kind == 'os.makedirs' else argparse.Namespace()
     torch.save(dict(state_dict=WEIGHTS, args=thing), path,
@@ -132,8 +132,7 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path, kind, zipped):
     assert not made.exists()
 
 
-def test_a_flipped_bit_is_seen(tmp_path):
-    """Wherever it is in what the file holds."""
+def test_detects_flipped_bit(tmp_path):
     path = tmp_path / 'x.pth'
     torch.save(dict(state_dict=dict(a=torch.arange(99.), b=torch.ones(7))),
                path)
@@ -141,7 +140,7 @@ def test_a_flipped_bit_is_seen(tmp_path):
     with zipfile.ZipFile(path) as archive:
         places = []
         for item in archive.infolist():
-            # Behind the header, the name, and what aligns the contents.
+            # Contents start after the header, the name and the padding.
             lengths = data[item.header_offset + 26:item.header_offset + 30]
             start = item.header_offset + 30 + sum(
                 struct.unpack('<HH', lengths))
@@ -156,7 +155,7 @@ def test_a_flipped_bit_is_seen(tmp_path):
     assert refused > 80
 
 
-def test_views_and_shared_tensors_are_read(tmp_path):
+def test_reads_views_and_shared_tensors(tmp_path):
     table = torch.arange(12.).view(3, 4)
     weights = dict(
         table=table, row=table[1], column=table[:, 2], flipped=table.t(),
@@ -171,7 +170,7 @@ def test_views_and_shared_tensors_are_read(tmp_path):
             assert torch.equal(found[name].to_dense(), value.to_dense())
 
 
-def test_loads_all_and_returns_meta(tmp_path):
+def test_loads_all_tensors_and_returns_meta(tmp_path):
     torch.manual_seed(0)
     saved, model = Model(), Model()
     path = save(tmp_path / 'x.pth', saved, meta=dict(epoch=3))
@@ -180,18 +179,18 @@ def test_loads_all_and_returns_meta(tmp_path):
         assert torch.equal(model.state_dict()[key], value)
 
 
-def test_a_part_may_stay_as_it_is(tmp_path):
+def test_optional_prefix_is_not_loaded(tmp_path):
     saved, model = Model(num_classes=5), Model()
-    own = model.cls_head.weight.clone()
+    before = model.cls_head.weight.clone()
     path = save(tmp_path / 'x.pth', saved)
     with pytest.raises(ValueError, match='cls_head'):
         load_checkpoint(Model(), path)
     load_checkpoint(model, path, optional='cls_head.')
     assert torch.equal(model.backbone.weight, saved.backbone.weight)
-    assert torch.equal(model.cls_head.weight, own)
+    assert torch.equal(model.cls_head.weight, before)
 
 
-def test_hooks_of_the_model_resize_and_rename(tmp_path):
+def test_model_hooks_resize_and_rename(tmp_path):
     model = Model(length=5)
     load_checkpoint(model, save(tmp_path / 'x.pth', Model(length=7)))
     state = Model().state_dict()
@@ -203,10 +202,10 @@ def test_hooks_of_the_model_resize_and_rename(tmp_path):
     assert model.backbone.table.tolist() == [1, 2, 3]
 
 
-def test_mismatch_is_told_in_one_line(tmp_path):
+def test_reports_mismatch_in_one_line(tmp_path):
     state = Model(num_classes=5).state_dict()
     del state['backbone.bias']
-    # The hook takes this one, so that it is not at fault.
+    # The hook renames this tensor, so that it fits.
     state['backbone.old_table'] = state.pop('backbone.table')
     state.update({f'neck.{i}': torch.zeros(1) for i in range(4)})
     torch.save(state, tmp_path / 'x.pth')
@@ -219,17 +218,17 @@ def test_mismatch_is_told_in_one_line(tmp_path):
         'expected (2, 4); cls_head.bias (5,), expected (2,)')
 
 
-def test_start_needs_something_for_the_backbone(tmp_path):
+def test_start_weights_must_fit_the_backbone(tmp_path):
     path = save(tmp_path / 'x.pth', Model(num_classes=5))
     require_overlap(Model(num_classes=2), path)
-    # The bias of the head fits, the backbone does not.
+    # The bias of the head fits, but the backbone does not.
     with pytest.raises(ValueError, match=(
             'x.pth fits no tensor of the backbone of Model.*it has backbone.*'
             'expected backbone')):
         require_overlap(Model(width=6, length=4, num_classes=5), path)
 
 
-def test_start_of_a_model_without_backbone(tmp_path):
+def test_start_weights_of_model_without_backbone(tmp_path):
     path = tmp_path / 'x.pth'
     torch.save(nn.Linear(3, 2).state_dict(), path)
     require_overlap(nn.Linear(3, 2), path)
@@ -238,7 +237,7 @@ def test_start_of_a_model_without_backbone(tmp_path):
 
 
 class Server:
-    """Files of a folder, over HTTP."""
+    """HTTP server of a folder."""
 
     def __init__(self, folder):
         handler = functools.partial(Quiet, directory=str(folder))
@@ -284,12 +283,12 @@ def test_downloads_and_reads(site, name):
         found = load(f'{url}/{name}')
         assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
     (folder / name).unlink()
-    # The second one is from the cache.
+    # This one comes from the cache.
     load_state_dict_file(f'{url}/{name}')
 
 
 @pytest.mark.parametrize('name', ['x-{}.pth', 'x-{}.safetensors'])
-def test_download_with_another_hash_is_refused_and_not_kept(site, name):
+def test_deletes_download_with_wrong_hash(site, name):
     folder, url = site
     name = publish(folder, name, right=False)
     with pytest.raises(ValueError, match='SHA-256 .*expected 0badbeef'):
@@ -297,8 +296,8 @@ def test_download_with_another_hash_is_refused_and_not_kept(site, name):
     assert not list((folder.parent / 'home').rglob('x-*'))
 
 
-def test_mmengine_goes_on_with_its_own_downloads(site):
-    """Its cache, and no hash: a URL that works without us works with us."""
+def test_mmengine_keeps_its_own_downloads(site):
+    """Downloads of mmengine still use its cache, and no hash."""
     folder, url = site
     name = publish(folder, 'x-{}.pth', right=False)
     assert CheckpointLoader._get_checkpoint_loader(
@@ -310,7 +309,7 @@ def test_mmengine_goes_on_with_its_own_downloads(site):
     CheckpointLoader.load_checkpoint(f'{url}/{name}', 'cpu')
 
 
-def test_a_file_that_mmengine_downloaded_is_taken_if_its_hash_is_right(site):
+def test_uses_download_of_mmengine_with_right_hash(site):
     folder, url = site
     name = publish(folder, 'x-{}.pth')
     digest = hash_file(folder / name)
@@ -320,14 +319,14 @@ def test_a_file_that_mmengine_downloaded_is_taken_if_its_hash_is_right(site):
     assert download(f'{url}/{name}') == cache / name
     (cache / name).rename(cache / 'y.pth')
     assert download(f'{url}/y.pth', digest) == cache / 'y.pth'
-    # It may be of another URL.
+    # The file may belong to another URL.
     with pytest.raises(OSError):
         download(f'{url}/y.pth')
     with pytest.raises(OSError):
         download(f'{url}/y.pth', '0' * 64)
 
 
-def test_hash_may_be_told(site):
+def test_checks_given_hash(site):
     folder, url = site
     name = publish(folder, 'x.pth')
     digest = hash_file(folder / name)
@@ -338,14 +337,14 @@ def test_hash_may_be_told(site):
             read_checkpoint(path, sha256='0' * 64)
 
 
-def test_hash_in_the_name_counts_beside_one_that_is_told(site):
+def test_checks_hash_in_name_beside_given_hash(site):
     folder, url = site
     name = publish(folder, 'x-{}.pth', right=False)
     with pytest.raises(ValueError, match='SHA-256'):
         read_checkpoint(f'{url}/{name}', sha256=hash_file(folder / name))
 
 
-def test_files_of_one_name_are_kept_apart(site):
+def test_files_of_equal_names_stay_separate(site):
     folder, url = site
     for i, sub in enumerate('ab'):
         (folder / sub).mkdir()
@@ -354,7 +353,7 @@ def test_files_of_one_name_are_kept_apart(site):
             for sub in 'abab'] == [0, 1, 0, 1]
 
 
-def test_torchs_switch_does_not_open_ours(site, monkeypatch):
+def test_torch_variable_does_not_allow_code(site, monkeypatch):
     folder, url = site
     made = folder / 'made'
     torch.save(dict(state_dict=WEIGHTS, x=Evil(made)), folder / 'x.pth')
@@ -367,13 +366,13 @@ def test_torchs_switch_does_not_open_ours(site, monkeypatch):
     with pytest.raises(ValueError, match='does not open'):
         check_opens(folder / 'x.pth')
     assert not made.exists()
-    # mmengine does what its user says.
+    # mmengine itself still obeys the variable.
     CheckpointLoader.load_checkpoint(str(folder / 'x.pth'), 'cpu')
     assert made.exists()
 
 
 @pytest.mark.parametrize('name', ['x.pth', 'x.safetensors'])
-def test_not_a_number_is_refused(tmp_path, name):
+def test_refuses_nan_weights(tmp_path, name):
     weights = dict(WEIGHTS, **{'b.weight': torch.tensor([1., torch.nan]),
                                'mask': torch.tensor([0., -torch.inf])})
     (save_file if name.endswith('safetensors') else torch.save)(
@@ -383,7 +382,7 @@ def test_not_a_number_is_refused(tmp_path, name):
         load_state_dict_file(tmp_path / name)
 
 
-def test_report_says_what_fits_and_what_does_not(tmp_path):
+def test_reports_which_tensors_fit(tmp_path):
     state = Model(num_classes=5).state_dict()
     state['neck.x'] = state.pop('backbone.table')
     torch.save(state, tmp_path / 'x.pth')
@@ -391,7 +390,8 @@ def test_report_says_what_fits_and_what_does_not(tmp_path):
     for fact in ('Model(Linear, Linear)', f'{tmp_path}/x.pth', '2 of 5',
                  'missing 1: backbone.table', 'unexpected 1: neck.x',
                  '2: cls_head.weight (5, 4), expected (2, 4); '
-                 'cls_head.bias (5,), expected (2,)', 'the file has 5 classes, the model 2'):
+                 'cls_head.bias (5,), expected (2,)',
+                 'the file has 5 classes, the model 2'):
         assert fact in report
     torch.save(Model().state_dict(), tmp_path / 'x.pth')
     assert 'new weights' not in require_overlap(Model(), tmp_path / 'x.pth')

@@ -10,7 +10,7 @@ STEPS = [dict(type='Open'), dict(type='Sample', clip_len=8, interval=2),
          dict(type='Crop', size=224), dict(type='Flip'), dict(type='Crop')]
 
 
-def test_changes_options_of_the_named_step_only():
+def test_changes_only_the_named_steps():
     before = copy.deepcopy(STEPS)
     got = change(STEPS, Sample=dict(clip_len=16, test_mode=True), Flip={})
     assert got[1] == dict(
@@ -20,7 +20,7 @@ def test_changes_options_of_the_named_step_only():
     assert STEPS == before
 
 
-def test_leaves_out_and_replaces_a_step():
+def test_removes_and_replaces_steps():
     options = dict(_delete_=True, type='Stretch', size=2)
     assert change(STEPS, Open=None, Sample=options, Flip=None) == [
         dict(type='Stretch', size=2), STEPS[2], STEPS[4]]
@@ -30,7 +30,7 @@ def test_leaves_out_and_replaces_a_step():
 
 
 @pytest.mark.parametrize('name, count', [('Smaple', 0), ('Crop', 2)])
-def test_a_type_that_is_not_there_once_is_an_error(name, count):
+def test_rejects_missing_and_repeated_types(name, count):
     with pytest.raises(ValueError) as error:
         change(STEPS, **{name: None})
     message = str(error.value)
@@ -38,7 +38,7 @@ def test_a_type_that_is_not_there_once_is_an_error(name, count):
     assert all(step['type'] in message for step in STEPS)
 
 
-def test_serves_a_config_file_that_is_changed_and_dumped(tmp_path):
+def test_works_in_a_config_file_that_is_dumped(tmp_path):
     (tmp_path / 'base.py').write_text(f'pipeline = {STEPS}\n')
     (tmp_path / 'child.py').write_text(
         "_base_ = 'base.py'\n\n"
@@ -71,18 +71,19 @@ BASE = dict(
         ann_file='data/a/x.txt', num_classes=5, pipeline=None)))
 
 
-def test_derive_fills_in_what_a_model_leaves_open():
+def test_derive_fills_in_open_numbers():
     cfg = copy.deepcopy(BASE)
     derive(cfg)
-    want = copy.deepcopy(BASE)
-    want['model']['backbone'].update(num_frames=16, img_size=224)
-    want['model']['cls_head']['num_classes'] = 5
-    want['train_dataloader']['dataset']['pipeline'] = BASE['train_pipeline']
-    assert cfg == want
+    expected = copy.deepcopy(BASE)
+    expected['model']['backbone'].update(num_frames=16, img_size=224)
+    expected['model']['cls_head']['num_classes'] = 5
+    dataset = expected['train_dataloader']['dataset']
+    dataset['pipeline'] = BASE['train_pipeline']
+    assert cfg == expected
     check_variables(cfg)
 
 
-def test_derive_changes_what_follows_from_a_variable():
+def test_derive_changes_dependent_options():
     cfg = copy.deepcopy(BASE)
     derive(cfg)
     derive(cfg, num_classes=7, num_frames=8, img_size=112, data_root='b/',
@@ -101,21 +102,23 @@ def test_derive_changes_what_follows_from_a_variable():
             ann_file='b/x.txt', num_classes=7, pipeline=steps)))
 
 
-def test_a_pipeline_of_the_loader_alone_stays():
+def test_derive_keeps_separate_pipeline_of_loader():
     cfg = copy.deepcopy(BASE)
-    own = cfg['train_dataloader']['dataset']['pipeline'] = [dict(type='Own')]
+    dataset = cfg['train_dataloader']['dataset']
+    dataset['pipeline'] = [dict(type='Own')]
     derive(cfg, train_pipeline=[dict(type='New')])
-    assert cfg['train_dataloader']['dataset']['pipeline'] == own
+    dataset = cfg['train_dataloader']['dataset']
+    assert dataset['pipeline'] == [dict(type='Own')]
     assert cfg['train_pipeline'] == [dict(type='New')]
 
 
 @pytest.mark.parametrize('name', ['num_nouns', 'val_pipeline', 'model'])
-def test_derive_rejects_what_the_base_has_not(name):
+def test_derive_rejects_unknown_variables(name):
     with pytest.raises(ValueError, match=f'{name}.*num_frames'):
         derive(copy.deepcopy(BASE), **{name: 3})
 
 
-def test_variables_of_a_config_file_win_over_derived_ones(tmp_path):
+def test_variables_of_the_file_override_derived_ones(tmp_path):
     (tmp_path / 'base.py').write_text('\n'.join(
         f'{name} = {value}' if not isinstance(value, str)
         else f'{name} = {value!r}' for name, value in BASE.items()))
@@ -128,7 +131,7 @@ def test_variables_of_a_config_file_win_over_derived_ones(tmp_path):
     assert cfg.model.backbone == dict(num_frames=4)
     assert cfg.model.cls_head == dict(num_classes=5)
     assert cfg.train_dataloader.dataset.pipeline[0].clip_len == 8
-    # A grandchild begins with what its base has.
+    # A grandchild starts from the variables of its base.
     (tmp_path / 'grandchild.py').write_text(
         (tmp_path / 'child.py').read_text().replace(
             'base.py', 'child.py').replace('num_frames=8', 'num_frames=2'))
@@ -142,7 +145,7 @@ def test_variables_of_a_config_file_win_over_derived_ones(tmp_path):
     (dict(model=BASE['model']), 'num_classes is 5.*num_classes=5'),
     (dict(train_dataloader=BASE['train_dataloader']), 'train_pipeline'),
     (dict(model=None, rows=dict(a=1, b=2)), 'a, b')])
-def test_a_number_that_reaches_nothing_is_an_error(variables, message):
+def test_rejects_number_without_effect(variables, message):
     cfg = copy.deepcopy(BASE)
     derive(cfg)
     cfg.update(variables)
@@ -152,8 +155,8 @@ def test_a_number_that_reaches_nothing_is_an_error(variables, message):
         check_variables(cfg, 'num_frames = 32\nnum_classes=9')
 
 
-def test_options_that_a_file_sets_by_itself_are_no_error():
-    """As mmaction2's users do: the inherited variable is not read."""
+def test_accepts_options_set_without_variable():
+    """Users of mmaction2 override options without the inherited variable."""
     cfg = copy.deepcopy(BASE)
     derive(cfg)
     cfg['model']['cls_head']['num_classes'] = 9

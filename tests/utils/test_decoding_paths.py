@@ -22,9 +22,9 @@ from mmvidattn.utils.video_readers import (
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = *BACKENDS, 'live file', 'live http', 'RTSP'
-# Mean difference of a frame in levels of 255; conversions of colors differ.
+# Mean difference of a frame, of 255; color conversions differ a little.
 TOLERANCE = 2.
-# Frames that a header of a file on the web may leave out.
+# Number of last frames that a source on the web may miss.
 SLACK = 3
 TABLE = re.compile(r'\| file \| ' + r' \| '.join(PATHS) + r' \|\n\|[-|]+\|\n'
                    r'((?:\|.*\n)+)')
@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def server(folder):
-    """A web server of the folder, as large ones are: with byte ranges."""
+    """Web server of the folder that supports byte ranges."""
 
     class Handler(SimpleHTTPRequestHandler):
 
@@ -77,43 +77,43 @@ def server(folder):
         http.shutdown()
 
 
-def test_docs_have_each_kind():
+def test_docs_cover_all_kinds():
     assert documented().keys() == KINDS.keys()
 
 
 @pytest.mark.parametrize('path', PATHS)
 @pytest.mark.parametrize('kind', KINDS)
-def test_frames_are_ffmpegs_or_the_file_is_refused(
+def test_frames_equal_ffmpeg_or_file_is_refused(
         folder, server, kind, path):
     file = make_kind(kind, folder)
-    wanted = ffmpeg_frames(file, path == 'RTSP').astype(np.int16)
+    expected = ffmpeg_frames(file, path == 'RTSP').astype(np.int16)
     if path in BACKENDS:
         require_video_backend(path)
-        said = read_back_and_forth(file, path, wanted)
+        result = read_back_and_forth(file, path, expected)
     elif path == 'RTSP':
-        said = watch(partial(play_rtsp, file), wanted)
+        result = watch(partial(play_rtsp, file), expected)
     else:
         source = file if path == 'live file' else f'{server}/{file.name}'
-        said = watch(partial(open_source, source), wanted,
+        result = watch(partial(open_source, source), expected,
                      kind.startswith('varying'))
-    assert said == documented()[kind][path]
+    assert result == documented()[kind][path]
 
 
-def read_back_and_forth(file, backend, wanted):
+def read_back_and_forth(file, backend, expected):
     """Read all frames in order, at random, and in one batch."""
-    order = np.random.default_rng(0).permutation(len(wanted))
-    batch = [len(wanted) - 1, len(wanted) // 2, 3, len(wanted) // 3]
+    order = np.random.default_rng(0).permutation(len(expected))
+    batch = [len(expected) - 1, len(expected) // 2, 3, len(expected) // 3]
     try:
         reader = open_video(file, backend)
-        if len(reader) != len(wanted):
-            return f'{len(reader)} frames for {len(wanted)}'
+        if len(reader) != len(expected):
+            return f'{len(reader)} frames for {len(expected)}'
         for number, image in enumerate(reader.frames()):
-            check(image, wanted[number])
+            check(image, expected[number])
         for number in order:
-            check(reader[int(number)], wanted[number])
+            check(reader[int(number)], expected[number])
         for number, image in zip(
                 batch, open_video(file, backend).get_batch(batch)):
-            check(image, wanted[number])
+            check(image, expected[number])
     except AssertionError:
         raise
     except Exception:
@@ -121,33 +121,33 @@ def read_back_and_forth(file, backend, wanted):
     return 'right'
 
 
-def watch(source, wanted, is_resampled=False):
+def watch(source, expected, is_resampled=False):
     """Read a live source to its end."""
     numbers = []
     try:
         for frame in source():
-            assert frame.image.shape == wanted.shape[1:]
-            errors = np.abs(wanted - frame.image).mean((1, 2, 3))
+            assert frame.image.shape == expected.shape[1:]
+            errors = np.abs(expected - frame.image).mean((1, 2, 3))
             assert errors.min() <= TOLERANCE
             numbers.append(int(errors.argmin()))
     except ValueError:
         return 'refused'
     assert numbers == sorted(numbers)
     assert is_resampled or numbers == [*range(len(numbers))]
-    assert numbers[0] == 0 and numbers[-1] >= len(wanted) - 1 - SLACK
+    assert numbers[0] == 0 and numbers[-1] >= len(expected) - 1 - SLACK
     return 'right'
 
 
 def play_rtsp(file):
     with RtspServer(file) as server:
         source = LiveSource(server.url, patience=0.1)
-        # It cannot be found again once it is lost.
+        # Without the server, the source cannot reconnect.
         server.shutdown()
         server.server_close()
         with pytest.raises(ValueError, match='was lost'):
             yield from source
 
 
-def check(image, wanted):
-    assert image.shape == wanted.shape
-    assert np.abs(wanted - image).mean() <= TOLERANCE
+def check(image, expected):
+    assert image.shape == expected.shape
+    assert np.abs(expected - image).mean() <= TOLERANCE

@@ -30,7 +30,7 @@ def sha256(text):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_names_depend_on_nothing_else(tmp_path, video):
+def test_names_are_hashes_of_settings_and_content(tmp_path, video):
     folder = FeatureFolder(tmp_path, dict(b=(1, 2.5), a=None))
     assert folder.path.name == sha256(
         '{"a": null, "b": [1, 2.5], "format": 1}')[:16]
@@ -51,11 +51,11 @@ def test_video_is_hashed_once(tmp_path, video, monkeypatch):
         folder.file_of(video)
         folder.file_of(video)
     assert hashed == [video]
-    # A note of a run that was killed as it wrote would be worth nothing.
+    # A damaged cache file of a hash is ignored.
     note, = (tmp_path / 'videos').iterdir()
     note.write_text('abc')
     FeatureFolder(tmp_path, {}).file_of(video)
-    # Another time of change, in a process that knows the file.
+    # The file has a new modification time, in a process that knows it.
     os.utime(video, (1e9, 1e9))
     folder.file_of(video)
     assert len(hashed) == 3
@@ -69,12 +69,12 @@ def _work(path, value, failures):
     for _ in range(20):
         writer.write(path, features)
         found = read_features(path)
-        # Whole, by whomever.
+        # Any complete file is right.
         if found is None or len(found.unique()) != 1:
             failures.put(value)
 
 
-def test_processes_write_and_read_at_once(tmp_path):
+def test_processes_write_and_read_concurrently(tmp_path):
     path, failures = tmp_path / 'x/f.safetensors', CONTEXT.Queue()
     processes = [CONTEXT.Process(target=_work, args=(path, i, failures))
                  for i in range(3)]
@@ -88,7 +88,7 @@ def test_processes_write_and_read_at_once(tmp_path):
 
 
 @pytest.mark.parametrize('dtype, atol', [('float32', 0), ('float16', 1e-3)])
-def test_reads_what_it_rounds_to(tmp_path, dtype, atol):
+def test_reads_rounded_features(tmp_path, dtype, atol):
     torch.manual_seed(0)
     writer = FeatureWriter(tmp_path, dtype)
     features = torch.randn(2, 3, 5)
@@ -101,25 +101,25 @@ def test_reads_what_it_rounds_to(tmp_path, dtype, atol):
     assert read_features(tmp_path / 'none') is None
 
 
-def test_float16_is_refused_where_it_overflows():
+def test_rejects_overflow_of_float16():
     writer = FeatureWriter('none', 'float16')
     with pytest.raises(ValueError, match="use dtype='float32'"):
         writer.round(torch.tensor([1e5]))
     writer.round(torch.tensor([float('inf')]))
 
 
-def test_weights_are_told_apart():
+def test_digest_depends_on_names_shapes_and_values():
     one = dict(a=torch.arange(6.).view(2, 3))
     changed = one['a'].clone()
     changed[1, 2] += 1e-6
-    others = [dict(b=one['a']), dict(a=one['a'].view(3, 2)),
+    changed_states = [dict(b=one['a']), dict(a=one['a'].view(3, 2)),
               dict(a=one['a'].double()), dict(a=changed)]
-    digests = [weights_digest(state) for state in (one, *others)]
+    digests = [weights_digest(state) for state in (one, *changed_states)]
     assert len({*digests}) == 5
     assert weights_digest(dict(a=one['a'].clone())) == digests[0]
 
 
-def test_plain_options_and_others():
+def test_converts_plain_options_only():
     assert to_json(dict(a=(1, np.float32(2)), b=np.arange(2), c=dict),
                    'x') == dict(a=[1, 2.], b=[0, 1], c='builtins.dict')
     with pytest.raises(ValueError, match=r'pipeline\.0\.f is a function'):

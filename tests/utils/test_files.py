@@ -8,7 +8,7 @@ from mmvidattn.utils.files import replacing, write_atomically
 
 
 @pytest.mark.parametrize('fails', ['fsync', 'replace'])
-def test_a_file_is_whole_or_as_it_was(tmp_path, monkeypatch, fails):
+def test_file_is_complete_or_unchanged(tmp_path, monkeypatch, fails):
     path = tmp_path / 'a'
     write_atomically(path, b'old')
 
@@ -22,19 +22,19 @@ def test_a_file_is_whole_or_as_it_was(tmp_path, monkeypatch, fails):
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_a_block_that_fails_leaves_nothing(tmp_path):
+def test_failed_block_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt), replacing(tmp_path / 'a') as part:
         part.write_bytes(b'half')
         raise KeyboardInterrupt
     assert not [*tmp_path.iterdir()]
 
 
-def test_text_is_utf_8_and_folders_are_made(tmp_path):
+def test_writes_utf_8_and_creates_folders(tmp_path):
     write_atomically(tmp_path / 'a/b/c', 'Zürich')
     assert (tmp_path / 'a/b/c').read_bytes() == b'Z\xc3\xbcrich'
 
 
-def test_content_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
+def test_flushes_content_before_renaming(tmp_path, monkeypatch):
     path, calls = tmp_path / 'a', []
     flush, replace = files.flush, os.replace
 
@@ -55,19 +55,19 @@ def test_content_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
     assert calls == ['name'] and path.read_bytes() == b'newer'
 
 
-def test_what_a_killed_writer_left_goes(tmp_path):
+def test_replaces_part_of_a_killed_writer(tmp_path):
     (tmp_path / '.a.part').write_bytes(b'half')
     write_atomically(tmp_path / 'a', b'whole')
     assert [*tmp_path.iterdir()] == [tmp_path / 'a']
 
 
-def test_writers_of_one_file_do_not_meet(tmp_path, monkeypatch):
+def test_concurrent_writers_do_not_conflict(tmp_path, monkeypatch):
     replace, parts = os.replace, []
 
     def note(part, path):
         parts.append(part)
         if len(parts) == 1:
-            # Another one writes between the content and the name.
+            # Another process writes before this one renames its file.
             write_atomically(path, b'other', shared=True)
         replace(part, path)
 

@@ -6,7 +6,9 @@ from mmvidattn.utils.frame_times import ConstantRate, find_frames
 
 
 class Reader:
-    """Frames that begin at these times; the last one lasts as the one before.
+    """Reader of frames that begin at given times.
+
+    The last two frames have the same duration.
     """
 
     def __init__(self, begins, fps):
@@ -29,11 +31,11 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize('begins, fps', [
     (np.arange(90) / 30, 30),
     (0.2 + np.arange(90) / 29.97, 29.97),
-    # As of containers that count in milliseconds.
+    # Some containers round to milliseconds.
     (np.round(np.arange(90) / 30, 3), 30),
     (np.arange(90) / 30 + RNG.uniform(-0.4, 0.4, 90) / 30, 30),
 ], ids=['exact', 'late', 'rounded', 'jitter'])
-def test_a_constant_rate_stays(begins, fps):
+def test_constant_rate_is_unchanged(begins, fps):
     video = ConstantRate(Reader(begins, fps))
     assert (video.fps, len(video)) == (fps, 90)
     assert (video.frames(np.arange(90)) == np.arange(90)).all()
@@ -42,12 +44,12 @@ def test_a_constant_rate_stays(begins, fps):
 @pytest.mark.parametrize('intervals, fps', [
     ([1 / 12] * 36 + [1 / 3] * 12, 12),
     ([1 / 3] * 40 + [1 / 12] * 12, 12),
-    # Two frames at almost the same time do not make it a fast video.
+    # Two frames at almost the same time do not determine the rate.
     ([1 / 30] * 20 + [0.5] + [0.001] + [1 / 30] * 20, 30),
     ([1 / 24] * 30 + [7] + [1 / 24] * 30, 24),
     ([1 / 500] * 30 + [1] * 3, 240),
 ], ids=['slower', 'faster', 'twins', 'pause', 'much faster'])
-def test_each_frame_is_at_its_time(intervals, fps):
+def test_ticks_show_the_frame_at_their_time(intervals, fps):
     begins = 3 + np.append(0, np.cumsum(intervals))
     video = ConstantRate(Reader(begins, len(begins) / sum(intervals)))
     assert video.fps == pytest.approx(fps)
@@ -60,7 +62,7 @@ def test_each_frame_is_at_its_time(intervals, fps):
 
 
 class SlowReader(Reader):
-    """One that must decode a frame for its time stamp."""
+    """Reader that must decode a frame to know its time stamp."""
     has_quick_times = False
     looked_up = 0
 
@@ -72,13 +74,13 @@ class SlowReader(Reader):
 @pytest.mark.parametrize('begins', [
     0.2 + np.arange(900) / 29.97, np.cumsum(RNG.uniform(0.001, 0.2, 900)),
     np.arange(2.)], ids=['constant', 'varying', 'two'])
-def test_frames_are_found_by_few_time_stamps(begins):
+def test_finds_frames_with_few_time_stamps(begins):
     fps = (len(begins) - 1) / (begins[-1] - begins[0])
     times = RNG.uniform(-0.5, begins[-1] + 1, 20)
     times[:2] = 0, begins[-1] - begins[0]
-    wanted, end = find_frames(Reader(begins, fps), times)
+    expected, end = find_frames(Reader(begins, fps), times)
     for i, time in enumerate(times):
         reader = SlowReader(begins, fps)
         (found, ), also = find_frames(reader, [time])
-        assert (found, also) == (wanted[i], pytest.approx(end))
+        assert (found, also) == (expected[i], pytest.approx(end))
         assert reader.looked_up <= (5 if begins[0] == 0.2 else 15)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Damaged and forged files: each is loaded or refused; no process dies."""
+"""Damaged and forged files are loaded or refused, and kill no process."""
 import sys
 
 import pytest
@@ -23,7 +23,7 @@ def test_valid_files_load(tmp_path, monkeypatch, kind):
         assert outcome_of(kind, data) == 'loaded'
 
 
-def test_forged_files_are_refused(tmp_path):
+def test_refuses_forged_files(tmp_path):
     files = forged_files()
     found = outcomes([(name, *file) for name, file in files.items()],
                      tmp_path, 100)
@@ -34,7 +34,7 @@ def test_forged_files_are_refused(tmp_path):
 
 @pytest.mark.parametrize('count', [
     40, pytest.param(2000, marks=pytest.mark.slow)])
-def test_mutated_files(tmp_path, count):
+def test_loads_or_refuses_mutated_files(tmp_path, count):
     found = {}
     for start in range(0, count, 40):
         (tmp_path / str(start)).mkdir()
@@ -45,12 +45,12 @@ def test_mutated_files(tmp_path, count):
     assert not {name: outcome for name, outcome in found.items()
                 if outcome.startswith('WRONG')}
     assert len(found) == count * len(FORMATS)
-    # Neither all are broken nor all unchanged.
+    # Mutations are neither all fatal nor all without effect.
     loaded = sum(outcome == 'loaded' for outcome in found.values())
     assert 0.03 < loaded / len(found) < 0.75
 
 
-def test_a_death_is_noticed(tmp_path, monkeypatch):
+def test_detects_death_of_process(tmp_path, monkeypatch):
     import os
 
     import fuzzed_files

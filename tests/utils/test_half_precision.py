@@ -42,7 +42,8 @@ def test_variables_of_torch_hide_the_units(env):
     assert done.stdout == 'False\n', done.stderr
 
 
-@pytest.mark.parametrize('machine, capability, instructions, flags, expected', [
+@pytest.mark.parametrize(
+    'machine, capability, instructions, flags, expected', [
     ('x86_64', 'AVX512', True, '', True),
     ('x86_64', 'AVX512', False, 'avx512f', False),
     ('x86_64', 'AVX512', False, 'avx512f amx_bf16', True),

@@ -17,13 +17,13 @@ NAME = f'hf://owner/model-a.b@{COMMIT}'
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A Hub of one file, and what it is asked for."""
+    """Fake a Hub of one file; returns the list of its requests."""
     path = tmp_path / 'model.safetensors'
     save_file({'w': torch.arange(3.)}, path)
-    asked = []
+    requests = []
 
     def hf_hub_download(repo_id, filename, *, revision):
-        asked.append((repo_id, filename, revision))
+        requests.append((repo_id, filename, revision))
         if repo_id == 'owner/none':
             raise FileNotFoundError('404, no such\nmodel')
         return str(path)
@@ -31,10 +31,10 @@ def hub(tmp_path, monkeypatch):
     monkeypatch.setitem(
         sys.modules, 'huggingface_hub',
         types.SimpleNamespace(hf_hub_download=hf_hub_download))
-    return asked
+    return requests
 
 
-def test_the_revision_and_the_file_are_asked_for(hub):
+def test_requests_revision_and_file(hub):
     assert torch.equal(read_checkpoint(NAME)['w'], torch.arange(3.))
     hub_file(f'{NAME}/folder/other.safetensors')
     assert hub == [
@@ -42,12 +42,12 @@ def test_the_revision_and_the_file_are_asked_for(hub):
         ('owner/model-a.b', 'folder/other.safetensors', COMMIT)]
 
 
-def test_its_hash_is_checked(hub):
+def test_checks_hash(hub):
     with pytest.raises(ValueError, match='has the SHA-256 .* not used'):
         download(NAME, sha256='0000')
 
 
-def test_config_of_mmengine_takes_it(hub):
+def test_mmengine_loads_hub_names(hub):
     from mmengine.runner import CheckpointLoader
     found = CheckpointLoader.load_checkpoint(NAME, 'cpu')
     assert torch.equal(found['w'], torch.arange(3.))
@@ -59,32 +59,32 @@ def test_config_of_mmengine_takes_it(hub):
     ('hf://model@0', 'must be hf://OWNER/MODEL@REVISION'),
     (f'{NAME}/pytorch_model.bin', 'must name a .safetensors file')],
     ids=['no-revision', 'branch', 'no-owner', 'pickle'])
-def test_refuses_what_is_not_pinned_or_not_safe(hub, name, message):
+def test_refuses_names_without_commit_or_safetensors(hub, name, message):
     with pytest.raises(ValueError, match=message):
         hub_file(name)
     assert not hub
 
 
-def test_names_what_the_hub_does_not_have(hub):
+def test_names_missing_model(hub):
     with pytest.raises(OSError, match=f'hf://owner/none@{COMMIT} cannot be '
                        'loaded .* 404, no such model'):
         read_checkpoint(f'hf://owner/none@{COMMIT}')
 
 
-def test_says_what_to_install(monkeypatch):
+def test_names_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
     with pytest.raises(ImportError, match='pip install huggingface_hub'):
         hub_file(NAME)
 
 
-def test_finds_it_in_the_cache_of_the_library(tmp_path, monkeypatch):
+def test_finds_file_in_the_cache(tmp_path, monkeypatch):
     constants = pytest.importorskip('huggingface_hub.constants')
     folder = tmp_path / 'models--owner--model-a.b' / 'snapshots' / COMMIT
     folder.mkdir(parents=True)
     save_file({'w': torch.arange(3.)}, folder / 'model.safetensors')
     monkeypatch.setattr(constants, 'HF_HUB_CACHE', str(tmp_path))
     monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', True)
-    # Its functions have read the folder already.
+    # The library has already read these constants.
     monkeypatch.setattr(
         importlib.import_module('huggingface_hub.file_download').constants,
         'HF_HUB_CACHE', str(tmp_path))
@@ -93,8 +93,8 @@ def test_finds_it_in_the_cache_of_the_library(tmp_path, monkeypatch):
         hub_file(f'hf://owner/other@{COMMIT}')
 
 
-def test_a_backbone_converts_what_it_starts_from(tmp_path, monkeypatch):
-    """``source`` of init_cfg: published names, a file or a name alike."""
+def test_backbone_converts_start_weights(tmp_path, monkeypatch):
+    """``source`` of ``init_cfg`` converts published names."""
     reports = []
     monkeypatch.setattr('mmvidattn.backbones.base.print_log',
                         lambda message, logger: reports.append(message))

@@ -32,13 +32,13 @@ def test_keeps_other_line_breaks_of_unicode(char):
     assert split_lines(f'a{char}b\nc') == [f'a{char}b', 'c']
 
 
-def test_package_splits_files_with_this_function_only():
-    """``splitlines`` remains for texts of programs and of our own."""
+def test_package_uses_this_function_for_files():
+    """``splitlines`` is only allowed for text that is not from a file."""
     found = set()
     for path in PACKAGE.rglob('*.py'):
         for node in ast.walk(ast.parse(path.read_text('utf-8'))):
             if isinstance(node, ast.Attribute) and node.attr == 'splitlines' \
                     and 'read' in ast.unparse(node.value):
                 found.add(path.relative_to(PACKAGE).as_posix())
-    # Of the kernel, in ASCII.
+    # /proc/cpuinfo is ASCII.
     assert found == {'ops/processor.py'}

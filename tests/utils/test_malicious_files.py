@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Files made to run code: none may, and each is refused with little work."""
+"""Malicious files run no code, and are refused with little work."""
 import collections
 import cProfile
 import functools
@@ -16,6 +16,8 @@ import mmengine
 import numpy as np
 import pytest
 import torch
+from fuzzed_files import rezipped, torch_saved
+from fuzzed_files import torch_saved as zipped
 from mmengine.config import ConfigDict
 from mmengine.runner import CheckpointLoader
 from safetensors.torch import save
@@ -28,7 +30,7 @@ WEIGHTS = dict(a=torch.ones(2))
 
 
 class Call:
-    """Calls a function when it is unpickled."""
+    """Call a function when unpickled."""
 
     def __init__(self, function, *args):
         self.call = function, args
@@ -37,34 +39,19 @@ class Call:
         return self.call
 
 
-def zipped(obj):
-    file = io.BytesIO()
-    torch.save(obj, file)
-    return file.getvalue()
-
-
 def legacy(obj):
-    file = io.BytesIO()
-    torch.save(obj, file, _use_new_zipfile_serialization=False)
-    return file.getvalue()
+    return torch_saved(obj, is_zip=False)
 
 
 def chain(made):
-    """getattr, then what it gave, as HistoryBuffer is written."""
+    """Pickle getattr and a call, in the form of a HistoryBuffer."""
     return (b'cbuiltins\ngetattr\n(cos\n_wrap_close\nV__init__\ntR'
             b'cos\nmkdir\n(V' + made.encode() + b'\ntR.')
 
 
 def with_pickle(data, weights=WEIGHTS):
-    """An archive of torch with another pickle."""
-    source, target = zipfile.ZipFile(io.BytesIO(zipped(weights))), io.BytesIO()
-    with zipfile.ZipFile(target, 'w') as archive:
-        for item in source.infolist():
-            is_pickle = item.filename.endswith('data.pkl')
-            archive.writestr(
-                item.filename,
-                data if is_pickle else source.read(item.filename))
-    return target.getvalue()
+    """Build a file of ``torch.save`` with another pickle."""
+    return rezipped(zipped(weights), {'archive/data.pkl': data})
 
 
 def tar(data):
@@ -83,26 +70,18 @@ def beyond_storage(size, stride):
 
 
 def with_size(size, stride=(1, )):
-    """A tensor of another size than its storage."""
+    """Build a tensor of another size than its storage."""
     return zipped(dict(a=beyond_storage(size, stride)))
 
 
 def with_long_storage():
-    """A tensor and its storage have 8 numbers, and the record has 4."""
+    """Build a tensor and a storage of 8 numbers, with a record of 4."""
     data = zipped(dict(a=torch.ones(4)))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         code = archive.read('archive/data.pkl')
     assert code.count(b'K\x04') == 2
     return with_pickle(code.replace(b'K\x04', b'K\x08'), dict(
         a=torch.ones(4)))
-
-
-def rezipped(data):
-    source, target = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
-    with zipfile.ZipFile(target, 'w', zipfile.ZIP_DEFLATED) as archive:
-        for item in source.infolist():
-            archive.writestr(item.filename, source.read(item.filename))
-    return target.getvalue()
 
 
 def script():
@@ -137,13 +116,13 @@ def read_annotations(path):
 
 
 class State:
-    """Sets attributes of a class or a function when it is unpickled."""
+    """Set attributes of a class or function when unpickled."""
 
     def __init__(self, owner, **attributes):
         self.owner, self.attributes = owner, attributes
 
     def dump(self):
-        # Protocol 2: the name, then (None, attributes), then BUILD.
+        # In protocol 2: the name, (None, attributes), BUILD.
         name = f'c{self.owner.__module__}\n{self.owner.__name__}\n'.encode()
         state = pickle.dumps((None, self.attributes), protocol=2)
         return b'\x80\x02' + name + state[2:-1] + b'b.'
@@ -174,14 +153,14 @@ CHECKPOINTS = {
     'bomb': lambda m: _bomb(),
     'own class': lambda m: zipped(dict(state_dict=WEIGHTS, args=Path(m))),
 }
-# They run nothing, and take memory or time or what is not theirs.
+# Files that run no code, but use too much memory, time or foreign memory.
 GREEDY = {
     'stride behind the storage': lambda m: with_size((2, ), (4, )),
     'size behind the storage': lambda m: with_size((5, )),
     'storage behind its record': lambda m: with_long_storage(),
     'size beyond all memory': lambda m: with_size((2**36, )),
-    'bomb of tensors': lambda m: rezipped(zipped(
-        dict(a=torch.zeros(5 * 10**6)))),
+    'bomb of tensors': lambda m: rezipped(
+        zipped(dict(a=torch.zeros(5 * 10**6))), {}, zipfile.ZIP_DEFLATED),
     'nested marks': lambda m: with_pickle(b'(' * 10**7),
     'nested lists': lambda m: with_pickle(b']' * 2 * 10**6 + b'.'),
     'nested lists, legacy': lambda m: b']' * 10**7,
@@ -216,18 +195,18 @@ ANNOTATIONS = {
     'c.yaml': lambda m: b'x: !!python/name:os.system',
     'd.yaml': lambda m: b'x: !!python/module:os',
     'e.yaml': lambda m: b"!!python/object/apply:builtins.eval ['1']",
-    # A storage of nested marks, and a tensor larger than its storage.
+    # f: a storage of nested marks; g: a tensor larger than its storage.
     'f.pkl': lambda m: pickle.dumps(Call(
         torch.storage._load_from_bytes, b'(' * 10**7)),
     'g.pkl': lambda m: pickle.dumps(beyond_storage((2**20, ), (1, ))),
-    # An allowed class or function is not changed for all others.
+    # Attempts to change an allowed class.
     'e.pkl': lambda m: changed_class(ConfigDict),
     'h.pkl': lambda m: changed_class(collections.OrderedDict),
 }
 
 
 def _bomb():
-    """200 MB of zeros for a pickle, in 200 kB."""
+    """Compress a pickle of 200 MB of zeros to 200 kB."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, 'w', zipfile.ZIP_DEFLATED) as archive:
         archive.writestr('archive/data.pkl', bytes(2 * 10**8))
@@ -251,25 +230,25 @@ CASES = [
 
 @pytest.mark.parametrize('file, make, read', [case[1:] for case in CASES],
                          ids=[case[0] for case in CASES])
-def test_refuses_with_little_work_and_runs_nothing(tmp_path, file, make,
+def test_refuses_with_little_work_and_runs_no_code(tmp_path, file, make,
                                                    read):
     made, path = tmp_path / 'made', tmp_path / file
     path.write_bytes(make(str(made)))
-    # For what would load a file beside it.
+    # 'nested file' tries to load this file.
     np.save(f'{made}.npy', object_array(str(made)), allow_pickle=True)
     with cProfile.Profile() as profile, pytest.raises(Exception) as info:
         read(path if read is not read_video_list else str(path))
-    # 26 calls for each of a million instructions, the limit, or far fewer.
+    # The limit of a million instructions takes 26 calls each.
     assert sum(entry.callcount for entry in profile.getstats()) < 3 * 10**7
     assert not made.exists()
-    # A built-in class is changed by nobody, says Python.
+    # Python itself refuses to change built-in classes, with a TypeError.
     assert isinstance(info.value, (
         ValueError, pickle.UnpicklingError, mmengine_yaml_error(),
         *([TypeError] if file == 'h.pkl' else [])))
     assert len(str(info.value)) > 10
 
 
-def test_a_pickle_changes_no_function(tmp_path):
+def test_pickle_cannot_change_functions(tmp_path):
     (tmp_path / 'x.pkl').write_bytes(changed_function(''))
     before = torch._utils._rebuild_tensor_v2.__defaults__
     with pytest.raises(pickle.UnpicklingError, match='rebuild_tensor'):
@@ -283,8 +262,8 @@ def mmengine_yaml_error():
 
 
 @pytest.mark.parametrize('name', CHECKPOINTS)
-def test_mmengine_itself_does_not_run_it(tmp_path, name):
-    """``load_from`` of a config does not come by our loader."""
+def test_mmengine_runs_no_code_either(tmp_path, name):
+    """``load_from`` of a config does not use our loader."""
     made, path = tmp_path / 'made', tmp_path / 'x.pth'
     path.write_bytes(CHECKPOINTS[name](str(made)))
     with pytest.raises(Exception):
@@ -295,7 +274,7 @@ def test_mmengine_itself_does_not_run_it(tmp_path, name):
 
 
 @pytest.mark.parametrize('name', GREEDY)
-def test_a_greedy_file_takes_little_memory(tmp_path, name):
+def test_refuses_greedy_file_with_little_memory(tmp_path, name):
     path = tmp_path / 'x.pth'
     path.write_bytes(GREEDY[name](''))
     tracemalloc.start()
@@ -306,8 +285,7 @@ def test_a_greedy_file_takes_little_memory(tmp_path, name):
     assert peak < 8 * path.stat().st_size + 2 * 10**6
 
 
-def test_the_files_are_what_they_are_said_to_be(tmp_path):
-    """Unguarded, they run."""
+def test_malicious_files_work_without_protection(tmp_path):
     made = tmp_path / 'made'
     for name in ('mkdir', 'legacy', 'late', 'object array', 'nested archive'):
         data = CHECKPOINTS[name](str(made))

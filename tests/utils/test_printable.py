@@ -11,7 +11,7 @@ from mmvidattn.utils.printable import PrintableFilter, echo, printable
 CLI = Path(__file__).resolve().parents[2] / 'mmvidattn/cli'
 
 
-@pytest.mark.parametrize('text, wanted', [
+@pytest.mark.parametrize('text, expected', [
     ('tänzen 跳 🎬', 'tänzen 跳 🎬'),
     ('red \x1b[31m', r'red \x1b[31m'),
     ('a\nb\tc\rd', r'a\nb\tc\rd'),
@@ -19,33 +19,33 @@ CLI = Path(__file__).resolve().parents[2] / 'mmvidattn/cli'
     ('\U000e0001', r'\U000e0001'),
     (r'\x1b', r'\x1b'),
     ('', '')])
-def test_escapes_what_cannot_be_printed(text, wanted):
-    assert printable(text) == wanted
-    assert printable(wanted) == wanted
-    assert wanted.isprintable()
+def test_escapes_unprintable_characters(text, expected):
+    assert printable(text) == expected
+    assert printable(expected) == expected
+    assert expected.isprintable()
 
 
-def test_every_character():
+def test_output_is_printable_for_all_characters():
     text = ''.join(map(chr, range(sys.maxunicode + 1)))
     assert printable(text).isprintable()
     assert printable(text, keep='\n\t').replace('\n', '').replace(
         '\t', '').isprintable()
 
 
-def test_echo(capsys):
+def test_echo_escapes(capsys):
     echo('a\x1b[2J', 3, Path('b\x9b'), sep='\n')
     echo('c\td', file=sys.stderr)
     assert capsys.readouterr() == ('a\\x1b[2J\n3\nb\\x9b\n', 'c\td\n')
 
 
-def test_log(caplog):
+def test_log_escapes(caplog):
     logger = logging.getLogger('test_printable')
     logger.addFilter(PrintableFilter())
     logger.warning('skipped %s:\n%d %%', 'a\x1b]0;x\x07.mp4', 3)
     assert caplog.messages == ['skipped a\\x1b]0;x\\x07.mp4:\n3 %']
 
 
-def test_commands_print_by_echo():
+def test_commands_print_with_echo():
     """Commands in `plain` print only their own text."""
     plain = {'compat', 'doctor', 'recipes', 'upstream'}
     for path in CLI.glob('*.py'):

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize('init, scope', [(True, 'mmaction'), (False, None)])
-def test_sets_the_scope_when_asked(init, scope):
+def test_sets_scope_if_requested(init, scope):
     code = ('from mmvidattn.utils import register_all_modules\n'
             f'register_all_modules(init_default_scope={init})\n'
             'from mmengine.registry import MODELS, DefaultScope\n'

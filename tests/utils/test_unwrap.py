@@ -4,7 +4,7 @@ from torch import nn
 from mmvidattn.utils.unwrap import unwrap
 
 
-def test_only_wrappers_are_removed():
+def test_removes_only_wrappers():
     model = nn.Linear(1, 1)
     model.module = nn.Identity()
     assert unwrap(model) is model

@@ -21,7 +21,7 @@ def steps_of(cfg, split):
 
 
 @pytest.mark.parametrize('backend', NAMES)
-def test_one_key_changes_all_pipelines(backend):
+def test_key_changes_all_pipelines(backend):
     require_backend(backend)
     before = load_config('linear_ff_tiny_motion')
     cfg = load_config('linear_ff_tiny_motion', dict(video_backend=backend))
@@ -38,7 +38,7 @@ def test_one_key_changes_all_pipelines(backend):
     assert cfg.to_dict() == once
 
 
-def test_options_reach_the_step_that_opens():
+def test_options_reach_the_opening_step():
     require_backend('torchcodec')
     cfg = load_config('linear_ff_tiny_motion', {
         'video_backend.type': 'torchcodec', 'video_backend.num_threads': 2,
@@ -48,7 +48,7 @@ def test_options_reach_the_step_that_opens():
         seek_mode='approximate')
 
 
-def test_key_of_a_config_file_holds(tmp_path):
+def test_key_of_config_file_is_used(tmp_path):
     (tmp_path / 'mine.py').write_text(
         "video_backend = 'opencv'\ntest_pipeline = [dict(type='FixedViews', "
         "transforms=[dict(type='mmaction.PyAVInit', num_threads=3), "
@@ -70,7 +70,7 @@ def test_without_the_key_nothing_changes():
     assert cfg.test_pipeline == steps
 
 
-def test_variable_holds_where_the_key_is_not(monkeypatch):
+def test_variable_is_used_without_key(monkeypatch):
     monkeypatch.setenv('MMVIDATTN_VIDEO_BACKEND', 'opencv')
     cfg = load_config('linear_ff_tiny_motion')
     assert steps_of(cfg, 'val')[0].backend == 'opencv'
@@ -80,16 +80,16 @@ def test_variable_holds_where_the_key_is_not(monkeypatch):
         assert steps_of(cfg, 'val')[0].type == 'DecordInit'
 
 
-@pytest.mark.parametrize('backend, said', [
+@pytest.mark.parametrize('backend, message', [
     ('ffms', 'video_backend must be one of decord, torchcodec, pyav, opencv, '
              "got 'ffms'"),
     (dict(type='opencv', mode='fast'), 'opencv lacks the option mode')])
-def test_rejects_what_there_is_not(backend, said):
-    with pytest.raises(ValueError, match=said):
+def test_rejects_unknown_backends_and_options(backend, message):
+    with pytest.raises(ValueError, match=message):
         load_config('linear_ff_tiny_motion', dict(video_backend=backend))
 
 
-def test_key_frames_are_decords_alone():
+def test_rejects_decord_modes_with_other_backends():
     cfg = Config(dict(video_backend='opencv', test_pipeline=[
         dict(type='DecordDecode', mode='efficient')]))
     with pytest.raises(ValueError, match="mode='efficient', which opencv"):

@@ -19,20 +19,20 @@ from mmvidattn.utils.frame_times import frame_times
 from mmvidattn.utils.video_readers import BACKENDS, open_video
 
 KINDS = 'plain', 'varying rate', 'B-frames', 'mjpeg avi'
-# Of these decord 0.6 takes wrong frames after it has sought; torchcodec 0.13
-# finds none in the first.
+# decord 0.6 returns wrong frames of these after a seek; torchcodec 0.13 finds
+# no frame in the first.
 HARD = [('pyav', 'open groups'), ('opencv', 'open groups'), ('pyav', 'HEVC'),
         ('opencv', 'HEVC'), ('torchcodec', 'HEVC')]
 WITHOUT_TIMES = 'B-frames in avi', 'transport stream'
 RNG = np.random.default_rng(0)
-# Back and forth, and twice the same.
+# Forward, backward, and repeated frames.
 CLIPS = [np.arange(LENGTH), RNG.integers(0, LENGTH, 12),
          np.sort(RNG.integers(0, LENGTH, 12)), [LENGTH - 1, 0, 0, 17]]
 
 
 @pytest.fixture(scope='module')
 def video(tmp_path_factory):
-    """Makes each kind of video once."""
+    """Function that creates each kind of video once."""
     folder, made = tmp_path_factory.mktemp('videos'), {}
 
     def of_kind(kind):
@@ -45,7 +45,7 @@ def video(tmp_path_factory):
 
 @pytest.mark.parametrize('backend, kind', [
     *((backend, kind) for backend in BACKENDS for kind in KINDS), *HARD])
-def test_frames_are_those_that_were_drawn(video, backend, kind):
+def test_decodes_the_drawn_frames(video, backend, kind):
     require_backend(backend)
     reader = open_video(video(kind), backend)
     assert len(reader) == LENGTH
@@ -54,7 +54,7 @@ def test_frames_are_those_that_were_drawn(video, backend, kind):
     times = np.arange(LENGTH + 1) / FPS
     if kind == 'varying rate':
         times = np.append(times[:20], 1 + 4 * np.arange(21) / FPS)
-    # The last frame may be said to be short.
+    # Some files give the last frame a shorter duration.
     np.testing.assert_allclose(frame_times(reader)[:-1], times[:-1],
                                atol=2e-3)
 
@@ -63,13 +63,13 @@ def test_frames_are_those_that_were_drawn(video, backend, kind):
     *((backend, kind) for backend in ('torchcodec', 'pyav', 'opencv')
       for kind in (*KINDS[:3], 'turned')),
     ('torchcodec', 'interlaced'), ('pyav', 'interlaced')])
-def test_frames_are_decords(video, backend, kind):
+def test_frames_equal_those_of_decord(video, backend, kind):
     for name in 'decord', backend:
         require_backend(name)
-    wanted, found = (open_video(video(kind), name).get_batch(range(LENGTH))
+    expected, found = (open_video(video(kind), name).get_batch(range(LENGTH))
                      for name in ('decord', backend))
-    # Colors are converted alike, and pictures turned alike.
-    np.testing.assert_allclose(found.astype(int), wanted, atol=2)
+    # Colors and rotation agree as well.
+    np.testing.assert_allclose(found.astype(int), expected, atol=2)
 
 
 @pytest.mark.parametrize('backend, kind, why', [
@@ -87,7 +87,7 @@ def test_frames_are_decords(video, backend, kind):
     *(('opencv', kind, why) for kind, why in (
         ('interlaced', 'is interlaced'), ('interlaced MPEG-2', 'interlaced'),
         ('no key frame first', 'begin with a key frame')))])
-def test_refuses_what_it_would_misread(video, backend, kind, why):
+def test_refuses_files_that_it_misreads(video, backend, kind, why):
     require_backend(backend)
     path = video(kind)
     with pytest.raises(ValueError, match=f'(?i){backend}.*{path.name}.*{why}'
@@ -99,7 +99,7 @@ def test_refuses_what_it_would_misread(video, backend, kind, why):
 
 @pytest.mark.parametrize('kind', ['interlaced', 'interlaced MPEG-2'])
 @pytest.mark.parametrize('backend', ['decord', 'torchcodec', 'pyav'])
-def test_interlaced_frames_are_those_that_were_drawn(video, backend, kind):
+def test_decodes_the_drawn_interlaced_frames(video, backend, kind):
     require_backend(backend)
     reader = open_video(video(kind), backend)
     for clip in CLIPS:
@@ -107,36 +107,36 @@ def test_interlaced_frames_are_those_that_were_drawn(video, backend, kind):
         assert numbers_of(found) == list(clip)
         error = np.abs(found - np.stack(images())[clip].astype(int))
         assert error.mean() < 6
-    # Both fields: neither black nor left from another frame.
+    # Both fields are there, neither black nor from another frame.
     assert error.mean((0, 2, 3)).max() < 20
 
 
 @pytest.mark.parametrize('kind', ['cut', 'cut in its first group'])
 @pytest.mark.parametrize('backend', ['pyav', 'opencv'])
-def test_cut_frames_do_not_count(video, backend, kind):
+def test_hidden_frames_do_not_count(video, backend, kind):
     reader = open_video(video(kind), backend)
-    wanted = list(range(CUT, LENGTH))
-    assert len(reader) == len(wanted)
-    assert numbers_of(np.stack(list(reader.frames()))) == wanted
-    for number in [*RNG.permutation(len(wanted)), 0, len(wanted) - 1]:
+    expected = list(range(CUT, LENGTH))
+    assert len(reader) == len(expected)
+    assert numbers_of(np.stack(list(reader.frames()))) == expected
+    for number in [*RNG.permutation(len(expected)), 0, len(expected) - 1]:
         assert numbers_of(reader[number][None]) == [CUT + number]
 
 
 def test_frames_before_the_first_key_frame_do_not_count(video):
     reader = open_video(video('no key frame first'), 'pyav')
-    wanted = list(range(12, LENGTH))
-    assert numbers_of(np.stack(list(reader.frames()))) == wanted
+    expected = list(range(12, LENGTH))
+    assert numbers_of(np.stack(list(reader.frames()))) == expected
     assert numbers_of(reader.get_batch([7, 0])) == [19, 12]
 
 
-def test_key_frames_that_need_earlier_ones_are_decoded_from_the_start(video):
+def test_dependent_key_frames_are_decoded_from_the_start(video):
     reader = open_video(video('intra refresh'), 'pyav')
     for number in RNG.permutation(LENGTH):
         assert numbers_of(reader[number][None]) == [number]
 
 
 @pytest.mark.parametrize('backend', BACKENDS)
-def test_all_frames_can_be_iterated_more_than_once(video, backend):
+def test_frames_can_be_iterated_repeatedly(video, backend):
     require_backend(backend)
     reader = open_video(video('plain'), backend)
     for _ in range(2):
@@ -145,7 +145,7 @@ def test_all_frames_can_be_iterated_more_than_once(video, backend):
         reader[3]
 
 
-def test_a_file_that_was_replaced_is_checked_again(video, tmp_path):
+def test_checks_a_replaced_file_again(video, tmp_path):
     require_backend('decord')
     path = tmp_path / 'video'
     path.write_bytes(video('plain').read_bytes())
@@ -157,7 +157,7 @@ def test_a_file_that_was_replaced_is_checked_again(video, tmp_path):
 
 @pytest.mark.parametrize('kind', WITHOUT_TIMES)
 @pytest.mark.parametrize('backend', ['pyav', 'opencv'])
-def test_without_time_stamps_others_are_right(video, backend, kind):
+def test_files_without_time_stamps_are_right(video, backend, kind):
     require_backend(backend)
     reader = open_video(video(kind), backend)
     for clip in CLIPS:
@@ -165,7 +165,7 @@ def test_without_time_stamps_others_are_right(video, backend, kind):
 
 
 @pytest.mark.parametrize('backend', BACKENDS)
-def test_bytes_threads_and_one_frame(video, backend):
+def test_reads_bytes_with_threads(video, backend):
     require_backend(backend)
     path = video('plain')
     reader = open_video(path.read_bytes(), dict(type=backend, num_threads=2))
@@ -192,7 +192,7 @@ def test_closes_without_the_garbage_collector(video, backend):
     try:
         for _ in range(3):
             reader = open_video(path, dict(type=backend, num_threads=2))
-            # Opens it again.
+            # The second read reopens the file.
             reader[30], reader[0]
             del reader
         assert np.subtract(count(), before).max() <= 0
@@ -201,7 +201,7 @@ def test_closes_without_the_garbage_collector(video, backend):
 
 
 @pytest.mark.parametrize('backend', ['torchcodec', 'opencv'])
-def test_seeking_by_rate_is_right_at_a_constant_one(video, backend):
+def test_approximate_seeks_are_right_at_constant_rate(video, backend):
     require_backend(backend)
     reader = open_video(video('plain'),
                         dict(type=backend, seek_mode='approximate'))
@@ -210,28 +210,28 @@ def test_seeking_by_rate_is_right_at_a_constant_one(video, backend):
 
 
 @pytest.mark.parametrize('backend', BACKENDS)
-def test_file_that_is_no_video(backend, tmp_path):
+def test_rejects_file_that_is_not_a_video(backend, tmp_path):
     require_backend(backend)
     path = tmp_path / 'no.mp4'
     path.write_bytes(b'no video' * 99)
     with pytest.raises(Exception) as caught:
         open_video(path, backend)
-    # The guard catches these.
+    # The guard of datasets does not catch these.
     assert not isinstance(caught.value, (ImportError, KeyError, TypeError))
 
 
-@pytest.mark.parametrize('backend, said', [
+@pytest.mark.parametrize('backend, message', [
     ('ffms', "one of decord, torchcodec, pyav, opencv, got 'ffms'"),
     (dict(num_threads=1), 'got None'),
     (dict(type='opencv', device='cuda'), 'opencv lacks the option device; it '
                                          'has num_threads, seek_mode'),
     (dict(type='opencv', seek_mode='fast'), "'approximate'.*got 'fast'")])
-def test_rejects_what_there_is_not(video, backend, said):
-    with pytest.raises(ValueError, match=said):
+def test_rejects_unknown_backends_and_options(video, backend, message):
+    with pytest.raises(ValueError, match=message):
         open_video(video('plain'), backend)
 
 
-def test_a_variable_chooses_where_nothing_else_does(video, monkeypatch):
+def test_variable_selects_default_backend(video, monkeypatch):
     monkeypatch.setenv('MMVIDATTN_VIDEO_BACKEND', 'opencv')
     assert type(open_video(video('plain'))).__name__ == 'OpenCVReader'
     monkeypatch.setenv('MMVIDATTN_VIDEO_BACKEND', 'vlc')
@@ -239,7 +239,7 @@ def test_a_variable_chooses_where_nothing_else_does(video, monkeypatch):
         open_video(video('plain'))
 
 
-def test_missing_backend_is_named_with_others(monkeypatch):
+def test_names_missing_backend_and_another_one(monkeypatch):
     monkeypatch.setitem(video_readers.BACKENDS, 'pyav',
                         ('no_such_module', 'pip install av', 'PyAVReader'))
     with pytest.raises(ImportError, match='pip install av.*video_backend=tor'):
@@ -248,23 +248,24 @@ def test_missing_backend_is_named_with_others(monkeypatch):
 
 @pytest.mark.parametrize('name', [
     'arm_wrestling.mp4', 'structuralize.mp4', 'test.mp4'])
-def test_real_clips_are_the_same_to_the_bit(shared_dir, name):
+def test_real_clips_are_bit_equal(shared_dir, name):
     for backend in 'decord', 'torchcodec', 'pyav', 'opencv':
         require_backend(backend)
     path = shared_dir / 'videos' / name
     decord = open_video(path, 'decord')
-    wanted = decord.get_batch(range(len(decord)))
+    expected = decord.get_batch(range(len(decord)))
     for backend in 'torchcodec', 'pyav', 'opencv':
         reader = open_video(path, backend)
-        assert len(reader) == len(wanted)
-        for clip in np.arange(len(wanted)), RNG.permutation(len(wanted))[:12]:
+        assert len(reader) == len(expected)
+        numbers = np.arange(len(expected))
+        for clip in numbers, RNG.permutation(numbers)[:12]:
             np.testing.assert_array_equal(reader.get_batch(clip),
-                                          wanted[clip])
+                                          expected[clip])
         assert reader.get_avg_fps() == pytest.approx(decord.get_avg_fps())
 
 
 @pytest.mark.parametrize('backend', ['decord', 'torchcodec'])
-def test_real_avi_is_refused(shared_dir, backend):
+def test_refuses_real_avi(shared_dir, backend):
     require_backend(backend)
     with pytest.raises(ValueError, match='an avi with B-frames'):
         open_video(shared_dir / 'videos/test.avi', backend)

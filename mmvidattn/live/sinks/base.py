@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Base classes of sinks, which consume a run's detections or events."""
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..detection import Detection
@@ -77,20 +77,3 @@ class EventSink(Sink):
 
     def finish(self, events: Sequence[dict]) -> Sequence[dict]:
         return events
-
-
-class CallbackSink(EventSink):
-    """Calls a function with each event.
-
-    Args:
-        function: Function of an event (:class:`EventDetector`).
-        name: Name for users.
-    """
-
-    def __init__(self, function: Callable[[dict], None],
-                 name: str = 'callback') -> None:
-        self.name = name
-        self._function = function
-
-    def write(self, event: dict) -> None:
-        self._function(event)

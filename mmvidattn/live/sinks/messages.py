@@ -104,8 +104,8 @@ class MessageSink(EventSink):
             events that are not delivered when the process ends.
 
     Raises:
-        ValueError: If ``sent_file`` is damaged, or the run has no events
-            file.
+        ValueError: If ``sent_file`` is damaged, or the run has no
+            ``events_file``.
     """
     queue_size = MAX_WAITING
 

@@ -71,7 +71,7 @@ class SegmentSink(Sink):
         May be called from any thread.
 
         Args:
-            event: End of the action. The start has no clip.
+            event: End of the action. The result for a start is None.
         """
         if event['event'] != 'end':
             return None
@@ -120,7 +120,7 @@ class SegmentSink(Sink):
 
     def _forget(self, before: float) -> None:
         """Drop frames that no clip can contain any more."""
-        # Same tolerance as for the frames of a clip.
+        # Same tolerance as in `_write_clip`.
         while self._frames and self._frames[0][0] < before - 1e-6:
             self._drop_oldest()
 
