@@ -64,12 +64,14 @@ def public_names(package: str) -> list[str]:
     """
     path = ROOT / 'mmvidattn' / package.replace('.', '/') / '__init__.py'
     body = ast.parse(path.read_text('utf-8')).body
-    imported = {alias.asname or alias.name for node in body
-                if isinstance(node, ast.ImportFrom) for alias in node.names}
+    present = {alias.asname or alias.name for node in body
+               if isinstance(node, ast.ImportFrom) for alias in node.names}
+    present |= {node.name for node in body
+                if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     public, = (ast.literal_eval(node.value) for node in body
                if isinstance(node, ast.Assign)
                and ast.unparse(node.targets[0]) == '__all__')
-    return [name for name in public if name in imported]
+    return [name for name in public if name in present]
 
 
 def make_reference() -> dict[str, str]:

@@ -23,8 +23,9 @@ compat.register_on_lookup('mmvidattn.registered')
 NAMES = dict(
     OnlineDetector='live', SlidingClassifier='apis', VideoClassifier='apis',
     get_model='apis', list_models='apis')
-PACKAGES = ('apis', 'backbones', 'datasets', 'engine', 'evaluation', 'heads',
-            'layers', 'losses', 'online', 'recognizers')
+PACKAGES = ('apis', 'backbones', 'convert', 'datasets', 'engine', 'evaluation',
+            'export', 'heads', 'layers', 'live', 'losses', 'online', 'ops',
+            'recognizers', 'visualization')
 
 __all__ = [*NAMES, *PACKAGES, '__version__', 'compat']
 

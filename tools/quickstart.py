@@ -179,7 +179,7 @@ class Quickstart:
 
     @contextmanager
     def _quiet(self) -> Iterator[TextIO]:
-        """Send what others print to the log; yield the standard output."""
+        """Send all output to the log; yield the original standard output."""
         out = sys.stdout
         with (self.log.open('a') as file, redirect_stdout(file),
               redirect_stderr(file)):
@@ -190,9 +190,8 @@ class Quickstart:
         from mmvidattn.apis import load_config
         from mmvidattn.apis.runner import build_runner
 
-        cfg = load_config(CONFIG, self.changes)
+        cfg = load_config(CONFIG, dict(self.changes, **fields))
         cfg.work_dir = str(work)
-        cfg.merge_from_dict(fields)
         return build_runner(cfg, strict=cfg.load_from is not None)
 
     def train(self) -> Path:

@@ -58,8 +58,8 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         action=DictAction,
         metavar='KEY=VALUE',
         help='change the config: dotted keys, and values such as 3, text, '
-        'a,b or "[(1,2),(3,4)]" without blanks; data_root=FOLDER moves the '
-        'data set, with all that is read of it')
+        'a,b or "[(1,2),(3,4)]" without blanks; data_root=FOLDER moves all '
+        'files of the data set')
     parser.add_argument(
         '--compile',
         action='store_true',
@@ -74,14 +74,14 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         '--launcher',
         choices=['none', 'pytorch', 'slurm', 'mpi'],
         default='none',
-        help='what started the processes (default: none, there is one)')
+        help='launcher of the processes (default: none, a single process)')
     parser.add_argument(
         '--local_rank', '--local-rank', type=int, default=0,
         help='given by some launchers')
 
 
 def load_runner_config(args: argparse.Namespace) -> Config:
-    """The config of ``args.config``, with the shared options applied."""
+    """Load ``args.config`` and apply the shared options."""
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = load_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
@@ -95,15 +95,14 @@ def load_runner_config(args: argparse.Namespace) -> Config:
 
 
 def add_default_runtime(cfg: Config) -> None:
-    """Add what ``configs/_base_/default_runtime.py`` has to a config.
+    """Add runner and hooks of ``configs/_base_/default_runtime.py``.
 
-    That is the runner and the hooks. Options that the config has stay, as do
-    hooks of other types.
+    Existing options of the config and hooks of other types stay.
     """
     folder = next(path for path in CONFIG_FOLDERS if path.is_dir())
     ours = Config.fromfile(folder / '_base_/default_runtime.py')
     cfg.setdefault('runner_type', ours.runner_type)
-    # What setdefault returns is not what it stores.
+    # setdefault stores a converted copy and returns the original.
     cfg.setdefault('default_hooks', {})
     hooks = cfg.default_hooks
     for name, hook in ours.default_hooks.items():
@@ -120,9 +119,9 @@ def build_runner(cfg: Config, strict: bool,
                  force_amp: bool = False) -> Runner:
     """Build the runner, and check the checkpoint that it will load.
 
-    mmengine loads whatever names and shapes agree, and goes on. To resume
-    without saying from where takes the newest checkpoint of the work
-    directory that opens; if there is none, training starts anew.
+    mmengine silently loads only the tensors whose names and shapes match.
+    Resuming without a path uses the newest checkpoint in the work directory
+    that opens; without one, training starts from the beginning.
 
     Args:
         cfg: The config. Without a ``runner_type`` it gets a
@@ -212,11 +211,11 @@ def _check_strategy(cfg: Config) -> None:
 
 
 def check_video_lists(cfg: Config, names: Sequence[str]) -> None:
-    """Check the lists of mmaction2's own ``VideoDataset``, which does not.
+    """Check the lists of mmaction2's ``VideoDataset``, which does not do it.
 
     Args:
         cfg: The config.
-        names: Of the data loaders, such as ``'train'``.
+        names: Names of the data loaders, such as ``'train'``.
     """
     head = cfg.model.get('cls_head') or {}
     for name in names:
@@ -233,11 +232,11 @@ def check_video_lists(cfg: Config, names: Sequence[str]) -> None:
 
 
 def _check_resume(runner: Runner, checkpoint: str) -> None:
-    """Check that a training can go on from a checkpoint.
+    """Check that training can resume from a checkpoint.
 
     Raises:
-        ValueError: If its optimizer lacks an option that this one needs, or
-            if it is of another number of processes and does not fit this one.
+        ValueError: If its optimizer state lacks an option that the config's
+            optimizer needs, or if its number of processes does not fit.
     """
     if checkpoint.endswith('.safetensors'):
         return
@@ -259,8 +258,9 @@ def _check_resume(runner: Runner, checkpoint: str) -> None:
     except KeyError as error:
         raise ValueError(
             f'{checkpoint} was trained with another optimizer: it has no '
-            f'{error} for {optimizer["type"]}. Resume with the one of then, '
-            'or start from its weights: load_from=..., without --resume'
+            f'{error} for {optimizer["type"]}. Resume with the previous '
+            'optimizer, or start from its weights: load_from=..., without '
+            '--resume'
         ) from error
 
 
@@ -276,16 +276,16 @@ def _find_resumable(runner: Runner) -> str | None:
 
 
 def program_name() -> str:
-    """How the program was called: ``train.py``, or ``mmvidattn train``."""
+    """Return the program's name: ``train.py`` or ``mmvidattn train``."""
     return osp.basename(sys.argv[0])
 
 
 @contextmanager
 def one_line_errors(prog: str | None = None) -> Iterator[None]:
-    """End the program with one line for what is wrong with its input.
+    """End the program with a one-line message on invalid input.
 
     Args:
-        prog: How the line begins. Defaults to how the program was called.
+        prog: Beginning of the line. Defaults to :func:`program_name`.
     """
     try:
         yield
@@ -298,17 +298,16 @@ def one_line_errors(prog: str | None = None) -> Iterator[None]:
 
 
 def unsaved(runner: Runner) -> str:
-    """What a run has lost, as its last checkpoint could not be written."""
+    """Return what a run lost because its last checkpoint was not saved."""
     hook = find_hook(runner, SafeCheckpointHook)
     return '' if hook is None else hook.unsaved
 
 
 @contextmanager
 def quick_exit() -> Iterator[None]:
-    """End the program at once when what runs here ends it.
+    """Exit immediately on SystemExit, without Python's slow shutdown.
 
-    Python takes seconds to take apart what has been imported and built, and a
-    job that is told to stop may not have them.
+    The shutdown takes seconds, which a job that receives SIGTERM may not have.
     """
     try:
         yield
@@ -322,13 +321,15 @@ def quick_exit() -> Iterator[None]:
 
 
 def leave(error: str = '') -> None:
-    """End a program that has done its work, when it is one of several.
+    """Exit a finished program without Python's shutdown if it is distributed.
 
-    With an error it ends, with 1 and this as its last line, in any case.
-
-    gloo's threads now and then abort a process while Python shuts down
+    gloo's threads sometimes abort a process while Python shuts down
     (``terminate called without an active exception``), and the launcher then
-    takes the whole run for failed. So leave without that.
+    reports a failed run.
+
+    Args:
+        error: If not empty, print it as the last line and exit with 1, also
+            in a program with a single process. Defaults to ''.
     """
     if error:
         error = printable(f'{program_name()}: error: {error}', LAYOUT)

@@ -4,13 +4,13 @@
     mmvidattn doctor
     mmvidattn doctor --json > report.json
 
-A line a finding, with its remedy. A problem stops something of ours, and
-makes the exit status 1; a note is of what works in another way or is not
-there. The self-test takes about a minute.
+Each finding is one line with its remedy. A problem means that some part fails,
+and sets the exit status to 1. A note means that a part is missing or works
+differently. The self-test takes about a minute.
 
-The console command runs this file without importing the package, whose import
-may be what fails: only the standard library is imported here. What others do
-when they are imported happens in a process of its own, which may crash.
+The console command runs this file without importing the package, because that
+import may fail. This file therefore imports only the standard library. Other
+packages are imported in a separate process, which may crash.
 """
 import argparse
 import glob
@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Packages whose versions a report tells, beside all that we require.
+# Packages whose versions are reported, in addition to our requirements.
 NAMES = (
     'mmvidattn', 'mmaction2', 'mmengine', 'mmcv', 'mmcv-lite', 'torch',
     'torchvision', 'triton', 'numpy', 'opencv-python',
@@ -42,23 +42,23 @@ NAMES = (
     'timm', 'moviepy', 'onnx', 'onnxruntime', 'onnxscript', 'grad-cam',
     'onedl-mmengine', 'onedl-mmcv', 'onedl-mmaction2', 'mmpretrain', 'mmdet',
     'mmpose', 'openmim')
-# Variables that change what runs, by what they begin with.
+# Prefixes of environment variables that change the behavior.
 VARIABLES = ('MMVIDATTN_', 'TRITON_', 'CUDA_', 'OMP_', 'MKL_', 'ATEN_',
              'ONEDNN_', 'TORCH_FORCE_', 'TORCHINDUCTOR_', 'LD_LIBRARY_PATH')
 # Variables that limit the instructions of a CPU.
 LIMITS = ('ATEN_CPU_CAPABILITY', 'ONEDNN_MAX_CPU_ISA',
           'MKL_ENABLE_INSTRUCTIONS')
 OPENCV = [name for name in NAMES if name.startswith('opencv-')]
-# Distributions that any other of the group stands in for.
+# Distributions that can replace each other.
 INTERCHANGEABLE = {*OPENCV, 'decord', 'eva-decord'}
-# Modules in the order in which they are imported, and the distribution to
-# install; ours, which imports the others, comes last.
+# Modules in import order, with the distribution to install. mmvidattn imports
+# the other modules, so it comes last.
 REQUIRED = dict(
     numpy='"numpy>=1.24"', torch='torch', cv2='opencv-python',
     av='"av>=17.1"', pkg_resources='"setuptools<81"',
     mmengine='"mmengine>=0.10.5,<0.11"', mmcv='mmcv-lite==2.1.0',
     mmvidattn='"mmvidattn[lite]"')
-# Those that decode videos: what it means when one is not there.
+# Video decoders, with the consequence if one is missing.
 DECODERS = dict(
     decord='configs need --cfg-options video_backend=torchcodec (or pyav, or '
     'opencv)',
@@ -66,7 +66,7 @@ DECODERS = dict(
 OPTIONAL = 'torchvision', 'triton', *DECODERS
 ONE_MMCV = ('pip uninstall -y mmcv mmcv-lite onedl-mmcv && '
             'pip install mmcv-lite==2.1.0')
-# What an error of an import contains, and its remedy.
+# Patterns of import errors, with their remedies.
 REMEDIES = (
     (r'lib(GL|EGL|gthread|glib|SM|Xext|xcb)[\w.-]*\.so',
      'apt-get install libgl1 libglib2.0-0; or, without a display: pip '
@@ -101,19 +101,19 @@ REMEDIES = (
 
 
 def finding(level: str, topic: str, text: str, remedy: str = '') -> dict:
-    """What was found about a topic.
+    """Return a finding about a topic.
 
     Args:
         level: 'ok', 'note' or 'problem'.
         topic: The package, device or part.
-        text: What there is, or what is wrong; one line.
-        remedy: What to do about it.
+        text: Description of the state or the problem, in one line.
+        remedy: Action that solves the problem. Defaults to ''.
     """
     return dict(level=level, topic=topic, text=one_line(text), remedy=remedy)
 
 
 def one_line(text: str, width: int = 400) -> str:
-    """It without line breaks, and without the path of the home folder."""
+    """Join the lines of a text and replace the home folder by ``~``."""
     text = ' '.join(text.split())
     home = str(Path.home())
     if home != os.sep:
@@ -122,7 +122,7 @@ def one_line(text: str, width: int = 400) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that matter and are installed."""
+    """Return the versions of installed packages in ``NAMES``."""
     found = {}
     for name in NAMES:
         try:
@@ -137,16 +137,16 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def check_packages(found: dict[str, str]) -> Iterator[dict]:
-    """Known conflicts, and requirements that are not met."""
+    """Return known conflicts and unmet requirements."""
     conflicts = [*find_conflicts(found)]
     yield from conflicts
-    told = {item['topic'] for item in conflicts}
+    reported = {item['topic'] for item in conflicts}
     yield from (item for item in check_requirements(found)
-                if item['topic'] not in told)
+                if item['topic'] not in reported)
 
 
 def find_conflicts(found: dict[str, str]) -> Iterator[dict]:
-    """Known ones, from the names and versions that are installed."""
+    """Return known conflicts among the installed versions."""
     if numbers(platform.python_version()) < (3, 10):
         yield finding('problem', 'python', 'mmvidattn needs Python 3.10 or '
                       f'newer, and this is {platform.python_version()}',
@@ -208,7 +208,7 @@ def find_conflicts(found: dict[str, str]) -> Iterator[dict]:
 
 
 def check_requirements(found: dict[str, str]) -> Iterator[dict]:
-    """What the packages' own metadata ask for."""
+    """Return requirements of installed packages that are not met."""
     try:
         from packaging.requirements import Requirement
     except ImportError:
@@ -230,10 +230,10 @@ def check_requirements(found: dict[str, str]) -> Iterator[dict]:
                 version = importlib.metadata.version(wanted.name)
             except importlib.metadata.PackageNotFoundError:
                 if wanted.name in INTERCHANGEABLE:
-                    # Whether the module is there is asked later.
+                    # A later check reports missing modules.
                     continue
                 version = None
-            # Builds of a version, such as +cpu, are all right.
+            # Local builds of a version, such as +cpu, are accepted.
             if version and wanted.specifier.contains(
                     version.partition('+')[0], prereleases=True):
                 continue
@@ -248,15 +248,15 @@ def check_requirements(found: dict[str, str]) -> Iterator[dict]:
 
 
 def check_machine() -> Iterator[dict]:
-    """The system, and programs beside Python."""
+    """Describe the system and its programs."""
     yield finding('ok', 'python', f'{platform.python_version()} in '
                   f'{sys.prefix}')
     yield finding('ok', 'system', f'{platform.platform()}, '
                   f'{os.cpu_count()} processors')
     path = shutil.which('ffmpeg')
-    said = path and run([path, '-version'])
-    if said:
-        yield finding('ok', 'ffmpeg', said.splitlines()[0])
+    output = path and run([path, '-version'])
+    if output:
+        yield finding('ok', 'ffmpeg', output.splitlines()[0])
     else:
         yield finding(
             'note', 'ffmpeg', 'there is no such program: nothing of ours '
@@ -274,7 +274,7 @@ def check_machine() -> Iterator[dict]:
 
 
 def run(command: list[str]) -> str | None:
-    """The output of a program; None if it fails."""
+    """Return the output of a program, or None if it fails."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, timeout=60,
@@ -283,7 +283,7 @@ def run(command: list[str]) -> str | None:
         return None
 
 
-# Below is what runs in the process of its own.
+# The functions below run in the separate process.
 
 
 def try_numpy() -> None:
@@ -314,7 +314,7 @@ TRIALS = dict(numpy=try_numpy, torch=try_torch, cv2=try_cv2,
 
 
 def check_module(name: str) -> Iterator[dict]:
-    """Import a module, and use it."""
+    """Import a module and use it."""
     if importlib.util.find_spec(name) is None:
         if name in REQUIRED:
             yield finding('problem', name, f'there is no module {name}',
@@ -327,7 +327,7 @@ def check_module(name: str) -> Iterator[dict]:
         module = importlib.import_module(name)
         TRIALS.get(name, lambda: None)()
     except BaseException as error:
-        # Of a chain, the first is the cause; patches explain the last.
+        # The first error is the cause; workarounds explain the last one.
         chain = [error]
         while chain[-1].__cause__ or chain[-1].__context__:
             chain.append(chain[-1].__cause__ or chain[-1].__context__)
@@ -365,7 +365,7 @@ def check_workarounds() -> Iterator[dict]:
 
 
 def remedy_of(errors: Sequence[str]) -> str:
-    """Of the errors of an import."""
+    """Return the remedy for the errors of an import."""
     for pattern, remedy in REMEDIES:
         for error in errors:
             match = re.search(pattern, error, re.DOTALL)
@@ -376,7 +376,7 @@ def remedy_of(errors: Sequence[str]) -> str:
 
 
 def check_devices() -> Iterator[dict]:
-    """What torch can compute on."""
+    """Return the devices that torch can use."""
     import torch
 
     yield finding('ok', 'cpu', f'threads: {torch.get_num_threads()}, '
@@ -397,7 +397,7 @@ def check_devices() -> Iterator[dict]:
             yield finding(
                 'problem', f'cuda:{i}', f'torch {torch.__version__} is made '
                 f'for {", ".join(made_for)}, and not for this device',
-                'pip install a torch whose CUDA knows it')
+                'pip install a torch whose CUDA supports it')
     if torch.backends.mps.is_available():
         yield finding('ok', 'mps', 'torch computes on it; not tested here')
     cards = run(['nvidia-smi', '-L'])
@@ -422,26 +422,26 @@ def check_devices() -> Iterator[dict]:
                 'a container: docker run --gpus all')
 
 
-# What is looked at once a module is imported.
+# Checks that run after a module is imported.
 FURTHER = dict(torch=check_devices, mmvidattn=check_workarounds)
 
 
 def environment() -> dict[str, str]:
-    """As mmengine's runner logs it."""
+    """Return the environment as mmengine's runner logs it."""
     from mmengine.utils.dl_utils import collect_env
     return {key: str(value) for key, value in collect_env().items()}
 
 
 def probe(arguments: Sequence[str]) -> None:
-    """Do steps, and print a line of JSON when one begins and of each finding.
+    """Run checks; print a JSON line at the start of each and per finding.
 
     Args:
-        arguments: 'quick' or 'full', and the names of steps to leave out.
+        arguments: 'quick' or 'full', then the names of checks to skip.
     """
     warnings.simplefilter('ignore')
     level, *done = arguments
     out = os.fdopen(os.dup(1), 'w', buffering=1, encoding='utf-8')
-    # What others print is theirs.
+    # Other packages may print anything; keep it out of the report.
     os.dup2(2, 1)
 
     def say(**kwargs) -> None:
@@ -468,9 +468,9 @@ def probe(arguments: Sequence[str]) -> None:
         try:
             say(environment=environment())
         except Exception as error:
-            # It is but for a report.
+            # Best effort; only used in the report.
             say(environment=dict(error=repr(error)))
-    # An earlier process may have imported it, and crashed later on.
+    # An earlier process may have imported it and crashed afterwards.
     if ours in sys.modules or ours in done[:-1]:
         from mmvidattn.apis import self_test
         checks = self_test.list_checks(quick=level == 'quick')
@@ -479,15 +479,15 @@ def probe(arguments: Sequence[str]) -> None:
 
 
 def probe_in_process(level: str, limit: int) -> Iterator[dict]:
-    """What :func:`probe` prints, in as many processes as crash.
+    """Yield the lines of :func:`probe`, restarting it after each crash.
 
     Args:
-        level: See there.
-        limit: Seconds that a process may take.
+        level: 'quick' or 'full'.
+        limit: Time limit of a process, in seconds.
     """
     start = ('import runpy, sys; sys.path[:] = filter(None, sys.path); '
              'runpy.run_path(sys.argv[1])["probe"](sys.argv[2:])')
-    # The console command may have been started with another search path.
+    # The console command may have a different search path.
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(
         [*filter(None, sys.path), str(PACKAGE.parent)]),
         PYTHONIOENCODING='utf-8')
@@ -502,12 +502,12 @@ def probe_in_process(level: str, limit: int) -> Iterator[dict]:
             timer = threading.Timer(limit, process.kill)
             timer.start()
             for line in process.stdout:
-                said = json.loads(line)
-                if 'begin' in said:
-                    step = said['begin']
+                message = json.loads(line)
+                if 'begin' in message:
+                    step = message['begin']
                     done.append(step)
                 else:
-                    yield said
+                    yield message
             code = process.wait()
             timed_out = not timer.is_alive()
             timer.cancel()
@@ -529,7 +529,7 @@ def probe_in_process(level: str, limit: int) -> Iterator[dict]:
 
 
 def collect(quick: bool, limit: int) -> Iterator[dict]:
-    """All findings, and what else a report tells, as it is found."""
+    """Yield all findings and the other parts of a report in order."""
     found = versions()
     yield dict(packages=found, variables={
         name: one_line(value) for name, value in os.environ.items()
@@ -554,21 +554,21 @@ def main(argv: Sequence[str] | None = None) -> None:
         help='print everything as JSON, for a bug report')
     parser.add_argument(
         '--time-limit', type=int, default=600, metavar='SECONDS',
-        help='end what takes longer (default: 600)')
+        help='time limit of a check (default: 600)')
     args = parser.parse_args(argv)
     printable = runpy.run_path(
         str(PACKAGE / 'utils/printable.py'))['printable']
     report = dict(
         mmvidattn=runpy.run_path(str(PACKAGE / 'version.py'))['__version__'],
         python=sys.version, platform=platform.platform(), findings=[])
-    for said in collect(args.quick, args.time_limit):
-        if 'finding' in said:
-            report['findings'].append(said['finding'])
+    for message in collect(args.quick, args.time_limit):
+        if 'finding' in message:
+            report['findings'].append(message['finding'])
             if not args.json:
-                print(printable(describe(said['finding']), '\n'),
+                print(printable(describe(message['finding']), '\n'),
                       flush=True)
         else:
-            report.update(said)
+            report.update(message)
     problems, notes = (
         sum(item['level'] == level for item in report['findings'])
         for level in ('problem', 'note'))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from typing import Any
 
 SKIP = 'MMVIDATTN_SKIP_PATCHES'
@@ -115,11 +116,15 @@ def apply() -> None:
 
 
 def apply_all() -> None:
-    """Import all modules that workarounds wait for, which applies them."""
+    """Import all installed modules that workarounds wait for.
+
+    Importing such a module applies its workarounds.
+    """
     apply()
     for one in WORKAROUNDS:
         for name in one.waits_for:
-            importlib.import_module(name)
+            if find_spec(name.partition('.')[0]) is not None:
+                importlib.import_module(name)
 
 
 class _Finder(MetaPathFinder):

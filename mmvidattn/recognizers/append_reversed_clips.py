@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Batches with every clip forwards and backwards."""
+"""Batch augmentation with reversed clips."""
 from collections.abc import Sequence
 
 import torch
@@ -7,14 +7,17 @@ from mmaction.registry import MODELS
 from mmaction.structures import ActionDataSample
 from torch import Tensor
 
+from ..utils.arguments import Natural, check_arguments
+
 
 @MODELS.register_module()
+@check_arguments
 class AppendReversedClips:
     """Batch augmentation that appends each clip played backwards.
 
-    It is for classes that become another class backwards, as 'open' becomes
-    'close'. The two clips differ only in the direction of time, so a model
-    learns the direction in far fewer steps. Use it as ``blending`` of
+    Use it if a reversed clip shows a different class, such as 'close' for
+    'open'. The two clips differ only in the direction of time, so a model
+    learns the direction in far fewer steps. Set it as ``blending`` of
     mmaction2's ``ActionDataPreprocessor``::
 
         data_preprocessor = dict(
@@ -24,13 +27,13 @@ class AppendReversedClips:
         opposites: Class of the reversed clip, for each class.
 
     Raises:
-        ValueError: If the opposite of an opposite is another class.
+        ValueError: If the opposite of a class has a different opposite.
     """
 
-    def __init__(self, opposites: Sequence[int]) -> None:
+    def __init__(self, opposites: Sequence[Natural]) -> None:
         count = len(opposites)
-        if any(not 0 <= other < count or opposites[other] != i
-               for i, other in enumerate(opposites)):
+        if any(opposite >= count or opposites[opposite] != i
+               for i, opposite in enumerate(opposites)):
             raise ValueError(
                 'opposites must list the class of each reversed clip, and '
                 f'lead back to each class, got {list(opposites)}')
@@ -39,7 +42,7 @@ class AppendReversedClips:
     def __call__(
         self, inputs: Tensor, data_samples: Sequence[ActionDataSample]
     ) -> tuple[Tensor, list[ActionDataSample]]:
-        """Append the reversed clips of a batch.
+        """Append the reversed clips to a batch.
 
         Args:
             inputs: Clips, [B, views, C, T, H, W].
@@ -49,7 +52,7 @@ class AppendReversedClips:
             Clips [2B, views, C, T, H, W] and 2B samples, reversed ones last.
 
         Raises:
-            ValueError: If the inputs have another number of dimensions.
+            ValueError: If the inputs do not have 6 dimensions.
         """
         if inputs.dim() != 6:
             raise ValueError('inputs must be clips [B, views, C, T, H, W], '

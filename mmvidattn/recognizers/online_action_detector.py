@@ -84,19 +84,17 @@ class OnlineActionDetector(BaseModel):
                 of the 'backbone'. Defaults to 'head'.
 
         Returns:
-            By mode:
-
-            - tensor: ``dict(action=[B, L+A, K])``, with ``verb`` and ``noun``
-              if the head has them; or features [B, L+A, C].
-            - loss: scalars ``loss_action`` and so on.
-            - predict: the data samples with ``pred_action`` [L+A, K], and
-              ``pred_verb`` and ``pred_noun``. Dense evaluation sets
-              ``pred_action`` [L+W-1, K], each step once (all steps of the
-              first window, then the last step of each other window), and
-              ``pred_anticipated_action`` [W, A, K]. Streams set both for the n
-              steps in ``score_steps`` of the data sample (by default all),
-              [n, K] and [n, A, K], add ``stream_cost``, and append the kernel
-              to ``evaluation_mode`` if it exists.
+            In mode 'tensor', ``dict(action=[B, L+A, K])``, with ``verb`` and
+            ``noun`` if the head has them; or features [B, L+A, C].
+            In mode 'loss', scalars ``loss_action`` and so on.
+            In mode 'predict', the data samples with ``pred_action`` [L+A, K],
+            and ``pred_verb`` and ``pred_noun``. Dense evaluation sets
+            ``pred_action`` [L+W-1, K], each step once (all steps of the first
+            window, then the last step of each other window), and
+            ``pred_anticipated_action`` [W, A, K]. Streams set both for the n
+            steps in ``score_steps`` of the data sample (by default all),
+            [n, K] and [n, A, K], add ``stream_cost``, and append the kernel
+            to ``evaluation_mode`` if it exists.
 
         Raises:
             ValueError: If mode, stage or inputs have another value.

@@ -124,7 +124,7 @@ def test_reads_actions(samples, tmp_path):
 
 
 @pytest.mark.parametrize('kwargs, error', [
-    (dict(actions='none.csv'), 'no file none.csv'),
+    (dict(actions='none.csv'), 'none.csv'),
     (dict(actions='ACTIONS'), 'line 2: expected number 0, verb'),
     (dict(subsets=dict(unseen='none.csv')), 'none.csv does not exist'),
     (dict(subsets=dict(unseen='ACTIONS')), "line 1: 'id,verb' is not a .*id"),

@@ -61,7 +61,7 @@ def test_shows_every_third_video(tested):
     'checkpoint, options, error',
     [('none.pth', [], 'no checkpoint file none.pth'),
      ('CHECKPOINT', ['model.backbone.num_layers=2'],
-      r'not of this model, Recognizer3D\(LinearVideoTransformer, Linear.*: '
+      r'does not fit the model Recognizer3D\(LinearVideoTransformer, .*: '
       r'\d+ of \d+ tensors match. missing \d+: backbone.blocks.1'),
      ('CONFIG', [], 'small.py is not a checkpoint'),
      ('CHECKPOINT', ['test_dataloader.dataset.num_classes=2'],
