@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What runs elsewhere: the workflow of a forge, and an image of Docker."""
+"""The workflow of the code host, and the Docker image."""
 import json
 import os
 import re
@@ -43,7 +43,7 @@ def test_workflow_tries_every_row_of_versions():
 
 
 def steps() -> list[tuple[str, str]]:
-    """Of the Dockerfile: instructions and what they are about."""
+    """Return the instructions of the Dockerfile with their arguments."""
     text = re.sub(r'^#.*\n', '', DOCKERFILE.read_text(), flags=re.M)
     text = text.replace('\\\n', ' ')
     return [tuple(line.split(maxsplit=1)) for line in text.splitlines()
@@ -109,7 +109,7 @@ class Root:
 
 @pytest.mark.slow
 def test_steps_of_the_image_give_a_working_command(tmp_path):
-    """Docker's steps in a chroot: a Debian, as the image's base is."""
+    """Run Docker's steps in a chroot of Debian, the base of the image."""
     if os.getuid() or not shutil.which('debootstrap'):
         pytest.skip('needs root and debootstrap')
     folder = tmp_path / 'root'

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What the pages tell to type works; the rules are in tests/doc_blocks.py."""
+"""The code blocks of the pages run; tests/doc_blocks.py has the rules."""
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +22,7 @@ def name_of(page: Path) -> str:
 
 @contextmanager
 def at(block: Block) -> Iterator[None]:
-    """Errors tell which block they are of."""
+    """Add the place of the block to errors."""
     try:
         yield
     except (Exception, SystemExit) as error:

@@ -37,7 +37,7 @@ def site(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope='module')
 def documented(site) -> set[str]:
-    """What the reference has a heading for."""
+    """Return the names that have a heading in the reference."""
     header, data = (site / 'objects.inv').read_bytes().split(
         b'using zlib.\n', 1)
     return {line.split(' ', 1)[0]
@@ -112,7 +112,7 @@ def test_reference_has_what_the_registries_have(documented):
 
 
 def test_navigation_has_every_page():
-    """Of docs/; folders stand for what lies elsewhere."""
+    """Check the pages in docs/; folders include the other pages."""
     # The one tag that is not plain YAML names a function of an anchor.
     text = re.sub(r'!!python/\S+', '', (ROOT / 'mkdocs.yml').read_text())
     listed = re.findall(r"'([^']+\.md)'", str(yaml.safe_load(text)['nav']))

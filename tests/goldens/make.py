@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write small goldens: weights, an input and what the model made of it.
+"""Write small goldens: weights, an input and the output.
 
     python tests/goldens/make.py [NAME ...]
 
@@ -85,7 +85,7 @@ def build(config: dict) -> nn.Module:
             x.fill_(1)
         else:
             x.normal_(std=std, generator=generator)
-            # Norms keep what they see.
+            # Norms stay close to the identity.
             x += x.dim() == 1 and name.endswith('weight')
         x.copy_(x.half())
     return model
@@ -106,7 +106,7 @@ def backbone_outputs(model: nn.Module, clips: Tensor) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def online_outputs(model: nn.Module, video: Tensor) -> dict[str, Tensor]:
-    """Of all windows with a full memory, and of streams from frame 0 on."""
+    """Return scores of windows with a full memory, and of streams."""
     backbone = model.backbone
     features = dict(zip(('rgb', 'flow'), video.split([6, 4], dim=1)))
     long, work = backbone.long_memory_length, backbone.work_memory_length

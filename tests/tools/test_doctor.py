@@ -16,7 +16,7 @@ FINE = {'mmaction2': '1.2.0', 'mmengine': '0.10.7', 'mmcv-lite': '2.1.0',
         'torch': '2.13.0', 'numpy': '2.4.6', 'opencv-python': '5.0.0.93',
         'opencv-contrib-python': '5.0.0.93', 'setuptools': '80.10.2',
         'moviepy': '1.0.3', 'transformers': '4.55.4'}
-# What a fault adds to it; its topic and level, and a part of its remedy.
+# Changed versions of each fault; its topic, level and part of its remedy.
 CONFLICTS = dict(
     both_mmcv=({'mmcv': '2.1.0'}, 'mmcv', 'problem',
                'pip uninstall -y mmcv mmcv-lite'),
@@ -141,8 +141,7 @@ FAULTS = {
 
 @pytest.fixture(scope='module')
 def broken(tmp_path_factory):
-    """What is said where all of these are wrong: one import crashes, the
-    import of the package fails."""
+    """Run doctor with all faults: one import crashes, the package fails."""
     folder = tmp_path_factory.mktemp('broken')
     for name, text in FAULTS.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -165,7 +164,7 @@ def broken(tmp_path_factory):
     r'problem  pkg_resources: .* -> pip install "setuptools<81"',
     r'problem  decord: the process crashed with status 132: bad instruction '
     r'-> pip install --force-reinstall decord',
-    # What comes after the crash is still looked at.
+    # Checks after the crash still run.
     r'problem  mmvidattn: it cannot be imported: .* -> ',
     r'ok       numpy: '])
 def test_provoked_fault_is_named_with_its_remedy(broken, line):

@@ -37,7 +37,7 @@ from tools.harness import (
 
 RESULTS = ROOT / 'tools/soak/results'
 PAGE = ROOT / 'docs/reliability.md'
-COLUMNS = ('What is injected', 'How often', 'What was lost', 'Seconds', 'By')
+COLUMNS = ('Fault', 'Count', 'Loss', 'Seconds', 'Command')
 
 
 class Outcome(NamedTuple):
