@@ -63,6 +63,7 @@ def test_does_not_change_the_generators(views):
     assert (random.random(), torch.rand(()).item()) == want
 
 
-def test_rejects_view_out_of_range(views):
-    with pytest.raises(ValueError, match='view must be in 0 to 1, got 2'):
-        _drawn(views(num_views=2), view=2)
+@pytest.mark.parametrize('view', [-1, 2])
+def test_rejects_view_out_of_range(views, view):
+    with pytest.raises(ValueError, match=f'in 0 to 1, got {view}'):
+        _drawn(views(num_views=2), view=view)
