@@ -11,7 +11,11 @@ import numpy as np
 
 from ..utils.frame_times import MAX_FPS
 from ..utils.urls import without_secrets
-from ..utils.video_readers.packets import to_rgb, video_stream
+from ..utils.video_readers.packets import (
+    keep_in_forks,
+    to_rgb,
+    video_stream,
+)
 from .base import Frame, RecordedSource, Source
 
 SCHEMES = 'rtsp', 'rtsps', 'rtmp', 'http', 'https', 'udp', 'tcp', 'srt'
@@ -48,6 +52,7 @@ class Stream:
         is_url = '://' in address
         self._container = av.open(
             address, timeout=timeout if is_url else None, options=options)
+        keep_in_forks(self)
         self._decoded = self._decode()
         try:
             stream = video_stream(self._container)

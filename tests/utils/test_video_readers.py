@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import gc
+import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -198,6 +199,25 @@ def test_closes_without_the_garbage_collector(video, backend):
         assert np.subtract(count(), before).max() <= 0
     finally:
         gc.enable()
+
+
+def test_forked_process_does_not_wait_for_decoding_threads(video):
+    """Garbage of the parent process is collected in a forked process."""
+    reader = open_video(video(KINDS[0]), dict(type='pyav', num_threads=4))
+    reader.get_batch([0, 3])
+    gc.disable()
+    try:
+        reader.cycle = reader
+        del reader
+        process = multiprocessing.get_context('fork').Process(
+            target=gc.collect)
+        process.start()
+        process.join(20)
+        process.kill()
+        process.join()
+    finally:
+        gc.enable()
+    assert process.exitcode == 0
 
 
 @pytest.mark.parametrize('backend', ['torchcodec', 'opencv'])

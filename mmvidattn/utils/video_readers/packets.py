@@ -5,6 +5,7 @@ Other readers use them to detect files that their decoder misreads.
 """
 import io
 import os
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, wraps
 from itertools import islice
@@ -19,6 +20,9 @@ from .base import VideoReader, spans
 WITH_TIMES = {'mov', 'matroska'}
 # Number of frames at the start of a file whose interlaced flag is read.
 FIRST_FRAMES = 32
+# Objects with an open container, and those of the parent process.
+_owners: weakref.WeakSet = weakref.WeakSet()
+_inherited: list = []
 
 
 class Packets:
@@ -126,6 +130,20 @@ class PacketsReader(VideoReader):
 def open_container(source: str | bytes) -> av.container.InputContainer:
     """Open a file for reading, from its path or its contents."""
     return av.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+
+
+def keep_in_forks(owner: Any) -> None:
+    """Keep an object with an open container alive in forked processes.
+
+    Closing a container waits for its decoding threads, which do not exist in a
+    forked process: it would wait forever, such as in Python's garbage
+    collection.
+    """
+    _owners.add(owner)
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=lambda: _inherited.extend(_owners))
 
 
 def video_stream(container: av.container.InputContainer

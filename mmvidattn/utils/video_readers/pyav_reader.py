@@ -9,6 +9,7 @@ from .packets import (
     Packets,
     PacketsReader,
     decode,
+    keep_in_forks,
     open_container,
     to_rgb,
     video_stream,
@@ -36,6 +37,7 @@ class PyAVReader(PacketsReader):
         self._numbers = {
             time: i for i, time in enumerate(packets.times or ())
         } if packets.formats & WITH_TIMES else {}
+        keep_in_forks(self)
         self._open()
 
     def get_avg_fps(self) -> float:
