@@ -141,11 +141,16 @@ install_required() {
     install 'mmvidattn and its requirements' --uv --no-build-isolation \
         -e '.[lite]' || see_log
     # OpenCV's usual build needs libGL, which servers and containers often
-    # lack.
+    # lack. mmaction2 requires both opencv-python and opencv-contrib-python,
+    # which write the same files: the one installed last must be the latter.
+    opencv=$(sed -n 's/^opencv-python==//p' "$constraints")
     if ! "$python" -c 'import cv2' 2>> "$log"; then
-        opencv=$(sed -n 's/^opencv-python==//p' "$constraints")
         install 'OpenCV without windows' --no-deps --force-reinstall \
             "opencv-contrib-python-headless==$opencv" || see_log
+    elif ! "$python" -c 'import cv2; cv2.optflow.DualTVL1OpticalFlow_create' \
+        2>> "$log"; then
+        install 'OpenCV with optical flow' --no-deps --force-reinstall \
+            "opencv-contrib-python==$opencv" || see_log
     fi
     "$python" -c 'import mmvidattn' ||
         fail "the environment is complete, but mmvidattn cannot be imported"
@@ -170,6 +175,8 @@ install_torch() {
 
 install_dev() {
     install 'the tests' --uv --no-build-isolation -e '.[lite,dev]' || see_log
+    # timm would install a torchvision that may not fit this torch.
+    [ "$name" = .venv-all ] || install timm --no-deps timm || see_log
     # The kernels' tests run in Triton's interpreter, and torch's CPU build
     # brings no Triton.
     if [ "$(uname)" = Linux ] && ! "$python" -c 'import triton' 2>> "$log"
