@@ -110,7 +110,7 @@ class FakeRun:
 
     def report(self):
         return dict(name=self.name, status=self.status, rate=self.rate,
-                    steps=1, dropped=0, missing=0, latency={})
+                    steps=1, dropped=0, missing=0, lost={}, latency={})
 
 
 class QuietHandler(BaseHTTPRequestHandler):

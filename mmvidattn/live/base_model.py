@@ -10,7 +10,7 @@ from torch import nn
 
 from ..apis.labels import find_labels
 from ..apis.models import get_model, load_config
-from .events import EventDetector
+from .events import EventDetector, merge_event_options
 
 
 class BaseLiveModel:
@@ -23,7 +23,7 @@ class BaseLiveModel:
         config: Config file or name.
         checkpoint: Weights. None for random ones.
         events: Arguments of :class:`EventDetector`. They update
-            ``online.events`` of the config.
+            ``online.events`` of the config (:func:`merge_event_options`).
         device: Device to compute on. Defaults to 'cpu'.
         cfg_options: Changes to the config, by dotted keys.
 
@@ -63,8 +63,8 @@ class BaseLiveModel:
         self.classes = _class_names(self.model, self.has_background)
         self.ignore: set[int] = set()
         self.extractors: dict = {}
-        self._event_options = {
-            **self.online.get('events', {}), **(events or {})}
+        self._event_options = merge_event_options(
+            self.online.get('events', {}), events or {})
 
     def check_config(self, cfg: Config, name: str | Path) -> None:
         """Raise a ``ValueError`` if a config is not for this class."""

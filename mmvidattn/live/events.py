@@ -15,6 +15,8 @@ from ..utils.lines import split_lines
 
 # Length of `EventLog.recent`.
 MAX_RECENT = 200
+# Default scores that start and end an action.
+ON, OFF = 0.5, 0.3
 
 
 @dataclass
@@ -53,7 +55,7 @@ class EventDetector:
 
     def __init__(self, names: Sequence[str],
                  ignore: Container[int] = (0, ),
-                 on: float = 0.5, off: float = 0.3,
+                 on: float = ON, off: float = OFF,
                  min_duration: NotNegative = 0.5) -> None:
         if not 0 < off <= on <= 1:
             raise ValueError('events need 0 < off <= on <= 1, got '
@@ -192,6 +194,22 @@ class EventDetector:
         self._next_id += 1
         return {'id': number, 'event': kind, 'class': self.names[i],
                 'index': i, 'start': action.start, **more}
+
+
+def merge_event_options(*options: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge arguments of :class:`EventDetector`; later ones take precedence.
+
+    An ``on`` without ``off``, and below the previous ``off``, lowers ``off``
+    too. Their ratio stays the same, like in
+    :meth:`EventDetector.set_threshold`.
+    """
+    merged: dict[str, Any] = dict(on=ON, off=OFF)
+    for given in options:
+        on, off = given.get('on', merged['on']), merged['off']
+        if 'off' not in given and on < off:
+            off = on * (off / merged['on'])
+        merged = {**merged, 'off': off, **given}
+    return merged
 
 
 class EventLog:

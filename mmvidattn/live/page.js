@@ -1,8 +1,11 @@
 // Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 'use strict';
-// Curves differ in color and in dashes.
-const STYLES = [0, 1, 2, 3, 4, 5, 6, 7].map(
-  i => [`--c${i}`, i < 4 ? [] : i < 7 ? [7, 3] : [2, 3]]);
+// Number of classes whose curves are shown, each in a different color.
+const MAX_CURVES = 8;
+// Styles of curves: each color with each kind of dashes.
+const DASHES = [[], [7, 3], [2, 3]];
+const STYLES = [0, 1, 2].flatMap(round => [0, 1, 2, 3, 4, 5, 6, 7].map(
+  i => [`--c${i}`, DASHES[(round + (i < 4 ? 0 : i < 7 ? 1 : 2)) % 3]]));
 const OTHER = ['--edge', []];
 const MAX_EVENTS = 200;
 // Minimum seconds on the axis of the curves.
@@ -106,11 +109,10 @@ class Timeline {
     if (this.follows) this.track.scrollLeft = this.track.scrollWidth;
   }
 
-  // Extend the timeline to the time of the last step.
-  show(time) {
-    this.origin ??= Math.floor(time);
-    this.last = time;
-    this.root.style.setProperty('--now', Math.max(0, time - this.origin));
+  // Show the time from the first step, or an earlier event, to the last step.
+  show(first, last) {
+    this.origin ??= Math.floor(first);
+    this.root.style.setProperty('--now', Math.max(0, last - this.origin));
     this.follow();
     this.ticks();
   }
@@ -215,7 +217,6 @@ class Source {
     this.readOnly = read_only;
     this.steps = state.past.map(step => ({time: step.time, scores: step.scores}));
     this.events = new Map();
-    this.styles = new Map();
     this.rows = new Map();
     this.touched = new Map();
     this.names = this.shown();
@@ -228,7 +229,7 @@ class Source {
     this.timeline = new Timeline(
       this.part('.timeline'), name => this.style(name)[0],
       event => viewer.open(this, event));
-    this.part('.find').hidden = this.classes.length <= STYLES.length;
+    this.part('.find').hidden = this.classes.length <= MAX_CURVES;
     this.part('.find').oninput = () => this.draw();
     this.part('.reset').onclick = () => this.reset();
     this.part('.open-card').onclick = ({target}) => {
@@ -310,6 +311,9 @@ class Source {
   state(message) {
     this.addEvents(message.events);
     this.status(message);
+    // Thresholds of a source that has ended or failed have no effect.
+    this.fixed = this.readOnly || message.status !== 'running' &&
+      !message.status.startsWith('lost');
     const {on, off, changed} = message.thresholds, now = performance.now();
     for (const [name, when] of this.touched)
       if (now - when > TOUCHED) this.touched.delete(name);
@@ -317,16 +321,19 @@ class Source {
         changed[name] = this.thresholds.changed[name];
       else delete changed[name];
     this.thresholds = {on, off, changed};
-    setText(this.part('.rule'), (this.readOnly ?
-      'The mark is the score at which an action starts' :
-      'A slider sets the score at which an action starts, from the next step on') +
-      `. It ends below ${(off / on * 100).toFixed(0)} % of this score (dotted).`);
+    setText(this.part('.rule'), (this.fixed ?
+      'The mark is the score at which an action starts. ' :
+      'A slider sets the score at which an action starts, from the next step on. ') +
+      (off === on ? 'The action ends when its score falls below the mark.' :
+        `The action ends below ${(off / on * 100).toFixed(0)} % of it (dotted).`));
     this.latency(Object.entries(message.latency));
     const counts = this.part('.steps');
     counts.replaceChildren(`${message.steps} steps at ${message.rate} Hz, `);
     for (const [what, number] of [['dropped, ', message.dropped],
                                   ['missing', message.missing]])
       counts.append(make(number ? 'b' : 'span', number + ' ' + what));
+    for (const [name, number] of Object.entries(message.lost))
+      counts.append(', ', make('b', `${number} lost by ${name}`));
     this.classList();
   }
 
@@ -381,20 +388,24 @@ class Source {
       this.setThreshold(name, null);
   }
 
-  // A class keeps its style until a shown class without a style needs it.
+  // Style of a class, the same in all sources. A class keeps its style until a
+  // shown class without a style needs it.
   style(name) {
-    if (!this.styles.has(name)) {
-      const taken = new Set(this.styles.values());
-      let free = STYLES.find(style => !taken.has(style));
-      if (!free) {
-        const old = [...this.styles.keys()].find(n => !this.names.includes(n));
+    if (!styles.has(name)) {
+      const taken = new Set(styles.values());
+      const near = new Set(this.names.map(n => styles.get(n)?.[0]));
+      const free = STYLES.filter(style => !taken.has(style));
+      let style = free.find(([color]) => !near.has(color)) || free[0];
+      if (!style) {
+        const shown = new Set([this, ...sources].flatMap(one => one.names));
+        const old = [...styles.keys()].find(n => !shown.has(n));
         if (old === undefined) return OTHER;
-        free = this.styles.get(old);
-        this.styles.delete(old);
+        style = styles.get(old);
+        styles.delete(old);
       }
-      this.styles.set(name, free);
+      styles.set(name, style);
     }
-    return this.styles.get(name);
+    return styles.get(name);
   }
 
   shown() {
@@ -403,7 +414,7 @@ class Source {
       for (const [name, score] of Object.entries(step.scores))
         peak.set(name, Math.max(peak.get(name) || 0, score));
     return [...peak.keys()].sort((a, b) => peak.get(b) - peak.get(a))
-      .slice(0, STYLES.length);
+      .slice(0, MAX_CURVES);
   }
 
   draw() {
@@ -413,7 +424,7 @@ class Source {
     if (!this.steps.length) return;
     const last = this.steps.at(-1).time;
     setText(this.part('.clock'), clock(last));
-    this.timeline.show(last);
+    this.timeline.show(this.steps[0].time, last);
   }
 
   curves() {
@@ -520,11 +531,12 @@ class Source {
       setText(row.on, on.toFixed(2));
       row.on.classList.toggle('changed', name in changed);
       row.row.classList.toggle('running', running.has(name));
+      row.slider.disabled = this.fixed;
       if (row.slider.valueAsNumber !== on) row.slider.value = on;
       row.slider.ariaValueText = `${on.toFixed(2)}, ends below ${off.toFixed(2)}`;
       before = row.row;
     }
-    this.part('.reset').hidden = this.readOnly || !Object.keys(changed).length;
+    this.part('.reset').hidden = this.fixed || !Object.keys(changed).length;
     this.canvas.ariaLabel = 'scores of the last minute; now ' + (this.names.map(
       name => `${name} ${(scores[name] || 0).toFixed(2)}`).join(', ') || 'none');
   }
@@ -544,7 +556,6 @@ class Source {
     bar.append(fill, off);
     Object.assign(slider, {type: 'range', min: 0, max: 1, step: 0.01});
     slider.ariaLabel = `threshold of ${name}`;
-    slider.disabled = this.readOnly;
     slider.oninput = () => this.setThreshold(
       name, Math.max(slider.valueAsNumber, MIN_THRESHOLD));
     slider.onfocus = () => { this.inUse = name; this.curves(); };
@@ -676,6 +687,8 @@ viewer.dialog.onclick = ({target}) => {
   if (target === viewer.dialog) viewer.dialog.close();
 };
 
+// Style of each class.
+const styles = new Map();
 let sources = [], socket, wait = 1;
 
 function send(message) {

@@ -107,6 +107,7 @@ class Run:
         health: Health of the run.
         events: Latest events (:class:`EventLog`).
         event_counts: Number of events by kind and class.
+        peaks: Highest score of each class since this run started, [K].
         resumed: Description of the state that the run resumed from; '' if
             there was none.
     """
@@ -134,6 +135,7 @@ class Run:
         self.latency = Latency()
         self.health = Health(self.source)
         self.event_counts: Counter[tuple[str, str]] = Counter()
+        self.peaks = np.zeros(len(self.classes), np.float32)
         self._sinks: list[SinkThread] = []
         self._started = self._stopped = False
         self.resumed = ''
@@ -184,13 +186,16 @@ class Run:
 
         Args:
             sink: Sink, closed when the run ends.
-            log: Function that gets a line about dropped items and errors.
+            log: Function that gets a line about each new error.
         """
         self._sinks.append(SinkThread(
             sink, not (sink.lossless and not self.source.live), log))
 
     def report(self) -> dict[str, Any]:
-        """Return the source's status, counts and latency so far."""
+        """Return the source's status, counts and latency so far.
+
+        ``lost`` has the number of lost items of each sink that lost any.
+        """
         return dict(
             name=self.source.name,
             status=self.health.failure or self.source.status,
@@ -199,6 +204,7 @@ class Run:
             dropped=self.dropped,
             missing=self.missing,
             bad_frames=self.bad_frames,
+            lost=dict(+self.sink_losses()),
             latency=self.latency.report())
 
     def sink_losses(self) -> Counter[str]:
@@ -270,6 +276,7 @@ class Run:
             progress.next_frame = step.frames[-1].index + 1
             progress.clock = time.time() - seconds['lag']
             progress.num_done += 1
+            self.peaks = np.fmax(self.peaks, scores[0])
             # 4. Detect events, and write them.
             end = progress.next_step / self.rate
             events += self._event_detector.update(

@@ -27,9 +27,23 @@ def describe_report(report: dict[str, Any]) -> str:
     """Describe counts and latency of :meth:`Run.report` in one line."""
     stages = ', '.join(f'{stage} {ms["median"]:.1f}'
                        for stage, ms in report['latency'].items())
+    lost = ''.join(f', {number} lost by {name}'
+                   for name, number in report['lost'].items())
     return (f'{report["steps"]} steps, {report["dropped"]} dropped, '
-            f'{report["missing"]} missing; median ms of a step '
+            f'{report["missing"]} missing{lost}; median ms of a step '
             f'of {1000 / report["rate"]:g} ms: {stages}')
+
+
+def describe_peaks(run: Run) -> str:
+    """Describe the highest score of each class, and its threshold."""
+    thresholds = run.thresholds()
+    changed, initial = thresholds['changed'], (thresholds['on'], )
+    scores = ', '.join(
+        f'{name} {score:.2f} of {changed.get(name, initial)[0]:.2f}'
+        for name, score in run.top_actions(run.peaks, VIEW_CLASSES).items())
+    return ('no events. Highest score of each class, of the score at which '
+            f'its actions start (--on): {scores}. An action must also last '
+            'for --min-duration')
 
 
 def view(run: Run, latest: Detection | None) -> Panel:

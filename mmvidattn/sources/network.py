@@ -111,7 +111,12 @@ class Camera:
     num_frames = 0
 
     def __init__(self, address: int | str) -> None:
-        self._capture = cv2.VideoCapture(address)
+        # OpenCV prints several warnings about a missing camera.
+        level = cv2.utils.logging.setLogLevel(0)
+        try:
+            self._capture = cv2.VideoCapture(address)
+        finally:
+            cv2.utils.logging.setLogLevel(level)
         if not self._capture.isOpened():
             self.release()
             raise ValueError(f'cannot open camera {address}')

@@ -5,7 +5,12 @@ import os
 import numpy as np
 import pytest
 
-from mmvidattn.live.events import EventDetector, EventLog, read_events
+from mmvidattn.live.events import (
+    EventDetector,
+    EventLog,
+    merge_event_options,
+    read_events,
+)
 
 NAMES = 'background', 'jump', 'run'
 
@@ -235,6 +240,18 @@ def test_rejects_thresholds(name, on, message):
     with pytest.raises(ValueError, match=message):
         detector.set_threshold(name, on)
     assert detector.thresholds()['changed'] == {}
+
+
+@pytest.mark.parametrize('options, on, off', [
+    ([dict(on=.2)], .2, .12),
+    ([dict(on=.3)], .3, .3),
+    ([dict(on=.9)], .9, .3),
+    ([dict(on=.2, off=.1)], .2, .1),
+    ([dict(on=.8, off=.4), dict(on=.2)], .2, .1),
+    ([dict(on=.8, off=.4), dict(min_duration=1)], .8, .4)])
+def test_on_below_off_lowers_off(options, on, off):
+    merged = merge_event_options(*options)
+    assert (merged['on'], merged['off']) == (on, pytest.approx(off))
 
 
 @pytest.mark.parametrize('char', ['\u2028', '\x85', '\x0c', '\r\n'])

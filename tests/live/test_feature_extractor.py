@@ -16,7 +16,7 @@ from torch import nn
 
 import mmvidattn
 from mmvidattn.apis.models import load_config
-from mmvidattn.cli.extract_features import Extractor
+from mmvidattn.commands.extract_features import Extractor
 from mmvidattn.convert import convert
 from mmvidattn.live import FeatureExtractor, OnlineDetector
 from mmvidattn.live.image_input import ImageInput

@@ -154,17 +154,18 @@ def test_page_is_live(browser, page, camera):
 class ScriptedRun(FakeRun):
     """Run with given scores and the events detected in them."""
 
-    def __init__(self, name):
-        super().__init__(name, ['background', 'jump', 'run'],
-                         min_duration=.25)
-        self._step = 0
+    def __init__(self, name, classes=('background', 'jump', 'run'),
+                 first_step=0):
+        super().__init__(name, classes, min_duration=.25)
+        self._step = first_step
 
     def play(self, page, source, *jumps):
         """Publish a step and a picture for each score of jump."""
         for jump in jumps:
             start = self._step / self.rate
             end = start + 1 / self.rate
-            scores = np.array([1 - jump, jump, 0.], np.float32)
+            scores = np.zeros(len(self.classes), np.float32)
+            scores[:2] = 1 - jump, jump
             events = self._event_detector.update(start, end, scores)
             self.events.write(events)
             image = np.full((36, 64, 3), 255 * jump, np.uint8)
@@ -289,6 +290,48 @@ def test_pictures_replace_a_clip_that_cannot_be_played(browser, scripted):
         'return document.querySelector("#viewer img").naturalWidth') == 64)
     assert not browser.find_element(
         By.CSS_SELECTOR, '#viewer video').is_displayed()
+
+
+def test_sliders_of_an_ended_source_are_disabled(browser, scripted):
+    _, runs = scripted
+    enabled = '.meter input:not(:disabled)'
+    assert labels(browser, enabled) == [
+        'threshold of jump', 'threshold of run'] * 2
+    runs[0].status = 'ended'
+    runs[1].status = 'lost, reconnecting'
+    wait_until(lambda: len(labels(browser, enabled)) == 2)
+    assert [text.startswith('The mark is the score') for text in texts(
+        browser, '.rule')] == [True, False]
+    assert 'below 60 % of it' in texts(browser, '.rule')[1]
+
+
+def test_a_class_has_one_color_in_all_sources(browser):
+    """And timelines without events begin with the data."""
+    names = [f'class {i}' for i in range(20)]
+    # The first source shows the last classes.
+    runs = [ScriptedRun('arena', ['background', *reversed(names)], 400),
+            ScriptedRun('field', ['background', *names], 400)]
+    with LivePage(runs, port=0) as page:
+        for i, run in enumerate(runs):
+            run.play(page, i, *[.1] * 40)
+        browser.get('about:blank')
+        browser.get(page.url)
+        wait_until(lambda: texts(browser, '#connection') == ['connected'])
+        # The history begins with the step that ends at 100.25 s.
+        assert browser.execute_script(
+            'return sources.map(one => one.timeline.origin)') == [100, 100]
+        assert texts(browser, '.none') == ['No events yet.'] * 2
+        shown, styles = browser.execute_script(
+            'const shown = sources.map(one => one.names);'
+            'return [shown, sources.map(one => shown.flat().map('
+            'name => [name, one.style(name)]))]')
+        assert [*map(len, shown)] == [8, 8] and {*shown[0]} != {*shown[1]}
+        assert styles[0] == styles[1]
+        # Curves of a source differ in color.
+        colors = {name: color for name, (color, _) in styles[0]}
+        assert all(len({colors[name] for name in names}) == 8
+                   for names in shown)
+        browser.get('about:blank')
 
 
 def test_read_only_page_has_no_sliders(browser, scripted):

@@ -303,6 +303,12 @@ def test_rejects_sources(tmp_path, clip, name, error):
         open_source(path if path.exists() or '.' in name[-4:] else name)
 
 
+def test_missing_camera_prints_nothing(capfd):
+    with pytest.raises(ValueError, match='cannot open camera 97'):
+        open_source(97)
+    assert capfd.readouterr() == ('', '')
+
+
 def test_rejects_rates(clip, tmp_path):
     with pytest.raises(ValueError, match='fps must be a positive number'):
         open_source(tmp_path, fps=0)

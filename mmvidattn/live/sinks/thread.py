@@ -21,8 +21,8 @@ class SinkThread:
         sink: The sink.
         drop: Whether a full queue drops its oldest item and counts it.
             Otherwise :meth:`write` waits.
-        log: Function that gets a line about the first dropped item, about
-            each new error, and about the final counts.
+        log: Function that gets a line about each new error, and about items
+            that were not delivered. :meth:`Run.report` counts lost items.
 
     Attributes:
         failed: Number of items that the sink failed to process.
@@ -75,17 +75,11 @@ class SinkThread:
                       'start tries again')
         else:
             self._queue.dropped += remaining
-        if self.dropped or self.failed:
-            self._log(f'{self.sink.name}: {self.dropped} dropped, '
-                      f'{self.failed} failed')
 
     def _put(self, item: Any) -> None:
         if not self._thread.ident:
             self._thread.start()
         self._queue.put(item)
-        if self.dropped == 1:
-            self._log_once(f'{self.sink.name} is too slow: the oldest items '
-                           'are dropped')
 
     def _work(self) -> None:
         for item in self._queue:
