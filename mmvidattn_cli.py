@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The console command ``mmvidattn``: a subcommand a module of mmvidattn/cli.
+"""The console command ``mmvidattn``: each module of mmvidattn/cli is one.
 
-It lies beside the package, whose import takes seconds: the list of subcommands
-and the answer to a misspelled one come at once.
+It lies beside the package, so that the list of subcommands and ``doctor`` work
+even if the package cannot be imported.
 """
 import ast
 import difflib
@@ -12,14 +12,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent / 'mmvidattn/cli'
+PACKAGE = Path(__file__).resolve().parent / 'mmvidattn'
 
 
 def find_commands() -> dict[str, Path]:
     """The module of each subcommand, by its name, such as ``grad-cam``."""
     return {
         path.stem.replace('_', '-'): path
-        for path in sorted(FOLDER.glob('[!_]*.py'))
+        for path in sorted(PACKAGE.glob('cli/[!_]*.py'))
     }
 
 
@@ -42,6 +42,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name, module in commands.items():
             print(f'  {name:18}{describe(module)}')
         print('\nArguments of a command: mmvidattn COMMAND --help')
+        print('Version: mmvidattn --version')
+        return
+    if name == '--version':
+        version = runpy.run_path(str(PACKAGE / 'version.py'))['__version__']
+        print(f'mmvidattn {version}')
         return
     if name not in commands:
         close = difflib.get_close_matches(name, commands, 1)
@@ -57,11 +62,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         module = importlib.import_module(
             f'mmvidattn.cli.{commands[name].stem}')
+        module.main(rest)
+    except KeyboardInterrupt:
+        print(f'\n{sys.argv[0]}: stopped', file=sys.stderr)
+        raise SystemExit(130) from None
     except ImportError:
-        print('`mmvidattn doctor` tells what is wrong with the installation',
+        print('`mmvidattn doctor` reports what is wrong with the installation',
               file=sys.stderr)
         raise
-    module.main(rest)
 
 
 if __name__ == '__main__':

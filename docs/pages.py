@@ -26,6 +26,7 @@ PLACES = {
     'SECURITY.md': 'security.md',
     'configs/*.md': '{stem}.md',
     'configs/*/README.md': 'models/{folder}.md',
+    'configs/*/recipes.md': 'models/{folder}_recipes.md',
     'configs/*/ablations/README.md': 'models/{above}_ablations.md',
     'mmvidattn/ops/README.md': 'more/kernels.md',
     'mmvidattn/ops/gpu.md': 'more/kernels_gpu.md',

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from mmaction.registry import OPTIMIZERS, RUNNERS
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import broadcast_object_list
 from mmengine.runner import Runner
@@ -44,40 +44,6 @@ from ..utils.unwrap import unwrap
 from .compiling import compile_in_place
 from .model_options import check_model_options
 from .models import CONFIG_FOLDERS, find_config, load_config
-
-
-def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that training and testing share."""
-    parser.add_argument(
-        '--work-dir',
-        help="folder for logs, checkpoints and metrics (default: the config's,"
-        ' else work_dirs/<name of the config>)')
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        metavar='KEY=VALUE',
-        help='change the config: dotted keys, and values such as 3, text, '
-        'a,b or "[(1,2),(3,4)]" without blanks; data_root=FOLDER moves all '
-        'files of the data set')
-    parser.add_argument(
-        '--compile',
-        action='store_true',
-        help='compile the backbone with torch.compile: slower to start, then '
-        'faster')
-    parser.add_argument(
-        '--default-runtime',
-        action='store_true',
-        help='add the runner and hooks of our default_runtime.py to a config '
-        'that does not inherit it, such as one of mmaction2')
-    parser.add_argument(
-        '--launcher',
-        choices=['none', 'pytorch', 'slurm', 'mpi'],
-        default='none',
-        help='launcher of the processes (default: none, a single process)')
-    parser.add_argument(
-        '--local_rank', '--local-rank', type=int, default=0,
-        help='given by some launchers')
 
 
 def load_runner_config(args: argparse.Namespace) -> Config:

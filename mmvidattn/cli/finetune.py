@@ -19,9 +19,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..finetune import FineTuneOptions, finetune
-from ..finetune.epochs import MAX_EPOCHS
-from ..finetune.options import BALANCES, CACHEABLE
+from ..finetune.options import (
+    BALANCES,
+    CACHEABLE,
+    MAX_EPOCHS,
+    FineTuneOptions,
+)
 from ._shared import at_least, positive
 
 
@@ -124,4 +127,5 @@ def main(argv: Sequence[str] | None = None) -> None:
     command = shlex.join(['mmvidattn', 'finetune',
                           *(sys.argv[1:] if argv is None else argv)])
     dry_run = options.pop('dry_run')
+    from ..finetune.run import finetune
     finetune(FineTuneOptions(**options), command, dry_run)

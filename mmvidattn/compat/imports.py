@@ -149,7 +149,8 @@ def leave_out_multimodal() -> str | None:
     '`RuntimeError` without a message from a config in the new style that '
     'has `import os.path as osp`, on Python 3.11 and later, or `from '
     'functools import partial`, in a virtual environment',
-    until='mmengine uses `sys.stdlib_module_names`')
+    until='mmengine uses `sys.stdlib_module_names`',
+    after=('mmengine.config', ))
 def know_frozen_modules() -> str | None:
     """Treat the modules of the standard library as built-in.
 

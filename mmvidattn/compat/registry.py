@@ -72,6 +72,8 @@ class Workaround:
 
 
 WORKAROUNDS: list[Workaround] = []
+# Actions that fix no fault, but wait for an import like a workaround.
+WAITING: list[Workaround] = []
 # Changes by the workaround that :func:`apply` is running.
 changes: list[str] = []
 
@@ -132,7 +134,7 @@ class _Finder(MetaPathFinder):
 
     def find_spec(self, name: str, path: Any = None,
                   target: Any = None) -> ModuleSpec | None:
-        waiting = [one for one in WORKAROUNDS
+        waiting = [one for one in [*WORKAROUNDS, *WAITING]
                    if name in one.waits_for and not one.is_applied]
         if not waiting:
             return None
@@ -168,14 +170,26 @@ class _Loader(Loader):
 
 
 def register_on_lookup(location: str) -> None:
-    """Let mmaction2's registries import a module at their first lookup."""
-    from mmaction import registry
-    for found in {id(x): x for x in vars(registry).values()}.values():
-        if isinstance(found, registry.Registry) and (
-                found.scope == 'mmaction'
-                and location not in found._locations):
-            found._locations.append(location)
-            found._imported = False
+    """Let mmaction2's registries import a module at their first lookup.
+
+    This does not import the registries.
+    """
+
+    def add_location() -> None:
+        from mmaction import registry
+        for found in {id(x): x for x in vars(registry).values()}.values():
+            if isinstance(found, registry.Registry) and (
+                    found.scope == 'mmaction'
+                    and location not in found._locations):
+                found._locations.append(location)
+                found._imported = False
+
+    if 'mmaction.registry' in sys.modules:
+        add_location()
+    else:
+        WAITING.append(Workaround(
+            add_location, symptom='', until='', upstream=None,
+            after=('mmaction.registry', )))
 
 
 def main() -> None:

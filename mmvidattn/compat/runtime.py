@@ -142,7 +142,8 @@ def score_in_float32() -> None:
 
 @workaround(
     "`module 'torch._C' has no attribute '_cuda_setDevice'` at launch",
-    until="mmengine's `init_dist` and `Runner` support the CPU")
+    until="mmengine's `init_dist` and `Runner` support the CPU",
+    after=('mmengine.dist', ))
 def launch_on_cpu() -> None:
     """Launch with gloo and without a device on machines that lack a GPU.
 

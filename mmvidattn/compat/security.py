@@ -114,7 +114,8 @@ def _plain_scalar(dtype: Any, data: bytes | str) -> Any:
     '`Unsupported global: GLOBAL mmengine.logging...HistoryBuffer` on '
     'resume',
     until="mmengine's checkpoints are plain types",
-    upstream='open-mmlab/mmengine#1655, #1650')
+    upstream='open-mmlab/mmengine#1655, #1650',
+    after=('torch', ))
 def load_own_checkpoints() -> None:
     """Allow only the types in mmengine's checkpoints.
 
@@ -128,7 +129,9 @@ def load_own_checkpoints() -> None:
     """
     import numpy as np
     import torch
-    from mmengine.logging import HistoryBuffer
+
+    # Not from mmengine.logging, which may be importing torch.
+    from mmengine.logging.history_buffer import HistoryBuffer
 
     # The unpickler of every torch reads these two attributes.
     def name_as(value: Any, module: str, name: str) -> Any:
@@ -441,7 +444,8 @@ class _DataUnpickler(pickle._Unpickler):
 @workaround(
     'A pickle or a YAML file of annotations runs code when '
     '`mmengine.load` reads it',
-    until='mmengine loads data only')
+    until='mmengine loads data only',
+    after=('mmengine.fileio', ))
 def load_data_as_data() -> None:
     """Load data only.
 

@@ -11,11 +11,11 @@ from mmengine.runner import Runner
 
 from ..apis.runner import build_runner
 from .config import CACHE
+from .options import MAX_EPOCHS
 
 MIN_STEPS, MIN_SECONDS = 8, 5.
 # Share of the time for training. The rest is for validation and test.
 SHARE = 0.7
-MAX_EPOCHS = 100
 # Time of an epoch with cached features, relative to an epoch without.
 CACHED_SHARE = 1 / 20
 

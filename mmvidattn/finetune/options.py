@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 # Parts of a model that can be frozen so that their features can be cached.
 CACHEABLE = 'backbone', 'spatial'
+# With epochs='auto'.
+MAX_EPOCHS = 100
 BALANCES = 'none', 'weights', 'focal', 'sampler'
 
 

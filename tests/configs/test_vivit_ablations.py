@@ -12,7 +12,7 @@ from mmaction.registry import MODELS
 
 from mmvidattn.apis import load_config
 from mmvidattn.apis.config_options import apply_options
-from mmvidattn.cli.complexity import count_config, view_of
+from mmvidattn.commands.complexity import count_config, view_of
 from mmvidattn.convert import convert
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ import torch
 
 import mmvidattn
 from mmvidattn.apis import predict_video
-from mmvidattn.cli.attention_map import patch_extent
+from mmvidattn.commands.attention_map import patch_extent
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = 'attention-map'

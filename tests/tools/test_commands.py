@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Console command."""
+import ast
 import re
 import subprocess
 import sys
@@ -7,6 +8,15 @@ import sys
 import pytest
 
 import mmvidattn_cli
+from mmvidattn import __version__, convert
+from mmvidattn.cli._shared import FLOWS
+from mmvidattn.cli.convert import SOURCES
+from mmvidattn.cli.prepare import DATASETS
+from mmvidattn.datasets.prepare import RECIPES
+from mmvidattn.export import programs
+from mmvidattn.layers.video_self_attention import PATTERNS
+from mmvidattn.live import optical_flow
+from mmvidattn.online.testra_step import KERNELS
 
 COMMANDS = mmvidattn_cli.find_commands()
 
@@ -35,6 +45,45 @@ def test_lists_its_commands_without_importing_them(tmp_path):
     assert {'train', 'test', 'predict', 'convert', 'grad-cam'} <= {*listed}
     assert '  train             Train a model.\n' in done.stdout
     assert max(map(len, done.stdout.splitlines())) < 100
+
+
+def test_help_imports_only_the_standard_library(tmp_path):
+    script = ('import sys, mmvidattn_cli\n'
+              'before = {*sys.modules}\n'
+              'for name in mmvidattn_cli.find_commands():\n'
+              '    try:\n'
+              '        mmvidattn_cli.main([name, "--help"])\n'
+              '    except SystemExit as end:\n'
+              '        assert end.code == 0, name\n'
+              'found = {name.partition(".")[0] for name in sys.modules}\n'
+              'found -= {*sys.stdlib_module_names, "mmvidattn"}\n'
+              'found = sorted(found - before)\n'
+              'assert not found, found\n')
+    done = subprocess.run([sys.executable, '-c', script], cwd=tmp_path,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_prints_its_version(run_command, capsys):
+    run_command('--version')
+    assert capsys.readouterr().out == f'mmvidattn {__version__}\n'
+
+
+def test_choices_of_options_match_the_code():
+    """The options do not import the code that defines the choices."""
+    assert {*SOURCES} == {*convert.SOURCES}
+    assert [*DATASETS] == [*RECIPES]
+    assert FLOWS == optical_flow.FLOWS
+    for command, option, choices in (
+            ('export', '--output', programs.OUTPUTS),
+            ('export', '--normalize', programs.DTYPES),
+            ('export', '--dynamic', programs.AXES),
+            ('export', '--kernel', KERNELS),
+            ('attention-map', '--pattern', PATTERNS)):
+        text = COMMANDS[command].read_text('utf-8')
+        written = re.search(
+            rf"'{option}', choices=(\(.*?\))", text, re.DOTALL)[1]
+        assert ast.literal_eval(written) == (*choices, ), option
 
 
 @pytest.mark.parametrize('name', COMMANDS)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mmvidattn.apis import list_models, load_config
-from mmvidattn.cli import complexity as tool
+from mmvidattn.commands import complexity as tool
 from mmvidattn.layers import (
     CosFormerAttention,
     LinearAttention,

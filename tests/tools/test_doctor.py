@@ -187,7 +187,7 @@ def test_commands_that_cannot_be_imported_point_to_it(tmp_path):
         env=dict(os.environ, PYTHONPATH=f'{tmp_path}{os.pathsep}{ROOT}'),
         text=True, capture_output=True)
     assert done.returncode == 1
-    assert done.stderr.startswith('`mmvidattn doctor` tells what is wrong')
+    assert done.stderr.startswith('`mmvidattn doctor` reports what is wrong')
     assert 'ImportError: broken' in done.stderr
 
 

@@ -11,7 +11,7 @@ from helpers import slow_down
 from live_fixtures import write_clip, write_tsn
 
 import mmvidattn
-from mmvidattn.cli.extract_features import Extractor
+from mmvidattn.commands.extract_features import Extractor
 
 
 def options(config, **kwargs):

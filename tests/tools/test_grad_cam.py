@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import mmvidattn
-from mmvidattn.cli import grad_cam as tool
+from mmvidattn.commands import grad_cam as tool
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = 'analysis/grad_cam.py'

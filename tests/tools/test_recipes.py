@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from mmvidattn.apis import list_models, load_config
-from mmvidattn.cli import recipes
+from mmvidattn.commands.recipes import MINIATURES
+from tools.analysis import recipes
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = {'causal_transformer', 'dualformer', 'laps', 'linear_ff',
@@ -61,8 +62,7 @@ def checkout(tmp_path):
     (tmp_path / 'configs/a_tiny_motion.py').write_text('')
     (folder / 'recipes.yml').write_text(RECIPES)
     (folder / 'metafile.yml').write_text('Models: []\n')
-    (folder / 'README.md').write_text(
-        f'# A\n\n{recipes.BEGIN}\n{recipes.END}\n\nThe rest.\n')
+    (folder / 'README.md').write_text('# A\n\nThe rest.\n')
     return tmp_path
 
 
@@ -73,14 +73,14 @@ def test_pages_and_index_of_this_checkout_are_current(capsys):
 
 def test_writes_recipes_of_configs_and_authors_once(checkout, capsys):
     recipes.main(['--root', str(checkout)])
-    page = checkout / 'configs/a/README.md'
+    page = checkout / 'configs/a/recipes.md'
     text = page.read_text()
     lines = text.splitlines()
     assert lines[lines.index(OURS) + 1] == THEIRS
     assert '* `a_k400`: `RandomRescale(scale_range=(256, 320))`, ' \
         '`RandomCrop(size=224)`, `normalize(mean=(1.5), std=(2))`.' in lines
     assert '* `a_k400`: none at all.' in lines
-    assert text.startswith('# A\n') and text.endswith('\n\nThe rest.\n')
+    assert lines[0] == '# A: recipes' and recipes.NOTE in lines
     index = yaml.safe_load((checkout / 'model-index.yml').read_text())
     assert index == dict(Import=['configs/a/metafile.yml'])
     assert capsys.readouterr().out.count('wrote') == 2
@@ -88,10 +88,24 @@ def test_writes_recipes_of_configs_and_authors_once(checkout, capsys):
     assert (page.read_text(), capsys.readouterr().out) == (text, '')
 
 
+def test_command_prints_a_recipe_beside_the_authors(run_main, monkeypatch,
+                                                      capsys):
+    monkeypatch.setenv('COLUMNS', '200')
+    run_main('recipes', 'linear_ff_paper_ssv2', '--cfg-options',
+             'optim_wrapper.optimizer.lr=0.02')
+    rows = [[cell.strip() for cell in re.split('[│┃]', line)[1:-1]]
+            for line in capsys.readouterr().out.splitlines()]
+    for row in (['', 'linear_ff_paper_ssv2', 'paper, Table 10'],
+                ['optimizer, rate', 'SGD 0.02', '* SGD 0.035'],
+                ['epochs', '35, cosine', '35, cosine'],
+                ['batch', '4 x 8', '32 in all (?)']):
+        assert row in rows
+
+
 @pytest.mark.parametrize('path, old, new', [
     ('configs/a_k400.py', 'lr=0.5', 'lr=0.25'),
     ('configs/a/recipes.yml', '35', '36'),
-    ('configs/a/README.md', '256-320', '256'),
+    ('configs/a/recipes.md', '256-320', '256'),
     ('model-index.yml', 'metafile', 'other')])
 def test_check_fails_after_a_change(checkout, path, old, new):
     recipes.main(['--root', str(checkout)])
@@ -112,7 +126,6 @@ def test_check_fails_after_a_change(checkout, path, old, new):
     ('configs/a/recipes.yml', 'epochs', 'epoch', 'got epoch'),
     ('configs/a/recipes.yml', "'*'", 'b_*', 'no pattern of "start" matches'),
     ('configs/a/recipes.yml', 'authors:', 'authors: {', 'is not valid YAML'),
-    ('configs/a/README.md', recipes.END, '', 'must have the lines'),
     ('configs/a_k400.py', 'base_batch_size=32', 'base_batch_size=30',
      'must be a multiple of the batch size 4, got 30')])
 def test_says_what_is_wrong(checkout, path, old, new, message):
@@ -132,7 +145,7 @@ def test_index_has_all_families_and_configs():
     assert set(index['Import']) == {
         f'configs/{family}/metafile.yml' for family in FAMILIES}
     rows = {model['Name'] for family in FAMILIES for model in _models(family)}
-    others = *recipes.MINIATURES, *VARIANTS
+    others = *MINIATURES, *VARIANTS
     missing = {name for name in list_models() if name not in rows
                and not any(fnmatch(name, other) for other in others)}
     assert not missing
@@ -166,6 +179,6 @@ def test_metafiles_match_configs_and_pages(family):
         assert metadata.get('Batch Size', batch) == batch, model['Name']
         for result in model.get('Results', ()):
             assert set(result['Metrics'].values()) <= figures, model['Name']
-    others = *recipes.MINIATURES, *VARIANTS
+    others = *MINIATURES, *VARIANTS
     assert not [name for name in lines
                 if not any(fnmatch(name, other) for other in others)]

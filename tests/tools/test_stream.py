@@ -17,7 +17,8 @@ import torch
 from live_fixtures import Hook
 from rich.console import Console
 
-from mmvidattn.cli import stream
+from mmvidattn.cli.stream import parse_args
+from mmvidattn.commands import stream
 from mmvidattn.live import load_live_model
 from mmvidattn.live import model as live_model
 from mmvidattn.online.testra_step import TeSTraStep
@@ -48,6 +49,22 @@ def test_video_plot_and_events(run_main, files, clip, tmp_path, monkeypatch,
     assert events
     assert all(f'{e["class"]} started at {e["start"]:.2f} s' in out
                for e in events if e['event'] == 'start')
+
+
+def test_stream_without_events_reports_the_highest_scores(
+        run_main, files, clip, capsys):
+    run_main('stream.py', clip, *files, '--on', '0.99')
+    out = capsys.readouterr().out
+    assert 'started' not in out
+    scores = re.search(r'no events\. Highest score .* \(--on\): (.*?)\. An '
+                       'action', out)[1]
+    scores = dict(re.findall(r'(\w+) (0\.\d\d) of 0\.99', scores))
+    assert {*scores} == {'jump', 'run', 'swim'}
+    assert max(map(float, scores.values())) > .25
+    # An --on below the default of --off lowers both.
+    run_main('stream.py', clip, *files, '--on', '0.2')
+    out = capsys.readouterr().out
+    assert 'started' in out and 'no events' not in out
 
 
 def test_recognizer_of_clips(run_main, clip_files, clip, tmp_path,
@@ -114,7 +131,7 @@ def test_messages_without_a_state_may_be_lost(
 def test_options_of_the_page():
     pytest.importorskip('fastapi')
     for more in [], ['--read-only']:
-        args = stream.parse_args(
+        args = parse_args(
             ['video.mp4', 'config', 'weights', '--port', '0', *more])
         page = stream.make_page(args, [], [])
         page._socket.close()

@@ -8,7 +8,7 @@ import pytest
 
 from mmvidattn.utils.printable import PrintableFilter, echo, printable
 
-CLI = Path(__file__).resolve().parents[2] / 'mmvidattn/cli'
+PACKAGE = Path(__file__).resolve().parents[2] / 'mmvidattn'
 
 
 @pytest.mark.parametrize('text, expected', [
@@ -48,7 +48,7 @@ def test_log_escapes(caplog):
 def test_commands_print_with_echo():
     """Commands in `plain` print only their own text."""
     plain = {'compat', 'doctor', 'recipes', 'upstream'}
-    for path in CLI.glob('*.py'):
+    for path in [*PACKAGE.glob('cli/*.py'), *PACKAGE.glob('commands/*.py')]:
         calls = [node for node in ast.walk(ast.parse(path.read_text('utf-8')))
                  if isinstance(node, ast.Call)
                  and isinstance(node.func, ast.Name)

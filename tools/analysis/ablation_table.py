@@ -20,7 +20,7 @@ import yaml
 from mmvidattn.apis import find_config, load_config
 from mmvidattn.apis.ablations import read_table
 from mmvidattn.apis.complexity import Complexity
-from mmvidattn.cli.complexity import count_config, view_of
+from mmvidattn.commands.complexity import count_config, view_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.harness import ROOT, parser_of, table, write_or_check

@@ -17,7 +17,6 @@ from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_files, find_one
 from .video_lists import VideoFiles, prepare_lists
 
-TITLE = __doc__
 SOURCES = 'RULSTM/data/egtea'
 NEEDS = """\
 EGTEA Gaze+ needs RULSTM's training1.csv, validation1.csv and actions.csv

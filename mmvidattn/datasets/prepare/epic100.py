@@ -18,7 +18,6 @@ from .output import join_lines
 from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_files
 
-TITLE = __doc__
 SOURCES = 'training.csv validation.csv actions.csv'
 NEEDS = """\
 EPIC-Kitchens-100, to anticipate actions, needs

@@ -9,7 +9,6 @@ from . import feature_set
 from .feature_targets import BACKGROUND, named_targets
 from .sources import find_any
 
-TITLE = __doc__
 SOURCES = 'annotation'
 NEEDS = """\
 THUMOS'14 needs

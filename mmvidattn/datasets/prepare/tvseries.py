@@ -8,7 +8,6 @@ from . import feature_set
 from .feature_targets import BACKGROUND, known_classes, named_targets
 from .sources import find_any
 
-TITLE = __doc__
 SOURCES = 'GT-train.txt GT-val.txt GT-test.txt'
 NEEDS = """\
 TVSeries needs

@@ -55,8 +55,7 @@ class Lists(NamedTuple):
 
 
 class VideoListRecipe(NamedTuple):
-    """Recipe: title, help texts, and the function that reads the lists."""
-    TITLE: str
+    """Recipe: help texts, and the function that reads the lists."""
     SOURCES: str
     NEEDS: str
     read: Callable[[argparse.Namespace], Lists]
@@ -158,14 +157,14 @@ def _mit(args: argparse.Namespace) -> Lists:
 SPLIT = '--split', (1, 2, 3), 1, 'split (default: 1)'
 VIDEO_LISTS = dict(
     ssv2=VideoListRecipe(
-        'Something-Something v2.', 'labels', """\
+        'labels', """\
 Something-Something v2 needs
 - train.json, validation.json and labels.json (or
   something-something-v2-train.json and so on) of
   https://www.qualcomm.com/developer/software/something-something-v-2-dataset.
 - the videos, <id>.webm, in OUT/videos.""", _ssv2),
     kinetics=VideoListRecipe(
-        'Kinetics-400, -600 and -700.', 'train.csv val.csv', """\
+        'train.csv val.csv', """\
 Kinetics needs, of https://github.com/cvdfoundation/kinetics-dataset,
 - train.csv and validate.csv (or val.csv).
 - the videos, <id>_<start>_<end>.mp4, in OUT/videos_train and OUT/videos_val,
@@ -173,27 +172,27 @@ Kinetics needs, of https://github.com/cvdfoundation/kinetics-dataset,
         ('--size', KINETICS, None,
          'version of Kinetics (default: the number of classes)')),
     ucf101=VideoListRecipe(
-        'UCF-101.', 'ucfTrainTestlist', """\
+        'ucfTrainTestlist', """\
 UCF-101 needs
 - classInd.txt, trainlist01.txt and testlist01.txt
   (UCF101TrainTestSplits-RecognitionTask.zip of
   https://www.crcv.ucf.edu/data/UCF101.php).
 - the videos, <class>/<video>.avi, in OUT/videos.""", _ucf101, SPLIT),
     hmdb51=VideoListRecipe(
-        'HMDB-51.', 'testTrainMulti_7030_splits', """\
+        'testTrainMulti_7030_splits', """\
 HMDB-51 needs
 - the folder testTrainMulti_7030_splits with <class>_test_split1.txt and so on
   (test_train_splits.rar of
   https://serre-lab.clps.brown.edu/resource/hmdb-a-large-human-motion-database/).
 - the videos, <class>/<video>.avi, in OUT/videos.""", _hmdb51, SPLIT),
     diving48=VideoListRecipe(
-        'Diving-48, version 2.', 'FOLDER', """\
+        'FOLDER', """\
 Diving-48 needs, of http://www.svcl.ucsd.edu/projects/resound/dataset.html,
 - Diving48_V2_train.json, Diving48_V2_test.json and, for class names,
   Diving48_vocab.json.
 - the videos, <name>.mp4, in OUT/videos.""", _diving48),
     mit=VideoListRecipe(
-        'Moments in Time.', 'Moments_in_Time_Raw', """\
+        'Moments_in_Time_Raw', """\
 Moments in Time needs
 - moments_categories.txt, trainingSet.csv and validationSet.csv
   (Moments_in_Time_Raw.zip, on request at http://moments.csail.mit.edu).
