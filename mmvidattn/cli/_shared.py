@@ -1,20 +1,27 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Code shared by several commands."""
+"""Options shared by several commands."""
 import argparse
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
-import numpy as np
-from mmengine.config import DictAction
-from mmengine.dataset import Compose, pseudo_collate
-from mmengine.device import get_device
-from mmengine.registry import init_default_scope
-from torch import nn
+# Methods to compute optical flow.
+FLOWS = 'dis', 'tvl1', 'farneback'
 
 
 def parser_of(doc: str) -> argparse.ArgumentParser:
     """Create the parser of a command from its module's docstring."""
     return argparse.ArgumentParser(description=doc.splitlines()[0])
+
+
+class DictAction(argparse.Action):
+    """mmengine's action of this name, imported when the option is used."""
+
+    def __call__(self, parser: argparse.ArgumentParser,
+                 namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        from mmengine.config import DictAction
+        DictAction(self.option_strings, self.dest)(
+            parser, namespace, values, option_string)
 
 
 def add_config(parser: argparse.ArgumentParser,
@@ -35,8 +42,49 @@ def add_cfg_options(parser: argparse.ArgumentParser) -> None:
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Add the option --device, with the best available device as default."""
     parser.add_argument(
-        '--device', default=get_device(),
-        help='device to compute on (default on this machine: %(default)s)')
+        '--device', type=_device, default='auto',
+        help='device to compute on (default: auto, the best available one)')
+
+
+def _device(text: str) -> str:
+    if text != 'auto':
+        return text
+    from mmengine.device import get_device
+    return get_device()
+
+
+def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that training and testing share."""
+    parser.add_argument(
+        '--work-dir',
+        help="folder for logs, checkpoints and metrics (default: the config's,"
+        ' else work_dirs/<name of the config>)')
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        metavar='KEY=VALUE',
+        help='change the config: dotted keys, and values such as 3, text, '
+        'a,b or "[(1,2),(3,4)]" without blanks; data_root=FOLDER moves all '
+        'files of the data set')
+    parser.add_argument(
+        '--compile',
+        action='store_true',
+        help='compile the backbone with torch.compile: slower to start, then '
+        'faster')
+    parser.add_argument(
+        '--default-runtime',
+        action='store_true',
+        help='add the runner and hooks of our default_runtime.py to a config '
+        'that does not inherit it, such as one of mmaction2')
+    parser.add_argument(
+        '--launcher',
+        choices=['none', 'pytorch', 'slurm', 'mpi'],
+        default='none',
+        help='launcher of the processes (default: none, a single process)')
+    parser.add_argument(
+        '--local_rank', '--local-rank', type=int, default=0,
+        help='given by some launchers')
 
 
 def positive(text: str) -> float:
@@ -60,36 +108,3 @@ def at_least(least: int) -> Callable[[str], int]:
     # argparse shows this name if the text is not a number.
     parse.__name__ = 'int'
     return parse
-
-
-def named_model(text: str) -> tuple[str, str | None]:
-    """Split CONFIG[:CHECKPOINT]."""
-    config, _, checkpoint = text.partition(':')
-    return config, checkpoint or None
-
-
-def read_clip(model: nn.Module,
-              video: str | Path) -> tuple[np.ndarray, dict]:
-    """Read the first view of a video with the validation pipeline.
-
-    Returns:
-        RGB frames [T, H, W, 3], uint8, and a batch for the data preprocessor.
-
-    Raises:
-        FileNotFoundError: If the file does not exist.
-        ValueError: If the file cannot be read.
-    """
-    if not Path(video).is_file():
-        raise FileNotFoundError(f'video {video} does not exist')
-    init_default_scope(model.cfg.get('default_scope', 'mmaction'))
-    pipeline = Compose(model.cfg.get('val_pipeline', model.cfg.test_pipeline))
-    try:
-        data = pipeline(
-            dict(filename=str(video), label=-1, start_index=0, modality='RGB'))
-    except Exception as error:
-        # The lines after the first are decord's stack trace.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f'cannot read {video}: {reason}') from error
-    data['inputs'] = data['inputs'][:1]
-    frames = data['inputs'][0].permute(1, 2, 3, 0).numpy()
-    return frames, pseudo_collate([data])

@@ -9,20 +9,9 @@ any file is unreadable.
 """
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmengine.utils import ProgressBar
-
-from ..apis.runner import one_line_errors
-from ..datasets.annotations.custom.video_list import read_video_list
-from ..datasets.broken_files.check import check_files
-from ..utils.printable import echo
-from ..utils.video_readers import (
-    default_video_backend,
-    require_video_backend,
-)
 from ._shared import at_least, parser_of, positive
 
 
@@ -60,26 +49,5 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    with one_line_errors():
-        rows = read_video_list(
-            args.ann_file, delimiter=args.delimiter,
-            multi_class=args.multi_class, num_classes=args.num_classes)
-        require_video_backend(default_video_backend())
-    names = {os.path.join(args.root, name): name for name, _ in rows}
-    bar = ProgressBar(len(names), file=sys.stderr)
-    bad = dict(check_files(list(names), args.workers, args.timeout,
-                           not args.quick, bar.update))
-    echo(file=sys.stderr)
-    for path, fault in sorted(bad.items()):
-        echo(f'{path}\t{fault}')
-    echo(f'{len(bad)} of {len(names)} videos are unreadable')
-    if args.out:
-        args.out.write_text(''.join(
-            f'{path}\t{fault}\n' for path, fault in sorted(bad.items())))
-    if args.good:
-        args.good.write_text(''.join(
-            args.delimiter.join(
-                [name, *map(str, label if args.multi_class else [label])])
-            + '\n' for name, label in rows
-            if os.path.join(args.root, name) not in bad))
-    raise SystemExit(bool(bad))
+    from ..commands import check_videos
+    check_videos.run(args)

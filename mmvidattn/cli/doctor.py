@@ -309,8 +309,13 @@ def try_torchvision() -> None:
     torchvision.ops.nms(torch.ones(1, 4), torch.ones(1), 0.5)
 
 
+def try_mmvidattn() -> None:
+    # The package itself imports no other before it is used.
+    importlib.import_module('mmaction.registry')
+
+
 TRIALS = dict(numpy=try_numpy, torch=try_torch, cv2=try_cv2,
-              torchvision=try_torchvision)
+              torchvision=try_torchvision, mmvidattn=try_mmvidattn)
 
 
 def check_module(name: str) -> Iterator[dict]:

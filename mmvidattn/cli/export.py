@@ -11,15 +11,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..apis import get_model
-from ..apis.models import find_config
-from ..apis.runner import one_line_errors
-from ..export import choose_format, export_program, program_of
-from ..export.programs import AXES, DTYPES, OUTPUTS
-from ..online.testra_step import KERNELS
-from ..utils.printable import echo
 from ._shared import add_cfg_options, add_config, parser_of
-from .complexity import shape_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -27,14 +19,14 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add_config(parser)
     parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
     parser.add_argument(
-        '--output', choices=OUTPUTS, default='logits',
+        '--output', choices=('logits', 'probabilities'), default='logits',
         help='output of the program (default: logits)')
     parser.add_argument(
-        '--normalize', choices=DTYPES, nargs='?', const='uint8',
+        '--normalize', choices=('uint8', 'float32'), nargs='?', const='uint8',
         help='normalize clips of this type with values 0 to 255 inside the '
         'program, in the color order of the config (without a type: uint8)')
     parser.add_argument(
-        '--dynamic', choices=AXES, nargs='+', default=(),
+        '--dynamic', choices=('frames', 'size'), nargs='+', default=(),
         help='support other lengths (frames), other heights and widths '
         '(size), or both; the batch size is always dynamic')
     parser.add_argument(
@@ -42,7 +34,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help="frames, height and width of a clip (default: the test "
         "pipeline's)")
     parser.add_argument(
-        '--kernel', choices=KERNELS,
+        '--kernel', choices=('window', 'smoothing'),
         help="kernel of a stream's long memory (default: window)")
     parser.add_argument('--device', default='cpu',
                         help='device that .pt2 files run on (default: cpu)')
@@ -54,22 +46,5 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    with one_line_errors():
-        choose_format(args.out)
-        if args.out.exists() and not args.force:
-            raise FileExistsError(
-                f'{args.out} exists; replace it with --force')
-        model = get_model(args.config, args.checkpoint, args.device,
-                          args.cfg_options)
-        program = program_of(
-            model, args.shape or shape_of(model.cfg)[0], args.output,
-            args.normalize, args.dynamic, args.kernel)
-        report = export_program(
-            program, args.out, dict(config=find_config(args.config).stem))
-    for name, value in report.differences.items():
-        if not name.startswith('new_state'):
-            echo(f'{name}: differs by {value:.1e} of its largest value')
-    echo(f'largest difference: {max(report.differences.values()):.1e}')
-    echo(f'{args.out}: {report.format}, {report.num_bytes / 1e6:.1f} MB, '
-         f'{", ".join(program.input_names)} -> '
-         f'{", ".join(program.output_names)}')
+    from ..commands import export
+    export.run(args)

@@ -10,13 +10,8 @@ pipeline and frozen network, described by ``settings.json``. When the pipeline
 or the network changes, the old folder becomes unused.
 """
 import argparse
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
-
-from ..apis.runner import one_line_errors
-from ..utils.feature_cache import VIDEOS, describe_folders, megabytes
-from ..utils.printable import echo
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -38,23 +33,5 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    with one_line_errors():
-        found = describe_folders(args.folder)
-        if not found:
-            raise ValueError(f'no cached features in {args.folder}')
-        days = args.clear_unused
-        kept = 0
-        for folder in found:
-            settings = folder['settings']
-            backbone = settings.get('backbone') or {}
-            delete = days is not None and folder['unused_days'] >= days
-            echo(f'{"deleted " if delete else ""}{folder["path"]}: '
-                 f'{folder["files"]} clips, {megabytes(folder["size"])}, used '
-                 f'{folder["unused_days"]:.1f} days ago; '
-                 f'{settings.get("freeze")} of {backbone.get("type")}, '
-                 f'weights {str(settings.get("weights"))[:8]}')
-            kept += not delete
-            if delete:
-                shutil.rmtree(folder['path'])
-        if not kept:
-            shutil.rmtree(args.folder / VIDEOS, ignore_errors=True)
+    from ..commands import feature_cache
+    feature_cache.run(args)

@@ -5,26 +5,9 @@
     mmvidattn predict LONG_VIDEO CONFIG CHECKPOINT --windows 10 --stride 5
 """
 import argparse
-import json
-import logging
-import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
-from mmengine.logging import MMLogger
-from rich.console import Console
-from rich.progress import track
-
-from ..apis import VideoClassifier, VideoPrediction, read_labels
-from ..apis.predict import write_json_line
-from ..apis.runner import one_line_errors, program_name
-from ..apis.video_clips import find_videos, is_folder_of_videos
-from ..utils.printable import echo, printable
-from ..visualization import OUTPUTS, annotate_video
 from ._shared import add_config, add_device, parser_of
 
 
@@ -73,127 +56,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return args
 
 
-def name_videos(inputs: list[str]) -> dict[str, Path]:
-    """Return the name of each video in an output folder."""
-    videos = {}
-    for source in inputs:
-        if is_folder_of_videos(source):
-            videos.update((str(path), path.relative_to(source))
-                          for path in find_videos(source))
-        else:
-            videos[source] = Path(Path(source).name)
-    return videos
-
-
-def plan_outputs(videos: dict[str, Path], out: Path | None
-                 ) -> dict[str, Path]:
-    """Choose the file to write for each video."""
-    if out is None:
-        return {}
-    if out.suffix.lower() in OUTPUTS:
-        if len(videos) > 1:
-            raise ValueError(f'--out {out} must be a folder for '
-                             f'{len(videos)} videos, got one file')
-        outputs = {video: out for video in videos}
-    else:
-        outputs = {video: out / name.with_suffix('.mp4')
-                   for video, name in videos.items()}
-    unreadable = [video for video in videos
-                  if Path(video).is_dir() or '://' in video]
-    if unreadable:
-        raise ValueError('--out needs video files, but '
-                         f'{unreadable[0]} is not a video file')
-    taken = {Path(video).resolve() for video in videos}
-    count = Counter(outputs.values())
-    for video, path in outputs.items():
-        if path.resolve() in taken or count[path] > 1:
-            raise ValueError(f'--out {out}: the output of {video}, {path}, '
-                             'would overwrite another video')
-    return outputs
-
-
-def describe(prediction: VideoPrediction) -> list[str]:
-    return [f'{p.score:6.3f}  {p.label}' for p in prediction.predictions]
-
-
-def predict_windows(classifier: VideoClassifier, video: str,
-                    args: argparse.Namespace) -> Iterator[VideoPrediction]:
-    """Classify the windows of a video; the last may have an error."""
-    try:
-        for found in classifier.windows(
-                video, args.windows, args.stride, batch_size=args.batch_size,
-                fps=args.fps):
-            echo(f'{video}, {found.start:.2f} to {found.end:.2f} s')
-            yield found
-    except (ValueError, OSError) as error:
-        yield VideoPrediction(video, error=str(error))
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    # Silence mmengine's warnings about its own deprecated calls.
-    MMLogger.get_current_instance().setLevel(logging.ERROR)
-    with one_line_errors(), ExitStack() as stack:
-        videos = name_videos(args.videos)
-        outputs = plan_outputs(videos, args.out)
-        labels = read_labels(args.labels) if args.labels else None
-        classifier = VideoClassifier(
-            args.config, args.checkpoint, args.device, labels,
-            compile=args.compile)
-        num_classes = classifier.model.cls_head.num_classes
-        if labels and len(labels) != num_classes:
-            raise ValueError(
-                f'{args.labels} must have one name for each of the '
-                f'{num_classes} classes of the model, got {len(labels)}')
-        lines = None
-        for path in filter(None, (args.json, args.json_lines)):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        if args.json_lines:
-            lines = stack.enter_context(args.json_lines.open('w'))
-        failed = predict(classifier, videos, outputs, args, lines)
-    if failed:
-        raise SystemExit(
-            f'{program_name()}: {len(failed)} of {len(videos)} videos failed: '
-            + printable(', '.join(failed)))
-
-
-def predict(classifier: VideoClassifier, videos: dict[str, Path],
-            outputs: dict[str, Path], args: argparse.Namespace,
-            lines: IO[str] | None) -> list[str]:
-    """Classify all videos, and return the names of failed ones."""
-    if args.windows is None:
-        found = classifier.each(
-            videos, batch_size=args.batch_size, fps=args.fps)
-    else:
-        found = chain.from_iterable(
-            predict_windows(classifier, video, args) for video in videos)
-    results, failed = [], []
-    for prediction in track(
-            found, 'Predicting', total=len(videos),
-            console=Console(stderr=True),
-            disable=len(videos) == 1 or args.windows is not None):
-        error = prediction.error
-        if error is None:
-            caption = describe(prediction)
-            if args.windows is None:
-                echo(prediction.video)
-            echo(*caption, sep='\n')
-            if prediction.video in outputs:
-                out = outputs[prediction.video]
-                try:
-                    annotate_video(prediction.video, out, caption)
-                    echo(f'written: {out}')
-                except (ValueError, OSError) as fault:
-                    error = str(fault)
-        result = prediction.as_dict()
-        if error is not None:
-            failed.append(prediction.video)
-            result['error'] = error
-            echo(f'{program_name()}: error: {error}', file=sys.stderr)
-        if args.json:
-            results.append(result)
-        if lines is not None:
-            write_json_line(lines, prediction)
-    if args.json:
-        args.json.write_text(json.dumps(results, indent=2) + '\n')
-    return failed
+    from ..commands import predict
+    predict.run(args)

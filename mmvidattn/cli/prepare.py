@@ -9,31 +9,49 @@ are only overwritten with --force. provenance.json in the output folder lists
 the sources of each file.
 """
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..apis.runner import one_line_errors
-from ..datasets.prepare import RECIPES
-from ..utils.printable import echo
 from ._shared import parser_of
-from .targets import Faults
+
+DATASETS = dict(
+    thumos14="THUMOS'14 for online detection.",
+    tvseries='TVSeries for online detection.',
+    epic100='EPIC-Kitchens-100 for anticipation.',
+    egtea="EGTEA Gaze+: RULSTM's lists for videos or features, or trimmed "
+    'clips.',
+    ssv2='Something-Something v2.',
+    kinetics='Kinetics-400, -600 and -700.',
+    ucf101='UCF-101.',
+    hmdb51='HMDB-51.',
+    diving48='Diving-48, version 2.',
+    mit='Moments in Time.')
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    argv = [*(sys.argv[1:] if argv is None else argv)]
     parser = parser_of(__doc__)
     sets = parser.add_subparsers(dest='dataset', required=True)
-    for name, recipe in RECIPES.items():
+    for name, title in DATASETS.items():
         command = sets.add_parser(
-            name, help=recipe.TITLE, description=recipe.NEEDS,
+            name, help=title,
             formatter_class=argparse.RawDescriptionHelpFormatter)
-        command.add_argument('sources', nargs='+', type=Path,
-                             help=f'downloads: {recipe.SOURCES}')
-        command.add_argument('out', type=Path, help='folder to write to')
-        recipe.add_arguments(command)
-        command.add_argument('--force', action='store_true',
-                             help='overwrite files with different content')
+        if name in argv[:1]:
+            _add_options(command, name)
     args = parser.parse_args(argv)
-    recipe = RECIPES[args.dataset]
-    echo(recipe.NEEDS, flush=True)
-    with one_line_errors():
-        recipe.prepare(args, Faults(getattr(args, 'lenient', False)))
+    from ..commands import prepare
+    prepare.run(args)
+
+
+def _add_options(command: argparse.ArgumentParser, name: str) -> None:
+    """Add the options of a data set, whose recipe imports numpy and more."""
+    from ..datasets.prepare import RECIPES
+    recipe = RECIPES[name]
+    command.description = recipe.NEEDS
+    command.add_argument('sources', nargs='+', type=Path,
+                         help=f'downloads: {recipe.SOURCES}')
+    command.add_argument('out', type=Path, help='folder to write to')
+    recipe.add_arguments(command)
+    command.add_argument('--force', action='store_true',
+                         help='overwrite files with different content')

@@ -6,17 +6,7 @@
 import argparse
 from collections.abc import Sequence
 
-from ..apis.runner import (
-    add_runner_arguments,
-    build_runner,
-    leave,
-    load_runner_config,
-    one_line_errors,
-)
-from ..apis.show_predictions_hook import ShowPredictionsHook
-from ..datasets import FeatureStreamDataset
-from ..datasets.prepare import describe_root
-from ._shared import add_config, at_least, parser_of
+from ._shared import add_config, add_runner_arguments, at_least, parser_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -51,29 +41,5 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    with one_line_errors():
-        cfg = load_runner_config(args)
-        cfg.load_from, cfg.resume = args.checkpoint, False
-        if args.dump:
-            evaluators = cfg.test_evaluator
-            if not isinstance(evaluators, list):
-                evaluators = [evaluators]
-            cfg.test_evaluator = [
-                *evaluators,
-                dict(type='DumpResults', out_file_path=args.dump)
-            ]
-        runner = build_runner(cfg, True, args.compile)
-        # Builds the test set, and so checks it.
-        dataset = runner.test_loop.dataloader.dataset
-        if isinstance(dataset, FeatureStreamDataset):
-            # The same model has another score with other targets.
-            runner.logger.info(describe_root(dataset.data_root))
-    if args.show_dir or args.show:
-        runner.register_hook(
-            ShowPredictionsHook(
-                out_dir=args.show_dir,
-                show=args.show,
-                interval=args.interval,
-                wait_time=args.wait_time))
-    runner.test()
-    leave()
+    from ..commands import test
+    test.run(args)

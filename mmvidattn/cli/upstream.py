@@ -9,28 +9,25 @@ arguments, the command lists all tools.
 import runpy
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
-
-import mmaction
-
-from ..apis.runner import program_name
-
-FOLDER = Path(mmaction.__file__).parent / '.mim/tools'
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = list(sys.argv[1:] if argv is None else argv)
+    folder = Path(find_spec('mmaction').origin).parent / '.mim/tools'
     names = sorted(
-        path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob('*.py'))
+        path.relative_to(folder).as_posix() for path in folder.rglob('*.py'))
     if not args or args[0] in ('-h', '--help'):
         print(__doc__, *names, sep='\n')
         return
     name, *rest = args
-    tool = FOLDER / name if name in names else Path(name)
+    tool = folder / name if name in names else Path(name)
     if not tool.is_file():
+        from ..apis.runner import program_name
         raise SystemExit(
             f'{program_name()}: error: tool {name} does not exist, neither in '
-            f'{FOLDER} nor here; run without arguments to list all tools')
+            f'{folder} nor here; run without arguments to list all tools')
     sys.argv = [str(tool), *rest]
     # Python also does this when it runs a program.
     sys.path.insert(0, str(tool.parent))

@@ -12,6 +12,5 @@ The modules, in the order in which a run uses them:
 - ``report``: metrics and images.
 """
 from .options import FineTuneOptions
-from .run import finetune
 
-__all__ = ['FineTuneOptions', 'finetune']
+__all__ = ['FineTuneOptions']

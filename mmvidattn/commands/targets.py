@@ -1,0 +1,132 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Write the targets of each step of a feature stream from annotations."""
+import argparse
+import sys
+from collections.abc import Sequence
+
+from ..apis.runner import one_line_errors, program_name
+from ..datasets.annotations.custom.segment_csv import read_segment_csv
+from ..datasets.annotations.published.activitynet import read_activitynet
+from ..datasets.annotations.published.rulstm import EK100_CLASSES, read_rulstm
+from ..datasets.annotations.published.thumos14 import CLASSES as THUMOS14
+from ..datasets.annotations.published.thumos14 import read_thumos14
+from ..datasets.annotations.published.tvseries import CLASSES as TVSERIES
+from ..datasets.annotations.published.tvseries import read_tvseries
+from ..datasets.annotations.video_segment import VideoSegment
+from ..datasets.prepare.feature_targets import (
+    BACKGROUND,
+    feature_lengths,
+    known_classes,
+    named_targets,
+    numbered_targets,
+    with_features,
+    write_targets,
+)
+from ..datasets.prepare.output import Output
+from ..utils.lines import read_lines
+from ..utils.printable import echo
+
+# Classes in the order of released targets and checkpoints.
+RELEASED = dict(thumos14=THUMOS14, tvseries=TVSERIES)
+
+
+class Faults:
+    """Handler of invalid segments, which raises an error or warns."""
+
+    def __init__(self, lenient: bool) -> None:
+        self.lenient = lenient
+        self.number = 0
+
+    def __call__(self, message: str) -> None:
+        if not self.lenient:
+            raise ValueError(f'{message} (skip invalid segments with '
+                             '--lenient)')
+        self.number += 1
+        echo(f'{program_name()}: warning: {message}', file=sys.stderr)
+
+
+def read(args: argparse.Namespace, fault: Faults) -> list[VideoSegment]:
+    """Read the segments of the annotations."""
+    if not args.annotations.exists():
+        raise ValueError(f'{args.annotations} does not exist')
+    path = args.annotations
+    if args.format == 'ek100':
+        return read_rulstm(path, num_classes=EK100_CLASSES, fault=fault)
+    if args.format == 'thumos14':
+        return read_thumos14(path, args.split, fault=fault)
+    if args.format == 'tvseries':
+        return read_tvseries(path, args.split or 'all', fault=fault)
+    readers = dict(csv=read_segment_csv, json=read_activitynet)
+    return readers[args.format](path, fault=fault)
+
+
+def write(args: argparse.Namespace) -> None:
+    fault = Faults(args.lenient)
+    lengths = feature_lengths([args.features])
+    segments = read(args, fault)
+    if not segments and not fault.number:
+        raise ValueError(f'{args.annotations} has no segments')
+    sources = [args.annotations, args.features]
+    if args.classes is not None:
+        if not args.classes.is_file():
+            raise ValueError(f'--classes: file {args.classes} does not exist')
+        sources.append(args.classes)
+    with Output(args.out, f'targets {args.format}',
+                f'{args.annotations.name} {args.split}',
+                dict(rate=args.rate, split=args.split), sources,
+                args.force) as output:
+        videos = with_features(segments, lengths, args.features, fault)
+        if args.format == 'ek100':
+            name = args.split or args.annotations.stem
+            echo(write_targets(
+                output, segments, lengths, numbered_targets(EK100_CLASSES),
+                args.rate, lists={name: videos}))
+            return
+        classes = class_names(args, segments)
+        segments = known_classes(segments, classes, fault)
+        subsets: dict[str, list[str]] = {}
+        subset_of = {segment.video: segment.subset
+                     for segment in reversed(segments)}
+        for video in sorted(videos):
+            if video in subset_of:
+                subsets.setdefault(subset_of[video], []).append(video)
+        # For published datasets, the folder also has the features of other
+        # splits. Otherwise, videos without segments are background.
+        background = [] if args.format in ('thumos14', 'tvseries') else [
+            video for video in lengths if video not in subset_of]
+        echo(write_targets(
+            output, segments, lengths, named_targets(classes), args.rate,
+            lists=subsets, classes=classes, background=background))
+
+
+def class_names(args: argparse.Namespace,
+                segments: Sequence[VideoSegment]) -> list[str]:
+    """Return the background and the given, released or annotated classes."""
+    if args.classes is not None:
+        names = read_lines(args.classes)
+    elif args.format in RELEASED:
+        names = RELEASED[args.format]
+    else:
+        names = sorted({segment.labels.get('action', '')
+                        for segment in segments})
+        if '' in names:
+            raise ValueError(f'{args.annotations} has segments without label')
+    # The background is always class 0.
+    names = [BACKGROUND] + [
+        name for name in names if name and name != BACKGROUND
+    ]
+    path = args.out / 'classes.txt'
+    if args.classes is None and path.is_file():
+        found = read_lines(path)
+        if found != names and not args.force:
+            # Class numbers would differ between the splits.
+            raise ValueError(
+                f'{path} has {len(found)} classes from an earlier run, which '
+                f'differ from the {len(names)} classes of the annotations: '
+                f'use --classes {path} to keep them, or remove the file')
+    return names
+
+
+def run(args: argparse.Namespace) -> None:
+    with one_line_errors():
+        write(args)

@@ -1,0 +1,42 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Test a checkpoint on the test set of its config."""
+import argparse
+
+from ..apis.runner import (
+    build_runner,
+    leave,
+    load_runner_config,
+    one_line_errors,
+)
+from ..apis.show_predictions_hook import ShowPredictionsHook
+from ..datasets import FeatureStreamDataset
+from ..datasets.prepare import describe_root
+
+
+def run(args: argparse.Namespace) -> None:
+    with one_line_errors():
+        cfg = load_runner_config(args)
+        cfg.load_from, cfg.resume = args.checkpoint, False
+        if args.dump:
+            evaluators = cfg.test_evaluator
+            if not isinstance(evaluators, list):
+                evaluators = [evaluators]
+            cfg.test_evaluator = [
+                *evaluators,
+                dict(type='DumpResults', out_file_path=args.dump)
+            ]
+        runner = build_runner(cfg, True, args.compile)
+        # Builds the test set, and so checks it.
+        dataset = runner.test_loop.dataloader.dataset
+        if isinstance(dataset, FeatureStreamDataset):
+            # The same model has another score with other targets.
+            runner.logger.info(describe_root(dataset.data_root))
+    if args.show_dir or args.show:
+        runner.register_hook(
+            ShowPredictionsHook(
+                out_dir=args.show_dir,
+                show=args.show,
+                interval=args.interval,
+                wait_time=args.wait_time))
+    runner.test()
+    leave()
