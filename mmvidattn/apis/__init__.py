@@ -3,6 +3,8 @@
 import importlib
 from typing import Any
 
+from .bundle import save_bundle
+from .bundle_file import load_bundle
 from .labels import Prediction, read_labels
 from .models import find_config, get_model, list_models, load_config
 from .predict import VideoClassifier, VideoPrediction, predict_video
@@ -11,7 +13,8 @@ from .sliding import SlidingClassifier
 __all__ = [
     'Prediction', 'SlidingClassifier', 'VideoClassifier',
     'VideoPrediction', 'find_config', 'get_model', 'list_models',
-    'load_config', 'predict_video', 'read_labels'
+    'load_bundle', 'load_config', 'predict_video', 'read_labels',
+    'save_bundle'
 ]
 
 

@@ -13,10 +13,11 @@ from mmengine.registry import init_default_scope
 from torch import nn
 
 from ..layers.lora import merge_lora
-from ..utils.checkpoint import is_url, load_checkpoint
+from ..utils.checkpoint import is_url, load_checkpoint, load_tensors
 from ..utils.config import check_variables
 from ..utils.video_backend import apply_video_backend
 from .ablations import find_row, list_rows, load_row
+from .bundle_file import is_bundle, load_bundle
 from .compiling import compile_in_place
 from .config_options import apply_options
 from .model_options import check_model_options
@@ -24,6 +25,13 @@ from .model_options import check_model_options
 PACKAGE = Path(__file__).resolve().parents[1]
 # A wheel contains a copy of the configs; a checkout has them in its root.
 CONFIG_FOLDERS = (PACKAGE / '.mim/configs', PACKAGE.parent / 'configs')
+# Bundles that come with the package, and the name that selects them as a
+# checkpoint.
+DEFAULTS = PACKAGE / 'weights'
+DEFAULT = 'default'
+DEFAULT_MODEL = 'linear_ff_tiny_motion'
+CHECKPOINT_SUFFIXES = ('.pth', '.pt', '.pyth', '.ckpt', '.bin', '.pkl',
+                       '.safetensors')
 
 
 def _config_folder() -> Path:
@@ -58,19 +66,23 @@ def find_config(name: str | Path) -> Path:
     Args:
         name: Name from :func:`list_models` (including ablations), name of a
             feature extractor in ``configs/_base_/features``, or path of a
-            config file or of a row.
+            config file, a row or a bundle.
 
     Raises:
         FileNotFoundError: If ``name`` is a path that does not exist.
         ValueError: If ``name`` is not the name of a model.
     """
     path = Path(name)
-    if path.is_file():
+    if is_checkpoint(name):
+        raise ValueError(f'{name} is a checkpoint, where a config is expected')
+    if path.is_file() or is_bundle(path):
         return path
     if path.suffix or len(path.parts) > 1:
         row = find_row(path.stem, path.resolve().parent)
         if row is None or path.suffix != '.py':
-            raise FileNotFoundError(f'no config file {name}')
+            raise FileNotFoundError(
+                f'the folder {name} is not a bundle: it has no bundle.json'
+                if path.is_dir() else f'no config file {name}')
         return path
     folder = _config_folder()
     for place in folder, folder / '_base_/features':
@@ -87,12 +99,44 @@ def find_config(name: str | Path) -> Path:
         + 'mmvidattn.list_models() lists all models')
 
 
+def is_checkpoint(name: Any) -> bool:
+    """Return True if a path or URL has the suffix of a checkpoint."""
+    return str(name).endswith(CHECKPOINT_SUFFIXES)
+
+
+def is_config(name: Any) -> bool:
+    """Return True for the name or the path of a config, not of a bundle."""
+    if is_bundle(name) or is_checkpoint(name):
+        return False
+    try:
+        path = find_config(name)
+    except (ValueError, FileNotFoundError):
+        return False
+    return path.suffix == '.py'
+
+
+def find_default(name: str | Path) -> Path:
+    """Return the bundle with the weights that come with the package.
+
+    Raises:
+        ValueError: If the package has no weights of this model.
+    """
+    folder = DEFAULTS / find_config(name).stem
+    if not is_bundle(folder):
+        raise ValueError(
+            f'checkpoint={DEFAULT!r} needs one of the models '
+            f'{", ".join(path.name for path in sorted(DEFAULTS.iterdir()))}, '
+            f'got {name}: pass the path of a checkpoint')
+    return folder
+
+
 def load_config(name: str | Path,
                 cfg_options: dict[str, Any] | None = None) -> Config:
     """Read a config.
 
     Args:
-        name: Name or path; see :func:`find_config`.
+        name: Name or path; see :func:`find_config`. A bundle has only the
+            part of its config that predictions need.
         cfg_options: Options to change in the config, by dotted keys; see
             :func:`~mmvidattn.apis.config_options.apply_options`.
 
@@ -103,9 +147,11 @@ def load_config(name: str | Path,
             :func:`~mmvidattn.utils.config.check_variables`.
     """
     path = find_config(name)
-    row = None if path.is_file() else find_row(
+    row = None if path.exists() else find_row(
         path.stem, path.resolve().parent)
-    if row is None:
+    if is_bundle(path):
+        cfg = load_bundle(path).config
+    elif row is None:
         cfg = Config.fromfile(path)
         check_variables(cfg, path.read_text('utf-8'))
     else:
@@ -148,10 +194,13 @@ def get_model(name: str | Path,
     class names. LoRA updates are merged into the weights.
 
     Args:
-        name: Name from :func:`list_models`, or path of a config file.
-        checkpoint: Checkpoint of exactly this model. Defaults to random
-            weights. A checkpoint from ``mmvidattn convert --config`` also
-            stores model options, and raises an error if they differ.
+        name: Name from :func:`list_models`, or path of a config file or of a
+            bundle.
+        checkpoint: Checkpoint of exactly this model, or ``'default'`` for the
+            weights that come with the package. Defaults to the weights of a
+            bundle, or else to random weights. A checkpoint from ``mmvidattn
+            convert --config`` also stores model options, and raises an error
+            if they differ.
         device: Device of the model. Defaults to 'cpu'.
         cfg_options: Options to change in the config, by dotted keys, e.g.
             ``{'model.cls_head.num_classes': 8}``.
@@ -162,12 +211,26 @@ def get_model(name: str | Path,
         optional: Prefix of tensors to skip in the checkpoint, where they may
             be missing or have another shape. Use 'cls_head.fc_cls.' for
             feature extraction.
+
+    Raises:
+        ValueError: If config and checkpoint are swapped, do not fit together,
+            or are damaged.
     """
+    _check_order(name, checkpoint)
+    bundle = None
+    if checkpoint == DEFAULT:
+        bundle = load_bundle(find_default(name))
+    elif checkpoint is None and is_bundle(name):
+        bundle = load_bundle(name)
     cfg = load_config(name, cfg_options)
     init_default_scope(cfg.get('default_scope', 'mmaction'))
     model = MODELS.build(cfg.model)
     meta = {}
-    if checkpoint is None:
+    if bundle is not None:
+        load_tensors(model, bundle.load_weights(), bundle.path, optional)
+        if bundle.labels:
+            meta = dict(dataset_meta=dict(classes=bundle.labels))
+    elif checkpoint is None:
         # Keep mmengine from printing three lines for each tensor.
         model._dump_init_info = lambda *args: None
         model.init_weights()
@@ -183,3 +246,16 @@ def get_model(name: str | Path,
     if compile:
         compile_in_place(model.backbone)
     return model
+
+
+def _check_order(name: str | Path, checkpoint: str | Path | None) -> None:
+    """Raise a ``ValueError`` if config and checkpoint are swapped."""
+    if checkpoint is None or checkpoint == DEFAULT:
+        return
+    if is_bundle(checkpoint):
+        raise ValueError(f'{checkpoint} is a bundle: pass it instead of the '
+                         'config, without a checkpoint')
+    if is_config(checkpoint):
+        raise ValueError(
+            f'{checkpoint} is a config, where a checkpoint is expected'
+            + (f': swap it with {name}' if is_checkpoint(name) else ''))

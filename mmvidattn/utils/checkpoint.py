@@ -197,14 +197,23 @@ def load_checkpoint(model: nn.Module, path: str | Path,
         ValueError: If the checkpoint belongs to another model.
     """
     checkpoint = read_checkpoint(path, sha256)
-    state_dict = _unwrap(checkpoint, path)
+    load_tensors(model, _unwrap(checkpoint, path), path, optional)
+    return checkpoint.get('meta', {})
+
+
+def load_tensors(model: nn.Module, state_dict: Mapping[str, Tensor],
+                 path: str | Path, optional: str | None = None) -> None:
+    """Load tensors that must match a model exactly.
+
+    See :func:`load_checkpoint` for ``optional`` and :func:`load_exactly` for
+    the other arguments and the error.
+    """
     if optional:
         kept = {name: value for name, value in model.state_dict().items()
                 if name.startswith(optional)}
         state_dict = {name: value for name, value in state_dict.items()
                       if not name.startswith(optional)} | kept
     load_exactly(model, state_dict, path)
-    return checkpoint.get('meta', {})
 
 
 def require_overlap(model: nn.Module, path: str | Path) -> str:

@@ -1,0 +1,325 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Format of bundles: a trained model as one folder or one zip file.
+
+A bundle has two files. ``model.safetensors`` has the weights. ``bundle.json``
+has the config, the class names, the thresholds, the versions that wrote it,
+and the SHA-256 of the weights. Both are data: reading a bundle runs no code of
+it, and its config can only name classes that are registered already.
+"""
+import hashlib
+import json
+import platform
+import shutil
+import zipfile
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmaction.registry import DATASETS, MODELS, TRANSFORMS
+from mmengine.config import Config
+from mmengine.registry import Registry
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from ..utils.printable import printable
+from ..version import __version__
+
+FORMAT = 1
+MANIFEST = 'bundle.json'
+WEIGHTS = 'model.safetensors'
+# Only what predicts is kept: no training, no data set, no user's imports.
+CONFIG_KEYS = ('model', 'val_pipeline', 'test_pipeline', 'test_dataloader',
+               'online', 'video_backend', 'num_classes', 'num_frames',
+               'img_size')
+DATASET_KEYS = ('type', 'pipeline', 'feature_rate', 'long_rate', 'work_rate',
+                'ignore_index', 'stretch_long_memory')
+ONLINE_KEYS = 'events', 'seconds', 'stride'
+# Recognizers that only add a way to train, and what they keep.
+TRAINERS = ('DistilledRecognizer3D', 'FineTunedRecognizer3D',
+            'TokenLabelRecognizer3D')
+RECOGNIZER_KEYS = 'backbone', 'neck', 'cls_head', 'data_preprocessor'
+# Options that read other files, or only matter in training.
+DROPPED = ('init_cfg', 'pretrained', 'pretrained2d', 'blending', 'loss_cls',
+           'loss_verb', 'loss_noun')
+# Registered classes outside of these modules can read pickles or call others.
+OPENMMLAB = 'mmaction.', 'mmcv.', 'mmengine.'
+SAFE_MODULES = (
+    'mmaction.datasets.', 'mmaction.models.backbones',
+    'mmaction.models.common', 'mmaction.models.data_preprocessors',
+    'mmaction.models.heads', 'mmaction.models.losses',
+    'mmaction.models.necks', 'mmaction.models.recognizers', 'mmcv.cnn',
+    'mmcv.transforms', 'mmengine.model')
+UNSAFE_MODULES = 'mmaction.datasets.transforms.wrappers',
+TUPLE = 'tuple'
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A model with all that is needed to run it; see :func:`load_bundle`.
+
+    Attributes:
+        path: Folder or zip file.
+        name: Name of the model's config.
+        config: Config of the model, without training and data sets.
+        labels: Class names; empty if they are unknown.
+        versions: Version of each package that wrote the bundle.
+        sha256: SHA-256 of the weights.
+    """
+    path: Path
+    name: str
+    config: Config
+    labels: list[str]
+    versions: dict[str, str]
+    sha256: str
+
+    def load_weights(self) -> dict[str, Tensor]:
+        """Read the weights.
+
+        Raises:
+            ValueError: If the file is missing, damaged or has another hash.
+        """
+        data = _read(self.path, WEIGHTS)
+        found = hashlib.sha256(data).hexdigest()
+        if found != self.sha256:
+            raise ValueError(
+                f'{WEIGHTS} of the bundle {self.path} was changed or damaged: '
+                f'its SHA-256 must be {self.sha256}, got {found}. Copy the '
+                'bundle again')
+        try:
+            return load(data)
+        except SafetensorError as error:
+            raise ValueError(f'{WEIGHTS} of the bundle {self.path} is not a '
+                             f'safetensors file: {error}') from error
+
+
+def is_bundle(path: Any) -> bool:
+    """Return True for a folder with a ``bundle.json``, or for a zip file."""
+    if not isinstance(path, (str, Path)):
+        return False
+    path = Path(path)
+    return (path / MANIFEST).is_file() or (
+        path.suffix == '.zip' and path.is_file())
+
+
+def load_bundle(path: str | Path) -> Bundle:
+    """Read a bundle, without its weights.
+
+    No code of the bundle runs, whoever has made it.
+
+    Args:
+        path: Folder or zip file from :func:`mmvidattn.apis.save_bundle`.
+
+    Raises:
+        FileNotFoundError: If the path does not exist.
+        ValueError: If it is not a bundle, is damaged, has a newer format, or
+            has a class that is not registered.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f'no bundle {path}')
+    try:
+        content = json.loads(_read(path, MANIFEST), object_hook=_to_tuple)
+        number = content['format']
+        if number > FORMAT:
+            raise ValueError(
+                f'the bundle {path} has format {number}, and mmvidattn '
+                f'{__version__} reads formats up to {FORMAT}: update '
+                'mmvidattn')
+        config = clean_config(content['config'])
+        bundle = Bundle(
+            path, content['name'], Config(dict(
+                config, default_scope='mmaction')),
+            [printable(str(name)) for name in content['labels']],
+            dict(content['versions']), content['weights']['sha256'])
+    except (KeyError, TypeError, AttributeError, RecursionError,
+            json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f'{MANIFEST} of the bundle {path} is damaged: '
+                         f'{type(error).__name__}: {error}') from error
+    _check_types(config, f'the bundle {path}')
+    return bundle
+
+
+def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
+                 labels: list[str], weights: Mapping[str, Tensor],
+                 replace: bool = False) -> Path:
+    """Write a bundle completely or not at all.
+
+    Args:
+        out: Folder, or file that ends with ``.zip``.
+        name: Name of the config.
+        config: Config, from :func:`clean_config`.
+        labels: Class names.
+        weights: Tensors by name.
+        replace: Whether to replace an existing bundle. Defaults to False.
+
+    Raises:
+        FileExistsError: If ``out`` exists.
+        ValueError: If the config has a value that JSON lacks, or an absolute
+            path.
+    """
+    out = Path(out)
+    if out.exists() and not (replace and is_bundle(out)):
+        raise FileExistsError(f'{out} exists; choose another name'
+                              + (', or replace it with --force'
+                                 if is_bundle(out) else ''))
+    # safetensors needs contiguous tensors that do not share memory.
+    data = save({key: value.detach().cpu().clone().contiguous()
+                 for key, value in weights.items()})
+    content = dict(
+        format=FORMAT, name=name,
+        versions=dict(mmvidattn=__version__, torch=torch.__version__,
+                      python=platform.python_version()),
+        weights=dict(file=WEIGHTS, sha256=hashlib.sha256(data).hexdigest()),
+        labels=labels, config=_to_json(config, 'config'))
+    _check_types(content['config'], str(out))
+    files = {MANIFEST: json.dumps(content, indent=1).encode(), WEIGHTS: data}
+    with _replacing(out) as part:
+        if out.suffix == '.zip':
+            with zipfile.ZipFile(part, 'w') as archive:
+                for file, text in files.items():
+                    archive.writestr(file, text)
+        else:
+            part.mkdir()
+            for file, text in files.items():
+                (part / file).write_bytes(text)
+    return out
+
+
+def clean_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a config that predictions need, as plain types.
+
+    Args:
+        config: Config, or its content.
+    """
+    kept = {key: config[key] for key in CONFIG_KEYS if config.get(key)}
+    if kept['model'].get('type') in TRAINERS:
+        kept['model'] = dict(type='Recognizer3D', **{
+            key: value for key, value in kept['model'].items()
+            if key in RECOGNIZER_KEYS})
+    dataset = kept.pop('test_dataloader', {}).get('dataset') or {}
+    kept['test_dataloader'] = dict(dataset={
+        key: dataset[key] for key in DATASET_KEYS if key in dataset})
+    kept['online'] = {key: value for key, value in kept.get(
+        'online', {}).items() if key in ONLINE_KEYS}
+    return _without(kept, DROPPED)
+
+
+def _without(value: Any, keys: tuple[str, ...]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without(item, keys) for key, item in value.items()
+                if key not in keys}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_without(item, keys) for item in value)
+    return value
+
+
+def _to_json(value: Any, place: str) -> Any:
+    """Convert a value to types of JSON; a tuple becomes a marked list."""
+    if isinstance(value, Mapping):
+        return {str(key): _to_json(item, f'{place}.{key}')
+                for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [_to_json(item, f'{place}.{i}')
+                 for i, item in enumerate(value)]
+        return {TUPLE: items} if isinstance(value, tuple) else items
+    if isinstance(value, type):
+        return value.__name__
+    if isinstance(value, str) and Path(value).is_absolute():
+        raise ValueError(f'{place} is the absolute path {value}, which a '
+                         'bundle cannot contain')
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise ValueError(f'{place} must be a number, a string, a list or a dict '
+                     f'in a bundle, got {type(value).__name__}')
+
+
+def _to_tuple(value: dict) -> Any:
+    return tuple(value[TUPLE]) if [*value] == [TUPLE] else value
+
+
+def _check_types(value: Any, name: str) -> None:
+    """Check that a config can only build known classes.
+
+    The registries of mmengine would import any module that a ``type`` names.
+
+    Raises:
+        ValueError: If a class is not registered, or may run code from files.
+    """
+    if isinstance(value, Mapping):
+        if '_scope_' in value:
+            raise ValueError(f'{name} has a _scope_, which is not allowed')
+        kind = value.get('type')
+        if 'type' in value:
+            found = _registered(kind)
+            if found is None:
+                raise ValueError(
+                    f'{name} has type={kind!r}, which is not registered: if '
+                    'you trust the bundle, import the module that defines '
+                    'this class first')
+            module = f'{found.__module__}.'
+            if module.startswith(UNSAFE_MODULES) or (
+                    module.startswith(OPENMMLAB)
+                    and not module.startswith(SAFE_MODULES)):
+                raise ValueError(f'{name} has type={kind!r}, which a bundle '
+                                 'may not have: it can load other files')
+        for key, item in value.items():
+            # Its types are names of decoders, which are checked elsewhere.
+            if key != 'video_backend':
+                _check_types(item, name)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _check_types(item, name)
+
+
+def _registered(kind: Any) -> type | None:
+    """Return a registered class by its bare name."""
+    for registry in MODELS, TRANSFORMS, DATASETS:
+        node: Registry | None = registry
+        while node is not None:
+            node.import_from_location()
+            if isinstance(kind, str) and kind in node.module_dict:
+                return node.module_dict[kind]
+            node = node.parent
+    return None
+
+
+def _read(path: Path, file: str) -> bytes:
+    """Read a file of a bundle."""
+    try:
+        if path.is_dir():
+            return (path / file).read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            if archive.getinfo(file).compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f'{file} of the bundle {path} is compressed; '
+                                 'bundles are not')
+            return archive.read(file)
+    except (FileNotFoundError, KeyError):
+        raise ValueError(f'{path} is not a complete bundle: it lacks {file}'
+                         ) from None
+    except zipfile.BadZipFile as error:
+        raise ValueError(f'the bundle {path} is damaged: {error}') from error
+
+
+@contextmanager
+def _replacing(out: Path):
+    """Yield a temporary path that becomes ``out`` after the block."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_name(f'.{out.name}.part')
+
+    def remove(path: Path) -> None:
+        if path.is_dir():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
+
+    remove(part)
+    try:
+        yield part
+        remove(out)
+        part.rename(out)
+    except BaseException:
+        remove(part)
+        raise

@@ -1,0 +1,44 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Write a trained model as a bundle, which runs on other machines.
+
+    mmvidattn bundle CONFIG CHECKPOINT OUT
+
+OUT is a folder, or one file if it ends with .zip. It has the weights, the
+config without paths and inheritance, the class names, the thresholds of events
+and versions, and takes the place of CONFIG CHECKPOINT in other commands:
+
+    mmvidattn predict VIDEO OUT
+    mmvidattn stream SOURCE OUT
+    mmvidattn export OUT model.onnx
+"""
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ._shared import add_config, parser_of
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = parser_of(__doc__)
+    add_config(parser)
+    parser.add_argument('out', type=Path, metavar='OUT',
+                        help='folder to write, or file that ends with .zip')
+    parser.add_argument(
+        '--labels', help='file with one class name per line (default: the '
+        "names in the checkpoint, or else the config's)")
+    for name, meaning in (('on', 'score at which an action starts'),
+                          ('off', 'score below which an action ends'),
+                          ('min-duration', 'minimum seconds of an action'),
+                          ('seconds', 'length of the sliding window'),
+                          ('stride', 'seconds between windows')):
+        parser.add_argument(f'--{name}', type=float, help=(
+            f"{meaning} in a stream (default: the config's)"))
+    parser.add_argument('--force', action='store_true',
+                        help='replace an existing bundle')
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    args = parse_args(argv)
+    from ..commands import bundle
+    bundle.run(args)

@@ -1,0 +1,270 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from mmaction.registry import MODELS
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+from safetensors.torch import load_file, save_file
+
+import mmvidattn
+from mmvidattn.apis import load_bundle, load_config, save_bundle
+from mmvidattn.apis.bundle_file import clean_config, write_bundle
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = 'linear_ff_tiny_motion'
+CLASSES = [f'class of {i}' for i in range(8)]
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+    """Config with paths and inheritance, its checkpoint, and its model."""
+    folder = tmp_path_factory.mktemp('trained')
+    config, checkpoint = folder / 'config.py', folder / 'best.pth'
+    config.write_text(
+        f'_base_ = {str(ROOT / f"configs/{NAME}.py")!r}\n'
+        f'data_root = {str(folder)!r}\n'
+        f'load_from = {str(checkpoint)!r}\n'
+        'online = dict(events=dict(on=0.4, off=0.2))\n')
+    torch.manual_seed(0)
+    model = mmvidattn.get_model(config)
+    torch.save(dict(state_dict=model.state_dict(), meta=dict(
+        dataset_meta=dict(classes=CLASSES))), checkpoint)
+    return config, checkpoint, model
+
+
+@pytest.fixture(scope='module')
+def bundle(trained, tmp_path_factory):
+    return save_bundle(
+        tmp_path_factory.mktemp('bundles') / 'motion', *trained[:2],
+        thresholds=dict(on=0.6), seconds=1.)
+
+
+@pytest.fixture
+def copy(bundle, tmp_path):
+    return Path(shutil.copytree(bundle, tmp_path / 'copy'))
+
+
+@pytest.fixture
+def manifest(copy):
+    """Function that changes the JSON file of a copy."""
+    path = copy / 'bundle.json'
+
+    def change(function):
+        content = json.loads(path.read_text())
+        function(content)
+        path.write_text(json.dumps(content))
+        return copy
+
+    return change
+
+
+def test_equals_config_and_checkpoint(trained, bundle):
+    config, checkpoint, model = trained
+    found = mmvidattn.get_model(bundle)
+    clips = torch.randn(1, 6, 3, 8, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(found(clips, mode='tensor', stage='head'),
+                           model.eval()(clips, mode='tensor', stage='head'))
+    assert found.cfg.model.backbone == load_config(config).model.backbone
+    assert found.cfg.test_pipeline == load_config(config).test_pipeline
+    classifier = mmvidattn.VideoClassifier(bundle)
+    expected = mmvidattn.VideoClassifier(config, checkpoint)
+    frames = torch.randint(256, (16, 64, 64, 3), dtype=torch.uint8)
+    assert classifier.labels == CLASSES
+    assert torch.equal(classifier(frames).probabilities,
+                       expected(frames).probabilities)
+
+
+@pytest.mark.parametrize('name', [
+    NAME, pytest.param('testra_tiny_synthetic', id='online'),
+    pytest.param('vivit_tiny_linear_distill_motion', id='distilled'),
+    *(pytest.param(name, marks=pytest.mark.slow)
+      for name in mmvidattn.list_models(ablations=True))])
+def test_bundle_of_config(name, tmp_path):
+    """The same tensors, from data that is equal after a round trip."""
+    cfg = load_config(name)
+    found = clean_config(cfg)
+    path = write_bundle(
+        tmp_path / name, name, found, [], dict(x=torch.ones(1)))
+    loaded = load_bundle(path).config
+    assert loaded.to_dict() == dict(found, default_scope='mmaction')
+    assert loaded.get('test_pipeline') == cfg.get('test_pipeline')
+    init_default_scope('mmaction')
+    with torch.device('meta'):
+        models = [MODELS.build(one.model) for one in (cfg, loaded)]
+    before, after = ({key: value.shape for key, value in model.state_dict(
+        ).items()} for model in models)
+    assert before == after
+
+
+def test_keeps_thresholds_and_window(bundle):
+    online = load_bundle(bundle).config.online
+    assert online == dict(events=dict(on=0.6, off=0.2), seconds=1.)
+    with pytest.raises(ValueError, match="thresholds .*on, .*got 'low'|low"):
+        save_bundle('x', NAME, 'x.pth', thresholds=dict(low=1))
+
+
+def test_has_no_path_of_the_machine(trained, bundle):
+    text = (bundle / 'bundle.json').read_text()
+    assert str(trained[0].parent) not in text and str(ROOT) not in text
+    assert '_base_' not in text and 'custom_imports' not in text
+    assert 'pipeline' in text
+
+
+def test_rejects_a_path_of_the_machine(trained, tmp_path):
+    config = tmp_path / 'config.py'
+    config.write_text(f'_base_ = {str(trained[0])!r}\n'
+                      'video_backend = dict(type="opencv", x="/home/me")\n')
+    with pytest.raises(ValueError, match='config.video_backend.x .*/home/me'):
+        write_bundle(tmp_path / 'b', 'b', clean_config(
+            Config.fromfile(config)), [], {})
+    assert [path.name for path in tmp_path.iterdir()] == ['config.py']
+
+
+def test_zip_file(trained, bundle):
+    path = save_bundle(bundle.with_name('motion.zip'), *trained[:2])
+    folder = load_bundle(bundle)
+    assert load_bundle(path).labels == CLASSES
+    weights = load_bundle(path).load_weights()
+    assert all(torch.equal(value, weights[name])
+               for name, value in folder.load_weights().items())
+    assert mmvidattn.VideoClassifier(path).labels == CLASSES
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr('bundle.json', '{}')
+    with pytest.raises(ValueError, match='compressed'):
+        load_bundle(path)
+    path.write_bytes(b'no zip')
+    with pytest.raises(ValueError, match=r'motion.zip is damaged'):
+        load_bundle(path)
+
+
+def test_keeps_an_existing_file(trained, copy, tmp_path):
+    with pytest.raises(FileExistsError, match='--force'):
+        save_bundle(copy, *trained[:2])
+    save_bundle(copy, *trained[:2], labels=['x'] * 8, replace=True)
+    assert load_bundle(copy).labels == ['x'] * 8
+    other = tmp_path / 'other'
+    other.mkdir()
+    with pytest.raises(FileExistsError):
+        save_bundle(other, *trained[:2], replace=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        'copy', 'other']
+
+
+def test_wrong_number_of_labels(trained, tmp_path):
+    with pytest.raises(ValueError, match='labels .*8 classes, got 2'):
+        save_bundle(tmp_path / 'b', *trained[:2], labels=['a', 'b'])
+
+
+def test_changed_weights_are_refused(copy):
+    weights = load_file(copy / 'model.safetensors')
+    weights['backbone.norm.weight'][0] += 1
+    save_file(weights, copy / 'model.safetensors')
+    with pytest.raises(ValueError, match='SHA-256'):
+        mmvidattn.get_model(copy)
+
+
+@pytest.mark.parametrize('file', ['bundle.json', 'model.safetensors'])
+def test_missing_file_is_named(copy, file):
+    (copy / file).unlink()
+    with pytest.raises((ValueError, FileNotFoundError), match=file):
+        mmvidattn.get_model(copy)
+
+
+def test_newer_format_is_refused(manifest):
+    path = manifest(lambda content: content.update(format=2))
+    with pytest.raises(ValueError, match='format 2.*update mmvidattn'):
+        load_bundle(path)
+
+
+@pytest.mark.parametrize('text', ['', '[]', '{"format": 1}', '{"format": "x"}',
+                                  '[' * 10**5, '{"format": null}'])
+def test_damaged_manifest(copy, text):
+    (copy / 'bundle.json').write_text(text)
+    with pytest.raises(ValueError, match='bundle.json .*copy is damaged'):
+        load_bundle(copy)
+
+
+@pytest.mark.parametrize('kind', [
+    'subprocess.check_call', 'os.system', 'antigravity', 'mmpretrain.ResNet',
+    ['ResNet3d'], None, 'LFB', 'BeitModel3D', 'TorchVisionWrapper'])
+def test_runs_no_code(manifest, kind, monkeypatch):
+    """A type cannot name any callable, as in mmengine's configs."""
+    def change(content):
+        content['config']['model']['backbone']['type'] = kind
+
+    monkeypatch.setitem(sys.modules, 'antigravity', None)
+    with pytest.raises(ValueError, match='type='):
+        mmvidattn.get_model(manifest(change))
+
+
+def test_ignores_imports_and_other_files(manifest):
+    def change(content):
+        content['config'].update(
+            custom_imports=dict(imports=['no_such_module']),
+            default_scope='no_such_scope', load_from='/no/such/file')
+        content['config']['model']['backbone']['init_cfg'] = dict(
+            type='Pretrained', checkpoint='/no/such/file')
+
+    cfg = load_bundle(manifest(change)).config
+    assert 'custom_imports' not in cfg and 'load_from' not in cfg
+    assert cfg.default_scope == 'mmaction'
+    assert 'init_cfg' not in cfg.model.backbone
+
+
+def test_scope_is_refused(manifest):
+    path = manifest(lambda content: content['config']['model'].update(
+        _scope_='mmdet'))
+    with pytest.raises(ValueError, match='_scope_'):
+        load_bundle(path)
+
+
+def test_own_class_must_be_imported(trained, tmp_path):
+    from mmvidattn.backbones import LinearVideoTransformer
+
+    @MODELS.register_module(name='OwnBackbone')
+    class OwnBackbone(LinearVideoTransformer):
+        pass
+
+    config = tmp_path / 'config.py'
+    config.write_text(f'_base_ = {str(trained[0])!r}\n'
+                      'model = dict(backbone=dict(type="OwnBackbone"))\n')
+    path = save_bundle(tmp_path / 'own', config, trained[1])
+    assert type(mmvidattn.get_model(path).backbone) is OwnBackbone
+    del MODELS.module_dict['OwnBackbone']
+    with pytest.raises(ValueError, match='OwnBackbone.*import the module'):
+        load_bundle(path)
+
+
+@pytest.mark.slow
+def test_runs_elsewhere(trained, bundle, motion_dir, tmp_path):
+    """Another copy of the package, after training's files were deleted."""
+    site, video = tmp_path / 'site', motion_dir / 'val/000000.mp4'
+    shutil.copytree(ROOT / 'mmvidattn', site / 'mmvidattn', ignore=(
+        shutil.ignore_patterns('.mim', '__pycache__')))
+    moved = shutil.copytree(bundle, tmp_path / 'elsewhere')
+    expected = mmvidattn.VideoClassifier(*trained[:2])(video)
+    hidden = trained[0].with_name('hidden')
+    trained[0].rename(hidden)
+    try:
+        done = subprocess.run(
+            [sys.executable, '-c',
+             'import mmvidattn, sys; from mmvidattn import VideoClassifier\n'
+             'found = VideoClassifier(sys.argv[1])(sys.argv[2])\n'
+             'print(mmvidattn.__file__)\n'
+             'print(*found.probabilities.tolist())', moved, video],
+            cwd=tmp_path, env=dict(PYTHONPATH=str(site), PATH='/usr/bin'),
+            check=True, capture_output=True, text=True)
+    finally:
+        hidden.rename(trained[0])
+    place, numbers = done.stdout.splitlines()[-2:]
+    assert place.startswith(str(site))
+    torch.testing.assert_close(
+        torch.tensor([*map(float, numbers.split())]), expected.probabilities)
