@@ -12,9 +12,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from mmvidattn.utils.files import write_atomically
+from mmvidattn.utils.paired_test import LEVEL, LOOKS, MARGIN
+from mmvidattn.visualization.score_rows import draw_score_rows
 from tools.harness import machine, table
 from tools.studies.study import OURS, Study
-from tools.studies.verdicts import LEVEL, LOOKS, MARGIN, Scores, verdict_of
+from tools.studies.verdicts import Scores, verdict_of
 
 
 def make_report(study: Study, metrics: Mapping[str, str],
@@ -150,26 +152,11 @@ def format_report(study: Study, report: dict[str, Any]) -> str:
 
 
 def _picture(study: Study, report: dict[str, Any]) -> Figure:
-    """Draw the rows from top to bottom: a dot per seed, a line at the mean."""
-    rows = report['rows'][::-1]
-    figure = Figure(figsize=(7, 1.2 + 0.3 * len(rows)), layout='constrained')
-    axes = figure.subplots()
-    for place, row in enumerate(rows):
-        values = row['metrics']['score']
-        axes.plot(values, [place] * len(values), 'o', color='C0', alpha=0.4,
-                  markersize=5, markeredgewidth=0)
-        if values:
-            axes.plot([statistics.fmean(values)], [place], '|', color='k',
-                      markersize=14, markeredgewidth=2)
-    for name, found in report['limits'].items():
-        axes.axvline(found['score'], color='gray', linestyle=':')
-        axes.annotate(name, (found['score'], len(rows) - 0.4), fontsize=8,
-                      ha='center', va='bottom', annotation_clip=False)
-    axes.set_yticks(range(len(rows)), [row['row'] for row in rows])
-    axes.set_ylim(-0.6, len(rows) - 0.4)
-    axes.set_xlabel(f'{next(iter(report["headings"].values()))}, percent')
-    axes.grid(axis='x', alpha=0.3)
-    return figure
+    """Draw the scores of all rows."""
+    return draw_score_rows(
+        {row['row']: row['metrics']['score'] for row in report['rows']},
+        {name: found['score'] for name, found in report['limits'].items()},
+        f'{next(iter(report["headings"].values()))}, percent')
 
 
 def by_distance(study: Study, report: dict[str, Any]) -> Figure:

@@ -35,12 +35,13 @@ from mmengine.logging import MMLogger
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.apis.runner import one_line_errors
+from mmvidattn.utils.paired_test import LOOKS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.harness import Results, add_counts, count, parser_of
 from tools.studies.report import make_report, write_report
 from tools.studies.study import Study, load, names
-from tools.studies.verdicts import LOOKS, Scores, verdict_of
+from tools.studies.verdicts import Scores, verdict_of
 
 # Seed of the runs that choose the rates; reported seeds are smaller.
 TUNING_SEED = 10000

@@ -1,0 +1,238 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Compare models on your own videos, over several seeds."""
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..apis.models import find_config
+from ..apis.runner import one_line_errors
+from ..cli import finetune
+from ..utils.files import write_atomically
+from ..utils.paired_test import (
+    LEVEL,
+    LOOKS,
+    MARGIN,
+    Verdict,
+    decide_early,
+    paired_differences,
+)
+from ..utils.printable import echo
+from ..visualization.score_rows import draw_score_rows
+
+WORDS = {'above': 'better', 'below': 'worse',
+         'none': f'no difference (below {MARGIN:g} point)',
+         '': 'undecided'}
+
+
+class Model(NamedTuple):
+    """Config to compare.
+
+    Attributes:
+        name: Name in the report and of the folders.
+        options: Its options of `mmvidattn finetune`.
+    """
+    name: str
+    options: list[str]
+
+
+def parse_model(text: str) -> Model:
+    """Parse CONFIG or CONFIG=WEIGHTS.
+
+    Raises:
+        ValueError: If the config or the weights do not exist.
+    """
+    config, _, weights = text.partition('=')
+    options = ['--model', str(Path(find_config(config)).resolve())]
+    if weights:
+        if not Path(weights).is_file():
+            raise ValueError(f'the weights of {config} must be a file, got '
+                             f'{weights}')
+        options += ['--weights', str(Path(weights).resolve())]
+    name = f'{Path(config).stem} {Path(weights).stem}'.strip()
+    return Model(name, options)
+
+
+class Runs:
+    """Fine-tuning runs in a folder; finished ones are not repeated.
+
+    Args:
+        source: Videos.
+        options: Options of `mmvidattn finetune` for all runs.
+        out: Folder of the runs.
+
+    Attributes:
+        metrics: Metrics of the finished runs by model and seed.
+    """
+
+    def __init__(self, source: Path, options: Sequence[str],
+                 out: Path) -> None:
+        self.metrics: dict[str, dict[int, dict[str, Any]]] = {}
+        self._source = source
+        self._options = options
+        self._out = out
+
+    def __call__(self, model: Model, seed: int) -> None:
+        """Train and test a model with a seed.
+
+        Raises:
+            ValueError: If the run fails.
+        """
+        name = re.sub(r'\W+', '_', model.name)
+        folder = self._out / f'{name}_seed{seed}'
+        file, log = folder / 'metrics.json', self._out / f'{folder.name}.log'
+        if not file.is_file():
+            with log.open('w') as output:
+                done = subprocess.run(
+                    [sys.executable, '-m', 'mmvidattn', 'finetune',
+                     self._source, *model.options, *self._options, '--seed',
+                     str(seed), '--work-dir', folder],
+                    stdout=output, stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL)
+            if done.returncode or not file.is_file():
+                lines = log.read_text().splitlines() or ['']
+                raise ValueError(f'{model.name}, seed {seed} failed: '
+                                 f'{lines[-1]} (see {log})')
+        metrics = json.loads(file.read_text())
+        self.metrics.setdefault(model.name, {})[seed] = metrics
+        echo(f'{model.name}, seed {seed}: '
+             f'{100 * metrics["top1"]:.1f} % of {metrics["videos"]} videos',
+             flush=True)
+
+    def scores(self, model: Model) -> dict[int, float]:
+        """Return the accuracies in percent, by seed."""
+        return {seed: 100 * metrics['top1'] for seed, metrics in sorted(
+            self.metrics.get(model.name, {}).items())}
+
+    def verdict(self, model: Model, baseline: Model) -> Verdict | None:
+        """Return the verdict on a model, compared with the baseline."""
+        return decide_early(paired_differences(
+            self.scores(model), self.scores(baseline)))
+
+
+def train(models: Sequence[Model], runs: Runs, seeds: int,
+          jobs: int) -> None:
+    """Train until all comparisons are decided, or no seeds are left."""
+    baseline, *others = models
+    done = 0
+    for look in LOOKS:
+        open_models = [model for model in others if done < LOOKS[0]
+                       or not runs.verdict(model, baseline).difference]
+        if done >= seeds or others and not open_models:
+            return
+        wanted = [(model, seed) for seed in range(done, min(look, seeds))
+                  for model in (baseline, *open_models)]
+        with ThreadPoolExecutor(jobs) as pool:
+            futures = [pool.submit(runs, *run) for run in wanted]
+            try:
+                for future in futures:
+                    future.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+        done = look
+
+
+def make_report(models: Sequence[Model], runs: Runs) -> dict[str, Any]:
+    baseline, rows = models[0], []
+    for model in models:
+        verdict = None if model is baseline else runs.verdict(model, baseline)
+        rows.append(dict(
+            model=model.name, options=model.options,
+            scores=runs.scores(model), verdict=verdict and asdict(verdict)))
+    chance = [metrics['chance'] for found in runs.metrics.values()
+              for metrics in found.values()]
+    return dict(rows=rows, chance=100 * statistics.fmean(chance))
+
+
+def format_report(report: dict[str, Any]) -> str:
+    """Format the report as Markdown."""
+    rows = [('model', 'seeds', 'mean', 'deviation', 'lowest', 'highest',
+             'difference', 'verdict')]
+    for row in report['rows']:
+        scores, verdict = [*row['scores'].values()], row['verdict']
+        deviation = (f'{statistics.stdev(scores):.1f}' if len(scores) > 1
+                     else '-')
+        cells = '-', 'baseline'
+        if verdict:
+            half = f' ± {verdict["half"]:.1f}' * (verdict['seeds'] > 1)
+            cells = (f'{verdict["mean"]:+.1f}{half}',
+                     WORDS[verdict['difference']])
+        rows.append((row['model'], str(len(scores)),
+                     f'{statistics.fmean(scores):.1f}', deviation,
+                     f'{min(scores):.1f}', f'{max(scores):.1f}', *cells))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = [' | '.join(cell.ljust(width) for cell, width in zip(
+        row, widths)) for row in (rows[0], ['-' * w for w in widths],
+                                  *rows[1:])]
+    text = ''.join(f'| {line} |\n' for line in lines)
+    looks = ', '.join(map(str, LOOKS[:-1])) + f' and {LOOKS[-1]}'
+    text += (
+        f'\nTop-1 accuracy on the test videos in percent (chance: '
+        f'{report["chance"]:.1f}). Differences from the first model are '
+        f'between runs with\nthe same seed, and thus the same split, with '
+        f'their {LEVEL:.1%} interval. Tests after {looks} seeds: a verdict '
+        'is\nwrong for at most 5 % of the comparisons.\n')
+    if any(row['verdict'] and not row['verdict']['difference']
+           for row in report['rows']):
+        text += ('Undecided: repeat the command with more --seeds (at most '
+                 f'{LOOKS[-1]}), or add test videos.\n')
+    return text
+
+
+def check_args(args: argparse.Namespace, models: Sequence[Model],
+               options: Sequence[str]) -> None:
+    """Check the options early, and that the folder has no other runs.
+
+    Raises:
+        ValueError: If an option is wrong.
+    """
+    names = [model.name for model in models]
+    if len({*names}) < len(names):
+        raise ValueError('the configs need different file names, got '
+                         + ', '.join(names))
+    reserved = {'--model', '--weights', '--seed', '--work-dir', '--dry-run'}
+    for option in options:
+        if option.partition('=')[0] in reserved:
+            raise ValueError(f'{option} cannot be set after --: compare sets '
+                             'it for each run')
+    for model in models:
+        finetune.parse_args([str(args.source), *model.options, *options])
+    settings = json.dumps(dict(
+        source=str(args.source.resolve()), options=[*options],
+        models={model.name: model.options for model in models}), indent=1)
+    file = args.out / 'options.json'
+    if file.is_file() and file.read_text() != settings:
+        raise ValueError(f'{args.out} has runs with other videos, configs or '
+                         f'options (see {file}); choose another --out')
+    args.out.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, settings)
+
+
+def run(args: argparse.Namespace, options: Sequence[str]) -> None:
+    """Compare.
+
+    Args:
+        args: Arguments of the command.
+        options: Options of `mmvidattn finetune`.
+    """
+    with one_line_errors():
+        models = [parse_model(text) for text in args.models]
+        check_args(args, models, options)
+        runs = Runs(args.source, options, args.out)
+        train(models, runs, args.seeds, args.jobs)
+    report = make_report(models, runs)
+    text = format_report(report)
+    write_atomically(args.out / 'report.json', json.dumps(report, indent=1))
+    write_atomically(args.out / 'report.md', text)
+    draw_score_rows(
+        {row['model']: [*row['scores'].values()] for row in report['rows']},
+        dict(chance=report['chance']), 'top-1 accuracy, percent').savefig(
+            args.out / 'scores.png', dpi=100)
+    echo(f'\n{text}', end='')

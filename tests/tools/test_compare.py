@@ -1,0 +1,109 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+
+import pytest
+
+from mmvidattn.commands import compare
+from mmvidattn.commands.compare import Model, Runs
+
+BASE, GOOD, SAME, NOISY = (Model(name, []) for name in (
+    'base', 'good', 'same', 'noisy'))
+# Accuracy of each seed.
+SCORES = dict(
+    base=lambda seed: .5 + .1 * (seed % 3),
+    good=lambda seed: .6 + .1 * (seed % 3) + .01 * (seed % 2),
+    same=lambda seed: .5 + .1 * (seed % 3),
+    noisy=lambda seed: (.2, .9)[seed % 2])
+
+
+class FakeRuns(Runs):
+    """Runs with the accuracies of SCORES."""
+
+    def __init__(self):
+        super().__init__(None, [], None)
+
+    def __call__(self, model, seed):
+        self.metrics.setdefault(model.name, {})[seed] = dict(
+            top1=SCORES[model.name](seed), chance=.25, videos=20)
+
+
+def trained(*models, seeds):
+    runs = FakeRuns()
+    compare.train(models, runs, seeds, jobs=2)
+    return runs
+
+
+def test_only_undecided_models_are_trained_further():
+    runs = trained(BASE, GOOD, SAME, NOISY, seeds=12)
+    assert {name: len(found) for name, found in runs.metrics.items()} == dict(
+        base=12, good=4, same=4, noisy=12)
+    runs = trained(BASE, GOOD, SAME, seeds=12)
+    assert {len(found) for found in runs.metrics.values()} == {4}
+    # A single model has a mean and a spread.
+    assert len(trained(NOISY, seeds=7).scores(NOISY)) == 7
+
+
+def test_report_has_means_spreads_and_verdicts():
+    models = BASE, GOOD, SAME, NOISY
+    text = compare.format_report(compare.make_report(
+        models, trained(*models, seeds=4)))
+    lines = [line.split() for line in text.splitlines()[2:6]]
+    # 50, 60, 70 and 50 %.
+    assert lines[0][1:14:2] == ['base', '4', '57.5', '9.6', '50.0', '70.0',
+                                '-']
+    assert lines[1][-2] == 'better' and '+10.5' in lines[1]
+    assert 'no difference' in text.splitlines()[4]
+    assert lines[3][-2] == 'undecided'
+    assert 'chance: 25.0' in text and 'more --seeds' in text
+    decided = compare.format_report(compare.make_report(
+        models[:2], trained(*models[:2], seeds=4)))
+    assert '--seeds' not in decided
+
+
+@pytest.mark.parametrize('args, error', [
+    (['linear_ff_tiny_motion', 'no_config'], 'no_config'),
+    (['linear_ff_tiny_motion', 'linear_ff_tiny_motion'],
+     'different file names'),
+    (['linear_ff_tiny_motion=none.pth'], 'weights of linear_ff_tiny_motion '
+     'must be a file, got none.pth'),
+    (['linear_ff_tiny_motion', '--', '--seed', '3'],
+     '--seed cannot be set after --'),
+])
+def test_rejects_arguments(run_main, tmp_path, args, error):
+    with pytest.raises(SystemExit, match=error):
+        run_main('compare', tmp_path, '--out', tmp_path / 'out', *args)
+    assert not (tmp_path / 'out').exists()
+
+
+@pytest.mark.slow
+def test_configs_of_real_videos(run_main, motion_dir, tmp_path, capsys):
+    names = (motion_dir / 'label_map.txt').read_text().splitlines()
+    for line in (motion_dir / 'train.txt').read_text().splitlines():
+        path, label = line.split()
+        folder = tmp_path / 'videos' / names[int(label)].replace(' ', '_')
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / path.split('/')[-1]).symlink_to(motion_dir / path)
+    mine = tmp_path / 'mine.py'
+    mine.write_text('_base_ = "linear_ff_tiny_motion"\n'.replace(
+        'linear_ff_tiny_motion', str(compare.find_config(
+            'linear_ff_tiny_motion'))) + 'model = dict(backbone=dict('
+        'attention=dict(_delete_=True, type="SoftmaxAttention")))\n')
+    words = [tmp_path / 'videos', '--out', tmp_path / 'out',
+             'linear_ff_tiny_motion', mine]
+    options = ['--', '--epochs', 1, '--workers', 0]
+    run_main('compare', *words, '--seeds', 1, *options)
+    first = json.loads((tmp_path / 'out/report.json').read_text())
+    assert [row['model'] for row in first['rows']] == [
+        'linear_ff_tiny_motion', 'mine']
+    assert [len(row['scores']) for row in first['rows']] == [1, 1]
+    assert (tmp_path / 'out/scores.png').read_bytes()[:4] == b'\x89PNG'
+    # A further seed; the first is not repeated.
+    kept = (tmp_path / 'out/mine_seed0/metrics.json').stat().st_mtime_ns
+    run_main('compare', *words, '--seeds', 2, *options)
+    second = json.loads((tmp_path / 'out/report.json').read_text())
+    assert [[*row['scores']] for row in second['rows']] == [['0', '1']] * 2
+    assert kept == (
+        tmp_path / 'out/mine_seed0/metrics.json').stat().st_mtime_ns
+    assert 'undecided' in capsys.readouterr().out
+    with pytest.raises(SystemExit, match='choose another --out'):
+        run_main('compare', *words, '--', '--epochs', 2)
