@@ -28,7 +28,7 @@ MODEL_VARIABLES = {
 # Top-level keys that a runner, our programs or mmaction2's programs read.
 KNOWN_KEYS = {
     *inspect.signature(Runner).parameters, 'activation_checkpointing',
-    'compile', 'custom_imports', 'efficient_conv_bn_eval',
+    'compile', 'console_log_level', 'custom_imports', 'efficient_conv_bn_eval',
     'find_unused_parameters', 'model_wrapper_cfg', 'online', 'runner_type',
     'sync_bn', 'test_pipeline', 'tta_model', 'tta_pipeline', 'val_pipeline',
     'video_backend'

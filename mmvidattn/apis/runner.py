@@ -7,7 +7,7 @@ import os
 import os.path as osp
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -22,6 +22,7 @@ from ..datasets.annotations.custom.video_list import read_video_list
 from ..engine import SafeRunner
 from ..engine.hooks import (
     ExactResumeHook,
+    NewClassifierHook,
     SafeCheckpointHook,
     find_hook,
 )
@@ -38,12 +39,17 @@ from ..utils.half_precision import (
     fallback_message,
     is_bfloat16_slow,
 )
+from ..utils.lock import lock_folder
 from ..utils.printable import LAYOUT, printable
 from ..utils.safe_load import safe_load
 from ..utils.unwrap import unwrap
 from .compiling import compile_in_place
 from .model_options import check_model_options
 from .models import CONFIG_FOLDERS, find_config, load_config
+
+# Environment variable with the number of a process, for each launcher.
+RANKS = dict(
+    pytorch='RANK', slurm='SLURM_PROCID', mpi='OMPI_COMM_WORLD_RANK')
 
 
 def load_runner_config(args: argparse.Namespace) -> Config:
@@ -134,6 +140,7 @@ def build_runner(cfg: Config, strict: bool,
             _check_resume(runner, checkpoint)
     elif checkpoint:
         runner.logger.info(require_overlap(model, checkpoint))
+        runner.register_hook(NewClassifierHook())
     return runner
 
 
@@ -239,6 +246,18 @@ def _find_resumable(runner: Runner) -> str | None:
         found = [path and str(path)]
     broadcast_object_list(found)
     return found[0]
+
+
+@contextmanager
+def lock_work_dir(cfg: Config) -> Iterator[None]:
+    """Lock the config's work directory in the first process.
+
+    Raises:
+        ValueError: If another run has locked it.
+    """
+    rank = os.environ.get(RANKS.get(cfg.launcher, ''), '0')
+    with lock_folder(cfg.work_dir) if rank == '0' else nullcontext():
+        yield
 
 
 def program_name() -> str:

@@ -5,6 +5,7 @@ import copy
 import hashlib
 import json
 import multiprocessing
+import signal
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -29,6 +30,7 @@ from ..live.steps import num_steps
 from ..utils.files import replacing
 from ..utils.frame_times import ConstantRate
 from ..utils.hub import SCHEME
+from ..utils.interrupts import one_line_stop
 from ..utils.printable import brief, echo, printable
 from ..utils.video_readers import open_video
 
@@ -97,6 +99,9 @@ _extractor: Extractor | None = None
 def start_worker(options: dict[str, Any]) -> None:
     """Build the extractor of a process, unless the fork copied it."""
     global _extractor
+    # The main process ends its workers on Ctrl-C.
+    if multiprocessing.parent_process() is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _extractor is None or _extractor.options != options:
         _extractor = Extractor(options)
 
@@ -129,17 +134,26 @@ def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
                 pool.submit(extract, video, jobs[video]): video
                 for video in videos
             }
-            for future in as_completed(waiting):
-                video = waiting[future]
-                try:
-                    future.result()
-                except BrokenProcessPool:
-                    continue
-                except Exception as error:
-                    failed[video] = brief(error)
-                    report(video)
-                del left[video]
-                bar.update(task, advance=1)
+            try:
+                for future in as_completed(waiting):
+                    finish(waiting[future], future)
+            except KeyboardInterrupt:
+                # Otherwise, the pool would first extract all videos.
+                pool.shutdown(wait=False, cancel_futures=True)
+                for child in multiprocessing.active_children():
+                    child.terminate()
+                raise
+
+    def finish(video, future):
+        try:
+            future.result()
+        except BrokenProcessPool:
+            return
+        except Exception as error:
+            failed[video] = brief(error)
+            report(video)
+        del left[video]
+        bar.update(task, advance=1)
 
     def report(video):
         bar.console.print(printable(f'{video}: {failed[video]}'),
@@ -226,7 +240,10 @@ def run(args: argparse.Namespace) -> None:
         echo(f'{_extractor.recognizer.width} features per step')
         open_folder(args.out, options)
     left = {v: o for v, o in jobs.items() if not o.is_file()}
-    failed = extract_all(left, options, args.processes)
+    with one_line_stop(lambda: (
+            f' after {sum(out.is_file() for out in left.values())} of '
+            f'{len(left)} videos; the same command continues')):
+        failed = extract_all(left, options, args.processes)
     echo(f'{args.out}: {len(left) - len(failed)} videos written, '
          f'{len(jobs) - len(left)} existed already, {len(failed)} failed')
     if failed:

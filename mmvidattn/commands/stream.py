@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console, Group
@@ -35,7 +35,9 @@ from ..live.terminal import (
     view,
 )
 from ..utils.arguments import NotNegative, Positive, check_type
+from ..utils.interrupts import CTRL_C, Stopped
 from ..utils.printable import LAYOUT, printable
+from .model_argument import split_model
 
 if TYPE_CHECKING:
     from ..live.server import LivePage
@@ -62,6 +64,9 @@ def check_args(args: argparse.Namespace) -> np.ndarray | None:
 
 
 def make_runs(args: argparse.Namespace) -> list[Run]:
+    """Build a run for each source, and split the model from the sources."""
+    args.sources, args.config, args.checkpoint = split_model(
+        [*args.sources, *args.model])
     extractors = {}
     for name in 'rgb', 'flow':
         given = getattr(args, name)
@@ -202,8 +207,13 @@ def show(console: Console, workers: Sequence[Worker], forever: bool) -> None:
                 live.update(views(), refresh=True)
 
 
+def stop_service(*args: Any) -> None:
+    """Stop on SIGTERM, the regular end of a service."""
+    raise Stopped(0, 'stopped')
+
+
 def run(args: argparse.Namespace) -> None:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, stop_service)
     # Names may contain brackets, which are markup for rich.
     console = Console(markup=False, highlight=False)
 
@@ -238,11 +248,13 @@ def run(args: argparse.Namespace) -> None:
         ]
         for worker in workers:
             worker.start()
+        code = 0
         try:
             show(console, workers,
                  forever=args.serve and args.duration is None)
-        except KeyboardInterrupt:
-            log('stopped')
+        except (KeyboardInterrupt, Stopped) as stop:
+            code = getattr(stop, 'code', CTRL_C)
+            log('stopped' + '; the same command continues' * bool(args.state))
         for run in runs:
             run.stop()
         for worker in workers:
@@ -256,3 +268,5 @@ def run(args: argparse.Namespace) -> None:
     if failed:
         raise SystemExit(printable(
             f'{program_name()}: error: ' + '; '.join(failed), LAYOUT))
+    if code:
+        raise SystemExit(code)

@@ -1,21 +1,32 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Test a checkpoint on the test set of its config."""
 import argparse
+from contextlib import ExitStack
 
 from ..apis.runner import (
     build_runner,
     leave,
     load_runner_config,
+    lock_work_dir,
     one_line_errors,
 )
 from ..apis.show_predictions_hook import ShowPredictionsHook
 from ..datasets import FeatureStreamDataset
 from ..datasets.prepare import describe_root
+from ..utils.interrupts import one_line_stop
 
 
 def run(args: argparse.Namespace) -> None:
+    with ExitStack() as stack:
+        stack.enter_context(one_line_stop())
+        _test(args, stack)
+    leave()
+
+
+def _test(args: argparse.Namespace, stack: ExitStack) -> None:
     with one_line_errors():
         cfg = load_runner_config(args)
+        stack.enter_context(lock_work_dir(cfg))
         cfg.load_from, cfg.resume = args.checkpoint, False
         if args.dump:
             evaluators = cfg.test_evaluator
@@ -39,4 +50,3 @@ def run(args: argparse.Namespace) -> None:
                 interval=args.interval,
                 wait_time=args.wait_time))
     runner.test()
-    leave()

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Train a model."""
 import argparse
+from contextlib import ExitStack
 
 from mmengine.config import Config
 
@@ -8,10 +9,12 @@ from ..apis.runner import (
     build_runner,
     leave,
     load_runner_config,
+    lock_work_dir,
     one_line_errors,
     quick_exit,
     unsaved,
 )
+from ..utils.interrupts import one_line_stop
 
 
 def apply_args(cfg: Config, args: argparse.Namespace) -> None:
@@ -43,13 +46,16 @@ def apply_args(cfg: Config, args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    with one_line_errors():
-        cfg = load_runner_config(args)
-        apply_args(cfg, args)
-        runner = build_runner(
-            cfg, False, args.compile, force_amp=args.amp == 'force')
-        # Build the training set, which checks it.
-        runner.train_loop  # noqa: B018
-    with quick_exit():
+    with ExitStack() as stack:
+        stack.enter_context(quick_exit())
+        stack.enter_context(one_line_stop('; --resume continues'))
+        with one_line_errors():
+            cfg = load_runner_config(args)
+            apply_args(cfg, args)
+            stack.enter_context(lock_work_dir(cfg))
+            runner = build_runner(
+                cfg, False, args.compile, force_amp=args.amp == 'force')
+            # Build the training set, which checks it.
+            runner.train_loop  # noqa: B018
         runner.train()
     leave(unsaved(runner))

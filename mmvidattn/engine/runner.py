@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """mmengine's runner, with the loops and guards that our hooks need."""
 import inspect
+import logging
 from typing import Any
 
 from mmaction.registry import LOOPS, OPTIM_WRAPPERS, RUNNERS
@@ -58,7 +59,9 @@ class SafeRunner(Runner):
       wrapper;
     - with :class:`~mmvidattn.engine.FeatureCacheHook`, lets datasets return
       the features of a frozen network;
-    - decodes videos with the ``video_backend`` of the config, if it has one.
+    - decodes videos with the ``video_backend`` of the config, if it has one;
+    - prints only messages of the config's ``console_log_level`` and above, if
+      it has one. The log file has all messages.
     """
     # SafeHook checks this, because it cannot import the class.
     has_safe_parts = True
@@ -78,6 +81,11 @@ class SafeRunner(Runner):
         """Build a logger that escapes unprintable characters."""
         logger = super().build_logger(*args, **kwargs)
         logger.addFilter(PrintableFilter())
+        level = self.cfg.get('console_log_level')
+        for handler in logger.handlers:
+            if level and not isinstance(handler, logging.FileHandler):
+                handler.setLevel(level)
+                handler.addFilter(_is_no_deprecation)
         return logger
 
     def train(self) -> nn.Module:
@@ -153,6 +161,11 @@ class SafeRunner(Runner):
             if inspect.isclass(kind) and issubclass(kind, OptimWrapper):
                 optim_wrapper = dict(optim_wrapper, type=with_nan_guard(kind))
         return super().build_optim_wrapper(optim_wrapper)
+
+
+def _is_no_deprecation(record: logging.LogRecord) -> bool:
+    """Return False for mmengine's warnings about its own calls."""
+    return 'deprecated' not in record.getMessage()
 
 
 def _cached(loader: Any) -> Any:

@@ -4,6 +4,8 @@ from .data_time_hook import DataTimeHook
 from .exact_resume_hook import ExactResumeHook
 from .feature_cache_hook import FeatureCacheHook
 from .nan_guard_hook import NanGuardHook
+from .new_classifier_hook import NewClassifierHook
+from .patient_stopping_hook import PatientStoppingHook
 from .precise_bn_hook import PreciseBNHook
 from .preemption_hook import PreemptionHook
 from .safe_checkpoint_hook import SafeCheckpointHook
@@ -13,6 +15,7 @@ from .skipped_videos_hook import SkippedVideosHook
 
 __all__ = [
     'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook', 'NanGuardHook',
-    'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
+    'NewClassifierHook', 'PatientStoppingHook', 'PreciseBNHook',
+    'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
     'SkippedVideosHook', 'find_hook'
 ]

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Saving a run when its cluster preempts it."""
+"""Saving a run on Ctrl-C, or when its cluster preempts it."""
 import logging
 import math
 import multiprocessing
@@ -17,6 +17,7 @@ from mmaction.registry import HOOKS
 from mmengine.runner import Runner
 
 from ...utils.arguments import check_arguments
+from ...utils.interrupts import Stopped
 from .safe_checkpoint_hook import SafeCheckpointHook
 from .safe_hook import SafeHook, find_hook
 
@@ -48,6 +49,8 @@ class _OutliveSignal:
 
     def __call__(self, worker_id: int) -> None:
         self.shared[1 + worker_id] = os.getpid()
+        # A terminal sends Ctrl-C to the workers as well.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(self.number, self._end_later)
         if self.then is not None:
             self.then(worker_id)
@@ -70,13 +73,14 @@ class _OutliveSignal:
 @HOOKS.register_module()
 @check_arguments
 class PreemptionHook(SafeHook):
-    """Save a checkpoint on SIGTERM, and exit with the code of that signal.
+    """Save a checkpoint on SIGTERM or Ctrl-C, and exit with the signal's code.
 
     On the signal, the loops of :class:`~mmvidattn.engine.SafeRunner` stop
     after the current iteration of training or validation. They write a
     checkpoint, and the program exits with 143 (128 + SIGTERM), which Slurm,
     Kubernetes and similar systems recognize as a stopped job. ``--resume``
-    continues from the checkpoint.
+    continues from the checkpoint. After Ctrl-C, the code is 130 (128 +
+    SIGINT); a second Ctrl-C stops at once, without saving.
 
     All processes stop at the same iteration, even if the signal reaches only
     one of them; they exchange a number after each iteration.
@@ -94,9 +98,10 @@ class PreemptionHook(SafeHook):
             raise ValueError('signal_name must be the name of a signal, such '
                              f"as 'SIGTERM', got {signal_name!r}")
         self.signal = number
-        self._requested = False
+        # Number of the received signal, or 0.
+        self._received = 0
         self._group = None
-        self._handler_before: Any = None
+        self._handlers_before: dict[int, Any] = {}
         self._may_stop_in_val = True
         self._inits: list[_OutliveSignal] = []
 
@@ -109,18 +114,29 @@ class PreemptionHook(SafeHook):
         main = threading.current_thread() is threading.main_thread()
         if find_hook(runner, SafeCheckpointHook) is None or not main:
             return
-        self._requested = False
-        self._handler_before = signal.signal(self.signal, self._request)
+        self._received = 0
+        self._handlers_before = {
+            number: signal.signal(number, self._request)
+            for number in (self.signal, signal.SIGINT)}
         if dist.is_available() and dist.is_initialized():
             self._group = dist.new_group(backend='gloo')
 
     def after_train(self, runner: Runner) -> None:
-        if self._handler_before is not None:
-            signal.signal(self.signal, self._handler_before)
-            self._handler_before = None
+        self._restore_handlers()
 
-    def _request(self, *args: Any) -> None:
-        self._requested = True
+    def _restore_handlers(self) -> None:
+        for number, handler in self._handlers_before.items():
+            signal.signal(number, handler)
+        self._handlers_before = {}
+
+    def _request(self, number: int, *args: Any) -> None:
+        if number == signal.SIGINT:
+            if self._received == number:
+                self._restore_handlers()
+                raise KeyboardInterrupt
+            print('\nsaving after this step; Ctrl-C again stops without '
+                  'saving', file=sys.stderr)
+        self._received = number
 
     def before_val(self, runner: Runner) -> None:
         # With unequal numbers of batches, the exchange would deadlock.
@@ -142,31 +158,32 @@ class PreemptionHook(SafeHook):
 
     def is_requested(self, in_val: bool = False) -> bool:
         """Return True if the run must stop; all processes must call it."""
-        if self._handler_before is None or (
+        if not self._handlers_before or (
                 in_val and not self._may_stop_in_val):
             return False
-        if self._group is None:
-            return self._requested
-        requested = torch.tensor(int(self._requested))
-        dist.all_reduce(requested, dist.ReduceOp.MAX, self._group)
-        return bool(requested)
+        if self._group is not None:
+            received = torch.tensor(self._received)
+            dist.all_reduce(received, dist.ReduceOp.MAX, self._group)
+            self._received = int(received)
+        return bool(self._received)
 
     def leave(self, runner: Runner) -> None:
         """Save the run and exit."""
         saved = find_hook(runner, SafeCheckpointHook).save_interrupted(
             runner, runner.epoch, runner.iter)
-        runner.logger.warning(
-            f'{self.signal.name}: stopped after epoch {runner.epoch}, '
-            f'iteration {runner.iter}; '
-            + ('--resume continues from there' if saved else
-               'no checkpoint could be saved'))
+        reason = (f'stopped after epoch {runner.epoch}, iteration '
+                  f'{runner.iter}'
+                  + ('' if saved else ', but no checkpoint could be saved'))
+        runner.logger.info(
+            f'{signal.Signals(self._received).name}: {reason}')
         for init in self._inits:
             init.end_workers()
-        code = 128 + self.signal
+        code = 128 + self._received
         if self._group is not None:
             # gloo may abort a process that shuts down regularly.
             logging.shutdown()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-        raise SystemExit(code)
+        self._restore_handlers()
+        raise Stopped(code, reason)

@@ -68,10 +68,11 @@ def test_signal_to_any_process_stops_all(monkeypatch):
 
     monkeypatch.setattr(preemption_hook.dist, 'all_reduce', all_reduce)
     hook = PreemptionHook()
-    hook._handler_before = hook._group = 'here'
-    for requested in 0, 1:
-        other_ranks[:] = [torch.tensor(requested)]
-        assert hook.is_requested() == bool(requested)
+    hook._handlers_before, hook._group = {signal.SIGTERM: None}, 'here'
+    for received in 0, signal.SIGTERM:
+        other_ranks[:] = [torch.tensor(int(received))]
+        assert hook.is_requested() == bool(received)
+    hook._received = 0
     # Unequal lengths of validation would deadlock the processes.
     runner = SimpleNamespace(val_dataloader=range(5))
     for length in 5, 4, 6:
@@ -79,6 +80,24 @@ def test_signal_to_any_process_stops_all(monkeypatch):
         hook.before_val(runner)
         other_ranks[:] = [torch.tensor(1)]
         assert hook.is_requested(in_val=True) == (length == 5)
+
+
+def test_ctrl_c_saves_and_a_second_one_stops_at_once(tmp_path, capsys):
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(SystemExit) as end:
+        run(tmp_path / 'once', SignalHook('after_train_iter', 6, signal.SIGINT)
+            ).train()
+    assert end.value.code == 130
+    assert end.value.reason == 'stopped after epoch 1, iteration 6'
+    assert 'Ctrl-C again stops' in capsys.readouterr().err
+    assert (tmp_path / 'once/interrupted.pth').is_file()
+    assert signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / 'twice', *(
+            SignalHook('after_train_iter', 6, signal.SIGINT)
+            for _ in range(2))).train()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not (tmp_path / 'twice/interrupted.pth').exists()
 
 
 def test_does_not_save_twice(tmp_path):

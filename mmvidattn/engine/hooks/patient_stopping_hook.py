@@ -1,0 +1,43 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Early stopping for small data sets."""
+from typing import Any
+
+from mmaction.registry import HOOKS
+from mmengine.hooks import EarlyStoppingHook
+from mmengine.runner import Runner
+
+from ...utils.arguments import Fraction, check_arguments
+
+
+@HOOKS.register_module()
+@check_arguments
+class PatientStoppingHook(EarlyStoppingHook):
+    """Early stopping that first waits until the training set is learned.
+
+    From random weights, a model can stay at chance for many epochs before it
+    learns. Validations only count when the mean training accuracy of the
+    epoch is at least ``learned``.
+
+    Args:
+        learned: Training accuracy of an epoch. Defaults to 0.95.
+        **kwargs: Arguments of mmengine's ``EarlyStoppingHook``.
+    """
+
+    def __init__(self, learned: Fraction = 0.95, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.learned = learned
+        self._accuracies: list[float] = []
+
+    def before_train_epoch(self, runner: Runner) -> None:
+        self._accuracies.clear()
+
+    def after_train_iter(self, runner: Runner, batch_idx: int,
+                         data_batch: Any = None,
+                         outputs: dict | None = None) -> None:
+        self._accuracies.append(float(outputs['top1_acc']))
+
+    def after_val_epoch(self, runner: Runner,
+                        metrics: dict | None = None) -> None:
+        number = len(self._accuracies)
+        if number and sum(self._accuracies) / number >= self.learned:
+            super().after_val_epoch(runner, metrics)

@@ -1,0 +1,98 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Lock of a folder, so that two runs cannot mix their files."""
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:
+    # Without fcntl (Windows), simultaneous runs are not detected.
+    fcntl = None
+
+LOCK = '.lock'
+_open_files: set[int] = set()
+
+
+@contextmanager
+def lock_folder(folder: str | Path) -> Iterator[None]:
+    """Lock a folder for this process.
+
+    The lock file ``.lock`` names the host, the process and its start. The
+    system releases the lock when the process ends, even if it is killed, so
+    the file of a killed process locks nothing. Forked workers do not keep the
+    lock.
+
+    Args:
+        folder: The folder, which is created if it is missing.
+
+    Raises:
+        ValueError: If another run has locked the folder.
+    """
+    path = Path(folder, LOCK)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = _lock(path)
+    if file is None:
+        yield
+        return
+    _open_files.add(file)
+    try:
+        os.ftruncate(file, 0)
+        os.pwrite(file, json.dumps(dict(
+            host=socket.gethostname(), pid=os.getpid(),
+            start=time.strftime('%Y-%m-%d %H:%M:%S'))).encode(), 0)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        _open_files.discard(file)
+        os.close(file)
+
+
+def _lock(path: Path) -> int | None:
+    """Return the file descriptor of the lock; None without locks."""
+    if fcntl is None:
+        return None
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _describe(os.pread(file, 4096, 0))
+            os.close(file)
+            raise ValueError(
+                f'{path.parent} is in use by another run: {holder}. Wait for '
+                'it, stop it, or choose another folder (--work-dir)') from None
+        except OSError as error:
+            # Some network disks do not support locks.
+            print(f'note: {path.parent} cannot be locked ({error.strerror}): '
+                  'make sure that no other run uses it', file=sys.stderr)
+            os.close(file)
+            return None
+        # A run that ended in the meantime may have deleted this file.
+        if path.exists() and os.path.samestat(
+                os.fstat(file), os.stat(path)):
+            return file
+        os.close(file)
+
+
+def _describe(content: bytes) -> str:
+    try:
+        return 'host {host}, process {pid}, started {start}'.format(
+            **json.loads(content))
+    except (ValueError, KeyError):
+        return 'it has just started'
+
+
+def _close_in_child() -> None:
+    for file in _open_files:
+        os.close(file)
+    _open_files.clear()
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_close_in_child)

@@ -1,0 +1,35 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from types import SimpleNamespace
+
+import pytest
+from mmengine.logging import MMLogger
+
+from mmvidattn.engine.hooks import PatientStoppingHook
+
+
+@pytest.mark.parametrize('training, validation, stop', [
+    # At chance in training: the validations do not count.
+    ([0.2] * 8, [0.5] * 8, None),
+    # Learned, and no improvement in two validations.
+    ([1.] * 8, [0.5] * 8, 3),
+    ([0.2, 0.2, 0.2, 1., 1., 1., 1.], [0.5] * 7, 6),
+    ([1.] * 5, [0.1, 0.2, 0.3, 0.4, 0.5], None)], ids=str)
+def test_stops_when_learned(training, validation, stop):
+    hook = PatientStoppingHook(monitor='acc/top1', min_delta=1e-4, patience=2)
+    runner = SimpleNamespace(
+        train_loop=SimpleNamespace(stop_training=False),
+        logger=MMLogger.get_current_instance())
+    stopped = None
+    for epoch, (train, val) in enumerate(zip(training, validation), 1):
+        hook.before_train_epoch(runner)
+        for accuracy in train - 0.1, train + 0.1:
+            hook.after_train_iter(runner, 0, outputs=dict(top1_acc=accuracy))
+        hook.after_val_epoch(runner, {'acc/top1': val})
+        if runner.train_loop.stop_training:
+            stopped = stopped or epoch
+    assert stopped == stop
+
+
+def test_rejects_percent():
+    with pytest.raises(ValueError, match='learned'):
+        PatientStoppingHook(learned=95, monitor='acc/top1')

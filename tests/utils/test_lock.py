@@ -1,0 +1,71 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from mmvidattn.utils.lock import LOCK, lock_folder
+
+HOLD = '''
+import os, sys, time
+from mmvidattn.utils.lock import lock_folder
+with lock_folder(sys.argv[1]):
+    worker = os.fork()
+    if worker:
+        print(worker, flush=True)
+    time.sleep(100)
+'''
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Process that holds the lock and has a forked worker, whose id it prints.
+    """
+    process = subprocess.Popen([sys.executable, '-c', HOLD, tmp_path / 'run'],
+                               stdout=subprocess.PIPE, text=True)
+    worker = int(process.stdout.readline())
+    yield process
+    for pid in process.pid, worker:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait()
+
+
+def test_refuses_a_second_run_until_the_first_is_killed(holder, tmp_path):
+    with pytest.raises(ValueError, match='is in use by another run') as error:
+        with lock_folder(tmp_path / 'run'):
+            pass
+    assert (f'host {socket.gethostname()}, process {holder.pid}, started 20'
+            in str(error.value))
+    holder.kill()
+    holder.wait()
+    # The worker is still alive, and the lock file is still there.
+    assert (tmp_path / 'run' / LOCK).is_file()
+    with lock_folder(tmp_path / 'run'):
+        with pytest.raises(ValueError, match=f'process {os.getpid()}, '):
+            with lock_folder(tmp_path / 'run'):
+                pass
+    assert not (tmp_path / 'run' / LOCK).exists()
+
+
+def test_another_folder_is_free(holder, tmp_path):
+    with lock_folder(tmp_path):
+        pass
+
+
+def test_file_of_an_earlier_run_locks_nothing(tmp_path):
+    (tmp_path / LOCK).write_text('no json')
+    with lock_folder(tmp_path):
+        assert f'"pid": {os.getpid()}' in (tmp_path / LOCK).read_text()
+
+
+def test_error_releases_the_lock(tmp_path):
+    with pytest.raises(RuntimeError), lock_folder(tmp_path):
+        raise RuntimeError
+    with lock_folder(tmp_path):
+        pass
