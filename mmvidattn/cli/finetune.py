@@ -22,6 +22,8 @@ from pathlib import Path
 from ..finetune.options import (
     BALANCES,
     CACHEABLE,
+    FEW_CLIPS,
+    FREEZES,
     MAX_EPOCHS,
     FineTuneOptions,
 )
@@ -48,10 +50,13 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add('--minutes', type=positive, default=10, metavar='M',
         help='time for training, validation and test with --epochs auto '
         '(default: 10)')
-    add('--freeze', type=_freeze, metavar='backbone|spatial|N',
+    add('--freeze', type=_freeze, default='auto',
+        metavar='auto|none|backbone|spatial|N',
         help='backbone: train only the head; spatial: also the temporal '
         'encoder of a ViViT with model=fact_encoder; N: freeze the first N '
-        'blocks and the layers before them')
+        'blocks and the layers before them; none: train all layers; auto: '
+        f'backbone with --weights and fewer than {FEW_CLIPS} training clips, '
+        'or else none (default: auto)')
     add('--cache-features', nargs='?', const='', metavar='FOLDER',
         help='with --freeze backbone or spatial: keep the features of the '
         'frozen part on disk, so that later epochs neither decode videos nor '
@@ -94,10 +99,11 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     if not 0 <= args.val_share < 1:
         parser.error('--val-share must be at least 0 and below 1, got '
                      f'{args.val_share}')
-    if args.lora is not None and args.freeze is not None:
+    freezes = args.freeze not in ('auto', 'none')
+    if args.lora is not None and freezes:
         parser.error('--lora freezes the backbone already: give either --lora '
                      'or --freeze')
-    if args.weights is None and (args.lora or args.freeze is not None):
+    if args.weights is None and (args.lora or freezes):
         parser.error('--freeze and --lora need --weights')
     if args.cache_features is None and args.variants > 1:
         parser.error('--variants needs --cache-features')
@@ -115,11 +121,11 @@ def _epochs(word: str) -> str | int:
 
 
 def _freeze(word: str) -> str | int:
-    if word not in CACHEABLE and not word.isdecimal():
+    if word not in FREEZES and not word.isdecimal():
         raise argparse.ArgumentTypeError(
-            f'must be {", ".join(CACHEABLE)} or a number of blocks, got '
+            f'must be {", ".join(FREEZES)} or a number of blocks, got '
             f'{word!r}')
-    return word if word in CACHEABLE else int(word)
+    return word if word in FREEZES else int(word)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

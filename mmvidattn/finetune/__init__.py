@@ -9,6 +9,7 @@ The modules, in the order in which a run uses them:
 - ``split``: split the videos;
 - ``config``: config of the training;
 - ``epochs``: number of epochs that fit into a time;
+- ``console``: a line of output per epoch;
 - ``report``: metrics and images.
 """
 from .options import FineTuneOptions

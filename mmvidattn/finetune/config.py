@@ -2,13 +2,14 @@
 """Config of a fine-tuning run, written once for the user to edit."""
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mmengine.config import Config
 
 from ..apis.models import find_config, load_config
 from ..utils.video_backend import OPENS
-from .options import CACHEABLE, FineTuneOptions
+from .options import CACHEABLE, FEW_CLIPS, FineTuneOptions
 from .plan import Plan
 
 PARTLY = 'FineTunedRecognizer3D'
@@ -17,9 +18,16 @@ CACHE = 'FeatureCacheHook'
 # Share of the base's learning rate for training all layers of a trained
 # network: see tools/studies/README.md.
 TUNED_RATE = 0.3
-# Smallest number of steps in an epoch of a small set.
-MIN_STEPS = 4
+# A small set has at least this number of batches, and is repeated until an
+# epoch has at least this number of steps.
+MIN_BATCHES, MIN_STEPS = 4, 20
 MAX_VALIDATIONS = 10
+# Validations without improvement after which a small set is learned.
+PATIENCE = 3
+# With fewer validation videos, the best epoch is a matter of chance.
+MIN_TO_SELECT = 50
+# Validation uses the views of the test up to this number of videos.
+MAX_WITH_VIEWS = 200
 WIDTH = 79
 NOTES = dict(
     val_cfg='There are no validation videos.',
@@ -78,6 +86,7 @@ def build_config(options: FineTuneOptions, plan: Plan,
         ValueError: If the options do not fit the model.
     """
     base = load_base(options.model)
+    options = choose_layers(options, base, sum(plan.counts))
     path = find_config(options.model).resolve()
     if not path.is_file():
         # The model is a row of an ablation table. The run writes its config.
@@ -91,7 +100,26 @@ def build_config(options: FineTuneOptions, plan: Plan,
         max_epochs=epochs,
         model=_model(base, options, plan.counts),
         **_data(base, batch, options, plan),
-        **_schedule(base, batch, options, 'val' in plan.splits, epochs))
+        **_schedule(base, batch, options, sum(plan.counts),
+                    len(plan.splits.get('val', ())), epochs))
+
+
+def choose_layers(options: FineTuneOptions, base: Config,
+                  number: int) -> FineTuneOptions:
+    """Replace ``freeze`` if it is ``'auto'`` or ``'none'``.
+
+    Args:
+        options: Options of the run.
+        base: Config of the model.
+        number: Number of training clips.
+    """
+    if options.freeze not in ('auto', 'none'):
+        return options
+    is_probe = (
+        options.freeze == 'auto' and options.weights is not None
+        and options.lora is None and options.layer_decay is None
+        and base.model.type == 'Recognizer3D' and number < FEW_CLIPS)
+    return replace(options, freeze='backbone' if is_probe else None)
 
 
 def format_config(cfg: dict[str, Any], command: str) -> str:
@@ -167,6 +195,8 @@ def _model(base: Config, options: FineTuneOptions,
         head |= dict(label_smooth_eps=0, loss_cls=_replaced(
             base.model.cls_head, 'loss_cls', type='CBFocalLoss',
             samples_per_cls=list(counts)))
+    if len(counts) <= 5:
+        head['topk'] = 1
     model['cls_head'] = head
     if (base.model.get('data_preprocessor') or {}).get('blending'):
         # Mixed clips only help with large datasets.
@@ -185,6 +215,8 @@ def _replaced(inherited: dict, name: str, **options: Any) -> dict[str, Any]:
 def _data(base: Config, batch: int, options: FineTuneOptions,
           plan: Plan) -> dict[str, Any]:
     cfg: dict[str, Any] = {}
+    number, has_views = sum(plan.counts), (
+        len(plan.splits.get('val', ())) <= MAX_WITH_VIEWS)
     for split in 'train', 'val', 'test':
         # Without test videos, test on the validation videos, with the views
         # of the test pipeline.
@@ -199,7 +231,8 @@ def _data(base: Config, batch: int, options: FineTuneOptions,
             data_prefix=dict(video=Source('videos')),
             metainfo=dict(classes=Source("f'{data_root}/label_map.txt'")),
             num_classes=Source('num_classes'),
-            pipeline=Source(_pipeline(base, split)[0]))
+            pipeline=Source(_pipeline(
+                base, 'test' if split == 'val' and has_views else split)[0]))
         loader = dict(num_workers=options.workers,
                       persistent_workers=options.workers > 0)
         if split == 'train':
@@ -209,16 +242,26 @@ def _data(base: Config, batch: int, options: FineTuneOptions,
                     type='ClassBalancedDataset',
                     oversample_thr=round(_threshold(plan.counts), 6),
                     dataset=dataset)
+            repeats = math.ceil(MIN_STEPS * batch / number)
+            # A repeated video would have the same features.
+            if repeats > 1 and options.cache_dir is None:
+                dataset = dict(
+                    type='RepeatDataset', times=repeats, dataset=dataset)
         else:
             dataset['test_mode'] = True
-            cfg[f'{split}_evaluator'] = dict(_delete_=True, type='AccMetric')
+            if split == 'val' and has_views:
+                loader['batch_size'] = base.test_dataloader.batch_size
+            cfg[f'{split}_evaluator'] = dict(
+                _delete_=True, type='AccMetric', **(dict(
+                    metric_options=dict(top_k_accuracy=dict(topk=1)))
+                    if len(plan.classes) <= 5 else {}))
         cfg[f'{split}_dataloader'] = dict(
             loader, dataset=dict(_delete_=True, **dataset))
     return cfg
 
 
 def _schedule(base: Config, batch: int, options: FineTuneOptions,
-              validates: bool, epochs: int) -> dict[str, Any]:
+              number: int, num_val: int, epochs: int) -> dict[str, Any]:
     lr = options.lr or _learning_rate(base, batch, options)
     optimizer: dict[str, Any] = dict(optimizer=dict(lr=float(f'{lr:.3g}')))
     if options.layer_decay is not None:
@@ -227,6 +270,7 @@ def _schedule(base: Config, batch: int, options: FineTuneOptions,
             paramwise_cfg=_replaced(base.optim_wrapper, 'paramwise_cfg',
                                     decay_rate=options.layer_decay))
     interval = math.ceil(epochs / MAX_VALIDATIONS)
+    is_small = number < FEW_CLIPS
     hooks = _hooks(base, options)
     return dict(
         optim_wrapper=optimizer,
@@ -237,9 +281,13 @@ def _schedule(base: Config, batch: int, options: FineTuneOptions,
         train_cfg=dict(
             _delete_=True, by_epoch=True, max_epochs=Source('max_epochs'),
             val_interval=interval),
-        default_hooks=dict(checkpoint=dict(
-            type='SafeCheckpointHook', interval=interval, max_keep_ckpts=1,
-            save_best='acc/top1' if validates else None)),
+        default_hooks=dict(
+            checkpoint=dict(
+                type='SafeCheckpointHook', interval=interval, max_keep_ckpts=1,
+                save_best='acc/top1' if num_val >= MIN_TO_SELECT else None),
+            **(dict(early_stop=dict(
+                type='PatientStoppingHook', monitor='acc/top1', min_delta=1e-4,
+                patience=PATIENCE)) if num_val and is_small else {})),
         log_processor=dict(custom_cfg=[
             dict(data_src=name, method_name='mean', window_size='epoch')
             for name in ('loss', 'top1_acc')]),
@@ -279,8 +327,8 @@ def _pipeline(base: Config, split: str) -> tuple[str, Any]:
 
 
 def _batch_size(base: Config, number: int) -> int:
-    """Reduce the base's batch size to leave MIN_STEPS steps per epoch."""
-    largest = max(1, number // MIN_STEPS)
+    """Reduce the base's batch size to leave MIN_BATCHES batches."""
+    largest = max(1, number // MIN_BATCHES)
     power_of_two = 1 << largest.bit_length() - 1
     return min(base.train_dataloader.batch_size, power_of_two)
 

@@ -7,6 +7,9 @@ from typing import Any, ClassVar
 
 # Parts of a model that can be frozen so that their features can be cached.
 CACHEABLE = 'backbone', 'spatial'
+FREEZES = 'auto', 'none', *CACHEABLE
+# Sets with fewer training clips are small.
+FEW_CLIPS = 500
 # With epochs='auto'.
 MAX_EPOCHS = 100
 BALANCES = 'none', 'weights', 'focal', 'sampler'
@@ -20,14 +23,16 @@ class FineTuneOptions:
         source: Folder with a folder of videos for each class, or a CSV file.
         model: Name or path of the config to inherit.
         weights: Checkpoint to start from. Defaults to random weights.
-        work_dir: Folder for all results. Defaults to
-            ``work_dirs/finetune_<name of source>``.
+        work_dir: Folder for all results. Defaults to the next free one of
+            ``work_dirs/finetune_<name of source>``, then ``..._2`` and so on.
         epochs: Number of epochs, or ``'auto'`` for as many as fit into
             ``minutes``.
         minutes: Time for training, validation and test if ``epochs`` is
             ``'auto'``.
-        freeze: ``'backbone'``, ``'spatial'``, or the number of frozen blocks.
-            Defaults to None, which trains all layers.
+        freeze: ``'backbone'``, ``'spatial'``, the number of frozen blocks, or
+            ``'none'``, which trains all layers that the config trains.
+            Defaults to ``'auto'``: ``'backbone'`` for a small set with
+            weights, or else ``'none'``.
         cache_features: Folder for the features of the frozen part; the empty
             string stands for ``features`` in ``work_dir``. Defaults to None,
             no cache.
@@ -52,7 +57,7 @@ class FineTuneOptions:
     work_dir: Path | None = None
     epochs: str | int = 'auto'
     minutes: float = 10
-    freeze: str | int | None = None
+    freeze: str | int | None = 'auto'
     cache_features: str | None = None
     variants: int = 1
     lora: int | None = None

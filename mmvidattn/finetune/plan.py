@@ -3,13 +3,13 @@
 import csv
 import io
 import statistics
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mmengine.utils import ProgressBar
+from rich.console import Console
+from rich.progress import Progress
 
 from ..datasets.annotations.custom.labeled_videos import (
     LabeledVideo,
@@ -61,6 +61,15 @@ class Plan(NamedTuple):
         """Number of training videos of each class."""
         labels = Counter(video.label for video in self.splits['train'])
         return [labels[name] for name in self.classes]
+
+    @property
+    def clip_seconds(self) -> float:
+        """Median length of the training clips, to 3 digits."""
+        return float(f'{statistics.median(self._lengths("train")):.3g}')
+
+    def _lengths(self, name: str) -> list[float]:
+        return [min(video.end, self.facts[video.file].duration) - video.start
+                for video in self.splits[name]]
 
     def write_lists(self, folder: Path) -> None:
         """Write the lists of the splits and the class names to a folder."""
@@ -126,12 +135,14 @@ def _check_videos(root: Path, videos: Sequence[LabeledVideo],
     bad = {name: 'file not found' for name in files
            if not (root / name).is_file()}
     paths = {str(root / name): name for name in files if name not in bad}
-    bar = ProgressBar(len(paths), file=sys.stderr) if paths else None
-    found = check_files(
-        [*paths], max(1, options.workers), options.timeout, not options.quick,
-        bar.update) if paths else ()
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True,
+                  disable=not console.is_terminal) as bar:
+        task = bar.add_task('Checking the videos', total=len(paths))
+        found = check_files(
+            [*paths], max(1, options.workers), options.timeout,
+            not options.quick, lambda: bar.advance(task)) if paths else ()
     bad |= {paths[path]: why for path, why in found}
-    echo(file=sys.stderr)
     # The check above has shown that these files do not crash the decoder.
     return {name: read_facts(root / name) for name in files
             if name not in bad}, bad

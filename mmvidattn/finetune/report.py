@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Metrics and images of a fine-tuned model."""
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from matplotlib import pyplot
 from mmaction.evaluation import ConfusionMatrix
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from scipy.stats import binomtest
 from torch import Tensor
 
 from ..apis.labels import probabilities, top_predictions
@@ -21,6 +23,8 @@ from ..visualization.clip_rows import draw_clip_rows
 from ..visualization.training_curves import draw_training_curves
 
 MAX_MISTAKES = 10
+# Width of a 95 % interval above which the metrics are called rough.
+ROUGH = 0.2
 FRAMES = 5
 MAX_CLASSES_WITH_VALUES = 30
 
@@ -67,13 +71,24 @@ class CollectAnswersHook(Hook):
                 int(sample.gt_label), best.index, best.score))
 
 
+def interval(hits: int, total: int) -> tuple[float, float]:
+    """Return the Wilson interval of an accuracy, with a level of 95 %."""
+    return tuple(binomtest(hits, total).proportion_ci(method='wilson'))
+
+
+def chance_of(labels: Sequence[int | str]) -> float:
+    """Return the accuracy of the best constant answer."""
+    return max(Counter(labels).values()) / len(labels)
+
+
 def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
                ) -> tuple[dict[str, Any], Tensor]:
     """Compute accuracies, and recall, precision and F1 of each class.
 
     Returns:
-        The metrics in [0, 1], None if undefined; and the confusion matrix,
-        ``[truth, prediction]``.
+        The metrics in [0, 1], None if undefined, with the 95 % ``interval``
+        of ``top1``, and ``chance``, the accuracy of the best constant answer;
+        and the confusion matrix, ``[truth, prediction]``.
     """
     matrix = ConfusionMatrix.calculate(
         [answer.predicted for answer in answers],
@@ -90,15 +105,18 @@ def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
              f1=ratio(2 * hits, truth + predicted))
         for name, (hits, truth, predicted) in zip(classes, counts)]
     recalls = [one['recall'] for one in by_class if one['videos']]
+    hits = int(matrix.diag().sum())
     return dict(
         videos=len(answers),
-        top1=ratio(int(matrix.diag().sum()), len(answers)),
+        top1=ratio(hits, len(answers)),
+        interval=interval(hits, len(answers)),
+        chance=chance_of([answer.truth for answer in answers]),
         mean_class_accuracy=ratio(sum(recalls), len(recalls)),
         classes=by_class), matrix
 
 
 def format_metrics(metrics: dict[str, Any]) -> str:
-    """Format the metrics as a table."""
+    """Format the metrics as a table, followed by advice."""
 
     def percent(value: float | None) -> str:
         return '-' if value is None else f'{100 * value:.1f}'
@@ -109,10 +127,22 @@ def format_metrics(metrics: dict[str, Any]) -> str:
         f'{one["name"]:{width}}  {one["videos"]:6}  '
         f'{percent(one["recall"]):>6}  {percent(one["precision"]):>9}  '
         f'{percent(one["f1"]):>5}' for one in metrics['classes']]
-    return '\n'.join([
-        *lines, f'top-1 {percent(metrics["top1"])} %, class mean '
-        f'{percent(metrics["mean_class_accuracy"])} %, '
-        f'{metrics["videos"]} videos'])
+    low, high = metrics['interval']
+    lines += [
+        f'top-1 {percent(metrics["top1"])} % of {metrics["videos"]} videos, '
+        f'with 95 % confidence {percent(low)} to {percent(high)} %',
+        f'chance {percent(metrics["chance"])} %, class mean '
+        f'{percent(metrics["mean_class_accuracy"])} %']
+    if low <= metrics['chance']:
+        lines.append(
+            'This result is within the noise of chance: do not rely on this '
+            'model. Check the\nlabels in mistakes.png, start from weights '
+            '(mmvidattn weights), train longer\n(--minutes), add clips, or '
+            'test on more videos.')
+    elif high - low > ROUGH:
+        lines.append('The interval is wide: add test videos before you '
+                     'compare this model with another.')
+    return '\n'.join(lines)
 
 
 def draw_confusion(path: Path, matrix: Tensor,
@@ -212,7 +242,8 @@ def write_report(out: Path, answers: Sequence[Answer],
     return format_metrics(metrics)
 
 
-def write_curves(out: Path, work_dir: Path) -> None:
+def write_curves(out: Path, work_dir: Path, chance: float | None) -> None:
     """Write ``curves.png`` from the logs of a training."""
-    draw_training_curves(out / 'curves.png', *read_logs(work_dir))
+    draw_training_curves(
+        out / 'curves.png', *read_logs(work_dir), chance=chance)
 

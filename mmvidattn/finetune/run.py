@@ -4,11 +4,15 @@ import json
 import os
 import shlex
 import shutil
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from itertools import count as count_from
 from pathlib import Path
 
 from mmengine.config import Config
 from mmengine.runner import Runner
 
+from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
 from ..apis.models import get_model, load_config
 from ..apis.release import SUFFIXES, save_release
@@ -25,15 +29,25 @@ from ..datasets.annotations.custom.labeled_videos import (
 )
 from ..utils.checkpoint import find_resumable, is_url, read_checkpoint
 from ..utils.files import write_atomically
+from ..utils.interrupts import one_line_stop
+from ..utils.lock import lock_folder
 from ..utils.printable import echo
 from .config import build_config, format_config, load_base
+from .console import ConsoleHook, no_prints
 from .epochs import fit_epochs
 from .options import FineTuneOptions
 from .plan import make_plan
-from .report import Answer, CollectAnswersHook, write_curves, write_report
+from .report import (
+    Answer,
+    CollectAnswersHook,
+    chance_of,
+    write_curves,
+    write_report,
+)
 
 # File with the options of the run, written when the training begins.
 NOTES = 'finetune.json'
+BUNDLE = 'bundle'
 
 
 def finetune(options: FineTuneOptions, command: str,
@@ -45,37 +59,96 @@ def finetune(options: FineTuneOptions, command: str,
         command: Command line, for the header of the config.
         dry_run: Whether to only check the videos and print the config.
     """
-    out = options.out
-    config, notes = out / 'config.py', None
-    with one_line_errors():
-        _check_weights(options.weights)
-        if dry_run or not (out / NOTES).is_file():
-            notes = _prepare(options, command, dry_run)
-        else:
-            _check_resumable(options)
-        if dry_run:
-            return
-        try:
-            runner = _build_training(config, out)
-        except (ValueError, TypeError):
-            if notes is not None:
-                # Let a corrected command use the same folder.
-                shutil.rmtree(out / 'run', ignore_errors=True)
-            raise
+    with quick_exit(), one_line_stop('; the same command continues'):
+        with one_line_errors():
+            _check_weights(options.weights)
+            if dry_run:
+                _prepare(options, command, dry_run)
+                return
+        options = replace(options, work_dir=_choose_folder(options))
+        with ExitStack() as locks:
+            with one_line_errors():
+                locks.enter_context(lock_folder(options.out))
+                runner = _start(options, command)
+                # A user may also run `mmvidattn train` there.
+                locks.enter_context(lock_folder(options.out / 'run'))
+            if runner is not None:
+                _train(runner, options.out)
+            with one_line_errors():
+                _write_results(options.out)
+    _print_next_steps(options.out)
+    leave('' if runner is None else unsaved(runner))
+
+
+def _choose_folder(options: FineTuneOptions) -> Path:
+    """Return the work directory: an equal run's, or else the next free one.
+
+    A finished run whose videos have changed is not continued.
+    """
+    if options.work_dir is not None:
+        return options.work_dir
+    for number in count_from(1):
+        out = options.out
+        if number > 1:
+            out = out.with_name(f'{out.name}_{number}')
+        if not (out / NOTES).exists():
+            if not (out / 'run').exists():
+                return out
+            continue
+        with suppress(ValueError):
+            notes = _read_notes(out)
+            if not _differences(options, notes) and not (
+                    notes.get('done') and notes['videos'] != len(
+                        read_labeled_videos(options.source)[1])):
+                return out
+
+
+def _start(options: FineTuneOptions, command: str) -> Runner | None:
+    """Build the training, or return None if it is complete."""
+    out, notes = options.out, None
+    if not (out / NOTES).is_file():
+        notes = _prepare(options, command)
+    else:
+        _check_resumable(options)
+        if _read_notes(out).get('done') == load_config(
+                out / 'config.py').max_epochs:
+            echo('the training is complete')
+            return None
+    try:
+        runner = _build_training(out)
+    except (ValueError, TypeError):
         if notes is not None:
-            write_atomically(out / NOTES, json.dumps(notes, indent=1).encode())
-    with quick_exit():
-        runner.train()
-    with one_line_errors():
-        _write_results(config, out)
-    _print_next_steps(out)
-    leave(unsaved(runner))
+            # Let a corrected command use the same folder.
+            shutil.rmtree(out / 'run', ignore_errors=True)
+        raise
+    if notes is not None:
+        write_atomically(out / NOTES, json.dumps(notes, indent=1))
+    return runner
+
+
+def _train(runner: Runner, out: Path) -> None:
+    """Train, and note that the training is complete."""
+    echo(f'{len(runner.train_dataloader)} steps per epoch; full log: '
+         f'{Path(runner.log_dir, runner.timestamp)}.log')
+    console = ConsoleHook()
+    runner.register_hook(console)
+    try:
+        with no_prints():
+            runner.train()
+    finally:
+        console.end_line()
+    if runner.train_loop.stop_training:
+        echo(f'stopped early after epoch {runner.epoch}: the training set is '
+             'learned, and the validation does not improve')
+    notes = _read_notes(out) | dict(done=runner.max_epochs)
+    write_atomically(out / NOTES, json.dumps(notes, indent=1))
 
 
 def _check_weights(weights: Path | None) -> None:
     """Raise unless the checkpoint is a local file that opens safely."""
     if weights is None:
-        echo('note: without --weights, training starts from random weights')
+        echo('note: without --weights, training starts from random weights: '
+             'the model knows nothing')
     elif is_url(str(weights).replace(':/', '://')):
         raise ValueError(f'--weights must be a local file, got {weights}: '
                          'download it first')
@@ -83,7 +156,8 @@ def _check_weights(weights: Path | None) -> None:
         read_checkpoint(weights)
 
 
-def _prepare(options: FineTuneOptions, command: str, dry_run: bool) -> dict:
+def _prepare(options: FineTuneOptions, command: str,
+             dry_run: bool = False) -> dict:
     """Check the videos, and write the lists and the config.
 
     Returns:
@@ -91,7 +165,7 @@ def _prepare(options: FineTuneOptions, command: str, dry_run: bool) -> dict:
     """
     out, source = options.out, options.source
     load_base(options.model)
-    if (out / 'run').exists():
+    if (out / 'run').exists() and not dry_run:
         raise ValueError(f'{out / "run"} exists, but {out / NOTES} does not: '
                          'choose another --work-dir')
     if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
@@ -111,11 +185,15 @@ def _prepare(options: FineTuneOptions, command: str, dry_run: bool) -> dict:
     config = out / 'config.py'
     write_atomically(config, format_config(cfg, command).encode())
     if is_auto:
-        epochs, seconds = fit_epochs(load_config(config), options.minutes)
+        with no_prints():
+            epochs, seconds = fit_epochs(load_config(config), options.minutes)
         echo(f'{count(epochs, "epoch")} of about {seconds:.1f} s')
         cfg = build_config(options, plan, epochs)
         write_atomically(config, format_config(cfg, command).encode())
-    return dict(options=options.fixed(), videos=plan.number)
+    val = [video.label for video in plan.splits.get('val', ())]
+    return dict(options=options.fixed(), videos=plan.number,
+                chance=chance_of(val) if val else None,
+                seconds=plan.clip_seconds)
 
 
 def _check_resumable(options: FineTuneOptions) -> None:
@@ -125,15 +203,8 @@ def _check_resumable(options: FineTuneOptions) -> None:
         ValueError: If the options differ.
     """
     out, source = options.out, options.source
-    try:
-        notes = json.loads((out / NOTES).read_text('utf-8'))
-        found = {**options.ADDED, **notes['options']}
-    except (ValueError, KeyError):
-        raise ValueError(f'{out / NOTES} was not written by mmvidattn '
-                         'finetune: choose another --work-dir') from None
-    differing = [f'{name} was {found.get(name)}, and now is {value}'
-                 for name, value in options.fixed().items()
-                 if found.get(name) != value]
+    notes = _read_notes(out)
+    differing = _differences(options, notes)
     if differing:
         raise ValueError(
             f'{out} was started with different options: '
@@ -147,9 +218,27 @@ def _check_resumable(options: FineTuneOptions) -> None:
              '--work-dir to use all videos')
 
 
-def _build_training(config: Path, out: Path) -> Runner:
+def _read_notes(out: Path) -> dict:
+    try:
+        notes = json.loads((out / NOTES).read_text('utf-8'))
+        notes['options'] = {**FineTuneOptions.ADDED, **notes['options']}
+        return notes
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f'{out / NOTES} was not written by mmvidattn '
+                         'finetune: choose another --work-dir') from None
+
+
+def _differences(options: FineTuneOptions, notes: dict) -> list[str]:
+    """Describe the options that differ from those of an earlier run."""
+    found = notes['options']
+    return [f'{name} was {found.get(name)}, and now is {value}'
+            for name, value in options.fixed().items()
+            if found.get(name) != value]
+
+
+def _build_training(out: Path) -> Runner:
     """Build the training, which resumes from the last checkpoint."""
-    cfg = _load(config, out / 'run')
+    cfg = _load(out, out / 'run')
     if find_resumable(cfg.work_dir)[0]:
         cfg.resume, cfg.load_from = True, None
     runner = build_runner(cfg, False)
@@ -158,9 +247,10 @@ def _build_training(config: Path, out: Path) -> Runner:
     return runner
 
 
-def _load(config: Path, work_dir: Path) -> Config:
-    cfg = load_config(config)
+def _load(out: Path, work_dir: Path) -> Config:
+    cfg = load_config(out / 'config.py')
     cfg.work_dir = str(work_dir)
+    cfg.console_log_level = 'WARNING'
     return cfg
 
 
@@ -174,19 +264,21 @@ def _find_best(out: Path) -> Path:
     return found
 
 
-def _test(config: Path, out: Path) -> list[Answer]:
+def _test(out: Path) -> list[Answer]:
     """Return the best model's answers to the test videos."""
-    cfg = _load(config, out / 'run/test')
+    cfg = _load(out, out / 'run/test')
     cfg.load_from, cfg.resume = str(out / 'best.pth'), False
     runner = build_runner(cfg, True)
     hook = CollectAnswersHook()
     runner.register_hook(hook)
-    runner.test()
+    with no_prints():
+        runner.test()
     return hook.answers
 
 
-def _write_results(config: Path, out: Path) -> None:
+def _write_results(out: Path) -> None:
     """Write the weights, the metrics and the images."""
+    config = out / 'config.py'
     cfg = load_config(config)
     best = _find_best(out)
     model = get_model(config, best)
@@ -194,28 +286,30 @@ def _write_results(config: Path, out: Path) -> None:
     save_release(model, cfg, parts)
     for suffix, part in parts.items():
         os.replace(part, out / f'best{suffix}')
-    write_curves(out, out / 'run')
+    save_bundle(out / BUNDLE, config, out / 'best.pth',
+                seconds=_read_notes(out).get('seconds'), replace=True)
+    write_curves(out, out / 'run', _read_notes(out).get('chance'))
     if cfg.get('test_dataloader') is None:
         echo('note: metrics and mistakes.png need test videos, and there are '
              'none')
         return
     classes = read_labels(cfg.test_dataloader.dataset.metainfo.classes)
-    echo(write_report(out, _test(config, out), classes, Path(cfg.videos),
+    echo(write_report(out, _test(out), classes, Path(cfg.videos),
                       checkpoint=best.name))
 
 
 def _print_next_steps(out: Path) -> None:
-    config, weights, run = (
-        shlex.quote(str(out / name))
-        for name in ('config.py', 'best.pth', 'run'))
+    bundle, config, run = (
+        shlex.quote(str(out / name)) for name in (BUNDLE, 'config.py', 'run'))
+    seconds = _read_notes(out).get('seconds')
+    window = f' --seconds {seconds:g}' if seconds else ''
     echo(f'''
-{out}: {", ".join(sorted(path.name for path in out.iterdir()))}
+{out}: {", ".join(sorted(path.name for path in out.glob("[!.]*")))}
 
-Predict:
-    mmvidattn predict VIDEO_OR_FOLDER {config} {weights}
+The model is {bundle}, which runs on any machine with mmvidattn:
+    mmvidattn predict VIDEO_OR_FOLDER {bundle}
+    mmvidattn stream 0 {bundle}{window}
+    mmvidattn export {bundle} model.onnx
 Continue training after a change of the config, such as more epochs (then
 repeat this command for the metrics):
-    mmvidattn train {config} --resume --work-dir {run}
-Detect live, with an online detector trained on features of this model
-(mmvidattn extract-features; configs/testra):
-    mmvidattn stream 0 testra_tiny_videos DETECTOR --rgb {config} {weights}''')
+    mmvidattn train {config} --resume --work-dir {run}''')

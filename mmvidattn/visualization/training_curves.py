@@ -12,8 +12,8 @@ SIZE_INCHES = 10., 3.6
 
 
 def draw_training_curves(path: str | Path, training: Sequence[dict],
-                         validation: Sequence[dict],
-                         caption: str = '') -> None:
+                         validation: Sequence[dict], caption: str = '',
+                         chance: float | None = None) -> None:
     """Write an image of the loss, the accuracies and the learning rate.
 
     Args:
@@ -23,6 +23,8 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
         validation: Validation log, with ``step`` (the epoch) and
             ``acc/top1``.
         caption: Caption of the image. Defaults to ''.
+        chance: Accuracy of the best constant answer, drawn as a line.
+            Defaults to None, no line.
     """
     figure = Figure(figsize=SIZE_INCHES)
     axes = figure.subplots(1, 3)
@@ -45,6 +47,10 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
         axes[1].plot([log['step'] for log in validation],
                      [log['acc/top1'] for log in validation],
                      marker='o', label='validation')
+    if chance is not None:
+        axes[1].axhline(chance, color='gray', linestyle='--',
+                        label=f'chance ({100 * chance:.0f} %)')
+    if validation or chance is not None:
         axes[1].legend(fontsize=8)
     figure.suptitle(caption, fontsize=10, parse_math=False)
     save_figure(figure, path)

@@ -47,23 +47,34 @@ def read(tmp_path, **options):
 def test_inherits_from_any_family(tmp_path, model):
     base = load_config(model)
     cfg = read(tmp_path, model=model)
-    head = {**base.model.cls_head, 'num_classes': 3}
+    head = {**base.model.cls_head, 'num_classes': 3, 'topk': 1}
     assert cfg.model.cls_head == head
     assert cfg.model.backbone == base.model.backbone
     assert (cfg.model.get('data_preprocessor') or {}).get('blending') is None
     for split in 'train', 'val', 'test':
         dataset = cfg[f'{split}_dataloader'].dataset
+        if split == 'train':
+            # 40 clips in batches of up to 8, until there are 20 steps.
+            assert dataset.type == 'RepeatDataset'
+            assert 20 <= dataset.times * 40 / (
+                cfg.train_dataloader.batch_size) < 25
+            dataset = dataset.dataset
         name = 'train' if split == 'train' else 'val'
+        # A small validation set gets the views of the test.
+        views = 'train' if split == 'train' else 'test'
         assert dataset == dict(
             type='VideoSegmentDataset',
             ann_file=str(tmp_path / f'data/{name}.txt'),
             data_prefix=dict(video=str(tmp_path / 'my vidéos')),
             metainfo=dict(classes=str(tmp_path / 'data/label_map.txt')),
             num_classes=3,
-            pipeline=base[f'{split}_dataloader'].dataset.pipeline,
+            pipeline=base[f'{views}_dataloader'].dataset.pipeline,
             **(dict(test_mode=True) if split != 'train' else {}))
     assert cfg.train_cfg == dict(by_epoch=True, max_epochs=30, val_interval=3)
-    assert cfg.val_evaluator == cfg.test_evaluator == dict(type='AccMetric')
+    # No top-5 of three classes.
+    assert cfg.val_evaluator == cfg.test_evaluator == dict(
+        type='AccMetric',
+        metric_options=dict(top_k_accuracy=dict(topk=1)))
     assert cfg.optim_wrapper.optimizer.type == (
         base.optim_wrapper.optimizer.type)
     scheduler, = cfg.param_scheduler
@@ -76,8 +87,10 @@ def test_learning_rate_depends_on_batch_and_weights(tmp_path):
     weights = tmp_path / 'w.pth'
     for rate, options in (
             (2e-3, {}), (4e-3, dict(counts=(200, 200))),
-            (6e-4, dict(weights=weights)),
+            (6e-4, dict(weights=weights, freeze='none')),
             (6e-4, dict(weights=weights, freeze=0)),
+            # A small set only trains the head, at the full rate.
+            (2e-3, dict(weights=weights)),
             (2e-3, dict(weights=weights, freeze='backbone')),
             (2e-3, dict(weights=weights, lora=4)),
             (7e-3, dict(weights=weights, lr=7e-3)),
@@ -130,6 +143,35 @@ def test_trains_part_of_the_model(tmp_path):
         assert cfg.optim_wrapper.paramwise_cfg == dict(decay_rate=0.5)
 
 
+@pytest.mark.parametrize('options, freeze', [
+    ({}, 'backbone'), (dict(freeze='none'), None), (dict(lora=2), None),
+    (dict(layer_decay=0.5), None), (dict(counts=(300, 300)), None),
+    (dict(weights=None), None), (dict(freeze=1), 1)], ids=str)
+def test_small_set_with_weights_trains_the_head(tmp_path, options, freeze):
+    options = dict(weights=tmp_path / 'w.pth') | options
+    cfg = read(tmp_path, **options)
+    assert cfg.model.get('freeze') == freeze
+
+
+@pytest.mark.parametrize('number, best, views, stops', [
+    (6, None, True, True), (50, 'acc/top1', True, True),
+    (201, 'acc/top1', False, False)])
+def test_validation_depends_on_its_size(tmp_path, number, best, views, stops):
+    # The videos of both splits are the same here.
+    cfg = read(tmp_path, counts=(number * 3, ) if number > 200 else
+               (number - number // 2, number // 2))
+    base = load_config(FineTuneOptions.model)
+    hooks, loader = cfg.default_hooks, cfg.val_dataloader
+    assert hooks.checkpoint.save_best == best
+    assert hooks.get('early_stop') == (dict(
+        type='PatientStoppingHook', monitor='acc/top1', min_delta=1e-4,
+        patience=3) if stops else None)
+    assert loader.dataset.pipeline == base[
+        'test_pipeline' if views else 'val_pipeline']
+    assert loader.batch_size == base[
+        f'{"test" if views else "val"}_dataloader'].batch_size
+
+
 @pytest.mark.parametrize('balance', ['none', 'weights', 'focal', 'sampler'])
 def test_balance_methods(tmp_path, balance):
     init_default_scope('mmaction')
@@ -146,7 +188,9 @@ def test_balance_methods(tmp_path, balance):
     else:
         assert type(loss).__name__ == 'CrossEntropyLoss'
         assert loss.class_weight is None
-    assert (dataset.type == 'ClassBalancedDataset') == (balance == 'sampler')
+    assert dataset.type == 'RepeatDataset'
+    assert (dataset.dataset.type == 'ClassBalancedDataset') == (
+        balance == 'sampler')
 
 
 @pytest.mark.parametrize('counts, repeated', [
@@ -176,7 +220,8 @@ def test_split_without_videos_has_no_loader(tmp_path):
     cfg = read(tmp_path, splits=('train', ), start=1.)
     for name in 'dataloader', 'cfg', 'evaluator':
         assert cfg[f'val_{name}'] is None and cfg[f'test_{name}'] is None
-    assert cfg.train_dataloader.dataset.ann_file.endswith('data/train.csv')
+    assert cfg.train_dataloader.dataset.dataset.ann_file.endswith(
+        'data/train.csv')
     assert cfg.default_hooks.checkpoint.save_best is None
     cfg = read(tmp_path, splits=('train', 'test'))
     assert cfg.val_cfg is None and cfg.test_cfg is not None

@@ -52,7 +52,29 @@ def test_class_without_videos_has_no_metrics():
     lines = format_metrics(metrics).splitlines()
     assert lines[1].split() == ['a', '2', '50.0', '100.0', '66.7']
     assert lines[3].split() == ['never', '0', '-', '-', '-']
-    assert lines[4] == 'top-1 66.7 %, class mean 75.0 %, 3 videos'
+    assert lines[4] == (
+        'top-1 66.7 % of 3 videos, with 95 % confidence 20.8 to 93.9 %')
+    assert lines[5] == 'chance 66.7 %, class mean 75.0 %'
+    assert lines[6].startswith('This result is within the noise of chance')
+
+
+@pytest.mark.parametrize('hits, total, advice', [
+    # 4 classes: 25 % by chance.
+    (4, 8, 'This result is within the noise of chance'),
+    (6, 8, 'The interval is wide'), (380, 400, None)])
+def test_gives_advice(hits, total, advice):
+    pairs = [(i % 4, i % 4 if i < hits else (i + 1) % 4) for i in range(total)]
+    metrics, _ = metrics_of(answers(pairs), list('abcd'))
+    assert metrics['chance'] == 0.25
+    low, high = metrics['interval']
+    assert low < hits / total < high
+    # The Wilson interval contains the shares p with |p - hits / total| equal
+    # to 1.96 standard deviations of p.
+    for p in low, high:
+        assert abs(p - hits / total) == pytest.approx(
+            1.96 * (p * (1 - p) / total)**0.5, rel=1e-3)
+    advised = format_metrics(metrics).splitlines()[7:]
+    assert advised[0].startswith(advice) if advice else not advised
 
 
 def test_most_confident_mistakes_come_first(motion_dir, tmp_path):
@@ -112,6 +134,19 @@ def test_curves_show_the_loss(tmp_path):
     third = pictures[0].shape[1] // 3
     differ = np.abs(pictures[0] - pictures[1]).sum(axis=(0, 2))
     assert differ[:third].sum() > 0 and not differ[third + 20:].any()
+
+
+def test_curves_show_chance(tmp_path):
+    pictures = []
+    for chance in None, 0.25:
+        draw_training_curves(
+            tmp_path / 'c.png',
+            [dict(epoch=i, loss=1., lr=0.1, top1_acc=0.5) for i in (1, 2)],
+            [{'acc/top1': 0.5, 'step': 1}], chance=chance)
+        pictures.append(cv2.imread(str(tmp_path / 'c.png')).astype(float))
+    third = pictures[0].shape[1] // 3
+    differ = np.abs(pictures[0] - pictures[1]).sum(axis=(0, 2))
+    assert differ[third:2 * third].sum() > 0 and not differ[:third].any()
 
 
 def test_clip_rows_may_differ_in_length(tmp_path):

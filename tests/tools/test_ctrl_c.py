@@ -1,0 +1,147 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Ctrl-C in real processes, and two runs in one work directory."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[2]
+WORKERS = [f'{loader}_dataloader.{option}' for loader in ('train', 'val')
+           for option in ('num_workers=1', 'persistent_workers=True')]
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start a command in a process group, and wait for a line of output."""
+    processes = []
+
+    def run(marker, *words):
+        log = tmp_path / f'{len(processes)}.log'
+        with open(log, 'w') as file:
+            process = subprocess.Popen(
+                [sys.executable, '-m', 'mmvidattn', *map(str, words)],
+                cwd=tmp_path, stdout=file, stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=dict(os.environ, OMP_NUM_THREADS='1', MPLBACKEND='Agg',
+                         PYTHONPATH=str(ROOT), PYTHONUNBUFFERED='1'))
+        processes.append(process)
+        process.text = lambda: log.read_text('utf-8')
+        while not re.search(marker, process.text()):
+            assert process.poll() is None, process.text()
+            time.sleep(0.05)
+        return process
+
+    yield run
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def ctrl_c(process):
+    """Press Ctrl-C, which a terminal sends to the workers too."""
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(60) == 130, process.text()
+    assert 'Traceback' not in process.text(), process.text()
+    return process.text().splitlines()[-1]
+
+
+@pytest.fixture
+def many_videos(motion_dir, tmp_path):
+    folder = tmp_path / 'many'
+    folder.mkdir()
+    for i in range(2000):
+        (folder / f'{i:04}.mp4').symlink_to(motion_dir / 'val/000000.mp4')
+    return folder
+
+
+def make_classes(motion_dir, folder):
+    for i in range(16):
+        path = folder / 'ab'[i % 2] / f'{i}.mp4'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(motion_dir / f'train/{i:06d}.mp4')
+    return folder
+
+
+def test_training(start, small_config, tmp_path):
+    train = ['train', small_config, '--work-dir', 'run', '--cfg-options',
+             'train_cfg.max_epochs=1000', *WORKERS]
+    last = ctrl_c(start(r'Epoch\(train\) +\[3\]', *train))
+    assert re.fullmatch(r'mmvidattn train: stopped after epoch \d+, iteration '
+                        r'\d+; --resume continues', last)
+    assert (tmp_path / 'run/last_checkpoint').is_file()
+    # A killed run leaves its lock file, which locks nothing.
+    process = start(r'Epoch\(train\)', *train, 'resume=True')
+    assert 'resumed epoch: ' in process.text()
+    second = start('in use by another run', *train)
+    assert second.wait() == 1
+    assert f'process {process.pid}, started ' in second.text()
+    process.kill()
+    process.wait()
+    assert (tmp_path / 'run/.lock').is_file()
+    ctrl_c(start(r'Epoch\(train\)', *train, 'resume=True'))
+    assert not (tmp_path / 'run/.lock').exists()
+
+
+def test_testing(start, small_config, small_checkpoint, motion_dir, tmp_path):
+    (tmp_path / 'long.txt').write_text('val/000000.mp4 0\n' * 5000)
+    last = ctrl_c(start(
+        r'Epoch\(test\)', 'test', small_config, small_checkpoint,
+        '--cfg-options',
+        f'test_dataloader.dataset.ann_file={tmp_path}/long.txt'))
+    assert last == 'mmvidattn test: stopped'
+
+
+def test_fine_tuning(start, small_config, small_checkpoint, motion_dir,
+                     tmp_path):
+    command = ['finetune', make_classes(motion_dir, tmp_path / 'mine'),
+               '--model', small_config, '--weights', small_checkpoint,
+               '--epochs', 1000, '--workers', 1]
+    process = start(r'epoch +2/', *command)
+    second = start('in use by another run', *command)
+    assert second.wait() == 1
+    last = ctrl_c(process)
+    assert re.fullmatch(
+        r'mmvidattn finetune: stopped after epoch \d+, iteration \d+; the '
+        'same command continues', last)
+    # It continues in the same folder.
+    process = start(r'epoch +\d+/', *command)
+    assert 'resuming with its lists' in process.text()
+    ctrl_c(process)
+    assert [path.name for path in (tmp_path / 'work_dirs').iterdir()] == [
+        'finetune_mine']
+
+
+def test_prediction(start, small_config, small_checkpoint, many_videos):
+    last = ctrl_c(start(
+        r'0005\.mp4', 'predict', many_videos, small_config, small_checkpoint))
+    assert re.fullmatch(
+        r'mmvidattn predict: stopped after \d+ predictions', last)
+
+
+@pytest.mark.parametrize('processes', [1, 2])
+def test_feature_extraction(start, small_config, many_videos, tmp_path,
+                            processes):
+    command = ['extract-features', many_videos, 'features', small_config,
+               '--processes', processes]
+    process = start('features per step', *command)
+    while len([*tmp_path.glob('features/*.npy')]) < 5:
+        time.sleep(0.05)
+    last = ctrl_c(process)
+    assert re.fullmatch(r'mmvidattn extract-features: stopped after \d+ of '
+                        '2000 videos; the same command continues', last)
+    assert not [*tmp_path.glob('features/*.part')]
+
+
+def test_stream(start, files, camera, tmp_path):
+    command = ['stream', camera.url, *files, '--events', 'events.jsonl',
+               '--on', '0.26', '--off', '0.1', '--min-duration', '0']
+    process = start('started', *command, '--state', 'state.pth')
+    ctrl_c(process)
+    assert 'stopped; the same command continues' in process.text()
