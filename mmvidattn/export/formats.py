@@ -19,7 +19,8 @@ from .programs import Function, Program
 # Name of a metadata file inside a .pt2 file.
 METADATA = 'mmvidattn_{}'
 KEYS = ('classes', 'config', 'inputs', 'mmvidattn_version', 'normalization',
-        'output', 'outputs', 'state', 'stream', 'torch_version')
+        'output', 'outputs', 'preprocessing', 'state', 'stream',
+        'torch_version')
 # Size limit of Protocol Buffers, and thus of an ONNX file.
 MAX_BYTES = 2**31
 

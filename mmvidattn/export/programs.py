@@ -9,6 +9,7 @@ from mmaction.models import Recognizer3D
 from torch import Tensor, nn
 
 from ..apis.predict import find_labels
+from ..apis.video_clips import test_steps
 from ..online import make_stream_step
 from ..recognizers import OnlineActionDetector
 from ..utils.arguments import check_arguments
@@ -19,6 +20,9 @@ OUTPUTS = 'logits', 'probabilities'
 DTYPES = dict(uint8=torch.uint8, float32=torch.float32)
 # Dynamic axes of a clip [B, C, T, H, W].
 AXES = dict(frames=(2, ), size=(3, 4))
+# Steps of a pipeline that do not change frames, besides those that open and
+# decode files.
+PLAIN_STEPS = 'FormatShape', 'PackActionInputs'
 AXIS_NAMES = 'batch', 'channels', 'frames', 'height', 'width'
 
 
@@ -150,11 +154,22 @@ class ClipProgram(Program):
         return clips.to(next(self.model.parameters()).device),
 
     def metadata(self) -> dict[str, str]:
+        inside = self.normalize is not None
+        preprocessing = dict(
+            # Pipelines decode to RGB, and `to_rgb` reverses the channels.
+            color_order='bgr' if self.to_rgb and not inside else 'rgb',
+            layout='[batch, channels, frames, height, width]',
+            steps=frame_steps(self.model.cfg),
+            # What is averaged over views: logits before a softmax, or
+            # probabilities after it.
+            average_views=dict(score='logits', prob='probabilities').get(
+                getattr(self.model.cls_head, 'average_clips', None)))
         return dict(
             super().metadata(), output=self.output,
             normalization=json.dumps(dict(
-                inside=self.normalize is not None, to_rgb=self.to_rgb,
-                mean=_listed(self.mean), std=_listed(self.std))),
+                inside=inside, mean=_listed(self.mean),
+                std=_listed(self.std))),
+            preprocessing=json.dumps(preprocessing, default=str),
             classes=json.dumps(find_labels(self.model)))
 
 
@@ -297,6 +312,19 @@ def program_of(model: nn.Module,
             dataset.get('work_rate', 1),
             kernel,
             stretch_long_memory=dataset.get('stretch_long_memory')), output)
+
+
+def frame_steps(cfg: Any) -> list[dict[str, Any]]:
+    """Return the steps of a test pipeline that choose and change frames.
+
+    Empty if the config has no test pipeline that decodes videos.
+    """
+    try:
+        steps, _ = test_steps(cfg)
+    except ValueError:
+        return []
+    return [step for step in steps if step['type'] not in PLAIN_STEPS
+            and not step['type'].endswith(('Init', 'Decode'))]
 
 
 def probabilities(head: nn.Module, logits: Tensor) -> Tensor:

@@ -186,7 +186,8 @@ def test_file_contains_labels_and_normalization(tmp_path):
     assert json.loads(metadata['inputs']) == [
         dict(name='clips', dtype='uint8', shape=['batch', 3, 8, 64, 64])]
     assert json.loads(metadata['normalization']) == dict(
-        inside=True, to_rgb=True, mean=mean.tolist(), std=std.tolist())
+        inside=True, mean=mean.tolist(), std=std.tolist())
+    assert json.loads(metadata['preprocessing'])['color_order'] == 'rgb'
     clips = torch.randint(256, (2, 3, 8, 64, 64), dtype=torch.uint8)
     with torch.no_grad():
         inputs = model.data_preprocessor(dict(

@@ -1,0 +1,145 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from mmvidattn import VideoClassifier, get_model
+from mmvidattn.export import (
+    export_program,
+    make_script,
+    program_of,
+    read_metadata,
+    script,
+)
+
+CONFIG = 'linear_ff_tiny_motion'
+SHAPE = 8, 64, 64
+# The script's imports may import none of these.
+BLOCKED = """
+import runpy, sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition('.')[0] in {blocked}:
+            raise ImportError(f'{{name}} is blocked')
+sys.meta_path.insert(0, Blocker())
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name='__main__')
+"""
+OTHERS = 'mmvidattn', 'mmaction', 'mmengine', 'mmcv', 'decord', 'av'
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    model = get_model(CONFIG)
+    # With initial weights, logits hardly depend on the video.
+    for layer in model.cls_head.fc_cls, model.cls_head.fc_hidden:
+        torch.nn.init.normal_(layer.weight, std=0.3)
+    model.dataset_meta = dict(classes=list('abcdefgh'))
+    return model
+
+
+def set_pipeline(model, sampler, crop='ThreeCrop', scale=(-1, 64), **options):
+    model.cfg.test_dataloader.dataset.pipeline = [
+        dict(type='DecordInit'), sampler, dict(type='DecordDecode'),
+        dict(type='Resize', scale=scale, **options),
+        dict(type=crop, crop_size=64),
+        dict(type='FormatShape', input_format='NCTHW'),
+        dict(type='PackActionInputs')]
+
+
+@pytest.mark.parametrize('num_clips', [1, 3])
+@pytest.mark.parametrize('name', script.SAMPLERS)
+def test_every_sampler_matches_the_pipeline(model, name, num_clips):
+    """`make_script` compares the clips of videos of several lengths."""
+    sampler = dict(type=name, clip_len=8, num_clips=num_clips, test_mode=True)
+    if name not in ('UniformSample', 'SegmentSampleFrames'):
+        sampler['frame_interval'] = 7
+    set_pipeline(model, sampler)
+    make_script(program_of(model, SHAPE), script.Path('model.onnx'))
+
+
+@pytest.mark.parametrize('crop, options, normalize, to_rgb', [
+    ('CenterCrop', dict(scale=(-1, 72)), None, False),
+    ('UniformThreeCrop', dict(scale=(-1, 72)), None, True),
+    ('ThreeCrop', dict(scale=(72, 64), keep_ratio=False), 'uint8', True),
+    ('CenterCrop', dict(scale=(90, 70), keep_ratio=False), 'float32', False),
+])
+def test_crops_sizes_and_colors_match_the_pipeline(
+        model, crop, options, normalize, to_rgb):
+    set_pipeline(model, dict(type='UniformSample', clip_len=8, num_clips=2,
+                             test_mode=True), crop, **options)
+    model.data_preprocessor.to_rgb = to_rgb
+    program = program_of(model, SHAPE, normalize=normalize)
+    make_script(program, script.Path('model.onnx'))
+    preprocessing = json.loads(program.metadata()['preprocessing'])
+    assert preprocessing['color_order'] == (
+        'bgr' if to_rgb and normalize is None else 'rgb')
+    assert [step['type'] for step in preprocessing['steps']] == [
+        'UniformSample', 'Resize', crop]
+    assert preprocessing['average_views'] == 'logits'
+
+
+def test_a_wrong_script_is_refused(model, monkeypatch):
+    program = program_of(model, SHAPE)
+    monkeypatch.setitem(
+        script.SAMPLERS, 'UniformSample',
+        script.SAMPLERS['UniformSample'].replace('(k + 1)', 'k'))
+    with pytest.raises(ValueError, match='differ from the test pipeline'):
+        make_script(program, script.Path('model.onnx'))
+
+
+@pytest.mark.parametrize('change, message', [
+    (lambda model: set_pipeline(model, dict(
+        type='CharadesSampleFrames', clip_len=8, frame_interval=2,
+        num_clips=1, test_mode=True)), 'must be a sampler .*Charades'),
+    (lambda model: set_pipeline(model, dict(
+        type='SampleFrames', clip_len=4, num_clips=1, test_mode=True)),
+     r'clips of \(4, 64, 64\), but the file expects \(8, 64, 64\)'),
+    (lambda model: setattr(model.cls_head, 'average_clips', None),
+     'average_clips=None')])
+def test_says_why_there_is_no_script(model, change, message):
+    change(model)
+    with pytest.raises(ValueError, match=message):
+        make_script(program_of(model, SHAPE), script.Path('model.onnx'))
+
+
+def run_script(program, path, video, blocked):
+    export_program(program, path)
+    file, text = make_script(program, path)
+    file.write_text(text)
+    assert len([line for line in text.splitlines() if line]) <= 42
+    done = subprocess.run(
+        [sys.executable, '-c', BLOCKED.format(blocked=blocked), file, video],
+        capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {label: float(score) for score, label in re.findall(
+        r'^\S+ (\d\.\d+) (.+)$', done.stdout, re.MULTILINE)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('suffix, output, average', [
+    ('onnx', 'logits', 'score'), ('onnx', 'probabilities', 'score'),
+    ('onnx', 'logits', 'prob'), ('pt2', 'probabilities', 'prob'),
+    ('pt2', 'logits', 'score')])
+def test_script_gives_the_answer_of_the_classifier(
+        model, motion_dir, tmp_path, suffix, output, average):
+    if suffix == 'onnx':
+        pytest.importorskip('onnxruntime')
+    video = str(motion_dir / 'val/000000.mp4')
+    model.cfg.video_backend = 'opencv'
+    model.cls_head.average_clips = average
+    path = tmp_path / f'model.{suffix}'
+    blocked = (*OTHERS, 'torch') if suffix == 'onnx' else OTHERS
+    found = run_script(program_of(model, SHAPE, output, 'uint8'), path, video,
+                       blocked)
+    assert json.loads(read_metadata(path)['classes']) == list('abcdefgh')
+    want = VideoClassifier(model)(video)
+    assert [*found] == [p.label for p in want.predictions]
+    for p in want.predictions:
+        assert found[p.label] == pytest.approx(p.score, abs=2e-5)
+    assert 0.2 < max(found.values()) < 0.999
