@@ -22,8 +22,10 @@ METRICS = ['prometheus_client']
 MQTT = ['paho-mqtt>=2']
 WEBHOOK = ['httpx>=0.27']
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
-# The last mkdocstrings for Python 3.10 fails with pymdown-extensions 12.
-DOCS = ['mkdocs-material', 'mkdocstrings[python]', 'pymdown-extensions!=12.*']
+# The last mkdocstrings for Python 3.10 fails with pymdown-extensions 12. ruff
+# wraps long signatures.
+DOCS = ['mkdocs-material', 'mkdocstrings[python]', 'pymdown-extensions!=12.*',
+        'ruff']
 
 
 class BuildWithMim(build_py):
@@ -69,6 +71,7 @@ setup(
         console_scripts=['mmvidattn = mmvidattn_cli:main']),
     packages=find_packages(include=['mmvidattn', 'mmvidattn.*']),
     package_data={
+        'mmvidattn': ['weights/*/*'],
         'mmvidattn.live': ['page.html', 'page.js'],
         'mmvidattn.ops': ['README.md', 'gpu.md'],
     },
@@ -134,7 +137,7 @@ setup(
         docs=DOCS,
         # selenium drives a Chromium that is there; without one its tests are
         # skipped.
-        dev=['hypothesis', 'lmdb', 'pytest', 'pytest-xdist', 'ruff',
+        dev=['hypothesis', 'lmdb', 'pytest', 'pytest-xdist',
              'scikit-learn', 'selenium', *DOCS, *METRICS, *MQTT, *ONNX,
              *SERVE, *WEBHOOK],
     ),

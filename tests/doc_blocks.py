@@ -40,6 +40,7 @@ from mmengine.registry import init_default_scope
 import mmvidattn
 import mmvidattn_cli
 from mmvidattn.apis import find_config, load_config
+from mmvidattn.apis.models import is_checkpoint
 
 ROOT = Path(__file__).resolve().parent.parent
 RULES = 'run', 'parse', 'file', 'config'
@@ -236,13 +237,16 @@ def parse(words: list[str], monkeypatch: Any) -> None:
     program, args = found
     if program in ('compat', 'upstream') or program.startswith('mmvidattn.'):
         return
-    parse_args = argparse.ArgumentParser.parse_args
 
-    def parse_only(self, given=None, namespace=None):
-        raise Parsed(parse_args(self, given, namespace))
+    def parsing(method):
+        def parse_only(self, given=None, namespace=None):
+            raise Parsed(method(self, given, namespace))
+        return parse_only
 
     with monkeypatch.context() as patch:
-        patch.setattr(argparse.ArgumentParser, 'parse_args', parse_only)
+        for name in 'parse_args', 'parse_intermixed_args':
+            patch.setattr(argparse.ArgumentParser, name, parsing(
+                getattr(argparse.ArgumentParser, name)))
         patch.setattr(sys, 'argv', [])
         try:
             start(program, args)
@@ -258,6 +262,12 @@ def check_config(args: argparse.Namespace) -> None:
     """Check that the config of a command exists, and the options it changes.
     """
     name = getattr(args, 'config', None) or getattr(args, 'model', None)
+    if isinstance(name, list):
+        words = [None, None, *getattr(args, 'videos', getattr(
+            args, 'sources', [])), *name]
+        last = words[-1] or ''
+        name = words[-2] if last == 'CHECKPOINT' or (
+            is_checkpoint(last) and ':' not in last) else None
     if not isinstance(name, str) or name.isupper() or '://' in name \
             or name.endswith(('.onnx', '.pt2')):
         return

@@ -14,17 +14,15 @@ from torch import nn
 
 from ..layers.lora import merge_lora
 from ..utils.checkpoint import is_url, load_checkpoint, load_tensors
-from ..utils.config import check_variables
+from ..utils.config import CONFIG_FOLDERS, check_variables
 from ..utils.video_backend import apply_video_backend
 from .ablations import find_row, list_rows, load_row
-from .bundle_file import is_bundle, load_bundle
+from .bundle_file import WEIGHTS, is_bundle, load_bundle
 from .compiling import compile_in_place
 from .config_options import apply_options
 from .model_options import check_model_options
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# A wheel contains a copy of the configs; a checkout has them in its root.
-CONFIG_FOLDERS = (PACKAGE / '.mim/configs', PACKAGE.parent / 'configs')
 # Bundles that come with the package, and the name that selects them as a
 # checkpoint.
 DEFAULTS = PACKAGE / 'weights'
@@ -128,6 +126,12 @@ def find_default(name: str | Path) -> Path:
             f'{", ".join(path.name for path in sorted(DEFAULTS.iterdir()))}, '
             f'got {name}: pass the path of a checkpoint')
     return folder
+
+
+def find_weights(name: str | Path, checkpoint: str | Path) -> str | Path:
+    """Return a checkpoint's path, also of ``'default'`` of a model."""
+    return (find_default(name) / WEIGHTS if checkpoint == DEFAULT else
+            checkpoint)
 
 
 def load_config(name: str | Path,

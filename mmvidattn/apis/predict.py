@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Classification of videos from files, folders, memory and streams."""
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
 from ..utils.arguments import Count, Positive, check_arguments
+from .bundle_file import is_bundle
 from .labels import (
     Prediction,
     find_labels,
@@ -52,6 +54,13 @@ class VideoPrediction:
     probabilities: Tensor | None = None
     error: str | None = None
 
+    def __repr__(self) -> str:
+        end = '?' if self.end is None else f'{self.end:.2f}'
+        found = self.error or ', '.join(
+            f'{p.label} {p.score:.3f}' for p in self.predictions)
+        return (f'{type(self).__name__}({self.video!r}, {self.start:.2f} to '
+                f'{end} s: {found})')
+
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON, except ``probabilities``."""
         if self.error is not None:
@@ -84,10 +93,11 @@ class VideoClassifier:
       or a :class:`mmvidattn.sources.Source`.
 
     Args:
-        model: Name from :func:`mmvidattn.list_models`, path of a config, or
-            model from :func:`mmvidattn.get_model`.
-        checkpoint: Checkpoint of exactly this model. Defaults to random
-            weights.
+        model: Name from :func:`mmvidattn.list_models`, path of a config or of
+            a bundle, or model from :func:`mmvidattn.get_model`.
+        checkpoint: Checkpoint of exactly this model, or ``'default'`` for the
+            weights that come with the package. Defaults to the weights of a
+            bundle, or else to random weights, with a warning.
         device: Device of the model. Defaults to 'cpu'.
         labels: Class names. Defaults to the names in the checkpoint or else
             in the config. A class without a name is called e.g. ``class 3``.
@@ -104,10 +114,17 @@ class VideoClassifier:
                  labels: Sequence[str] | None = None,
                  **kwargs: Any) -> None:
         if not isinstance(model, nn.Module):
+            warn_if_random(model, checkpoint)
             model = get_model(model, checkpoint, device, **kwargs)
         self.model = model
         self._pipeline = ClipPipeline(model.cfg)
         self.labels = find_labels(model) if labels is None else list(labels)
+
+    def __repr__(self) -> str:
+        kinds = [type(part).__name__ for part in (self.model.backbone,
+                                                  self.model.cls_head)]
+        return (f'{type(self).__name__}({", ".join(kinds)}, '
+                f'{self.model.cls_head.num_classes} classes)')
 
     @check_arguments(source=Any)
     def __call__(self,
@@ -268,6 +285,15 @@ class VideoClassifier:
             yield replace(
                 prediction, probabilities=found,
                 predictions=tuple(top_predictions(found, self.labels, topk)))
+
+
+def warn_if_random(model: str | Path,
+                   checkpoint: str | Path | None) -> None:
+    """Warn if a model without a checkpoint has random weights."""
+    if checkpoint is None and not is_bundle(model):
+        warnings.warn(
+            f'{model} has random weights, so its predictions mean nothing: '
+            'pass a checkpoint', stacklevel=3)
 
 
 def predict_video(model: nn.Module,

@@ -19,6 +19,7 @@ from ..online import WindowEncoder
 from ..utils.arguments import Positive, check_arguments
 from .labels import find_labels, probabilities
 from .models import get_model
+from .predict import warn_if_random
 from .video_clips import test_steps
 
 # Pipeline steps that take several crops, including the center.
@@ -121,10 +122,8 @@ class SlidingClassifier:
     Memory is bounded by the resized frames of a window and their encodings.
 
     Args:
-        model: Name from :func:`mmvidattn.list_models`, path of a config, or
-            model from :func:`mmvidattn.get_model`.
-        checkpoint: Checkpoint of exactly this model. Defaults to random
-            weights.
+        model: See :class:`VideoClassifier`.
+        checkpoint: See :class:`VideoClassifier`.
         fps: Frame rate of the stream.
         seconds: Length of the window, rounded to whole frames. Defaults to
             the span of a clip in the config's test pipeline. Required if
@@ -162,6 +161,7 @@ class SlidingClassifier:
                  labels: Sequence[str] | None = None,
                  **kwargs: Any) -> None:
         if not isinstance(model, nn.Module):
+            warn_if_random(model, checkpoint)
             model = get_model(model, checkpoint, device, **kwargs)
         if not isinstance(model, Recognizer3D):
             raise ValueError('a sliding window needs a Recognizer3D, got a '

@@ -32,6 +32,15 @@ def add_config(parser: argparse.ArgumentParser,
         parser.add_argument('checkpoint', help='checkpoint file')
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add BUNDLE, or CONFIG CHECKPOINT, after the sources of a command."""
+    parser.add_argument(
+        'model', nargs='*', metavar='MODEL',
+        help='BUNDLE, a folder or zip file (see mmvidattn bundle), or CONFIG '
+        'CHECKPOINT, two arguments (default: a small model that comes with '
+        'the package and knows eight motions of drawn shapes)')
+
+
 def add_cfg_options(parser: argparse.ArgumentParser) -> None:
     """Add the option that changes a config."""
     parser.add_argument(

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Export a model to torch.export or ONNX.
 
+    mmvidattn export BUNDLE OUT.onnx
     mmvidattn export CONFIG CHECKPOINT OUT.onnx
 
 The suffix of OUT selects the format: .pt2 (torch.export) or .onnx. The command
@@ -11,12 +12,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import add_cfg_options, add_config, parser_of
+from ._shared import add_cfg_options, add_model, parser_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
-    add_config(parser)
+    add_model(parser)
     parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
     parser.add_argument(
         '--output', choices=('logits', 'probabilities'), default='logits',
@@ -41,7 +42,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument('--force', action='store_true',
                         help='replace an existing file')
     add_cfg_options(parser)
-    return parser.parse_args(argv)
+    return parser.parse_intermixed_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,14 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Classify videos, or time windows of long videos.
 
+    mmvidattn predict VIDEO [VIDEO ...] BUNDLE
     mmvidattn predict VIDEO [VIDEO ...] CONFIG CHECKPOINT
-    mmvidattn predict LONG_VIDEO CONFIG CHECKPOINT --windows 10 --stride 5
+    mmvidattn predict LONG_VIDEO BUNDLE --windows 10 --stride 5
 """
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import add_config, add_device, parser_of
+from ._shared import add_device, add_model, parser_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -17,7 +18,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         'videos', nargs='+', metavar='VIDEO',
         help='video file or its URL, folder of videos, or folder of frames; '
         'with --windows also the number of a camera, or the URL of a stream')
-    add_config(parser)
+    add_model(parser)
     parser.add_argument(
         '--labels', help='file with one class name per line (default: the '
         "names in the checkpoint, or else the config's)")
@@ -32,7 +33,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='write each prediction to this file immediately, one per line')
     parser.add_argument(
         '--windows', type=float, metavar='SECONDS',
-        help='classify time windows of this length')
+        help='classify time windows of this length; --out then shows in each '
+        'frame the prediction of the latest window that contains it')
     parser.add_argument(
         '--stride', type=float, metavar='SECONDS',
         help='seconds between the starts of consecutive windows (default: '
@@ -47,12 +49,12 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--compile', action='store_true',
         help='compile the model first, which pays off for many videos')
     add_device(parser)
-    args = parser.parse_args(argv)
+    args = parser.parse_intermixed_args(argv)
     if args.windows is None and args.stride is not None:
         parser.error('--stride needs --windows')
-    if args.windows is not None and (args.out or args.json):
-        parser.error('--windows supports --json-lines, but not --out or '
-                     '--json, which need all predictions in memory')
+    if args.windows is not None and args.json:
+        parser.error('--windows supports --json-lines, but not --json, which '
+                     'needs all predictions in memory')
     return args
 
 

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Detect actions live in videos, cameras or network streams.
 
+    mmvidattn stream SOURCE [SOURCE ...] BUNDLE
     mmvidattn stream SOURCE [SOURCE ...] CONFIG CHECKPOINT \\
         --rgb RECOGNIZER WEIGHTS
     mmvidattn stream SOURCE [SOURCE ...] RECOGNIZER CHECKPOINT --seconds 2
@@ -16,7 +17,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import FLOWS, add_cfg_options, add_device, parser_of
+from ._shared import FLOWS, add_cfg_options, add_device, add_model, parser_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -24,10 +25,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         'sources', nargs='+', metavar='SOURCE',
         help='video file, folder of frames, number of a camera, or URL')
-    parser.add_argument(
-        'config', help='config file or name of an online detector or clip '
-        'model')
-    parser.add_argument('checkpoint', help='checkpoint of the model')
+    add_model(parser)
     parser.add_argument(
         '--rgb', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
         help="network that computes the features 'rgb' (see "
@@ -140,7 +138,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='maximum number of connections (default: %(default)s)')
     add_device(parser)
     add_cfg_options(parser)
-    return parser.parse_args(argv)
+    return parser.parse_intermixed_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

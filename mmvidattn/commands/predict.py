@@ -4,9 +4,11 @@ import argparse
 import json
 import logging
 import sys
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -19,8 +21,10 @@ from ..apis import VideoClassifier, VideoPrediction, read_labels
 from ..apis.predict import write_json_line
 from ..apis.runner import one_line_errors, program_name
 from ..apis.video_clips import find_videos, is_folder_of_videos
+from ..utils.interrupts import one_line_stop
 from ..utils.printable import echo, printable
 from ..visualization import OUTPUTS, annotate_video
+from .model_argument import split_model
 
 
 def name_videos(inputs: list[str]) -> dict[str, Path]:
@@ -66,15 +70,38 @@ def describe(prediction: VideoPrediction) -> list[str]:
     return [f'{p.score:6.3f}  {p.label}' for p in prediction.predictions]
 
 
-def predict_windows(classifier: VideoClassifier, video: str,
+def caption_windows(windows: Sequence[VideoPrediction], time: float
+                    ) -> list[str]:
+    """Return the caption of the latest window that contains a time."""
+    number = bisect_right(windows, time, key=lambda found: found.start)
+    found = windows[max(0, number - 1)]
+    lines = [f'{found.start:.2f} to {found.end:.2f} s', *describe(found)]
+    # Windows may be shorter than the stride.
+    return lines if time < found.end else [''] * len(lines)
+
+
+def predict_windows(classifier: VideoClassifier, video: str, out: Path | None,
                     args: argparse.Namespace) -> Iterator[VideoPrediction]:
-    """Classify the windows of a video; the last may have an error."""
+    """Classify the windows of a video; the last may have an error.
+
+    Args:
+        classifier: The classifier.
+        video: Name of the video.
+        out: Captioned video to write, or None.
+        args: Options of the command.
+    """
+    shown = []
     try:
         for found in classifier.windows(
                 video, args.windows, args.stride, batch_size=args.batch_size,
                 fps=args.fps):
             echo(f'{video}, {found.start:.2f} to {found.end:.2f} s')
             yield found
+            if out is not None and found.error is None:
+                shown.append(found)
+        if shown:
+            annotate_video(video, out, partial(caption_windows, shown))
+            echo(f'written: {out}')
     except (ValueError, OSError) as error:
         yield VideoPrediction(video, error=str(error))
 
@@ -83,12 +110,17 @@ def run(args: argparse.Namespace) -> None:
     # Silence mmengine's warnings about its own deprecated calls.
     MMLogger.get_current_instance().setLevel(logging.ERROR)
     with one_line_errors(), ExitStack() as stack:
-        videos = name_videos(args.videos)
+        sources, config, checkpoint = split_model(
+            [*args.videos, *args.model])
+        videos = name_videos(sources)
         outputs = plan_outputs(videos, args.out)
+        if args.windows is not None and any(
+                path.suffix != '.mp4' for path in outputs.values()):
+            raise ValueError('--out must be an .mp4 file or a folder with '
+                             f'--windows, got {args.out}')
         labels = read_labels(args.labels) if args.labels else None
         classifier = VideoClassifier(
-            args.config, args.checkpoint, args.device, labels,
-            compile=args.compile)
+            config, checkpoint, args.device, labels, compile=args.compile)
         num_classes = classifier.model.cls_head.num_classes
         if labels and len(labels) != num_classes:
             raise ValueError(
@@ -115,34 +147,37 @@ def predict(classifier: VideoClassifier, videos: dict[str, Path],
             videos, batch_size=args.batch_size, fps=args.fps)
     else:
         found = chain.from_iterable(
-            predict_windows(classifier, video, args) for video in videos)
+            predict_windows(classifier, video, outputs.pop(video, None), args)
+            for video in videos)
     results, failed = [], []
-    for prediction in track(
-            found, 'Predicting', total=len(videos),
-            console=Console(stderr=True),
-            disable=len(videos) == 1 or args.windows is not None):
-        error = prediction.error
-        if error is None:
-            caption = describe(prediction)
-            if args.windows is None:
-                echo(prediction.video)
-            echo(*caption, sep='\n')
-            if prediction.video in outputs:
-                out = outputs[prediction.video]
-                try:
-                    annotate_video(prediction.video, out, caption)
-                    echo(f'written: {out}')
-                except (ValueError, OSError) as fault:
-                    error = str(fault)
-        result = prediction.as_dict()
-        if error is not None:
-            failed.append(prediction.video)
-            result['error'] = error
-            echo(f'{program_name()}: error: {error}', file=sys.stderr)
-        if args.json:
-            results.append(result)
-        if lines is not None:
-            write_json_line(lines, prediction)
+    number = 0
+    with one_line_stop(lambda: f' after {number} predictions'):
+        for number, prediction in enumerate(track(
+                found, 'Predicting', total=len(videos),
+                console=Console(stderr=True),
+                disable=len(videos) == 1 or args.windows is not None), 1):
+            error = prediction.error
+            if error is None:
+                caption = describe(prediction)
+                if args.windows is None:
+                    echo(prediction.video)
+                echo(*caption, sep='\n')
+                if prediction.video in outputs:
+                    out = outputs[prediction.video]
+                    try:
+                        annotate_video(prediction.video, out, caption)
+                        echo(f'written: {out}')
+                    except (ValueError, OSError) as fault:
+                        error = str(fault)
+            result = prediction.as_dict()
+            if error is not None:
+                failed.append(prediction.video)
+                result['error'] = error
+                echo(f'{program_name()}: error: {error}', file=sys.stderr)
+            if args.json:
+                results.append(result)
+            if lines is not None:
+                write_json_line(lines, prediction)
     if args.json:
         args.json.write_text(json.dumps(results, indent=2) + '\n')
     return failed

@@ -3,6 +3,7 @@
 import argparse
 from contextlib import ExitStack
 
+from ..apis.models import find_weights
 from ..apis.runner import (
     build_runner,
     leave,
@@ -27,7 +28,8 @@ def _test(args: argparse.Namespace, stack: ExitStack) -> None:
     with one_line_errors():
         cfg = load_runner_config(args)
         stack.enter_context(lock_work_dir(cfg))
-        cfg.load_from, cfg.resume = args.checkpoint, False
+        cfg.load_from = str(find_weights(args.config, args.checkpoint))
+        cfg.resume = False
         if args.dump:
             evaluators = cfg.test_evaluator
             if not isinstance(evaluators, list):

@@ -50,9 +50,12 @@ class OnlineDetector(Run):
     the source. :meth:`with_source` runs the same model on another source.
 
     Args:
-        config: Config of :class:`LiveModel` or :class:`LiveClipModel`.
-        checkpoint: Weights. None for random ones.
-        source: Source, or an argument of :func:`open_source`.
+        config: Config of :class:`LiveModel` or :class:`LiveClipModel`, or a
+            bundle (:func:`mmvidattn.apis.save_bundle`).
+        checkpoint: Weights. Defaults to the weights of a bundle, or else to
+            random ones.
+        source: Source, or an argument of :func:`open_source`. Required; pass
+            it by name after a bundle, ``OnlineDetector('bundle', source=0)``.
         extractors: Extractors of :class:`LiveModel`.
         **options: Other options of these classes, and options of
             :class:`~mmvidattn.live.run.RunOptions`.
@@ -63,10 +66,14 @@ class OnlineDetector(Run):
             fails.
     """
 
-    def __init__(self, config: str | Path, checkpoint: str | Path | None,
-                 source: int | str | Path | Source,
+    def __init__(self, config: str | Path,
+                 checkpoint: str | Path | None = None,
+                 source: int | str | Path | Source | None = None,
                  extractors: Mapping[str, dict] | None = None,
                  **options: Any) -> None:
+        if source is None:
+            raise ValueError('source must be a video, a camera or a stream, '
+                             'got None')
         names = {field.name for field in fields(RunOptions)}
         run_options = {k: options.pop(k) for k in names & options.keys()}
         # Open the source before building the model: it fails most often.

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Videos and images of captioned frames."""
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import cv2
@@ -117,13 +117,15 @@ class VideoWriter:
 
 
 def annotate_video(video: str | Path, out: str | Path,
-                   lines: Sequence[str]) -> None:
+                   lines: Sequence[str] | Callable[[float], Sequence[str]]
+                   ) -> None:
     """Write a captioned copy of a video, or an image of its frames.
 
     Args:
         video: Path of the video.
         out: Path to write: .mp4 for a video, .png or .jpg for an image.
-        lines: Lines of the caption.
+        lines: Lines of the caption; for a video also a function that returns
+            the lines, always the same number, at a time in seconds.
     """
     out = Path(out)
     suffix = out.suffix.lower()
@@ -138,4 +140,5 @@ def annotate_video(video: str | Path, out: str | Path,
     ticks = ConstantRate(reader)
     with VideoWriter(out, ticks.fps) as writer:
         for i in range(len(ticks)):
-            writer.write(reader[int(ticks.frames(i))], lines)
+            writer.write(reader[int(ticks.frames(i))],
+                         lines(i / ticks.fps) if callable(lines) else lines)

@@ -1,14 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Writers of MP4 files."""
 import io
+import sys
 from fractions import Fraction
 from pathlib import Path
 
 import cv2
 import numpy as np
 
-# Browsers play H.264. PyAV's wheels include it, but OpenCV's wheels do not.
-ENCODER = 'libx264'
+from ..utils.printable import echo
+
+# Browsers play H.264. PyAV's wheels have the first of these encoders, and
+# builds without GPL parts may have the second. OpenCV's wheels have neither.
+ENCODERS = dict(
+    libx264=dict(preset='veryfast', crf='23'), libopenh264=dict(b='4M'))
 # For rates such as 30000 / 1001.
 MAX_DENOMINATOR = 1001
 
@@ -52,9 +57,10 @@ class H264File:
         # Put the index first, so that players can start during a download.
         self._file = av.open(self._output, 'w', format='mp4',
                              options=dict(movflags='faststart'))
+        encoder = find_h264_encoder()
         self._stream = self._file.add_stream(
-            ENCODER, rate=Fraction(fps).limit_denominator(MAX_DENOMINATOR),
-            options=dict(preset='veryfast', crf='23'))
+            encoder, rate=Fraction(fps).limit_denominator(MAX_DENOMINATOR),
+            options=ENCODERS[encoder])
         self._width, self._height = (side // 2 * 2 for side in size)
         self._stream.width, self._stream.height = self._width, self._height
         self._stream.pix_fmt = 'yuv420p'
@@ -125,18 +131,22 @@ def _is_complete(path: Path) -> bool:
 
 def open_mp4(path: str | Path, fps: float,
              size: tuple[int, int]) -> H264File | Mpeg4File:
-    """Open an MP4 file for writing: H.264 if PyAV is installed, else mp4v.
+    """Open an MP4 file for writing: H.264 if PyAV can encode it, else mp4v.
 
-    See :class:`H264File` for the arguments.
+    A line on stderr reports mp4v. See :class:`H264File` for the arguments.
     """
-    kind = H264File if can_encode_h264() else Mpeg4File
-    return kind(Path(path), fps, size)
+    if find_h264_encoder():
+        return H264File(Path(path), fps, size)
+    echo(f'note: {path} is in MPEG-4 Part 2, because PyAV lacks an H.264 '
+         'encoder; browsers may not play it', file=sys.stderr)
+    return Mpeg4File(Path(path), fps, size)
 
 
-def can_encode_h264() -> bool:
-    """Return True if PyAV is installed and has an H.264 encoder."""
+def find_h264_encoder() -> str | None:
+    """Return the name of PyAV's H.264 encoder, or None if it has none."""
     try:
         import av
     except ImportError:
-        return False
-    return ENCODER in av.codecs_available
+        return None
+    return next((name for name in ENCODERS if name in av.codecs_available),
+                None)

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+import warnings
 import weakref
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -350,3 +351,50 @@ def test_rejects_invalid_arguments(classifier, video, tmp_path):
 def test_rejects_model_of_feature_streams():
     with pytest.raises(ValueError, match='decode videos.*OnlineDetector'):
         mmvidattn.VideoClassifier('testra_tiny_synthetic')
+
+
+def test_warns_once_of_random_weights(video):
+    with pytest.warns(UserWarning, match='random weights') as found:
+        mmvidattn.VideoClassifier(NAME)
+    assert len([w for w in found if 'random' in str(w.message)]) == 1
+    assert found[0].filename == __file__
+    with pytest.warns(UserWarning, match='random weights'):
+        mmvidattn.SlidingClassifier(NAME, fps=25, seconds=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        mmvidattn.VideoClassifier(NAME, 'default')
+
+
+def test_results_are_short(classifier, video):
+    found = classifier(video, topk=2)
+    text = repr(found)
+    assert text.startswith(
+        f"VideoPrediction('{video}', 0.00 to {found.end:.2f} s: class ")
+    assert len(text) < len(str(video)) + 100 and 'tensor' not in text
+    assert repr(classifier) == (
+        'VideoClassifier(LinearVideoTransformer, LinearVideoTransformerHead, '
+        '8 classes)')
+
+
+@pytest.mark.parametrize('name, checkpoint, message', [
+    ('best.pth', NAME, f'{NAME} is a config.*swap it with best.pth'),
+    (NAME, NAME, f'{NAME} is a config, where a checkpoint'),
+    (NAME, 'linear_ff_ssv2', 'linear_ff_ssv2 is a config'),
+    ('best.pth', None, 'best.pth is a checkpoint, where a config'),
+    ('linear_ff_ssv2', 'default', f'needs one of the models {NAME}, got')])
+def test_swapped_arguments(name, checkpoint, message):
+    with pytest.raises(ValueError, match=message):
+        mmvidattn.get_model(name, checkpoint)
+
+
+def test_default_weights_know_the_motions(motion_dir):
+    classifier = mmvidattn.VideoClassifier(NAME, 'default')
+    names = (motion_dir / 'label_map.txt').read_text().splitlines()
+    assert classifier.labels == names
+    found = classifier(motion_dir / 'val')
+    truth = [names[int(line.split()[1])] for line in (
+        motion_dir / 'val.txt').read_text().splitlines()]
+    right = sum(one.predictions[0].label == label
+                for one, label in zip(found, truth, strict=True))
+    # 94 % of 1000 other videos.
+    assert right >= 6

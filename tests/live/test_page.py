@@ -21,7 +21,7 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 from mmvidattn.live.server import LivePage  # noqa: E402
-from mmvidattn.visualization.mp4 import can_encode_h264  # noqa: E402
+from mmvidattn.visualization.mp4 import find_h264_encoder  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
@@ -144,7 +144,7 @@ def test_page_is_live(browser, page, camera):
     wait_until(lambda: texts(browser, states)[0] == 'ended')
     # The last steps may still be in the queue.
     wait_until(lambda: times(browser, 0)[-1] == 7.)
-    if can_encode_h264():
+    if find_h264_encoder():
         wait_until(lambda: plays_a_clip(browser))
     # The browser reports no errors.
     assert [entry for entry in browser.get_log('browser')

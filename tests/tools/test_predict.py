@@ -10,6 +10,7 @@ import torch
 
 import mmvidattn
 from mmvidattn.apis import predict_video
+from mmvidattn.visualization import VideoWriter
 
 
 @pytest.fixture(scope='module')
@@ -173,9 +174,40 @@ def test_windows_are_written_as_json_lines(run_main, clips, small_config,
     assert f'{clips}/a.mp4, 0.30 to 0.70 s\n' in capsys.readouterr().out
 
 
+def test_windows_are_shown_in_the_video(
+        run_main, clips, small_config, small_checkpoint, tmp_path, capsys,
+        monkeypatch):
+    captions = []
+    monkeypatch.setattr(VideoWriter, 'write', lambda self, frame, lines: (
+        captions.append(lines)))
+    run_main('predict.py', clips / 'a.mp4', small_config, small_checkpoint,
+             '--windows', '.2', '--stride', '.3', '--out',
+             tmp_path / 'out.mp4')
+    monkeypatch.undo()
+    assert f'written: {tmp_path}/out.mp4\n' in capsys.readouterr().out
+    # 22 frames at 25 frames per second; between the windows is a gap.
+    wanted = [*mmvidattn.VideoClassifier(
+        small_config, small_checkpoint).windows(clips / 'a.mp4', .2, .3)]
+    for i, lines in enumerate(captions):
+        time = i / 25
+        window = wanted[int((time + 1e-9) // .3)]
+        if time < window.end:
+            assert lines[0] == f'{window.start:.2f} to {window.end:.2f} s'
+            assert lines[1].endswith(window.predictions[0].label)
+        else:
+            assert lines == [''] * 6
+    assert len(captions) == 22 and [''] * 6 in captions
+    run_main('predict.py', clips / 'a.mp4', small_config, small_checkpoint,
+             '--windows', '.2', '--out', tmp_path / 'out.mp4')
+    assert len(decord.VideoReader(str(tmp_path / 'out.mp4'))) == 22
+    with pytest.raises(SystemExit, match=r'--out must be an \.mp4 file'):
+        run_main('predict.py', clips / 'a.mp4', small_config,
+                 small_checkpoint, '--windows', '.2', '--out', 'out.png')
+
+
 @pytest.mark.parametrize('options, error', [
     (['--stride', '2'], '--stride needs --windows'),
-    (['--windows', '2', '--out', 'out'], 'not --out or --json')])
+    (['--windows', '2', '--json', 'out'], 'not --json')])
 def test_rejects_wrong_options_of_windows(run_main, capsys, options, error):
     with pytest.raises(SystemExit):
         run_main('predict.py', 'a.mp4', 'config', 'checkpoint', *options)

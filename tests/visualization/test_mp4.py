@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mmvidattn.visualization import VideoWriter
-from mmvidattn.visualization.mp4 import can_encode_h264, open_mp4
+from mmvidattn.visualization.mp4 import find_h264_encoder, open_mp4
 
 
 @pytest.fixture(params=['pyav', 'opencv'])
@@ -19,7 +19,7 @@ def codec(request, monkeypatch):
         monkeypatch.setitem(sys.modules, 'av', None)
         return 'FMP4'
     pytest.importorskip('av')
-    if not can_encode_h264():
+    if not find_h264_encoder():
         pytest.skip('PyAV lacks an H.264 encoder')
     return 'h264'
 
@@ -47,6 +47,23 @@ def test_file_has_the_written_frames(codec, tmp_path, fps, side):
         data = path.read_bytes()
         # The index comes first.
         assert 0 < data.index(b'moov') < data.index(b'mdat')
+
+
+def test_reports_a_file_that_browsers_may_not_play(
+        codec, tmp_path, capsys):
+    open_mp4(tmp_path / 'video.mp4', 12, (64, 64)).write(
+        np.zeros((64, 64, 3), np.uint8))
+    error = capsys.readouterr().err
+    assert ('browsers may not play it' in error) == (codec == 'FMP4')
+    assert error.count('\n') == (codec == 'FMP4')
+
+
+def test_other_encoder_of_h264(tmp_path, monkeypatch):
+    av = pytest.importorskip('av')
+    monkeypatch.setattr(av, 'codecs_available', {'libopenh264'})
+    assert find_h264_encoder() == 'libopenh264'
+    monkeypatch.setattr(av, 'codecs_available', {'h264_v4l2m2m'})
+    assert find_h264_encoder() is None
 
 
 def test_fails_in_missing_folder(codec, tmp_path):

@@ -1,0 +1,71 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Model at the end of a command line, after its sources."""
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..apis.bundle_file import is_bundle
+from ..apis.models import (
+    DEFAULT,
+    DEFAULT_MODEL,
+    find_config,
+    find_default,
+    is_checkpoint,
+    is_config,
+)
+from ..utils.printable import echo
+
+
+def split_model(words: Sequence[str]) -> tuple[list[str], str, str | None]:
+    """Split ``SOURCE ... [BUNDLE | CONFIG CHECKPOINT]``.
+
+    Without a model, the one that comes with the package is used, and a line
+    on stderr says so.
+
+    Returns:
+        Sources, config or bundle, and checkpoint. The checkpoint of a bundle
+        is None.
+
+    Raises:
+        ValueError: If config and checkpoint are swapped or one of them is
+            missing, or a source does not exist.
+    """
+    *rest, last = words or ['']
+    if is_bundle(last):
+        return rest, last, None
+    before = rest[-1] if rest else ''
+    if before and (is_config(before) or is_checkpoint(last)
+                   or last == DEFAULT):
+        if is_checkpoint(before):
+            raise ValueError(f'{before} and {last} must be a config and a '
+                             'checkpoint, got two checkpoints')
+        return rest[:-1], before, last
+    if is_config(last):
+        raise ValueError(
+            f'{before} is a checkpoint and {last} a config: swap them'
+            if is_checkpoint(before) else
+            f'the config {last} needs a checkpoint after it'
+            + (f', such as {DEFAULT!r} for the weights that come with the '
+               'package' if _has_default(last) else ''))
+    if is_checkpoint(last):
+        raise ValueError(f'the checkpoint {last} needs a config before it')
+    for word in filter(None, words):
+        path = Path(word)
+        if not (path.exists() or word.isdecimal() or '://' in word):
+            if path.suffix or len(path.parts) > 1:
+                raise FileNotFoundError(f'{word} does not exist: expected a '
+                                        'video, a bundle or a config')
+            # The error suggests names of configs.
+            find_config(word)
+    echo(f'note: no model was given. Using {DEFAULT_MODEL}, which knows '
+         'eight motions of drawn shapes; name another one by BUNDLE, or by '
+         'CONFIG CHECKPOINT', file=sys.stderr)
+    return list(words), str(find_default(DEFAULT_MODEL)), None
+
+
+def _has_default(config: str) -> bool:
+    try:
+        find_default(config)
+    except ValueError:
+        return False
+    return True

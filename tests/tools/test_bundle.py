@@ -1,0 +1,114 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Bundles on the command line, and the model that comes with the package."""
+import json
+
+import pytest
+
+import mmvidattn
+from mmvidattn.apis import load_bundle
+from mmvidattn.apis.models import find_default
+from mmvidattn.commands.model_argument import split_model
+from mmvidattn.export import read_metadata
+
+NAME = 'linear_ff_tiny_motion'
+
+
+@pytest.fixture(scope='module')
+def video(motion_dir):
+    return motion_dir / 'val/000000.mp4'
+
+
+@pytest.fixture
+def bundle(run_main, small_config, small_checkpoint, tmp_path):
+    path = tmp_path / 'bundle'
+    run_main('bundle', small_config, small_checkpoint, path, '--on', '.2',
+             '--off', '.1', '--min-duration', '0', '--seconds', '.4')
+    return path
+
+
+def test_writes_a_bundle(run_main, bundle, small_config, small_checkpoint,
+                         tmp_path, capsys):
+    found = load_bundle(bundle)
+    assert found.config.online == dict(
+        events=dict(on=.2, off=.1, min_duration=0.), seconds=.4)
+    with pytest.raises(SystemExit, match='exists; .*--force'):
+        run_main('bundle', small_config, small_checkpoint, bundle)
+    names = [f'name {i}' for i in range(8)]
+    (tmp_path / 'names.txt').write_text('\n'.join(names))
+    run_main('bundle', small_config, small_checkpoint, bundle, '--force',
+             '--labels', tmp_path / 'names.txt')
+    assert load_bundle(bundle).labels == names
+    out = capsys.readouterr().out
+    assert found.sha256 in out and 'name 4, ...' in out
+
+
+def test_predict_takes_a_bundle(run_main, bundle, video, small_config,
+                                small_checkpoint, tmp_path):
+    results = []
+    for words in [bundle], [small_config, small_checkpoint]:
+        # An option may come between the arguments, as with argparse.
+        run_main('predict', video, '--json', tmp_path / 'out.json', *words)
+        results.append((tmp_path / 'out.json').read_text())
+    assert results[0] == results[1]
+
+
+def test_stream_takes_a_bundle(run_main, bundle, video, tmp_path, capsys):
+    run_main('stream', video, bundle, '--events', tmp_path / 'events.jsonl')
+    out = capsys.readouterr().out
+    assert 'the last 10 frames (0.40 s)' in out
+    assert '"start"' in (tmp_path / 'events.jsonl').read_text()
+
+
+def test_detector_takes_a_bundle(bundle, video):
+    scores = [found.scores for found in mmvidattn.OnlineDetector(
+        bundle, source=video)]
+    assert len(scores) == 2
+
+
+def test_export_takes_a_bundle(run_main, bundle, tmp_path):
+    run_main('export', bundle, tmp_path / 'model.pt2')
+    metadata = read_metadata(tmp_path / 'model.pt2')
+    assert len(json.loads(metadata['classes'])) == 8
+    with pytest.raises(SystemExit, match='expected BUNDLE, or CONFIG'):
+        run_main('export', tmp_path, bundle, tmp_path / 'other.pt2')
+
+
+def test_default_model(run_main, video, tmp_path, capsys):
+    run_main('predict', video)
+    out, error = capsys.readouterr()
+    assert f'no model was given. Using {NAME}' in error
+    expected = mmvidattn.VideoClassifier(NAME, 'default')(video)
+    assert f'{expected.predictions[0].score:6.3f}  ' + (
+        expected.predictions[0].label) in out
+    run_main('stream', video)
+    out, error = capsys.readouterr()
+    assert f'Using {NAME}' in error and '22 frames (0.88 s)' in out
+    run_main('export', tmp_path / 'model.pt2')
+    assert read_metadata(tmp_path / 'model.pt2')['config'] == NAME
+
+
+@pytest.mark.parametrize('words, model', [
+    (['.', NAME, 'x.pth'], (NAME, 'x.pth')),
+    (['.', NAME, 'default'], (NAME, 'default')),
+    (['.', f'configs/{NAME}.py', 'weights'], (f'configs/{NAME}.py',
+                                              'weights')),
+    (['0', 'rtsp://camera'], (str(find_default(NAME)), None))])
+def test_splits_the_model_from_the_sources(words, model, monkeypatch,
+                                           pytestconfig):
+    monkeypatch.chdir(pytestconfig.rootpath)
+    sources, *found = split_model(words)
+    assert tuple(found) == model
+    assert sources == (words if model[1] is None else ['.'])
+
+
+@pytest.mark.parametrize('words, message', [
+    (['.', 'x.pth', NAME], 'x.pth is a checkpoint and .* a config: swap'),
+    (['.', NAME], f"config {NAME} needs a checkpoint after it, .*'default'"),
+    (['.', 'linear_ff_ssv2'], 'needs a checkpoint after it$'),
+    (['x.pth'], 'x.pth needs a config before it'),
+    (['.', 'a.pth', 'b.pth'], 'got two checkpoints'),
+    (['none.mp4'], 'none.mp4 does not exist'),
+    (['.', 'linear_ff_tiny_moton'], f'did you mean .*{NAME}')])
+def test_wrong_models(words, message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        split_model(words)
