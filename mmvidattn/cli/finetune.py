@@ -3,7 +3,8 @@
 
     mmvidattn finetune FOLDER --model linear_ff_tiny_motion --weights FILE
 
-FOLDER has a folder of videos for each class; or it is a CSV file with columns
+FOLDER has a folder of videos for each class, or a folder train, val and test
+with these folders each; or it is a CSV file with columns
 ``file`` and ``label``, and optionally ``start`` and ``stop`` (seconds of a
 segment; no file is cut), ``split`` (train, val, test) and ``group`` (a person
 or a camera, which stays on one side of the split).
@@ -24,6 +25,7 @@ from ..finetune.options import (
     CACHEABLE,
     FEW_CLIPS,
     FREEZES,
+    MANY_PARAMETERS,
     MAX_EPOCHS,
     FineTuneOptions,
 )
@@ -39,9 +41,11 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='folder with a folder for each class, or a CSV file')
     add('--model', default=FineTuneOptions.model, metavar='CONFIG',
         help='config to inherit, or its name (default: %(default)s)')
-    add('--weights', type=Path, metavar='FILE',
-        help='checkpoint of that model to start from, with any classes '
-        '(default: random weights)')
+    add('--weights', default='auto', metavar='FILE|default|auto|none',
+        help='checkpoint of that model to start from, with any classes; '
+        'default: the weights that come with the package; none: random '
+        'weights; auto: default if the model has these weights, or else none '
+        '(default: auto)')
     add('--work-dir', type=Path, metavar='FOLDER',
         help='where to write (default: work_dirs/finetune_<name of FOLDER>)')
     add('--epochs', type=_epochs, default='auto', metavar='N',
@@ -55,8 +59,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='backbone: train only the head; spatial: also the temporal '
         'encoder of a ViViT with model=fact_encoder; N: freeze the first N '
         'blocks and the layers before them; none: train all layers; auto: '
-        f'backbone with --weights and fewer than {FEW_CLIPS} training clips, '
-        'or else none (default: auto)')
+        f'backbone with weights, fewer than {FEW_CLIPS} training clips and '
+        f'over {MANY_PARAMETERS // 10**6} million parameters, or else none '
+        '(default: auto)')
     add('--cache-features', nargs='?', const='', metavar='FOLDER',
         help='with --freeze backbone or spatial: keep the features of the '
         'frozen part on disk, so that later epochs neither decode videos nor '
@@ -103,7 +108,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     if args.lora is not None and freezes:
         parser.error('--lora freezes the backbone already: give either --lora '
                      'or --freeze')
-    if args.weights is None and (args.lora or freezes):
+    if args.weights == 'none' and (args.lora or freezes):
         parser.error('--freeze and --lora need --weights')
     if args.cache_features is None and args.variants > 1:
         parser.error('--variants needs --cache-features')

@@ -3,13 +3,21 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from mmaction.registry import MODELS
 from mmengine.config import Config
+from mmengine.registry import init_default_scope
 
-from ..apis.models import find_config, load_config
+from ..apis.models import find_config, find_weights, load_config
 from ..utils.video_backend import OPENS
-from .options import CACHEABLE, FEW_CLIPS, FineTuneOptions
+from .options import (
+    CACHEABLE,
+    FEW_CLIPS,
+    MANY_PARAMETERS,
+    FineTuneOptions,
+)
 from .plan import Plan
 
 PARTLY = 'FineTunedRecognizer3D'
@@ -118,8 +126,15 @@ def choose_layers(options: FineTuneOptions, base: Config,
     is_probe = (
         options.freeze == 'auto' and options.weights is not None
         and options.lora is None and options.layer_decay is None
-        and base.model.type == 'Recognizer3D' and number < FEW_CLIPS)
+        and base.model.type == 'Recognizer3D' and number < FEW_CLIPS
+        and _num_parameters(base) > MANY_PARAMETERS)
     return replace(options, freeze='backbone' if is_probe else None)
+
+
+def _num_parameters(base: Config) -> int:
+    init_default_scope(base.get('default_scope', 'mmaction'))
+    backbone = MODELS.build(base.model.backbone)
+    return sum(parameter.numel() for parameter in backbone.parameters())
 
 
 def format_config(cfg: dict[str, Any], command: str) -> str:
@@ -292,7 +307,8 @@ def _schedule(base: Config, batch: int, options: FineTuneOptions,
             dict(data_src=name, method_name='mean', window_size='epoch')
             for name in ('loss', 'top1_acc')]),
         randomness=dict(seed=options.seed),
-        load_from=options.weights and str(options.weights.resolve()),
+        load_from=options.weights and str(Path(find_weights(
+            options.model, options.weights)).resolve()),
         **({} if hooks is None else dict(custom_hooks=hooks)),
         **({} if base.get('runner_type') else dict(runner_type='SafeRunner')))
 

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 # Parts of a model that can be frozen so that their features can be cached.
 CACHEABLE = 'backbone', 'spatial'
 FREEZES = 'auto', 'none', *CACHEABLE
-# Sets with fewer training clips are small.
-FEW_CLIPS = 500
+# Sets with fewer training clips are small, backbones with more parameters
+# large.
+FEW_CLIPS, MANY_PARAMETERS = 500, 10_000_000
 # With epochs='auto'.
 MAX_EPOCHS = 100
 BALANCES = 'none', 'weights', 'focal', 'sampler'
@@ -22,7 +23,10 @@ class FineTuneOptions:
     Attributes:
         source: Folder with a folder of videos for each class, or a CSV file.
         model: Name or path of the config to inherit.
-        weights: Checkpoint to start from. Defaults to random weights.
+        weights: Checkpoint to start from; ``'default'`` for the weights that
+            come with the package; ``'none'`` or None for random weights; or
+            ``'auto'`` for ``'default'`` if the model has these weights, or
+            else ``'none'``, which asks in a terminal. Defaults to None.
         work_dir: Folder for all results. Defaults to the next free one of
             ``work_dirs/finetune_<name of source>``, then ``..._2`` and so on.
         epochs: Number of epochs, or ``'auto'`` for as many as fit into
@@ -32,7 +36,7 @@ class FineTuneOptions:
         freeze: ``'backbone'``, ``'spatial'``, the number of frozen blocks, or
             ``'none'``, which trains all layers that the config trains.
             Defaults to ``'auto'``: ``'backbone'`` for a small set with
-            weights, or else ``'none'``.
+            weights of a large backbone, or else ``'none'``.
         cache_features: Folder for the features of the frozen part; the empty
             string stands for ``features`` in ``work_dir``. Defaults to None,
             no cache.
@@ -53,7 +57,7 @@ class FineTuneOptions:
     """
     source: Path
     model: str = 'linear_ff_tiny_motion'
-    weights: Path | None = None
+    weights: Path | str | None = None
     work_dir: Path | None = None
     epochs: str | int = 'auto'
     minutes: float = 10
@@ -94,6 +98,6 @@ class FineTuneOptions:
         options = {name: value for name, value in asdict(self).items()
                    if name not in self.FREE}
         for name in 'source', 'weights', 'cache_features':
-            if options[name]:
+            if options[name] and options[name] != 'default':
                 options[name] = str(Path(options[name]).resolve())
         return options

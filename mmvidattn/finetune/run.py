@@ -1,9 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Fine-tuning run: preparation, training, test and results."""
 import json
+import math
 import os
 import shlex
 import shutil
+import sys
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import count as count_from
@@ -14,7 +16,13 @@ from mmengine.runner import Runner
 
 from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
-from ..apis.models import get_model, load_config
+from ..apis.models import (
+    DEFAULT,
+    find_default,
+    find_weights,
+    get_model,
+    load_config,
+)
 from ..apis.release import SUFFIXES, save_release
 from ..apis.runner import (
     build_runner,
@@ -48,6 +56,10 @@ from .report import (
 # File with the options of the run, written when the training begins.
 NOTES = 'finetune.json'
 BUNDLE = 'bundle'
+# Fewer epochs than these trigger a note.
+FEW_EPOCHS = 10
+EXPECTED = ('docs/tutorials/own_videos.md lists the accuracy to expect of '
+            'few clips.')
 
 
 def finetune(options: FineTuneOptions, command: str,
@@ -61,7 +73,7 @@ def finetune(options: FineTuneOptions, command: str,
     """
     with quick_exit(), one_line_stop('; the same command continues'):
         with one_line_errors():
-            _check_weights(options.weights)
+            options = replace(options, weights=_choose_weights(options))
             if dry_run:
                 _prepare(options, command, dry_run)
                 return
@@ -144,16 +156,37 @@ def _train(runner: Runner, out: Path) -> None:
     write_atomically(out / NOTES, json.dumps(notes, indent=1))
 
 
-def _check_weights(weights: Path | None) -> None:
-    """Raise unless the checkpoint is a local file that opens safely."""
-    if weights is None:
+def _choose_weights(options: FineTuneOptions) -> Path | str | None:
+    """Return the checkpoint, None for random weights, or ``'default'``.
+
+    Raises:
+        ValueError: If the checkpoint is not a local file, or is unsafe.
+        FileNotFoundError: If there is no such file.
+    """
+    weights, model = options.weights, options.model
+    if str(weights) == 'auto':
+        weights = DEFAULT
+        with suppress(ValueError):
+            find_default(model)
+            echo(f'start weights: those of {model} that come with the package')
+            return DEFAULT
+        weights = 'none'
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            echo(f'No weights of {model} come with the package. Free weights: '
+                 'configs/start_weights.md, mmvidattn upstream')
+            weights = (input('File to start from, or Enter for none: ')
+                       or 'none')
+    if str(weights) in ('none', 'None'):
+        if options.lora or options.freeze not in ('auto', 'none', None):
+            raise ValueError('--freeze and --lora need --weights')
         echo('note: without --weights, training starts from random weights: '
-             'the model knows nothing')
-    elif is_url(str(weights).replace(':/', '://')):
+             f'the model knows nothing. {EXPECTED}')
+        return None
+    if is_url(str(weights).replace(':/', '://')):
         raise ValueError(f'--weights must be a local file, got {weights}: '
                          'download it first')
-    else:
-        read_checkpoint(weights)
+    read_checkpoint(find_weights(model, str(weights)))
+    return DEFAULT if str(weights) == DEFAULT else Path(weights)
 
 
 def _prepare(options: FineTuneOptions, command: str,
@@ -188,6 +221,10 @@ def _prepare(options: FineTuneOptions, command: str,
         with no_prints():
             epochs, seconds = fit_epochs(load_config(config), options.minutes)
         echo(f'{count(epochs, "epoch")} of about {seconds:.1f} s')
+        if epochs < FEW_EPOCHS:
+            echo(f'note: so few epochs teach a model little; --minutes '
+                 f'{math.ceil(options.minutes * FEW_EPOCHS / epochs)} would '
+                 f'allow {FEW_EPOCHS}')
         cfg = build_config(options, plan, epochs)
         write_atomically(config, format_config(cfg, command).encode())
     val = [video.label for video in plan.splits.get('val', ())]

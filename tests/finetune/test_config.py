@@ -87,10 +87,8 @@ def test_learning_rate_depends_on_batch_and_weights(tmp_path):
     weights = tmp_path / 'w.pth'
     for rate, options in (
             (2e-3, {}), (4e-3, dict(counts=(200, 200))),
-            (6e-4, dict(weights=weights, freeze='none')),
+            (6e-4, dict(weights=weights)),
             (6e-4, dict(weights=weights, freeze=0)),
-            # A small set only trains the head, at the full rate.
-            (2e-3, dict(weights=weights)),
             (2e-3, dict(weights=weights, freeze='backbone')),
             (2e-3, dict(weights=weights, lora=4)),
             (7e-3, dict(weights=weights, lr=7e-3)),
@@ -147,8 +145,13 @@ def test_trains_part_of_the_model(tmp_path):
     ({}, 'backbone'), (dict(freeze='none'), None), (dict(lora=2), None),
     (dict(layer_decay=0.5), None), (dict(counts=(300, 300)), None),
     (dict(weights=None), None), (dict(freeze=1), 1)], ids=str)
-def test_small_set_with_weights_trains_the_head(tmp_path, options, freeze):
+def test_small_set_and_large_backbone_train_the_head(
+        tmp_path, options, freeze, monkeypatch):
     options = dict(weights=tmp_path / 'w.pth') | options
+    cfg = read(tmp_path, **options)
+    # This backbone has half a million parameters.
+    assert cfg.model.get('freeze') == (freeze if freeze == 1 else None)
+    monkeypatch.setattr('mmvidattn.finetune.config.MANY_PARAMETERS', 300_000)
     cfg = read(tmp_path, **options)
     assert cfg.model.get('freeze') == freeze
 

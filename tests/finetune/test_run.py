@@ -4,9 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from mmvidattn.finetune import FineTuneOptions
-from mmvidattn.finetune.run import NOTES, _choose_folder
+from mmvidattn.finetune.run import NOTES, _choose_folder, _choose_weights
 
 
 @pytest.fixture
@@ -64,3 +65,36 @@ def test_given_folder_has_no_number(options):
     given = replace(options, work_dir=Path('here'))
     write_notes('here', replace(options, seed=5))
     assert _choose_folder(given) == Path('here')
+
+
+def test_auto_weights_come_with_the_package(options, capsys):
+    auto = replace(options, weights='auto')
+    assert _choose_weights(auto) == 'default'
+    assert 'start weights: those of linear_ff_tiny_motion' in (
+        capsys.readouterr().out)
+    # The options of a run do not depend on where the package is.
+    assert replace(options, weights='default').fixed()['weights'] == 'default'
+    other = replace(auto, model='vivit_tiny_motion')
+    assert _choose_weights(other) is None
+    assert 'the model knows nothing' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('answer, weights', [
+    ('', None), ('mine.pth', Path('mine.pth'))])
+def test_asks_for_weights_in_a_terminal(options, monkeypatch, answer,
+                                        weights):
+    torch.save(dict(x=torch.zeros(1)), 'mine.pth')
+    for stream in 'stdin', 'stdout':
+        monkeypatch.setattr(f'sys.{stream}.isatty', lambda: True,
+                            raising=False)
+    monkeypatch.setattr('builtins.input', lambda prompt: answer)
+    found = _choose_weights(
+        replace(options, weights='auto', model='vivit_tiny_motion'))
+    assert found == weights
+
+
+@pytest.mark.parametrize('more', [dict(lora=2), dict(freeze='backbone')],
+                         ids=str)
+def test_random_weights_cannot_be_frozen(options, more):
+    with pytest.raises(ValueError, match='--freeze and --lora need'):
+        _choose_weights(replace(options, weights='none', **more))

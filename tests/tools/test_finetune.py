@@ -247,9 +247,11 @@ def test_rejects_bad_sources_and_weights(begin, videos, tmp_path, change,
 
 @pytest.mark.parametrize('options, error', [
     (['--epochs', '0'], 'must be a positive integer or auto'),
-    (['--freeze', 'head'], 'must be auto, none, backbone, spatial or a number'),
+    (['--freeze', 'head'],
+     'must be auto, none, backbone, spatial or a number'),
     (['--lora', '2', '--weights', 'w', '--freeze', '1'], 'already'),
-    (['--lora', '2'], '--freeze and --lora need --weights'),
+    (['--lora', '2', '--weights', 'none'],
+     '--freeze and --lora need --weights'),
     (['--cache-features'],
      '--cache-features needs --freeze backbone or spatial'),
     (['--variants', '2'], '--variants needs --cache-features'),

@@ -33,7 +33,7 @@ WAYS = {
     'from nothing': None,
     'probe': ['--freeze', 'backbone'],
     'LoRA': ['--lora', '8'],
-    'full': [],
+    'full': ['--freeze', 'none'],
 }
 SPLITS = dict(train='train', val='test')
 
@@ -57,7 +57,7 @@ def make_data(out: Path, seed: int, num_train: int, num_test: int) -> Path:
 def fine_tune(clips: Path, out: Path, way: str, seed: int,
               args: argparse.Namespace) -> dict:
     """Run the command, and return top-1 in percent and seconds."""
-    options = [] if WAYS[way] is None else [
+    options = ['--weights', 'none'] if WAYS[way] is None else [
         '--weights', args.checkpoint, *WAYS[way]]
     began = time.monotonic()
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,185 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Fine-tune on 12 clips per class, and report accuracies with intervals.
+
+    python tools/studies/few_clips.py A.mp4 B.mp4 ... --out work_dirs/few_clips
+
+Each video is a class: pieces of its first half are for training, pieces of
+its second half for the test. The program runs ``mmvidattn finetune`` in each
+way on these pieces, on the double motions of the motion set, and on both sets
+together with noise. Then it writes ``report.md``. The same command resumes an
+interrupted study.
+"""
+import argparse
+import csv
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+# First, because it applies the workarounds to the packages below.
+import mmvidattn  # noqa: F401, I001  isort: skip
+
+import cv2
+import numpy as np
+
+from mmvidattn.apis.runner import one_line_errors
+from mmvidattn.finetune.report import interval
+from mmvidattn.utils.files import write_atomically
+from mmvidattn.utils.video_readers import open_video
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.harness import Results, add_counts, parser_of, run_program, table
+
+MODEL = 'linear_ff_tiny_motion'
+CLASSES = 4
+# Gray levels.
+NOISE = 25
+WAYS = {
+    'from nothing': ['--weights', 'none'],
+    'probe': ['--freeze', 'backbone'],
+    'LoRA': ['--lora', '8'],
+    'all layers': ['--freeze', 'none'],
+}
+Row = tuple[Path, str, str]
+
+
+def cut(video: Path, out: Path, number: int, noise: int) -> Iterator[Row]:
+    """Write pieces of a video; yield the file, class and split of each.
+
+    Args:
+        video: The video.
+        out: Folder of the pieces.
+        number: Number of pieces for training, and for the test.
+        noise: Standard deviation of the noise in gray levels.
+    """
+    reader = open_video(video, backend='pyav')
+    rng = np.random.default_rng(0)
+    ends = np.linspace(0, len(reader), 2 * number + 1).astype(int)
+    for i, (start, end) in enumerate(zip(ends, ends[1:])):
+        path = out / f'{video.stem}_{video.suffix[1:]}_{i:02}.mp4'
+        frames = reader.get_batch(range(start, end)).astype(float)
+        frames += noise * rng.standard_normal(frames.shape)
+        height, width = frames.shape[1:3]
+        writer = cv2.VideoWriter(
+            str(path), cv2.VideoWriter_fourcc(*'mp4v'), 25, (width, height))
+        for frame in frames.clip(0, 255).astype(np.uint8):
+            writer.write(frame[..., ::-1])
+        writer.release()
+        yield path, path.stem[:-3], 'train' if i < number else 'test'
+
+
+def draw(out: Path, number: int, noise: int, seed: int) -> Iterator[Row]:
+    """Draw the double motions; yield the file, class and split of each."""
+    run_program('data/motion/make_motion.py', out, '--motions', 'double',
+                '--seed', seed, '--noise', noise, '--train', CLASSES * number,
+                '--val', CLASSES * number)
+    classes = (out / 'label_map.txt').read_text().splitlines()
+    for name, split in ('train', 'train'), ('val', 'test'):
+        for line in (out / f'{name}.txt').read_text().splitlines():
+            video, label = line.split()
+            yield out / video, classes[int(label)], split
+
+
+def make_set(name: str, out: Path, seed: int,
+             args: argparse.Namespace) -> Path:
+    """Write a data set, and return its CSV list."""
+    out.mkdir(parents=True, exist_ok=True)
+    noise = NOISE if name == 'both with noise' else 0
+    rows: list[Row] = []
+    if name != 'drawn':
+        for video in args.videos:
+            rows += cut(video, out, args.clips, noise)
+    if name != 'real':
+        rows += draw(out / 'motion', args.clips, noise, seed)
+    path = out / 'clips.csv'
+    with open(path, 'w', newline='') as file:
+        writer = csv.writer(file)
+        writer.writerow(['file', 'label', 'split'])
+        writer.writerows(
+            (video.resolve(), label, split) for video, label, split in rows)
+    return path
+
+
+def fine_tune(clips: Path, out: Path, options: list[str], seed: int,
+              args: argparse.Namespace) -> dict:
+    """Run the command, and return its correct answers and seconds."""
+    began = time.monotonic()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if args.weights and 'none' not in options:
+        options = [*options, '--weights', args.weights]
+    with open(out.parent / f'{out.name}.log', 'a') as log:
+        done = subprocess.run(
+            [sys.executable, '-m', 'mmvidattn', 'finetune', clips, '--model',
+             MODEL, '--work-dir', out, '--epochs', str(args.epochs), '--seed',
+             str(seed), '--workers', '0', *options],
+            stdout=log, stderr=log)
+    if done.returncode:
+        raise ValueError(f'{out.name} failed; see {log.name}')
+    metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
+    return dict(videos=metrics['videos'], chance=metrics['chance'],
+                right=round(metrics['top1'] * metrics['videos']),
+                seconds=time.monotonic() - began)
+
+
+def format_report(results: dict[tuple[str, str], list[dict]],
+                  args: argparse.Namespace) -> str:
+    """Format the report as Markdown."""
+    rows = []
+    for (name, way), found in results.items():
+        top1 = [100 * one['right'] / one['videos'] for one in found]
+        lowest = [100 * interval(one['right'], one['videos'])[0]
+                  for one in found]
+        rows.append([
+            name, way, f'{100 * found[0]["chance"]:.1f}',
+            f'{statistics.mean(top1):.1f}',
+            ', '.join(f'{x:.1f}' for x in top1), f'{min(lowest):.1f}',
+            f'{statistics.mean(one["seconds"] for one in found):.0f}'])
+    return '\n'.join([
+        f'Top-1 in percent with {args.clips} clips per class for training and '
+        f'{args.clips} for the test, at most {args.epochs} epochs, seeds '
+        f'{", ".join(map(str, args.seeds))}:', '',
+        *table(('clips', 'way', 'chance', 'mean', 'each seed',
+                'lowest end of a 95 % interval', 'seconds per run'), rows),
+        ''])
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument('videos', nargs='+', type=Path, metavar='VIDEO',
+                        help='videos, one per class')
+    parser.add_argument('--out', type=Path, required=True,
+                        help='folder of the study')
+    parser.add_argument('--weights', help=f'checkpoint of {MODEL} (default: '
+                        'the default weights)')
+    parser.add_argument('--seeds', nargs='+', type=int, default=[*range(5)],
+                        help='seeds (default: 0 1 2 3 4)')
+    add_counts(parser, clips=(12, 'clips per class, for each split'),
+               epochs=(20, 'most epochs of a run'))
+    args = parser.parse_args()
+    options = dict(weights=args.weights, epochs=args.epochs, clips=args.clips)
+    results: dict[tuple[str, str], list[dict]] = {}
+    with one_line_errors():
+        done = Results(args.out, options)
+        for name in 'drawn', 'real', 'both with noise':
+            for seed in args.seeds:
+                folder = f'{name.replace(" ", "_")}_seed{seed}'
+                clips = make_set(name, args.out / 'data' / folder, seed, args)
+                for way, more in WAYS.items():
+                    run = f'{folder}_{way.replace(" ", "_")}'
+                    result = done.once(run, partial(
+                        fine_tune, clips, args.out / 'runs' / run, more, seed,
+                        args))
+                    results.setdefault((name, way), []).append(result)
+                    print(f'{name}, {way}, seed {seed}: {result["right"]} of '
+                          f'{result["videos"]}', file=sys.stderr, flush=True)
+    text = format_report(results, args)
+    write_atomically(args.out / 'report.md', text.encode())
+    print(text, end='')
+
+
+if __name__ == '__main__':
+    main()
