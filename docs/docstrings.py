@@ -1,11 +1,25 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Convert Sphinx roles and links in docstrings to Markdown."""
+"""Convert Sphinx roles, links and blocks in docstrings to Markdown."""
+import ast
 import re
+import textwrap
 
 from griffe import Docstring, Extension, Object
 
 ROLE = re.compile(r':\w+:`([^`]*)`')
+FORMULA = re.compile(r'^( *)\.\. math:: +(.+(?:\n\1 +\S.*)*)$', re.MULTILINE)
+# A literal block: a paragraph that ends with two colons, and indented lines.
+BLOCK = re.compile(r'^( *)(.*):: *\n((?: *\n|\1 +.*\n?)+)', re.MULTILINE)
 LINK = re.compile(r'`([^`<]+?)\s+<(https?://[^>]+)>`__?')
+
+
+def language(code: str) -> str:
+    """Return 'python', or 'text' if Python cannot read the code."""
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        return 'text'
+    return 'python'
 
 
 def to_markdown(text: str) -> str:
@@ -15,6 +29,15 @@ def to_markdown(text: str) -> str:
             shown = shown.rpartition('.')[2]
         return f'`{shown}`'
 
+    def block(match: re.Match) -> str:
+        indent, before, code = match.groups()
+        before = '' if before == '.. math' else f'{before}:'
+        code = textwrap.dedent(code).strip('\n')
+        return textwrap.indent(
+            f'{before}\n\n```{language(code)}\n{code}\n```\n\n', indent)
+
+    text = FORMULA.sub(r'\1```text\n\1\2\n\1```', text)
+    text = BLOCK.sub(block, text)
     text = ROLE.sub(name, text)
     return LINK.sub(lambda m: f'[{" ".join(m[1].split())}]({m[2]})', text)
 

@@ -5,6 +5,8 @@ from .hooks import (
     ExactResumeHook,
     FeatureCacheHook,
     NanGuardHook,
+    NewClassifierHook,
+    PatientStoppingHook,
     PreciseBNHook,
     PreemptionHook,
     SafeCheckpointHook,
@@ -23,7 +25,8 @@ from .warmup_cosine_lr import WarmupCosineLR
 __all__ = [
     'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook',
     'LearningRateDecayOptimWrapperConstructor',
-    'NanGuardHook', 'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook',
+    'NanGuardHook', 'NewClassifierHook', 'PatientStoppingHook',
+    'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook',
     'SafeEpochBasedTrainLoop', 'SafeIterBasedTrainLoop', 'SafeLoggerHook',
     'SafeRunner', 'SafeValLoop', 'SkippedVideosHook',
     'WarmupCosineLR'

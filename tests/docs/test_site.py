@@ -17,6 +17,7 @@ from mmengine.registry import Registry
 
 import mmvidattn
 
+REPOSITORY = 'https://example.org/mmvidattn'
 LINK = re.compile(r'\]\(([^)#\s]+)')
 
 
@@ -30,7 +31,7 @@ def site(tmp_path_factory) -> Path:
     done = subprocess.run(
         [sys.executable, '-m', 'mkdocs', 'build', '--strict', '-d', out],
         cwd=ROOT, capture_output=True, text=True,
-        env=dict(os.environ, NO_MKDOCS_2_WARNING='1'))
+        env=dict(os.environ, NO_MKDOCS_2_WARNING='1', REPO_URL=REPOSITORY))
     assert done.returncode == 0, done.stderr[-4000:]
     return out
 
@@ -83,6 +84,29 @@ def test_nothing_is_fetched_from_elsewhere(site):
                              path.read_text('utf-8'))
 
 
+def test_header_has_the_repository_and_a_dark_scheme(site):
+    text = (site / 'tutorials/first_hour.html').read_text('utf-8')
+    assert re.search(f'<a href="{REPOSITORY}"[^>]*class="md-source">', text)
+    assert {'default', 'slate'} <= {*re.findall(
+        'data-md-color-scheme="([a-z]+)"', text)}
+    # The theme would fetch facts about the repository from its host.
+    assert 'data-md-component="source"' not in text
+
+
+def test_reference_is_plain_text(site):
+    """Blocks of code are code, and long signatures have lines."""
+    for path in (site / 'reference').glob('*.html'):
+        text = re.sub('<[^>]+>', '', path.read_text('utf-8'))
+        assert '::' not in text, path
+    text = (site / 'reference/live.html').read_text('utf-8')
+    code, = re.findall('(?s)<pre>.*?OnlineDetector.*?testra.pth.*?</pre>',
+                       text)
+    assert 'highlight' in text
+    signature = re.sub('<[^>]+>', '', re.search(
+        r'(?s)id="mmvidattn.live.Run"(.*?)</pre>', text)[1])
+    assert max(map(len, signature.splitlines())) < 80
+
+
 def test_reference_has_the_public_names(documented):
     for name in mmvidattn.__all__:
         value = getattr(mmvidattn, name)
@@ -113,8 +137,8 @@ def test_reference_has_what_the_registries_have(documented):
 
 def test_navigation_has_every_page():
     """Check the pages in docs/; folders include the other pages."""
-    # The one tag that is not plain YAML names a function of an anchor.
-    text = re.sub(r'!!python/\S+', '', (ROOT / 'mkdocs.yml').read_text())
+    # Two tags are not plain YAML.
+    text = re.sub(r'!!python/\S+|!ENV', '', (ROOT / 'mkdocs.yml').read_text())
     listed = re.findall(r"'([^']+\.md)'", str(yaml.safe_load(text)['nav']))
     there = {path.relative_to(ROOT / 'docs').as_posix()
              for path in (ROOT / 'docs').rglob('*.md')}
