@@ -4,6 +4,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..ops.depthwise_conv import depthwise_conv
 from ..utils.arguments import check_arguments
 from .linear import Linear
 
@@ -47,10 +48,8 @@ class MLP(nn.Module):
         """Apply to [*, C]; with a convolution to [B, T, H, W, C]."""
         x = self.fc1(x)
         if self.dwconv is not None:
-            B, T = x.shape[:2]
-            # The tokens are channels-last images: this copies nothing.
-            x = self.dwconv(x.flatten(0, 1).permute(0, 3, 1, 2))
-            x = x.permute(0, 2, 3, 1).unflatten(0, (B, T))
+            x = depthwise_conv(
+                x, self.dwconv.weight.unsqueeze(2), self.dwconv.bias)
         if self.approximate == 'sigmoid':
             x = x * (1.702 * x).sigmoid()
         else:

@@ -3,7 +3,11 @@ import pytest
 import torch
 from helpers import with_gradients
 
-from mmvidattn.ops.depthwise_conv import _by_frames, depthwise_conv
+from mmvidattn.ops.depthwise_conv import (
+    _by_frames,
+    depthwise_conv,
+    frame_conv,
+)
 
 IMPLEMENTATIONS = dict(plain=depthwise_conv.plain, backend=_by_frames)
 
@@ -52,14 +56,29 @@ def test_weight_gradient_is_right_under_autocast():
         assert (a - b).norm() <= 2e-2 * b.norm()
 
 
-@pytest.mark.parametrize('training', [False, True])
-def test_compiled_equals_eager(training):
-    x, weight = torch.randn(1, 3, 4, 4, 8), torch.randn(8, 1, 3, 3, 3)
-    weight.requires_grad_(training)
-    compiled = torch.compile(depthwise_conv, fullgraph=True,
-                             backend='aot_eager')
-    assert torch.allclose(
-        compiled(x, weight), depthwise_conv(x, weight), atol=1e-5)
+@pytest.mark.parametrize('with_bias', [False, True])
+@pytest.mark.parametrize('frames', [1, 3])
+@pytest.mark.parametrize('function', [depthwise_conv, _by_frames])
+def test_compiled_equals_plain_code(function, frames, with_bias):
+    torch.manual_seed(0)
+    inputs = [torch.randn(2, 3, 4, 5, 8), torch.randn(8, 1, frames, 3, 3)]
+    inputs += [torch.randn(8)] if with_bias else []
+    compiled = torch.compile(function, fullgraph=True, backend='aot_eager')
+    got = with_gradients(compiled, inputs)
+    want = with_gradients(depthwise_conv.plain, [x.double() for x in inputs])
+    for a, b in zip(got, want):
+        assert (a - b).norm() <= 1e-5 * b.norm()
+    with torch.no_grad():
+        assert torch.allclose(
+            compiled(*inputs), depthwise_conv(*inputs), atol=1e-5)
+
+
+def test_compiled_operator_has_right_strides():
+    """torch.library's own checks, of the fake implementation too."""
+    x = torch.randn(2, 3, 4, 5, 8, requires_grad=True)
+    weight = torch.randn(8, 1, 3, 3, requires_grad=True)
+    torch.library.opcheck(frame_conv, (x, weight, None))
+    torch.library.opcheck(frame_conv, (x[:, 1:], weight, weight[:, 0, 0, 0]))
 
 
 @pytest.mark.parametrize('shape', [(4, 1, 3, 3, 2), (5, 1, 3, 3, 3),
