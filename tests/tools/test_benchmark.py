@@ -64,6 +64,19 @@ def test_compares_and_writes_json(case_of, name, tmp_path, capsys):
         f'python tools/benchmark/run.py {name} ')
 
 
+@pytest.mark.slow
+def test_measures_compiled_code_too(case_of, tmp_path, capsys):
+    case_of('linear_ff')
+    result = run_case('linear_ff', *CASES['linear_ff'][1], '--compile',
+                      '--repeats', 1, out=tmp_path)
+    assert result['agreement'].keys() == {
+        'output', 'gradient', 'compiled output', 'compiled gradient'}
+    assert max(result['agreement'].values()) < 1e-4
+    for task in TASKS:
+        assert result['seconds'][task]['ours, compiled'] > 0
+    assert 'ours, compiled' in capsys.readouterr().out
+
+
 @pytest.mark.parametrize('change', [0.1, float('nan')])
 def test_prints_no_speed_while_the_outputs_differ(case_of, change,
                                                   monkeypatch, capsys):

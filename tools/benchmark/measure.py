@@ -254,6 +254,9 @@ class ModelCase:
         parser.add_argument(
             '--dtype', choices=('float32', 'bfloat16'), default='float32')
         parser.add_argument(
+            '--compile', action='store_true',
+            help='measure our model under torch.compile, too')
+        parser.add_argument(
             '--memory', nargs='*', metavar='T H W',
             help='report peak memory instead, with one subprocess per model')
 
@@ -270,6 +273,11 @@ class ModelCase:
                   for name, build in self.models.items()}
         next(iter(models.values())).init_weights()
         self.share_weights(models)
+        if args.compile:
+            compiled = self.models[self.ours](args).to(device)
+            compiled.load_state_dict(models[self.ours].state_dict())
+            compiled.compile()
+            models[f'{self.ours}, compiled'] = compiled
         result = settings_of(
             args, dtype=args.dtype, shape=list(x.shape), agreement={},
             seconds={}, ratio={}, baseline=self.baseline,
@@ -278,6 +286,10 @@ class ModelCase:
             # Check each task right before its measurement: with memory left
             # by a training step, inference would be too fast.
             result['agreement'].update(self._check(task, models, x))
+            if args.compile:
+                result['agreement'] |= {
+                    f'compiled {key}': value for key, value in self._check(
+                        task, models, x, f'{self.ours}, compiled').items()}
             seconds = measure(
                 {name: task_of(task, model, x, dtype)
                  for name, model in models.items()}, args.repeats, device)
@@ -287,9 +299,10 @@ class ModelCase:
                 for name, s in seconds.items()}
         return result
 
-    def _check(self, task: str, models: dict[str, nn.Module],
-               x: Tensor) -> dict[str, float]:
-        pair = [models[name].eval() for name in (self.ours, self.reference)]
+    def _check(self, task: str, models: dict[str, nn.Module], x: Tensor,
+               ours: str | None = None) -> dict[str, float]:
+        pair = [models[name].eval()
+                for name in (ours or self.ours, self.reference)]
         dtype = torch.float64 if self.double else x.dtype
         check = check_outputs if task == 'forward' else check_agreement
         result = check(*(model.to(dtype) for model in pair), x.to(dtype))
@@ -339,7 +352,7 @@ class ModelCase:
         unit, head = (' s', f'x {self.baseline}') if ratio else (' GiB', '')
         lines.append(f'{"":22}' + ''.join(
             f'{task + unit:>20}{head:>8}' for task in rows))
-        for name in self.models:
+        for name in rows[TASKS[0]]:
             lines.append(f'{name:22}' + ''.join(
                 f'{values[name]:20.4f}' + (
                     f'{ratio[task][name]:8.2f}' if ratio else f'{"":8}')
