@@ -448,6 +448,17 @@ def config_in_the_new_style_cannot_join_paths():
     assert config.kind.type is VideoDataset
 
 
+@symptom_of('find_our_base_configs', 'external package')
+def config_cannot_inherit_from_this_package():
+    from mmengine.config import Config
+    path = Path(tempfile.mkdtemp(), 'config.py')
+    path.write_text("_base_ = 'mmvidattn::linear_ff_tiny_motion.py'\n"
+                    'train_cfg = dict(max_epochs=3)\n')
+    config = Config.fromfile(path)
+    assert config.train_cfg.max_epochs == 3
+    assert config.model.backbone.type == 'LinearVideoTransformer'
+
+
 @symptom_of('run_on_numpy_2', 'Inf')
 def poses_cannot_be_compacted():
     from mmaction.datasets.transforms import PoseCompact

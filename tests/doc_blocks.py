@@ -408,8 +408,9 @@ class Scratch:
         path = self.folder / 'configs_of_page' / f'line_{block.line}.py'
         path.parent.mkdir(exist_ok=True)
         text = re.sub(
-            r"(?<=^_base_ = ')(.*)(?=')", lambda m: str(find_config(
-                m[1].removesuffix('.py'))), block.text, flags=re.M)
+            r"(?<=^_base_ = ')(?!mmvidattn::)(.*)(?=')",
+            lambda m: str(find_config(m[1].removesuffix('.py'))), block.text,
+            flags=re.M)
         text = text.replace("'_base_/", f"'{ROOT}/configs/_base_/")
         path.write_text(base + text)
         cfg = load_config(path)

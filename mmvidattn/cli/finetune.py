@@ -3,11 +3,11 @@
 
     mmvidattn finetune FOLDER --model linear_ff_tiny_motion --weights FILE
 
-FOLDER has a folder of videos for each class, or a folder train, val and test
-with these folders each; or it is a CSV file with columns
-``file`` and ``label``, and optionally ``start`` and ``stop`` (seconds of a
-segment; no file is cut), ``split`` (train, val, test) and ``group`` (a person
-or a camera, which stays on one side of the split).
+FOLDER has a folder of videos for each class, or the folders train, val and
+test with a folder for each class; or it is a CSV file with columns ``file``
+and ``label``, and optionally ``start`` and ``stop`` (seconds of a segment; no
+file is cut), ``split`` (train, val, test) and ``group`` (a person or a camera,
+which stays on one side of the split).
 
 The work directory then has ``config.py``, which you may edit, ``data`` (the
 lists), ``run`` (the training), ``best.pth`` and ``best.safetensors``,

@@ -171,6 +171,30 @@ def know_frozen_modules() -> str | None:
 
 
 @workaround(
+    "`_get_package_and_cfg_path is used for get external package` for `_base_ "
+    "= 'mmvidattn::linear_ff_ssv2.py'`",
+    until='mmengine finds the configs of any installed package',
+    after=('mmengine.config', ))
+def find_our_base_configs() -> None:
+    """Find the configs of this package under ``mmvidattn::``.
+
+    mmengine knows only the packages of OpenMMLab, and needs a folder in the
+    name of a config.
+    """
+    from mmengine.config import Config
+
+    def get_path(original, cfg_path, filename):
+        package, _, name = cfg_path.partition('::')
+        if package != 'mmvidattn' or not name:
+            return original(cfg_path, filename)
+        from mmvidattn.utils.config import find_base
+        # Without a scope, types are looked up like in the inheriting config.
+        return str(find_base(name)), None
+
+    wrap(Config, '_get_cfg_path', get_path)
+
+
+@workaround(
     '`Install pytorchvideo to use PytorchVideoTrans`, although it is',
     until='mmaction2 drops the wrapper of this package',
     upstream='facebookresearch/pytorchvideo#251',

@@ -121,7 +121,8 @@ if __name__ == '__main__':
         y = {call}
         p = {average}
         for i in p.argsort()[::-1][:5]:
-            print(path, f'{{p[i]:.5f}}', labels[i] if labels else f'class {{i}}')
+            label = labels[i] if labels else f'class {{i}}'
+            print(path, f'{{p[i]:.5f}}', label)
 '''
 
 

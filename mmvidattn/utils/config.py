@@ -6,9 +6,15 @@ the variables ``num_frames``, ``img_size`` and ``num_classes`` at its top
 level. :func:`derive` copies them to all options that depend on them.
 """
 import copy
+import difflib
 import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
 from typing import Any
+
+PACKAGE = Path(__file__).resolve().parents[1]
+# A wheel contains a copy of the configs; a checkout has them in its root.
+CONFIG_FOLDERS = (PACKAGE / '.mim/configs', PACKAGE.parent / 'configs')
 
 # Options that take the value of a variable.
 NUMBERS = dict(
@@ -21,6 +27,28 @@ NUMBERS = dict(
 SCALED = 'scale', 'scale_range'
 PIPELINES = 'train_pipeline', 'val_pipeline', 'test_pipeline'
 VARIABLES = 'data_root', *NUMBERS
+
+
+def find_base(name: str) -> Path:
+    """Find a config of this package for ``_base_ = 'mmvidattn::NAME'``.
+
+    Args:
+        name: Path below the folder of configs, such as ``linear_ff_ssv2.py``
+            or ``_base_/default_runtime.py``.
+
+    Raises:
+        FileNotFoundError: If there is no such config.
+    """
+    folder = next(path for path in CONFIG_FOLDERS if path.is_dir())
+    path = folder / name
+    if not path.is_file():
+        names = [path.relative_to(folder).as_posix()
+                 for path in folder.rglob('*.py')]
+        close = difflib.get_close_matches(name, names, cutoff=0.4)
+        raise FileNotFoundError(
+            f'no config mmvidattn::{name}'
+            + (f'; did you mean mmvidattn::{close[0]}?' if close else ''))
+    return path
 
 
 def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Annotated segments of videos, and helpers for their readers."""
+import codecs
 import csv
 import functools
 import io
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple, NoReturn
 from ...utils.lines import split_lines
 
 Fault = Callable[[str], None]
+# Separators of CSV files: spreadsheet programs use all of them.
+SEPARATORS = ',;\t'
 # [[hh:]mm:]ss[.ff], with minutes below 60 after hours, and seconds below 60.
 CLOCK = re.compile(
     r'(?:(\d+):(?=[0-5]?\d:))?(\d+):([0-5]?\d(?:\.\d*)?)', re.ASCII)
@@ -40,17 +43,25 @@ def refuse(message: str) -> NoReturn:
 
 
 def read_text(path: str | Path) -> str:
-    """Read a UTF-8 file, with or without a byte order mark.
+    """Read a file in UTF-8, or in UTF-16 with a byte order mark.
+
+    Spreadsheets write both.
 
     Raises:
         ValueError: If the file is missing or not text.
     """
     if not Path(path).is_file():
         raise ValueError(f'file not found: {path}')
+    data = Path(path).read_bytes()
+    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        return Path(path).read_text(encoding='utf-8-sig')
+        return Path(path).read_text('utf-16' if is_utf16 else 'utf-8-sig')
     except UnicodeDecodeError as error:
-        raise ValueError(f'{path} must be text in UTF-8: {error}') from None
+        line = data.count(b'\n', 0, error.start) + 1
+        raise ValueError(
+            f'{path} must be text in UTF-8, got the byte '
+            f'{data[error.start]:#04x} in line {line}; a spreadsheet program '
+            'writes UTF-8 if you save the file as "CSV UTF-8"') from None
 
 
 def read_json(path: str | Path) -> Any:
@@ -75,12 +86,17 @@ def read_lines(path: str | Path) -> Iterator[tuple[str, str]]:
 def read_rows(path: str | Path) -> Iterator[tuple[list[str], str]]:
     """Yield each non-blank row of a CSV file, and its place as text.
 
+    The separator is the one of ``SEPARATORS`` that the first line has most
+    of; a comma if it has none.
+
     Raises:
         ValueError: If the file is not valid CSV.
     """
+    text = read_text(path)
+    separator = max(SEPARATORS, key=text.lstrip().partition('\n')[0].count)
     # Strict: an unclosed quote is an error.
-    rows = csv.reader(
-        io.StringIO(read_text(path)), skipinitialspace=True, strict=True)
+    rows = csv.reader(io.StringIO(text), delimiter=separator,
+                      skipinitialspace=True, strict=True)
     try:
         for row in rows:
             row = [word.strip() for word in row]
@@ -127,7 +143,7 @@ def read_columns(path: str | Path, needed: Iterable[str],
             raise ValueError(
                 f'{where}: expected {len(names)} fields '
                 f'({", ".join(header)}), got {len(row)}: {", ".join(row)}. '
-                'Put quotes around a field that contains a comma')
+                'Put quotes around a field that contains the separator')
         yield {name: word for name, word in zip(names, row) if name}, where
 
 

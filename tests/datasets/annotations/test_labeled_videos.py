@@ -73,7 +73,7 @@ def test_accepts_the_column_names_of_segment_lists(tmp_path):
      "seconds, mm:ss or hh:mm:ss, got 'soon'"),
     (['file,label,split', 'a,x,tran'], "train, val or test, got 'tran'"),
     (['file,label,split', 'a,x,train', 'b,x,'], '1 of 2 lines have'),
-    (['file,label,split', 'a,x,val'], 'no line has the split train')],
+    (['file,label,split', 'a,x,val'], 'no video has the split train')],
     ids=str)
 def test_rejects_invalid_csv(tmp_path, lines, error):
     with pytest.raises(ValueError, match=error):
@@ -101,9 +101,36 @@ def test_rejects_invalid_folder(tmp_path, folder):
         read_labeled_videos(folder)
 
 
-def test_rejects_folders_named_like_splits(tmp_path):
-    for name in 'train', 'val':
-        (tmp_path / name / 'cut').mkdir(parents=True)
-        (tmp_path / name / 'cut/a.mp4').touch()
-    with pytest.raises(ValueError, match='named like splits: train, val'):
+def test_reads_folders_of_splits(tmp_path):
+    for name in 'train/cut/a.mp4', 'train/wash/b.mp4', 'valid/cut/a.mp4':
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    root, videos, remarks = read_labeled_videos(tmp_path)
+    assert root == tmp_path and not remarks
+    assert videos == [LabeledVideo('train/cut/a.mp4', 'cut', split='train'),
+                      LabeledVideo('train/wash/b.mp4', 'wash', split='train'),
+                      LabeledVideo('valid/cut/a.mp4', 'cut', split='val')]
+    (tmp_path / 'train').rename(tmp_path / 'test')
+    with pytest.raises(ValueError, match='no video has the split train'):
         read_labeled_videos(tmp_path)
+
+
+@pytest.mark.parametrize('separator', [',', ';', '\t'])
+@pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16'])
+def test_reads_csv_of_spreadsheets(tmp_path, separator, encoding):
+    path = tmp_path / 'own.csv'
+    lines = ['file,label,start,stop', 'd,Café; hot,1,2', 'e,跳,,']
+    lines = [line.replace(',', separator) for line in lines]
+    if separator == ';':
+        lines[1] = 'd;"Café; hot";1;2'
+    path.write_bytes('\r\n'.join(lines).encode(encoding))
+    assert read_labeled_videos(path)[1] == [
+        LabeledVideo('d', 'Café; hot', 1, 2), LabeledVideo('e', '跳')]
+
+
+def test_reports_the_encoding_of_old_spreadsheets(tmp_path):
+    path = tmp_path / 'own.csv'
+    path.write_bytes('file,label\nd,Café\n'.encode('cp1252'))
+    with pytest.raises(ValueError, match='UTF-8, got the byte 0xe9 in line 2; '
+                       '.*save the file as "CSV UTF-8"'):
+        read_labeled_videos(path)

@@ -45,7 +45,9 @@ def read_labeled_videos(source: Path
     """Read a folder with a folder for each class, or a CSV file.
 
     Args:
-        source: Folder, whose class folders may have subfolders; or CSV file
+        source: Folder, whose class folders may have subfolders; or folder of
+            splits, such as ``train`` and ``val``, each with a folder for each
+            class; or CSV file, separated by commas, semicolons or tabs,
             with columns ``file`` (or ``video``) and ``label``, and optionally
             ``start``, ``stop`` (or ``end``), ``split`` and ``group``. Its
             paths are relative to the folder of the CSV file.
@@ -61,7 +63,7 @@ def read_labeled_videos(source: Path
         return source, *_read_folder(source)
     if not source.is_file():
         raise FileNotFoundError(f'no folder or csv {source}')
-    if source.suffix.lower() != '.csv':
+    if source.suffix.lower() not in ('.csv', '.tsv'):
         raise ValueError(
             f'{source} must be a folder with a folder of videos for each '
             'class, or a csv with columns file and label')
@@ -73,10 +75,7 @@ def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
     folders = sorted(path for path in root.iterdir()
                      if path.is_dir() and not path.name.startswith('.'))
     if folders and all(path.name.lower() in SPLITS for path in folders):
-        raise ValueError(
-            f'{root} must have a folder for each class, got folders named '
-            f'like splits: {some(path.name for path in folders)}. Write a '
-            'csv with columns file, label and split')
+        return _read_splits(root, folders)
     for folder in folders:
         found = _videos_in(folder.rglob('*'))
         if not found:
@@ -96,6 +95,20 @@ def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
         remarks.append(f'{count(stray, "video")} in {root} itself, outside '
                        f'of the class folders, left out: {some(stray)}')
     _check_names(videos, str(root))
+    return videos, remarks
+
+
+def _read_splits(root: Path, folders: Sequence[Path]
+                 ) -> tuple[list[LabeledVideo], list[str]]:
+    """Read the class folders in each folder of a split."""
+    videos, remarks = [], []
+    for folder in folders:
+        split = SPLITS[folder.name.lower()]
+        found, about = _read_folder(folder)
+        videos += [video._replace(file=f'{folder.name}/{video.file}',
+                                  split=split) for video in found]
+        remarks += about
+    _check_splits(videos, str(root))
     return videos, remarks
 
 
@@ -170,7 +183,7 @@ def _check_splits(videos: Sequence[LabeledVideo], source: str) -> None:
             f'{source}: {len(with_split)} of {len(videos)} lines have a '
             'split: set it on all lines or on none')
     if with_split and 'train' not in {video.split for video in videos}:
-        raise ValueError(f'{source}: no line has the split train')
+        raise ValueError(f'{source}: no video has the split train')
 
 
 def _spread_over_splits(videos: Sequence[LabeledVideo]) -> Iterator[str]:
