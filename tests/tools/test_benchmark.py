@@ -188,6 +188,18 @@ def test_models_are_measured_in_two_dtypes(tmp_path):
     assert result['ratio'][key]['float32'] == 1
 
 
+@pytest.mark.slow
+def test_models_are_measured_with_each_choice(tmp_path):
+    result = run_case(
+        'models', '--choices', '--models', 'linear_ff', '--scale', 7,
+        '--modes', 'eager', '--dtypes', 'float32', '--tasks', 'forward',
+        '--repeats', 1, out=tmp_path)
+    key = 'linear_ff, forward, float32, eager'
+    assert result['seconds'][key].keys() == {'plain', 'default', 'tuned'}
+    assert max(result['agreement'][key].values()) < 1e-4
+    assert result['ratio'][key]['plain'] == 1
+
+
 def test_cases_are_listed(capsys):
     with pytest.raises(SystemExit) as end:
         run.main(['--help'])
