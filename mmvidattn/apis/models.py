@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Models by the names of their configs."""
 import difflib
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ CHECKPOINT_SUFFIXES = ('.pth', '.pt', '.pyth', '.ckpt', '.bin', '.pkl',
                        '.safetensors')
 
 
-def _config_folder() -> Path:
+def config_folder() -> Path:
+    """Return the folder of configs of the checkout or of the wheel."""
     folder = next((path for path in CONFIG_FOLDERS if path.is_dir()), None)
     if folder is None:
         raise FileNotFoundError(
@@ -48,7 +50,7 @@ def list_models(pattern: str = '*', ablations: bool = False) -> list[str]:
         ablations: Whether to include the rows of the papers' ablation tables,
             e.g. ``linear_ff_table05_relu``. Defaults to False.
     """
-    folder = _config_folder()
+    folder = config_folder()
     names = [path.stem for path in folder.glob('*.py')]
     if ablations:
         names += [row.path.stem for row in list_rows(folder)]
@@ -82,7 +84,7 @@ def find_config(name: str | Path) -> Path:
                 f'the folder {name} is not a bundle: it has no bundle.json'
                 if path.is_dir() else f'no config file {name}')
         return path
-    folder = _config_folder()
+    folder = config_folder()
     for place in folder, folder / '_base_/features':
         if (place / f'{name}.py').is_file():
             return place / f'{name}.py'
@@ -166,6 +168,12 @@ def load_config(name: str | Path,
     return cfg
 
 
+def published_weights() -> dict[str, str]:
+    """Return the URL of weights for each model in our metafiles."""
+    return {model['Name']: str(model['Weights'])
+            for model in _listed_models() if model.get('Weights')}
+
+
 def published_hash(checkpoint: str | Path) -> str | None:
     """Return the SHA-256 of a URL of weights, from our metafiles.
 
@@ -173,14 +181,18 @@ def published_hash(checkpoint: str | Path) -> str | None:
     """
     if not is_url(checkpoint):
         return None
+    for model in _listed_models():
+        if model.get('Weights') == str(checkpoint):
+            found = model.get('SHA256')
+            return found and str(found)
+    return None
+
+
+def _listed_models() -> Iterator[dict[str, Any]]:
     for folder in CONFIG_FOLDERS:
         for path in sorted(folder.rglob('metafile.yml')):
             content = yaml.safe_load(path.read_text('utf-8')) or {}
-            for model in content.get('Models', ()):
-                if model.get('Weights') == str(checkpoint):
-                    found = model.get('SHA256')
-                    return found and str(found)
-    return None
+            yield from content.get('Models', ())
 
 
 def get_model(name: str | Path,
