@@ -38,14 +38,16 @@ CONFIG_KEYS = ('model', 'val_pipeline', 'test_pipeline', 'test_dataloader',
 DATASET_KEYS = ('type', 'pipeline', 'feature_rate', 'long_rate', 'work_rate',
                 'ignore_index', 'stretch_long_memory')
 ONLINE_KEYS = 'events', 'seconds', 'stride'
-# Recognizers that only add a way to train, and what they keep.
+# Recognizers that differ from Recognizer3D only in training, and the options
+# that prediction needs.
 TRAINERS = ('DistilledRecognizer3D', 'FineTunedRecognizer3D',
             'TokenLabelRecognizer3D')
 RECOGNIZER_KEYS = 'backbone', 'neck', 'cls_head', 'data_preprocessor'
 # Options that read other files, or only matter in training.
 DROPPED = ('init_cfg', 'pretrained', 'pretrained2d', 'blending', 'loss_cls',
            'loss_verb', 'loss_noun')
-# Registered classes outside of these modules can read pickles or call others.
+# Some registered classes outside of these modules read pickles or call any
+# function.
 OPENMMLAB = 'mmaction.', 'mmcv.', 'mmengine.'
 SAFE_MODULES = (
     'mmaction.datasets.', 'mmaction.models.backbones',
@@ -108,7 +110,7 @@ def is_bundle(path: Any) -> bool:
 def load_bundle(path: str | Path) -> Bundle:
     """Read a bundle, without its weights.
 
-    No code of the bundle runs, whoever has made it.
+    This runs no code of the bundle, so a bundle from anybody is safe to open.
 
     Args:
         path: Folder or zip file from :func:`mmvidattn.apis.save_bundle`.

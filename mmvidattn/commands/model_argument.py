@@ -27,8 +27,8 @@ def split_model(words: Sequence[str]) -> tuple[list[str], str, str | None]:
         is None.
 
     Raises:
-        ValueError: If config and checkpoint are swapped or one of them is
-            missing, or a source does not exist.
+        ValueError: If config and checkpoint are swapped, or one is missing.
+        FileNotFoundError: If no model is given and a source does not exist.
     """
     *rest, last = words or ['']
     if is_bundle(last):
