@@ -66,7 +66,7 @@ def _lock(path: Path) -> int | None:
             os.close(file)
             raise ValueError(
                 f'{path.parent} is in use by another run: {holder}. Wait for '
-                'it, stop it, or choose another folder (--work-dir)') from None
+                'it, stop it, or choose another folder') from None
         except OSError as error:
             # Some network disks do not support locks.
             print(f'note: {path.parent} cannot be locked ({error.strerror}): '

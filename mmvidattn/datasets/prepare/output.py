@@ -1,45 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Write a data root without damaging the results of earlier runs."""
 import datetime
-import errno
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from ...utils.files import hash_file, write_atomically
+from ...utils.lock import lock_folder
 from ...version import __version__
-
-try:
-    import fcntl
-except ImportError:
-    # Without fcntl (Windows), simultaneous runs are not detected.
-    fcntl = None
 
 PROVENANCE = 'provenance.json'
 BLOCK = 1 << 16
-
-
-def lock(folder: Path) -> int | None:
-    """Lock a folder until the returned file descriptor is closed.
-
-    Raises:
-        ValueError: If another run has locked the folder.
-    """
-    if fcntl is None:
-        return None
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        # Some network disks do not support locks.
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            os.close(opened)
-            raise ValueError(f'another run is writing into {folder}: wait '
-                             'for it to finish, and try again') from None
-    return opened
 
 
 def join_lines(items: Iterable) -> bytes:
@@ -120,11 +94,12 @@ class Output:
             sources={str(path): _hash_folder(path) if path.is_dir()
                      else hash_file(path) for path in sources})
         root.mkdir(parents=True, exist_ok=True)
-        self._lock = lock(root)
+        self._lock = ExitStack()
+        self._lock.enter_context(lock_folder(root))
         try:
             self.provenance = read_provenance(root)
         except ValueError:
-            self._unlock()
+            self._lock.close()
             raise
         self.before = json.dumps(self.provenance)
 
@@ -136,7 +111,7 @@ class Output:
             if kind and not self.written:
                 self._restore_provenance()
         finally:
-            self._unlock()
+            self._lock.close()
 
     def _restore_provenance(self) -> None:
         if self.before == json.dumps(self.provenance):
@@ -146,10 +121,6 @@ class Output:
             self._save()
         else:
             (self.root / PROVENANCE).unlink(missing_ok=True)
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
 
     def other_runs(self) -> dict[str, dict]:
         """Return the finished runs except this one."""

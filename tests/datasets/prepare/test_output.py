@@ -113,7 +113,7 @@ def test_survives_kills_at_random_moments(root):
         assert files(root / 'out', SPLITS['val']) == of_val
         # No file is incomplete.
         for name, content in files(root / 'out').items():
-            if not name.endswith('.part'):
+            if not name.endswith(('.part', '.lock')):
                 assert content in (complete[name], before[name])
     run(root, 'train')
     assert files(root / 'out') == complete
@@ -187,7 +187,7 @@ def test_rejected_run_leaves_no_trace(tmp_path):
 
 def test_one_run_at_a_time(tmp_path):
     with Output(tmp_path, 'test', '', {}, []):
-        with pytest.raises(ValueError, match='another run is writing into'):
+        with pytest.raises(ValueError, match='in use by another run'):
             Output(tmp_path, 'test', 'other', {}, [])
     with Output(tmp_path, 'test', 'other', {}, []):
         pass
