@@ -31,8 +31,8 @@ DOCS = ['mkdocs-material', 'mkdocstrings[python]', 'pymdown-extensions!=12.*',
 class BuildWithMim(build_py):
     """Put configs and tools into the package, where mim looks for them.
 
-    A build gets a copy. An editable install gets links, so that what is
-    edited is what is found.
+    A build gets copies. An editable install gets links, so that edits take
+    effect.
     """
 
     def run(self) -> None:
@@ -79,10 +79,10 @@ setup(
     zip_safe=False,
     python_requires='>=3.10',
     install_requires=[
-        # Where decord has no wheel it comes first, without what it requires:
-        # pip install --no-deps mmaction2==1.2.0
+        # On platforms without a wheel of decord, install mmaction2 first,
+        # without its dependencies: pip install --no-deps mmaction2==1.2.0
         f'mmaction2==1.2.0; {HAS_DECORD}',
-        # What it requires, in any case.
+        # Dependencies of mmaction2, on every platform.
         'einops',
         'matplotlib',
         'scipy',
@@ -91,15 +91,15 @@ setup(
         'setuptools<81',
         # mmaction2 imports it and does not declare it.
         'importlib_metadata',
-        # The first torch that can be told what is safe to unpickle.
+        # The first torch with a list of types that are safe to unpickle.
         'torch>=2.4',
         # torch.save of 2.5 fails there.
         'torch>=2.6; python_version >= "3.13"',
         'numpy>=1.24',
         'opencv-python',
         'pillow',
-        # Decodes live sources, and checks what other decoders get wrong; 17.1
-        # frees what it has opened at once.
+        # Decodes live sources, and checks other decoders. From 17.1 on, it
+        # closes files immediately.
         'av>=17.1',
         DECORD,
         'safetensors',
@@ -107,11 +107,11 @@ setup(
     extras_require=dict(
         # mmcv and mmcv-lite both provide the module mmcv: either will do.
         lite=['mmcv-lite==2.1.0'],
-        # moviepy 2 has no moviepy.editor, which mmaction2 imports.
+        # mmaction2 imports moviepy.editor, which moviepy 2 removed.
         vis=['moviepy>=1.0.3,<2', 'seaborn', 'tensorboard'],
-        # mmvidattn export to ONNX; onnxruntime checks what was exported.
+        # mmvidattn export to ONNX; onnxruntime checks the exported file.
         onnx=ONNX,
-        # It imports torchvision: take that of your torch.
+        # Needs the torchvision that fits your torch.
         cam=['grad-cam'],
         # Networks to inflate.
         timm=['timm'],
@@ -125,17 +125,17 @@ setup(
         torchcodec=[TORCHCODEC],
         # The page of tools/stream.py --serve.
         serve=SERVE,
-        # /metrics of it.
+        # Its endpoint /metrics.
         metrics=METRICS,
         # tools/stream.py --mqtt.
         mqtt=MQTT,
         # tools/stream.py --webhook.
         webhook=WEBHOOK,
-        # Breaks the code on purpose, for tools/soak/mutants.py.
+        # Mutation tests, for tools/soak/mutants.py.
         mutation=['cosmic-ray', 'coverage'],
         # mkdocs build, of docs/ and of the pages elsewhere.
         docs=DOCS,
-        # selenium drives a Chromium that is there; without one its tests are
+        # selenium needs an installed Chromium; without one, its tests are
         # skipped.
         dev=['hypothesis', 'lmdb', 'pytest', 'pytest-xdist',
              'scikit-learn', 'selenium', *DOCS, *METRICS, *MQTT, *ONNX,

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# What the scripts that start several processes share; they source it.
+# Functions of the scripts that start several processes.
 set -euo pipefail
 TOOLS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export PYTHONPATH="$(dirname "$TOOLS")${PYTHONPATH:+:$PYTHONPATH}"
@@ -20,9 +20,9 @@ python_of_checkout() {
 }
 PYTHON=$(python_of_checkout)
 
-# run_processes NUM_PROCESSES PROGRAM [ARGS...]: on this machine or, with
-# NNODES, NODE_RANK, MASTER_ADDR and PORT, as its part of several. More options
-# of torchrun are in TORCHRUN_ARGS.
+# run_processes NUM_PROCESSES PROGRAM [ARGS...]: start processes on this
+# machine. NNODES, NODE_RANK, MASTER_ADDR and PORT select one of several
+# machines; TORCHRUN_ARGS has more options of torchrun.
 run_processes() {
     local num=$1 threads meeting
     shift
@@ -35,9 +35,9 @@ run_processes() {
                  --master_addr="${MASTER_ADDR:-127.0.0.1}"
                  --master_port="${PORT:-29500}")
     fi
-    # A store that torchrun shares with its processes outlives a restart, and
-    # who reads there where the dead could be reached fails or waits for half
-    # an hour (pytorch#135712). The static rendezvous always shares it.
+    # A store that torchrun shares with its processes survives a restart. New
+    # processes then read the addresses of dead ones, and fail or wait for half
+    # an hour (pytorch#135712). The static rendezvous always shares the store.
     export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
     threads=$("$PYTHON" -c "import os; print(max(1, os.cpu_count() // $num))")
     export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$threads}

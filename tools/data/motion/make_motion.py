@@ -5,10 +5,10 @@
 
 A textured shape lies on a textured background. Its column, row, size and
 angle each run through a circle of phases, and each starts at a phase drawn
-uniformly. The class says which of the four moves, and in which direction;
-nothing else depends on it. A uniform phase stays uniform when it is shifted,
-so a frame on its own, taken at any time, has the same distribution in every
-class, and a model that sees one frame cannot do better than chance.
+uniformly. The class only determines which of the four moves, and in which
+direction. A uniform phase stays uniform when it is shifted, so single frames
+have the same distribution in every class at any time, and a model that sees
+one frame cannot do better than chance.
 
 ``--motions double`` writes four other classes, each of two motions at once, of
 other shapes: something to fine-tune on. ``--distractors``, ``--noise``,
@@ -46,7 +46,7 @@ DOUBLE_MOTIONS = {
     'grow clockwise': (('size', 1), ('angle', 1)),
     'shrink counter-clockwise': (('size', -1), ('angle', -1)),
 }
-# Of each set the phases of a class.
+# Moving phases of each class, by set.
 SETS = dict(
     single={name: (moving, ) for name, moving in MOTIONS.items()},
     double=DOUBLE_MOTIONS)
@@ -61,7 +61,7 @@ SPEEDS = {
     'size': (0.5, 0.8),
     'angle': (0.4, 1.0),
 }
-# Radius of the shape, as a share of the short side of the frame.
+# Radius of the shape, relative to the short side of the frame.
 RADII = (0.24, 0.48)
 # decord 0.6 fails on a width (48, 72 and, with wider registers, 96) of which
 # the padded line is a multiple; these pass with every padding.
@@ -149,7 +149,7 @@ class Difficulty:
 
 def draw_clip(seed: int, split: str, index: int,
               motions: str = 'single') -> Clip:
-    """Draw the clip of a given place in a split; the others don't matter."""
+    """Draw a clip, which depends only on the seed, split and index."""
     rng = np.random.default_rng([seed, SPLITS.index(split), index])
     classes = [*SETS[motions].values()]
     label = index % len(classes)
@@ -165,7 +165,7 @@ def draw_clip(seed: int, split: str, index: int,
 
 
 def draw_distractors(clip: Clip, count: int) -> list[Clip]:
-    """Clips whose shapes distract from that of a clip, motions included."""
+    """Draw clips whose moving shapes distract from the shape of a clip."""
     rng = np.random.default_rng([clip.texture_seed, 1])
     return [
         replace(
@@ -277,7 +277,8 @@ def render(clip: Clip,
     rng = np.random.default_rng(clip.texture_seed)
     width, height = clip.width, clip.height
     radius = difficulty.scale * RADII[1] * min(width, height)
-    # Bright on dark throughout: what moves is easy to tell, how is the task.
+    # Bright on dark throughout: the shape is easy to see; the task is its
+    # motion.
     back = _colors(rng, 0, 80, difficulty)
     fore = _colors(rng, 175, 255, difficulty)
     background = _paint(
@@ -385,7 +386,7 @@ def main() -> None:
                         help='number of validation clips (default: 200)')
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--distractors', type=int, default=0,
-                        help='dimmer shapes that move in ways of their own '
+                        help='dimmer shapes with independent motions '
                         '(default: 0)')
     parser.add_argument('--noise', type=float, default=0,
                         help='standard deviation of the noise of each frame, '
