@@ -2,12 +2,19 @@
 """Train a model.
 
     mmvidattn train configs/linear_ff_tiny_motion.py
+    mmvidattn train linear_ff_ssv2 --epochs 20 --batch-size 8 --auto-scale-lr
 """
 import argparse
 import sys
 from collections.abc import Sequence
 
-from ._shared import add_config, add_runner_arguments, parser_of
+from ._shared import (
+    add_config,
+    add_runner_arguments,
+    at_least,
+    parser_of,
+    positive,
+)
 
 AMP = 'auto', 'force'
 
@@ -31,6 +38,18 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         'with bfloat16 units; "--amp force" computes in it on any CPU')
     parser.add_argument(
         '--no-validate', action='store_true', help='do not validate')
+    parser.add_argument(
+        '--epochs',
+        type=at_least(1),
+        help="number of epochs; the config's schedules and warm-ups are "
+        'stretched in proportion')
+    parser.add_argument(
+        '--batch-size',
+        type=at_least(1),
+        help='number of clips per step in each process; --auto-scale-lr '
+        'scales the learning rate')
+    parser.add_argument(
+        '--lr', type=positive, help='learning rate of the optimizer')
     parser.add_argument(
         '--auto-scale-lr',
         action='store_true',

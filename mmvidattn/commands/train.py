@@ -2,6 +2,7 @@
 """Train a model."""
 import argparse
 from contextlib import ExitStack
+from typing import Any
 
 from mmengine.config import Config
 
@@ -16,9 +17,68 @@ from ..apis.runner import (
 )
 from ..utils.interrupts import one_line_stop
 
+# Options of a scheduler that are times: epochs, or steps.
+TIMES = 'begin', 'end', 'T_max', 'milestones', 'step_size', 'warmup'
+# Keys of a config that the options set.
+KEYS = dict(
+    epochs='train_cfg.max_epochs', batch_size='train_dataloader.batch_size',
+    lr='optim_wrapper.optimizer.lr')
+
+
+def set_numbers(cfg: Config, args: argparse.Namespace) -> None:
+    """Set the epochs, batch size and learning rate of the command line.
+
+    Raises:
+        ValueError: If the config lacks the key, or ``--cfg-options`` sets it.
+    """
+    for option, key in KEYS.items():
+        value = getattr(args, option)
+        if value is None:
+            continue
+        name = f'--{option.replace("_", "-")}'
+        if key in (args.cfg_options or {}):
+            raise ValueError(f'give either {name} or --cfg-options {key}')
+        *outer, last = key.split('.')
+        parent = cfg
+        for part in outer:
+            parent = parent.get(part) or {}
+        if parent.get(last) is None:
+            raise ValueError(f'{name} needs {key} in the config')
+        if option == 'epochs':
+            stretch_schedules(cfg, value / parent[last])
+        parent[last] = value
+
+
+def stretch_schedules(cfg: Config, ratio: float) -> None:
+    """Multiply all times of the config's schedulers by a ratio.
+
+    Raises:
+        ValueError: If the schedulers are not a list, or a single one.
+    """
+    schedulers = cfg.get('param_scheduler') or []
+    if isinstance(schedulers, dict):
+        schedulers = [schedulers]
+    for scheduler in schedulers:
+        if 'type' not in scheduler:
+            raise ValueError('--epochs needs a list of schedulers, got '
+                             f'param_scheduler={cfg.param_scheduler}')
+        # mmengine converts fractions of epochs to steps only on request.
+        is_exact = scheduler.get('convert_to_iter_based', False)
+
+        def stretch(time: Any) -> Any:
+            if isinstance(time, (list, tuple)):
+                return [stretch(x) for x in time]
+            time *= ratio
+            return time if is_exact or not time else max(1, round(time))
+
+        scheduler.update({
+            name: stretch(scheduler[name]) for name in TIMES
+            if scheduler.get(name) is not None})
+
 
 def apply_args(cfg: Config, args: argparse.Namespace) -> None:
     """Override the config with the options of the command line."""
+    set_numbers(cfg, args)
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.resume is not None:

@@ -11,8 +11,10 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.runner import quick_exit
 from mmvidattn.cli.train import parse_args
+from mmvidattn.commands.train import set_numbers
 from mmvidattn.engine import SafeCheckpointHook
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,10 +86,10 @@ def test_options_of_training(trained, run_tool, small_config, tmp_path):
     done = run_tool(
         'train.py', small_config, '--amp', 'force', '--auto-scale-lr',
         '--no-validate', '--deterministic', '--diff-rank-seed', '--seed', 5,
-        '--work-dir', tmp_path, '--cfg-options', 'train_cfg.max_epochs=1',
-        cwd=tmp_path)
+        '--work-dir', tmp_path, '--epochs', 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     cfg = Config.fromfile(tmp_path / 'small.py')
+    assert cfg.train_cfg.max_epochs == 1
     assert cfg.randomness == dict(
         seed=5, deterministic=True, diff_rank_seed=True)
     train, val = scalars(tmp_path)
@@ -98,6 +100,63 @@ def test_options_of_training(trained, run_tool, small_config, tmp_path):
     # The same first batch and weights, rounded to eight bits.
     assert amp['loss'] == pytest.approx(full['loss'], rel=0.02)
     assert amp['loss'] != full['loss']
+
+
+def numbers_of(name, *words):
+    args = parse_args([name, *words])
+    cfg = load_config(name, args.cfg_options)
+    set_numbers(cfg, args)
+    return cfg
+
+
+@pytest.mark.parametrize('name, epochs, expected', [
+    ('linear_ff_ssv2', 7, [dict(warmup=1, begin=0, end=7)]),
+    ('dualformer_tiny_k400', 60, [
+        dict(begin=0, end=6), dict(begin=0, end=60, T_max=60)]),
+    ('laps_visformer_k400', 9, [dict(milestones=[5, 8], begin=0, end=9)]),
+    ('testra_thumos14', 50, [dict(warmup=20, begin=0, end=50)]),
+    ('linear_ff_tiny_motion', 2, [
+        dict(begin=0, end=4), dict(begin=0, end=2, T_max=2)])])
+def test_epochs_stretch_the_schedules(name, epochs, expected):
+    before = load_config(name)
+    cfg = numbers_of(name, '--epochs', str(epochs))
+    assert cfg.train_cfg.max_epochs == epochs
+    found, old = ([dict(x)] if isinstance(x, dict) else x for x in (
+        cfg.param_scheduler, before.param_scheduler))
+    for scheduler, times, was in zip(found, expected, old, strict=True):
+        assert {key: scheduler.get(key) for key in times} == times
+        others = {*scheduler} - {*times}
+        assert all(scheduler[key] == was[key] for key in others)
+
+
+def test_sets_batch_size_and_rate():
+    cfg = numbers_of('linear_ff_ssv2', '--batch-size', '3', '--lr', '0.5')
+    before = load_config('linear_ff_ssv2')
+    assert cfg.train_dataloader.pop('batch_size') == 3
+    assert cfg.optim_wrapper.optimizer.pop('lr') == 0.5
+    del before.train_dataloader.batch_size, before.optim_wrapper.optimizer.lr
+    assert cfg.to_dict() == before.to_dict()
+
+
+@pytest.mark.slow
+def test_numbers_can_be_set_in_every_config():
+    words = '--epochs', '4', '--batch-size', '5', '--lr', '0.125'
+    for name in list_models():
+        cfg = numbers_of(name, *words)
+        assert (cfg.train_cfg.max_epochs, cfg.train_dataloader.batch_size,
+                cfg.optim_wrapper.optimizer.lr) == (4, 5, 0.125), name
+
+
+@pytest.mark.parametrize('words, message', [
+    (['--lr', '1', '--cfg-options', 'optim_wrapper.optimizer.lr=2'],
+     'either --lr or --cfg-options optim_wrapper.optimizer.lr'),
+    (['--epochs', '3', '--cfg-options', 'train_cfg=None'],
+     '--epochs needs train_cfg.max_epochs in the config'),
+    (['--batch-size', '3', '--cfg-options', 'train_dataloader=None'],
+     '--batch-size needs train_dataloader.batch_size in the config')])
+def test_reports_numbers_that_cannot_be_set(words, message):
+    with pytest.raises(ValueError, match=message):
+        numbers_of('linear_ff_tiny_motion', *words)
 
 
 @pytest.mark.parametrize('words, amp', [
