@@ -25,8 +25,8 @@ from ..finetune.options import (
     CACHEABLE,
     FEW_CLIPS,
     FREEZES,
-    MANY_PARAMETERS,
     MAX_EPOCHS,
+    RANK,
     FineTuneOptions,
 )
 from ._shared import at_least, positive
@@ -59,9 +59,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='backbone: train only the head; spatial: also the temporal '
         'encoder of a ViViT with model=fact_encoder; N: freeze the first N '
         'blocks and the layers before them; none: train all layers; auto: '
-        f'backbone with weights, fewer than {FEW_CLIPS} training clips and '
-        f'over {MANY_PARAMETERS // 10**6} million parameters, or else none '
-        '(default: auto)')
+        f'with weights and fewer than {FEW_CLIPS} training clips, --lora '
+        f'{RANK} (or backbone, if the model has no attention projections), or '
+        'else none (default: auto)')
     add('--cache-features', nargs='?', const='', metavar='FOLDER',
         help='with --freeze backbone or spatial: keep the features of the '
         'frozen part on disk, so that later epochs neither decode videos nor '

@@ -11,11 +11,12 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
 from ..apis.models import find_config, find_weights, load_config
+from ..layers.lora import add_lora
 from ..utils.video_backend import OPENS
 from .options import (
     CACHEABLE,
     FEW_CLIPS,
-    MANY_PARAMETERS,
+    RANK,
     FineTuneOptions,
 )
 from .plan import Plan
@@ -123,18 +124,24 @@ def choose_layers(options: FineTuneOptions, base: Config,
     """
     if options.freeze not in ('auto', 'none'):
         return options
-    is_probe = (
-        options.freeze == 'auto' and options.weights is not None
-        and options.lora is None and options.layer_decay is None
-        and base.model.type == 'Recognizer3D' and number < FEW_CLIPS
-        and _num_parameters(base) > MANY_PARAMETERS)
-    return replace(options, freeze='backbone' if is_probe else None)
+    is_given = options.freeze == 'none' or options.lora is not None or (
+        options.layer_decay is not None)
+    if (is_given or options.weights is None or number >= FEW_CLIPS
+            or base.model.type != 'Recognizer3D'):
+        return replace(options, freeze=None)
+    if _has_projections(base):
+        return replace(options, freeze=None, lora=RANK)
+    return replace(options, freeze='backbone')
 
 
-def _num_parameters(base: Config) -> int:
+def _has_projections(base: Config) -> bool:
+    """Return True if the backbone supports LoRA."""
     init_default_scope(base.get('default_scope', 'mmaction'))
-    backbone = MODELS.build(base.model.backbone)
-    return sum(parameter.numel() for parameter in backbone.parameters())
+    try:
+        add_lora(MODELS.build(base.model.backbone), RANK)
+    except ValueError:
+        return False
+    return True
 
 
 def format_config(cfg: dict[str, Any], command: str) -> str:

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 # Parts of a model that can be frozen so that their features can be cached.
 CACHEABLE = 'backbone', 'spatial'
 FREEZES = 'auto', 'none', *CACHEABLE
-# Sets with fewer training clips are small, backbones with more parameters
-# large.
-FEW_CLIPS, MANY_PARAMETERS = 500, 10_000_000
+# Sets with fewer training clips are small.
+FEW_CLIPS = 500
+# Rank of the updates of ``freeze='auto'``.
+RANK = 8
 # With epochs='auto'.
 MAX_EPOCHS = 100
 BALANCES = 'none', 'weights', 'focal', 'sampler'
@@ -35,8 +36,9 @@ class FineTuneOptions:
             ``'auto'``.
         freeze: ``'backbone'``, ``'spatial'``, the number of frozen blocks, or
             ``'none'``, which trains all layers that the config trains.
-            Defaults to ``'auto'``: ``'backbone'`` for a small set with
-            weights of a large backbone, or else ``'none'``.
+            Defaults to ``'auto'``: for a small set with weights the same as
+            ``lora=RANK`` (or ``'backbone'`` if the model has no attention
+            projections), or else ``'none'``.
         cache_features: Folder for the features of the frozen part; the empty
             string stands for ``features`` in ``work_dir``. Defaults to None,
             no cache.

@@ -172,8 +172,8 @@ def _choose_weights(options: FineTuneOptions) -> Path | str | None:
             return DEFAULT
         weights = 'none'
         if sys.stdin.isatty() and sys.stdout.isatty():
-            echo(f'No weights of {model} come with the package. Free weights: '
-                 'configs/start_weights.md, mmvidattn upstream')
+            echo(f'No weights of {model} come with the package. '
+                 '`mmvidattn weights` lists free ones')
             weights = (input('File to start from, or Enter for none: ')
                        or 'none')
     if str(weights) in ('none', 'None'):

@@ -87,7 +87,8 @@ def test_learning_rate_depends_on_batch_and_weights(tmp_path):
     weights = tmp_path / 'w.pth'
     for rate, options in (
             (2e-3, {}), (4e-3, dict(counts=(200, 200))),
-            (6e-4, dict(weights=weights)),
+            (6e-4, dict(weights=weights, freeze='none')),
+            (2e-3, dict(weights=weights)),
             (6e-4, dict(weights=weights, freeze=0)),
             (2e-3, dict(weights=weights, freeze='backbone')),
             (2e-3, dict(weights=weights, lora=4)),
@@ -141,19 +142,22 @@ def test_trains_part_of_the_model(tmp_path):
         assert cfg.optim_wrapper.paramwise_cfg == dict(decay_rate=0.5)
 
 
-@pytest.mark.parametrize('options, freeze', [
-    ({}, 'backbone'), (dict(freeze='none'), None), (dict(lora=2), None),
-    (dict(layer_decay=0.5), None), (dict(counts=(300, 300)), None),
-    (dict(weights=None), None), (dict(freeze=1), 1)], ids=str)
-def test_small_set_and_large_backbone_train_the_head(
-        tmp_path, options, freeze, monkeypatch):
-    options = dict(weights=tmp_path / 'w.pth') | options
-    cfg = read(tmp_path, **options)
-    # This backbone has half a million parameters.
-    assert cfg.model.get('freeze') == (freeze if freeze == 1 else None)
-    monkeypatch.setattr('mmvidattn.finetune.config.MANY_PARAMETERS', 300_000)
-    cfg = read(tmp_path, **options)
+@pytest.mark.parametrize('options, freeze, rank', [
+    ({}, None, 8), (dict(freeze='none'), None, None),
+    (dict(lora=2), None, 2), (dict(layer_decay=0.5), None, None),
+    (dict(counts=(300, 300)), None, None), (dict(weights=None), None, None),
+    (dict(freeze=1), 1, None)], ids=str)
+def test_small_set_with_weights_trains_few_parameters(tmp_path, options,
+                                                      freeze, rank):
+    cfg = read(tmp_path, **(dict(weights=tmp_path / 'w.pth') | options))
     assert cfg.model.get('freeze') == freeze
+    assert cfg.model.get('lora') == (rank and dict(rank=rank))
+
+
+def test_backbone_without_attention_is_frozen(tmp_path, monkeypatch):
+    monkeypatch.setattr('mmvidattn.layers.lora.PROJECTIONS', ('none', ))
+    cfg = read(tmp_path, weights=tmp_path / 'w.pth')
+    assert cfg.model['freeze'] == 'backbone' and 'lora' not in cfg.model
 
 
 @pytest.mark.parametrize('number, best, views, stops', [
