@@ -37,5 +37,5 @@ online = dict(
     extractors=dict(
         rgb=dict(
             config='linear_ff_tiny_motion',
-            checkpoint='work_dirs/quickstart/epoch_2.pth')),
+            checkpoint='default')),
     events=dict(on=0.5, off=0.3, min_duration=0.5))

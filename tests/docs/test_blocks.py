@@ -36,11 +36,58 @@ def scratch(tmp_path, motion_dir, monkeypatch):
     scratch.forget()
 
 
-@pytest.mark.parametrize('page', pages_to_run(), ids=name_of)
-def test_blocks_of_a_page_run(page, scratch):
+def check_first_hour(scratch, printed):
+    assert (scratch.folder / 'prediction.png').stat().st_size > 1000
+    assert len(scratch.names['found'].predictions) >= 3
+    # Of linear and of softmax attention.
+    assert printed.count('linear_ff_tiny_motion') >= 2
+
+
+def check_live_detection(scratch, printed):
+    """Check that most reported actions are those of the list."""
+    hits, found = scratch.names['hits'], scratch.names['found']
+    assert hits >= len(scratch.names['actions']) / 2
+    assert 8 <= len(found) <= 24
+    assert 'started at' in printed and 'no events' not in printed
+    for name in 'scores.mp4', 'scores.png':
+        assert (scratch.folder / name).stat().st_size > 1000
+
+
+def check_own_attention(scratch, printed):
+    assert 'SquaredReLUAttention' in scratch.names['kinds']
+    assert (scratch.folder / 'work_dirs/my_config/epoch_2.pth').is_file()
+
+
+def check_paper_tables(scratch, printed):
+    assert "kernel='elu" in (
+        scratch.folder / 'linear_ff_table05_elu1.py').read_text()
+
+
+def check_from_authors(scratch, printed):
+    assert 'linear_ff - ' in printed and 'testra - ' in printed
+
+
+def check_from_pytorchvideo(scratch, printed):
+    assert scratch.names['logits'].shape == (2, 8)
+    assert scratch.names['model'].backbone is not None
+
+
+# Checks that the last steps of the tutorials show what the pages promise.
+PROMISES = {name.removeprefix('check_'): check
+            for name, check in globals().copy().items()
+            if name.startswith('check_') and name != 'check_block'}
+
+
+@pytest.mark.parametrize('page', [
+    pytest.param(page, marks=[pytest.mark.slow] * (
+        page.stem == 'live_detection')) for page in pages_to_run()],
+    ids=lambda page: name_of(page))
+def test_blocks_of_a_page_run(page, scratch, capfd):
     for block in read_blocks(page):
         with at(block):
             scratch.run(block)
+    if page.stem in PROMISES:
+        PROMISES[page.stem](scratch, capfd.readouterr().out)
 
 
 @pytest.mark.parametrize('page', pages_to_parse(), ids=name_of)
