@@ -26,6 +26,7 @@ STEPS = {
     'linear_ff_table09_xvit_ff': (3, 8, 64),
     'linear_ff_table11_square2': (6, 8, 64),
     'xvit_k400': (6, 8, 64),
+    'xvit_tiny_motion': (6, 8, 64),
     'vivit_b16x2_joint_k400': (12, 16, 64),
     'vivit_b16x2_fact_attention_k400': (12, 16, 64),
     'vivit_b16x2_fact_dot_k400': (12, 16, 64),
