@@ -58,8 +58,9 @@ NOTES = 'finetune.json'
 BUNDLE = 'bundle'
 # Fewer epochs than these trigger a note.
 FEW_EPOCHS = 10
-EXPECTED = ('docs/tutorials/own_videos.md lists the accuracy to expect of '
-            'few clips.')
+# Measured by tools/studies/few_clips.py.
+EXPECTED = ('With 12 clips per class, a small model reached 52 to 79 % on '
+            'four classes of motion, and 96 to 100 % on four scenes')
 
 
 def finetune(options: FineTuneOptions, command: str,
