@@ -328,7 +328,8 @@ class Source {
         `The action ends below ${(off / on * 100).toFixed(0)} % of it (dotted).`));
     this.latency(Object.entries(message.latency));
     const counts = this.part('.steps');
-    counts.replaceChildren(`${message.steps} steps at ${message.rate} Hz, `);
+    counts.replaceChildren(
+      `${message.steps} steps at ${+message.rate.toFixed(2)} Hz, `);
     for (const [what, number] of [['dropped, ', message.dropped],
                                   ['missing', message.missing]])
       counts.append(make(number ? 'b' : 'span', number + ' ' + what));

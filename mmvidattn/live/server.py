@@ -223,6 +223,8 @@ class LivePage:
         latest = self._latest[source]
         return dict(report, type='state', source=source, name=name,
                     status=report['status'].replace(path, name),
+                    lost={_shown_name(sink): number
+                          for sink, number in report['lost'].items()},
                     age=latest and round(time.monotonic() - latest, 1),
                     thresholds=run.thresholds(),
                     events=list(run.events.recent)[-MAX_WAITING:])

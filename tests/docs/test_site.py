@@ -84,6 +84,24 @@ def test_nothing_is_fetched_from_elsewhere(site):
                              path.read_text('utf-8'))
 
 
+def test_pictures_have_a_caption_with_their_command():
+    """And the command's program writes a file of this name."""
+    pages = [ROOT / 'README.md', *(ROOT / 'docs').rglob('*.md')]
+    pictures = set()
+    for page in pages:
+        text = page.read_text('utf-8')
+        for link, caption in re.findall(
+                r'!\[[^]]*\]\(([^)]+)\)\n\n(.+?)\n\n', text, re.DOTALL):
+            program = re.search(r'`python (tools/\S+\.py)', caption)
+            assert program, f'{page}: {link} has no command: {caption}'
+            source = (ROOT / program[1]).read_text('utf-8')
+            assert Path(link).stem in source + caption, link
+            pictures.add(Path(link).name)
+        assert text.count('![') == len(re.findall(
+            r'!\[[^]]*\]\([^)]+\)\n\n.+?\n\n', text, re.DOTALL))
+    assert 'live_page.png' in pictures
+
+
 def test_header_has_the_repository_and_a_dark_scheme(site):
     text = (site / 'tutorials/first_hour.html').read_text('utf-8')
     assert re.search(f'<a href="{REPOSITORY}"[^>]*class="md-source">', text)

@@ -1,0 +1,146 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Make the pictures of the live page in docs/, with a real model and browser.
+
+    python tools/live_pictures.py docs
+
+Joins clips of two motion sets that the model has not seen (`make_motion.py`
+with seeds 1 and 2) to two videos, streams them through the model that comes
+with the package (`mmvidattn stream ... --serve`), and takes screenshots in
+Chromium: `live_page.png`, `live_page_clip.png` (the clip of an event) and
+`live_page_phone.png`. Needs selenium, Chromium and chromedriver.
+"""
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import cv2
+from selenium import webdriver
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools.harness import parser_of, run_program
+
+SIDE, FPS = 256, 20
+MODEL = 'linear_ff_tiny_motion', 'default'
+WINDOW = '--seconds', '0.9', '--stride', '0.3'
+# Name, width, height, scale and page of each picture.
+PICTURES = dict(
+    live_page=(1400, 1120, 1),
+    live_page_clip=(1400, 900, 1),
+    live_page_phone=(390, 1500, 1))
+
+
+def join_clips(folder: Path, path: Path, seed: int, count: int) -> None:
+    """Write a video of `count` clips of a new motion set."""
+    run_program('data/motion/make_motion.py', folder, '--train', count,
+                '--val', '8', '--seed', seed)
+    writer = cv2.VideoWriter(
+        str(path), cv2.VideoWriter_fourcc(*'mp4v'), FPS, (SIDE, SIDE))
+    for line in (folder / 'train.txt').read_text().splitlines():
+        reader = cv2.VideoCapture(str(folder / line.rsplit(maxsplit=1)[0]))
+        while (read := reader.read())[0]:
+            writer.write(cv2.resize(read[1], (SIDE, SIDE)))
+    writer.release()
+
+
+@contextmanager
+def serve(videos: list[Path], folder: Path) -> Iterator[str]:
+    """Stream the videos, and yield the address of the page."""
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'mmvidattn', 'stream', *videos, *MODEL,
+         *WINDOW, '--serve', '--port', '0'],
+        cwd=folder, stdout=subprocess.PIPE, text=True)
+    try:
+        yield next(found[0] for found in map(
+            re.compile(r'http://\S+').search, process.stdout) if found)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@contextmanager
+def open_browser() -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which('chromium') or ''
+    for word in ('--headless=new', '--no-sandbox', '--disable-gpu',
+                 '--disable-dev-shm-usage', '--hide-scrollbars'):
+        options.add_argument(word)
+    browser = webdriver.Chrome(
+        options, webdriver.ChromeService(shutil.which('chromedriver')))
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+def wait_for(condition: Callable[[], object], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError('the page did not get the expected events')
+        time.sleep(0.2)
+
+
+def resize(browser: webdriver.Chrome, name: str, dark: bool) -> None:
+    width, height, scale = PICTURES[name]
+    browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', dict(
+        width=width, height=height, deviceScaleFactor=scale,
+        mobile=width < 500))
+    browser.execute_script(f'theme("{"dark" if dark else "light"}")')
+    time.sleep(1)
+
+
+def take_pictures(out: Path, browser: webdriver.Chrome, address: str,
+                  seconds: float, dark: bool) -> None:
+    """Write the pictures after some seconds of both videos."""
+    browser.get(address)
+    wait_for(lambda: browser.execute_script(
+        'return sources.length == 2 && sources.every('
+        f'one => one.steps.at(-1)?.time > {seconds})'), 60 + 5 * seconds)
+    for name in 'live_page', 'live_page_phone':
+        resize(browser, name, dark)
+        browser.save_screenshot(str(out / f'{name}.png'))
+    resize(browser, 'live_page_clip', dark)
+    # The clip of an event that ended before the last one is complete.
+    browser.execute_script(
+        'const ended = sources[0].sorted().filter(one => one.end);'
+        'viewer.open(sources[0], ended.at(-2))')
+    wait_for(lambda: browser.execute_script(
+        'return document.querySelector("#viewer video").currentTime > .5 || '
+        'document.querySelector("#viewer img").naturalWidth'), 20)
+    browser.save_screenshot(str(out / 'live_page_clip.png'))
+
+
+def parse_args() -> argparse.Namespace:
+    parser = parser_of(__doc__)
+    parser.add_argument('out', type=Path, help='folder of the pictures')
+    parser.add_argument('--seconds', type=float, default=40.,
+                        help='seconds of the videos to show (default: 40)')
+    parser.add_argument('--light', action='store_true',
+                        help='use the light theme (default: the dark one)')
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as temporary:
+        folder, videos = Path(temporary), []
+        for seed, name in (1, 'arena.mp4'), (2, 'gate.mp4'):
+            videos.append(folder / name)
+            join_clips(folder / f'seed{seed}', videos[-1], seed,
+                       count=int(args.seconds) + 8)
+        with serve(videos, folder) as address, open_browser() as browser:
+            take_pictures(args.out.resolve(), browser, address, args.seconds,
+                          not args.light)
+    print('wrote', *(f'{name}.png' for name in PICTURES), 'to', args.out)
+
+
+if __name__ == '__main__':
+    main()
