@@ -36,7 +36,9 @@ MAY_IMPORT = {
     },
     'export': {'apis', 'online', 'ops', 'recognizers', 'utils'},
     'live': {'apis', 'online', 'sources', 'utils', 'visualization'},
-    'finetune': {'apis', 'datasets', 'utils', 'visualization'},
+    'finetune': {
+        'apis', 'datasets', 'engine', 'layers', 'utils', 'visualization'
+    },
 }
 ONLY_TORCH = 'ops', 'convert'
 UNRESTRICTED = 'cli', 'commands', '__init__', '__main__', 'registered'
