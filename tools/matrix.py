@@ -220,7 +220,7 @@ class Environment:
 
     def self_test(self) -> None:
         """Compare each family with known numbers, on each device."""
-        # With exit status 1, the report lists problems.
+        # Exit status 1 means that the report lists problems.
         report = json.loads(self.run(
             self.folder / 'bin/mmvidattn', 'doctor', '--json',
             allowed=(0, 1)))

@@ -52,19 +52,21 @@ class DualFormer(BaseBackbone):
 
     The network accepts clips of any length and resolution: incomplete
     patches, windows and pyramid blocks are padded with zeros, and windows mask
-    the padding. ``num_frames`` and ``img_size`` determine the convolution
-    kernels, so that clips of this size have pyramids of ``pyramid_sizes``;
-    other clips have more or fewer priors. The released checkpoints have the
-    kernels for 32 x 224 x 224, and the paper's figures for 16 frames use the
-    same kernels. A model for another size converts them on load.
+    the padding. ``num_frames`` and ``img_size`` determine the sizes of the
+    convolution kernels that reduce tokens to the pyramid levels, such that
+    clips of this size have levels of ``pyramid_sizes``. For other clips, the
+    levels are larger or smaller. The released checkpoints have the kernels for
+    32 x 224 x 224, and the paper's figures for 16 frames use the same kernels.
+    A model for another size converts them when it loads a checkpoint.
 
-    Differs from the paper, as the released code does: each stage embeds
-    patches by a strided convolution and LayerNorm, and adds positions after
-    its first block; see also :class:`GlobalPyramid`.
+    Differs from the paper, like the released code: each stage embeds patches
+    with a strided convolution and LayerNorm, and adds positions after its
+    first block; see also :class:`GlobalPyramid`.
 
-    Differs from the released code: it accepts clips of any size; a converted
-    kernel keeps its sum, so that its response to a still video does not
-    change. (The released code initializes kernels of another shape.)
+    Differs from the released code: the network accepts clips of any size, and
+    a converted kernel keeps its sum, so that its response to a still video
+    does not change. (The released code initializes kernels whose shape differs
+    from the checkpoint's.)
 
     Args:
         arch: 'tiny', 'small', 'base', or a dict of embed_dims (of the first

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""ViT of each frame with LAPS or TokShift.
+"""ViT that encodes each frame, with LAPS or TokShift across frames.
 
 Papers: *Long-term Leap Attention, Short-term Periodic Shift for Video
 Classification*, https://arxiv.org/abs/2207.05526, and *Token Shift Transformer
@@ -42,7 +42,7 @@ class _Block(VideoTransformerBlock):
 @MODELS.register_module()
 @check_arguments
 class VisionTransformerLAPS(LAPSBackbone):
-    """ViT of each frame, with leap attention and periodic or token shift.
+    """ViT that encodes each frame, with leap attention and a temporal shift.
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
     ViT and, with ``attention='2d', shift='token'``, of `TokShift

@@ -35,7 +35,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument('video', type=Path, help='video file')
     parser.add_argument(
         '--config', action='append', default=[], metavar='CONFIG[:CHECKPOINT]',
-        help='config file or name of a model; may be repeated')
+        help='config file or name of a model, with its checkpoint; repeat the '
+        'option to compare models')
     parser.add_argument(
         '--variants', nargs='+', metavar='NAME[:CHECKPOINT]',
         help='variants of --base: linear, separate, cooperative, softmax '

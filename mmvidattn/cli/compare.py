@@ -5,13 +5,13 @@
     mmvidattn compare FOLDER vivit.py=vit.pth xvit.py=vit.pth --out OUT -- \\
         --epochs 20 --lora 8
 
-Each config is fine-tuned with each seed, like with `mmvidattn finetune`, which
-also takes the options after `--`. A seed has the same split for all configs.
-The first config is the baseline of the others. The report has the mean and the
-spread of the accuracies, and a verdict on each difference from the baseline: a
-paired test after 4, 8 and 12 seeds, which is wrong for at most 5 % of the
-comparisons. Decided configs are not trained further. Finished runs are kept:
-the same command resumes, also with more seeds.
+`mmvidattn finetune` trains each config with each seed. It receives the options
+after `--`, and starts from the weights after `=`, if any. With the same seed,
+all configs have the same split. The first config is the baseline. The report
+has the mean and the spread of the accuracies, and a verdict on each difference
+from the baseline: a paired test after 4, 8 and 12 seeds, which is wrong for at
+most 5 % of the comparisons. Decided configs are not trained further. Finished
+runs are kept: the same command resumes, also with a larger `--seeds`.
 """
 import argparse
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='videos, as for `mmvidattn finetune`')
     parser.add_argument(
         'models', nargs='+', metavar='CONFIG[=WEIGHTS]',
-        help='config or its name, with the weights to start from')
+        help='config file or name of a model, with the weights to start from')
     parser.add_argument(
         '--seeds', type=at_least(1), default=4, metavar='N',
-        help='largest number of seeds; fewer than 4 decide nothing, and more '
+        help='largest number of seeds; fewer than 4 give no verdict, and more '
         'than 12 are not used (default: 4)')
     parser.add_argument(
         '--jobs', type=at_least(1), default=1, metavar='N',

@@ -25,10 +25,11 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         '--config', action='append', required=True,
         metavar='CONFIG[:CHECKPOINT]',
-        help='config file or name of a model; may be repeated')
+        help='config file or name of a model, with its checkpoint; repeat the '
+        'option to compare models')
     parser.add_argument(
         '--classes', nargs='+', type=int, metavar='INDEX',
-        help="numbers of classes (default: the model's prediction)")
+        help="indices of classes (default: the model's prediction)")
     parser.add_argument(
         '--layer', help='name of a layer in the backbone (default: the input '
         'of the last attention)')

@@ -94,7 +94,7 @@ class FeatureCacheDataset(DatasetWrapper):
                 info={key: value for key, value in info.items()
                       if key not in IRRELEVANT})
         except OSError as error:
-            # The guard, if any, handles a missing file.
+            # A GuardedVideoDataset handles the missing file here.
             data = self.dataset.prepare_data(idx)
             if data is not None and 'unreadable' not in data['data_samples']:
                 raise ValueError(

@@ -84,7 +84,7 @@ def has_bfloat16_units() -> bool:
     is_x86 = platform.machine() in ('x86_64', 'AMD64')
     if isa in ISAS_WITHOUT_BFLOAT16 or is_x86 and 'AVX512' not in capability:
         return False
-    # Old versions of torch cannot tell.
+    # Old versions of torch cannot query these instructions.
     flags = (cpuinfo('flags') or '').split()
     return (has_bfloat16_instructions() or 'avx512_bf16' in flags
             or 'amx_bf16' in flags)

@@ -92,7 +92,7 @@ class Camera(Script):
                 return
             yield frame
         if self.blocks:
-            # Like a read that does not return.
+            # Block, like a read that does not return.
             while not self._stopped.wait(60):
                 pass
 

@@ -422,7 +422,7 @@ def test_event_log_continues_a_file(tmp_path):
 
 
 def post(model, source, folder, url):
-    """Run and post events, in a process that may be killed."""
+    """Run a detector and post its events, in a process that tests kill."""
     run = Run(model, source, **options(folder, state_seconds=0.05))
     run.add_sink(WebhookSink(url, run, folder / 'sent'), lambda line: None)
     for _ in run:

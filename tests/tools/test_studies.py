@@ -163,7 +163,7 @@ def test_blocks_of_clips_are_independent():
 
 def test_shapes_move_in_the_direction_of_their_class():
     clips = motion.draw(3, 'train', 1000)
-    # Easy clips, which show little else.
+    # In easy clips, little but the shape is bright.
     easy = np.flatnonzero(clips.levels < 0.12)
     assert len(easy) > 80
     bright = np.maximum(
@@ -182,7 +182,7 @@ def test_only_the_path_depends_on_the_class():
     np.testing.assert_array_equal(a.levels, b.levels)
     np.testing.assert_allclose(a.places, b.places, atol=1e-9)
     assert {*a.labels} == {*range(8)}
-    # The hard split has the harder half.
+    # The hard split only has difficulties above 0.5, of 0 to 1.
     assert motion.draw(0, 'hard', 100).levels.min() > 0.5
 
 

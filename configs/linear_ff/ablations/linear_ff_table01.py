@@ -49,12 +49,12 @@ rows = dict(
     linear_ff_table01_ours=dict(
         row='ours',
         paper='top-1 65.5, top-5 90.1, 52.2 M, 257.8 G',
-        note='The printed cost is that of an older gate, on Q and K only '
+        note='The paper prints the cost of an older gate, on Q and K only '
         '(linear_ff_table04_qk_cooperative_shared), and the parameters '
-        'those with 400 classes.'),
+        'of a model with 400 classes.'),
     linear_ff_table01_performer=dict(
         row='Performer',
         paper='top-1 58.8, top-5 85.4, 51.7 M, 250.6 G',
-        note='The paper does not say how many random features; its FLOPs '
-        'come out with 64.',
+        note='The paper does not give the number of random features; 64 '
+        'reproduce its FLOPs.',
         model=with_attention(PERFORMER)))

@@ -15,7 +15,8 @@ rows = dict(
     linear_ff_table04_qk_cooperative_shared=dict(
         row='Q and K, cooperative, one ratio',
         paper='top-1 64.78',
-        note="Counted as released, this is the network of Table 1's 257.8 G.",
+        note="Counted like the released code, this network has the 257.8 G "
+        "of Table 1.",
         model=dict(backbone=dict(fixation=dict(inputs='qk')))),
     linear_ff_table04_qk_separate=dict(
         row='Q and K, separate',

@@ -193,7 +193,8 @@ class CharadesSampleFrames(_CustomSpacing):
         total = results['total_frames']
         room = total - (self.clip_len - 1) * self.frame_interval - 1
         if self.test_mode:
-            # As released, Python's round(), which rounds halves to even.
+            # np.round rounds halves to even, like round() in the released
+            # code.
             gap = max(room, 0) / max(self.num_clips - 1, 1)
             starts = np.round(gap * np.arange(self.num_clips)).astype(int)
         else:
@@ -234,7 +235,7 @@ class SpreadSampleFrames(_CustomSpacing):
         """Choose the frames of the clips."""
         total = results['total_frames']
         starts = np.ceil(self._sample_clips(total, self.clip_len))
-        # As released, including float32 rounding.
+        # Same result as the released code, including float32 rounding.
         within = torch.linspace(0, self.clip_len * self.frame_interval - 1,
                                 self.clip_len).long().numpy()
         frames = starts.astype(np.int64)[:, None] + within

@@ -57,7 +57,7 @@ class FeatureCacheHook(SafeHook):
                  dtype: Literal['float32', 'float16'] = 'float32',
                  max_gb: Positive | None = None) -> None:
         self.num_variants = num_variants
-        # Settings of the features during training, which does not change them.
+        # Settings of the features, which stay the same during training.
         self._settings: dict | None = None
         self._last_counts: dict[str, tuple[int, int]] = {}
         self.writer = FeatureWriter(cache_dir, dtype, max_gb)
@@ -66,8 +66,8 @@ class FeatureCacheHook(SafeHook):
         if (self.num_variants or 1) > 1 and not isinstance(
                 runner.train_loop, EpochBasedTrainLoop):
             raise ValueError(
-                'num_variants of cached features change from epoch to epoch, '
-                'and need train_cfg with by_epoch=True, got '
+                'num_variants > 1 alternates cached features by epoch, and '
+                'needs train_cfg with by_epoch=True, got '
                 f'{type(runner.train_loop).__name__}')
         self._settings = self._describe(runner)
         self._open(runner, runner.train_dataloader)
@@ -102,7 +102,7 @@ class FeatureCacheHook(SafeHook):
             dataset.open_cache(self.writer.root, settings, self.num_variants)
 
     def _describe(self, runner: Runner) -> dict:
-        """Give the writer to the model; returns the settings of features."""
+        """Pass the writer to the model; return the features' settings."""
         model = unwrap(runner.model)
         if not hasattr(model, 'describe_frozen'):
             raise ValueError(
