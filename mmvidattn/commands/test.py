@@ -1,14 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Test a checkpoint on the test set of its config."""
 import argparse
-from contextlib import ExitStack
 
 from ..apis.models import find_weights
 from ..apis.runner import (
     build_runner,
     leave,
     load_runner_config,
-    lock_work_dir,
     one_line_errors,
 )
 from ..apis.show_predictions_hook import ShowPredictionsHook
@@ -18,16 +16,16 @@ from ..utils.interrupts import one_line_stop
 
 
 def run(args: argparse.Namespace) -> None:
-    with ExitStack() as stack:
-        stack.enter_context(one_line_stop())
-        _test(args, stack)
+    with one_line_stop():
+        _test(args)
     leave()
 
 
-def _test(args: argparse.Namespace, stack: ExitStack) -> None:
+def _test(args: argparse.Namespace) -> None:
+    # The work directory is not locked: a test writes to a folder of its own,
+    # and users test checkpoints while the training continues.
     with one_line_errors():
         cfg = load_runner_config(args)
-        stack.enter_context(lock_work_dir(cfg))
         cfg.load_from = str(find_weights(args.config, args.checkpoint))
         cfg.resume = False
         if args.dump:

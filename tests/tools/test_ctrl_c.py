@@ -69,7 +69,7 @@ def make_classes(motion_dir, folder):
     return folder
 
 
-def test_training(start, small_config, tmp_path):
+def test_training(start, small_config, small_checkpoint, tmp_path):
     train = ['train', small_config, '--work-dir', 'run', '--cfg-options',
              'train_cfg.max_epochs=1000', *WORKERS]
     last = ctrl_c(start(r'Epoch\(train\) +\[3\]', *train))
@@ -82,6 +82,9 @@ def test_training(start, small_config, tmp_path):
     second = start('in use by another run', *train)
     assert second.wait() == 1
     assert f'process {process.pid}, started ' in second.text()
+    tested = start('acc/top1', 'test', small_config, small_checkpoint,
+                   '--work-dir', 'run')
+    assert tested.wait() == 0
     process.kill()
     process.wait()
     assert (tmp_path / 'run/.lock').is_file()
