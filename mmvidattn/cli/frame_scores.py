@@ -25,7 +25,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         '--model', action='append', required=True,
         metavar='CONFIG[:CHECKPOINT]',
-        help='config file or name of a model; may be repeated')
+        help='config file or name of a model, with its checkpoint; repeat the '
+        'option to compare models')
     parser.add_argument(
         '--label',
         help="name or number of the class (default: the last model's "

@@ -37,7 +37,7 @@ class FeatureCacheDataset(DatasetWrapper):
     datasets of a run.
 
     Args:
-        dataset: Config of a dataset of video files, or of its guard.
+        dataset: Config of a dataset of video files, guarded or not.
 
     Raises:
         ValueError: If the config lacks a pipeline that ends with
@@ -94,7 +94,7 @@ class FeatureCacheDataset(DatasetWrapper):
                 info={key: value for key, value in info.items()
                       if key not in IRRELEVANT})
         except OSError as error:
-            # A GuardedVideoDataset handles the missing file here.
+            # If the dataset is guarded, it handles the missing file.
             data = self.dataset.prepare_data(idx)
             if data is not None and 'unreadable' not in data['data_samples']:
                 raise ValueError(
