@@ -11,6 +11,14 @@ from .linear import Linear
 Approximation = Literal['none', 'tanh', 'sigmoid']
 
 
+class FrameConv(nn.Conv2d):
+    """Depth-wise convolution of the frames of tokens [B, T, H, W, C]."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the convolved tokens, of the same shape."""
+        return depthwise_conv(x, self.weight.unsqueeze(2), self.bias)
+
+
 @check_arguments
 class MLP(nn.Module):
     """MLP of the video transformers, with an optional convolution.
@@ -38,7 +46,7 @@ class MLP(nn.Module):
         super().__init__()
         self.approximate = approximate
         self.fc1 = Linear(embed_dims, hidden_dims)
-        self.dwconv = nn.Conv2d(
+        self.dwconv = FrameConv(
             hidden_dims, hidden_dims, 3, padding=1,
             groups=hidden_dims) if with_conv else None
         self.fc2 = Linear(hidden_dims, embed_dims)
@@ -48,8 +56,7 @@ class MLP(nn.Module):
         """Apply to [*, C]; with a convolution to [B, T, H, W, C]."""
         x = self.fc1(x)
         if self.dwconv is not None:
-            x = depthwise_conv(
-                x, self.dwconv.weight.unsqueeze(2), self.dwconv.bias)
+            x = self.dwconv(x)
         if self.approximate == 'sigmoid':
             x = x * (1.702 * x).sigmoid()
         else:

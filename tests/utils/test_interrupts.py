@@ -12,7 +12,8 @@ from mmvidattn.utils.interrupts import Stopped, one_line_stop
     (KeyboardInterrupt(), lambda: ' after 2 of 3 videos', 130,
      'stopped after 2 of 3 videos'),
     (Stopped(143, 'stopped after epoch 2'), '; the same command continues',
-     143, 'stopped after epoch 2; the same command continues')], ids=str)
+     143, 'stopped after epoch 2; the same command continues')],
+    ids=['Ctrl-C', 'function', 'signal'])
 def test_prints_one_line(capsys, monkeypatch, error, hint, code, line):
     monkeypatch.setattr('sys.argv', ['/bin/mmvidattn train', 'x'])
     with pytest.raises(SystemExit) as end, one_line_stop(hint):
