@@ -4,12 +4,17 @@
 The page of a model family or folder lies where GitHub shows it. Its address
 on the site differs, so its links are rewritten: a link to a page leads to the
 page, and a link to a file leads to a copy of the file. The reference has a
-page for each package, with a heading for each public name.
+page for each package, with a heading for each public name, and a page with the
+options of all commands.
 """
 import ast
+import importlib
+import io
 import os
 import posixpath
 import re
+import sys
+from contextlib import redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 
@@ -87,6 +92,34 @@ def make_reference() -> dict[str, str]:
     return pages
 
 
+def make_commands() -> str:
+    """Return the page with the help texts of all commands."""
+    # The modules of the commands import argparse and nothing heavy.
+    sys.path.insert(0, str(ROOT))
+    from mmvidattn_cli import find_commands
+
+    parts = ['# Commands\n']
+    before = sys.argv, os.environ.get('COLUMNS')
+    os.environ['COLUMNS'] = '84'
+    try:
+        for name, path in find_commands().items():
+            module = importlib.import_module(f'mmvidattn.cli.{path.stem}')
+            sys.argv = [f'mmvidattn {name}', '--help']
+            with redirect_stdout(io.StringIO()) as out, suppress(SystemExit):
+                module.main(['--help'])
+            help_text = out.getvalue().strip()
+            # The installation's files differ between machines.
+            if name == 'upstream':
+                help_text = ast.get_docstring(ast.parse(path.read_text()))
+            parts.append(f'## mmvidattn {name}\n\n```text\n{help_text}\n```\n')
+    finally:
+        sys.argv = before[0]
+        os.environ.pop('COLUMNS')
+        if before[1] is not None:
+            os.environ['COLUMNS'] = before[1]
+    return '\n'.join(parts)
+
+
 def add_file(files: Files, file: File) -> None:
     if file.src_uri not in files.src_uris:
         files.append(file)
@@ -96,7 +129,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, place in find_pages().items():
         add_file(files, File.generated(
             config, place, abs_src_path=str(ROOT / name)))
-    for place, text in make_reference().items():
+    made = {**make_reference(), 'reference/commands.md': make_commands()}
+    for place, text in made.items():
         add_file(files, File.generated(config, place, content=text))
     for name in [*find_pages(), *written_here(files)]:
         for _, link in LINK.findall((ROOT / name).read_text('utf-8')):

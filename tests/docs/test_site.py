@@ -16,6 +16,7 @@ from doc_blocks import ROOT, pages_to_parse, pages_to_run
 from mmengine.registry import Registry
 
 import mmvidattn
+from mmvidattn_cli import find_commands
 
 REPOSITORY = 'https://example.org/mmvidattn'
 LINK = re.compile(r'\]\(([^)#\s]+)')
@@ -54,6 +55,10 @@ def test_every_page_is_there(site):
     assert {'index.html', 'start_weights.html', 'models/testra.html',
             'models/linear_ff_ablations.html', 'more/studies.html',
             'more/kernels.html', 'reference/layers.html'} <= built
+    commands = (site / 'reference/commands.html').read_text('utf-8')
+    for name in find_commands():
+        assert f'mmvidattn {name}' in commands
+    assert commands.count('usage: ') >= len(find_commands()) - 2
     assert 'pages.html' not in built
     assert not (site / 'pages.py').exists()
 
