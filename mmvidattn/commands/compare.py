@@ -16,6 +16,7 @@ from ..apis.models import find_config
 from ..apis.runner import one_line_errors
 from ..cli import finetune
 from ..utils.files import write_atomically
+from ..utils.lines import read_lines
 from ..utils.paired_test import (
     LEVEL,
     LOOKS,
@@ -97,7 +98,7 @@ class Runs:
                     stdout=output, stderr=subprocess.STDOUT,
                     stdin=subprocess.DEVNULL)
             if done.returncode or not file.is_file():
-                lines = log.read_text().splitlines() or ['']
+                lines = read_lines(log) or ['']
                 raise ValueError(f'{model.name}, seed {seed} failed: '
                                  f'{lines[-1]} (see {log})')
         metrics = json.loads(file.read_text())

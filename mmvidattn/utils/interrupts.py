@@ -41,8 +41,13 @@ def one_line_stop(hint: str | Callable[[], str] = '') -> Iterator[None]:
         code, reason = CTRL_C, 'stopped'
     except Stopped as stop:
         code, reason = stop.code, stop.reason
-    for child in multiprocessing.active_children():
+    children = multiprocessing.active_children()
+    for child in children:
         child.terminate()
+    for child in children:
+        # A forked worker may have inherited a signal handler.
+        child.join(1)
+        child.kill()
     text = hint() if callable(hint) else hint
     print(f'\n{Path(sys.argv[0]).name}: {reason}{text}', file=sys.stderr)
     raise SystemExit(code)

@@ -328,7 +328,7 @@ def test_needs_the_parts_of_safe_runner():
     with pytest.raises(RuntimeError, match='FeatureCacheHook has no effect'):
         FeatureCacheHook('features').before_run(object())
     runner = SimpleNamespace(train_loop=object(), model=torch.nn.Identity())
-    with pytest.raises(ValueError, match='epoch, and need train_cfg with by_'):
+    with pytest.raises(ValueError, match='num_variants > 1 .*by_epoch=True'):
         FeatureCacheHook('features', 2).before_train(runner)
     with pytest.raises(ValueError, match='FineTunedRecognizer3D .* Identity'):
         FeatureCacheHook('features').before_train(runner)
