@@ -20,22 +20,6 @@ from mmvidattn.engine import SafeRunner
 NUMBERS = itertools.count()
 
 
-class ReleasingRunner(SafeRunner):
-    """Runner that stops its workers after training.
-
-    The garbage collector may close their queues first, and torch then waits
-    seconds for each worker.
-    """
-
-    def train(self) -> nn.Module:
-        try:
-            return super().train()
-        finally:
-            iterator = self.train_dataloader._iterator
-            if iterator is not None:
-                iterator._shutdown_workers()
-
-
 class Data(Dataset):
     """Dataset of numbers with noise from Python, numpy and torch."""
 
@@ -122,7 +106,7 @@ def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
     many = dict(max_epochs=4, val_interval=1, by_epoch=True) if by_epoch \
         else dict(max_iters=16, val_interval=4, by_epoch=False)
     custom = [*hooks] + ([StopHook(*stop)] if stop else [])
-    return ReleasingRunner(
+    return SafeRunner(
         model,
         str(work_dir),
         dict(dataset=Data(), batch_size=3, **workers,

@@ -2,6 +2,8 @@
 """mmengine's runner, with the loops and guards that our hooks need."""
 import inspect
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mmaction.registry import LOOPS, OPTIM_WRAPPERS, RUNNERS
@@ -22,6 +24,7 @@ from torch.utils.data import DataLoader
 from ..datasets.broken_files.guarded_dataset import guarded, guards_of
 from ..datasets.broken_files.read_notes import ReadNotes
 from ..datasets.feature_cache_dataset import with_feature_cache
+from ..ops.torch_private import end_workers
 from ..utils.printable import PrintableFilter
 from ..utils.video_backend import apply_video_backend
 from .crashed_videos import crashes_named, read_crashed_videos
@@ -90,18 +93,35 @@ class SafeRunner(Runner):
 
     def train(self) -> nn.Module:
         """Train, and return the model."""
-        with crashes_named(self._notes, self.work_dir):
+        with crashes_named(self._notes, self.work_dir), self._with_workers():
             return super().train()
 
     def val(self) -> dict:
         """Validate, and return the metrics."""
-        with crashes_named(self._notes, self.work_dir):
+        with crashes_named(self._notes, self.work_dir), self._with_workers():
             return super().val()
 
     def test(self) -> dict:
         """Test, and return the metrics."""
-        with crashes_named(self._notes, self.work_dir):
+        with crashes_named(self._notes, self.work_dir), self._with_workers():
             return super().test()
+
+    @contextmanager
+    def _with_workers(self) -> Iterator[None]:
+        """End all workers of data loaders, unless a signal ends the program.
+        """
+        try:
+            yield
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
+            self._end_workers()
+            raise
+        self._end_workers()
+
+    def _end_workers(self) -> None:
+        for loop in self._train_loop, self._val_loop, self._test_loop:
+            end_workers(getattr(loop, 'dataloader', None))
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         """Build the training loop, and its data loader."""

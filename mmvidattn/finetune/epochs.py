@@ -72,12 +72,7 @@ def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
             runner.train()
         except _Stop:
             pass
-        loader = runner.train_dataloader
-        steps = len(loader)
-        # The garbage collector may wait for the workers for seconds.
-        workers = getattr(loader, '_iterator', None)
-        if hasattr(workers, '_shutdown_workers'):
-            workers._shutdown_workers()
+        steps = len(runner.train_dataloader)
     epoch = steps * timer.seconds / max(1, timer.steps)
     fits = SHARE * 60 * minutes / max(epoch, 1e-3)
     slow = _epochs_without_cache(cfg)

@@ -17,10 +17,12 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 # If removed: count with torch.utils.flop_counter, which counts products only.
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import DataLoader
 
 __all__ = [
     'CAN_PACK', 'HAS_ONEDNN', 'ONEDNN_LINEAR', 'TorchDispatchMode',
-    'any_export_sizes', 'has_bfloat16_instructions', 'has_hooks',
+    'any_export_sizes', 'end_workers', 'has_bfloat16_instructions',
+    'has_hooks',
     'is_functional_transform',
     'is_mkldnn_bf16_supported', 'is_operator', 'largest_values',
     'onednn_linear', 'reorder_weight', 'shallow_copy',
@@ -137,6 +139,18 @@ def any_export_sizes() -> AbstractContextManager:
     from torch.fx.experimental import _config
 
     return _config.patch(backed_size_oblivious=True)
+
+
+def end_workers(loader: DataLoader | None) -> None:
+    """End the persistent workers of a data loader.
+
+    If removed: do nothing. The garbage collector ends workers as well, but
+    waits five seconds for each.
+    """
+    workers = getattr(loader, '_iterator', None)
+    if hasattr(workers, '_shutdown_workers'):
+        workers._shutdown_workers()
+        loader._iterator = None
 
 
 def without_compile_caches() -> AbstractContextManager:

@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import multiprocessing
+
 import pytest
 import torch
 from mmaction.registry import DATASETS, LOOPS
@@ -168,3 +170,12 @@ def test_log_escapes_control_sequences(tmp_path, capsys):
         assert not {'\x07', '\x9b'} & set(text)
     assert 'skipped a\\x1b[2J\\x9b.mp4\nand more' in log_of(tmp_path)
     assert 'no\\x1b]0;x\\x07.mp4' in log_of(tmp_path)
+
+
+@pytest.mark.parametrize('by_epoch', [True, False])
+def test_training_ends_its_workers(tmp_path, by_epoch):
+    """Also while the runner exists, because it is part of a cycle."""
+    runner = build(tmp_path, workers=2, by_epoch=by_epoch)
+    runner.train()
+    assert runner.train_dataloader.persistent_workers
+    assert not multiprocessing.active_children()

@@ -10,9 +10,8 @@ from mmaction.structures import ActionDataSample
 from mmengine.hooks import Hook
 from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
-from toy_runs import ReleasingRunner
 
-from mmvidattn.engine import SkippedVideosHook
+from mmvidattn.engine import SafeRunner, SkippedVideosHook
 from mmvidattn.engine.hooks import skipped_videos_hook
 
 
@@ -53,7 +52,7 @@ def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', steps=(),
             type=kind, data_root=str(folder), data_prefix=dict(video=''),
             ann_file='train.txt', num_classes=8, pipeline=pipeline))
     with DefaultScope.overwrite_default_scope('mmaction'):
-        runner = ReleasingRunner(
+        runner = SafeRunner(
             Tiny(), str(work_dir), loader,
             train_cfg=dict(by_epoch=True, max_epochs=epochs),
             optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)),
