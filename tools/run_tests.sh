@@ -21,7 +21,7 @@ export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 # Compile modules once, not in each of hundreds of processes.
 unset PYTHONDONTWRITEBYTECODE
 # More workers than processors, as many tests wait for a program.
-workers=$(($(getconf _NPROCESSORS_ONLN) * 2))
+workers=$(($(getconf _NPROCESSORS_ONLN) * 3 / 2))
 
 # run_pytest VENV ARGUMENTS...
 run_pytest() {
