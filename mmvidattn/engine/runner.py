@@ -93,21 +93,21 @@ class SafeRunner(Runner):
 
     def train(self) -> nn.Module:
         """Train, and return the model."""
-        with crashes_named(self._notes, self.work_dir), self._with_workers():
+        with crashes_named(self._notes, self.work_dir), self._ending_workers():
             return super().train()
 
     def val(self) -> dict:
         """Validate, and return the metrics."""
-        with crashes_named(self._notes, self.work_dir), self._with_workers():
+        with crashes_named(self._notes, self.work_dir), self._ending_workers():
             return super().val()
 
     def test(self) -> dict:
         """Test, and return the metrics."""
-        with crashes_named(self._notes, self.work_dir), self._with_workers():
+        with crashes_named(self._notes, self.work_dir), self._ending_workers():
             return super().test()
 
     @contextmanager
-    def _with_workers(self) -> Iterator[None]:
+    def _ending_workers(self) -> Iterator[None]:
         """End all workers of data loaders, unless a signal ends the program.
         """
         try:
