@@ -4,6 +4,9 @@ from . import triton  # noqa: F401 (registers backends)
 from .cosformer import cosformer_attention
 from .feature_fixation import AGGREGATES, fixation_ratio
 from .feature_maps import FEATURE_MAPS, feature_map
+from .frame_causal_softmax_attention import (
+    frame_causal_softmax_attention,
+)
 from .lara import landmark_grid, landmark_pool, lara_attention
 from .leap import leap_attention, leap_pair, leap_unpair
 from .linear import linear
@@ -25,7 +28,8 @@ from .unprojected_attention import unprojected_attention
 
 __all__ = [
     'AGGREGATES', 'FEATURE_MAPS', 'cheaper_order', 'cosformer_attention',
-    'feature_map', 'fixation_ratio', 'landmark_grid', 'landmark_pool',
+    'feature_map', 'fixation_ratio', 'frame_causal_softmax_attention',
+    'landmark_grid', 'landmark_pool',
     'lara_attention', 'leap_attention', 'leap_pair', 'leap_unpair', 'linear',
     'linear_attention', 'linformer_attention', 'neighbor_shift',
     'orthoformer_attention', 'orthogonal_landmarks',
