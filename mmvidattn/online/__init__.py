@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Online action detection: models of feature streams.
+"""Online action detection: models of feature streams and videos.
 
 :class:`WindowEncoder` runs clip models on streams.
 """
@@ -9,6 +9,7 @@ from .feature_stream_preprocessor import FeatureStreamPreprocessor
 from .make_stream_step import make_stream_step
 from .mat import MAT
 from .miniroad import MiniROAD
+from .online_video_encoder import OnlineVideoEncoder
 from .stream_session import StreamSession
 from .stream_step import StreamStep
 from .stream_videos import stream_videos
@@ -17,6 +18,6 @@ from .window_encoder import WindowEncoder
 
 __all__ = [
     'MAT', 'CausalTransformer', 'FeatureStreamPreprocessor', 'MiniROAD',
-    'StreamSession', 'StreamStep', 'TeSTra', 'WindowEncoder',
-    'dense_features', 'make_stream_step', 'stream_videos'
+    'OnlineVideoEncoder', 'StreamSession', 'StreamStep', 'TeSTra',
+    'WindowEncoder', 'dense_features', 'make_stream_step', 'stream_videos'
 ]
