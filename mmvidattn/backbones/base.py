@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..utils.arguments import Count, NotNegative, check_arguments, check_type
 from ..utils.checks import check_choice
 from ..utils.initialize import initialize
+from ..utils.stream_state import named, part_of
 from .positions import fit_positions
 from .pretrained import load_matching, read_pretrained
 
@@ -26,6 +27,8 @@ class BaseBackbone(BaseModule):
       ``forward``, before and after frames are mixed for the first time.
       :meth:`frame_groups` returns the groups of frames that the first part
       encodes independently; windows of a stream share their encodings.
+    * :meth:`forward_causal`, :meth:`initial_state` and :meth:`decay_state`:
+      run a network with ``is_causal`` as a stream, frame by frame.
     * ``arch_zoo``: sizes from the paper by name, see :meth:`choose_arch`.
     * :meth:`get_layer_depth`: depth of a parameter, for layer-wise learning
       rates.
@@ -52,6 +55,8 @@ class BaseBackbone(BaseModule):
     arch_zoo: dict[str, dict[str, Any]] = {}
     # True if the network also accepts clips of other lengths.
     any_length = False
+    # True if the network has :meth:`forward_causal`.
+    is_causal = False
 
     def __init__(self,
                  num_frames: Count,
@@ -160,6 +165,58 @@ class BaseBackbone(BaseModule):
         self.check_clips(x)
         return self.forward_encoded(self.encode_frames(x))
 
+    def forward_causal(
+            self, x: Tensor, state: dict[str, Tensor] | None = None,
+            elapsed: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute features of the next frames of streams.
+
+        The features of a frame depend on this frame and the frames before
+        it. A stream that is split at any frame has the results of one pass,
+        and a stream's entire history is in its state.
+
+        Args:
+            x: T >= 1 frames of each stream, [B, C, T, H, W].
+            state: State of :meth:`initial_state` or of the previous call; it
+                is not changed. Defaults to the start of the streams.
+            elapsed: Time since the previous frame in nominal intervals
+                between frames, [B, T]. Defaults to 1.
+
+        Returns:
+            Features of each frame, [B, D, T, *], and the new state: tensors
+            of the same names and shapes.
+        """
+        raise NotImplementedError(f'{type(self).__name__} with these options '
+                                  'is not causal')
+
+    def initial_state(
+            self, batch_size: int = 1,
+            frame_shape: tuple[int, int] | None = None) -> dict[str, Tensor]:
+        """Return the state of streams before their first frame.
+
+        Args:
+            batch_size: Number of streams B.
+            frame_shape: Height and width of the frames. Defaults to
+                ``img_size``.
+
+        Returns:
+            Tensors by name, [B, *] each.
+        """
+        raise NotImplementedError(f'{type(self).__name__} with these options '
+                                  'is not causal')
+
+    def decay_state(self, state: dict[str, Tensor],
+                    elapsed: Tensor) -> dict[str, Tensor]:
+        """Return the state after dropped frames, which only decay it.
+
+        Args:
+            state: State before; it is not changed.
+            elapsed: Duration of the dropped frames in nominal intervals,
+                [B].
+        """
+        raise NotImplementedError(f'{type(self).__name__} with these options '
+                                  'is not causal')
+
     def check_grid(self, shape: Sequence[int], table: str) -> None:
         """Raise a ``ValueError`` unless (H, W) is the grid of a table."""
         grid = self.position_grids[table][1:]
@@ -267,3 +324,57 @@ def run_blocks(blocks: nn.ModuleList, x: Tensor, with_cp: bool) -> Tensor:
         else:
             x = block(x)
     return x
+
+
+def run_blocks_causal(
+        blocks: nn.ModuleList, x: Tensor, state: dict[str, Tensor],
+        elapsed: Tensor | None,
+        with_cp: bool) -> tuple[Tensor, dict[str, Tensor]]:
+    """Apply blocks to the next frames of streams.
+
+    Args:
+        blocks: Blocks, each a :class:`mmvidattn.layers.VideoTransformerBlock`.
+        x: Tokens, [B, T, H, W, D].
+        state: State of :func:`initial_block_states` or of the previous call;
+            it may have further tensors.
+        elapsed: Time since the previous frame, [B, T], or None.
+        with_cp: Recompute each block in the backward pass.
+
+    Returns:
+        Tokens and the new state of the blocks.
+    """
+    new = {}
+    for i, block in enumerate(blocks):
+        name = f'blocks.{i}'
+        part = part_of(state, name)
+        if with_cp and x.requires_grad:
+            x, part = cp.checkpoint(block.forward_causal, x, part, elapsed,
+                                    use_reentrant=False)
+        else:
+            x, part = block.forward_causal(x, part, elapsed)
+        new |= named(name, part)
+    return x, new
+
+
+def initial_block_states(blocks: nn.ModuleList,
+                         x: Tensor) -> dict[str, Tensor]:
+    """Return the state of blocks before the first frame.
+
+    Args:
+        blocks: Blocks.
+        x: Tokens of any number of frames, [B, T, H, W, D].
+    """
+    state = {}
+    for i, block in enumerate(blocks):
+        state |= named(f'blocks.{i}', block.initial_state(x))
+    return state
+
+
+def decay_block_states(blocks: nn.ModuleList, state: dict[str, Tensor],
+                       elapsed: Tensor) -> dict[str, Tensor]:
+    """Return the state of blocks after frames that were dropped, [B]."""
+    new = dict(state)
+    for i, block in enumerate(blocks):
+        name = f'blocks.{i}'
+        new |= named(name, block.decay_state(part_of(state, name), elapsed))
+    return new

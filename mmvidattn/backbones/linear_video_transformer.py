@@ -9,6 +9,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint as cp
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
@@ -28,10 +29,11 @@ from ..utils.arguments import (
     check_arguments,
 )
 from ..utils.checks import to_pair
+from ..utils.stream_state import named, part_of
 from .base import BaseBackbone, run_blocks
 from .positions import repeat_cyclic
 
-Pattern = Literal['factorized', 'joint', 'windowed']
+Pattern = Literal['factorized', 'joint', 'windowed', 'causal']
 Order = Literal['time_space', 'space_time']
 Placement = Literal['complementary', 'both']
 
@@ -51,6 +53,14 @@ class LinearVideoTransformer(BaseBackbone):
     for each head, the temporal shift in the spatial attention and the spatial
     shift in the temporal attention. ``configs/linear_ff_paper_ssv2.py``
     follows the paper's text.
+
+    Not in the paper: ``pattern='causal'``, which runs as a stream
+    (:meth:`forward_causal`). Each frame attends to itself and to all previous
+    frames, whose weights may decay, and the temporal shift and patches of
+    several frames read no later frames. This model has no temporal
+    embedding and accepts clips of any length. It loads checkpoints of the
+    other patterns: single attention as it is, and of factorized attention the
+    spatial part.
 
     Differs from the released code: the gate is evaluated once, products are
     formed in the cheaper order, and there are as many temporal embeddings as
@@ -77,8 +87,9 @@ class LinearVideoTransformer(BaseBackbone):
         attention: Config of a :class:`BaseAttention`, such as
             ``dict(type='SoftmaxAttention')``. Defaults to LinearAttention
             with ReLU and ``offset='auto'``.
-        pattern: 'factorized' (time and space), 'joint' (all tokens) or
-            'windowed' (tokens of the ``window_frames`` nearest frames).
+        pattern: 'factorized' (time and space), 'joint' (all tokens),
+            'windowed' (tokens of the ``window_frames`` nearest frames) or
+            'causal' (tokens of the same and of all previous frames).
             Defaults to 'factorized'.
         order: Order of factorized attention, 'time_space' or 'space_time'.
             Defaults to 'time_space'.
@@ -109,6 +120,9 @@ class LinearVideoTransformer(BaseBackbone):
             narrow models learn faster with ``embed_dims ** -0.5``.
         embed_init_std: Standard deviation of the initial temporal and
             position tables. Defaults to 0.
+        decay: Options of :class:`mmvidattn.layers.FrameDecay`, only for
+            'causal': the weights of previous frames decay with their age.
+            Defaults to None, for no decay.
         with_cp, init_cfg: See :class:`BaseBackbone`. ``tools/convert.py
             vit_timm`` converts image models.
     """
@@ -147,7 +161,8 @@ class LinearVideoTransformer(BaseBackbone):
                  embed_init_std: NotNegative = 0.,
                  init_cfg: dict | None = None,
                  arch: str | dict = 'base',
-                 fixation_first: bool = False) -> None:
+                 fixation_first: bool = False,
+                 decay: dict | None = None) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
@@ -156,14 +171,21 @@ class LinearVideoTransformer(BaseBackbone):
             raise ValueError("window_frames must be set if pattern="
                              f"'windowed', and only then, got {window_frames} "
                              f'with {pattern!r}')
+        if decay is not None and pattern != 'causal':
+            raise ValueError("decay requires pattern='causal', got "
+                             f'decay={decay} with {pattern!r}')
+        self.is_causal = self.any_length = pattern == 'causal'
+        self.frame_shape = to_pair(img_size)
         self.embed_init_std = embed_init_std
         self.patch_embed = PatchEmbed(in_channels, embed_dims, patch_frames,
                                       patch_size, patch_stride, patch_padding,
-                                      with_patch_norm)
-        grid = self.patch_embed.grid_of(to_pair(img_size))
-        self.temporal_embed = nn.Parameter(
-            torch.zeros(1, num_frames, 1, 1, embed_dims))
-        self.position_grids['temporal_embed'] = num_frames, 1, 1
+                                      with_patch_norm, self.is_causal)
+        grid = self.patch_embed.grid_of(self.frame_shape)
+        self.temporal_embed = None
+        if not self.is_causal:
+            self.temporal_embed = nn.Parameter(
+                torch.zeros(1, num_frames, 1, 1, embed_dims))
+            self.position_grids['temporal_embed'] = num_frames, 1, 1
         self.pos_embed = None
         if with_pos_embed:
             self.pos_embed = nn.Parameter(torch.zeros(1, 1, *grid, embed_dims))
@@ -198,9 +220,10 @@ class LinearVideoTransformer(BaseBackbone):
             else:
                 attentions = dict(
                     attn=VideoSelfAttention(
-                        pattern='joint' if pattern == 'joint' else 'window',
+                        pattern='window' if pattern == 'windowed' else pattern,
                         shifts=both,
                         window_frames=window_frames,
+                        decay=decay,
                         **options))
             mlp = MLP(embed_dims, int(mlp_ratio * embed_dims), with_dwconv,
                       drop_rate)
@@ -224,12 +247,83 @@ class LinearVideoTransformer(BaseBackbone):
 
     def forward_encoded(self, x: Tensor) -> Tensor:
         """Compute features [B, D, T, H', W'] of patches."""
-        x = x + self.temporal_embed
+        if self.is_causal:
+            return self._forward_patches(x, self._initial_of_blocks(x))[0]
+        x = self._add_positions(x + self.temporal_embed)
+        x = self.norm(run_blocks(self.blocks, x, self.with_cp))
+        return x.permute(0, 4, 1, 2, 3)
+
+    def forward_causal(
+            self, x: Tensor, state: dict[str, Tensor] | None = None,
+            elapsed: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute features [B, D, T, H', W'] of the next frames.
+
+        See :meth:`BaseBackbone.forward_causal`.
+        """
+        if not self.is_causal:
+            return super().forward_causal(x, state, elapsed)
+        self.check_clips(x)
+        if state is None:
+            state = self.initial_state(len(x), x.shape[-2:])
+        x, new = self.patch_embed.forward_causal(
+            x, part_of(state, 'patch_embed'))
+        y, blocks = self._forward_patches(x, state, elapsed)
+        return y, named('patch_embed', new) | blocks
+
+    def initial_state(
+            self, batch_size: int = 1,
+            frame_shape: tuple[int, int] | None = None) -> dict[str, Tensor]:
+        if not self.is_causal:
+            return super().initial_state(batch_size, frame_shape)
+        shape = self.frame_shape if frame_shape is None else frame_shape
+        example = self.norm.weight
+        frames = example.new_empty(
+            batch_size, self.patch_embed.projection.in_channels, 0, *shape)
+        patches = example.new_empty(
+            batch_size, 0, *self.patch_embed.grid_of(shape), len(example))
+        return named('patch_embed', self.patch_embed.initial_state(frames)) \
+            | self._initial_of_blocks(patches)
+
+    def decay_state(self, state: dict[str, Tensor],
+                    elapsed: Tensor) -> dict[str, Tensor]:
+        if not self.is_causal:
+            return super().decay_state(state, elapsed)
+        new = dict(state)
+        for i, block in enumerate(self.blocks):
+            name = f'blocks.{i}'
+            new |= named(name, block.decay_state(
+                part_of(state, name), elapsed))
+        return new
+
+    def _initial_of_blocks(self, x: Tensor) -> dict[str, Tensor]:
+        """Return the initial state of the blocks for patches [B, T, *]."""
+        state = {}
+        for i, block in enumerate(self.blocks):
+            state |= named(f'blocks.{i}', block.initial_state(x))
+        return state
+
+    def _forward_patches(
+            self, x: Tensor, state: dict[str, Tensor],
+            elapsed: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Run the blocks of a causal network on patches [B, T, H', W', D]."""
+        x, new = self._add_positions(x), {}
+        for i, block in enumerate(self.blocks):
+            part = part_of(state, f'blocks.{i}')
+            if self.with_cp and x.requires_grad:
+                x, part = cp.checkpoint(block.forward_causal, x, part, elapsed,
+                                        use_reentrant=False)
+            else:
+                x, part = block.forward_causal(x, part, elapsed)
+            new |= named(f'blocks.{i}', part)
+        return self.norm(x).permute(0, 4, 1, 2, 3), new
+
+    def _add_positions(self, x: Tensor) -> Tensor:
         if self.pos_embed is not None:
             self.check_grid(x.shape[2:4], 'pos_embed')
             x = x + self.pos_embed
-        x = self.norm(run_blocks(self.blocks, x, self.with_cp))
-        return x.permute(0, 4, 1, 2, 3)
+        return x
 
     def _init_tables(self) -> None:
         for table in (self.temporal_embed, self.pos_embed):
@@ -239,13 +333,36 @@ class LinearVideoTransformer(BaseBackbone):
     def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
         """Adapt a checkpoint to the clip length, grid and patches."""
         repeat_cyclic(state_dict, f'{prefix}temporal_embed', self.num_frames)
+        if self.is_causal:
+            _make_causal(state_dict, prefix)
         super()._fit_checkpoint(state_dict, prefix, *args)
-        # The kernel of an image model becomes the middle frame of this one.
+        # The kernel of an image model becomes the middle frame of this one,
+        # or the last one if the network is causal.
         key = f'{prefix}patch_embed.projection.weight'
         kernel = state_dict.get(key)
         projection = self.patch_embed.projection
         if kernel is not None and kernel.dim() == 4 and isinstance(
                 projection, nn.Conv3d):
-            around = projection.kernel_size[0] // 2
+            before = projection.kernel_size[0] // 2
+            after = before
+            if self.is_causal:
+                before, after = 2 * before, 0
             state_dict[key] = F.pad(
-                kernel.unsqueeze(2), (0, 0, 0, 0, around, around))
+                kernel.unsqueeze(2), (0, 0, 0, 0, before, after))
+
+
+def _make_causal(state_dict: dict, prefix: str) -> None:
+    """Fit a checkpoint of another pattern to a causal network, in place.
+
+    The temporal embedding is removed. Spatial attention becomes the single
+    attention, and temporal attention is removed.
+    """
+    state_dict.pop(f'{prefix}temporal_embed', None)
+    for name in [*state_dict]:
+        if not name.startswith(f'{prefix}blocks.'):
+            continue
+        if '.temporal_attn' in name:
+            del state_dict[name]
+        elif '.spatial_attn' in name:
+            state_dict[name.replace('.spatial_attn', '.attn')] = (
+                state_dict.pop(name))

@@ -4,6 +4,7 @@ from .base_attention import BaseAttention
 from .cosformer_attention import CosFormerAttention
 from .factorized_dot_attention import FactorizedDotAttention
 from .feature_fixation import FeatureFixation
+from .frame_decay import FrameDecay
 from .global_pyramid_attention import GlobalPyramid, GlobalPyramidAttention
 from .lara_attention import LARAAttention
 from .linear_attention import LinearAttention
@@ -25,7 +26,7 @@ from .video_transformer_block import VideoTransformerBlock
 
 __all__ = [
     'BaseAttention', 'CosFormerAttention',
-    'FactorizedDotAttention', 'FeatureFixation',
+    'FactorizedDotAttention', 'FeatureFixation', 'FrameDecay',
     'GlobalPyramid', 'GlobalPyramidAttention', 'LARAAttention',
     'LinearAttention', 'LinformerAttention', 'LocalWindowAttention', 'MLP',
     'NeighborShift', 'OrthoformerAttention',

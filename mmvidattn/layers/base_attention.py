@@ -21,8 +21,11 @@ class BaseAttention(nn.Module):
     Attributes:
         takes_shapes: True if :meth:`forward` also takes the axes of the
             sequences.
+        is_causal: True if the attention has :meth:`forward_causal`, for the
+            pattern 'causal'.
     """
     takes_shapes = False
+    is_causal = False
 
     def __init__(self, head_dims: int, num_heads: int,
                  seq_shape: tuple[int, ...]) -> None:
@@ -67,5 +70,46 @@ class BaseAttention(nn.Module):
 
         Returns:
             [*, N, G, D].
+        """
+        raise NotImplementedError
+
+    def forward_causal(
+            self, q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None,
+            state: dict[str, Tensor], elapsed: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Attend to the tokens of the same and of previous frames.
+
+        Args:
+            q: Queries of the next T >= 1 frames of streams, [B, T, N, G, D].
+            k: [B, T, N, G, D].
+            v: [B, T, N, G, D].
+            decay: Rate of each head, [G], see
+                :class:`mmvidattn.layers.FrameDecay`; or None.
+            state: State of :meth:`initial_state` or of the previous call.
+            elapsed: Time since the previous frame in nominal intervals,
+                [B, T]. Defaults to 1.
+
+        Returns:
+            [B, T, N, G, D], and the new state: tensors of the same names and
+            shapes.
+        """
+        raise NotImplementedError
+
+    def initial_state(self, v: Tensor) -> dict[str, Tensor]:
+        """Return the state of streams before their first frame.
+
+        Args:
+            v: Values of any number of frames, [B, T, N, G, D].
+        """
+        raise NotImplementedError
+
+    def decay_state(self, state: dict[str, Tensor], decay: Tensor | None,
+                    elapsed: Tensor) -> dict[str, Tensor]:
+        """Return the state after frames that were dropped.
+
+        Args:
+            state: State before.
+            decay: Rate of each head, [G], or None.
+            elapsed: Duration in nominal intervals, [B].
         """
         raise NotImplementedError

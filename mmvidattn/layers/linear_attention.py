@@ -7,6 +7,11 @@ from torch import Tensor, nn
 
 from ..ops import feature_map, linear_attention
 from ..ops.feature_maps import FeatureMap
+from ..ops.frame_causal_linear_attention import (
+    decay_frame_sums,
+    frame_causal_linear_attention,
+    initial_frame_sums,
+)
 from ..ops.linear_attention import Order
 from ..ops.token_sequences import PATTERNS
 from ..ops.video_linear_attention import Options, video_linear_attention
@@ -29,11 +34,14 @@ class LinearAttention(BaseAttention):
         offset: Added to the mapped queries and keys. 'auto' is
             ``head_dims ** -0.5``, which the released code adds to ReLU.
             Defaults to 0.
-        order: See :func:`mmvidattn.ops.linear_attention`. Defaults to 'auto'.
+        order: See :func:`mmvidattn.ops.linear_attention`. Causal attention
+            has one order, which the option does not change. Defaults to
+            'auto'.
         dropout: Dropout of queries and keys, as in the released code; linear
             attention has no attention weights to drop. Defaults to 0.
         eps: Added to the denominator. Defaults to 1e-6.
     """
+    is_causal = True
 
     def __init__(self,
                  head_dims: Count,
@@ -75,6 +83,27 @@ class LinearAttention(BaseAttention):
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return linear_attention(self.dropout(q), self.dropout(k), v,
                                 order=self.order, eps=self.eps)
+
+    def forward_causal(
+            self, q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None,
+            state: dict[str, Tensor], elapsed: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        y, (sums, carry) = frame_causal_linear_attention(
+            self.dropout(q), self.dropout(k), v, decay,
+            (state['sums'], state['carry']), elapsed, eps=self.eps)
+        return y, dict(sums=sums, carry=carry)
+
+    def initial_state(self, v: Tensor) -> dict[str, Tensor]:
+        sums, carry = initial_frame_sums(v, self.head_dims)
+        return dict(sums=sums, carry=carry)
+
+    def decay_state(self, state: dict[str, Tensor], decay: Tensor | None,
+                    elapsed: Tensor) -> dict[str, Tensor]:
+        if decay is None:
+            return dict(state)
+        sums, carry = decay_frame_sums((state['sums'], state['carry']), decay,
+                                       elapsed)
+        return dict(sums=sums, carry=carry)
 
     def extra_repr(self) -> str:
         return (f'kernel={self.kernel!r}, offset={self.offset:g}, '

@@ -2,6 +2,7 @@
 from torch import Tensor, nn
 
 from ..ops import neighbor_shift, shift_plan
+from ..ops.shift import causal_neighbor_shift, causal_plan, shift_memory
 from ..utils.arguments import Count, Fraction, check_arguments
 
 
@@ -18,6 +19,8 @@ class NeighborShift(nn.Module):
         segment_frames: Length of independent segments of the clip. (The
             released Kinetics configuration shifts 16 frames as two segments
             of 8.) Defaults to the clip length.
+        causal: Read no later frames: the channels that would come from them
+            stay unshifted. Defaults to False.
     """
 
     def __init__(self,
@@ -27,8 +30,12 @@ class NeighborShift(nn.Module):
                  divisor: Count | None = None,
                  alpha: Fraction | None = None,
                  boundary: str | None = None,
-                 segment_frames: Count | None = None) -> None:
+                 segment_frames: Count | None = None,
+                 causal: bool = False) -> None:
         super().__init__()
+        if causal and segment_frames is not None:
+            raise ValueError('a causal shift does not support segment_frames, '
+                             f'got {segment_frames}')
         self.mode = mode
         self.plan = shift_plan(
             mode,
@@ -37,11 +44,45 @@ class NeighborShift(nn.Module):
             divisor=divisor,
             alpha=alpha,
             boundary=boundary)
+        if causal:
+            self.plan = causal_plan(self.plan)
+        self.is_causal = causal
         self.segment_frames = segment_frames
 
     def forward(self, x: Tensor) -> Tensor:
         """Shift tokens [B, T, H, W, *, C]."""
         return neighbor_shift(x, self.plan, self.segment_frames)
+
+    @property
+    def num_past_frames(self) -> int:
+        """Number of previous frames that a causal shift reads."""
+        return shift_memory(self.plan)[0]
+
+    def forward_causal(self, x: Tensor,
+                       state: Tensor) -> tuple[Tensor, Tensor]:
+        """Shift the next frames of a stream, if the shift reads earlier ones.
+
+        Args:
+            x: Tokens, [B, T, H, W, *, C].
+            state: State of :meth:`initial_state` or of the previous call.
+
+        Returns:
+            The shifted tokens and the new state.
+        """
+        return causal_neighbor_shift(x, self.plan, state)
+
+    def initial_state(self, x: Tensor) -> Tensor:
+        """Return the state of streams before their first frame.
+
+        Args:
+            x: Tokens of any number of frames, [B, T, H, W, *, C].
+
+        Returns:
+            Zeros, [B, P, H, W, *, R], for the R channels of the P previous
+            frames.
+        """
+        frames, start, stop = shift_memory(self.plan)
+        return x.new_zeros(len(x), frames, *x.shape[2:-1], stop - start)
 
     def extra_repr(self) -> str:
         return f'mode={self.mode!r}, folds={len(self.plan)}'

@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import torch
 from torch import Tensor, nn
 
 from ..utils.checks import to_pair
@@ -16,12 +17,15 @@ class PatchEmbed(nn.Module):
         stride: Distance of neighboring patches.
         padding: Zero padding around the frame.
         with_norm: Add a LayerNorm after the convolution.
+        causal: Patches of several frames end at their own frame, instead of
+            being centered on it. Defaults to False.
     """
 
     def __init__(self, in_channels: int, embed_dims: int, patch_frames: int,
                  patch_size: int, stride: int, padding: int,
-                 with_norm: bool) -> None:
+                 with_norm: bool, causal: bool = False) -> None:
         super().__init__()
+        self.is_causal = causal
         if patch_frames % 2 == 0:
             raise ValueError(
                 f'patch_frames must be an odd number, got {patch_frames}')
@@ -32,7 +36,8 @@ class PatchEmbed(nn.Module):
             self.projection = nn.Conv3d(
                 in_channels,
                 embed_dims, (patch_frames, patch_size, patch_size),
-                (1, stride, stride), (patch_frames // 2, padding, padding))
+                (1, stride, stride),
+                (0 if causal else patch_frames // 2, padding, padding))
         self.norm = nn.LayerNorm(embed_dims) if with_norm else None
 
     def grid_of(self, img_size: int | tuple[int, int]) -> tuple[int, int]:
@@ -44,6 +49,44 @@ class PatchEmbed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Embed clips [B, C, T, H, W] as tokens [B, T, H', W', D]."""
+        if self.is_causal:
+            return self.forward_causal(x, self.initial_state(x))[0]
+        return self._embed(x)
+
+    def forward_causal(
+            self, x: Tensor,
+            state: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Embed the next frames of a stream.
+
+        Args:
+            x: Frames, [B, C, T, H, W].
+            state: State of :meth:`initial_state` or of the previous call.
+
+        Returns:
+            Tokens [B, T, H', W', D] and the new state.
+        """
+        if state:
+            x = torch.cat([state['frames'].to(x.dtype), x], dim=2)
+            state = dict(frames=x[:, :, -state['frames'].shape[2]:].to(
+                state['frames'].dtype))
+        return self._embed(x), state
+
+    def initial_state(self, x: Tensor) -> dict[str, Tensor]:
+        """Return the state of streams before their first frame.
+
+        Args:
+            x: Frames, [B, C, T, H, W].
+
+        Returns:
+            ``frames``, the previous frames of a patch, zeros [B, C, P, H, W];
+            nothing if a patch has one frame.
+        """
+        if not isinstance(self.projection, nn.Conv3d):
+            return {}
+        past = self.projection.kernel_size[0] - 1
+        return dict(frames=x.new_zeros(*x.shape[:2], past, *x.shape[3:]))
+
+    def _embed(self, x: Tensor) -> Tensor:
         if isinstance(self.projection, nn.Conv3d):
             x = self.projection(x).movedim(1, -1)
         else:

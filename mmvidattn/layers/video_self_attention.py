@@ -11,11 +11,13 @@ from ..ops.token_sequences import from_sequences, to_sequences
 from ..ops.torch_private import has_hooks
 from ..utils.arguments import check_arguments
 from ..utils.checks import check_divides
+from ..utils.stream_state import named, part_of
 from .feature_fixation import FeatureFixation
+from .frame_decay import FrameDecay
 from .linear import Linear
 from .neighbor_shift import NeighborShift
 
-PATTERNS = (*SEQUENCES, 'window')
+PATTERNS = (*SEQUENCES, 'window', 'causal')
 Pattern = Literal[PATTERNS]
 
 
@@ -36,9 +38,10 @@ class VideoSelfAttention(nn.Module):
             model. Clips of another size are accepted unless the attention has
             tables.
         pattern: Tokens that attend to each other: 'space' (of a frame),
-            'time' (of a position), 'joint' (all) or 'window' (of the
+            'time' (of a position), 'joint' (all), 'window' (of the
             ``window_frames`` nearest frames; at the ends of the clip the
-            window stays inside). Defaults to 'joint'.
+            window stays inside) or 'causal' (of the same and of all previous
+            frames; shifts then read no later frames). Defaults to 'joint'.
         fixation: Options of :class:`FeatureFixation`. Defaults to None, for
             no fixation.
         shifts: Options of :class:`NeighborShift` modules, applied in order.
@@ -48,6 +51,8 @@ class VideoSelfAttention(nn.Module):
         dropout: Dropout after the output projection. Defaults to 0.
         fixation_first: Shift keys after they are reweighted. Requires
             ``fixation`` and ``shifts``. Defaults to False.
+        decay: Options of :class:`FrameDecay`, only for 'causal'. Defaults to
+            None, for no decay.
     """
 
     def __init__(self,
@@ -61,7 +66,8 @@ class VideoSelfAttention(nn.Module):
                  window_frames: int | None = None,
                  qkv_bias: bool = True,
                  dropout: float = 0.,
-                 fixation_first: bool = False) -> None:
+                 fixation_first: bool = False,
+                 decay: dict | None = None) -> None:
         super().__init__()
         check_divides(num_heads=num_heads, embed_dims=embed_dims)
         if (pattern == 'window') != (window_frames is not None):
@@ -72,6 +78,11 @@ class VideoSelfAttention(nn.Module):
             raise ValueError('fixation_first=True requires fixation and '
                              f'shifts, got fixation={fixation} and '
                              f'shifts={list(shifts)}')
+        if decay is not None and pattern != 'causal':
+            raise ValueError("decay requires pattern='causal', got "
+                             f'decay={decay} with {pattern!r}')
+        if pattern == 'causal':
+            shifts = [dict(shift, causal=True) for shift in shifts]
         head_dims = embed_dims // num_heads
         self.fixation_first = fixation_first
         self.num_heads = num_heads
@@ -86,6 +97,10 @@ class VideoSelfAttention(nn.Module):
                 num_heads=num_heads,
                 seq_shape=self._shapes(grid_shape)[1],
                 **attention))
+        if pattern == 'causal' and not self.attention.is_causal:
+            raise ValueError(f"pattern='causal' does not support "
+                             f'{type(self.attention).__name__}')
+        self.decay = None if decay is None else FrameDecay(num_heads, **decay)
         self.fixation = None if fixation is None else FeatureFixation(
             head_dims, num_heads=num_heads, **fixation)
         self.proj = Linear(embed_dims, embed_dims)
@@ -93,6 +108,8 @@ class VideoSelfAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend within clips [B, T, H, W, C]; return the same shape."""
+        if self.pattern == 'causal':
+            return self.forward_causal(x, self.initial_state(x))[0]
         qkv = self.qkv(x)
         y = None
         if self._is_fusible():
@@ -102,19 +119,98 @@ class VideoSelfAttention(nn.Module):
             y = self._by_parts(qkv)
         return self.dropout(self.proj(y))
 
-    def _by_parts(self, qkv: Tensor) -> Tensor:
+    def forward_causal(
+            self, x: Tensor, state: dict[str, Tensor],
+            elapsed: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Process the next frames of streams.
+
+        Requires the pattern 'causal', or 'space' with causal shifts.
+
+        Args:
+            x: Tokens of T >= 1 frames, [B, T, H, W, C].
+            state: State of :meth:`initial_state` or of the previous call.
+            elapsed: Time since the previous frame in nominal intervals,
+                [B, T]. Defaults to 1.
+
+        Returns:
+            [B, T, H, W, C], and the new state: tensors of the same names and
+            shapes.
+        """
+        state = dict(state)
+        y = self._by_parts(self.qkv(x), state, elapsed)
+        return self.dropout(self.proj(y)), state
+
+    def initial_state(self, x: Tensor) -> dict[str, Tensor]:
+        """Return the state of streams before their first frame.
+
+        Args:
+            x: Tokens of any number of frames, [B, T, H, W, C].
+        """
+        state = {
+            f'shifts.{i}': shift.initial_state(
+                x.unsqueeze(-2).expand(*x.shape[:-1], 2, -1))
+            for i, shift in enumerate(self.shifts) if shift.num_past_frames
+        }
+        if self.pattern == 'causal':
+            v = x.flatten(2, 3).unflatten(-1, (self.num_heads, -1))
+            state |= named('attention', self.attention.initial_state(v))
+        return state
+
+    def decay_state(self, state: dict[str, Tensor],
+                    elapsed: Tensor) -> dict[str, Tensor]:
+        """Return the state after dropped frames, which only decay it.
+
+        Args:
+            state: State before.
+            elapsed: Duration in nominal intervals, [B].
+        """
+        if self.pattern != 'causal':
+            return dict(state)
+        return state | named('attention', self.attention.decay_state(
+            part_of(state, 'attention'), self._rate(), elapsed))
+
+    def _rate(self) -> Tensor | None:
+        return None if self.decay is None else self.decay()
+
+    def _by_parts(self, qkv: Tensor, state: dict[str, Tensor] | None = None,
+                  elapsed: Tensor | None = None) -> Tensor:
+        """Run shifts, feature map, fixation and attention.
+
+        Args:
+            qkv: [B, T, H, W, 3 C].
+            state: State of streams, updated by assignment; or None.
+            elapsed: Option of :meth:`forward_causal`.
+        """
         q, kv = qkv.unflatten(-1, (3, -1)).split((1, 2), dim=-2)
         if not self.fixation_first:
-            kv = self.shifts(kv)
+            kv = self._shift(kv, state)
         q, k, v = (x.unflatten(-1, (self.num_heads, -1))
                    for x in (q.squeeze(-2), *kv.unbind(-2)))
         q, k = self.attention.feature_map(q), self.attention.feature_map(k)
         if self.fixation is not None:
             q, k = self.fixation(q, k, v)
         if self.fixation_first:
-            kv = self.shifts(torch.stack((k, v), dim=-3).flatten(-2))
+            kv = self._shift(torch.stack((k, v), dim=-3).flatten(-2), state)
             k, v = kv.unflatten(-1, (self.num_heads, -1)).unbind(-3)
+        if self.pattern == 'causal':
+            y, new = self.attention.forward_causal(
+                *(x.flatten(2, 3) for x in (q, k, v)), self._rate(),
+                part_of(state, 'attention'), elapsed)
+            state.update(named('attention', new))
+            return y.unflatten(2, q.shape[2:4]).flatten(-2)
         return self._attend(q, k, v).flatten(-2)
+
+    def _shift(self, x: Tensor, state: dict[str, Tensor] | None) -> Tensor:
+        if state is None:
+            return self.shifts(x)
+        for i, shift in enumerate(self.shifts):
+            name = f'shifts.{i}'
+            if name in state:
+                x, state[name] = shift.forward_causal(x, state[name])
+            else:
+                x = shift(x)
+        return x
 
     def _is_fusible(self) -> bool:
         """Return True if the parts run in their usual order, without hooks."""
@@ -146,7 +242,7 @@ class VideoSelfAttention(nn.Module):
         if self.pattern == 'window':
             return tuple(frame), (self.window_frames, *frame)
         shape = dict(
-            time=(T, ), space=tuple(frame),
+            time=(T, ), space=tuple(frame), causal=tuple(frame),
             joint=tuple(grid_shape))[self.pattern]
         return shape, shape
 

@@ -2,6 +2,7 @@
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
+from ..utils.stream_state import named, part_of
 from .stochastic_depth import StochasticDepth
 
 
@@ -40,3 +41,58 @@ class VideoTransformerBlock(nn.Module):
             norm = getattr(self, f'{name}_norm')
             x = x + self.drop_path(branch(norm(x)))
         return x
+
+    def forward_causal(
+            self, x: Tensor, state: dict[str, Tensor],
+            elapsed: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Apply the block to the next frames of streams.
+
+        Args:
+            x: Tokens of T >= 1 frames, [B, T, H, W, C].
+            state: State of :meth:`initial_state` or of the previous call.
+            elapsed: Time since the previous frame in nominal intervals,
+                [B, T]. Defaults to 1.
+
+        Returns:
+            [B, T, H, W, C] and the new state.
+        """
+        new = {}
+        for name in self.branches:
+            branch = getattr(self, name)
+            y = getattr(self, f'{name}_norm')(x)
+            if name == 'mlp':
+                y = branch(y)
+            else:
+                y, part = branch.forward_causal(y, part_of(state, name),
+                                                elapsed)
+                new |= named(name, part)
+            x = x + self.drop_path(y)
+        return x, new
+
+    def initial_state(self, x: Tensor) -> dict[str, Tensor]:
+        """Return the state of streams before their first frame.
+
+        Args:
+            x: Tokens of any number of frames, [B, T, H, W, C].
+        """
+        state = {}
+        for name in self.branches:
+            if name != 'mlp':
+                state |= named(name, getattr(self, name).initial_state(x))
+        return state
+
+    def decay_state(self, state: dict[str, Tensor],
+                    elapsed: Tensor) -> dict[str, Tensor]:
+        """Return the state after dropped frames, which only decay it.
+
+        Args:
+            state: State before.
+            elapsed: Duration in nominal intervals, [B].
+        """
+        new = {}
+        for name in self.branches:
+            if name != 'mlp':
+                new |= named(name, getattr(self, name).decay_state(
+                    part_of(state, name), elapsed))
+        return new

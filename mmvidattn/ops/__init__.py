@@ -4,6 +4,7 @@ from . import triton  # noqa: F401 (registers backends)
 from .cosformer import cosformer_attention
 from .feature_fixation import AGGREGATES, fixation_ratio
 from .feature_maps import FEATURE_MAPS, feature_map
+from .frame_causal_linear_attention import frame_causal_linear_attention
 from .frame_causal_softmax_attention import (
     frame_causal_softmax_attention,
 )
@@ -28,8 +29,8 @@ from .unprojected_attention import unprojected_attention
 
 __all__ = [
     'AGGREGATES', 'FEATURE_MAPS', 'cheaper_order', 'cosformer_attention',
-    'feature_map', 'fixation_ratio', 'frame_causal_softmax_attention',
-    'landmark_grid', 'landmark_pool',
+    'feature_map', 'fixation_ratio', 'frame_causal_linear_attention',
+    'frame_causal_softmax_attention', 'landmark_grid', 'landmark_pool',
     'lara_attention', 'leap_attention', 'leap_pair', 'leap_unpair', 'linear',
     'linear_attention', 'linformer_attention', 'neighbor_shift',
     'orthoformer_attention', 'orthogonal_landmarks',

@@ -192,6 +192,68 @@ def neighbor_shift(x: Tensor,
     ], dim=-1)
 
 
+def causal_plan(plan: Sequence[Fold]) -> tuple[Fold, ...]:
+    """Remove the folds that read later frames; their channels stay unshifted.
+
+    Raises:
+        ValueError: If a fold reads a previous frame with another boundary
+            than 'zero': its value before the first frame would depend on
+            frames of the stream.
+    """
+    plan = tuple(fold for fold in plan if fold.offset[0] <= 0)
+    for fold in plan:
+        if fold.offset[0] and fold.boundary != 'zero':
+            raise ValueError("a causal shift in time has boundary='zero', "
+                             f'got {fold.boundary!r}')
+    return plan
+
+
+def shift_memory(plan: Sequence[Fold]) -> tuple[int, int, int]:
+    """Return the number of previous frames and the channels that a plan reads.
+
+    Args:
+        plan: Plan from :func:`causal_plan`.
+
+    Returns:
+        Number of frames, first channel and end of the channels.
+    """
+    past = [fold for fold in plan if fold.offset[0]]
+    return (max((-fold.offset[0] for fold in past), default=0),
+            min((fold.start for fold in past), default=0),
+            max((fold.stop for fold in past), default=0))
+
+
+def causal_neighbor_shift(x: Tensor, plan: Sequence[Fold],
+                          state: Tensor) -> tuple[Tensor, Tensor]:
+    """Apply :func:`neighbor_shift` to the next frames of a stream.
+
+    Args:
+        x: Tokens of T >= 1 frames, [B, T, H, W, *, C].
+        plan: Plan from :func:`causal_plan` with folds that read previous
+            frames.
+        state: Channels of the previous frames as in :func:`shift_memory`,
+            [B, P, H, W, *, R]; zeros before the first frame.
+
+    Returns:
+        Shifted tokens in the shape of ``x``, and the new state.
+    """
+    frames, start, stop = shift_memory(plan)
+    T = x.shape[1]
+    memory = torch.cat([state.to(x.dtype), x[..., start:stop]], dim=1)
+    pieces, end = [], 0
+    for fold in plan:
+        dt, *offset = fold.offset
+        piece = x[..., fold.start:fold.stop]
+        if dt:
+            piece = memory[:, frames + dt:frames + dt + T, ...,
+                           fold.start - start:fold.stop - start]
+        pieces += [x[..., end:fold.start],
+                   _read(piece, fold._replace(offset=(0, *offset)))]
+        end = fold.stop
+    return (torch.cat([*pieces, x[..., end:]], dim=-1),
+            memory[:, T:].to(state.dtype))
+
+
 def _read(x: Tensor, fold: Fold) -> Tensor:
     """Read the token at ``fold.offset`` from each token [B, T, H, W, *]."""
     if fold.boundary == 'replicate':
