@@ -31,7 +31,14 @@ from ..utils.arguments import (
     check_arguments,
 )
 from ..utils.checks import check_divides, to_pair
-from .base import BaseBackbone, block_names, run_blocks
+from .base import (
+    BaseBackbone,
+    block_names,
+    decay_block_states,
+    initial_block_states,
+    run_blocks,
+    run_blocks_causal,
+)
 
 # The paper's models 1 to 4.
 ENCODERS = ('joint', 'fact_encoder', 'fact_attention', 'fact_dot')
@@ -50,13 +57,19 @@ class Encoder(nn.Module):
         grid_shape: Tokens along time, rows and columns, (T, H, W).
         pattern: Tokens that attend to each other: 'joint' (of the clip),
             'space' (of a frame; each frame has positions, a class token and
-            an output), 'time_space' or 'space_time' (of a position and of a
+            an output), 'causal' (of the same and of earlier frames; without
+            positions and class token, each frame has an output),
+            'time_space' or 'space_time' (of a position and of a
             frame, in this order or reversed) or 'dot' (half of the heads of
             a position, the others of a frame).
         num_layers: Number of blocks.
         num_temporal_layers: Number of blocks of a joint encoder over the
             outputs of the frames. With 0 the outputs are averaged, with None
             they are returned.
+        causal: Options ``attention`` and ``decay`` of a causal encoder over
+            the outputs of the frames. Defaults to None: it is joint.
+        decay: Options of :class:`mmvidattn.layers.FrameDecay`, only for the
+            pattern 'causal'.
     """
 
     def __init__(self,
@@ -77,7 +90,9 @@ class Encoder(nn.Module):
                  drop_path_scale: bool,
                  norm_eps: float,
                  gelu_approximate: Approximation,
-                 pre_norm: bool = False) -> None:
+                 pre_norm: bool = False,
+                 causal: dict | None = None,
+                 decay: dict | None = None) -> None:
         super().__init__()
         options = dict(
             embed_dims=embed_dims,
@@ -88,10 +103,12 @@ class Encoder(nn.Module):
             drop_rate=drop_rate)
         T, H, W = grid_shape
         self.frame_wise = pattern == 'space'
-        self.pos_embed = nn.Parameter(
-            torch.zeros(1, 1 if self.frame_wise else T, H, W, embed_dims))
-        self.cls_token = None
-        if pool == 'cls':
+        self.pos_embed = self.cls_token = None
+        is_causal = pattern == 'causal'
+        if not is_causal:
+            self.pos_embed = nn.Parameter(
+                torch.zeros(1, 1 if self.frame_wise else T, H, W, embed_dims))
+        if pool == 'cls' and not is_causal:
             self.cls_token = nn.Parameter(torch.zeros(1, 1, 1, 1, embed_dims))
             # The tokens of a frame, or of the clip, become one column; a
             # column of the clip counts as a single frame.
@@ -103,7 +120,7 @@ class Encoder(nn.Module):
             embed_dims, eps=norm_eps) if pre_norm else nn.Identity()
         self.blocks = nn.ModuleList(
             VideoTransformerBlock(
-                _attentions(pattern, grid_shape, **options),
+                _attentions(pattern, grid_shape, decay=decay, **options),
                 MLP(
                     embed_dims,
                     int(mlp_ratio * embed_dims),
@@ -120,7 +137,7 @@ class Encoder(nn.Module):
         if num_temporal_layers:
             self.temporal = Encoder(
                 (T, 1, 1),
-                'joint',
+                'joint' if causal is None else 'causal',
                 num_temporal_layers,
                 mlp_ratio=mlp_ratio,
                 pool=pool,
@@ -128,7 +145,7 @@ class Encoder(nn.Module):
                 drop_path_scale=drop_path_scale,
                 norm_eps=norm_eps,
                 gelu_approximate=gelu_approximate,
-                **options)
+                **{**options, **(causal or {})})
 
     def forward(self, x: Tensor, with_cp: bool = False) -> Tensor:
         """Encode tokens [B, T, H, W, D].
@@ -174,11 +191,34 @@ class Encoder(nn.Module):
         """Encode the outputs of the frames, [B, T, D], to [B, D]."""
         return self.temporal(x[:, :, None, None], with_cp)
 
+    def forward_causal(
+            self, x: Tensor, state: dict[str, Tensor] | None = None,
+            elapsed: Tensor | None = None,
+            with_cp: bool = False) -> tuple[Tensor, dict[str, Tensor]]:
+        """Encode the outputs of the next frames with the pattern 'causal'.
+
+        Args:
+            x: Outputs of the frames, [B, T, D].
+            state: State of the previous call. Defaults to the start of the
+                streams.
+            elapsed: Time since the previous frame, [B, T]. Defaults to 1.
+            with_cp: Recompute each block in the backward pass. Defaults to
+                False.
+
+        Returns:
+            [B, T, D] and the new state.
+        """
+        x = x[:, :, None, None]
+        if state is None:
+            state = initial_block_states(self.blocks, x)
+        x, state = run_blocks_causal(self.blocks, x, state, elapsed, with_cp)
+        return self.norm(x[:, :, 0, 0]), state
+
 
 def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
                 embed_dims: int, num_heads: int, attention: dict,
-                fixation: dict | None, qkv_bias: bool,
-                drop_rate: float) -> dict[str, nn.Module]:
+                fixation: dict | None, qkv_bias: bool, drop_rate: float,
+                decay: dict | None) -> dict[str, nn.Module]:
     """Build the attentions of a block by name, in the order of use."""
     if pattern == 'dot':
         return dict(
@@ -200,7 +240,8 @@ def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
             pattern=part,
             fixation=fixation,
             qkv_bias=qkv_bias,
-            dropout=drop_rate)
+            dropout=drop_rate,
+            decay=decay)
         for name, part in patterns.items()
     }
     return dict(reversed(attentions.items())) if pattern == 'space_time' \
@@ -214,6 +255,13 @@ class ViViT(BaseBackbone):
 
     A PyTorch implementation of `ViViT: A Video Vision Transformer
     <https://arxiv.org/abs/2103.15691>`_ (Sec. 3).
+
+    Not in the paper: ``causal``, with which Model 2 runs as a stream
+    (:meth:`forward_causal`). A frame attends to earlier frames only, and the
+    temporal encoder has neither positions nor a class token. Such a network
+    requires ``tubelet_frames=1``, accepts clips of any length, and computes
+    features [B, D, T, 1, 1] for the heads of the linear video transformer. It
+    loads checkpoints of Model 2.
 
     Differs from the paper: Model 3 attends in time first, as in the released
     code; ``order='space_time'`` follows the paper.
@@ -285,6 +333,12 @@ class ViViT(BaseBackbone):
             keeping it; the released code does not. Defaults to False.
         embed_init_std: Standard deviation of the initial class tokens and
             position tables. Defaults to 0.02.
+        causal: Make the temporal encoder causal, only for Model 2, with these
+            options: ``attention``, ``dict(type='LinearAttention')`` or
+            ``dict(type='SoftmaxAttention', window_frames=W)``, by default
+            LinearAttention with ReLU and ``offset='auto'``; and ``decay``,
+            see :class:`mmvidattn.layers.FrameDecay`, by default None.
+            Defaults to None: the temporal encoder is bidirectional.
         with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
             ``tools/convert.py vivit_image`` converts image models.
     """
@@ -325,7 +379,8 @@ class ViViT(BaseBackbone):
                  norm_eps: Positive = 1e-6,
                  gelu_approximate: Approximation = 'tanh',
                  pre_norm: bool = False,
-                 fixation: dict | None = None) -> None:
+                 fixation: dict | None = None,
+                 causal: dict | None = None) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
@@ -333,11 +388,20 @@ class ViViT(BaseBackbone):
         check_divides(patch_size=patch_size, img_size=sides)
         for name, value, owner in (
             ('num_temporal_layers', num_temporal_layers, 'fact_encoder'),
+            ('causal', causal, 'fact_encoder'),
             ('order', order, 'fact_attention'),
             ('zero_init_temporal', zero_init_temporal, 'fact_attention')):
             if value is not None and model != owner:
                 raise ValueError(f'{name} requires model={owner!r}, got '
                                  f'{value!r} with {model!r}')
+        if causal is not None:
+            _check_causal(causal, num_temporal_layers, tubelet_frames,
+                         sampled_frames)
+            causal = dict(dict(attention=dict(
+                type='LinearAttention', kernel='relu', offset='auto')),
+                **causal)
+        self.is_causal = self.any_length = causal is not None
+        self.frame_shape, self.embed_dims = sides, arch['embed_dims']
         has_token = model in ('joint', 'fact_encoder')
         if pool == 'cls' and not has_token:
             raise ValueError(f'model={model!r} has no class token: pool must '
@@ -384,9 +448,10 @@ class ViViT(BaseBackbone):
             drop_path_scale=drop_path_scale,
             norm_eps=norm_eps,
             gelu_approximate=gelu_approximate,
-            pre_norm=pre_norm)
+            pre_norm=pre_norm,
+            causal=causal)
         for name, module in self.named_modules():
-            if isinstance(module, Encoder):
+            if isinstance(module, Encoder) and module.pos_embed is not None:
                 self.position_grids[f'{name}.pos_embed'] = tuple(
                     module.pos_embed.shape[1:4])
 
@@ -408,10 +473,52 @@ class ViViT(BaseBackbone):
         return x
 
     def forward_encoded(self, x: Tensor) -> Tensor:
-        """Compute features [B, D] from the encodings."""
+        """Compute features [B, D] from the encodings.
+
+        They are [B, D, T, 1, 1] if the network is causal.
+        """
+        if self.is_causal:
+            return self._encode_causally(x)[0]
         forward = self.encoder.forward_frames if self.encoder.frame_wise \
             else self.encoder
         return forward(x, self.with_cp)
+
+    def forward_causal(
+            self, x: Tensor, state: dict[str, Tensor] | None = None,
+            elapsed: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute features [B, D, T, 1, 1] of the next frames.
+
+        See :meth:`BaseBackbone.forward_causal`.
+        """
+        if not self.is_causal:
+            return super().forward_causal(x, state, elapsed)
+        self.check_clips(x)
+        return self._encode_causally(self.encode_frames(x), state, elapsed)
+
+    def initial_state(
+            self, batch_size: int = 1,
+            frame_shape: tuple[int, int] | None = None) -> dict[str, Tensor]:
+        if not self.is_causal:
+            return super().initial_state(batch_size, frame_shape)
+        weight = self.temporal_encoder.norm.weight
+        return initial_block_states(
+            self.temporal_encoder.blocks,
+            weight.new_empty(batch_size, 0, 1, 1, len(weight)))
+
+    def decay_state(self, state: dict[str, Tensor],
+                    elapsed: Tensor) -> dict[str, Tensor]:
+        if not self.is_causal:
+            return super().decay_state(state, elapsed)
+        return decay_block_states(self.temporal_encoder.blocks, state, elapsed)
+
+    def _encode_causally(
+            self, x: Tensor, state: dict[str, Tensor] | None = None,
+            elapsed: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        x, state = self.temporal_encoder.forward_causal(
+            x, state, elapsed, self.with_cp)
+        return x.transpose(1, 2)[..., None, None], state
 
     @property
     def temporal_encoder(self) -> nn.Module | None:
@@ -426,7 +533,7 @@ class ViViT(BaseBackbone):
 
     def forward_temporal(self, x: Tensor) -> Tensor:
         """Compute features [B, D] from :meth:`forward_spatial`."""
-        return self.encoder.forward_time(x, self.with_cp)
+        return self.forward_encoded(x)
 
     def layer_groups(self) -> list[list[str]]:
         """List depths; the temporal encoder follows the spatial one."""
@@ -440,8 +547,9 @@ class ViViT(BaseBackbone):
             groups[-2:] = [groups[-2] + groups[-1]]
             blocks = block_names('encoder.temporal.blocks',
                                  self.encoder.temporal.blocks)
-            blocks[0] += ['encoder.temporal.pos_embed',
-                          'encoder.temporal.cls_token']
+            if not self.is_causal:
+                blocks[0] += ['encoder.temporal.pos_embed',
+                              'encoder.temporal.cls_token']
             groups += [*blocks, ['encoder.temporal.norm']]
         return groups
 
@@ -465,6 +573,9 @@ class ViViT(BaseBackbone):
 
     def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
         """Adapt a checkpoint to the clip length, grid and tubelets."""
+        if self.is_causal:
+            for name in 'pos_embed', 'cls_token':
+                state_dict.pop(f'{prefix}encoder.temporal.{name}', None)
         key = f'{prefix}patch_embed.projection.weight'
         kernel = state_dict.get(key)
         if kernel is not None and kernel.dim() == 4 and \
@@ -479,6 +590,21 @@ class ViViT(BaseBackbone):
                     1, _grid_of_row(prefix + name, table.shape[1],
                                     grid_shape))
         super()._fit_checkpoint(state_dict, prefix, *args)
+
+
+def _check_causal(causal: dict, num_temporal_layers: int | None,
+                 tubelet_frames: int, sampled_frames: int | None) -> None:
+    """Raise a ``ValueError`` if options do not fit a causal Model 2."""
+    if unknown := sorted({*causal} - {'attention', 'decay'}):
+        raise ValueError("causal must have the keys 'attention' and 'decay' "
+                         f'only, got {unknown}')
+    if num_temporal_layers == 0:
+        raise ValueError('causal requires num_temporal_layers of at least 1, '
+                         'got 0')
+    if tubelet_frames != 1 or sampled_frames is not None:
+        raise ValueError(
+            'causal requires tubelet_frames=1 and sampled_frames=None, got '
+            f'{tubelet_frames} and {sampled_frames}')
 
 
 def _grid_of_row(name: str, numel: int,

@@ -27,7 +27,12 @@ from ..utils.arguments import (
     check_arguments,
 )
 from ..utils.checks import check_choice, check_divides, to_pair
-from .base import BaseBackbone, run_blocks
+from .base import (
+    BaseBackbone,
+    initial_block_states,
+    run_blocks,
+    run_blocks_causal,
+)
 from .positions import repeat_cyclic
 
 
@@ -44,6 +49,13 @@ class XViT(BaseBackbone):
     frame, others from the previous frame, at no extra cost.
     :class:`mmvidattn.heads.XViTHead` then attends over the class tokens of
     the frames.
+
+    Not in the paper: ``causal=True``, which runs as a stream
+    (:meth:`forward_causal`). Keys and values come from previous frames only,
+    so that a frame depends on ``size`` earlier frames per block. There is no
+    temporal embedding, clips may have any length, and the features
+    [B, D, T, 1, 1] are for the heads of the linear video transformer instead
+    of :class:`mmvidattn.heads.XViTHead`.
 
     Differs from the released code: there are as many temporal embeddings as
     frames (the released code reads a table of 8 cyclically), and the class
@@ -83,6 +95,10 @@ class XViT(BaseBackbone):
         embed_init_std: Standard deviation of the initial class token and
             position table; the temporal table starts at zero. Defaults to
             0.02.
+        causal: Read no later frames: the channels that ``temporal_shift``
+            would take from them stay unshifted. It requires a shift without
+            ``segment_frames`` and with the boundary 'zero'. Defaults to
+            False.
         with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
             ``tools/convert.py xvit_image`` converts image models.
     """
@@ -110,7 +126,8 @@ class XViT(BaseBackbone):
                  arch: str | dict = 'base',
                  norm_eps: Positive = 1e-6,
                  gelu_approximate: Approximation = 'none',
-                 pre_norm: bool = False) -> None:
+                 pre_norm: bool = False,
+                 causal: bool = False) -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
@@ -120,15 +137,20 @@ class XViT(BaseBackbone):
         if temporal_shift is not None:
             check_choice('the mode of temporal_shift',
                          temporal_shift.get('mode'), TEMPORAL_MODES)
+            temporal_shift = dict(temporal_shift, causal=causal)
+        self.is_causal = self.any_length = causal
+        self.frame_shape, self.embed_dims = sides, embed_dims
         self.embed_init_std = embed_init_std
         self.patch_embed = PatchEmbed(
             in_channels, embed_dims, patch_frames=1, patch_size=patch_size,
             stride=patch_size, padding=0, with_norm=False)
         rows, columns = (side // patch_size for side in sides)
-        self.position_grids.update(
-            temporal_embed=(num_frames, 1, 1), pos_embed=(1, rows, columns))
-        self.temporal_embed = nn.Parameter(
-            torch.zeros(1, num_frames, 1, 1, embed_dims))
+        self.position_grids['pos_embed'] = 1, rows, columns
+        self.temporal_embed = None
+        if not causal:
+            self.position_grids['temporal_embed'] = num_frames, 1, 1
+            self.temporal_embed = nn.Parameter(
+                torch.zeros(1, num_frames, 1, 1, embed_dims))
         self.pos_embed = nn.Parameter(
             torch.zeros(1, 1, rows, columns, embed_dims))
         self.cls_token = nn.Parameter(torch.zeros(1, 1, 1, 1, embed_dims))
@@ -171,21 +193,69 @@ class XViT(BaseBackbone):
         return x
 
     def forward_encoded(self, x: Tensor) -> Tensor:
-        """Compute the class tokens [B, D, T] of the frames."""
-        x = x + self.temporal_embed + self.pos_embed
-        cls_token = (self.cls_token + self.temporal_embed).expand(
-            x.shape[0], -1, -1, -1, -1)
-        # The tokens of a frame form one column.
+        """Compute the class tokens [B, D, T] of the frames.
+
+        They are [B, D, T, 1, 1] if the network is causal.
+        """
+        return self._class_tokens(run_blocks(
+            self.blocks, self._columns(x), self.with_cp))
+
+    def forward_causal(
+            self, x: Tensor, state: dict[str, Tensor] | None = None,
+            elapsed: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the class tokens [B, D, T, 1, 1] of the next frames.
+
+        The shift counts frames, so ``elapsed`` has no effect. See
+        :meth:`BaseBackbone.forward_causal`.
+        """
+        if not self.is_causal:
+            return super().forward_causal(x, state, elapsed)
+        self.check_clips(x)
+        if state is None:
+            state = self.initial_state(len(x))
+        x, state = run_blocks_causal(
+            self.blocks, self._columns(self.encode_frames(x)), state, elapsed,
+            self.with_cp)
+        return self._class_tokens(x), state
+
+    def initial_state(
+            self, batch_size: int = 1,
+            frame_shape: tuple[int, int] | None = None) -> dict[str, Tensor]:
+        if not self.is_causal:
+            return super().initial_state(batch_size, frame_shape)
+        rows, columns = self.position_grids['pos_embed'][1:]
+        return initial_block_states(self.blocks, self.pos_embed.new_empty(
+            batch_size, 0, 1 + rows * columns, 1, len(self.norm.weight)))
+
+    def decay_state(self, state: dict[str, Tensor],
+                    elapsed: Tensor) -> dict[str, Tensor]:
+        if not self.is_causal:
+            return super().decay_state(state, elapsed)
+        return dict(state)
+
+    def _columns(self, x: Tensor) -> Tensor:
+        """Turn patches into columns [B, T, 1 + H' W', 1, D]."""
+        x = x + self.pos_embed
+        cls_token = self.cls_token.expand(*x.shape[:2], -1, -1, -1)
         x = torch.cat([cls_token, x.flatten(2, 3).unsqueeze(3)], dim=2)
-        x = run_blocks(self.blocks, self.pre_norm(x), self.with_cp)
-        return self.norm(x[:, :, 0, 0]).transpose(1, 2)
+        if self.temporal_embed is not None:
+            x = x + self.temporal_embed
+        return self.pre_norm(x)
+
+    def _class_tokens(self, x: Tensor) -> Tensor:
+        x = self.norm(x[:, :, 0, 0]).transpose(1, 2)
+        return x[..., None, None] if self.is_causal else x
 
     def _init_tables(self) -> None:
-        nn.init.zeros_(self.temporal_embed)
+        if self.temporal_embed is not None:
+            nn.init.zeros_(self.temporal_embed)
         for table in (self.cls_token, self.pos_embed):
             nn.init.normal_(table, std=self.embed_init_std)
 
     def _fit_checkpoint(self, state_dict: dict, prefix: str, *args) -> None:
         """Adapt a checkpoint to the clip length and grid."""
+        if self.is_causal:
+            state_dict.pop(f'{prefix}temporal_embed', None)
         repeat_cyclic(state_dict, f'{prefix}temporal_embed', self.num_frames)
         super()._fit_checkpoint(state_dict, prefix, *args)

@@ -2,7 +2,8 @@
 from mmaction.registry import MODELS
 from torch import Tensor
 
-from ..ops import softmax_attention
+from ..ops import frame_causal_softmax_attention, softmax_attention
+from ..ops.frame_causal_softmax_attention import initial_frame_window
 from ..utils.arguments import Count, Fraction, check_arguments
 from .base_attention import BaseAttention
 
@@ -15,16 +16,42 @@ class SoftmaxAttention(BaseAttention):
     Args:
         head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
         dropout: Dropout of the attention weights. Defaults to 0.
+        window_frames: Frames W of causal attention, including the current
+            one. The pattern 'causal' requires it, and a stream keeps the keys
+            and values of W - 1 frames. Other patterns ignore it. Defaults to
+            None.
     """
 
     def __init__(self,
                  head_dims: Count,
                  num_heads: Count,
                  seq_shape: tuple[Count, ...],
-                 dropout: Fraction = 0.) -> None:
+                 dropout: Fraction = 0.,
+                 window_frames: Count | None = None) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
         self.dropout = dropout
+        self.window_frames = window_frames
+        self.is_causal = window_frames is not None
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return softmax_attention(
             q, k, v, dropout_p=self.dropout if self.training else 0.)
+
+    def forward_causal(
+            self, q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None,
+            state: dict[str, Tensor], elapsed: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        y, new = frame_causal_softmax_attention(
+            q, k, v, self.window_frames, decay,
+            (state['keys'], state['values'], state['ages']), elapsed,
+            self.dropout if self.training else 0.)
+        return y, dict(zip(('keys', 'values', 'ages'), new))
+
+    def initial_state(self, v: Tensor) -> dict[str, Tensor]:
+        return dict(zip(('keys', 'values', 'ages'),
+                        initial_frame_window(v, v, self.window_frames)))
+
+    def decay_state(self, state: dict[str, Tensor], decay: Tensor | None,
+                    elapsed: Tensor) -> dict[str, Tensor]:
+        ages = state['ages'] + elapsed.to(state['ages'].dtype)[:, None]
+        return dict(state, ages=ages)

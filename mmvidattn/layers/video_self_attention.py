@@ -98,8 +98,9 @@ class VideoSelfAttention(nn.Module):
                 seq_shape=self._shapes(grid_shape)[1],
                 **attention))
         if pattern == 'causal' and not self.attention.is_causal:
-            raise ValueError(f"pattern='causal' does not support "
-                             f'{type(self.attention).__name__}')
+            raise ValueError("pattern='causal' requires LinearAttention, or "
+                             'SoftmaxAttention with window_frames, got '
+                             f'{attention}')
         self.decay = None if decay is None else FrameDecay(num_heads, **decay)
         self.fixation = None if fixation is None else FeatureFixation(
             head_dims, num_heads=num_heads, **fixation)
