@@ -9,7 +9,6 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-import torch.utils.checkpoint as cp
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
@@ -30,7 +29,13 @@ from ..utils.arguments import (
 )
 from ..utils.checks import to_pair
 from ..utils.stream_state import named, part_of
-from .base import BaseBackbone, run_blocks
+from .base import (
+    BaseBackbone,
+    decay_block_states,
+    initial_block_states,
+    run_blocks,
+    run_blocks_causal,
+)
 from .positions import repeat_cyclic
 
 Pattern = Literal['factorized', 'joint', 'windowed', 'causal']
@@ -248,7 +253,8 @@ class LinearVideoTransformer(BaseBackbone):
     def forward_encoded(self, x: Tensor) -> Tensor:
         """Compute features [B, D, T, H', W'] of patches."""
         if self.is_causal:
-            return self._forward_patches(x, self._initial_of_blocks(x))[0]
+            return self._forward_patches(x, initial_block_states(
+                self.blocks, x))[0]
         x = self._add_positions(x + self.temporal_embed)
         x = self.norm(run_blocks(self.blocks, x, self.with_cp))
         return x.permute(0, 4, 1, 2, 3)
@@ -283,41 +289,22 @@ class LinearVideoTransformer(BaseBackbone):
         patches = example.new_empty(
             batch_size, 0, *self.patch_embed.grid_of(shape), len(example))
         return named('patch_embed', self.patch_embed.initial_state(frames)) \
-            | self._initial_of_blocks(patches)
+            | initial_block_states(self.blocks, patches)
 
     def decay_state(self, state: dict[str, Tensor],
                     elapsed: Tensor) -> dict[str, Tensor]:
         if not self.is_causal:
             return super().decay_state(state, elapsed)
-        new = dict(state)
-        for i, block in enumerate(self.blocks):
-            name = f'blocks.{i}'
-            new |= named(name, block.decay_state(
-                part_of(state, name), elapsed))
-        return new
-
-    def _initial_of_blocks(self, x: Tensor) -> dict[str, Tensor]:
-        """Return the initial state of the blocks for patches [B, T, *]."""
-        state = {}
-        for i, block in enumerate(self.blocks):
-            state |= named(f'blocks.{i}', block.initial_state(x))
-        return state
+        return decay_block_states(self.blocks, state, elapsed)
 
     def _forward_patches(
             self, x: Tensor, state: dict[str, Tensor],
             elapsed: Tensor | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Run the blocks of a causal network on patches [B, T, H', W', D]."""
-        x, new = self._add_positions(x), {}
-        for i, block in enumerate(self.blocks):
-            part = part_of(state, f'blocks.{i}')
-            if self.with_cp and x.requires_grad:
-                x, part = cp.checkpoint(block.forward_causal, x, part, elapsed,
-                                        use_reentrant=False)
-            else:
-                x, part = block.forward_causal(x, part, elapsed)
-            new |= named(f'blocks.{i}', part)
-        return self.norm(x).permute(0, 4, 1, 2, 3), new
+        x, state = run_blocks_causal(
+            self.blocks, self._add_positions(x), state, elapsed, self.with_cp)
+        return self.norm(x).permute(0, 4, 1, 2, 3), state
 
     def _add_positions(self, x: Tensor) -> Tensor:
         if self.pos_embed is not None:

@@ -144,10 +144,10 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None,
     dtype, T = v.dtype, v.shape[1]
     with without_autocast(v.device.type):
         q, k, v, sums = at_least_float32(q, k, v, sums)
-        # A column of ones adds up the normalizer.
-        v = F.pad(v, (0, 1), value=1.)
         q, k, v = (x.transpose(2, 3) for x in (q, k, v))
-        added = k.mT @ v
+        # A column of ones adds up the normalizer. Contiguous factors are
+        # multiplied twice as fast on a CPU.
+        added = k.contiguous().mT @ F.pad(v, (0, 1), value=1.)
         if T == 1:
             state = _add(sums, carry,
                          None if log_decay is None else log_decay[:, 0],
