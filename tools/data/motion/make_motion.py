@@ -15,8 +15,8 @@ other shapes: something to fine-tune on. ``--distractors``, ``--noise``,
 ``--scale`` and ``--speed`` change how hard it is.
 """
 import argparse
-import json
 import shutil
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -26,6 +26,9 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from tools.data.generated_set import check_sizes, write_set
 
 # Name: (which phase moves, the sign of its motion).
 MOTIONS = {
@@ -331,50 +334,30 @@ def make_motion(out: Path,
     Returns:
         Whether anything was written.
     """
-    for name, value, least in (('train', num_train, 1), ('val', num_val, 1),
-                               ('seed', seed, 0)):
-        if value < least:
-            raise ValueError(f'{name} must be at least {least}, got {value}')
-    wanted = dict(generator='make_motion.py', version=1, seed=seed,
-                  train=num_train, val=num_val, complete=True)
+    check_sizes(num_train, num_val, seed)
+    settings = dict(generator='make_motion.py', version=1, seed=seed,
+                    train=num_train, val=num_val)
     if difficulty != Difficulty():
-        wanted['difficulty'] = asdict(difficulty)
+        settings['difficulty'] = asdict(difficulty)
     if motions != 'single':
-        wanted['motions'] = motions
-    meta = out / 'meta.json'
-    if meta.is_file():
-        found = json.loads(meta.read_text())
-        if found == wanted:
-            return False
-        if found.get('generator') != wanted['generator']:
-            raise FileExistsError(f'{meta} was not written by this tool')
-        if found['complete'] and not overwrite:
-            raise FileExistsError(
-                f'{out} holds another set ({meta}: {found}); choose another '
-                'folder, or replace it with --overwrite')
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise FileExistsError(
-            f'{out} is not empty and was not made by this tool; choose a '
-            'folder that is empty or does not exist')
+        settings['motions'] = motions
 
-    out.mkdir(parents=True, exist_ok=True)
-    # Marks the folder as ours, so that an interrupted run can be repeated.
-    meta.write_text(json.dumps({**wanted, 'complete': False}))
-    sizes = dict(train=num_train, val=num_val)
-    for split in SPLITS:
-        shutil.rmtree(out / split, ignore_errors=True)
-        (out / split).mkdir()
-    jobs = [(split, i) for split in SPLITS for i in range(sizes[split])]
-    with ProcessPoolExecutor(initializer=cv2.setNumThreads,
-                             initargs=(1, )) as pool:
-        lines = list(pool.map(partial(write_clip, out=out, seed=seed,
-                                      difficulty=difficulty, motions=motions),
-                              jobs, chunksize=16))
-    (out / 'train.txt').write_text(''.join(lines[:num_train]))
-    (out / 'val.txt').write_text(''.join(lines[num_train:]))
-    (out / 'label_map.txt').write_text('\n'.join(SETS[motions]) + '\n')
-    meta.write_text(json.dumps(wanted))
-    return True
+    def write() -> None:
+        sizes = dict(train=num_train, val=num_val)
+        for split in SPLITS:
+            shutil.rmtree(out / split, ignore_errors=True)
+            (out / split).mkdir()
+        jobs = [(split, i) for split in SPLITS for i in range(sizes[split])]
+        with ProcessPoolExecutor(initializer=cv2.setNumThreads,
+                                 initargs=(1, )) as pool:
+            lines = list(pool.map(
+                partial(write_clip, out=out, seed=seed, difficulty=difficulty,
+                        motions=motions), jobs, chunksize=16))
+        (out / 'train.txt').write_text(''.join(lines[:num_train]))
+        (out / 'val.txt').write_text(''.join(lines[num_train:]))
+        (out / 'label_map.txt').write_text('\n'.join(SETS[motions]) + '\n')
+
+    return write_set(out, settings, overwrite, write)
 
 
 def main() -> None:

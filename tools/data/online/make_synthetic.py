@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from tools.data.generated_set import check_sizes, write_set
 from tools.harness import parser_of
 
 KINDS = ('now', 'recent', 'long')
@@ -167,49 +168,30 @@ def make_synthetic(out: Path, num_train: int, num_val: int, seed: int,
         FileExistsError: If the folder has other files, or another set without
             `overwrite`.
     """
-    for name, value, least in (('train', num_train, 2), ('val', num_val, 1),
-                               ('seed', seed, 0)):
-        if value < least:
-            raise ValueError(f'{name} must be at least {least}, got {value}')
-    wanted = dict(generator='make_synthetic.py', version=1, seed=seed,
-                  train=num_train, val=num_val, feature_rate=FEATURE_RATE,
-                  recipe=json.loads(json.dumps(asdict(recipe))), complete=True)
-    meta = out / 'meta.json'
-    if meta.is_file():
-        found = json.loads(meta.read_text())
-        if found == wanted:
-            return False
-        if found.get('generator') != wanted['generator']:
-            raise FileExistsError(f'{meta} was not written by this tool')
-        if found['complete'] and not overwrite:
-            raise FileExistsError(
-                f'{out} has another set ({meta}: {found}); choose another '
-                'folder, or replace the set with --overwrite')
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise FileExistsError(
-            f'{out} is not empty and was not written by this tool; choose a '
-            'folder that is empty or does not exist')
-    out.mkdir(parents=True, exist_ok=True)
-    # Mark the folder, so that an interrupted run can be repeated.
-    meta.write_text(json.dumps({**wanted, 'complete': False}))
-    for folder in 'rgb', 'flow', 'target_perframe':
-        shutil.rmtree(out / folder, ignore_errors=True)
-        (out / folder).mkdir()
-    events = {}
-    for split, count in zip(SPLITS, (num_train, num_val)):
-        names = [f'{split}_{i:04d}' for i in range(count)]
-        for i, name in enumerate(names):
-            features, targets, events[name] = make_stream(
-                seed, split, i, recipe)
-            rgb, flow = np.split(features, [recipe.rgb_dims], axis=1)
-            for folder, array in (('rgb', rgb), ('flow', flow),
-                                  ('target_perframe', targets)):
-                np.save(out / folder / f'{name}.npy', array)
-        (out / f'{split}.txt').write_text('\n'.join(names) + '\n')
-    (out / 'classes.txt').write_text('\n'.join(recipe.names) + '\n')
-    (out / 'events.json').write_text(json.dumps(events))
-    meta.write_text(json.dumps(wanted))
-    return True
+    check_sizes(num_train, num_val, seed, least_train=2)
+    settings = dict(generator='make_synthetic.py', version=1, seed=seed,
+                    train=num_train, val=num_val, feature_rate=FEATURE_RATE,
+                    recipe=asdict(recipe))
+
+    def write() -> None:
+        for folder in 'rgb', 'flow', 'target_perframe':
+            shutil.rmtree(out / folder, ignore_errors=True)
+            (out / folder).mkdir()
+        events = {}
+        for split, count in zip(SPLITS, (num_train, num_val)):
+            names = [f'{split}_{i:04d}' for i in range(count)]
+            for i, name in enumerate(names):
+                features, targets, events[name] = make_stream(
+                    seed, split, i, recipe)
+                rgb, flow = np.split(features, [recipe.rgb_dims], axis=1)
+                for folder, array in (('rgb', rgb), ('flow', flow),
+                                      ('target_perframe', targets)):
+                    np.save(out / folder / f'{name}.npy', array)
+            (out / f'{split}.txt').write_text('\n'.join(names) + '\n')
+        (out / 'classes.txt').write_text('\n'.join(recipe.names) + '\n')
+        (out / 'events.json').write_text(json.dumps(events))
+
+    return write_set(out, settings, overwrite, write)
 
 
 def main() -> None:
