@@ -23,7 +23,7 @@ OPENS, OPENS_SEGMENT = 'DecordInit', 'DecordSegmentInit'
 # Steps that can open segments.
 SEGMENT_STEPS = OPENS_SEGMENT, 'TorchCodecInit', 'VideoReaderInit'
 PACKS = 'PackActionInputs'
-# Default of PackActionInputs.
+# Default ``meta_keys`` of PackActionInputs.
 META_KEYS = inspect.signature(
     PackActionInputs.__init__).parameters['meta_keys'].default
 
@@ -33,37 +33,40 @@ META_KEYS = inspect.signature(
 class VideoSegmentDataset(GuardedVideoDataset):
     """Segments of long videos; each segment is a sample.
 
-    The annotation file is a csv in a format of
-    :func:`~.annotations.segment_file.read_segment_file`: a user's own
+    The annotation file is a CSV file in one of three formats, see
+    :func:`~.annotations.segment_file.read_segment_file`: a user's own file
     (columns video, start, end, and label or verb and noun), EPIC-Kitchens' or
-    RULSTM's. A file that does not end with ``.csv`` is a list of videos in
-    the format of :class:`GuardedVideoDataset`.
+    RULSTM's lists. A file that does not end with ``.csv`` is a list of videos
+    in the format of :class:`GuardedVideoDataset`.
 
-    ``DecordInit`` of the pipeline is replaced by
-    :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which finds the
-    frames of the segment. ``TorchCodecInit`` and ``VideoReaderInit`` do so by
-    themselves. mmaction2's steps then sample and decode frames. Samples have
-    a ``segment_id``, which metrics use to find subsets.
+    In the pipeline, ``DecordInit`` is replaced by
+    :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which limits the
+    video to the segment. ``TorchCodecInit`` and ``VideoReaderInit`` also do
+    this. mmaction2's steps then sample and decode frames. The meta information
+    of a sample has a ``segment_id``, by which metrics select subsets.
 
     Args:
-        ann_file: Path of the csv.
+        ann_file: Path of the CSV file.
         pipeline: Transforms.
-        filename_tmpl: Template for the path below ``data_prefix['video']``
-            of a video name in the csv. ``.mp4`` is appended if the result has
-            no suffix. For EPIC-Kitchens: ``'{0:.3}/videos/{0}.MP4'``.
-        unit: ``'s'``, or ``'frames'`` if start and end in the csv are
-            frames of the video, counted from 0, with an exclusive end.
+        filename_tmpl: Template that converts a video name in the CSV file to a
+            path below ``data_prefix['video']``. ``.mp4`` is appended if the
+            result has no suffix. For EPIC-Kitchens:
+            ``'{0:.3}/videos/{0}.MP4'``.
+        unit: Unit of start and end in the CSV file. ``'s'`` means seconds.
+            ``'frames'`` means frames of the video, counted from 0, with an
+            exclusive end. Defaults to ``'s'``.
         fps: Frames per second in RULSTM's lists.
-        num_nouns: Number of nouns. If given, a sample has two labels, its
-            noun and ``num_nouns`` + its verb, and ``multi_class`` must be
-            True; unlabeled segments of a challenge are accepted in test mode.
-            By default, a sample has the number of its action, or of the
-            action's name in ``metainfo['classes']``.
+        num_nouns: Number of nouns, for samples with a noun and a verb. A
+            sample then has two labels: its noun, and ``num_nouns`` plus its
+            verb; ``multi_class`` must be True. In test mode, segments without
+            labels (of a challenge) are accepted. By default, a sample has one
+            label: the number of its action, or the index of the action's name
+            in ``metainfo['classes']``.
         kwargs: Other arguments of :class:`GuardedVideoDataset`.
 
     Raises:
-        ValueError: If a line of the csv is invalid, or arguments contradict
-            each other.
+        ValueError: If a line of the CSV file is invalid, or arguments
+            contradict each other.
         FileNotFoundError: If all videos are missing.
     """
 
@@ -91,7 +94,7 @@ class VideoSegmentDataset(GuardedVideoDataset):
         super().__init__(ann_file, _opening_segments(pipeline), **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """Read and check the csv, and report missing videos."""
+        """Read and check the CSV file, and report missing videos."""
         if not self.ann_file.endswith('.csv'):
             return super().load_data_list()
         ranges = dict(action=self.num_classes)
@@ -156,7 +159,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
                 + f', got {label!r}')
         return number
 
-    def _check_files(self, data_list: list[dict]) -> None:
+    def _check_files(self, data_list: list[dict]) -> list[str]:
+        """Report and return the missing videos."""
         counts = Counter(info['filename'] for info in data_list)
         missing = [name for name in counts if not exists(name)]
         message = (
@@ -170,6 +174,7 @@ class VideoSegmentDataset(GuardedVideoDataset):
         if missing:
             print_log(f'{message}, such as {missing[0]}', logger='current',
                       level=logging.WARNING)
+        return missing
 
 
 def _opening_segments(pipeline: Sequence[dict | Callable]
@@ -185,8 +190,8 @@ def _opening_segments(pipeline: Sequence[dict | Callable]
 
 
 def _replaced(steps: Sequence[dict | Callable]) -> list[dict | Callable]:
-    """Adapt steps, including steps nested in FixedViews."""
-    found = []
+    """Adapt the steps, including nested ones (such as in FixedViews)."""
+    adapted = []
     for step in steps:
         if isinstance(step, dict) and step.get('type') == OPENS:
             step = dict(step, type=OPENS_SEGMENT)
@@ -195,5 +200,5 @@ def _replaced(steps: Sequence[dict | Callable]) -> list[dict | Callable]:
                 *step.get('meta_keys', META_KEYS), 'segment_id'))
         elif isinstance(step, dict) and 'transforms' in step:
             step = dict(step, transforms=_replaced(step['transforms']))
-        found.append(step)
-    return found
+        adapted.append(step)
+    return adapted

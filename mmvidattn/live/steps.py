@@ -8,11 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..sources import Frame
-
-
-def num_steps(num_frames: int, fps: float, rate: float) -> int:
-    """Return the number of complete steps in a video."""
-    return int(num_frames / fps * rate + 1e-6)
+from ..utils.frame_times import middle_frames, num_steps
 
 
 def last_frame(step: int, fps: float, rate: float) -> int:
@@ -28,7 +24,7 @@ def frame_indices(step: int, fps: float, rate: float, num_frames: int,
     second and 4 Hz). Several frames end with the last frame of the step.
     """
     if num_frames == 1:
-        return np.array([int((step + 0.5) / rate * fps)])
+        return middle_frames([step], fps, rate)
     last = last_frame(step, fps, rate)
     return np.maximum(0, last - interval * np.arange(num_frames)[::-1])
 

@@ -11,6 +11,23 @@ SHORTEST = 0.1
 MAX_FPS = 240.
 
 
+def num_steps(num_frames: int, fps: float, rate: float) -> int:
+    """Return the number of complete steps in a video."""
+    return int(num_frames / fps * rate + 1e-6)
+
+
+def middle_frames(steps: np.ndarray | int, fps: float,
+                  rate: float) -> np.ndarray:
+    """Return the index of the frame in the middle of each step.
+
+    Args:
+        steps: Numbers of the steps.
+        fps: Frames per second.
+        rate: Steps per second.
+    """
+    return ((np.asarray(steps) + 0.5) / rate * fps).astype(np.int64)
+
+
 def frame_times(reader: Any) -> np.ndarray:
     """Return the seconds at which each frame begins and the last one ends.
 

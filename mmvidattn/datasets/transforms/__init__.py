@@ -19,6 +19,7 @@ from .scale_jitter import ScaleJitter
 from .scenic_color_jitter import ScenicColorJitter
 from .scenic_rand_augment import ScenicRandAugment
 from .segment_frames import DecordSegmentInit
+from .stream_frames import PackStreamInputs, StreamSampleFrames
 from .video_reader_steps import (
     TorchCodecDecode,
     TorchCodecInit,
@@ -30,9 +31,9 @@ __all__ = [
     'AutoAugment', 'CenteredSampleFrames', 'CharadesSampleFrames',
     'ClipLabels', 'DecordSegmentInit', 'FixedViews', 'FlowTenCrop',
     'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
-    'PhotometricJitter', 'RandAugment', 'ScaleJitter', 'ScenicColorJitter',
-    'ScenicRandAugment', 'ScenicSampleFrames', 'SegmentSampleFrames',
-    'SlowFastSampleFrames', 'SpreadSampleFrames', 'TorchCodecDecode',
-    'TorchCodecInit', 'UniformThreeCrop', 'VideoReaderDecode',
-    'VideoReaderInit'
+    'PackStreamInputs', 'PhotometricJitter', 'RandAugment', 'ScaleJitter',
+    'ScenicColorJitter', 'ScenicRandAugment', 'ScenicSampleFrames',
+    'SegmentSampleFrames', 'SlowFastSampleFrames', 'SpreadSampleFrames',
+    'StreamSampleFrames', 'TorchCodecDecode', 'TorchCodecInit',
+    'UniformThreeCrop', 'VideoReaderDecode', 'VideoReaderInit'
 ]

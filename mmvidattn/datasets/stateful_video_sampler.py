@@ -1,0 +1,93 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Batches of consecutive clips of several videos."""
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from mmaction.registry import DATA_SAMPLERS
+from mmengine.dist import get_dist_info
+from torch.utils.data import Sampler
+
+from ..utils.arguments import Count, check_arguments
+
+
+@DATA_SAMPLERS.register_module()
+@check_arguments
+class StatefulVideoSampler(Sampler):
+    """Batch sampler that reads several videos side by side, in order.
+
+    Row i of each batch has the clip that follows row i of the batch before,
+    until its video ends and another one starts. A model that carries its state
+    from batch to batch therefore learns from entire videos by truncated
+    backpropagation through time. It is the ``batch_sampler`` of a data
+    loader::
+
+        train_dataloader = dict(
+            batch_size=4,
+            sampler=dict(type='DefaultSampler', shuffle=True),
+            batch_sampler=dict(type='StatefulVideoSampler'),
+            dataset=dict(type='VideoStreamDataset', ...))
+
+    In each epoch, each video starts at a random step below the length of a
+    clip (at step 0 without ``shuffle``). The videos are distributed over the
+    rows of all processes, so that all rows have about the same number of
+    clips. Rows that are done early repeat their first clips.
+
+    Args:
+        sampler: Sampler of single clips, whose dataset, ``shuffle``, ``seed``
+            and ``epoch`` are used, such as ``DefaultSampler``.
+        batch_size: Number of videos side by side in each process.
+        drop_last: Ignored: all batches are complete.
+
+    Raises:
+        ValueError: If the dataset has no clips with their places.
+    """
+
+    def __init__(self, sampler: Any, batch_size: Count,
+                 drop_last: bool = False) -> None:
+        dataset = getattr(sampler, 'dataset', None)
+        if not hasattr(dataset, 'clip_stride') or dataset.test_mode:
+            raise ValueError(
+                'sampler must be of a VideoStreamDataset for training, got '
+                f'{type(sampler).__name__} of {type(dataset).__name__}')
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.stride = dataset.clip_stride
+        self.rank, self.world_size = get_dist_info()
+        # First index, and number of starts, of each video.
+        videos = np.array([clip['video'] for clip in dataset.data_list])
+        _, self._first, self._starts = np.unique(
+            videos, return_index=True, return_counts=True)
+        clips = -(-self._starts // self.stride)
+        self.num_batches = max(
+            1, round(clips.sum() / (batch_size * self.world_size)))
+
+    def __len__(self) -> int:
+        """Number of batches of an epoch in this process."""
+        return self.num_batches
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Iterate over batches of indices of clips."""
+        shuffle = getattr(self.sampler, 'shuffle', True)
+        rng = np.random.default_rng(
+            [getattr(self.sampler, 'seed', None) or 0,
+             getattr(self.sampler, 'epoch', 0)])
+        order = np.arange(len(self._first))
+        offsets = np.zeros(len(order), np.int64)
+        if shuffle:
+            order = rng.permutation(order)
+            # Short videos keep at least one clip.
+            offsets = rng.integers(np.minimum(self._starts, self.stride))
+        # Each video goes to the row with the fewest clips so far.
+        rows: list[list[int]] = [
+            [] for _ in range(self.batch_size * self.world_size)]
+        for video in order:
+            row = min(rows, key=len)
+            row += range(self._first[video] + offsets[video],
+                         self._first[video] + self._starts[video],
+                         self.stride)
+        full = [np.resize(row or rows[0], self.num_batches).tolist()
+                for row in rows]
+        mine = full[self.rank * self.batch_size:][:self.batch_size]
+        for batch in zip(*mine):
+            yield list(batch)

@@ -1,0 +1,248 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Frames and targets of streams, compared with the numbers in the frames."""
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from made_videos import FPS, LENGTH, numbers_of, write_opencv
+from mmaction.registry import DATA_SAMPLERS, DATASETS
+from mmengine.dataset import pseudo_collate
+from mmengine.registry import init_default_scope
+
+from mmvidattn.datasets import StatefulVideoSampler
+
+PIPELINE = [
+    dict(type='DecordInit'), dict(type='StreamSampleFrames'),
+    dict(type='DecordDecode'), dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackStreamInputs')]
+CLASSES = ['background', 'run', 'jump']
+# 40 frames at 20 frames per second.
+SEGMENTS = [('a', 0.25, 0.5, 'run'), ('a', 0.45, 1.0, 'jump'),
+            ('a', 1.6, 1.9, 'run'), ('b', 0.0, 2.0, 'jump')]
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('stream')
+    for name in 'abc':
+        write_opencv(root / f'{name}.mp4')
+    (root / 'set.csv').write_text(
+        'video,start,end,label\n'
+        + ''.join(','.join(map(str, row)) + '\n' for row in SEGMENTS))
+    (root / 'videos.txt').write_text('a\nb\nc\n')
+    return root
+
+
+def build(root, **options):
+    init_default_scope('mmaction')
+    return DATASETS.build({
+        **dict(type='VideoStreamDataset', ann_file='set.csv',
+               data_root=str(root), metainfo=dict(classes=CLASSES),
+               pipeline=PIPELINE, frame_rate=20., clip_frames=16), **options})
+
+
+def numbers(frames):
+    return numbers_of(frames.permute(1, 2, 3, 0).numpy())
+
+
+def truth(video, begin, end):
+    """Targets of the steps from begin to end seconds each."""
+    rows = np.zeros((len(begin), 3))
+    for name, start, stop, label in SEGMENTS:
+        here = (begin < stop - 1e-9) & (end > start + 1e-9) & (name == video)
+        rows[here, CLASSES.index(label)] = 1
+    rows[:, 0] = ~rows[:, 1:].any(axis=1)
+    rows[begin >= LENGTH / FPS - 1e-9] = 0
+    return rows
+
+
+@pytest.mark.parametrize('rate', [20., 10., 7.])
+@pytest.mark.parametrize('ahead', [(0, 1), (4, 2)])
+def test_clips_have_the_frames_and_targets_of_their_steps(root, rate, ahead):
+    data = build(root, frame_rate=rate, clip_frames=5,
+                 anticipation_steps=ahead[0], anticipation_rate=ahead[1])
+    steps = int(LENGTH / FPS * rate)
+    assert len(data) == 2 * (steps - 5 - ahead[0] + 1)
+    for index in (0, 3, len(data) - 1):
+        info = data.data_list[index]
+        item = data[index]
+        first = info['work_start']
+        place = np.arange(first, first + 5)
+        shown = ((place + 0.5) / rate * FPS).astype(int)
+        assert numbers(item['inputs']['frames']) == shown.tolist()
+        assert item['inputs']['elapsed'].tolist() == [1.] * 5
+        sample = item['data_samples']
+        later = first + 5 + np.arange(0, ahead[0], ahead[1])
+        place = np.concatenate([place, later])
+        want = truth('ab'[info['video']], place / rate, (place + 1) / rate)
+        assert (sample.gt_action.numpy() == want).all()
+        assert sample.video_name == 'ab'[info['video']]
+
+
+def test_slow_video_has_all_its_frames_and_longer_steps(root):
+    data = build(root, frame_rate=50.)
+    item = data[3]
+    assert numbers(item['inputs']['frames']) == [*range(3, 19)]
+    torch.testing.assert_close(item['inputs']['elapsed'],
+                               torch.full([16], 2.5))
+
+
+def test_video_is_read_in_chunks(root):
+    data = build(root, test_mode=True, clip_frames=16,
+                 video_list=str(root / 'videos.txt'))
+    # The last video has no segments.
+    assert len(data) == 3 and data[2]['data_samples'].gt_action[:, 0].all()
+    item = pseudo_collate([data[0]])
+    video, = pickle.loads(pickle.dumps(item['inputs']['frames']))
+    chunks = list(video)
+    assert [len(numbers(chunk['frames'])) for chunk in chunks] == [16, 16, 8]
+    assert sum([numbers(chunk['frames']) for chunk in chunks], []) == [
+        *range(LENGTH)]
+    sample, = item['data_samples']
+    time = np.arange(LENGTH) / FPS
+    assert (sample.gt_action.numpy() == truth('a', time, time + .05)).all()
+    assert sample.is_whole_video and sample.video_length == LENGTH
+
+
+def test_protocol_scores_the_step_before_each_segment(root):
+    data = build(root, test_mode=True, protocol='strict',
+                 anticipation_steps=21)
+    sample = data[1]['data_samples']
+    assert 'gt_action' not in sample
+    assert sample.segment_labels == [dict(action=1)]
+    sample = data[0]['data_samples']
+    # One second before 1.6 s, the token 21 steps ahead sees up to step 10.
+    assert sample.score_steps[2] == 32 - 21 and sample.score_rows[2] == [21]
+    assert sample.score_rows[:2] == [[], []]
+
+
+def test_reads_frames_of_segments_and_numbers_of_actions(root, tmp_path):
+    (tmp_path / 'list.csv').write_text(
+        '0, a, 5, 10, 1, 2, 0\n1, b, 20, 40, 0, 1, 1\n')
+    data = build(root, ann_file=str(tmp_path / 'list.csv'), unit='frames',
+                 metainfo=None, num_classes=3, num_verbs=3, num_nouns=4,
+                 clip_frames=40)
+    for index, (verb, noun, action), span in (
+            (0, (2, 3, 1), slice(5, 10)), (1, (1, 2, 2), slice(20, 40))):
+        sample = data[index]['data_samples']
+        for key, column in zip(('verb', 'noun', 'action'),
+                               (verb, noun, action)):
+            targets = sample.get(f'gt_{key}')
+            assert targets[span, column].all()
+            assert targets[:, column].sum() == span.stop - span.start
+            assert targets.sum() == 40
+
+
+def test_missing_and_broken_videos_are_left_out_of_training(root, tmp_path):
+    for name in 'ab':
+        (tmp_path / f'{name}.mp4').write_bytes(
+            (root / f'{name}.mp4').read_bytes()[:3000 if name == 'b' else None
+                                                ])
+    csv = str(root / 'set.csv')
+    assert build(tmp_path, ann_file=csv).videos == ['a']
+    with pytest.raises(RuntimeError, match='b.mp4'):
+        build(tmp_path, ann_file=csv, test_mode=True)
+
+
+@pytest.mark.parametrize('options, match', [
+    (dict(metainfo=dict(classes=['background', 'run'])), "'jump'"),
+    (dict(num_classes=4), 'num_classes'),
+    (dict(metainfo=None), 'metainfo'),
+    (dict(clip_frames=41), 'clip of 41 steps'),
+    (dict(protocol='strict'), 'protocol'),
+    (dict(protocol='strict', test_mode=True, anticipation_steps=4),
+     'one second'),
+    (dict(on_error='flag'), 'flag'),
+    (dict(frame_rate=0), 'frame_rate'),
+    (dict(ann_file='list.txt'), 'ann_file')])
+def test_rejects_what_does_not_fit(root, options, match):
+    with pytest.raises(ValueError, match=match):
+        build(root, **options)
+
+
+def test_several_views_are_an_error(root):
+    crops = [*PIPELINE[:3], dict(type='ThreeCrop', crop_size=64),
+             *PIPELINE[3:]]
+    with pytest.raises(RuntimeError, match='one view'):
+        build(root, pipeline=crops, max_failures=1)[0]
+
+
+# Sampler
+
+
+class Clips:
+    """Clips at each step of videos."""
+    test_mode = False
+
+    def __init__(self, lengths, stride):
+        self.clip_stride = stride
+        self.data_list = [
+            dict(video=i, work_start=start) for i, length in enumerate(lengths)
+            for start in range(length - stride + 1)]
+
+    def __len__(self):
+        return len(self.data_list)
+
+
+def sampler_of(lengths, stride, batch_size, shuffle=True, seed=0):
+    inner = DATA_SAMPLERS.build(dict(
+        type='DefaultSampler', dataset=Clips(lengths, stride),
+        shuffle=shuffle, seed=seed))
+    return DATA_SAMPLERS.build(dict(
+        type='StatefulVideoSampler', sampler=inner, batch_size=batch_size))
+
+
+def places(sampler, epoch=0):
+    sampler.sampler.set_epoch(epoch)
+    clips = sampler.sampler.dataset.data_list
+    return [[(clips[i]['video'], clips[i]['work_start']) for i in batch]
+            for batch in sampler]
+
+
+@pytest.mark.parametrize('epoch', range(3))
+def test_rows_read_videos_in_order(epoch):
+    lengths = [70, 33, 101, 8, 64, 50]
+    sampler = sampler_of(lengths, 8, 3)
+    batches = places(sampler, epoch)
+    assert len(batches) == len(sampler) and {*map(len, batches)} == {3}
+    for row in zip(*batches):
+        for (video, start), (after, begin) in zip(row, row[1:]):
+            if begin >= 8 or after == video and begin != row[0][1]:
+                assert (after, begin) == (video, start + 8)
+            else:
+                # The video had no complete clip left, or the row repeats.
+                assert start + 16 > lengths[video] or (
+                    after, begin) == row[0]
+    assert places(sampler, epoch) == batches
+    assert places(sampler, epoch + 1) != batches
+
+
+def test_order_is_the_videos_without_shuffle():
+    batches = places(sampler_of([16, 24, 8], 8, 1, shuffle=False))
+    assert batches == [[(0, 0)], [(0, 8)], [(1, 0)], [(1, 8)], [(1, 16)],
+                       [(2, 0)]]
+
+
+def test_processes_read_different_videos(monkeypatch):
+    found = []
+    for rank in range(2):
+        monkeypatch.setattr(
+            'mmvidattn.datasets.stateful_video_sampler.get_dist_info',
+            lambda: (rank, 2))
+        found.append(places(sampler_of([40] * 8, 8, 2, shuffle=False)))
+    videos = [{video for batch in batches for video, _ in batch}
+              for batches in found]
+    assert not videos[0] & videos[1] and len(videos[0] | videos[1]) == 8
+    assert len(found[0]) == len(found[1]) == 10
+
+
+def test_sampler_rejects_other_datasets(root):
+    class Other:
+        dataset = [1, 2]
+    with pytest.raises(ValueError, match='VideoStreamDataset'):
+        StatefulVideoSampler(Other(), 2)
+    sampler = DATA_SAMPLERS.build(dict(
+        type='DefaultSampler', dataset=build(root, test_mode=True)))
+    with pytest.raises(ValueError, match='training'):
+        StatefulVideoSampler(sampler, 2)
