@@ -3,6 +3,7 @@
 
 :class:`WindowEncoder` runs clip models on streams.
 """
+from .carried_state import CarriedState, ClipPlace
 from .causal_transformer import CausalTransformer
 from .dense import dense_features
 from .feature_stream_preprocessor import FeatureStreamPreprocessor
@@ -14,10 +15,12 @@ from .stream_session import StreamSession
 from .stream_step import StreamStep
 from .stream_videos import stream_videos
 from .testra import TeSTra
+from .video_stream_preprocessor import VideoStreamPreprocessor
 from .window_encoder import WindowEncoder
 
 __all__ = [
-    'MAT', 'CausalTransformer', 'FeatureStreamPreprocessor', 'MiniROAD',
-    'OnlineVideoEncoder', 'StreamSession', 'StreamStep', 'TeSTra',
+    'MAT', 'CarriedState', 'CausalTransformer', 'ClipPlace',
+    'FeatureStreamPreprocessor', 'MiniROAD', 'OnlineVideoEncoder',
+    'StreamSession', 'StreamStep', 'TeSTra', 'VideoStreamPreprocessor',
     'WindowEncoder', 'dense_features', 'make_stream_step', 'stream_videos'
 ]

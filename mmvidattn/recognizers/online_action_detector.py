@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -8,34 +8,55 @@ from mmengine.model import BaseModel
 from mmengine.structures import BaseDataElement
 from torch import Tensor
 
-from ..online import StreamSession, dense_features, stream_videos
+from ..online import (
+    CarriedState,
+    ClipPlace,
+    StreamSession,
+    dense_features,
+    stream_videos,
+)
 from ..utils.arguments import Count, check_arguments
 
 
 @MODELS.register_module()
 @check_arguments
 class OnlineActionDetector(BaseModel):
-    """Detector or anticipator of the action at each step of a feature stream.
+    """Detector or anticipator of the action at each step of a stream.
 
-    The model reads windows of the stream: a long memory of N samples and a
-    work memory of the latest L steps. It scores these L steps and the A steps
-    that follow.
+    With a network of feature streams, the model reads windows of the stream:
+    a long memory of N samples and a work memory of the latest L steps. It
+    scores these L steps and the A steps that follow. With an
+    :class:`~mmvidattn.online.OnlineVideoEncoder`, it reads clips of L frames,
+    or entire videos in chunks, and N is 0.
 
     Args:
         backbone: Config of a model from windows to features [B, L+A, C], such
-            as ``TeSTra``.
+            as ``TeSTra`` or ``OnlineVideoEncoder``.
         cls_head: Config of a head from features to scores, such as
             ``OnlineActionHead``.
-        data_preprocessor: Config of the preprocessor. Defaults to
+        data_preprocessor: Config of the preprocessor, such as
+            ``VideoStreamPreprocessor`` for frames. Defaults to
             ``FeatureStreamPreprocessor``.
         dense_batch_size: Windows per batch in dense evaluation. Defaults to
             32.
         stream_kernel: Kernel of :class:`~mmvidattn.online.StreamSession` in
             the evaluation of streams, 'window' or 'smoothing'. Defaults to
             'window'.
+        carry_state: In training, let a clip of frames continue from the state
+            after the clip before it in the latest batch, without gradients
+            (truncated backpropagation through time). Batches come from
+            :class:`~mmvidattn.datasets.StatefulVideoSampler`. Defaults to
+            False, which starts each clip anew.
         train_cfg: Ignored; mmaction2 passes it.
         test_cfg: Ignored; mmaction2 passes it.
         init_cfg: Initialization config of ``BaseModel``.
+
+    Raises:
+        ValueError: If ``carry_state`` is True for a network without state.
+
+    Attributes:
+        carried: State after the latest training batch; None unless
+            ``carry_state``.
     """
 
     def __init__(self,
@@ -44,6 +65,7 @@ class OnlineActionDetector(BaseModel):
                  data_preprocessor: dict | None = None,
                  dense_batch_size: Count = 32,
                  stream_kernel: Literal['window', 'smoothing'] = 'window',
+                 carry_state: bool = False,
                  train_cfg: dict | None = None,
                  test_cfg: dict | None = None,
                  init_cfg: dict | None = None) -> None:
@@ -54,6 +76,11 @@ class OnlineActionDetector(BaseModel):
         self.cls_head = MODELS.build(cls_head)
         self.dense_batch_size = dense_batch_size
         self.stream_kernel = stream_kernel
+        if carry_state and not hasattr(self.backbone, 'forward_causal'):
+            raise ValueError('carry_state=True needs a backbone with a state, '
+                             'such as OnlineVideoEncoder, got '
+                             f'{type(self.backbone).__name__}')
+        self.carried = CarriedState() if carry_state else None
 
     def forward(
         self,
@@ -67,12 +94,15 @@ class OnlineActionDetector(BaseModel):
         Args:
             inputs: Windows, ``{modality: [B, N+L, channels], padding_mask:
                 bool [B, N]}``, where the mask is True for padding of the long
-                memory. In mode 'predict' also a sequence of videos:
+                memory; or clips, ``{frames: [B, 3, L, H, W], elapsed: [B,
+                L]}``. In mode 'predict' also a sequence of videos:
 
                 - for dense evaluation of W consecutive windows
                   (:func:`mmvidattn.online.dense_features`), ``{modality:
                   [T, channels], long_indices: [W, N], work_indices: [W, L],
                   padding_mask: [W, N]}``;
+                - for videos of frames, ``{chunks: iterable of inputs with
+                  frames [1, 3, T, H, W]}``;
                 - for parallel streams
                   (:func:`mmvidattn.online.stream_videos`), ``{modality:
                   [T, channels]}`` with its options ``long_rate``,
@@ -91,7 +121,8 @@ class OnlineActionDetector(BaseModel):
             and ``pred_verb`` and ``pred_noun``. Dense evaluation sets
             ``pred_action`` [L+W-1, K], each step once (all steps of the first
             window, then the last step of each other window), and
-            ``pred_anticipated_action`` [W, A, K]. Streams set both for the n
+            ``pred_anticipated_action`` [W, A, K]. Videos of T frames set
+            [T, K] and [T, A, K]. Streams set both for the n
             steps in ``score_steps`` of the data sample (by default all),
             [n, K] and [n, A, K], add ``stream_cost``, and append the kernel
             to ``evaluation_mode`` if it exists.
@@ -109,12 +140,18 @@ class OnlineActionDetector(BaseModel):
             if mode != 'predict':
                 raise ValueError("videos need mode='predict', got "
                                  f'mode={mode!r}')
-            predict = (self._predict_streams if 'long_rate' in inputs[0] else
-                       self._predict_dense)
+            predict = self._predict_dense
+            if 'chunks' in inputs[0]:
+                predict = self._predict_frames
+            elif 'long_rate' in inputs[0]:
+                predict = self._predict_streams
             return predict(inputs, data_samples)
         if mode == 'loss':
             # Some backbones have additional outputs for training.
             stages = getattr(self.backbone, 'stages', self.backbone)
+            if self.carried is not None:
+                return self.cls_head.loss(
+                    self._continue_clips(inputs, data_samples), data_samples)
             return self.cls_head.loss(stages(inputs), data_samples)
         features = self.backbone(inputs)
         if mode == 'predict':
@@ -125,6 +162,42 @@ class OnlineActionDetector(BaseModel):
                     sample.set_data({f'pred_{name}': y[i]})
             return data_samples
         return features if stage == 'backbone' else self.cls_head(features)
+
+    def _continue_clips(self, inputs: Mapping[str, Tensor],
+                        data_samples: Sequence[BaseDataElement]) -> Tensor:
+        """Return features [B, L+A, C] of clips after their earlier clips."""
+        clips = [
+            ClipPlace(sample.video_name, int(sample.work_indices[0]),
+                      int(sample.work_indices[-1]) + 1)
+            for sample in data_samples]
+        initial = self.backbone.encoder.initial_state(len(clips))
+        x, state = self.backbone.forward_causal(
+            inputs, self.carried.take(clips, initial))
+        self.carried.keep(clips, state)
+        return torch.cat([x, self.backbone.anticipate(x[:, -1])], dim=1)
+
+    def _predict_frames(
+        self, inputs: Sequence[Mapping[str, Iterable]],
+        data_samples: Sequence[BaseDataElement] | None
+    ) -> list[BaseDataElement]:
+        data_samples = _samples(data_samples, len(inputs))
+        for video, sample in zip(inputs, data_samples):
+            state, scores, ahead = None, [], []
+            for chunk in video['chunks']:
+                x, state = self.backbone.forward_causal(chunk, state)
+                scores.append(self.cls_head.predict(x[0]))
+                ahead.append(self.cls_head.predict(
+                    self.backbone.anticipate(x[0])))
+            # As for streams, unscored steps are left out.
+            steps = list(sample.get('score_steps', ())) or slice(None)
+            for name in scores[0]:
+                now, later = (torch.cat([part[name] for part in parts])
+                              for parts in (scores, ahead))
+                sample.set_data({f'pred_{name}': now[steps]})
+                if self.backbone.num_anticipation_tokens:
+                    sample.set_data({f'pred_anticipated_{name}':
+                                     later[steps]})
+        return data_samples
 
     def _predict_dense(
         self, inputs: Sequence[Mapping[str, Tensor]],

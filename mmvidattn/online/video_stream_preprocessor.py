@@ -1,0 +1,88 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from mmaction.registry import MODELS
+from torch import Tensor
+
+from ..utils.arguments import Positive, check_arguments
+from .feature_stream_preprocessor import FeatureStreamPreprocessor
+
+
+@MODELS.register_module()
+@check_arguments
+class VideoStreamPreprocessor(FeatureStreamPreprocessor):
+    """Batches and normalizes the frames of streams on the model's device.
+
+    Clips are stacked. Entire videos
+    (:class:`~mmvidattn.datasets.VideoStreamDataset` in test mode) stay a list,
+    and their chunks are normalized when the model asks for them.
+
+    Args:
+        mean: Mean of each channel, in the units of bytes. Defaults to the
+            middle of their range.
+        std: Standard deviation of each channel, in the same units.
+    """
+
+    def __init__(self,
+                 mean: Sequence[float] = (127.5, 127.5, 127.5),
+                 std: Sequence[Positive] = (127.5, 127.5, 127.5)) -> None:
+        super().__init__()
+        if len(mean) != len(std):
+            raise ValueError('mean and std must have one value for each '
+                             f'channel, got {len(mean)} and {len(std)}')
+        for name, values in dict(mean=mean, std=std).items():
+            self.register_buffer(name, torch.tensor(
+                values, dtype=torch.float32), persistent=False)
+
+    def normalize(self, frames: Tensor, channel_dim: int = -4) -> Tensor:
+        """Normalize frames of bytes or floats to float32.
+
+        Args:
+            frames: Frames, with the channels in dimension ``channel_dim``.
+            channel_dim: Negative. Defaults to -4, for [*, C, T, H, W].
+        """
+        shape = (-1, ) + (1, ) * (-channel_dim - 1)
+        return (frames.float() - self.mean.view(shape)) / self.std.view(shape)
+
+    def forward(self,
+                data: Mapping[str, Any],
+                training: bool = False) -> dict[str, Any]:
+        """Create a batch.
+
+        Args:
+            data: ``inputs``, B dicts of ``frames`` [C, T, H, W] and
+                ``elapsed`` [T], or a dict of lists of B tensors. In an entire
+                video, ``frames`` is an iterable of such dicts. Optionally
+                ``data_samples``.
+            training: Unused.
+
+        Returns:
+            ``inputs``: ``frames`` [B, C, T, H, W], float32, and ``elapsed``
+            [B, T]; or for entire videos B dicts with ``chunks``, an iterator
+            of inputs with B = 1. And ``data_samples``.
+
+        Raises:
+            ValueError: If the clips of a batch differ in shape.
+        """
+        inputs = data['inputs']
+        if not isinstance(inputs, Mapping):
+            inputs = {key: [sample[key] for sample in inputs]
+                      for key in inputs[0]}
+        frames = inputs['frames']
+        if not isinstance(frames, Tensor) and not isinstance(
+                frames[0], Tensor):
+            videos = [dict(chunks=self._chunks(video)) for video in frames]
+            return dict(inputs=videos,
+                        data_samples=self.cast_data(data.get('data_samples')))
+        batch = super().forward({**data, 'inputs': inputs}, training)
+        batch['inputs']['frames'] = self.normalize(batch['inputs']['frames'])
+        return batch
+
+    def _chunks(self, video: Iterable[Mapping[str, Tensor]]
+                ) -> Iterator[dict[str, Tensor]]:
+        for chunk in video:
+            chunk = self.cast_data(dict(chunk))
+            yield {**{key: x[None] for key, x in chunk.items()},
+                   'frames': self.normalize(chunk['frames'])[None]}
