@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # DualFormer-B on Kinetics-400. The paper, Table 1: top-1 81.1, top-5 95.0 with
 # ImageNet-1k start weights, 82.9 and 95.5 with ImageNet-21k, at 4 x 1 views,
-# 1072 G multiply-accumulates for the four.
+# 1072 G multiply-accumulates for the four views.
 _base_ = 'dualformer_tiny_k400.py'
 
 from mmvidattn.utils.config import change

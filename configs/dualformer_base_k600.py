@@ -1,8 +1,8 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# DualFormer-B on Kinetics-600, from an ImageNet-21k image model. The paper,
-# Table 1: top-1 85.2, top-5 96.6 at 4 x 1 views, 1072 G multiply-accumulates
-# for the four. The learning rate is the released one; the paper reports that
-# of Kinetics-400.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. DualFormer-B
+# on Kinetics-600, from an ImageNet-21k image model. The paper, Table 1: top-1
+# 85.2, top-5 96.6 at 4 x 1 views, 1072 G multiply-accumulates for the four.
+# The learning rate follows the released code; the paper reports the same rate
+# as for Kinetics-400.
 _base_ = [
     '_base_/models/dualformer.py', '_base_/datasets/kinetics600.py',
     '_base_/pipelines/dualformer.py',

@@ -15,7 +15,7 @@ model = dict(
     backbone=dict(arch='small', drop_path_rate=0.2),
     cls_head=dict(in_channels=768))
 
-# 8 on each of 8 GPUs.
+# 8 clips on each of 8 GPUs.
 train_dataloader = dict(batch_size=8)
 
 optim_wrapper = dict(optimizer=dict(weight_decay=0.02))

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # DualFormer-S on Kinetics-400, from an ImageNet-1k image model. The paper:
 # top-1 80.3, top-5 94.5 without token labels (Table 9) at 4 x 1 views, 636 G
-# multiply-accumulates for the four.
+# multiply-accumulates for the four views.
 _base_ = 'dualformer_tiny_k400.py'
 
 from mmvidattn.utils.config import change

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # DualFormer-T on Kinetics-400, from an ImageNet-1k image model. The paper:
 # top-1 79.0, top-5 93.7 without token labels (Table 9) at 4 x 1 views, 240 G
-# multiply-accumulates for the four.
+# multiply-accumulates for the four views.
 _base_ = [
     '_base_/models/dualformer.py', '_base_/datasets/kinetics400.py',
     '_base_/pipelines/dualformer.py',

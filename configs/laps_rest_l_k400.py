@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # LAPS (RL), on ResT-L: 32 x 320 x 320. Paper, Table 3: top-1 76.71, 595.0 G
-# multiply-accumulates a view, 51.2 M parameters.
+# multiply-accumulates per view, 51.2 M parameters.
 _base_ = 'laps_rest_b_k400.py'
 
 from mmvidattn.utils.config import derive

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # LAPS (RS), on ResT-S: 8 x 224 x 224. Paper, Table 3: top-1 69.72, 17.6 G
-# multiply-accumulates a view, 13.4 M parameters.
+# multiply-accumulates per view, 13.4 M parameters.
 _base_ = [
     '_base_/models/laps_rest.py', '_base_/datasets/kinetics400.py',
     '_base_/pipelines/laps.py', '_base_/schedules/sgd_18e_laps.py',

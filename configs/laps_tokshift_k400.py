@@ -1,7 +1,7 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# TokShift on ViT-B/16: 16 x 224 x 224, frames 32 apart. Paper, Table 4: top-1
-# 78.2, top-5 93.80, 269.5 G multiply-accumulates a view without attention, and
-# 85.9 M parameters.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. TokShift on
+# ViT-B/16: 16 x 224 x 224, frames 32 apart. Paper, Table 4: top-1 78.2, top-5
+# 93.80, 269.5 G multiply-accumulates per view (without the products of
+# attention), and 85.9 M parameters.
 _base_ = 'laps_vit_k400.py'
 
 from mmvidattn.utils.config import derive

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Model B: 8 x 320 x 320. Paper, Table 3: top-1 77.56, 86.4 G
-# multiply-accumulates a view, 40.0 M parameters.
+# LAPS, model B: 8 x 320 x 320. Paper, Table 3: top-1 77.56, 86.4 G
+# multiply-accumulates per view, 40.0 M parameters.
 _base_ = 'laps_visformer_k400.py'
 
 from mmvidattn.utils.config import derive

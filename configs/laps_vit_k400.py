@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # LAPS (VT), on ViT-B/16: 8 x 224 x 224. Paper, Table 3: top-1 78.15, 146.0 G
-# multiply-accumulates a view, 86.1 M parameters.
+# multiply-accumulates per view, 86.1 M parameters.
 _base_ = [
     '_base_/models/laps_vit.py', '_base_/datasets/kinetics400.py',
     '_base_/pipelines/laps.py', '_base_/schedules/sgd_18e_laps.py',

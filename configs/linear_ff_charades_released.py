@@ -1,8 +1,8 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Released recipe for Charades ("charades_21k_cgate") that starts from the
-# Kinetics-400 model after 40 epochs, with one gate for Q and K: several labels
-# per clip, 60 epochs, the largest score of 10 x 3 views. The paper reports no
-# score.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Released
+# recipe for Charades ("charades_21k_cgate"). It starts from the Kinetics-400
+# model after 40 epochs, with one gate for Q and K, and trains for 60 epochs
+# with several labels per clip. The score of a class is its largest score over
+# 10 x 3 views. The paper does not report results on Charades.
 _base_ = [
     '_base_/models/linear_ff.py', '_base_/datasets/charades.py',
     '_base_/schedules/sgd_35e.py', '_base_/default_runtime.py'

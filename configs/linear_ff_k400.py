@@ -1,8 +1,8 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Kinetics-400 with the settings of Table 10, as the released code interprets
-# them; the released recipes are linear_ff_released_k400.py and
-# linear_ff_k400_*_released.py.
-# Paper, Table 2: top-1 78.0, top-5 94.2 at 4 x 3 views.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Linear video
+# transformer on Kinetics-400, with the settings of the paper's Table 10 in the
+# sense of the released code. The released recipes are
+# linear_ff_released_k400.py and linear_ff_k400_*_released.py. Paper, Table 2:
+# top-1 78.0, top-5 94.2 at 4 x 3 views.
 _base_ = [
     '_base_/models/linear_ff_kinetics.py', '_base_/datasets/kinetics400.py',
     '_base_/pipelines/linear_ff_kinetics.py',

@@ -1,7 +1,7 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The released recipe for Kinetics-600 from ImageNet-21k ("k600_21k_cgate"):
-# linear_ff_released_k400.py with one gate for Q and K. Table 10's shift over
-# four neighbors is linear_ff_k600.py.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. The released
+# recipe for Kinetics-600 from ImageNet-21k ("k600_21k_cgate"):
+# linear_ff_released_k400.py with one gate for Q and K. linear_ff_k600.py has
+# the spatial shift over four neighbors of the paper's Table 10.
 _base_ = 'linear_ff_k600.py'
 
 from mmvidattn.utils.config import change

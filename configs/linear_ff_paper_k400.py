@@ -1,7 +1,7 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The paper's network on Kinetics-400, with shifts over whole windows (A.3) and
-# the settings of Table 10. The paper does not mention mixup and label
-# smoothing; they are those of linear_ff_k400.py.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. The paper's
+# network on Kinetics-400, with shifts over whole windows (Sec. A.3) and the
+# settings of Table 10. The paper does not mention mixup and label smoothing;
+# we use the settings of linear_ff_k400.py.
 _base_ = ['linear_ff_k400.py', '_base_/models/linear_ff_paper.py']
 
 model = dict(

@@ -1,5 +1,5 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# LSTR on TVSeries, by calibrated AP.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. LSTR on
+# TVSeries. The metric is calibrated AP.
 _base_ = [
     '_base_/models/lstr.py', '_base_/datasets/tvseries_features.py',
     '_base_/schedules/adam_25e_testra.py', '_base_/default_runtime.py'

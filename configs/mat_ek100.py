@@ -1,6 +1,6 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# MAT on EPIC-Kitchens-100. Its authors' page: mean top-5 recall 35.0 of verbs,
-# 38.8 of nouns, 19.5 of actions, by protocol='testra'.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. MAT on
+# EPIC-Kitchens-100. The authors' page: mean top-5 recall 35.0 of verbs, 38.8
+# of nouns, 19.5 of actions, with protocol='testra' of the metric.
 _base_ = [
     '_base_/models/mat.py', '_base_/datasets/ek100_features.py',
     '_base_/schedules/adam_30e_testra_ek100.py', '_base_/default_runtime.py'
@@ -20,7 +20,7 @@ model = dict(
         work_memory_length=10,
         num_anticipation_tokens=2,
         anticipation_rate=4),
-    # With the background (0).
+    # Includes the background (class 0).
     cls_head=dict(
         in_channels=2048,
         num_verbs=_base_.num_verbs,

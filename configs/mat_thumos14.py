@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# MAT on THUMOS'14. Its authors' page: 71.6 mAP with these features. Like the
+# MAT on THUMOS'14. The authors' page: 71.6 mAP with these features. Like the
 # authors, we test the moving average of the weights.
 _base_ = [
     '_base_/models/mat.py', '_base_/datasets/thumos14_features.py',

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# MiniROAD on THUMOS'14. Its authors' page: 71.8 mAP with these features.
+# MiniROAD on THUMOS'14. The authors' page: 71.8 mAP with these features.
 _base_ = [
     '_base_/models/miniroad.py', '_base_/datasets/thumos14_features.py',
     '_base_/schedules/adamw_10e_miniroad.py', '_base_/default_runtime.py'

@@ -1,6 +1,6 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# MiniROAD on TVSeries, with flow features of a network that has no config
-# here. Its authors' page: 89.6 mcAP.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. MiniROAD on
+# TVSeries. Its flow features come from a network without a config in this
+# project. The authors' page: 89.6 mcAP.
 _base_ = [
     '_base_/models/miniroad.py', '_base_/datasets/tvseries_features.py',
     '_base_/schedules/adamw_10e_miniroad.py', '_base_/default_runtime.py'
@@ -27,5 +27,5 @@ train_dataloader = dict(
 val_dataloader = dict(batch_size=1, dataset=dict(windows='videos', **window))
 test_dataloader = dict(dataset=window)
 auto_scale_lr = dict(base_batch_size=64)
-# No config describes the network of this flow.
+# This project has no config for the network of these flow features.
 online = dict(_delete_=True)

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # ViViT-B/16x2, Model 4, on Kinetics-400. The paper, Table 2: top-1 76.3, 277.1
-# GFLOPs a view.
+# GFLOPs per view.
 _base_ = [
     '_base_/models/vivit_b16x2.py', '_base_/datasets/kinetics400.py',
     '_base_/pipelines/vivit_kinetics.py', '_base_/schedules/sgd_30e_vivit.py',

@@ -1,11 +1,10 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Model 2 on top of a frozen DINOv2-B/14, for 16 frames, on UCF-101. Only the
-# temporal encoder and the head are trained, on features that are cached on
-# disk (49 kB for each variant of a clip, 1.9 GB for the training clips). No
-# paper contains this recipe, and we have not trained it. FILE has the
-# published, unconverted weights (see start_weights.md):
-# model.backbone.init_cfg = dict(
-#     type='Pretrained', checkpoint=FILE, source='vivit_image')
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Model 2 on
+# top of a frozen DINOv2-B/14, for 16 frames, on UCF-101. Only the temporal
+# encoder and the head are trained, on features that are cached on disk (49 kB
+# for each variant of a clip, 1.9 GB for the training clips). This recipe is
+# not from a paper, and we have not trained it. Set FILE to the published
+# weights (see start_weights.md): model.backbone.init_cfg = dict(
+# type='Pretrained', checkpoint=FILE, source='vivit_image')
 _base_ = [
     '_base_/models/vivit_b16x2.py', '_base_/datasets/ucf101.py',
     '_base_/pipelines/uniform.py', '_base_/default_runtime.py'

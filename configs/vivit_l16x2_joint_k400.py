@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # ViViT-L/16x2, Model 1, on Kinetics-400. The paper, Table 4: top-1 80.3, 1446
-# GFLOPs a view; 1436 G multiply-accumulates.
+# GFLOPs per view; 1436 G multiply-accumulates.
 _base_ = [
     '_base_/models/vivit_l16x2.py', '_base_/datasets/kinetics400.py',
     '_base_/pipelines/vivit_kinetics.py', '_base_/schedules/sgd_30e_vivit.py',

@@ -1,7 +1,7 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# XViT on Something-Something v2. The linear video transformer's paper, Table
-# 1: top-1 66.2, top-5 90.6 at 1 x 3 views, 850.0 G multiply-accumulates for
-# the three. Released: xvit_ssv2_released.py, which tests 2 x 3 views.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. XViT on
+# Something-Something v2. The linear video transformer's paper, Table 1: top-1
+# 66.2, top-5 90.6 at 1 x 3 views, 850.0 G multiply-accumulates for the three
+# views. The released recipe, xvit_ssv2_released.py, tests 2 x 3 views.
 _base_ = [
     '_base_/models/xvit.py', '_base_/datasets/ssv2.py',
     '_base_/pipelines/linear_ff_ssv2.py', '_base_/schedules/sgd_35e_xvit.py',

@@ -1,7 +1,8 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Small XViT that trains in minutes on two CPU cores, on the dataset of
-# tools/data/motion/make_motion.py. It learns faster if each batch also has its
-# clips played backwards: each pair of classes is a motion and its reversal.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Small XViT
+# that trains in minutes on two CPU cores, on the dataset of
+# tools/data/motion/make_motion.py. Each batch also contains its clips played
+# backwards, which speeds up training: each class is a second class played
+# backwards.
 _base_ = [
     '_base_/models/xvit.py', '_base_/datasets/motion.py',
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'
@@ -14,7 +15,7 @@ derive(_base_)
 
 model = dict(
     backbone=dict(
-        # With patches of 16, it stays at chance for 600 updates.
+        # With patches of 16, accuracy stays at chance for 600 updates.
         patch_size=32,
         embed_dims=96,
         num_layers=3,

@@ -1,6 +1,6 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Charades: the frames at 24 a second that its authors have (Charades_v1_rgb),
-# and SlowFast's lists of frames, train.csv and val.csv.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Charades:
+# the authors' frames at 24 per second (Charades_v1_rgb), and SlowFast's lists
+# of frames, train.csv and val.csv.
 dataset_type = 'FrameListDataset'
 data_root = 'data/charades'
 frame_dir = 'Charades_v1_rgb'
@@ -45,7 +45,7 @@ dataset = dict(
     data_root=data_root,
     data_prefix=dict(img=frame_dir),
     num_classes=num_classes)
-# 4 on each of 8 GPUs.
+# 4 clips on each of 8 GPUs.
 train_dataloader = dict(
     batch_size=4,
     num_workers=8,

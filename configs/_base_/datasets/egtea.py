@@ -1,6 +1,6 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# EGTEA Gaze+, split 1: segments of long videos, by RULSTM's lists. Lists of
-# trimmed clips work as well: see tools/data/egtea/README.md.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. EGTEA Gaze+,
+# split 1: segments of long videos, from RULSTM's lists. Lists of trimmed clips
+# work as well: see tools/data/egtea/README.md.
 _base_ = 'kinetics400.py'
 
 from mmvidattn.utils.config import derive

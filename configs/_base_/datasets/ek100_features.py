@@ -55,8 +55,9 @@ train_dataloader = dict(
         segment_file='training.csv',
         pipeline=train_pipeline,
         **dataset))
-# protocol='testra' is the number of the paper, a quarter to half a second
-# ahead; 'strict' sees nothing later than one second before.
+# protocol='testra' computes the paper's score, which anticipates a quarter to
+# half a second ahead. With 'strict', the model sees nothing later than one
+# second before the action.
 val_dataloader = dict(
     batch_size=32,
     num_workers=4,

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Kinetics-400, in the folders that mmaction2's tools/data/kinetics makes.
-# label_map.txt (one class name a line) is optional.
+# label_map.txt (one class name per line) is optional.
 dataset_type = 'GuardedVideoDataset'
 data_root = 'data/kinetics400'
 video_dir_train = 'videos_train'
@@ -15,7 +15,7 @@ dataset = dict(
     data_root=data_root,
     metainfo=metainfo,
     num_classes=num_classes)
-# 8 on each of 8 GPUs.
+# 8 clips on each of 8 GPUs.
 train_dataloader = dict(
     batch_size=8,
     num_workers=8,

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Something-Something v2, in the folders that mmaction2's tools/data/sthv2
-# makes. label_map.txt (one class name a line) is optional.
+# makes. label_map.txt (one class name per line) is optional.
 dataset_type = 'GuardedVideoDataset'
 data_root = 'data/sthv2'
 video_dir = 'videos'
@@ -15,7 +15,7 @@ dataset = dict(
     data_prefix=dict(video=video_dir),
     metainfo=metainfo,
     num_classes=num_classes)
-# 4 on each of 8 GPUs: the paper's batch of 32.
+# 4 clips on each of 8 GPUs: the paper's batch of 32.
 train_dataloader = dict(
     batch_size=4,
     num_workers=8,

@@ -1,6 +1,6 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Means and deviations for the smaller datasets, as released; they differ from
-# those of the Kinetics models that training starts from.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Means and
+# standard deviations for the smaller datasets, as released. The Kinetics
+# models that training starts from use different values.
 _base_ = 'dualformer.py'
 
 model = dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # ResT-S with leap attention and periodic shift, as in the released code; see
-# ResT. Set init_cfg of the backbone to image weights.
+# the class ResT. Set init_cfg of the backbone to image weights.
 _base_ = 'laps_visformer.py'
 
 model = dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Visformer-S with leap attention and periodic shift, as in the released code;
-# see Visformer. Set init_cfg of the backbone to image weights.
+# see the class Visformer. Set init_cfg of the backbone to image weights.
 model = dict(
     type='Recognizer3D',
     backbone=dict(

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The model of the released code; see LinearVideoTransformer.
+# The model of the released code; see the class LinearVideoTransformer.
 model = dict(
     type='Recognizer3D',
     backbone=dict(

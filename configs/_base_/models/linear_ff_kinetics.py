@@ -1,6 +1,6 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Shifts of Table 10 for Kinetics, as the released code interprets it; mixup
-# and label smoothing as in the released recipe.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Shifts of
+# the paper's Table 10 for Kinetics in the sense of the released code. Mixup
+# and label smoothing follow the released recipe.
 _base_ = 'linear_ff.py'
 
 model = dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # TeSTra on the features of THUMOS'14: two streams at 4 Hz, 512 s of long and
-# 8 s of work memory. See TeSTra.
+# 8 s of work memory. See the class TeSTra.
 model = dict(
     type='OnlineActionDetector',
     backbone=dict(

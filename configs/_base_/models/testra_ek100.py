@@ -18,7 +18,7 @@ model = dict(
         ],
         decay=0.9,
         drop_rate=0.1),
-    # With the background (0).
+    # Includes the background (class 0).
     cls_head=dict(
         num_classes=None,
         in_channels=2048,

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# ViViT-B/16x2, Model 1; see ViViT. Set init_cfg of the backbone to
+# ViViT-B/16x2, Model 1; see the class ViViT. Set init_cfg of the backbone to
 # ImageNet-21k weights.
 model = dict(
     type='Recognizer3D',

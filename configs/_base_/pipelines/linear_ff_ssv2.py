@@ -1,6 +1,7 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Clips of Something-Something v2, as in the released code of the linear video
-# transformer and XViT. There is no Flip because many classes name a direction.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Clips of
+# Something-Something v2, as in the released code of the linear video
+# transformer and XViT. Clips are not flipped because many classes name a
+# direction.
 num_frames = 16
 img_size = 224
 

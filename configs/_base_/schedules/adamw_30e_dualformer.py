@@ -1,9 +1,9 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# AdamW for 64 clips per batch; linear warm-up, then a cosine schedule to zero,
-# updated at each epoch. The released recipe also lists norms without decay,
-# but mmengine only applies the longest matching key, so the groups below are
-# the effective ones. The learning rate of the position encoding is ten times
-# that of the rest of the backbone.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. AdamW for 64
+# clips per batch; linear warm-up, then a cosine schedule to zero, updated at
+# each epoch. The released recipe also lists norms without decay, but mmengine
+# only applies the longest matching key, so the groups below are the effective
+# ones. The position encoding has ten times the learning rate of the rest of
+# the backbone.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(

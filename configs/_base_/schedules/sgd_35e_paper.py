@@ -1,5 +1,6 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Table 10 of the paper; the warm-up starts at 0.003 (SSv2).
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Linear video
+# transformer on Something-Something v2, Table 10 of the paper; the warm-up
+# starts at 0.003.
 _base_ = 'sgd_35e.py'
 
 from mmvidattn.utils.config import change

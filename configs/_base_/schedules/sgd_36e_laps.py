@@ -1,5 +1,5 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The paper's schedule for EGTEA Gaze+ (Sec. 4.4).
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Schedule of
+# LAPS' paper for EGTEA Gaze+ (Sec. 4.4).
 _base_ = 'sgd_18e_laps.py'
 
 from mmvidattn.utils.config import change

@@ -12,8 +12,8 @@ rows = dict(
     dualformer_table04_16f_window8_7_7=dict(
         row='16 x 4 frames, window (8, 7, 7)',
         paper='112 G for 4 x 1 views, top-1 78.4, top-5 93.3',
-        note="The kernels are those for 32 frames, which gives the paper's "
-        "cost.",
+        note="The pyramid's kernels are for 32 frames, which gives the "
+        "paper's cost.",
         num_frames=16,
         train_pipeline=dict(SampleFrames=dict(frame_interval=4)),
         val_pipeline=dict(SampleFrames=dict(frame_interval=4)),

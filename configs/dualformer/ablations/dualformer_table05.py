@@ -7,8 +7,8 @@ rows = dict(
     dualformer_table05_avgpool=dict(
         row='AvgPool',
         paper='59 G a view, 21.8 M, top-1 78.7',
-        note='The last stage is pooled to (8, 7, 7) as well: by hand count, '
-        'it costs that.',
+        note="The last stage is pooled to (8, 7, 7) as well, because this "
+        "gives the paper's cost.",
         model=dict(
             backbone=dict(
                 pooling='avg',
@@ -20,8 +20,8 @@ rows = dict(
     dualformer_table05_conv=dict(
         row='Conv',
         paper='61 G a view, 27.6 M, top-1 79.5',
-        note='The last stage is pooled to (8, 7, 7) as well: by hand count, '
-        'it costs that.',
+        note="The last stage is pooled to (8, 7, 7) as well, because this "
+        "gives the paper's cost.",
         model=dict(
             backbone=dict(
                 pooling='conv',

@@ -11,8 +11,8 @@ rows = dict(
     dualformer_table07_1_2_1=dict(
         row='1, 2, 1',
         paper='152 G for 4 x 1 views, 21.9 M, top-1 78.8, top-5 93.5',
-        note="The kernels of the pyramids are the default's, as in the "
-        "paper's cost.",
+        note="The pyramids have the default kernels, because this gives "
+        "the paper's cost.",
         model=dict(
             backbone=dict(
                 temporal_pooling=(1, 2, 1),
@@ -24,8 +24,8 @@ rows = dict(
     dualformer_table07_2_1_1=dict(
         row='2, 1, 1',
         paper='136 G for 4 x 1 views, 21.8 M, top-1 78.7, top-5 93.5',
-        note="The kernels of the pyramids are the default's, as in the "
-        "paper's cost.",
+        note="The pyramids have the default kernels, because this gives "
+        "the paper's cost.",
         model=dict(
             backbone=dict(
                 temporal_pooling=(2, 1, 1),
@@ -37,8 +37,8 @@ rows = dict(
     dualformer_table07_patch4=dict(
         row='1, 1, 1 of patches (4, 4, 4)',
         paper='112 G for 4 x 1 views, 21.8 M, top-1 78.5, top-5 93.3',
-        note="The kernels of the pyramids are the default's, as in the "
-        "paper's cost.",
+        note="The pyramids have the default kernels, because this gives "
+        "the paper's cost.",
         model=dict(
             backbone=dict(
                 patch_size=(4, 4, 4),

@@ -9,8 +9,8 @@ rows = dict(
         row='TokShift (MR): 8 x 256 x 256',
         paper='top-1 77.68, top-5 93.55, 175.8 G, 85.9 M; without the '
         'products of attention, as "ViT (Video)"',
-        note="The rate is that of TokShift's own repository: 16 clips on "
-        "each of two GPUs.",
+        note="The learning rate follows TokShift's repository: 16 clips on"
+        " each of two GPUs.",
         img_size=256,
         train_pipeline=dict(
             SpreadSampleFrames=dict(frame_interval=32),

@@ -7,7 +7,7 @@ rows = dict(
     linear_ff_sec42_across_heads=dict(
         row='one map of all channels',
         paper='no figure',
-        note='Eqs. 4 and 5 of the paper do not mention heads, so this gate '
-        'maps all channels at once; the released code has one map for the '
-        'channels of each head.',
+        note='Eqs. 4 and 5 of the paper do not mention heads, so this gate'
+        ' maps all channels at once; the released code has one map '
+        'for the channels of each head.',
         model=dict(backbone=dict(fixation=dict(across_heads=True)))))

@@ -19,7 +19,7 @@ rows = dict(
     linear_ff_sec53_no_kernel=dict(
         row='no kernel',
         paper='does not converge',
-        note='Scores of both signs are divided by their sum, which may be '
-        'zero.',
+        note='Scores can be negative, so the sum that they are divided by '
+        'may be zero.',
         model=dict(
             backbone=dict(attention=dict(kernel='identity', offset=0.0)))))

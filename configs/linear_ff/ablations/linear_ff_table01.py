@@ -29,8 +29,8 @@ rows = dict(
     linear_ff_table01_lara=dict(
         row='LARA',
         paper='top-1 63.7, 102.0 M, 257.6 G (copied)',
-        note='The row "RALA": figures of LARA\'s authors for a model of their '
-        'own, not for this backbone.',
+        note='The paper calls it "RALA". The figures are copied from '
+        'LARA\'s paper, which uses a different backbone.',
         model=with_attention(LARA)),
     linear_ff_table01_linear_transformer=dict(
         row='Linear Transformer',
@@ -43,15 +43,15 @@ rows = dict(
     linear_ff_table01_orthoformer=dict(
         row='Orthoformer',
         paper='top-1 63.8, 102.0 M, 257.7 G (copied)',
-        note='The row "Oformer": figures of Motionformer\'s authors for a '
-        'model of their own, not for this backbone.',
+        note='The paper calls it "Oformer". The figures are copied from '
+        'Motionformer\'s paper, which uses a different backbone.',
         model=with_attention(ORTHOFORMER)),
     linear_ff_table01_ours=dict(
         row='ours',
         paper='top-1 65.5, top-5 90.1, 52.2 M, 257.8 G',
         note='The paper prints the cost of an older gate, on Q and K only '
-        '(linear_ff_table04_qk_cooperative_shared), and the parameters '
-        'of a model with 400 classes.'),
+        '(linear_ff_table04_qk_cooperative_shared), and the '
+        'parameters of a model with 400 classes.'),
     linear_ff_table01_performer=dict(
         row='Performer',
         paper='top-1 58.8, top-5 85.4, 51.7 M, 250.6 G',

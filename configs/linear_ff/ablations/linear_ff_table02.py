@@ -28,8 +28,8 @@ rows = dict(
     linear_ff_table02_k400_lara=dict(
         row='LARA on K400',
         paper='top-1 77.5 (copied)',
-        note='The row "RALA": figures of LARA\'s authors for a model of their '
-        'own, not for this backbone.',
+        note='The paper calls it "RALA". The figures are copied from '
+        'LARA\'s paper, which uses a different backbone.',
         model=with_attention(LARA)),
     linear_ff_table02_k400_linear_transformer=dict(
         row='Linear Transformer on K400',
@@ -42,8 +42,8 @@ rows = dict(
     linear_ff_table02_k400_orthoformer=dict(
         row='Orthoformer on K400',
         paper='top-1 77.5 (copied)',
-        note='The row "Oformer": figures of Motionformer\'s authors for a '
-        'model of their own, not for this backbone.',
+        note='The paper calls it "Oformer". The figures are copied from '
+        'Motionformer\'s paper, which uses a different backbone.',
         model=with_attention(ORTHOFORMER)),
     linear_ff_table02_k400_ours=dict(
         row='ours on K400',

@@ -11,8 +11,8 @@ rows = dict(
     linear_ff_table06_joint=dict(
         row='joint',
         paper='top-1 58.17',
-        note='The full model, as the caption says, with one attention over '
-        'all tokens of the clip.',
+        note='The full model of the caption, with one attention over all '
+        'tokens of the clip.',
         model=dict(backbone=dict(pattern='joint'))),
     linear_ff_table06_joint_released=dict(
         row='joint as released',
@@ -24,7 +24,7 @@ rows = dict(
     linear_ff_table06_windowed=dict(
         row='windowed',
         paper='top-1 61.08',
-        note='The paper does not give the window, and the released code does '
-        'not contain this model; three frames are what the temporal shift '
-        'spans.',
+        note='The paper does not give the size of the window, and the '
+        'released code does not contain this model. We use three '
+        'frames, like the temporal shift.',
         model=dict(backbone=dict(pattern='windowed', window_frames=3))))

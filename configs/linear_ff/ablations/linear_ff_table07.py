@@ -18,5 +18,5 @@ rows = dict(
     linear_ff_table07_s=dict(
         row='S',
         paper='top-5 88.68, 129.1 G',
-        note='The top-1 is missing from the text.',
+        note='The paper does not give the top-1.',
         base='linear_ff_s_ssv2'))

@@ -13,10 +13,10 @@ rows = dict(
         **dict.fromkeys(LOADERS, dict(dataset=dict(long_steps=0)))),
     lstr_refined_thumos14=dict(
         row='LSTR, refined',
-        note='Self-attention for the second stage of its encoder: 16 queries '
-        'compress the long memory, two layers refine them. In the released '
-        'code, ENC_MODULE: [[16, 1, True], [-1, 2, True]]. No figure of it '
-        'is at hand.',
+        note='Self-attention for the second stage of its encoder: 16 '
+        'queries compress the long memory, two layers refine them. In'
+        ' the released code, ENC_MODULE: [[16, 1, True], [-1, 2, '
+        'True]]. No figure of it is at hand.',
         model=dict(
             backbone=dict(
                 encoder=[

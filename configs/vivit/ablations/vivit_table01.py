@@ -7,10 +7,10 @@ rows = dict(
     vivit_table01_central_frame=dict(
         row='tubelets, central frame',
         paper='top-1 79.2',
-        note='Tubelets of four frames, as many tokens as eight frames have.',
+        note='Tubelets of four frames give as many tokens as eight frames.',
         model=dict(backbone=dict(tubelet_frames=4, patch_init='central'))),
     vivit_table01_uniform_sampling=dict(
         row='uniform frame sampling',
         paper='top-1 78.5',
-        note='Patches of eight of the 32 frames.',
+        note='The tokens are patches of eight of the 32 frames.',
         model=dict(backbone=dict(tubelet_frames=1, sampled_frames=8))))

@@ -16,8 +16,8 @@ rows = dict(
     vivit_table02_fact_encoder_epic=dict(
         row='Model 2 on EPIC-Kitchens-100',
         paper='action 43.7',
-        note='With all the regularization of Table 3; starts from a model of '
-        'Kinetics-400.',
+        note='Uses all the regularization of Table 3, and starts from a '
+        'Kinetics-400 model.',
         base='vivit_l16x2_fact_encoder_epic',
         model=dict(backbone=dict(arch='B'), cls_head=dict(in_channels=768))),
     vivit_table02_joint_epic=dict(

@@ -12,20 +12,20 @@ rows = dict(
     vivit_table03_label_smoothing=dict(
         row='+ label smoothing',
         paper='action 43.1',
-        note='All but mixup.',
+        note='Everything except mixup.',
         base='vivit_table02_fact_encoder_epic',
         model=dict(data_preprocessor=dict(blending=None))),
     vivit_table03_rand_augment=dict(
         row='+ random augment',
         paper='action 41.1',
-        note='It replaces the color jitter, as in the complete recipe '
-        '(preprint, Table 7, and released).',
+        note='RandAugment replaces the color jitter, as in the complete '
+        'recipe (preprint, Table 7, and released).',
         base='vivit_table03_label_smoothing',
         model=dict(cls_head=dict(label_smooth_eps=0.0))),
     vivit_table03_stochastic_depth=dict(
         row='+ stochastic depth',
         paper='action 40.2',
-        note='The color jitter is that of Kinetics.',
+        note='The color jitter is the same as on Kinetics.',
         base='vivit_table03_rand_augment',
         train_pipeline=dict(
             ScenicRandAugment=dict(
