@@ -5,8 +5,9 @@ Only this module and ``compat``, whose registry has the same notes on its
 workarounds, use private names of torch.
 """
 import platform
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -153,12 +154,16 @@ def end_workers(loader: DataLoader | None) -> None:
         loader._iterator = None
 
 
-def without_compile_caches() -> AbstractContextManager:
+@contextmanager
+def without_compile_caches() -> Iterator[None]:
     """Make torch.compile ignore its caches.
 
-    If removed: return ``nullcontext()``; a probe may then load its program
-    from a cache and pass without a compiler.
+    If removed: only yield. A probe may then load its program from a cache and
+    pass without a compiler.
     """
     from torch._inductor import config
 
-    return config.patch(force_disable_caches=True)
+    with warnings.catch_warnings(), config.patch(force_disable_caches=True):
+        # torch warns that its caches are off.
+        warnings.filterwarnings('ignore', 'dynamo_pgo')
+        yield
