@@ -27,34 +27,36 @@ MAX_LINES = 12
 
 @HOOKS.register_module()
 class ExactResumeHook(SafeHook):
-    """Save and restore the state that mmengine's checkpoints lack.
+    """Save and restore the state that exact resumption needs.
 
-    This state is: the random generators of Python, numpy and torch of each
-    process and device; the position in the data of the epoch; accumulated
-    gradients; and whether the validation after the epoch is done (if not, it
-    is repeated). On a CPU, a resumed run ends bit-equal to an uninterrupted
-    run, whether it resumes between two epochs or within one.
+    mmengine's checkpoints lack this state: the random generators of Python,
+    numpy and torch of each process and device; the position in the data of the
+    epoch; accumulated gradients; the state that an online detector carries
+    from batch to batch; and whether the validation after the epoch is complete
+    (if not, it is repeated). On a CPU, the result of a resumed run is
+    bit-equal to an uninterrupted run, whether it resumes between two epochs or
+    within one.
 
     For this, the randomness of a sample depends only on its position in the
-    run (:func:`mmvidattn.engine.seeded_samples.seed_samples`), and validation
-    changes no generator. A ``collate_fn`` that draws random numbers is not
-    covered. Only the training loops of
+    run (:func:`mmvidattn.engine.seeded_samples.seed_samples`), and the
+    generators are restored after validation. Random numbers in a
+    ``collate_fn`` are not covered. Only the training loops of
     :class:`~mmvidattn.engine.SafeRunner` track the position; with another
-    loop, the hook warns that it resumes from the last complete epoch.
+    loop, the hook warns that a run cannot resume within an epoch.
 
-    With another number of processes, a run resumes with the same samples per
-    step and the same schedule. It is refused if the number of samples per
-    step differs. A checkpoint of another config or other versions is resumed
-    as exactly as possible, with a warning that lists the differences. The
-    backends of ops (:mod:`mmvidattn.ops.dispatch`) are those of the first
-    process of the checkpoint's run, on every machine.
+    A run can resume with another number of processes if the number of samples
+    per step of all processes stays the same; otherwise, it is an error. If the
+    config or the versions of packages have changed, the run resumes as exactly
+    as possible, with a warning that lists the differences. Ops
+    (:mod:`mmvidattn.ops.dispatch`) use the backends recorded in the
+    checkpoint, those of the first process, on every machine.
 
     To save the generators of several processes, the hook needs
     :class:`SafeCheckpointHook`.
 
     Attributes:
         resumed: State from the checkpoint; None in a new run.
-        of_rank: Part of ``resumed`` for this process, or None.
+        of_rank: Entry of ``resumed`` for this process, or None.
     """
     # Restore the generators after all other preparation.
     priority = 'LOWEST'
@@ -96,6 +98,9 @@ class ExactResumeHook(SafeHook):
         if _knows_place(loop):
             seeds = dict(seed=loop.batches.seed,
                          sampler_seed=getattr(loop.sampler, 'seed', None))
+        carried = _carried_state(runner)
+        if carried is not None:
+            seeds['carried'] = carried.state_dict()
         return dict(random=self._before_val or get_random_state(), **seeds)
 
     @staticmethod
@@ -119,8 +124,8 @@ class ExactResumeHook(SafeHook):
         """Check that a run can resume with this number of processes.
 
         Raises:
-            ValueError: If a step has another number of samples than before,
-                and an epoch therefore another number of steps.
+            ValueError: If the number of samples per step differs from the
+                checkpoint, which would change the number of steps per epoch.
         """
         state, now = checkpoint.get(KEY), get_world_size()
         if state is None or state['world_size'] == now:
@@ -139,9 +144,9 @@ class ExactResumeHook(SafeHook):
             f'{then or "an unknown number of"} samples per step and '
             f'{steps[0]} steps per epoch; this run has {now} processes, '
             f'{samples or "an unknown number of"} samples per step and '
-            f'{steps[1]} steps per epoch, which changes the schedule: '
-            f'{remedy}start from the weights, with load_from and without '
-            'resume')
+            f'{steps[1]} steps per epoch, which would change the schedule: '
+            f'{remedy}start a new run from these weights, with load_from and '
+            'without resume')
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if not runner._resume:
@@ -156,8 +161,8 @@ class ExactResumeHook(SafeHook):
         differences = _differences(runner, checkpoint)
         if differences:
             runner.logger.warning(
-                'the checkpoint is from another run; the resumed run will '
-                'differ from an uninterrupted one:\n'
+                'the checkpoint is from a run with different settings; the '
+                'resumed run will differ from an uninterrupted one:\n'
                 + '\n'.join(differences))
 
     def before_train(self, runner: Runner) -> None:
@@ -184,19 +189,24 @@ class ExactResumeHook(SafeHook):
         if rank < len(self.resumed['ranks']):
             self.of_rank = self.resumed['ranks'][rank]
             self.restore_generators(runner)
+            carried = _carried_state(runner)
+            if carried is not None and 'carried' in self.of_rank:
+                carried.load_state_dict(self.of_rank['carried'])
         else:
-            # All processes share one order of samples.
+            # The order of samples is the same for all processes.
             self.of_rank = dict(self.resumed['ranks'][0], random=None)
             runner.logger.warning(
-                f'the checkpoint lacks generators for process {rank}')
+                'the checkpoint lacks the random generators of process '
+                f'{rank}')
 
     def restore_generators(self, runner: Runner) -> None:
-        """Restore the generators of the checkpoint, if it has any."""
+        """Restore the random generators, if the checkpoint has them."""
         try:
             if self.of_rank is not None and self.of_rank['random']:
                 set_random_state(self.of_rank['random'])
         except ValueError as error:
-            runner.logger.warning(f'not all generators resume: {error}')
+            runner.logger.warning('not all random generators could be '
+                                  f'restored: {error}')
 
     # Validation
 
@@ -204,7 +214,7 @@ class ExactResumeHook(SafeHook):
         self._before_val = get_random_state()
 
     def before_save_best(self, runner: Runner) -> None:
-        """Called by SafeCheckpointHook when the metrics are computed."""
+        """Note that the validation is complete (for SafeCheckpointHook)."""
         self._validated = (runner.epoch, runner.iter)
 
     def after_val(self, runner: Runner) -> None:
@@ -217,12 +227,17 @@ def _device_of(runner: Runner) -> torch.device:
     return first.device
 
 
+def _carried_state(runner: Runner) -> Any:
+    """Return the state that the model carries between batches, or None."""
+    return getattr(unwrap(runner.model), 'carried', None)
+
+
 def _knows_place(loop: Any) -> bool:
     return getattr(loop, 'batches', None) is not None
 
 
 def _samples_of_step(runner: Runner) -> int | None:
-    """Return the samples per step of all processes; None if unknown."""
+    """Return the number of samples per step over all processes, or None."""
     loader = runner.train_dataloader
     size = getattr(loader.batch_sampler, 'batch_size', loader.batch_size)
     return size and size * get_world_size()

@@ -1,0 +1,202 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Detectors of frames: training with carried state, and entire videos."""
+import copy
+
+import numpy as np
+import pytest
+import torch
+from mmaction.registry import METRICS, MODELS
+from mmengine.dataset import pseudo_collate
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
+from mmengine.structures import BaseDataElement
+
+from mmvidattn.online import CarriedState, ClipPlace
+
+K, SIDE, T = 4, 16, 6
+
+
+def build(tokens=0, carry_state=True, **options):
+    torch.manual_seed(0)
+    init_default_scope('mmaction')
+    model = MODELS.build(dict(
+        type='OnlineActionDetector', carry_state=carry_state,
+        backbone=dict(
+            type='OnlineVideoEncoder', num_anticipation_tokens=tokens,
+            encoder=dict(
+                type='LinearVideoTransformer', pattern='causal',
+                img_size=SIDE, patch_size=8, patch_stride=8, patch_padding=0,
+                embed_dims=16, num_layers=2, num_heads=2, init_std=.25,
+                temporal_shift=dict(mode='tsm', divisor=4),
+                decay=dict(half_life=(4, 16)))),
+        cls_head=dict(type='OnlineActionHead', in_channels=16, num_classes=K),
+        data_preprocessor=dict(type='VideoStreamPreprocessor'), **options))
+    model.init_weights()
+    return model
+
+
+def frames_of(video, length):
+    gen = torch.Generator().manual_seed(video)
+    return torch.randint(256, (3, length, SIDE, SIDE), generator=gen,
+                         dtype=torch.uint8)
+
+
+def clip(video, start, tokens=0, length=60):
+    steps = np.arange(start, start + T)
+    gen = torch.Generator().manual_seed(video + 100)
+    targets = torch.nn.functional.one_hot(
+        torch.randint(K, (length + tokens, ), generator=gen), K).float()
+    sample = BaseDataElement(metainfo=dict(
+        video_name=f'v{video}', work_indices=steps))
+    sample.set_data(dict(gt_action=targets[start:start + T + tokens]))
+    return dict(inputs=dict(frames=frames_of(video, length)[:, steps],
+                            elapsed=torch.ones(T)), data_samples=sample)
+
+
+def losses_of(model, batches):
+    found = []
+    for batch in batches:
+        data = model.data_preprocessor(
+            pseudo_collate([clip(*place) for place in batch]), True)
+        found.append(model(**data, mode='loss')['loss_action'])
+    return found
+
+
+def test_consecutive_clips_have_the_loss_of_one_long_clip():
+    model = build()
+    parts = losses_of(model, [[(0, 0), (1, 12)], [(0, 6), (1, 18)],
+                              [(0, 12), (1, 24)]])
+    whole = build(carry_state=False)
+    whole.load_state_dict(model.state_dict())
+    batch = []
+    for video, start in ((0, 0), (1, 12)):
+        one = clip(video, start)
+        one['inputs'] = dict(
+            frames=frames_of(video, 60)[:, start:start + 3 * T],
+            elapsed=torch.ones(3 * T))
+        one['data_samples'].gt_action = torch.cat([
+            clip(video, start + i * T)['data_samples'].gt_action
+            for i in range(3)])
+        batch.append(one)
+    want = whole(**whole.data_preprocessor(pseudo_collate(batch)),
+                 mode='loss')['loss_action']
+    torch.testing.assert_close(torch.stack(parts).mean(), want, rtol=1e-5,
+                               atol=1e-6)
+
+
+def test_only_the_next_clip_of_the_same_video_continues():
+    model = build()
+    first, moved, other, late = (
+        losses_of(model, batches)[-1] for batches in (
+            # In another row; after another video; after a gap.
+            [[(1, 6), (0, 6)]],
+            [[(0, 0), (1, 0)], [(1, 6), (0, 6)]],
+            [[(2, 0), (3, 0)], [(1, 6), (0, 6)]],
+            [[(0, 0), (1, 0)], [(2, 6), (3, 6)], [(1, 6), (0, 6)]]))
+    torch.testing.assert_close(other, first)
+    torch.testing.assert_close(late, first)
+    assert (moved - first).abs() > 1e-4
+    continued = losses_of(model, [[(0, 0), (1, 0)], [(0, 6), (1, 6)]])[-1]
+    torch.testing.assert_close(moved, continued)
+
+
+def test_gradients_stop_at_the_start_of_a_clip():
+    model = build()
+    data = [model.data_preprocessor(pseudo_collate([clip(0, start)]), True)
+            for start in (0, 6)]
+    first = data[0]['inputs']['frames'].requires_grad_()
+    model(**data[0], mode='loss')
+    model(**data[1], mode='loss')['loss_action'].backward()
+    assert first.grad is None
+    assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize('tokens', [0, 3])
+def test_training_step(tokens):
+    model = build(tokens)
+    wrapper = build_optim_wrapper(model, dict(
+        type='OptimWrapper', optimizer=dict(type='AdamW', lr=1e-2)))
+    before = copy.deepcopy(model.state_dict())
+    for start in (0, 6):
+        batch = pseudo_collate([clip(i, start, tokens) for i in range(2)])
+        assert model.train().train_step(batch, wrapper)['loss'].isfinite()
+    assert not any(torch.equal(x, before[name])
+                   for name, x in model.state_dict().items())
+
+
+@pytest.mark.parametrize('tokens', [0, 2])
+@pytest.mark.parametrize('chunk', [1, 7, 40])
+def test_chunks_of_a_video_have_the_scores_of_the_whole(tokens, chunk):
+    model = build(tokens, carry_state=False).eval()
+    length = 30
+    frames = frames_of(5, length)
+    places = [slice(i, min(i + chunk, length))
+              for i in range(0, length, chunk)]
+    chunks = [dict(frames=frames[:, place],
+                   elapsed=torch.ones(place.stop - place.start))
+              for place in places]
+    sample = BaseDataElement()
+    with torch.no_grad():
+        result, = model.test_step(pseudo_collate([dict(
+            inputs=dict(frames=iter(chunks)), data_samples=sample)]))
+        want = [model(dict(frames=model.data_preprocessor.normalize(
+            frames[None, :, :n])))['action'][0].softmax(-1)
+            for n in range(1, length + 1)]
+    torch.testing.assert_close(
+        result.pred_action, torch.stack([y[i] for i, y in enumerate(want)]),
+        rtol=1e-4, atol=1e-5)
+    assert ('pred_anticipated_action' in result) == bool(tokens)
+    if tokens:
+        torch.testing.assert_close(
+            result.pred_anticipated_action,
+            torch.stack([y[i + 1:] for i, y in enumerate(want)]),
+            rtol=1e-4, atol=1e-5)
+
+
+def test_preprocessor_normalizes_bytes():
+    preprocessor = MODELS.build(dict(
+        type='VideoStreamPreprocessor', mean=[100., 110., 120.],
+        std=[50., 60., 70.]))
+    frames = frames_of(0, 2)
+    batch = preprocessor(dict(inputs=[dict(frames=frames)] * 2))
+    want = np.stack([(frames[c].double().numpy() - mean) / std for c, (
+        mean, std) in enumerate([(100, 50), (110, 60), (120, 70)])])
+    np.testing.assert_allclose(batch['inputs']['frames'][1].numpy(), want,
+                               rtol=1e-6)
+    one = preprocessor.normalize(frames[:, 0], channel_dim=-3)
+    np.testing.assert_allclose(one.numpy(), want[:, 0], rtol=1e-6)
+    with pytest.raises(ValueError, match='std'):
+        MODELS.build(dict(type='VideoStreamPreprocessor', std=[1., 1.]))
+
+
+def test_carried_state_is_saved_and_loaded():
+    carried, other = CarriedState(), CarriedState()
+    state = dict(x=torch.randn(2, 3, requires_grad=True))
+    carried.keep([ClipPlace('a', 0, 4), ClipPlace('b', 8, 12)], state)
+    saved = carried.state_dict()
+    other.load_state_dict(saved)
+    clips = [ClipPlace('b', 12, 16), ClipPlace('c', 4, 8),
+             ClipPlace('a', 4, 8)]
+    got = other.take(clips, dict(x=torch.zeros(3, 3)))['x']
+    want = torch.stack([state['x'][1], torch.zeros(3), state['x'][0]])
+    assert torch.equal(got, want.detach()) and not got.requires_grad
+
+
+def test_carrying_needs_a_network_with_state():
+    with pytest.raises(ValueError, match='carry_state'):
+        MODELS.build(dict(
+            type='OnlineActionDetector', carry_state=True,
+            backbone=dict(type='MiniROAD', in_channels=dict(rgb=4)),
+            cls_head=dict(type='OnlineActionHead', num_classes=3)))
+
+
+def test_metric_scores_each_frame():
+    """Scores equal to the targets have the mAP 1."""
+    targets = clip(0, 0)['data_samples'].gt_action
+    metric = METRICS.build(dict(type='PerFrameMAP'))
+    metric.process(None, [dict(
+        evaluation_mode='stream', video_name='v0', video_length=T,
+        horizons=[], is_whole_video=True, score_rows=list(range(T)),
+        score_steps=list(range(T)), anticipation_steps=np.zeros((T, 0)),
+        gt_action=targets, pred_action=targets)])
+    assert metric.evaluate(1) == {'online/mAP_stream': 1.}
