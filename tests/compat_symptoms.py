@@ -674,7 +674,7 @@ def pytorchvideo_imports_a_module_that_torchvision_renamed():
 
 
 class Numbers:
-    """Dataset of random numbers, like those of an augmentation."""
+    """Dataset that returns random numbers, like a random augmentation."""
 
     def __len__(self):
         return 4

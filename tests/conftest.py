@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.path.is_relative_to(folder) for folder in long))
 
 
-# Packages whose results ours are compared with; run_tests.sh --all has them.
+# Packages that tests compare with; run_tests.sh --all installs them.
 COMPARED = ('torchvision', 'timm', 'transformers', 'open_clip',
             'pytorch_grad_cam', 'huggingface_hub')
 
@@ -104,7 +104,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(
         terminalreporter: pytest.TerminalReporter) -> None:
-    """Report what was not tested here, and why."""
+    """Report the skipped tests and the reasons."""
     reasons = skip_reasons(terminalreporter.config)
     if reasons:
         terminalreporter.section('not tested here')

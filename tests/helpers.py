@@ -13,7 +13,7 @@ from mmvidattn.ops import dispatch
 
 
 def relative(a: Tensor, b: Tensor) -> float:
-    """Return the RMS of ``a - b`` relative to that of ``b``, in float64."""
+    """Return RMS(a - b) / RMS(b), in float64."""
     a, b = a.detach().double(), b.detach().double()
     return ((a - b).norm() / b.norm()).item()
 

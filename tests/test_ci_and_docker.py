@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCKERFILE = ROOT / 'docker/Dockerfile'
 
 
-def test_workflow_runs_what_the_readme_says():
+def test_workflow_runs_the_commands_of_the_readme():
     text = (ROOT / '.github/workflows/ci.yml').read_text()
     jobs = yaml.safe_load(text)['jobs']
     commands = jobs['readme']['strategy']['matrix']['command']
@@ -50,7 +50,7 @@ def steps() -> list[tuple[str, str]]:
             if line.strip()]
 
 
-def test_image_is_pinned_and_has_a_user_of_its_own():
+def test_image_is_pinned_and_has_a_separate_user():
     done = steps()
     assert done[0] == ('FROM', 'debian:bookworm-slim')
     names = [name for name, _ in done]
@@ -67,7 +67,7 @@ def test_image_is_pinned_and_has_a_user_of_its_own():
 
 
 class Root:
-    """A folder in which the Dockerfile's steps are carried out."""
+    """Folder in which the Dockerfile's steps run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -85,7 +85,7 @@ class Root:
         return done.stdout
 
     def follow(self, name: str, text: str, **env: str) -> None:
-        """Carry out a step; ``env`` is only there while commands run."""
+        """Run a step; ``env`` is only set for commands."""
         if name == 'RUN':
             self.run(text, **env)
         elif name in ('ENV', 'ARG'):
@@ -108,7 +108,7 @@ class Root:
 
 
 @pytest.mark.slow
-def test_steps_of_the_image_give_a_working_command(tmp_path):
+def test_steps_of_the_image_install_a_working_command(tmp_path):
     """Run Docker's steps in a chroot of Debian, the base of the image."""
     if os.getuid() or not shutil.which('debootstrap'):
         pytest.skip('needs root and debootstrap')

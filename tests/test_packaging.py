@@ -36,7 +36,7 @@ def files_below(folder: Path, root: Path = ROOT) -> set[str]:
 
 @pytest.fixture(scope='module')
 def source(tmp_path_factory) -> Path:
-    """A copy of the checkout, since a build writes into its folder."""
+    """Copy the checkout, because a build writes into its folder."""
     copy = tmp_path_factory.mktemp('source') / 'mmvidattn'
     shutil.copytree(
         ROOT, copy, symlinks=True,
@@ -69,7 +69,7 @@ def test_wheel_holds_every_module_config_and_tool(wheel):
 
 
 def test_models_are_listed_from_the_wheel(wheel, tmp_path):
-    """Where mim looks: the index, the metafiles it names, their files."""
+    """Check the files that mim reads: the index, metafiles and their files."""
     with zipfile.ZipFile(wheel) as file:
         file.extractall(tmp_path)
     mim = tmp_path / 'mmvidattn/.mim'
@@ -132,7 +132,7 @@ def requirement_names(text: str) -> set[str]:
 
 @pytest.fixture(scope='module')
 def required(wheel) -> set[str]:
-    """Packages that the wheel requires, extras included."""
+    """Return the packages that the wheel requires, with all extras."""
     with zipfile.ZipFile(wheel) as file:
         metadata = next(
             file.read(n).decode() for n in file.namelist()
@@ -147,7 +147,7 @@ def test_imported_packages_are_required(required):
         PIL='pillow', huggingface_hub='huggingface-hub',
         pytorch_grad_cam='grad-cam', yaml='pyyaml', paho='paho-mqtt',
         prometheus_client='prometheus-client')
-    # They come with mmaction2, or are only looked for.
+    # mmaction2 installs these, or the code only checks for them.
     indirect = {
         'packaging', 'pillow', 'pyyaml', 'scipy', 'matplotlib', 'rich',
         'torchvision'
@@ -174,8 +174,8 @@ def test_requirements_are_pinned(required):
     lines = (ROOT / 'requirements/constraints.txt').read_text().splitlines()
     pins = [line for line in lines if line and not line.startswith('#')]
     assert all('==' in pin for pin in pins)
-    # Each torch wants a Triton of its own; tools/setup_env.sh pins one for
-    # CPUs.
+    # Each version of torch needs a certain version of Triton, which
+    # tools/setup_env.sh pins for CPUs.
     assert required - {'triton'} <= requirement_names('\n'.join(pins))
 
 

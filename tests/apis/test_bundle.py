@@ -24,7 +24,7 @@ CLASSES = [f'class of {i}' for i in range(8)]
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
-    """Config with paths and inheritance, its checkpoint, and its model."""
+    """Return a config with paths and inheritance, its checkpoint and model."""
     folder = tmp_path_factory.mktemp('trained')
     config, checkpoint = folder / 'config.py', folder / 'best.pth'
     config.write_text(
@@ -53,7 +53,7 @@ def copy(bundle, tmp_path):
 
 @pytest.fixture
 def manifest(copy):
-    """Function that changes the JSON file of a copy."""
+    """Return a function that copies a bundle and changes its JSON file."""
     path = copy / 'bundle.json'
 
     def change(function):
@@ -88,7 +88,7 @@ def test_equals_config_and_checkpoint(trained, bundle):
     *(pytest.param(name, marks=pytest.mark.slow)
       for name in mmvidattn.list_models(ablations=True))])
 def test_bundle_of_config(name, tmp_path):
-    """The same tensors, from data that is equal after a round trip."""
+    """Check that a saved and loaded bundle has equal tensors."""
     cfg = load_config(name)
     found = clean_config(cfg)
     path = write_bundle(
@@ -199,7 +199,7 @@ def test_damaged_manifest(copy, text):
     'subprocess.check_call', 'os.system', 'antigravity', 'mmpretrain.ResNet',
     ['ResNet3d'], None, 'LFB', 'BeitModel3D', 'TorchVisionWrapper'])
 def test_runs_no_code(manifest, kind, monkeypatch):
-    """A type cannot name any callable, as in mmengine's configs."""
+    """Unlike in mmengine's configs, a type cannot name any callable."""
     def change(content):
         content['config']['model']['backbone']['type'] = kind
 
@@ -247,8 +247,8 @@ def test_own_class_must_be_imported(trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_runs_elsewhere(trained, bundle, motion_dir, tmp_path):
-    """Another copy of the package, after training's files were deleted."""
+def test_runs_in_a_different_folder(trained, bundle, motion_dir, tmp_path):
+    """Load a bundle in a copy of the package, without the training's files."""
     site, video = tmp_path / 'site', motion_dir / 'val/000000.mp4'
     shutil.copytree(ROOT / 'mmvidattn', site / 'mmvidattn', ignore=(
         shutil.ignore_patterns('.mim', '__pycache__')))

@@ -58,7 +58,7 @@ def test_elementwise_work_counts():
             return F.gelu(self.norm(x)).softmax(-1).sum() + x.t().clone().max()
 
     count = count_complexity(Model(), torch.rand(3, 4))
-    # norm 5, gelu 1, softmax 5, sum 1, max 1 an element, and one addition
+    # norm 5, gelu 1, softmax 5, sum 1, max 1 per element, and one addition
     assert count.elementwise == 13 * 12 + 1
     assert count.macs == 0 and count.flops == count.elementwise
     assert not count.uncounted
@@ -93,7 +93,7 @@ def test_an_operator_without_a_formula_is_reported():
     ('bilinear', lambda x: F.interpolate(
         x[None], size=(3, 3), mode='bilinear'), 8 * 18),
 ], ids=lambda x: x if isinstance(x, str) else '')
-def test_operators_cost_what_they_do(name, function, operations):
+def test_operators_have_expected_cost(name, function, operations):
     class Model(nn.Module):
 
         def forward(self, x):

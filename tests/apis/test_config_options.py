@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Command-line options, and the values that depend on them."""
+"""Tests of command-line options, and of the values that depend on them."""
 import re
 import warnings
 from pathlib import Path
@@ -214,7 +214,7 @@ def test_used_option_does_not_warn(options):
 
 
 def test_unregistered_type_does_not_warn():
-    """Looking it up fails to import mmaction2's registry of functions."""
+    """mmengine would look up a function in a registry that cannot import."""
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         cfg = load_config('linear_ff_tiny_motion', {

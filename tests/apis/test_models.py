@@ -69,7 +69,7 @@ def test_finds_row_by_name_and_path(name, monkeypatch, tmp_path):
     assert load_config(tmp_path / 'row.py').to_dict() == want
 
 
-def test_a_table_is_no_config():
+def test_a_table_is_not_a_config():
     table = ROOT / 'configs/testra/ablations/testra_table04.py'
     with pytest.raises(ValueError, match='testra_table04_laplace'):
         load_config(table)

@@ -76,7 +76,7 @@ def test_labels_are_from_checkpoint_then_config(model, motion_dir,
 @pytest.mark.parametrize('as_text', [str, lambda path: f'../{path.name}'])
 def test_checkpoint_cannot_name_a_file(model, motion_dir, tmp_path,
                                        monkeypatch, as_text):
-    """Otherwise its author could make us read any file."""
+    """The author of a checkpoint could otherwise make us read any file."""
     secret = tmp_path / 'secret.txt'
     secret.write_text('password 1234\n')
     (tmp_path / 'here').mkdir()

@@ -87,7 +87,7 @@ def test_values_are_spread_evenly():
 
 @pytest.fixture
 def measured(monkeypatch):
-    """Set what a quick measurement finds, without measuring."""
+    """Set the result of a quick measurement, without measuring."""
     monkeypatch.setattr(dispatch, '_enabled', True)
     monkeypatch.setattr(dispatch, '_unmeasured', False)
 

@@ -72,7 +72,7 @@ def push(session, frames):
 
 
 def naive(model, frames, stride):
-    """Return the same with a VideoClassifier for each window."""
+    """Return the scores of a VideoClassifier for each window."""
     classifier = mmvidattn.VideoClassifier(model)
     return [classifier(frames[max(0, stop - WINDOW):stop], fps=FPS
                        ).probabilities
@@ -146,7 +146,7 @@ def test_model_without_groups_shares_nothing(model_of, frames):
 
 
 def test_replaces_missing_frames(model_of, frames):
-    """Use the previous frame, or else the first present frame."""
+    """Replace a missing frame by the previous one, or by the first one."""
     model = model_of('vivit_tiny_fact_encoder_motion')
     session = mmvidattn.SlidingClassifier(model, fps=FPS)
     missing = {0, 1, 9, 10, 15, 16, 17}

@@ -43,7 +43,7 @@ def backend(name, function=_plain, why_not=lambda *args: None):
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch, tmp_path):
-    """An empty cache, no defaults, and no clock: plain code takes a second."""
+    """Set an empty cache, no defaults, and a clock of 1 s for plain code."""
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
     monkeypatch.setattr(dispatch, '_switch', '1')
     monkeypatch.setattr(dispatch, '_enabled', True)
@@ -150,7 +150,7 @@ def test_a_backend_that_fails_is_reported(tensors):
     assert 'more' not in broken.errors['eager'] and not fine.errors
 
 
-def test_what_fails_compiled_may_run_eagerly(tensors):
+def test_backend_that_fails_compiled_may_run_eagerly(tensors):
     def eager_only(*args):
         if torch.compiler.is_compiling():
             raise RuntimeError('not compiled')
@@ -163,7 +163,7 @@ def test_what_fails_compiled_may_run_eagerly(tensors):
         'linear/eager/inference/float32/eager']
 
 
-def test_an_op_that_writes_is_compared_by_what_it_writes(monkeypatch):
+def test_ops_that_write_are_compared_by_their_writes(monkeypatch):
     monkeypatch.setattr(dispatch, '_backends', {})
     monkeypatch.setattr(dispatch, '_ops', {})
 
@@ -172,7 +172,7 @@ def test_an_op_that_writes_is_compared_by_what_it_writes(monkeypatch):
         x += 1
 
     add = dispatch.Backend('add', lambda x: x.add_(1), lambda x: None, '')
-    # It returns nothing either.
+    # Printing the table returns nothing either.
     fine = add._replace(function=lambda x: [add.function(x), None][1])
     lazy = add._replace(name='lazy', function=lambda x: None)
     dispatch._backends['add_one'] += [fine, lazy]
@@ -233,7 +233,7 @@ def test_a_tuned_choice_is_used_by_this_and_later_processes(tensors):
         torch.get_num_threads()
 
 
-def test_a_second_tune_keeps_what_it_does_not_measure(tensors):
+def test_a_second_tune_keeps_unmeasured_results(tensors):
     store(tune(recorded(tensors, backend('a')), 'cpu'), 'cpu', 'first')
     SPEED['now'] = 2.
     store(tune(recorded(tensors, backend('b')), 'cpu'), 'cpu', 'second')
@@ -243,7 +243,7 @@ def test_a_second_tune_keeps_what_it_does_not_measure(tensors):
 
 
 def test_defaults_are_not_stored(tensors, monkeypatch):
-    """Otherwise an update of the defaults would have no effect."""
+    """An update of the defaults would otherwise have no effect."""
     monkeypatch.setattr('mmvidattn.ops.choice.default_gains',
                         lambda name: {'a/b/training/float32/eager': 3.})
     dispatch.set_choice('cpu', None)
@@ -357,7 +357,7 @@ def test_command_rejects_unknown_configs():
         main(['linear_fff_ssv2', '--device', 'cpu'])
 
 
-def test_command_needs_the_switch_in_its_place():
+def test_command_needs_the_switch_in_its_position():
     with dispatch.use_backends(False), pytest.raises(
             SystemExit, match='MMVIDATTN_DISPATCH'):
         main(['--device', 'cpu'])

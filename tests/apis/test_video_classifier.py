@@ -396,5 +396,5 @@ def test_default_weights_know_the_motions(motion_dir):
         motion_dir / 'val.txt').read_text().splitlines()]
     right = sum(one.predictions[0].label == label
                 for one, label in zip(found, truth, strict=True))
-    # 94 % of 1000 other videos.
+    # 94 % of 1000 further videos.
     assert right >= 6

@@ -163,7 +163,7 @@ def test_runs_in_bfloat16(backbone, options):
     (VisionTransformerLAPS, {}, dict(img_size=(96, 64)))],
     ids=lambda x: getattr(x, '__name__', None))
 def test_tables_for_other_clips_are_resized_on_load(backbone, options, size):
-    """Linear in time; bicubic in space for each frame."""
+    """Check that tables are resized linearly in time, bicubic in space."""
     model, other = (build(backbone, **{**options, **more})
                     for more in ({}, size))
     state = {name: torch.randn_like(value)

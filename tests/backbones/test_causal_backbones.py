@@ -176,7 +176,7 @@ def test_rejects_options_that_are_not_causal(backbone, options, message):
         backbone(**{**TINY[backbone], **options})
 
 
-def test_bidirectional_networks_are_no_streams():
+def test_bidirectional_networks_cannot_be_streams():
     model = _build(XViT, {})
     assert not model.is_causal
     with pytest.raises(NotImplementedError, match='XViT.*not causal'):

@@ -64,7 +64,7 @@ TRAINED = 'linear_ff-frames', 'dualformer'
 # Known limitation: one graph without breaks, but recompiled for more than two
 # batch sizes.
 OPEN = [('rest', False), ('dualformer', True)]
-# One model per family; the others are slow tests.
+# One model per family; the remaining models are slow tests.
 QUICK = 'linear_ff', 'vivit-joint', 'visformer', 'xvit'
 
 
@@ -82,7 +82,7 @@ def _cases():
 
 @pytest.mark.parametrize('name, training', _cases())
 def test_one_graph_for_any_batch_size(name, training):
-    """At most two compilations: for one clip, and for several."""
+    """Check that there are two compilations at most: one clip, several."""
     backbone, kwargs = MODELS[name]
     if backbone is InflatedBackbone:
         pytest.importorskip('timm')

@@ -28,7 +28,7 @@ def _clips(frames=8, height=64, width=64, batch=2):
 @pytest.mark.parametrize('frames, height, width', [
     (24, 256, 320), (1, 30, 50), (7, 224, 100)])
 def test_accepts_sizes_that_the_released_code_rejects(frames, height, width):
-    """With the kernels of the released checkpoints."""
+    """Build a tiny model with the kernels of the released checkpoints."""
     torch.manual_seed(0)
     model = DualFormer(ARCH).train()
     # BatchNorm cannot train with a single value.

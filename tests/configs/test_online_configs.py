@@ -56,7 +56,7 @@ def test_train_step_and_test_step(name, narrow_online):
     assert losses['loss'].isfinite() and losses['loss'] > 0
     same = {k for k, v in model.state_dict().items()
             if torch.equal(v, before[k])}
-    # Biases of keys before a softmax have no gradient in the first step.
+    # Softmax cancels the biases of keys, so their gradient is zero.
     assert not {k for k in same if not k.endswith('kv.bias')}
 
     head, backbone = cfg.model.cls_head, cfg.model.backbone

@@ -153,7 +153,7 @@ default_hooks = dict(checkpoint=dict(save_best=None, save_optimizer=False))
 
 
 def test_frames_are_found_by_time_stamps(made, tmp_path):
-    """The second half of the clip has half the rate."""
+    """Write a clip whose second half has half the frame rate."""
     slow_down(shutil.copy(made, tmp_path / 'long.mp4'), 50, 2)
     (tmp_path / 'segments.csv').write_text(
         'video,start,end,label\nlong,1,1.2,0\nlong,1.96,2.16,0\n'
@@ -273,7 +273,7 @@ def test_segments_outside_of_their_video(made, tmp_path, logged):
     assert tested[0]['inputs'].shape[2] == 2
     assert 'from 3.8 to 9 s is cut at the end of the video, 4 s (1 so far' \
         in logged[-1]
-    # The same segment is not counted again.
+    # A segment is only counted once.
     tested[0]
     assert sum(' is cut at the end' in line for line in logged) == 1
     for i, said in [(1, 'from 4 to 5 s begins after the video, which has 4 s'),

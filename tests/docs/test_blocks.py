@@ -44,7 +44,7 @@ def check_first_hour(scratch, printed):
 
 
 def check_live_detection(scratch, printed):
-    """Check that most reported actions are those of the list."""
+    """Check that most reported actions are in the list."""
     hits, found = scratch.names['hits'], scratch.names['found']
     assert hits >= len(scratch.names['actions']) / 2
     assert 8 <= len(found) <= 24
@@ -72,7 +72,7 @@ def check_from_pytorchvideo(scratch, printed):
     assert scratch.names['model'].backbone is not None
 
 
-# Checks that the last steps of the tutorials show what the pages promise.
+# Checks of the results that the tutorials promise.
 PROMISES = {name.removeprefix('check_'): check
             for name, check in globals().copy().items()
             if name.startswith('check_') and name != 'check_block'}

@@ -63,8 +63,8 @@ def test_every_page_is_there(site):
     assert not (site / 'pages.py').exists()
 
 
-def test_a_page_elsewhere_is_told_once(site):
-    """And its links lead to the other pages, or to a copy of a file."""
+def test_links_lead_to_pages_or_copies(site):
+    """Check that links lead to existing pages, or to the copy of a file."""
     text = (site / 'models/vivit.html').read_text('utf-8')
     assert '<h1 id="vivit">ViViT' in text
     assert 'href="../distill.html"' in text
@@ -76,8 +76,8 @@ def test_a_page_elsewhere_is_told_once(site):
         ROOT / config).read_bytes()
 
 
-def test_nothing_is_fetched_from_elsewhere(site):
-    """Links may lead away; scripts, styles, fonts and pictures may not."""
+def test_nothing_is_fetched_from_other_hosts(site):
+    """Only links may lead to other hosts; scripts, fonts and pictures not."""
     for path in site.rglob('*.html'):
         text = path.read_text('utf-8')
         for tag in re.findall(r'<(?:script|link|img|iframe)\b[^>]*>', text):
@@ -90,7 +90,7 @@ def test_nothing_is_fetched_from_elsewhere(site):
 
 
 def test_pictures_have_a_caption_with_their_command():
-    """And the command's program writes a file of this name."""
+    """Check that a picture's caption has a command that writes the picture."""
     pages = [ROOT / 'README.md', *(ROOT / 'docs').rglob('*.md')]
     pictures = set()
     for page in pages:
@@ -117,7 +117,7 @@ def test_header_has_the_repository_and_a_dark_scheme(site):
 
 
 def test_reference_is_plain_text(site):
-    """Blocks of code are code, and long signatures have lines."""
+    """Check that code is formatted and that long signatures are wrapped."""
     for path in (site / 'reference').glob('*.html'):
         text = re.sub('<[^>]+>', '', path.read_text('utf-8'))
         assert '::' not in text, path
@@ -144,7 +144,7 @@ def test_reference_has_the_public_names(documented):
             assert names <= documented
 
 
-def test_reference_has_what_the_registries_have(documented):
+def test_reference_lists_all_registered_classes(documented):
     short = {name.rpartition('.')[2] for name in documented}
     found = {
         cls.__name__

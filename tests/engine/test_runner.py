@@ -61,7 +61,7 @@ def test_keeps_loops_of_other_types(tmp_path):
 def test_other_loop_resumes_between_epochs_with_warning(tmp_path):
 
     class OtherTrainLoop(EpochBasedTrainLoop):
-        """Loop of another type than mmengine's."""
+        """Loop of a type that mmengine does not know."""
 
     runner = build(tmp_path, preemption=dict(type='PreemptionHook'))
     loop = OtherTrainLoop(runner, DataLoader(
@@ -174,7 +174,7 @@ def test_log_escapes_control_sequences(tmp_path, capsys):
 
 @pytest.mark.parametrize('by_epoch', [True, False])
 def test_training_ends_its_workers(tmp_path, by_epoch):
-    """Also while the runner exists, because it is part of a cycle."""
+    """Workers end while the runner exists, because it is part of a cycle."""
     runner = build(tmp_path, workers=2, by_epoch=by_epoch)
     runner.train()
     assert runner.train_dataloader.persistent_workers

@@ -18,7 +18,7 @@ from mmvidattn.export import (
 
 CONFIG = 'linear_ff_tiny_motion'
 SHAPE = 8, 64, 64
-# The script's imports may import none of these.
+# The script must not import these modules, not even indirectly.
 BLOCKED = """
 import runpy, sys
 class Blocker:
@@ -102,7 +102,7 @@ def test_a_wrong_script_is_refused(model, monkeypatch):
      r'clips of \(4, 64, 64\), but the file expects \(8, 64, 64\)'),
     (lambda model: setattr(model.cls_head, 'average_clips', None),
      'average_clips=None')])
-def test_says_why_there_is_no_script(model, change, message):
+def test_reports_why_no_script_is_written(model, change, message):
     change(model)
     with pytest.raises(ValueError, match=message):
         make_script(program_of(model, SHAPE), script.Path('model.onnx'))

@@ -71,7 +71,7 @@ def test_inherits_from_any_family(tmp_path, model):
             pipeline=base[f'{views}_dataloader'].dataset.pipeline,
             **(dict(test_mode=True) if split != 'train' else {}))
     assert cfg.train_cfg == dict(by_epoch=True, max_epochs=30, val_interval=3)
-    # No top-5 of three classes.
+    # Top-5 is omitted for three classes.
     assert cfg.val_evaluator == cfg.test_evaluator == dict(
         type='AccMetric',
         metric_options=dict(top_k_accuracy=dict(topk=1)))

@@ -194,7 +194,7 @@ def threshold(on, name='jump'):
     # None restores the initial thresholds, which scores can equal.
     ([threshold(1.), .5, threshold(None), .5, .3, .29],
      [('start', .25, None, .5), ('end', .25, .75, 1.)]),
-    # The threshold of another class.
+    # The threshold of a second class.
     ([threshold(.1, 'run'), .4, .6, .2],
      [('start', .25, None, .5), ('end', .25, .5, .75)]),
 ], ids=['lower', 'higher', 'keeps', 'back', 'other'])

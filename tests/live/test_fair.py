@@ -111,7 +111,7 @@ def start(*runs):
     return threads, results
 
 
-def test_stalled_source_delays_no_other(model):
+def test_stalled_source_does_not_delay_the_rest(model):
     stalls = Run(model, Camera(12, 0.5, blocks=True))
     working = Run(model, Camera(24, 1.5))
     threads, (first, found) = start(stalls, working)

@@ -449,7 +449,7 @@ def test_configs_describe_the_published_features(name):
     assert recognizer.backbone == dict(type='BNInception', in_channels=10)
 
 
-def test_another_network_gets_no_options_of_the_default_network():
+def test_other_networks_do_not_get_options_of_the_default_network():
     default = dict(config='a', checkpoint='a.pth', cfg_options={'x': 1},
                    layer='y', flow='tvl1', sample_fps=24.)
     assert _merge(default, dict(config='b', checkpoint='b.pth')) == dict(

@@ -248,7 +248,7 @@ def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     check_pairs(events)
 
 
-def test_clock_set_back_is_no_gap(model, tmp_path):
+def test_clock_set_back_does_not_count_as_a_gap(model, tmp_path):
     list(Run(model, Camera(24), **options(tmp_path), duration=1.))
     state = torch.load(tmp_path / 'state', weights_only=True)
     state['ended'] = False
@@ -346,7 +346,7 @@ def test_duration_is_rounded_to_frames(model, duration, frames):
 
 
 def test_unwritable_state_is_a_warning(model, tmp_path,
-                                                 monkeypatch):
+                                       monkeypatch):
     run = Run(model, Recording(60), **options(tmp_path, state_seconds=1e-6))
 
     def full(*args):

@@ -49,7 +49,7 @@ def test_last_good_frame_replaces_missing_frames(model, before):
 
 
 def test_finite_frame_with_infinite_projection_is_bad(model):
-    """The largest floats are finite, but their projection is not."""
+    """Check a finite frame whose projection is not finite."""
     video = video_of(model, 8)
     pushed, huge = StreamSession(model), StreamSession(model)
     with warnings.catch_warnings():
@@ -70,7 +70,7 @@ def test_finite_frame_with_infinite_projection_is_bad(model):
 @pytest.mark.parametrize('distances', ['equal', 'random'])
 @pytest.mark.parametrize('number', [1, 2, 3, 7, 40])
 def test_skip_does_not_stop_when_one_frame_changes_nothing(model, number,
-                                                         distances):
+                                                           distances):
     # The last good frame equals the frame that leaves the ring buffer of a
     # causal transformer next, so the first missing frame changes no tensor.
     if hasattr(model.backbone, 'distances') and distances == 'equal':
@@ -107,7 +107,7 @@ def test_long_gap_needs_few_updates(name):
 
 
 def test_tensors_of_an_initial_state_are_constant(model):
-    """The metadata of exported programs rely on it."""
+    """Check equal signatures, on which metadata of exported programs rely."""
     for x in make_stream_step(model).initial_state(2).values():
         assert len(x) == 2 and len(x.unique()) == 1
 

@@ -530,7 +530,7 @@ def test_cuda_graph_gives_the_scores_of_the_step(detector, kernel):
 
 @pytest.mark.parametrize('kernel', ['window', 'smoothing'])
 def test_frame_costs_less_than_a_window(kernel):
-    """With THUMOS'14 sizes."""
+    """Check the count for the sizes of THUMOS'14."""
     with torch.device('meta'):
         model = thumos_detector(decay=0.97)
         step = TeSTraStep(model, kernel=kernel)
@@ -603,7 +603,7 @@ def test_rejects_states_of_other_models(detector):
             other.load_state_dict(state)
     with pytest.raises(ValueError, match='of version 1, got 2'):
         other.load_state_dict(dict(state, version=2))
-    # The removed option.
+    # Saved sessions may still have this removed option.
     released = dict(state, options=dict(state['options'], released=True))
     with pytest.raises(ValueError, match='the options of state_dict must be'):
         StreamSession(detector('laplace').eval()).load_state_dict(released)
@@ -611,7 +611,7 @@ def test_rejects_states_of_other_models(detector):
 
 @pytest.mark.parametrize('kernel', ['window', 'smoothing'])
 def test_loads_states_of_earlier_versions(kernel):
-    """Saved when a session still had the option ``released``."""
+    """Load a session that was saved with the removed option ``released``."""
     saved = torch.load(
         Path(__file__).parent / 'stream_session_v1.pt', weights_only=True)
     model = detector_of(dict(in_channels=(3, 2), embed_dims=4, long=4, work=3,

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Every choice computes the right numbers, with AVX2 as well as natively."""
+"""Check the results of all choices, natively and limited to AVX2."""
 import json
 import os
 import subprocess
@@ -63,7 +63,7 @@ def test_every_choice_gives_the_plain_results(limits):
     assert {*chosen['plain'].values()} == {None}
     assert chosen['all']['depthwise_conv', True] == 'frame by frame'
     assert chosen['all']['patch_conv', True] == 'product'
-    # Each backend runs in one of the two.
+    # Each backend runs natively or with AVX2.
     for key in ('depthwise_conv', True), ('patch_conv', True):
         assert {chosen['default'][key], chosen['tuned'][key]} == {
             None, chosen['all'][key]}

@@ -50,7 +50,7 @@ def test_a_backend_runs_from_a_gain_of_one():
     assert not found.runs('unknown')
 
 
-def test_without_a_file_the_defaults_hold():
+def test_without_a_file_the_defaults_apply():
     assert read_choice() == default_choice()
     assert read_choice().chosen == [OTHER]
 
@@ -160,7 +160,7 @@ def test_the_table_has_registered_backends_only():
 
 
 def test_every_cpu_backend_earns_its_place():
-    """STYLE.md, rule 12: 1.25 times as fast on some machine."""
+    """Check that each backend is 1.25 times as fast on some machine."""
     best = {}
     for machine in defaults.MACHINES:
         for found in machine.measurements:

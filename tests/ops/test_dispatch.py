@@ -30,7 +30,7 @@ def gains_of(backend, gain=2., training=(False, True),
 
 @pytest.fixture
 def op(monkeypatch):
-    """Adds one, or two where its backend takes it: matrices."""
+    """Add one; its backend, which accepts matrices only, adds two."""
     monkeypatch.setattr(dispatch, '_backends', {})
     monkeypatch.setattr(dispatch, '_ops', {})
     monkeypatch.setattr(dispatch, '_switch', '1')
@@ -151,7 +151,7 @@ def test_each_condition_has_its_own_gain(
         assert (function(x) == (2 if matches else 1)).all()
 
 
-def test_no_gradient_is_no_training(op):
+def test_inference_does_not_count_as_training(op):
     x = torch.zeros(2, 3, requires_grad=True)
     with use_choice('cpu', Choice(
             gains_of('matrices', training=[False]), 'x')):
@@ -235,7 +235,7 @@ def test_records_outermost_ops(op):
         ('add', dict(much=2)), ('twice', {})]
 
 
-def test_rejects_what_cannot_be_registered(op):
+def test_rejects_operators_it_cannot_register(op):
     with pytest.raises(ValueError, match='already'):
         register_backend(op, 'matrices', op, op, where='')
     with pytest.raises(ValueError, match=r"not a dispatched op.*\['add'\]"):
@@ -247,11 +247,11 @@ def test_lists_backends(op):
 
 
 def test_readme_has_the_table():
-    """``python -m mmvidattn.ops`` prints it."""
+    """Check that the README has the tables of ``python -m mmvidattn.ops``."""
     assert table() in (ROOT / 'mmvidattn/ops/README.md').read_text('utf-8')
 
 
-def test_summary_names_what_runs(op):
+def test_summary_names_the_code_that_runs(op):
     with use_choice('cpu', Choice(gains_of(
             'matrices', training=[True], compiled=[False]), 'this test')):
         assert summary() == ('backends: this test: add by matrices '

@@ -16,8 +16,8 @@ def test_every_op_with_backends_has_an_example():
 @pytest.mark.parametrize('op, name, training', [
     ('depthwise_conv', 'frame by frame', True),
     ('patch_conv', 'product', True)])
-def test_example_is_what_a_backend_is_made_for(op, name, training):
-    """Whatever the processor is."""
+def test_backend_supports_its_example(op, name, training):
+    """Disable backends, so that results do not depend on the processor."""
     backend, = (x for x in dispatch._backends[op] if x.name == name)
     example, = (x for x in make_examples('cpu') if x.op.__name__ == op)
     with only_backends(op, backend):
@@ -36,7 +36,7 @@ def test_backends_that_are_turned_off_are_explained():
     assert 0 < error < 1e-5
 
 
-def test_what_is_written_in_place_is_compared():
+def test_in_place_writes_are_compared():
     lazy = dispatch.Backend(
         'lazy', lambda *args: None, lambda *args: None, '')
     example, = (x for x in make_examples('cpu')

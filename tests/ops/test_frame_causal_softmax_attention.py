@@ -52,7 +52,7 @@ def test_state_split_equals_whole(splits):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
-def test_zero_rate_is_no_decay():
+def test_zero_rate_disables_decay():
     q, k, v, _, elapsed = _inputs()
     none, _ = frame_causal_softmax_attention(q, k, v, 4)
     zero, _ = frame_causal_softmax_attention(

@@ -28,7 +28,7 @@ def test_is_torchs(shape, with_bias, dtype):
             got = linear(x, weight, bias)
         assert got.shape == want.shape and got.dtype == dtype
         torch.testing.assert_close(got, want)
-    # Of tokens that are not side by side, too.
+    # Also for tokens that are not contiguous.
     if len(shape) == 3:
         x = x.transpose(0, 1)
         with torch.no_grad():
@@ -46,7 +46,7 @@ def test_learns_and_is_lowered_by_autocast():
 
 @pytest.fixture
 def onednn(monkeypatch):
-    """Use oneDNN on any processor, for small products too."""
+    """Use oneDNN on any processor, and also for small products."""
     module = sys.modules['mmvidattn.ops.linear']
     if not hasattr(torch.ops.mkldnn, '_linear_pointwise') or \
             not torch.backends.mkldnn.is_available():
@@ -63,7 +63,7 @@ def _called(function, *args):
         event.key for event in profile.key_averages()}
 
 
-# The third has so many rows that the weight's gradient goes another way.
+# With this many rows, the weight's gradient uses a second code path.
 @pytest.mark.parametrize('shape, width', [
     ((5, 7), 11), ((2, 3, 4, 33), 17), ((600, 3), 5), ((2, 7), 1)], ids=str)
 @pytest.mark.parametrize('with_bias', [True, False])
@@ -86,7 +86,7 @@ def test_onednn_gives_the_gradients_that_are_asked_for(onednn):
     linear(x, weight).sum().backward()
     torch.testing.assert_close(weight.grad, x.sum(0).expand(11, 7))
     assert x.grad is None
-    # Twice: the gradient's own gradient.
+    # The gradient of the gradient.
     x.requires_grad_()
     grad, = torch.autograd.grad(
         linear(x, weight).square().sum(), x, create_graph=True)
@@ -105,7 +105,7 @@ def test_onednn_is_a_sound_operator(onednn):
         (x, torch.randn(5, 3, requires_grad=True)))
     with FlopCounterMode(display=False) as counter:
         linear(x, weight, bias).sum().backward()
-    # Forward, and the gradients of tokens and of weights.
+    # Products of the forward pass, and of both gradients.
     assert counter.get_total_flops() == 3 * 2 * 5 * 7 * 11
 
 
@@ -144,7 +144,7 @@ def test_onednn_runs_compiled(onednn):
 
 @pytest.mark.parametrize('case', [
     'little', 'float64', 'autocast', 'trace', 'vmap', 'jvp', 'off'])
-def test_onednn_is_left_where_it_does_not_fit(onednn, monkeypatch, case):
+def test_uses_plain_code_for_cases_without_onednn(onednn, monkeypatch, case):
     x, weight = torch.randn(5, 7), torch.randn(11, 7)
     want = F.linear(x, weight)
     assert _called(linear, x, weight)
@@ -152,7 +152,7 @@ def test_onednn_is_left_where_it_does_not_fit(onednn, monkeypatch, case):
         module = sys.modules['mmvidattn.ops.linear']
         monkeypatch.setattr(module, 'LEAST_PRODUCTS', 5 * 77 + 1)
         assert not _called(linear, x, weight)
-        # Of one row it is worth its call from less on.
+        # A single row repays the call at a smaller size.
         assert not _called(linear, x[:1], weight)
         monkeypatch.setattr(module, 'LEAST_PRODUCTS_OF_ROW', 77)
         assert _called(linear, x[:1], weight)

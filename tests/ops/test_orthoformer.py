@@ -14,7 +14,7 @@ def _qkvl(lead, N, M, G, D, E, L, dtype=torch.float64):
 
 
 def test_landmarks_have_different_directions():
-    """One of each: multiples of e0, multiples of e1, and e0 + e1."""
+    """Select one landmark per group: multiples of e0, of e1, and e0 + e1."""
     e = torch.eye(4)
     q = torch.stack([e[0], 3 * e[0], -e[0], e[1], e[0] + e[1], -2 * e[1]])
     q = q.view(1, 6, 1, 4)

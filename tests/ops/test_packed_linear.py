@@ -43,7 +43,7 @@ def test_matches_float64(shape, dtype, tolerance):
     assert got.dtype == dtype and relative(got, want) < tolerance
 
 
-def test_is_left_where_it_does_not_fit():
+def test_uses_plain_code_for_unsupported_arguments():
     x, weight = torch.randn(5, 7), torch.randn(11, 7)
     packed = pack_weight(weight)
     assert pack_weight(weight.double()) is None
@@ -55,12 +55,12 @@ def test_is_left_where_it_does_not_fit():
                 is None
         with torch.autocast('cpu', torch.bfloat16):
             assert explain(packed_linear, x, weight, None, packed)[0] is None
-    # With gradients.
+    # The weight needs gradients.
     assert explain(packed_linear, x, weight, None, packed)[0] is None
 
 
 @torch.no_grad()
-def test_module_shares_its_tensors_and_stays_as_it_is():
+def test_packed_module_shares_its_tensors_and_does_not_change():
     torch.manual_seed(0)
     shared = Linear(7, 7)
     model = nn.ModuleDict(dict(
@@ -78,7 +78,7 @@ def test_module_shares_its_tensors_and_stays_as_it_is():
                   pickle.loads(pickle.dumps(packed))):
         assert other['a'][0].packed is not None
         torch.testing.assert_close(other['a'](x), model['a'](x))
-    # A layer that is added to one is not in the other.
+    # Adding a layer to one copy does not change the second copy.
     packed['a'].append(nn.Identity())
     assert len(model['a']) == 2
 

@@ -30,7 +30,7 @@ def test_projection_entries_are_normal():
     D = 5
     gen = _generator(1)
     W = torch.stack([random_projection(7, D, gen) for _ in range(4000)])
-    # The standard error of the mean is 0.016, that of the square 0.022.
+    # The standard error is 0.016 for the mean and 0.022 for the square.
     assert W.mean(0).abs().max() < 0.08
     assert (W.square().mean(0) - 1).abs().max() < 0.11
     # The lengths vary as in the chi distribution.

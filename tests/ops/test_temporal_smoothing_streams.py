@@ -88,7 +88,7 @@ def test_window_matches_naive(decay, length, lead, dtype, tolerance):
 
 
 def test_window_with_positions_equals_cross_attention():
-    """As in LSTR: keys and values are affine in token and position."""
+    """Add positions as in LSTR: keys and values are affine in both."""
     q, k, v = _stream()
     gen = torch.Generator().manual_seed(1)
     places = torch.randn(7, G, D, generator=gen, dtype=torch.float64)

@@ -170,7 +170,7 @@ def test_stream_scores_equal_dense_scores(tokens):
         assert len(sample.pred_action) == length
         assert sample.evaluation_mode == 'mode_window'
         assert sample.stream_cost['steps'] == length
-        # The size of the state is that of a single stream.
+        # The size of the state is for a single stream.
         session = StreamSession(model, 1)
         assert sample.stream_cost['state_bytes'] == sum(
             x.nbytes for x in session.state_dict()['state'].values())

@@ -135,7 +135,7 @@ def test_draws_some_rows_of_other_patterns(run_main, video, small_config,
     assert figures['tokens'][0]['token'] == [T // 2, H // 2, W // 2]
 
 
-def test_class_tokens_are_no_patches(run_main, video, small_config, tmp_path):
+def test_class_tokens_are_not_patches(run_main, video, small_config, tmp_path):
     config = tmp_path / 'xvit.py'
     config.write_text(f'''
 _base_ = ['{small_config}']
@@ -177,8 +177,8 @@ model = dict(
     (['--variants', 'cubic'], "--variants must be in linear, .* got 'cubic'"),
     (['--config', 'linear_ff_none'], "no model 'linear_ff_none'"),
 ], ids=lambda x: x[0][2:] if isinstance(x, list) else '')
-def test_names_what_is_wrong(run_main, video, small_config, tmp_path, options,
-                             error):
+def test_error_names_the_fault(
+        run_main, video, small_config, tmp_path, options, error):
     with pytest.raises(SystemExit,
                        match=f'^mmvidattn attention-map: error: .*{error}'):
         run_main(TOOL, video, '--base', small_config, '--out', tmp_path,

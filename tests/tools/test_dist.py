@@ -16,8 +16,8 @@ TOOL_NAMES = ('dist_train.sh', 'dist_test.sh', 'slurm_train.sh',
               'slurm_test.sh')
 
 
-def test_two_processes_give_what_one_gives(run_tool, small_config,
-                                           small_checkpoint, tmp_path):
+def test_two_processes_give_the_results_of_one(run_tool, small_config,
+                                               small_checkpoint, tmp_path):
     runs = dict(one=('test.py', small_config, small_checkpoint),
                 two=('dist_test.sh', small_config, small_checkpoint, 2))
     scores, metrics = {}, {}
@@ -157,7 +157,7 @@ class DieHook(Hook):
 @pytest.mark.slow
 @pytest.mark.parametrize('restarts', [0, 1])
 def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
-    """All end with it, or go on from the last checkpoint."""
+    """All processes end with it, or resume from the last checkpoint."""
     (tmp_path / 'dies.py').write_text(DIES)
     config = tmp_path / 'config.py'
     config.write_text(
@@ -185,7 +185,7 @@ def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
     assert steps in ([1, 2, 3, 4], [1, 2, 3, 3, 4])
 
 
-# Dies once, and then looks for what it left in the store.
+# Process that dies once; after the restart, it looks for its old keys.
 LEAVES_A_KEY = '''
 import os
 
@@ -199,7 +199,7 @@ print('left over:', store.check(['address']))
 '''
 
 
-def test_who_starts_again_does_not_find_the_addresses_of_the_dead(
+def test_restarted_processes_do_not_find_old_addresses(
         run_tool, tmp_path):
     (tmp_path / 'leaves.py').write_text(LEAVES_A_KEY)
     start = tmp_path / 'start.sh'
@@ -272,7 +272,7 @@ def test_slurm_tests(run_slurm, small_config, small_checkpoint, tmp_path):
 
 
 @pytest.mark.parametrize('tool', TOOL_NAMES)
-def test_tells_its_arguments(run_tool, tool, tmp_path):
+def test_reports_its_arguments(run_tool, tool, tmp_path):
     done = run_tool(tool, 'config.py', cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(f'usage: {tool} ')

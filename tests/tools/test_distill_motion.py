@@ -57,7 +57,7 @@ def test_rejects_steps_beyond_the_run(steps):
         tool.check_args(options(steps=steps))
 
 
-def test_compares_the_ways(run_tool, tmp_path):
+def test_compares_the_methods(run_tool, tmp_path):
     args = ['studies/distill_motion.py', '--out', 'out', '--seeds', 0,
             *SMALL.split()]
     done = run_tool(*args, cwd=tmp_path)

@@ -54,7 +54,7 @@ def test_conflict_is_named_with_its_remedy(fault):
     assert remedy in item['remedy']
 
 
-def test_what_the_tests_run_on_has_no_conflict():
+def test_the_tests_environment_has_no_conflict():
     assert [*doctor.find_conflicts(FINE)] == []
 
 
@@ -76,7 +76,7 @@ def test_error_of_an_import_has_a_remedy(error, remedy):
     assert remedy in doctor.remedy_of(['another', error])
 
 
-def test_home_folder_is_not_told(monkeypatch):
+def test_home_folder_is_not_revealed(monkeypatch):
     monkeypatch.setattr(Path, 'home', lambda: Path('/home/jane'))
     assert doctor.one_line('in /home/jane/env:\n  no') == 'in ~/env: no'
     monkeypatch.setattr(Path, 'home', lambda: Path('/'))
@@ -191,7 +191,7 @@ def test_commands_that_cannot_be_imported_point_to_it(tmp_path):
     assert 'ImportError: broken' in done.stderr
 
 
-def test_what_takes_too_long_is_ended(tmp_path, monkeypatch):
+def test_run_that_exceeds_its_time_limit_is_ended(tmp_path, monkeypatch):
     (tmp_path / 'numpy.py').write_text('import time; time.sleep(60)')
     monkeypatch.syspath_prepend(str(tmp_path))
     said, = doctor.probe_in_process('quick', limit=1)

@@ -43,7 +43,7 @@ def test_tokens_are_arranged_as_a_volume(kind, extra):
     assert torch.equal(got, volume.movedim(-1, 1))
 
 
-def test_refuses_what_is_no_grid():
+def test_rejects_sequences_that_are_not_a_grid():
     with pytest.raises(ValueError, match='clip of 4 x 48 x 64'):
         tool.as_volume(torch.zeros(2, 7, 5), CLIP)
 
@@ -111,7 +111,7 @@ def test_heat_is_that_of_the_formula(video):
     (['--classes', '8'], '--classes must be from 0 to 7, got 8'),
     (['--config', 'dualformer_none'], "no model 'dualformer_none'")],
     ids=['layer', 'class', 'config'])
-def test_names_what_is_wrong(run_main, video, tmp_path, options, error):
+def test_error_names_the_fault(run_main, video, tmp_path, options, error):
     with pytest.raises(SystemExit, match=f'^grad_cam.py: error: .*{error}'):
         run_main(TOOL, video, '--config', 'dualformer_tiny_motion', '--out',
                  tmp_path, '--device', 'cpu', *options)

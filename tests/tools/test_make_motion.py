@@ -99,7 +99,7 @@ def test_state_of_one_frame_is_uniform_in_every_class():
         assert found.shape == (400, 4)
         for phase in found.T:
             assert stats.kstest(phase, 'uniform').pvalue > 1e-4, name
-        # The phases of one clip do not tell of each other either.
+        # Check that the phases of a clip are independent of each other.
         correlation = np.corrcoef(np.exp(2j * np.pi * found.T))
         assert np.abs(correlation - np.eye(4)).max() < 0.2, name
 

@@ -192,7 +192,7 @@ def test_ek100_reports_a_fault_once(write, tmp_path, capsys):
     ('one,nan,1,run\n', "line 2: .* got 'nan'"),
     ('', 'has no segments'),
 ], ids=['reversed', 'negative', 'video', 'class', 'word', 'nan', 'none'])
-def test_names_what_is_wrong(write, tmp_path, capsys, text, error):
+def test_error_names_the_fault(write, tmp_path, capsys, text, error):
     (tmp_path / 'mine.csv').write_text('video,start,end,label\n' + text)
     (tmp_path / 'names.txt').write_text('run\njump\n')
     args = ('csv', tmp_path / 'mine.csv', '--classes', tmp_path / 'names.txt')
@@ -228,7 +228,7 @@ def test_accepts_irregular_segments(write, tmp_path, capsys):
     ('ek100', '0, one, 1, 2, 97, 0, 0\n', 'verb must be in 0 to 96, got 97'),
     ('thumos14', '', 'must be val or test'),
 ])
-def test_names_what_is_wrong_in_a_file(write, tmp_path, form, content, error):
+def test_error_names_a_fault_in_a_file(write, tmp_path, form, content, error):
     (tmp_path / 'mine').write_text(content)
     with pytest.raises(SystemExit, match=error):
         write(form, tmp_path / 'mine')

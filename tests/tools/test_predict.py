@@ -50,8 +50,8 @@ def test_predicts_a_folder(run_main, capsys, clips, small_config,
         assert len(after) == len(before)
 
 
-def test_goes_on_after_a_broken_video(run_tool, clips, small_config,
-                                      small_checkpoint, tmp_path):
+def test_continues_after_a_broken_video(run_tool, clips, small_config,
+                                        small_checkpoint, tmp_path):
     (tmp_path / 'broken.mp4').write_text('no video')
     done = run_tool(
         'predict.py', 'broken.mp4', clips / 'a.mp4', 'none.mp4',

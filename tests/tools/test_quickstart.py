@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A clone of the checkout whose environment is that of the tests."""
+    """Clone the checkout, and let the clone use the tests' environment."""
     for name in 'tools', 'configs', 'mmvidattn':
         shutil.copytree(ROOT / name, tmp_path / name,
                         ignore=shutil.ignore_patterns('__pycache__', '.mim'))
@@ -39,7 +39,7 @@ def run(checkout, *options):
 
 
 class Terminal(io.StringIO):
-    """A stream that says whether it is a terminal."""
+    """Stream that can claim to be a terminal."""
 
     def __init__(self, is_terminal):
         super().__init__()
@@ -70,7 +70,7 @@ def test_progress_in_a_terminal():
     assert all(len(line.rstrip('\n')) < 80 for line in lines)
 
 
-def test_progress_elsewhere_is_a_line_per_tenth():
+def test_progress_outside_a_terminal_is_a_line_per_tenth():
     lines = show(False).splitlines()
     assert len(lines) == 10
     assert lines[0].strip() == '10 %, accuracy 9 %, 90 s left'

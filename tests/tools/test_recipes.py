@@ -89,7 +89,7 @@ def test_writes_recipes_of_configs_and_authors_once(checkout, capsys):
 
 
 def test_command_prints_a_recipe_beside_the_authors(run_main, monkeypatch,
-                                                      capsys):
+                                                    capsys):
     monkeypatch.setenv('COLUMNS', '200')
     run_main('recipes', 'linear_ff_paper_ssv2', '--cfg-options',
              'optim_wrapper.optimizer.lr=0.02')
@@ -128,7 +128,7 @@ def test_check_fails_after_a_change(checkout, path, old, new):
     ('configs/a/recipes.yml', 'authors:', 'authors: {', 'is not valid YAML'),
     ('configs/a_k400.py', 'base_batch_size=32', 'base_batch_size=30',
      'must be a multiple of the batch size 4, got 30')])
-def test_says_what_is_wrong(checkout, path, old, new, message):
+def test_reports_the_fault(checkout, path, old, new, message):
     changed = checkout / path
     changed.write_text(changed.read_text().replace(old, new))
     with pytest.raises(SystemExit, match=re.escape(message)):

@@ -38,7 +38,7 @@ def test_dumps_the_scores_of_the_model(tested, small_config,
     for one, two in zip(found, wanted):
         torch.testing.assert_close(one['pred_score'], two.pred_score)
         assert one['gt_label'] == two.gt_label
-    # Not all the same, so that an order or a weight gone wrong would show.
+    # Scores must differ, so that a wrong order or weight is detected.
     assert not torch.allclose(found[0]['pred_score'], found[1]['pred_score'],
                               atol=1e-6)
 
@@ -67,8 +67,8 @@ def test_shows_every_third_video(tested):
      ('CHECKPOINT', ['test_dataloader.dataset.num_classes=2'],
       'val.txt, line 3: .*label 2 is out of range')],
     ids=['missing', 'of another model', 'no checkpoint', 'label'])
-def test_names_what_is_wrong(run_main, small_config, small_checkpoint,
-                             tmp_path, checkpoint, options, error):
+def test_error_names_the_fault(run_main, small_config, small_checkpoint,
+                               tmp_path, checkpoint, options, error):
     checkpoint = dict(CHECKPOINT=small_checkpoint, CONFIG=small_config).get(
         checkpoint, checkpoint)
     with pytest.raises(SystemExit, match=f'^test.py: error: .*{error}'):

@@ -78,6 +78,6 @@ def test_writes_the_labels_of_the_teacher_and_resumes(
     (['model.label_store=None'], 'a label_store'),
     (['train_dataloader.dataset.pipeline.0.type=Compose'], 'one FixedViews')],
     ids=['no-store', 'no-views'])
-def test_names_what_is_wrong(run_main, config, options, message):
+def test_error_names_the_fault(run_main, config, options, message):
     with pytest.raises(SystemExit, match=f'^token_labels.py.*{message}'):
         run_main(TOOL, config, '--device', 'cpu', '--cfg-options', *options)

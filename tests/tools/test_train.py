@@ -26,7 +26,7 @@ pytestmark = [
 
 
 def scalars(work_dir):
-    """All that the last run in a folder logged: training, validation."""
+    """Return the logs of the last run in a folder: training, validation."""
     path = max(work_dir.glob('*/vis_data/scalars.json'))
     logs = [json.loads(line) for line in path.read_text().splitlines()]
     return ([log for log in logs if 'loss' in log],
@@ -172,7 +172,7 @@ def test_amp_is_a_flag_with_an_optional_value(words, amp):
 @pytest.mark.parametrize('value', ['auto', 'force'])
 def test_amp_on_a_processor_without_bfloat16(trained, run_tool, small_config,
                                              tmp_path, value):
-    """It computes in float32 and reports it in one line, unless forced."""
+    """Check that --amp computes in float32 and logs a line, unless forced."""
     done = run_tool(
         'train.py', small_config, '--amp', value, '--seed', 5, '--no-validate',
         '--work-dir', tmp_path, '--cfg-options', 'train_cfg.max_epochs=1',
@@ -193,8 +193,8 @@ def test_amp_on_a_processor_without_bfloat16(trained, run_tool, small_config,
         assert loss != pytest.approx(expected, rel=1e-6)
 
 
-def test_another_optimizer_does_not_go_on(trained, run_main, small_config,
-                                          tmp_path):
+def test_different_optimizer_cannot_resume(trained, run_main, small_config,
+                                           tmp_path):
     with pytest.raises(SystemExit, match=(
             "epoch_1.pth was trained with another optimizer: it has no "
             "'momentum' for SGD")):
@@ -223,7 +223,7 @@ def test_error_is_one_line(run_tool, tmp_path):
 def test_starts_from_weights_for_other_classes(run_main, small_config,
                                                small_checkpoint, tmp_path):
     with pytest.raises(SystemExit, match='no annotation file nowhere'):
-        # The weights were accepted when the data turn out to be missing.
+        # The weights load before the missing data raise an error.
         run_main('train.py', small_config, '--work-dir', tmp_path,
                  '--cfg-options', f'load_from={small_checkpoint}',
                  'model.cls_head.num_classes=3',
@@ -253,8 +253,8 @@ def test_starts_from_weights_for_other_classes(run_main, small_config,
        'strategy.type=FSDPStrategy'],
       "strategy 'FSDPStrategy' is not supported: .*mmengine#1213")],
     ids=lambda value: value if isinstance(value, str) else ' '.join(value))
-def test_names_what_is_wrong(run_main, small_config, small_checkpoint,
-                             tmp_path, options, error):
+def test_error_names_the_fault(run_main, small_config, small_checkpoint,
+                               tmp_path, options, error):
     options = [option.replace('CHECKPOINT', str(small_checkpoint))
                for option in options]
     with pytest.raises(SystemExit, match=f'(?s)^train.py: error: .*{error}'):
@@ -262,7 +262,7 @@ def test_names_what_is_wrong(run_main, small_config, small_checkpoint,
 
 
 def test_takes_the_name_of_a_model(run_main, monkeypatch, tmp_path):
-    # Where there are no videos.
+    # A folder without videos.
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match='no annotation file data/motion/'):
         run_main('train.py', 'linear_ff_tiny_motion', '--work-dir', tmp_path)
@@ -303,7 +303,7 @@ def test_compiles_the_backbone(run_main, small_config, small_checkpoint,
 
 
 @pytest.mark.parametrize('code', [143, 'error: no', None])
-def test_a_job_that_is_told_to_stop_leaves_at_once(monkeypatch, code):
+def test_a_stopped_job_leaves_at_once(monkeypatch, code):
     ends = []
     monkeypatch.setattr('os._exit', ends.append)
     monkeypatch.setattr('atexit._run_exitfuncs', lambda: ends.append('done'))
@@ -312,7 +312,7 @@ def test_a_job_that_is_told_to_stop_leaves_at_once(monkeypatch, code):
             raise SystemExit(code)
         assert ends == ['done', 143]
     else:
-        # Python prints it.
+        # Python prints the warning.
         with pytest.raises(SystemExit), quick_exit():
             raise SystemExit(code)
         assert not ends

@@ -37,7 +37,7 @@ def test_lists_names_without_the_network(run_main, capsys, monkeypatch):
     assert '90 MB' in rows['facebook/dinov2-small']
 
 
-def test_checks_what_the_hub_has(run_main, capsys, monkeypatch):
+def test_checks_the_models_of_the_hub(run_main, capsys, monkeypatch):
     server = ThreadingHTTPServer(('127.0.0.1', 0), Hub)
     threading.Thread(target=server.serve_forever, args=(.05, ),
                      daemon=True).start()

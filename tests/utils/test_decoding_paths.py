@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Every way to decode a video, compared with the ffmpeg program."""
+"""Compare each way to decode a video with the ffmpeg program."""
 import re
 import shutil
 from functools import partial

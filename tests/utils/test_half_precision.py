@@ -62,7 +62,7 @@ def test_units_by_capability(monkeypatch, machine, capability, instructions,
     assert processor.has_bfloat16_units() == expected
 
 
-def test_stream_runs_in_float32_and_says_so_once(units, monkeypatch):
+def test_stream_runs_in_float32_and_reports_it_once(units, monkeypatch):
     lines = []
     monkeypatch.setattr(MMLogger, 'callHandlers', lambda self, record: (
         lines.append(record.getMessage())))

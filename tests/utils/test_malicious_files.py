@@ -70,7 +70,7 @@ def beyond_storage(size, stride):
 
 
 def with_size(size, stride=(1, )):
-    """Build a tensor of another size than its storage."""
+    """Build a tensor whose size differs from the size of its storage."""
     return zipped(dict(a=beyond_storage(size, stride)))
 
 

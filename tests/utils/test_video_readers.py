@@ -108,7 +108,7 @@ def test_decodes_the_drawn_interlaced_frames(video, backend, kind):
         assert numbers_of(found) == list(clip)
         error = np.abs(found - np.stack(images())[clip].astype(int))
         assert error.mean() < 6
-    # Both fields are there, neither black nor from another frame.
+    # Both fields belong to this frame, and neither is black.
     assert error.mean((0, 2, 3)).max() < 20
 
 

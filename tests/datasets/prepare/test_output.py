@@ -41,7 +41,7 @@ def run(root, split, *args, out='out'):
 
 
 def in_child(function, *args, limit=None, disk_waits=0.):
-    """Run in a child process, which may be killed."""
+    """Run ``prepare`` in a child process, which may be killed."""
     child = os.fork()
     if child:
         return child

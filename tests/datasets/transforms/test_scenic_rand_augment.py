@@ -122,7 +122,7 @@ def test_compares_every_op():
 @pytest.mark.parametrize('magnitude, black, below', [
     (20, 186, 187), (15, 163, 165)])
 def test_contrast_darkens_a_clip_of_usual_size(magnitude, black, below):
-    # For 256 x 256 pixels or more, the "mean" is 255.
+    # In the released code, the "mean" of 256 x 256 pixels or more is 255.
     clip = np.broadcast_to(
         np.arange(256, dtype=np.uint8)[:, None], (1, 256, 256, 3)[:-1])
     clip = np.repeat(clip[..., None], 3, axis=-1)

@@ -9,7 +9,7 @@ from mmvidattn.engine import NanGuardHook
 
 
 class SpoilHook(Hook):
-    """Make some iterations fail in one of several ways."""
+    """Make some iterations fail by the given fault."""
 
     def __init__(self, way, first, last):
         self.way, self.iters = way, range(first, last)

@@ -37,7 +37,7 @@ def run(work_dir, *hooks, **options):
     ('before_train_iter', 6, 1, 6, 0), ('after_train_iter', 8, 1, 8, 0),
     ('before_val_iter', 4, 2, 8, 1)], ids=str)
 def test_saves_exits_and_resumes(tmp_path, event, count, epoch, iter,
-                                      workers):
+                                 workers):
     # No regular checkpoint is due in these epochs.
     options = dict(checkpoint=dict(interval=4, save_best=None),
                    workers=workers)
@@ -73,7 +73,7 @@ def test_signal_to_any_process_stops_all(monkeypatch):
         other_ranks[:] = [torch.tensor(int(received))]
         assert hook.is_requested() == bool(received)
     hook._received = 0
-    # Unequal lengths of validation would deadlock the processes.
+    # Processes with validations of unequal length would deadlock.
     runner = SimpleNamespace(val_dataloader=range(5))
     for length in 5, 4, 6:
         other_ranks[:] = [torch.tensor([length, -length])]

@@ -137,7 +137,7 @@ class OrderedSubclass(dict):
 
 
 class Snapshots(Hook):
-    """Record what a kill would leave behind at each stage of saving."""
+    """Record the files that a kill would leave at each stage of saving."""
 
     def __init__(self, monkeypatch, folder):
         self.found, self.folder = [], folder
@@ -217,7 +217,7 @@ class FaultyBackend(LocalBackend):
 @pytest.mark.parametrize('fault, reason', [
     ('full', 'No space left on device'), ('flipped', 'does not open')])
 def test_training_continues_after_failed_save(tmp_path, monkeypatch,
-                                                  fault, reason):
+                                              fault, reason):
     backend = type('Backend', (FaultyBackend, ), dict(fault=fault, at=3))
     monkeypatch.setattr('mmengine.runner.checkpoint.get_file_backend',
                         lambda *args, **kwargs: backend())
@@ -276,7 +276,7 @@ def test_best_of_the_same_epoch_replaces_itself(tmp_path):
 
 
 def test_other_processes_know_that_saving_failed(tmp_path, monkeypatch):
-    """Only the first process writes; all others must learn the result."""
+    """Check that the first process tells the result of a save to the rest."""
     broadcasts = []
 
     def broadcast(answer):
@@ -407,7 +407,7 @@ def trained(tmp_path_factory):
     b'/' + b'a/' * 3000 + b'b.pth', b'a\0b.pth'],
     ids=['empty', 'zeros', 'noise', 'folder', 'long', 'deep', 'zero'])
 def test_ignores_damaged_pointer(trained, tmp_path,
-                                                 monkeypatch, pointer):
+                                 monkeypatch, pointer):
     here, run = tmp_path / 'here', tmp_path / 'run'
     for folder in here, run:
         shutil.copytree(trained, folder)

@@ -91,7 +91,7 @@ def kernels_run(request, monkeypatch):
     assert calls or 'falls_back' in request.node.name
 
 
-# Every pattern, mode, gate and dtype once. The slow test has the others.
+# Every pattern, mode, gate and dtype once. The slow test has all combinations.
 CASES = [
     ('time', 'eight', 'shared', torch.bfloat16),
     ('joint', None, None, torch.float32),
