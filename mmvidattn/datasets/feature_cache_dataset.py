@@ -24,24 +24,24 @@ IRRELEVANT = 'filename', 'label', 'sample_idx', 'segment_id'
 @DATASETS.register_module()
 @check_arguments
 class FeatureCacheDataset(DatasetWrapper):
-    """Video dataset that replaces frames by cached features.
+    """Dataset wrapper that replaces frames by cached features.
 
-    The features are outputs of the frozen part of a
-    :class:`~mmvidattn.recognizers.FineTunedRecognizer3D`. If they are cached,
-    a sample has them as ``frozen_features`` [V, *] for its V clips, and
-    ``inputs`` are zeros; the video is not opened. Otherwise, a sample has its
-    frames, and the path ``feature_file`` to which the recognizer writes the
-    features.
+    The features are outputs of the frozen layers of a
+    :class:`~mmvidattn.recognizers.FineTunedRecognizer3D`. If a sample's
+    features are cached, its video is not opened: the sample has
+    ``frozen_features`` [V, *] for its V clips, and zeros as ``inputs``.
+    Otherwise, the sample has its frames and, as ``feature_file``, the path to
+    which the recognizer writes the features.
 
     :class:`~mmvidattn.engine.FeatureCacheHook` adds this wrapper to the
     datasets of a run.
 
     Args:
-        dataset: Config of a dataset of video files, guarded or not.
+        dataset: Config of a dataset of video files, with or without a guard.
 
     Raises:
-        ValueError: If the config lacks a pipeline that ends with
-            ``PackActionInputs``.
+        ValueError: If the config has no pipeline, or its pipeline does not end
+            with ``PackActionInputs``.
     """
 
     def __init__(self, dataset: dict) -> None:
@@ -54,22 +54,23 @@ class FeatureCacheDataset(DatasetWrapper):
         super().__init__(DATASETS.build(dataset))
         self._folder: FeatureFolder | None = None
         self._num_variants: int | None = None
-        # Shared with persistent workers.
+        # In shared memory, so that persistent workers see changes.
         self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()
 
     def open_cache(self, root: str | Path, settings: Mapping[str, Any],
                    num_variants: int | None) -> None:
-        """Set the folder of the features, before workers start.
+        """Set the folder of the features; call it before workers start.
 
         Args:
-            root: Folder of all features.
+            root: Folder of the feature cache.
             settings: Settings that determine the features, except for the
                 pipeline.
-            num_variants: Option of
+            num_variants: Number of cached random outcomes per clip, see
                 :class:`~mmvidattn.engine.FeatureCacheHook`.
 
         Raises:
-            ValueError: If the pipeline has options that are objects.
+            ValueError: If an option in the pipeline is an object instead of
+                plain data.
         """
         self._folder = FeatureFolder(
             root, dict(settings, pipeline=self.pipeline_cfg))
@@ -94,7 +95,7 @@ class FeatureCacheDataset(DatasetWrapper):
                 info={key: value for key, value in info.items()
                       if key not in IRRELEVANT})
         except OSError as error:
-            # If the dataset is guarded, it handles the missing file.
+            # The dataset's guard, if any, handles a missing file.
             data = self.dataset.prepare_data(idx)
             if data is not None and 'unreadable' not in data['data_samples']:
                 raise ValueError(
@@ -131,9 +132,9 @@ class FeatureCacheDataset(DatasetWrapper):
         data = self.dataset.prepare_data(idx)
         if random_place() != before:
             raise ValueError(
-                f'{self._find_random(info)} of the pipeline draws at random: '
-                'cached features need a deterministic pipeline, or '
-                'num_variants of FeatureCacheHook to cache that many outcomes')
+                f'{self._find_random(info)} of the pipeline is random: cached '
+                'features need a deterministic pipeline, or num_variants of '
+                'FeatureCacheHook to cache that many random outcomes')
         return data
 
     def _find_random(self, info: dict) -> str:
@@ -161,14 +162,13 @@ def with_feature_cache(dataset: Any) -> Any:
     """Wrap video datasets in :class:`FeatureCacheDataset`.
 
     Args:
-        dataset: Config of a dataset, or of a wrapper of one or more.
+        dataset: Config of a dataset, or of a wrapper of datasets.
 
     Returns:
         Config with the added wrappers.
 
     Raises:
-        ValueError: If a dataset does not read video files, or is already
-            built.
+        ValueError: If a dataset does not read video files, or is not a config.
     """
     def cached(one: Any) -> dict:
         if not isinstance(one, dict) or not is_kind(one, VideoDataset):

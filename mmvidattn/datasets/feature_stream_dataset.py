@@ -26,7 +26,7 @@ PROTOCOLS = ('testra', 'strict')
 class FeatureStreamDataset(BaseDataset):
     """Untrimmed videos as feature streams, cut into windows.
 
-    The layout is common in this field::
+    The layout of files is common in this field::
 
         data_root
         |- <features of a modality>/<video>.npy    (steps, width)
@@ -35,67 +35,73 @@ class FeatureStreamDataset(BaseDataset):
         `- <classes>                               names of classes, one a line
 
     Files are mapped into memory; nothing is unpickled. A window has a long
-    memory of N rows, followed by a work memory of L rows; A tokens anticipate
-    the steps after the work memory. The pipeline packs each item as ``inputs
-    = dict(<modality>=(N + L, D), padding_mask=(N,))``, and a data sample with
-    ``gt_action`` ``(L + A, K)``, and ``gt_verb`` and ``gt_noun`` if they have
-    folders.
+    memory of N rows, followed by a work memory of L rows. A anticipation
+    tokens follow, each for a later step. The pipeline packs each window as
+    ``inputs = dict(<modality>=(N + L, D), padding_mask=(N,))`` and a data
+    sample with ``gt_action`` ``(L + A, K)``, and with ``gt_verb`` and
+    ``gt_noun`` if ``data_prefix`` has their folders.
 
-    Each kind of window is a class of :mod:`~.feature_windows`:
+    ``windows`` selects the kind of window:
 
-    * ``'dense'``, :class:`~.feature_windows.DenseWindows`: a window at each
-      step. Train with :class:`RandomOffsetSampler`, which uses each step once
-      per epoch.
+    * ``'dense'``, :class:`~.feature_windows.DenseWindows`: a window begins at
+      each step. Train with :class:`RandomOffsetSampler`, which uses each step
+      once per epoch.
     * ``'videos'``, :class:`~.feature_windows.VideoWindows`: all dense windows
       of a video as one item. Only for evaluation, with ``work_rate=1``.
     * ``'stream'``, :class:`~.feature_windows.StreamWindows`: a whole video,
       which the model processes step by step. Only for evaluation. Scores
       each step (with ``work_rate=1``), or each segment of ``segment_file``.
     * ``'non_overlapping'``,
-      :class:`~.feature_windows.NonOverlappingWindows`: each step in one
-      window. Only for evaluation.
+      :class:`~.feature_windows.NonOverlappingWindows`: each step is scored in
+      one window. Only for evaluation.
     * ``'segments'``, :class:`~.feature_windows.SegmentWindows`: a window
-      before each annotated segment. Unlabeled segments (of a challenge) are
-      only for evaluation without ``gt_action``.
+      before each annotated segment. Segments without labels (of a challenge)
+      are only allowed in evaluation, without ``gt_action``.
 
-    A video shorter than the work memory is evaluated in one window, whose
-    last rows repeat its last step and are not scored. It is not used for
-    training. Steps outside of the video have zero targets.
+    A video shorter than the work memory is not used for training. It is
+    evaluated in one window; its last step is repeated to fill the window, and
+    the repeated rows are not scored. Steps outside of the video have zero
+    targets.
 
     Args:
         ann_file: List of video names.
         data_root: Folder that all other paths are relative to.
         data_prefix: Folder of each modality, of ``gt_action``, and optionally
-            of ``gt_verb`` and ``gt_noun``. Entries of None are ignored.
-        metainfo: ``classes``: class names, or a file of them, including
-            background and "Ambiguous".
+            of ``gt_verb`` and ``gt_noun``. Entries that are None are ignored.
+        metainfo: ``classes``: class names, or the path of their file. They
+            include the background and, for THUMOS'14, "Ambiguous".
         pipeline: Transforms.
         feature_rate: Steps per second.
         long_steps: Steps covered by the long memory; 0 for no long memory.
         long_rate: Distance in steps between rows of the long memory.
         work_steps: Steps covered by the work memory.
         work_rate: Distance in steps between rows of the work memory.
-        anticipation_steps: Steps covered by the tokens; 0 for no tokens.
+        anticipation_steps: Number of steps after the work memory that tokens
+            anticipate; 0 for no tokens.
         anticipation_rate: Distance in steps between tokens.
         future_steps: Number of steps with additional targets for MAT in
-            training, ``gt_future_action`` ``(future_steps, K)`` and so on.
-            The first is two steps after the work memory. After the end of
-            the video, the last step is repeated.
-        stretch_long_memory: At the start of a video, spread the long memory
-            over the available steps (LSTR) instead of padding it (TeSTra).
-        windows: Kind of window, see above.
-        protocol: End of a segment's window in evaluation, see
-            :class:`~.feature_windows.SegmentWindows`.
+            training: ``gt_future_action`` ``(future_steps, K)``, and
+            ``gt_future_verb`` and ``gt_future_noun`` if they have folders. The
+            first step is two steps after the work memory. After the end of the
+            video, the last step is repeated.
+        stretch_long_memory: At the start of a video, spread the rows of the
+            long memory over the available steps (LSTR) instead of padding with
+            step 0 (TeSTra).
+        windows: Kind of window, see above. Defaults to ``'dense'``.
+        protocol: Position of a segment's window in evaluation, ``'testra'`` or
+            ``'strict'``, see :class:`~.feature_windows.SegmentWindows`.
         segment_file: CSV file of segments, see :func:`read_segments`. By
-            default, each run of a class is a segment.
-        video_fps: Frames per second in that file.
+            default, consecutive steps of a class in ``gt_action`` are a
+            segment.
+        video_fps: Frames per second in ``segment_file``.
         background_index: Class without segments.
-        ignore_index: Second class without segments.
-        pad_start: In training on ``'dense'`` without a long memory, let
-            windows begin before the video, until one ends with its first
-            step, like MiniROAD. Steps before the video are zeros.
+        ignore_index: Another class without segments.
+        pad_start: Also use training windows that begin before the video, like
+            MiniROAD; the earliest one ends with the first step. Steps before
+            the video are zeros. Only for ``windows='dense'`` without a long
+            memory.
         feature_dims: Expected width of each modality. Not checked by default.
-        test_mode: Evaluation.
+        test_mode: Prepare windows for evaluation instead of training.
         kwargs: Other arguments of ``BaseDataset``.
     """
 
@@ -182,14 +188,14 @@ class FeatureStreamDataset(BaseDataset):
 
     @classmethod
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
-        # mmengine would use a missing file's path as the names.
+        # mmengine would use the path of a missing file as class names.
         for key, value in (metainfo or {}).items():
             if isinstance(value, str) and not Path(value).is_file():
                 raise ValueError(f'metainfo: file of {key} not found: {value}')
         return super()._load_metainfo(metainfo)
 
     def load_data_list(self) -> list[dict]:
-        """Check all files, and list the windows."""
+        """Check all files, and return the list of windows."""
         if not Path(self.ann_file).is_file():
             raise ValueError(f'ann_file not found: {self.ann_file}')
         videos = [line.strip() for line in read_lines(self.ann_file)
@@ -260,7 +266,7 @@ class FeatureStreamDataset(BaseDataset):
     def get_data_info(self, idx: int) -> dict:
         """Return the input of the pipeline for a window."""
         info = super().get_data_info(idx)
-        # In evaluation, numpy's generator is not used.
+        # Evaluation must not advance numpy's random state.
         rng = np.random.default_rng(
             0 if self.test_mode else np.random.randint(2**31))
         return dict(

@@ -14,24 +14,24 @@ from .annotations.video_segment import steps_of
 # Maximum number of open files per process; systems allow at least 1024.
 MAX_OPEN = 512
 TARGETS = ('gt_action', 'gt_verb', 'gt_noun')
-# Allowed difference in steps between the files of a video, because programs
+# Allowed difference in steps between the files of a video. Feature extractors
 # round the end of a video differently.
 MAX_DIFFERENCE = 1
 
 
 class Segment(NamedTuple):
-    """Action of a video; times are in steps, and ``end`` is exclusive."""
+    """Annotated action; times are in steps, and ``end`` is exclusive."""
     id: str
     video: int
     start: int
     end: int
-    # In frames, before rounding to steps.
+    # In frames for segments of a file, in steps for segments of targets.
     duration: float
     labels: dict[str, int]
 
 
 class SegmentTable(list[Segment]):
-    """List of segments with an index by video and by action."""
+    """List of segments that can be looked up by video and by action."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         super().__init__(segments)
@@ -49,7 +49,7 @@ class SegmentTable(list[Segment]):
 
     @property
     def actions(self) -> list[int]:
-        """Classes that occur."""
+        """Sorted classes of all segments."""
         return sorted(self._actions)
 
     def of_video(self, video: int) -> list[Segment]:
@@ -61,7 +61,7 @@ class SegmentTable(list[Segment]):
         return self._actions.get(action, [])
 
     def places(self, action: int, video: int) -> list[int]:
-        """Return the positions of a video's segments in ``of_action``."""
+        """Return a video's indices in the list of ``of_action(action)``."""
         return self._places.get((action, video), [])
 
 
@@ -80,16 +80,16 @@ def open_array(path: Path) -> np.ndarray:
 
 
 class FeatureStreams:
-    """Features and targets of videos, ``<folder>/<video>.npy``.
+    """Features and targets of videos, in files ``<folder>/<video>.npy``.
 
-    The files of a video may differ in length by one step. The shortest one
-    then defines the length of the video.
+    The files of a video may differ in length by one step. The shortest file
+    defines the length of the video.
 
     Args:
         videos: Video names.
         folders: Folder of each modality and of each target (``gt_action``,
             ``gt_verb``, ``gt_noun``).
-        widths: Expected width of some of them.
+        widths: Expected width of some modalities and targets.
 
     Raises:
         ValueError: If a file is missing or invalid, or its length or width
@@ -154,7 +154,7 @@ class FeatureStreams:
         return self._opened[path]
 
     def __getstate__(self) -> dict:
-        # A spawned process opens its own files.
+        # Do not copy memory maps to a spawned worker, which opens the files.
         return {**vars(self), '_opened': {}}
 
     def read(self, key: str, videos: np.ndarray | int,
@@ -163,7 +163,7 @@ class FeatureStreams:
 
         Args:
             key: Modality or target.
-            videos: Index of the video, for all rows or for each row ``(R,)``.
+            videos: Video index of all rows, or of each row ``(R,)``.
             steps: Step of each row ``(R,)``.
 
         Returns:
@@ -176,8 +176,8 @@ class FeatureStreams:
         videos = np.broadcast_to(videos, steps.shape)
         rows = np.empty((len(steps), self.widths[key]), np.float32)
         for video in np.unique(videos):
-            here = videos == video
-            rows[here] = self.open(video, key)[steps[here]]
+            mask = videos == video
+            rows[mask] = self.open(video, key)[steps[mask]]
         bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
         if len(bad):
             raise ValueError(
@@ -189,7 +189,7 @@ class FeatureStreams:
 
     def segments_of_targets(self, background: int | None,
                             ignored: int | None) -> SegmentTable:
-        """Return the runs of each class in ``gt_action`` as segments."""
+        """Return runs of each class in ``gt_action`` as segments."""
         segments = []
         for video in range(len(self.videos)):
             targets = open_array(
@@ -220,16 +220,17 @@ def _check_targets(rows: np.ndarray, path_of: Callable[[int], Path],
 
 def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
                   feature_rate: float) -> SegmentTable:
-    """Read segments of these videos, like RULSTM and TeSTra.
+    """Read the segments of some videos.
 
-    A segment begins with the step of its first frame, and ends after the step
-    of its last frame. Test lists do not contain labels.
+    As in RULSTM and TeSTra, a segment begins with the step that contains its
+    start, and ends with the step that contains its end. Segments of test lists
+    have no labels.
 
     Args:
         path: CSV file, see
             :func:`~.annotations.segment_file.read_segment_file`.
-        videos: Video names.
-        video_fps: Frames per second in RULSTM's lists, 30.
+        videos: Names of the videos. Segments of other videos are ignored.
+        video_fps: Frames per second in RULSTM's lists, usually 30.
         feature_rate: Steps per second.
 
     Raises:
@@ -245,7 +246,7 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
 
 
 def find_runs(positive: np.ndarray) -> list[tuple[int, int]]:
-    """Return first step, and first step after, of each run of true steps."""
+    """Return the start and exclusive end of each run of true steps."""
     edges = np.diff(np.concatenate([[0], positive, [0]]).astype(np.int8))
     return list(
         zip(np.flatnonzero(edges == 1).tolist(),

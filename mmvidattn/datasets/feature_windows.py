@@ -15,7 +15,7 @@ from .memory_steps import (
 
 @dataclass(frozen=True)
 class WindowShape:
-    """Sizes of a window; see :class:`FeatureStreamDataset`."""
+    """Sizes of a window, as options of :class:`FeatureStreamDataset`."""
     feature_rate: float
     long_steps: int
     long_rate: int
@@ -42,7 +42,7 @@ class WindowShape:
 
     @property
     def needed(self) -> int:
-        """Steps from the start of the work memory to the last token."""
+        """Steps of the work memory and of anticipation together."""
         return self.work_steps + self.anticipation_steps
 
     @property
@@ -53,17 +53,18 @@ class WindowShape:
 
     @property
     def second_ahead(self) -> float:
-        """Horizon of the token that anticipates a segment by one second.
+        """Seconds ahead of the token that anticipates by one second.
 
-        The features of the segment's first step end one step after its start.
+        It is one step more than a second, because the features of a segment's
+        first step end one step after its start.
         """
         return 1 + 1 / self.feature_rate
 
     def place_of_score(self, segment: Segment,
                        protocol: str) -> tuple[int, list[int]]:
-        """Return the first step of a segment's window, and the scored row.
+        """Return the first step of a segment's window, and the row to score.
 
-        No row is scored if the segment starts too early.
+        The list of rows is empty if the segment starts too early.
         """
         start = segment.start
         if protocol == 'strict':
@@ -74,25 +75,27 @@ class WindowShape:
         if start < self.anticipation_steps:
             return start % self.work_rate, []
         if start < self.work_steps:
-            # The row of this step in the first window: a detection.
+            # The segment starts in the first window: score the detection of
+            # its first step.
             first = start % self.work_rate
             return first, [(start - first) // self.work_rate]
-        # The last sampled step is the one before the segment.
+        # The window's last row is the step before the segment.
         return start - 1 + self.work_rate - self.work_steps, [self.num_work]
 
 
 class DenseWindows:
     """Windows that begin at each step.
 
-    Only the last row of a window is scored, except for a video's first
-    window, where all rows are.
+    Only the last row of a window is scored, except that all rows of a video's
+    first window are scored.
 
     Args:
         shape: Sizes of a window.
         streams: Features and targets.
         segments: Segments of all videos.
         test_mode: Evaluation.
-        protocol: End of a segment's window in evaluation.
+        protocol: Position of a segment's window in evaluation, see
+            :class:`SegmentWindows`.
     """
     mode = 'dense'
     only_for_evaluation = False
@@ -162,7 +165,7 @@ class DenseWindows:
             num_work=len(work),
             anticipation_steps=ahead,
             horizons=shape.horizons,
-            # MixClip only replaces actions that end before this step.
+            # MixClip replaces actions only if they end before this step.
             history_end=work_start if segment is None else segment.start,
             segment_id=None if segment is None else segment.id,
             segment_labels=None if segment is None else segment.labels,
@@ -179,10 +182,10 @@ class DenseWindows:
 
 
 class NonOverlappingWindows(DenseWindows):
-    """Windows that cover each step once, and score all of their rows.
+    """Windows that cover each step once, with all rows scored.
 
-    The released code reports these scores during training.
-    :class:`DenseWindows` give higher scores.
+    The released code reports the scores of these windows during training.
+    Scores of :class:`DenseWindows` are higher.
     """
     mode = 'non_overlapping'
     only_for_evaluation = True
@@ -192,21 +195,22 @@ class NonOverlappingWindows(DenseWindows):
         if length < self.stride:
             return [0]
         starts = [*range(0, length - self.stride + 1, self.stride)]
-        # The released code does not score the end of the video.
+        # Unlike the released code, also score the end of the video.
         return starts + [length - self.stride] * bool(length % self.stride)
 
 
 class SegmentWindows(DenseWindows):
-    """Windows before the segments of EPIC-Kitchens-100, to anticipate them.
+    """Windows that anticipate the segments of EPIC-Kitchens-100.
 
-    In training, the start of the segment is moved later by a random number of
-    steps below ``anticipation_steps``, but not after its end (as released).
-    In evaluation, ``protocol`` decides where the window ends:
+    In training, as in the released code, the window is moved later by a random
+    number of steps below ``anticipation_steps``, but not beyond the end of the
+    segment. In evaluation, ``protocol`` sets the end of the window:
 
-    * ``'testra'``: as released, the window ends with the step before the
-      segment, and the first token is scored. It anticipates by a quarter to
-      half a second, which the paper reports as one second. A segment within
-      the first window is scored by the detection of its first step.
+    * ``'testra'``: as in the released code, the window ends with the step
+      before the segment, and the first token is scored. The token anticipates
+      by a quarter to half a second, which the paper reports as one second. For
+      a segment that starts in the first window, the detection of its first
+      step is scored.
     * ``'strict'``: the window ends one second before the segment, and the
       token one second ahead is scored.
     """
@@ -214,7 +218,7 @@ class SegmentWindows(DenseWindows):
     scores_last_row = False
 
     def list(self) -> list[dict]:
-        """List the segments with enough steps before them."""
+        """List the windows of segments with enough steps before them."""
         windows = []
         for number, segment in enumerate(self.segments):
             latest = min(segment.start + self.shape.anticipation_steps - 1,
@@ -241,12 +245,13 @@ class SegmentWindows(DenseWindows):
 
 
 class VideoWindows(DenseWindows):
-    """All :class:`DenseWindows` of a video as one item.
+    """All dense windows of a video as one item.
 
-    The model computes results that windows share only once, see
-    :class:`~mmvidattn.recognizers.OnlineActionDetector`. ``inputs`` are
-    features ``(T, D)``, ``long_indices`` ``(W, N)``, ``work_indices`` ``(W,
-    L)`` and ``padding_mask`` ``(W, N)``; targets are ``(T, K)``.
+    The model computes results that several windows share only once, see
+    :class:`~mmvidattn.recognizers.OnlineActionDetector`. For W windows of a
+    video with T steps, ``inputs`` are features ``(T, D)``, ``long_indices``
+    ``(W, N)``, ``work_indices`` ``(W, L)`` and ``padding_mask`` ``(W, N)``;
+    targets are ``(T, K)``.
     """
     only_for_evaluation = True
 
@@ -262,11 +267,11 @@ class VideoWindows(DenseWindows):
         return video | dict(
             long_indices=long,
             padding_mask=np.stack([long_padding_mask(row) for row in long]),
-            # In a video shorter than a window, the last step is repeated.
+            # Repeat the last step of a video that is shorter than a window.
             work_indices=work.clip(max=video['video_length'] - 1))
 
     def _whole_video(self, number: int) -> dict:
-        """Return a video as an item that scores each step."""
+        """Return the input of the pipeline for a video."""
         video = self._window(number, 0)
         length = video['video_length']
         starts = np.arange(max(1, length - self.shape.work_steps + 1))
@@ -278,7 +283,7 @@ class VideoWindows(DenseWindows):
 
 
 class StreamWindows(VideoWindows):
-    """Videos that the model processes step by step, and that score each step.
+    """Videos that the model processes step by step, with all steps scored.
 
     ``inputs`` are features ``(T, D)``, ``long_rate``, ``work_rate`` and
     ``stretch_long_memory``.
@@ -294,7 +299,7 @@ class StreamWindows(VideoWindows):
 
 
 class SegmentStreamWindows(StreamWindows):
-    """Streams that score segments, and read no targets."""
+    """Videos processed step by step, with segments scored, without targets."""
 
     def load(self, info: dict, rng: np.random.Generator) -> dict:
         """Return the input of the pipeline for a video."""
@@ -308,9 +313,9 @@ class SegmentStreamWindows(StreamWindows):
             evaluation_mode=f'{self.protocol}_stream')
 
     def _place(self, segment: Segment) -> tuple[int, list[int]]:
-        """Return the step of a stream that scores a segment, and the row.
+        """Return the step whose output scores a segment, and the row to score.
 
-        Row 0 is the detection; the tokens follow.
+        Row 0 of the output is the detection of this step; the tokens follow.
         """
         num_work = self.shape.num_work
         first, rows = self.shape.place_of_score(segment, self.protocol)

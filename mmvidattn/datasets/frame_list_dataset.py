@@ -17,23 +17,23 @@ HEADER = 'original_vido_id'
 @DATASETS.register_module()
 @check_arguments
 class FrameListDataset(BaseActionDataset):
-    """Multi-label videos given by SlowFast's frame lists for Charades.
+    """Multi-label videos in the format of SlowFast's frame lists (Charades).
 
     The first line of a list has the columns ``original_vido_id video_id
-    frame_id path labels``. Each other line is a frame, in order, with its path
-    below ``data_prefix['img']``, and its class numbers in quotation marks,
-    separated by commas (``"3,14"`` or ``""``).
+    frame_id path labels``. Each following line describes a frame, in order.
+    The path is relative to ``data_prefix['img']``. The labels are class
+    numbers, separated by commas, in quotation marks (``"3,14"`` or ``""``).
 
-    ``RawFrameDecode`` can read the samples. ``label`` is a vector with ones
-    for all classes of the video. ``segments`` lists first and last frame of
-    each occurrence of a class, for
+    mmaction2's ``RawFrameDecode`` reads the frames of a sample. ``label`` is a
+    vector with ones for all classes of the video. ``segments`` lists the
+    class, first frame and last frame of each occurrence, for
     :class:`~mmvidattn.datasets.transforms.ClipLabels`.
 
     Args:
         ann_file: Path of the list.
         pipeline: Transforms.
         num_classes: Number of classes K.
-        data_prefix: Folder of the frames, ``img``.
+        data_prefix: ``img``: folder of the frames.
         allow_outside: Accept paths that lead out of ``data_prefix['img']``
             by ``../``, an absolute path, or a symbolic link.
         **kwargs: Other arguments of mmaction2's ``BaseActionDataset``.

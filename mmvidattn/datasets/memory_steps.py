@@ -13,8 +13,8 @@ def dense_long_indices(work_start: int,
                        keep_phase: bool = True) -> np.ndarray:
     """Return the steps of the long memory in evaluation, oldest first.
 
-    The steps are ``rate`` apart, and the last one is ``rate`` before the work
-    memory. Step 0 replaces steps before the video.
+    The steps are ``rate`` apart, and the last one is ``rate`` steps before the
+    work memory. Step 0 stands for steps before the video.
 
     Args:
         work_start: First step of the work memory.
@@ -31,7 +31,8 @@ def dense_long_indices(work_start: int,
     if start < 0:
         start = work_start % rate if keep_phase else 0
     known = np.arange(start, work_start, rate)
-    # At the start, LSTR's way can give one step too many.
+    # Near the start of the video, counting forward (LSTR) can give one step
+    # too many.
     known = known[-(steps // rate):] if steps else known[:0]
     return np.concatenate(
         [np.zeros(steps // rate - len(known), np.int64), known])
@@ -64,7 +65,7 @@ def training_long_indices(work_start: int,
 
 
 def long_padding_mask(indices: np.ndarray) -> np.ndarray:
-    """Mask padded rows of the long memory: every step 0 except the last.
+    """Mask the padding of the long memory: all rows of step 0 except the last.
 
     Args:
         indices: Steps ``(N,)``.

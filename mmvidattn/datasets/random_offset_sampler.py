@@ -14,22 +14,22 @@ from .feature_stream_dataset import FeatureStreamDataset
 @DATA_SAMPLERS.register_module()
 @check_arguments
 class RandomOffsetSampler(Sampler):
-    """Shuffled windows of each video, starting at a random offset.
+    """Sampler of non-overlapping windows, in random order.
 
-    In each epoch, each video gets a random offset, after which it is cut into
-    windows that do not overlap (by default). All windows of segments are
-    used.
+    In each epoch, each video gets a random offset. From there, windows follow
+    without overlap (by default). For a dataset with ``windows='segments'``,
+    all windows are used.
 
-    All epochs have the mean length; a few windows are repeated or left out to
-    reach it.
+    All epochs have the same length, the mean over the possible offsets. A few
+    windows are repeated or left out to reach it.
 
     Args:
-        dataset: Dataset of windows.
-        shuffle: Shuffle the windows. Offsets are random in any case.
+        dataset: Dataset with ``windows='dense'`` or ``'segments'``.
+        shuffle: Shuffle the windows. Offsets are random also without it.
         seed: Seed, equal on all ranks. Random by default.
         stride: Distance in steps between windows of a video. Defaults to the
-            distance at which windows do not overlap. A smaller stride lets
-            them overlap, like MiniROAD.
+            smallest distance without overlap. With a smaller stride, windows
+            overlap, like in MiniROAD.
     """
 
     def __init__(self,

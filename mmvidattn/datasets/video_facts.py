@@ -24,7 +24,7 @@ class VideoFacts(NamedTuple):
 
 def read_facts(path: str | Path,
                backend: VideoBackend | None = None) -> VideoFacts:
-    """Open a readable video, and decode its first frame.
+    """Open a video, decode its first frame, and return its facts.
 
     Args:
         path: Video.

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Wrappers of datasets, built or in a config."""
+"""Base class of dataset wrappers, and functions for nested datasets."""
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -29,7 +29,7 @@ class DatasetWrapper(Dataset):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    # Draws another index if the sample is None.
+    # If the sample is None, this method loads a sample at a random index.
     __getitem__ = BaseDataset.__getitem__
 
 
@@ -39,12 +39,12 @@ def find_within(dataset: Any,
 
     Args:
         dataset: Outermost dataset.
-        pick: Returns the object of a dataset, or None. The search does not
-            look inside a dataset with an object.
+        pick: Function that returns the wanted object of a dataset, or None.
+            Datasets inside of a dataset with such an object are not searched.
     """
-    found = pick(dataset)
-    if found is not None:
-        yield found
+    result = pick(dataset)
+    if result is not None:
+        yield result
         return
     inner = getattr(dataset, 'datasets', None)
     if inner is None:
@@ -56,13 +56,14 @@ def find_within(dataset: Any,
 
 def map_innermost(dataset: Any, wrapper: type,
                   change: Callable[[Any], Any]) -> Any:
-    """Change the innermost datasets of a config, or a built dataset.
+    """Replace the innermost datasets of a config, or a built dataset.
 
     Args:
-        dataset: Config of a dataset, or of a wrapper of one or more; or a
-            built dataset.
-        wrapper: Class of a wrapper whose datasets stay unchanged.
-        change: Returns the replacement of an innermost dataset.
+        dataset: Config of a dataset or of a wrapper of datasets, or built
+            dataset.
+        wrapper: Wrapper class; datasets that are already inside such a wrapper
+            stay unchanged.
+        change: Function that returns the replacement of a dataset.
     """
     if isinstance(dataset, dict):
         if dataset.get('type') == wrapper.__name__:
@@ -79,8 +80,8 @@ def map_innermost(dataset: Any, wrapper: type,
 
 def is_kind(dataset: Any, kind: type) -> bool:
     """Return True if a dataset, built or in a config, has this class."""
-    found = type(dataset)
+    used = type(dataset)
     if isinstance(dataset, dict):
-        found = dataset.get('type')
-        found = found if inspect.isclass(found) else DATASETS.get(found)
-    return found is not None and issubclass(found, kind)
+        used = dataset.get('type')
+        used = used if inspect.isclass(used) else DATASETS.get(used)
+    return used is not None and issubclass(used, kind)

@@ -90,7 +90,8 @@ def test_names_a_nested_random_step(motion_dir, tmp_path):
     views = dict(type='FixedViews', num_views=2, transforms=PIPELINE[1:-1])
     dataset = build(motion_dir, tmp_path,
                     [PIPELINE[0], views, PIPELINE[-1]])
-    with pytest.raises(ValueError, match='FixedViews of the pipeline draws'):
+    with pytest.raises(ValueError,
+                       match='FixedViews of the pipeline is random'):
         dataset[0]
     dataset.open_cache(tmp_path, {}, 2)
     state = torch.get_rng_state()

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Readers of annotation files.
 
-``custom`` reads the formats that users write for their own videos,
-``published`` the files of published data sets.
+``custom`` reads formats that users write for their own videos. ``published``
+reads the files of published data sets.
 """

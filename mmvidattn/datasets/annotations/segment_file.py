@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Segment CSV files whose first line identifies the format."""
+"""Reader of segment CSV files, which recognizes the format by the header."""
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ def read_segment_file(path: str | Path, fps: float = FPS,
     """Read the segments of a CSV file in any supported format.
 
     Args:
-        path: File. A column ``narration_id`` marks EPIC-Kitchens
-            (:func:`read_epic_kitchens`); columns ``video``, ``start`` and
-            ``end`` mark a user's own file (:func:`read_segment_csv`); any
-            other file is read as RULSTM's (:func:`read_rulstm`).
+        path: File. With a column ``narration_id``, it is read by
+            :func:`read_epic_kitchens`. With columns ``video``, ``start`` and
+            ``end``, it is read by :func:`read_segment_csv`. Any other file is
+            read by :func:`read_rulstm`.
         fps: Frames per second in RULSTM's files.
         checks: ``num_classes`` and ``fault`` of
             :func:`~.video_segment.checked`.

@@ -17,7 +17,7 @@ from ...utils.lines import split_lines
 Fault = Callable[[str], None]
 # Separators of CSV files: spreadsheet programs use all of them.
 SEPARATORS = ',;\t'
-# [[hh:]mm:]ss[.ff], with minutes below 60 after hours, and seconds below 60.
+# [hh:]mm:ss[.ff]. Seconds are below 60, and minutes too if there are hours.
 CLOCK = re.compile(
     r'(?:(\d+):(?=[0-5]?\d:))?(\d+):([0-5]?\d(?:\.\d*)?)', re.ASCII)
 
@@ -28,7 +28,7 @@ class VideoSegment(NamedTuple):
     video: str
     start: float
     end: float
-    # Number or name by part: action, verb and noun, if known.
+    # Class number or name of each known part: action, verb, noun.
     labels: dict[str, int | str]
     # File and line, for error messages.
     where: str
@@ -38,14 +38,14 @@ class VideoSegment(NamedTuple):
 
 
 def refuse(message: str) -> NoReturn:
-    """Raise a ``ValueError``; the default handler of faults."""
+    """Raise a ``ValueError``, the default way to handle a fault."""
     raise ValueError(message)
 
 
 def read_text(path: str | Path) -> str:
     """Read a file in UTF-8, or in UTF-16 with a byte order mark.
 
-    Spreadsheets write both.
+    Spreadsheet programs write both.
 
     Raises:
         ValueError: If the file is missing or not text.
@@ -77,17 +77,17 @@ def read_json(path: str | Path) -> Any:
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[str, str]]:
-    """Yield each non-blank line, and its file and number as text."""
+    """Yield each non-blank line, and a text with its file and line number."""
     for number, line in enumerate(split_lines(read_text(path)), 1):
         if line.strip():
             yield line, f'{path}, line {number}'
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[list[str], str]]:
-    """Yield each non-blank row of a CSV file, and its place as text.
+    """Yield each non-blank row of a CSV file, and its file and line number.
 
-    The separator is the one of ``SEPARATORS`` that the first line has most
-    of; a comma if it has none.
+    The separator is the most frequent one of ``SEPARATORS`` in the first line;
+    a comma if there is none.
 
     Raises:
         ValueError: If the file is not valid CSV.
@@ -110,15 +110,15 @@ def read_rows(path: str | Path) -> Iterator[tuple[list[str], str]]:
 def read_columns(path: str | Path, needed: Iterable[str],
                  aliases: Mapping[str, str] | None = None
                  ) -> Iterator[tuple[dict[str, str], str]]:
-    """Yield each row of a CSV file with a header, and its place as text.
+    """Yield each row of a CSV file with a header as a dict.
 
     Args:
         path: File.
         needed: Required columns.
-        aliases: New column names by old name.
+        aliases: Maps column names of the file to the names to return.
 
     Yields:
-        Row as ``{column: field}``, and its file and line.
+        Row as ``{column: field}``, and a text with its file and line number.
 
     Raises:
         ValueError: If a column is missing or repeated, or the number of
@@ -151,7 +151,7 @@ def seconds(word: object, where: str) -> float:
     """Convert a number, ``mm:ss.ff`` or ``hh:mm:ss.ff`` to seconds.
 
     Raises:
-        ValueError: If it has another format, or ``mm:ss`` has a sign.
+        ValueError: If the format is different, or ``mm:ss`` has a sign.
     """
     text = str(word).strip()
     clock = CLOCK.fullmatch(text)
@@ -175,13 +175,13 @@ def checked(segments: Iterable[VideoSegment],
 
     Args:
         segments: Segments from any reader.
-        num_classes: Number of classes by part (action, verb, noun), for
-            parts with numeric labels.
-        fault: Called with a message for each segment that does not end after
-            its start, repeats an id, or has a label out of range. If it
-            returns, the segment is left out.
+        num_classes: Number of classes of each part (action, verb, noun) whose
+            labels are numbers.
+        fault: Function that is called with a message for each segment that
+            does not end after its start, repeats an id, or has a label out of
+            range. The segment is left out, unless the function raises.
     """
-    found: dict[str, VideoSegment] = {}
+    valid: dict[str, VideoSegment] = {}
     for segment in segments:
         where = segment.where
         message = ''
@@ -190,9 +190,9 @@ def checked(segments: Iterable[VideoSegment],
             unit = 'frames' if segment.frames else 's'
             message = (f'a segment must have 0 <= start < end, got {start:g} '
                        f'to {end:g} {unit}')
-        elif segment.id in found:
+        elif segment.id in valid:
             message = (f'the id {segment.id} is already used in '
-                       f'{found[segment.id].where}')
+                       f'{valid[segment.id].where}')
         for part, number in (num_classes or {}).items():
             label = segment.labels.get(part)
             if (not message and isinstance(label, int)
@@ -201,15 +201,16 @@ def checked(segments: Iterable[VideoSegment],
         if message:
             fault(f'{where}: {message}')
         else:
-            found[segment.id] = segment
-    return list(found.values())
+            valid[segment.id] = segment
+    return list(valid.values())
 
 
 def segment_reader(read: Callable[..., Iterator[VideoSegment]]
                    ) -> Callable[..., list[VideoSegment]]:
-    """Turn a generator of segments into a reader that checks them.
+    """Decorate a generator of segments to return a checked list.
 
-    The reader also takes ``num_classes`` and ``fault`` of :func:`checked`.
+    The decorated function also takes ``num_classes`` and ``fault`` of
+    :func:`checked`.
     """
     @functools.wraps(read)
     def reader(*args: Any, num_classes: Mapping[str, int] | None = None,
@@ -224,14 +225,15 @@ def fit_to_videos(segments: Iterable[VideoSegment],
                   ) -> tuple[list[VideoSegment], Counter]:
     """Cut segments at the end of their videos, and count irregularities.
 
-    In published lists, segments end or even start after the end of their
-    video, and segments of one class overlap.
+    In published lists, some segments end or even start after the end of their
+    video, and some segments of one class overlap.
 
     Args:
         segments: Segments from any reader.
         durations: Length of each video in seconds. Segments of other videos
             stay unchanged.
-        part: Kind of label whose overlaps are counted.
+        part: Part (action, verb or noun) whose overlapping segments are
+            counted.
 
     Returns:
         Segments that start within their video, and counts of cut, dropped
@@ -270,11 +272,11 @@ def describe(counts: Mapping[str, int]) -> str:
 
 def steps_of(start: float, end: float, rate: float) -> tuple[int, int]:
     """Return the first step of a segment, and the first step after it."""
-    # Rounded, because frame 30 may be 29.999999.
+    # Round first, because time * rate may be 29.999999 instead of 30.
     return (math.floor(round(start * rate, 6)),
             math.ceil(round(end * rate, 6)))
 
 
 def videos_of(segments: Sequence[VideoSegment]) -> list[str]:
-    """Return each video with segments once, in order."""
+    """Return the videos of the segments, without repetition, in order."""
     return list(dict.fromkeys(segment.video for segment in segments))

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Unreadable files: detect, skip, count and name them.
+"""Unreadable files: detect, skip, count and report them.
 
-``guard.py`` decides what happens to a sample that fails to load.
+``guard.py`` handles samples that fail to load.
 """

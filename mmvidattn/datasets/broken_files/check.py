@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Check many video files in processes that may crash."""
+"""Check many video files in worker processes, which a decoder may crash."""
 import multiprocessing as mp
 import os
 import time
@@ -11,7 +11,7 @@ from .find_fault import find_fault
 
 
 def serve(tasks: Connection, every_frame: bool) -> None:
-    """Reply to each path with its fault, or with an empty string."""
+    """Run a worker: reply to each path with its fault, or an empty string."""
     # Silence decoders, which print to stderr.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     while True:
@@ -24,7 +24,7 @@ def serve(tasks: Connection, every_frame: bool) -> None:
 
 
 class Worker:
-    """Process that checks one file at a time."""
+    """Worker process that checks one file at a time."""
 
     def __init__(self, every_frame: bool) -> None:
         self.pipe, child_end = mp.Pipe()

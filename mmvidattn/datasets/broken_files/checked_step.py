@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Pipeline steps that count decoded frames, because decoders may lose some."""
+"""Checks of the frames that a pipeline step decodes."""
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +9,11 @@ from mmcv import VideoReader
 
 
 class DecodeClock:
-    """Time that a process spends on opening and decoding a sample.
+    """Time that this process spends on opening and decoding a sample.
 
     Attributes:
-        seconds: Time since :meth:`start`; None before the first such step.
+        seconds: Time spent since :meth:`start`; None if no step has opened or
+            decoded a video yet.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,7 @@ CLOCK = DecodeClock()
 
 
 class CheckedStep:
-    """Pipeline step that checks the frames that it decodes.
+    """Wrapper of a pipeline step that checks the decoded frames.
 
     Args:
         step: Transform.
@@ -67,12 +68,12 @@ class CheckedStep:
 
 
 def plain_step(step: Callable) -> Callable:
-    """Return the step without its check, if it has one."""
+    """Return the step inside of a :class:`CheckedStep`, or the step itself."""
     return step.step if isinstance(step, CheckedStep) else step
 
 
 def _opened(results: Any) -> set[str]:
-    """Return the keys of an opened video and of its frames."""
+    """Return which of the keys of an opened video and its frames exist."""
     return {'imgs', 'video_reader'} & results.keys() if isinstance(
         results, dict) else set()
 
@@ -87,9 +88,9 @@ def _check_frames(frames: Any, sampled: Any) -> None:
 
 
 class _StrictReader(VideoReader):
-    """mmcv's reader that raises for a frame that cannot be decoded.
+    """mmcv's reader with an error for a frame that cannot be decoded.
 
-    Without it, ``OpenCVDecode`` repeats an earlier frame.
+    With mmcv's reader itself, ``OpenCVDecode`` repeats an earlier frame.
     """
 
     def __init__(self, reader: VideoReader) -> None:

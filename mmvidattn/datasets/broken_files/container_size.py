@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Size of a video file by its headers; decoders ignore truncation."""
+"""Detection of truncated video files from the sizes in their headers."""
 import os
 import struct
 from typing import BinaryIO
@@ -8,7 +8,7 @@ MP4_BOXES = {
     b'ftyp', b'styp', b'moov', b'mdat', b'free', b'skip', b'wide', b'moof',
     b'mfra', b'sidx', b'meta', b'uuid', b'pdin', b'udta'
 }
-# Size in an avi whose muxer could not seek back to the header.
+# Size in the header of an avi file if the muxer could not seek back to set it.
 UNKNOWN = 0xFFFFFFFF
 EBML, SEGMENT = b'\x1aE\xdf\xa3', b'\x18S\x80g'
 
@@ -16,8 +16,8 @@ EBML, SEGMENT = b'\x1aE\xdf\xa3', b'\x18S\x80g'
 def check_not_cut(path: str) -> None:
     """Check that an mp4 (mov), avi or webm (mkv) file is complete.
 
-    Decoders read a truncated file as a shorter video. Other formats, and
-    paths that are not local files, always pass.
+    Decoders read a truncated file as a shorter video without an error. Files
+    of other formats, and paths that are not local files, pass the check.
 
     Raises:
         ValueError: If the file is smaller than its headers state.
@@ -32,7 +32,7 @@ def check_not_cut(path: str) -> None:
 
 
 def expected_size(file: BinaryIO, size: int) -> int:
-    """Return the size that the headers state; 0 if unknown.
+    """Return the file size according to the headers; 0 if unknown.
 
     Args:
         file: Opened file, at its start.
@@ -75,7 +75,8 @@ def _last_chunk(moov: bytes) -> int:
         while where != -1:
             count = int.from_bytes(moov[where + 8:where + 12], 'big')
             box = int.from_bytes(moov[where - 4:where], 'big')
-            # Otherwise these four bytes are not the name of a table.
+            # The size must match; otherwise, these bytes only look like a
+            # table.
             if box == 16 + width * count:
                 table = moov[where + 12:where - 4 + box]
                 last = max([last, *(

@@ -21,7 +21,7 @@ def find_fault(filename: str, every_frame: bool = False,
 
     Args:
         filename: Video; ``.mp4`` is appended if the suffix is missing.
-        every_frame: Decode every frame.
+        every_frame: Decode every frame instead of only the last one.
         backend: Backend of :func:`~mmvidattn.utils.video_readers.open_video`.
 
     Raises:
@@ -42,9 +42,9 @@ def find_fault(filename: str, every_frame: bool = False,
             if every_frame:
                 for start in range(0, length, CHUNK):
                     chunk = range(start, min(start + CHUNK, length))
-                    found = reader.get_batch(list(chunk)).shape[0]
-                    if found != len(chunk):
-                        raise ValueError(f'only {start + found} of {length} '
+                    count = reader.get_batch(list(chunk)).shape[0]
+                    if count != len(chunk):
+                        raise ValueError(f'only {start + count} of {length} '
                                          'frames can be read')
             reader[length - 1]
     except Exception as error:

@@ -25,28 +25,30 @@ NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
 class Guard:
     """Loader of a dataset's samples that handles failures.
 
-    A sample fails if a transform raises, its file is truncated, or loading
-    takes longer than ``timeout``. After a timeout, this process does not try
-    the file again.
+    Loading a sample fails if a transform raises, the file is truncated, or
+    loading takes longer than ``timeout``. After a timeout, this process does
+    not open the file again.
 
     When a sample is skipped, a warning names its file (once per process). The
-    next sample that loads lists the file in its meta information, under
-    ``skipped_videos``, and the reason under ``skipped_reasons``. Every sample
-    also has the name of its file as ``filename`` and, if a video was decoded,
-    the time for opening and decoding it as ``decode_seconds``.
+    next sample that loads reports the skipped files in its meta information:
+    ``skipped_videos`` has their names, and ``skipped_reasons`` the reasons.
+    The meta information of every sample also has ``filename`` and, if a video
+    was decoded, ``decode_seconds``, the time for opening and decoding it.
 
     Args:
-        dataset: Dataset. Its pipeline gets checks of the decoded frames.
-        on_error: ``'skip'``, which raises in test mode; ``'raise'``; or
-            ``'flag'``, which returns zeros with the sample's label and the
-            error under ``unreadable``. Defaults to ``'skip'``.
-        max_failures: Number of consecutive failures after which an error is
-            raised, because the fault is probably not in the files.
+        dataset: Dataset. Each step of its pipeline is wrapped in a
+            :class:`CheckedStep`.
+        on_error: Reaction to a failure. ``'skip'`` returns None, so that
+            another sample is loaded; in test mode, it raises like ``'raise'``.
+            ``'flag'`` returns zeros with the sample's label, and the error in
+            the meta information as ``unreadable``. Defaults to ``'skip'``.
+        max_failures: Number of consecutive failures that raise an error,
+            because the cause is probably not in the files.
         timeout: Maximum seconds per sample; None for no limit.
 
     Attributes:
-        notes: Record of the file that each process reads, or None.
-        given_up: Files that are not tried again, and the reasons.
+        notes: Record of the file that each worker is reading, or None.
+        given_up: Reason for each file that is not opened again.
     """
 
     def __init__(self,
@@ -76,7 +78,7 @@ class Guard:
         Args:
             dataset: Dataset.
             idx: Index of the sample.
-            prepare: Function that loads the sample of an index.
+            prepare: Function that loads a sample, given its index.
 
         Returns:
             Sample; None to skip it.
@@ -113,7 +115,7 @@ class Guard:
         return data
 
     def annotate(self, data: Any, name: str) -> None:
-        """Add the name of its file, and files skipped before, to a sample.
+        """Add meta information: the sample's file, and skipped files.
 
         Args:
             data: Sample.
@@ -127,10 +129,11 @@ class Guard:
 
     def _load(self, idx: int, name: str, prepare: Callable) -> Any:
         if name in self.given_up:
-            raise RuntimeError(f'not tried again: {self.given_up[name]}')
+            raise RuntimeError('failed before, not tried again: '
+                               f'{self.given_up[name]}')
 
         def check_and_prepare() -> Any:
-            # Before opening the file, which can crash decord.
+            # First, because opening a truncated file can crash decord.
             check_not_cut(name)
             return prepare(idx)
 
@@ -164,7 +167,7 @@ class Guard:
 
     def _zeros(self, dataset: BaseDataset, idx: int, name: str,
                prepare: Callable, error: Exception) -> Any:
-        """Return zeros in the shape of a following sample."""
+        """Return zeros, in the shape of another sample that can be loaded."""
         for other in range(idx + 1, idx + 1 + self.max_failures):
             if self._template is not None:
                 break

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Guard for the loading of any mmaction2 dataset."""
+"""Wrapper that adds a :class:`Guard` to any mmaction2 dataset."""
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,9 +16,9 @@ from .guarded_video_dataset import GuardedVideoDataset
 @DATASETS.register_module()
 @check_arguments
 class GuardedDataset(DatasetWrapper):
-    """Dataset whose unreadable files do not stop the training.
+    """Dataset wrapper that skips samples with unreadable files.
 
-    In training, a random sample replaces one that cannot be loaded; see
+    In training, a random sample replaces a sample that cannot be loaded; see
     :class:`~mmvidattn.datasets.broken_files.guard.Guard`.
 
     Args:
@@ -38,11 +38,11 @@ class GuardedDataset(DatasetWrapper):
 
 
 def guarded(dataset: Any, **options: Any) -> Any:
-    """Add guards to mmaction2's datasets that have none.
+    """Wrap mmaction2's datasets in :class:`GuardedDataset`.
 
     Args:
-        dataset: Config of a dataset, or of a wrapper of one or more; or a
-            built dataset.
+        dataset: Config of a dataset, config of a wrapper of datasets, or built
+            dataset. Datasets that already have a guard stay unchanged.
         options: Options of :class:`GuardedDataset`.
 
     Returns:

@@ -30,14 +30,14 @@ class GuardedVideoDataset(VideoDataset):
     :func:`mmvidattn.datasets.read_video_list`. An invalid line is an error
     that names the line.
 
-    In training, a random video replaces one that cannot be read, see
-    :class:`mmvidattn.datasets.broken_files.guard.Guard`;
+    In training, a random video replaces an unreadable video, see
+    :class:`mmvidattn.datasets.broken_files.guard.Guard`.
     :class:`mmvidattn.engine.SkippedVideosHook` counts the skipped videos.
 
     In test mode, ``on_error='skip'`` removes unreadable videos when the
     dataset is loaded. Every rank then opens every video and decodes its last
-    frame. Damage before the last frame is not detected at that time, and
-    raises when the frame is read.
+    frame. Damage before the last frame is not detected then; it raises an
+    error when a damaged frame is read.
 
     If ``metainfo['classes']`` is the path of a missing file, it is ignored
     with a warning.
@@ -47,14 +47,15 @@ class GuardedVideoDataset(VideoDataset):
         pipeline: Transforms.
         num_classes: Number of classes; labels must be smaller. Not checked
             by default.
-        on_error: Option of ``Guard``, for missing and unreadable videos.
-            Defaults to skip in training and raise in testing.
+        on_error: Reaction to missing and unreadable videos, see ``Guard``. By
+            default, they are skipped in training, and raise an error in
+            testing.
         max_failures: Option of ``Guard``.
         timeout: Option of ``Guard``.
         allow_outside: Accept names that lead out of the video folder
             (``data_prefix['video']`` below ``data_root``) by ``../``, an
-            absolute path, or a symbolic link. Set False for lists you did
-            not write; the error names the line.
+            absolute path, or a symbolic link. Set it to False for lists that
+            you did not write; such names are then errors.
         kwargs: Other arguments of ``VideoDataset``.
     """
 
@@ -82,21 +83,22 @@ class GuardedVideoDataset(VideoDataset):
     def get_cat_ids(self, idx: int) -> list[int]:
         """Return a video's classes for mmengine's ``ClassBalancedDataset``."""
         label = self.get_data_info(idx)['label']
-        # With multi_class, mmaction2 makes it a vector of zeros and ones.
+        # With multi_class, mmaction2 has converted it to zeros and ones.
         return label.nonzero()[:, 0].tolist() if self.multi_class else [label]
 
     @classmethod
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
-        # mmengine would use a missing file's path as the names.
+        # mmengine would use the path of a missing file as class names.
         if isinstance(metainfo, Mapping):
             path = metainfo.get('classes')
             if isinstance(path, str) and exists(path):
-                # Without a byte order mark, which would join the first name.
+                # utf-8-sig removes a byte order mark from the first name.
                 metainfo = dict(metainfo, classes=list_from_file(
                     path, encoding='utf-8-sig'))
             elif isinstance(path, str):
                 print_log(
-                    f'No file of class names at {path}; classes are numbers',
+                    f'No file of class names at {path}; classes have only '
+                    'numbers',
                     logger='current',
                     level=logging.WARNING)
                 metainfo = {
@@ -132,23 +134,23 @@ class GuardedVideoDataset(VideoDataset):
         with ThreadPoolExecutor() as pool:
             faults = dict(zip(names, pool.map(
                 lambda name: find_fault(name, backend=backend), names)))
-        found = [(name, fault) for name, fault in faults.items() if fault]
-        if len(found) == len(names):
+        unreadable = [(name, fault) for name, fault in faults.items() if fault]
+        if len(unreadable) == len(names):
             raise RuntimeError(
-                f'{self.ann_file}: cannot read any of the {len(found)} '
-                f'videos, such as {found[0][0]}') from found[0][1]
-        if found:
+                f'{self.ann_file}: cannot read any of the {len(unreadable)} '
+                f'videos, such as {unreadable[0][0]}') from unreadable[0][1]
+        if unreadable:
             print_log(
-                f'{self.ann_file}: {len(found)} of {len(names)} '
+                f'{self.ann_file}: {len(unreadable)} of {len(names)} '
                 'videos cannot be read and are left out: '
-                + '; '.join(f'{n} ({brief(e)})' for n, e in found),
+                + '; '.join(f'{n} ({brief(e)})' for n, e in unreadable),
                 logger='current',
                 level=logging.WARNING)
         return [info for info in self.data_list
                 if not faults[info['filename']]]
 
     def _video_backend(self) -> VideoBackend | None:
-        """Return the reader of the pipeline, if it is from this package."""
+        """Return the backend of the pipeline's ``VideoReaderInit``, if any."""
         steps = map(plain_step, self.pipeline.transforms)
         return next((step.backend for step in steps
                      if isinstance(step, VideoReaderInit)), None)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Record of the files being read that survives a crash of the reader."""
+"""Record of the file that each worker reads, for a report after a crash."""
 import os
 
 import numpy as np
@@ -10,12 +10,12 @@ PID, NAME = 8, 4096
 
 
 class ReadNotes:
-    """Shared memory with the name of the file that each worker reads.
+    """Shared memory with the name of the file that each worker is reading.
 
-    If a decoder crashes its process, another process can read the name.
+    If a decoder crashes a worker, the main process can name the file.
 
     Args:
-        num_workers: Number of the loader's workers.
+        num_workers: Number of workers of the data loader.
     """
 
     def __init__(self, num_workers: int) -> None:

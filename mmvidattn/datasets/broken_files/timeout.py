@@ -13,11 +13,12 @@ import torch
 class TimeLimit:
     """Call functions in a thread, and wait at most ``timeout`` seconds.
 
-    A signal cannot interrupt a decoder that hangs, because it does not return
-    to Python. The thread that missed the deadline is abandoned.
+    A thread is needed because a signal cannot interrupt a decoder that hangs
+    in native code. A thread that misses the deadline is abandoned.
 
     Args:
-        timeout: Seconds; with None, functions are called directly.
+        timeout: Seconds. With None, functions are called directly, without a
+            limit.
     """
 
     def __init__(self, timeout: float | None) -> None:
@@ -55,7 +56,7 @@ class TimeLimit:
         self._inbox = queue.SimpleQueue()
         self._outbox = queue.SimpleQueue()
         self._pid = os.getpid()
-        # A daemon: Python waits for other threads before it exits.
+        # A daemon thread, because Python waits for other threads at its exit.
         threading.Thread(
             target=_serve, daemon=True, name='guarded loading',
             args=(self._inbox, self._outbox, torch.get_num_threads())).start()
@@ -63,14 +64,15 @@ class TimeLimit:
 
 def _serve(inbox: queue.SimpleQueue, outbox: queue.SimpleQueue,
            num_threads: int) -> None:
-    # A new thread starts with torch's default, not with its process's number.
+    # A new thread has torch's default, not the number set in its process.
     torch.set_num_threads(num_threads)
     while (call := inbox.get()) is not None:
         function, args = call
         try:
             answer = function(*args), None
         except Exception as error:
-            # Free a video reader in the thread that opened it.
+            # Drop local variables here: the thread that opened a video reader
+            # must free it.
             traceback.clear_frames(error.__traceback__)
             answer = None, error
         # Do not keep a sample alive while waiting.

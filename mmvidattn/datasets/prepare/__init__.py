@@ -1,8 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Recipes that turn downloaded files into a data root for training.
+"""Preparation of data sets: from downloaded files to a data root.
 
-A recipe lists the files that it needs (``NEEDS``), adds its options to the
-command line, and writes the data root.
+Each data set has a recipe, a module or object with a list of the needed files
+(``NEEDS``), ``add_arguments`` for the command line, and ``prepare``, which
+writes the data root.
 """
 from . import egtea, epic100, thumos14, tvseries
 from .output import describe_root

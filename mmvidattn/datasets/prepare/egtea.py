@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""EGTEA Gaze+: RULSTM's lists for videos or features, or trimmed clips."""
+"""Recipe for EGTEA Gaze+: raw videos, features or trimmed clips."""
 import argparse
 
 from ..annotations.published.egtea import read_egtea_actions, read_egtea_clips
@@ -51,11 +51,11 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
 
 
 def prepare_videos(args: argparse.Namespace, fault: Fault) -> None:
-    """Write the lists of segments of the raw videos."""
+    """Write lists of segments of the raw videos."""
     paths = {name: find_one(args.sources, f'{stem}{args.split}.csv')
              for name, stem in LISTS.items()}
-    found = find_files(args.sources, ['actions.csv'])
-    classes = [action for path in found.values()
+    class_files = find_files(args.sources, ['actions.csv'])
+    classes = [action for path in class_files.values()
                for action, _, _ in read_rulstm_actions(path)]
     files = {
         name: SegmentFile(path, read_rulstm(
@@ -63,7 +63,7 @@ def prepare_videos(args: argparse.Namespace, fault: Fault) -> None:
         for name, path in paths.items()
     }
     prepare_segments(args, f'videos, split {args.split}', files, classes,
-                     [*found.values()])
+                     [*class_files.values()])
 
 
 def prepare_clips(args: argparse.Namespace) -> None:
@@ -90,18 +90,18 @@ def prepare_features(args: argparse.Namespace, fault: Fault) -> None:
     """Write lists and targets for features."""
     paths = {name: find_one(args.sources, f'{stem}{args.split}.csv')
              for name, stem in LISTS.items()}
-    found = find_files(args.sources, ['actions.csv'])
-    classes, more = None, {}
-    for name, path in found.items():
+    class_files = find_files(args.sources, ['actions.csv'])
+    classes, class_contents = None, {}
+    for name, path in class_files.items():
         classes = [BACKGROUND, *(
             action for action, _, _ in read_rulstm_actions(path))]
-        more[name] = path.read_bytes()
+        class_contents[name] = path.read_bytes()
     parts = [
         feature_set.Part(
             f'{name} split {args.split}',
             read_rulstm(path, num_classes=EGTEA_CLASSES, fault=fault),
-            [path, *found.values()], f'{name}_split{args.split}',
-            {path.name: path.read_bytes(), **more})
+            [path, *class_files.values()], f'{name}_split{args.split}',
+            {path.name: path.read_bytes(), **class_contents})
         for name, path in paths.items()
     ]
     feature_set.prepare_parts(args, parts, numbered_targets(EGTEA_CLASSES),

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""EPIC-Kitchens-100 for anticipation."""
+"""Recipe for EPIC-Kitchens-100."""
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ EPIC_100_validation.csv, and the long videos in OUT, such as
 P01/videos/P01_01.MP4, as the official script downloads them."""
 FOLDERS = dict(rgb='rgb_kinetics_bninception',
                flow='flow_kinetics_bninception')
-# RULSTM's and the official file of each list.
+# RULSTM's file and the official file of each list.
 FILES = dict(train=('training.csv', 'EPIC_100_train.csv'),
              val=('validation.csv', 'EPIC_100_validation.csv'))
 UNSEEN = 'validation_unseen_participants_ids.csv'
@@ -70,7 +70,7 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
                 path, num_classes=EK100_CLASSES, fault=fault))
             for name, path in official.items()})
     if not names & {*found}:
-        raise ValueError(f'there is no {", ".join(sorted(names))} among '
+        raise ValueError(f'no {", ".join(sorted(names))} among '
                          + ', '.join(map(str, args.sources)))
     parts = []
     for split, (ours, official) in FILES.items():
@@ -107,13 +107,13 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
 
 def as_rulstm(segments: Sequence[VideoSegment],
               actions: Sequence[tuple[str, int, int]]) -> list[VideoSegment]:
-    """Give official segments RULSTM's frames and action numbers.
+    """Convert official segments to RULSTM's frames and action numbers.
 
-    Frames are counted from 1 at 30 fps, and computed from the time stamps.
-    For the whole validation set, they equal RULSTM's frames.
+    The frames are computed from the time stamps, at 30 fps, counted from 1.
+    They equal RULSTM's frames for the whole validation set.
     """
     numbers = {(verb, noun): i for i, (_, verb, noun) in enumerate(actions)}
-    found = []
+    converted = []
     for one in segments:
         pair = one.labels['verb'], one.labels['noun']
         if pair not in numbers:
@@ -123,14 +123,14 @@ def as_rulstm(segments: Sequence[VideoSegment],
         frames = [max(1, int(time * FPS)) for time in (one.start, one.end)]
         # A segment has at least one frame.
         frames = frames[0], max(frames[0] + 1, frames[1])
-        found.append(one._replace(
+        converted.append(one._replace(
             start=frames[0] / FPS, end=frames[1] / FPS, frames=frames,
             labels=dict(one.labels, action=numbers[pair])))
-    return found
+    return converted
 
 
 def rulstm_lines(segments: Sequence[VideoSegment]) -> bytes:
-    """Return the content of RULSTM's list of these segments."""
+    """Return segments as the content of a list in RULSTM's format."""
     return join_lines(
         ','.join(map(str, (one.id, one.video, *one.frames, one.labels['verb'],
                            one.labels['noun'], one.labels['action'])))
@@ -141,9 +141,9 @@ def subset_files(found: dict[str, Path], segments: Sequence[VideoSegment]
                  ) -> tuple[dict[str, bytes], list[Path]]:
     """Return lists of segment ids per evaluation subset, and their sources.
 
-    RULSTM's lists are copied. Otherwise, they are computed from the official
-    lists of participants, verbs and nouns: an action belongs to the tail if
-    its verb or noun does.
+    RULSTM's lists of ids are copied. Lists that are missing are computed from
+    the official lists of participants, verbs and nouns. An action belongs to
+    the tail classes if its verb or noun does.
     """
     ids = {}
     if OFFICIAL_UNSEEN in found:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Shared code of recipes for feature data sets."""
+"""Shared code of the recipes for feature data sets."""
 import argparse
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,13 +17,13 @@ from .output import Output
 
 
 class Part(NamedTuple):
-    """Content that one annotation file, or one split, adds to a data root.
+    """Content of a data root from one annotation file or split.
 
     Attributes:
-        name: Name of the run.
+        name: Name in the record of runs, see :class:`Output`.
         segments: Annotated segments.
-        sources: Files that were read.
-        list_name: List of videos to add to.
+        sources: Files from which the segments were read.
+        list_name: Name of the list that gets the videos.
         files: Other files of the data root, by name.
     """
     name: str
@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser,
                         help='steps per second (default: 4)')
     parser.add_argument(
         '--keep-targets', action='store_true',
-        help='use existing targets, such as released ones, and only write '
-        'lists, classes and counts')
+        help='keep existing targets, such as released ones, and only write '
+             'lists, classes and counts')
     parser.add_argument('--lenient', action='store_true',
                         help='skip invalid segments and videos without '
                         'features, with a warning')

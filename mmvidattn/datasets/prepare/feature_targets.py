@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Targets for each step of feature streams, and lists of videos."""
+"""Write the targets of each step of feature streams, and lists of videos."""
 import difflib
 import hashlib
 import io
@@ -27,7 +27,7 @@ MAX_NAMES = 3
 
 
 class Targets(NamedTuple):
-    """Folder of targets, and column of each label; column 0 is background."""
+    """Kind of targets: folder, and column of each label."""
     folder: str
     part: str
     columns: Mapping[int | str, int]
@@ -39,7 +39,7 @@ class Targets(NamedTuple):
 
 
 def named_targets(classes: Sequence[str]) -> list[Targets]:
-    """Return targets for class names, which start with the background."""
+    """Return the kind of targets for class names, background first."""
     return [
         Targets('target_perframe', 'action',
                 {name: i for i, name in enumerate(classes) if i})
@@ -47,7 +47,7 @@ def named_targets(classes: Sequence[str]) -> list[Targets]:
 
 
 def numbered_targets(num_classes: Mapping[str, int]) -> list[Targets]:
-    """Return targets for numbered actions, verbs and nouns."""
+    """Return a kind of targets each for action, verb and noun numbers."""
     folders = dict(action='target_perframe', verb='verb_perframe',
                    noun='noun_perframe')
     return [
@@ -58,7 +58,7 @@ def numbered_targets(num_classes: Mapping[str, int]) -> list[Targets]:
 
 def known_classes(segments: Iterable[VideoSegment], classes: Sequence[str],
                   fault: Fault = refuse) -> list[VideoSegment]:
-    """Return the segments whose action is a known class."""
+    """Return the segments whose action is one of ``classes``."""
     known = []
     for segment in segments:
         label = segment.labels['action']
@@ -73,9 +73,10 @@ def known_classes(segments: Iterable[VideoSegment], classes: Sequence[str],
 
 
 def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
-    """Return the number of steps of each video that is in all folders.
+    """Return the number of steps of each video with files in all folders.
 
-    Modalities of a video may differ by one step; the smaller number counts.
+    Modalities of a video may differ by one step; the smaller number is
+    returned.
 
     Raises:
         ValueError: If a folder is empty, or modalities differ by more than
@@ -85,18 +86,18 @@ def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
     for i, folder in enumerate(folders):
         if not folder.is_dir():
             raise ValueError(f'features: folder not found: {folder}')
-        found = {path.stem: len(open_array(path))
+        steps = {path.stem: len(open_array(path))
                  for path in sorted(folder.glob('*.npy'))}
-        if not found:
+        if not steps:
             raise ValueError(f'features: there are no .npy files in {folder}')
-        for video in found.keys() & lengths.keys():
-            if abs(lengths[video] - found[video]) > 1:
+        for video in steps.keys() & lengths.keys():
+            if abs(lengths[video] - steps[video]) > 1:
                 raise ValueError(
-                    f'{folder / video}.npy has {found[video]} steps, but '
+                    f'{folder / video}.npy has {steps[video]} steps, but '
                     f'{folders[0] / video}.npy has {lengths[video]}')
         lengths = {
             video: min(length, lengths.get(video, length))
-            for video, length in found.items() if not i or video in lengths
+            for video, length in steps.items() if not i or video in lengths
         }
     return lengths
 
@@ -104,7 +105,7 @@ def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
 def with_features(segments: Sequence[VideoSegment],
                   lengths: Mapping[str, int], folder: Path,
                   fault: Fault = refuse) -> list[str]:
-    """Return the videos with segments and features."""
+    """Return the names of videos that have segments and features."""
     videos = videos_of(segments)
     missing = [video for video in videos if video not in lengths]
     if missing:
@@ -148,14 +149,14 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
                   ) -> str:
     """Write targets of a run's videos, and lists and class counts.
 
-    If several runs into a data root write the same list, it has all of their
-    videos and the sum of their counts.
+    If several runs write the same list of a data root, it contains the videos
+    of all runs, and the class counts are added.
 
     Args:
         output: Run.
         segments: All segments of the run.
         lengths: Number of steps by video.
-        kinds: Folders of targets. Classes of the first are counted.
+        kinds: Kinds of targets. Class counts use the first.
         rate: Steps per second.
         lists: Videos by name of the list.
         classes: Class names for ``classes.txt``, background first.
@@ -163,7 +164,8 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
         order: Order of the videos in lists; other videos follow.
         background: Videos without segments. Targets are written for them
             unless they already exist.
-        keep_targets: Check existing targets instead of writing targets.
+        keep_targets: Check the shapes of existing targets instead of writing
+            targets.
 
     Returns:
         One-line summary.
@@ -220,15 +222,15 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
     # 4. Write lists, counts and provenance.
     for path, content in {**fixed, **may_change}.items():
         output.write(path, content)
-    found = dict(
+    summary = dict(
         videos=len(videos), segments=len(segments), **counts,
         targets_sha256=digest.hexdigest())
-    output.finish(found, lists=parts)
-    said = ', '.join(f'{name}.txt ({len(names)})'
+    output.finish(summary, lists=parts)
+    list_texts = ', '.join(f'{name}.txt ({len(names)})'
                      for name, names in lists.items())
     notes = describe(counts)
     return (f'{output.root}: {len(videos)} videos, {len(segments)} segments'
-            + f' ({notes})' * bool(notes) + f'; lists: {said}; '
+            + f' ({notes})' * bool(notes) + f'; lists: {list_texts}; '
             f'{output.written} files written, {output.kept} already existed')
 
 
@@ -247,15 +249,15 @@ def _list_files(output: Output, name: str, part: dict,
     parts[output.key] = part
     counts = np.zeros(part['width'], np.int64)
     videos: dict[str, dict] = {}
-    # Sorted, so that the order of the runs does not matter.
+    # Sort, so that the result does not depend on the order of the runs.
     for _, each in sorted(parts.items()):
         if each['width'] != len(counts):
             raise ValueError(
                 f'{output.root / name}.txt must have {each["width"]} classes '
                 f'like an earlier run, got {len(counts)}')
         videos.update(each['videos'])
-    for found in videos.values():
-        for column, number in found.items():
+    for class_counts in videos.values():
+        for column, number in class_counts.items():
             counts[int(column)] += number
     rank = {video: i for i, video in enumerate(order)}
     return {
@@ -267,7 +269,7 @@ def _list_files(output: Output, name: str, part: dict,
 
 def _check_targets(path: Path, length: int, width: int) -> bytes:
     shape = open_array(path).shape
-    # One modality may be one step longer.
+    # Targets may be one step longer than the features.
     if shape[1] != width or not 0 <= shape[0] - length <= 1:
         raise ValueError(f'{path} must be targets of {length} steps and '
                          f'{width} classes, got {shape}')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Features of a data root: links to folders, or files from an LMDB."""
+"""Add features to a data root: link a folder, or convert an LMDB."""
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from .feature_targets import npy_bytes
 from .output import Output
 
 LMDB_FILE = 'data.mdb'
-# Key of a video frame, counted from 1, at 30 frames per second.
+# Key of a row: frame of a video, counted from 1, at 30 frames per second.
 LMDB_KEY = re.compile(r'(.+)_frame_(\d+)\.jpg')
 
 
@@ -25,37 +25,37 @@ def place_features(output: Output, sources: Mapping[str, Path | None],
 
     Args:
         output: Run.
-        sources: Given folder by modality, or None.
-        folders: Name in the data root by modality.
+        sources: Folder that the user gave for each modality, or None.
+        folders: Folder name in the data root for each modality.
         videos: Videos to convert from an LMDB.
         rate: Steps per second to convert to.
         fps: Frames per second of the LMDB.
 
     Returns:
-        Folders in the data root, for available modalities.
+        Paths in the data root of the available modalities.
     """
-    found = []
+    placed = []
     for modality, source in sources.items():
         place = output.root / folders[modality]
         if source is None:
             if place.is_dir():
-                found.append(place)
+                placed.append(place)
             continue
         if (source / LMDB_FILE).is_file():
             write_lmdb_features(output, source, place, videos, rate, fps)
         else:
             link_folder(source, place)
-        found.append(place)
-    if not found:
+        placed.append(place)
+    if not placed:
         raise ValueError(
             'features are missing: pass '
             + ' or '.join(f'--{modality} FOLDER' for modality in folders)
             + f', or move them to {output.root / folders["rgb"]}')
-    return found
+    return placed
 
 
 def link_folder(source: Path, place: Path) -> None:
-    """Link the folder ``source`` at ``place``."""
+    """Create a symbolic link at ``place`` to the folder ``source``."""
     if place.exists():
         if not place.samefile(source):
             raise ValueError(f'{place} exists and differs from {source}: '
@@ -74,8 +74,8 @@ def open_lmdb(folder: Path):
     """Open an LMDB for reading.
 
     Raises:
-        ValueError: If the folder has another format, or the package lmdb is
-            not installed.
+        ValueError: If the folder is not an LMDB, or the package lmdb is not
+            installed.
     """
     try:
         import lmdb
@@ -141,14 +141,15 @@ def latest_rows(frames: Mapping[int, np.ndarray],
         frames_a_step: Frames per step; may be fractional.
 
     Returns:
-        ``(steps, D)``; None if it would be empty or widths differ.
+        ``(steps, D)``; None if there is no complete step, or the rows differ
+        in width.
     """
     if len({len(row) for row in frames.values()}) != 1:
         return None
     numbers = sorted(frames)
     ends = np.floor(frames_a_step * np.arange(
         1, 1 + round(numbers[-1] / frames_a_step, 6) // 1) + 1e-6)
-    # Steps before the first frame use the first frame.
+    # Steps that end before the first frame use the first frame.
     latest = np.searchsorted(numbers, ends, side='right').clip(min=1) - 1
     return np.stack([frames[numbers[i]] for i in latest]) if len(
         latest) else None

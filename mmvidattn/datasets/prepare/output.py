@@ -22,10 +22,10 @@ def join_lines(items: Iterable) -> bytes:
 
 
 def _hash_folder(path: Path) -> str:
-    """Return the SHA-256 of a folder in hexadecimal.
+    """Return the SHA-256 of a folder, abbreviated, in hexadecimal.
 
-    It covers the name, the size, and the first and last 64 KiB of each file,
-    because a folder of features has several gigabytes.
+    For speed, it covers only the name, the size, and the first and last 64 KiB
+    of each file.
     """
     digest = hashlib.sha256()
     for file in sorted(path.rglob('*')):
@@ -50,14 +50,14 @@ def read_provenance(root: Path) -> dict:
     if not path.is_file():
         return dict(runs={}, unfinished={}, may_change={})
     try:
-        found = json.loads(path.read_text('utf-8'))
-        if not all(isinstance(found[key], dict)
+        record = json.loads(path.read_text('utf-8'))
+        if not all(isinstance(record[key], dict)
                    for key in ('runs', 'unfinished', 'may_change')):
             raise TypeError
     except (ValueError, KeyError, TypeError):
         raise ValueError(f'{path} was not written by mmvidattn: move it, or '
                          'choose another folder') from None
-    return found
+    return record
 
 
 class Output:
@@ -65,15 +65,15 @@ class Output:
 
     Files are written atomically. A file that already has the same content is
     kept, so an interrupted run can be repeated. A file with different content
-    is an error, because it comes from another program or from other options
-    or sources. Files that grow with each run, such as a list for two
-    annotation files, are exceptions: :meth:`begin` records their SHA-256 in
-    ``provenance.json`` before they are written. Only one run at a time may
-    write into a data root.
+    is an error, because it comes from another program, or from other options
+    or sources. The exceptions are files that several runs write, such as a
+    list of the videos of two annotation files: :meth:`begin` records their
+    SHA-256 in ``provenance.json``, and a file with a recorded hash may be
+    overwritten. A lock allows only one run at a time.
 
     Args:
         root: Data root, which is created.
-        command: Command of the user, such as ``prepare thumos14``.
+        command: Command that the user ran, such as ``prepare thumos14``.
         part: Name of this run, unique in the data root, such as the split.
         options: Options that determine the output.
         sources: Files and folders that the run reads.
@@ -123,7 +123,7 @@ class Output:
             (self.root / PROVENANCE).unlink(missing_ok=True)
 
     def other_runs(self) -> dict[str, dict]:
-        """Return the finished runs except this one."""
+        """Return the records of all finished runs except this one."""
         return {key: run for key, run in self.provenance['runs'].items()
                 if key != self.key}
 
@@ -136,10 +136,10 @@ class Output:
         """
         for key, run in self.other_runs().items():
             for name, value in options.items():
-                found = run['options'].get(name, value)
-                if found != value and not self.force:
+                earlier = run['options'].get(name, value)
+                if earlier != value and not self.force:
                     raise ValueError(
-                        f'{self.root}: {name} must be {found} as in the run '
+                        f'{self.root}: {name} must be {earlier} as in the run '
                         f'"{key}", got {value}; choose another folder, or '
                         'pass --force')
 
@@ -158,7 +158,7 @@ class Output:
         self._save()
 
     def must_write(self, path: Path, content: bytes) -> bool:
-        """Return True if a file does not have this content yet.
+        """Return True if a file is missing or has different content.
 
         Raises:
             ValueError: If it has different content that this run may not
@@ -166,12 +166,13 @@ class Output:
         """
         if not path.is_file():
             return True
-        found = path.read_bytes()
-        if found == content:
+        existing = path.read_bytes()
+        if existing == content:
             return False
         known = self.provenance['may_change'].get(
             path.relative_to(self.root).as_posix(), ())
-        if not self.force and hashlib.sha256(found).hexdigest() not in known:
+        if not self.force and \
+                hashlib.sha256(existing).hexdigest() not in known:
             raise ValueError(
                 f'{path} already exists with different content, from another '
                 'program, or from other sources or options; pass --force to '
@@ -192,11 +193,11 @@ class Output:
             self.keep()
 
     def keep(self) -> None:
-        """Count a file that already exists."""
+        """Count a file that was kept."""
         self.kept += 1
 
     def write_new(self, path: Path, content: bytes) -> None:
-        """Write a file unless it exists, with any content."""
+        """Write a file, unless it exists with any content."""
         if path.is_file():
             self.keep()
         else:
@@ -215,22 +216,23 @@ class Output:
 
 
 def describe_root(root: str | Path) -> str:
-    """Describe the origin of a data root's features and targets in a line."""
+    """Return one line on the origin of a data root's features and targets."""
     try:
-        found = read_provenance(Path(root))
+        record = read_provenance(Path(root))
     except ValueError as error:
         return f'features and targets: {root} ({error})'
-    said = []
-    for key, run in found['runs'].items():
+    descriptions = []
+    for key, run in record['runs'].items():
         sources = ''.join(sorted(run['sources'].values())).encode()
         digests = dict(sources=hashlib.sha256(sources).hexdigest())
         if 'targets_sha256' in run['counts']:
             digests['targets'] = run['counts']['targets_sha256']
-        said.append(', '.join([
+        descriptions.append(', '.join([
             key, run['date'][:10],
             *(f'{name} sha256 {digest[:12]}'
               for name, digest in digests.items())
         ]))
-    said += [f'{key}, unfinished' for key in found['unfinished']]
+    descriptions += [f'{key}, unfinished' for key in record['unfinished']]
     return (f'features and targets: {root} '
-            f'({"; ".join(said) or f"no {PROVENANCE}, origin unknown"})')
+            + '(' + ('; '.join(descriptions)
+                     or f'no {PROVENANCE}, origin unknown') + ')')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Shared code of recipes for segments of long videos."""
+"""Shared code of the recipes for segments of long videos."""
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,13 +10,13 @@ from .output import Output, join_lines
 
 
 class SegmentFile(NamedTuple):
-    """Published list, which is copied unchanged."""
+    """Published list, which is copied to the data root, and its segments."""
     path: Path
     segments: list[VideoSegment]
 
 
 def has_features(args: argparse.Namespace, folders: Mapping[str, str]) -> bool:
-    """Return True if features are given or already in the data root."""
+    """Return True if the user gave features, or the data root has some."""
     return any(getattr(args, modality) or (args.out / folder).is_dir()
                for modality, folder in folders.items())
 

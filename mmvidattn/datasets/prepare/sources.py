@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Search for downloaded files."""
+"""Search for downloaded files by name."""
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def find_files(sources: Sequence[Path], names: Collection[str]
     found: dict[str, Path] = {}
     for source in sources:
         if not source.exists():
-            raise ValueError(f'there is no {source}')
+            raise ValueError(f'no file or folder {source}')
         for name in names:
             path = source / name if source.is_dir() else source
             if path.name == name and path.is_file():
@@ -25,14 +25,14 @@ def find_files(sources: Sequence[Path], names: Collection[str]
 
 def find_any(sources: Sequence[Path], names: Collection[str]
              ) -> dict[str, Path]:
-    """Return the paths of files with these names, at least one.
+    """Return the paths of files with these names; require at least one.
 
     Raises:
         ValueError: If no file is found.
     """
     found = find_files(sources, names)
     if not found:
-        raise ValueError(f'there is no {" or ".join(names)} among '
+        raise ValueError(f'no {" or ".join(names)} among '
                          + ', '.join(map(str, sources)))
     return found
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""THUMOS'14 for online detection."""
+"""Recipe for THUMOS'14, for online detection."""
 import argparse
 
 from ..annotations.published.data_info import read_data_info
@@ -19,7 +19,7 @@ THUMOS'14 needs
 - features at 4 steps per second, <video>.npy. For the features of LSTR and
   TeSTra, see https://github.com/zhaoyue-zephyrus/TeSTra#data-preparation."""
 FOLDERS = dict(rgb='rgb_kinetics_resnet50', flow='flow_kinetics_bninception')
-# Videos in the protocol of online detection.
+# Number of videos in the protocol of online detection.
 VIDEOS = dict(val=200, test=213)
 
 
@@ -59,9 +59,32 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
         elif len(videos) != VIDEOS[split]:
             print(f'{split}: {len(videos)} videos; the released protocol has '
                   f'{VIDEOS[split]}')
-        # Only this split's files: both splits may be in one folder.
+        # List single files, because both splits may be in one folder.
         sources = [folder / f'{label}_{split}.txt' for label in CLASSES]
         parts.append(feature_set.Part(split, segments, sources, split))
     classes = [BACKGROUND, *CLASSES]
+    if not has_features(args, FOLDERS):
+        write_segments(args, parts, classes)
+        return
     feature_set.prepare_parts(args, parts, named_targets(classes), FOLDERS,
                               fault, classes=classes, order=order)
+
+
+def write_segments(args: argparse.Namespace, parts: list[feature_set.Part],
+                   classes: list[str]) -> None:
+    """Write the segments of each split, for models that read pixels."""
+    names = ', '.join(part.name for part in parts)
+    sources = [path for part in parts for path in part.sources]
+    with Output(args.out, f'prepare {args.dataset}', f'videos, {names}', {},
+                sources, args.force) as output:
+        output.begin()
+        for part in parts:
+            path = args.out / f'{part.name}.csv'
+            output.write(path, join_lines([
+                'video,start,end,label',
+                *(f'{one.video},{one.start:g},{one.end:g},'
+                  f'{one.labels["action"]}' for one in part.segments)]))
+            print(f'{path}: {len(part.segments)} segments of '
+                  f'{len(videos_of(part.segments))} videos')
+        output.write(args.out / 'classes.txt', join_lines(classes))
+        output.finish({part.name: len(part.segments) for part in parts})

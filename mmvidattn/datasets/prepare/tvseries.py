@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""TVSeries for online detection."""
+"""Recipe for TVSeries, for online detection."""
 import argparse
 
 from ..annotations.published.tvseries import CLASSES, VIDEOS, read_tvseries

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Recipes for data sets of short videos: a reader of lists for each."""
+"""Recipes for data sets of short videos."""
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
@@ -24,14 +24,14 @@ KINETICS = 400, 600, 700
 
 
 class VideoFiles(NamedTuple):
-    """List of a data root, in the format of its config.
+    """List of videos to write into a data root.
 
     Attributes:
         ann_file: Name of the list.
         folder: Folder of the videos below the data root.
         content: Videos and classes.
-        suffix: Suffix of the published videos, if the official list has
-            names without suffix.
+        suffix: Suffix to append, if the official list has names without a
+            suffix.
     """
     ann_file: str
     folder: str
@@ -40,7 +40,7 @@ class VideoFiles(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Lists of a data set.
+    """Lists to write for a data set.
 
     Attributes:
         files: Training and validation list, by name.
@@ -55,7 +55,7 @@ class Lists(NamedTuple):
 
 
 class VideoListRecipe(NamedTuple):
-    """Recipe: help texts, and the function that reads the lists."""
+    """Recipe with help texts, and the function that reads official lists."""
     SOURCES: str
     NEEDS: str
     read: Callable[[argparse.Namespace], Lists]
@@ -203,10 +203,11 @@ Moments in Time needs
 def prepare_lists(args: argparse.Namespace, part: str,
                   files: Mapping[str, VideoFiles], sources: list[Path],
                   num_classes: tuple[int, ...]) -> None:
-    """Write mmaction2's lists, ``path label``, and ``label_map.txt``.
+    """Write lists in mmaction2's format, and ``label_map.txt``.
 
-    If the folder of videos exists, missing videos are left out, and paths get
-    the suffixes of the files.
+    Each line of a list is ``<path> <label>``. If the folder of videos exists,
+    missing videos are left out, and paths have the suffixes of the files
+    found.
 
     Args:
         args: Command line.
@@ -248,7 +249,7 @@ def prepare_lists(args: argparse.Namespace, part: str,
 
 
 def list_lines(folder: Path, files: VideoFiles) -> tuple[list[str], list[str]]:
-    """Return the lines of a list, and the missing videos."""
+    """Return the lines of a list, and the names of missing videos."""
     if not folder.is_dir():
         return [f'{video}{files.suffix} {label}'
                 for video, label in files.content.videos], []
@@ -257,7 +258,7 @@ def list_lines(folder: Path, files: VideoFiles) -> tuple[list[str], list[str]]:
         if path.is_file():
             name = path.relative_to(folder)
             stem = name.with_suffix('').as_posix().translate(BLANK)
-            # With or without the folder of the class.
+            # Videos may be in a folder of their class or not.
             present.setdefault(path.stem, name.as_posix())
             present[stem] = name.as_posix()
     lines, missing = [], []

@@ -99,7 +99,7 @@ OPS = {
         partial(_enhance, quality=ImageEnhance.Sharpness), .9, True),
     'shear_x': Op(_shear_x, .3, True),
     'shear_y': Op(_shear_y, .3, True),
-    # Fraction of the side: 150 of 331 pixels in the paper.
+    # Relative to the side of the image; 150 of 331 pixels in the paper.
     'translate_x': Op(_translate_x, 150 / 331, True),
     'translate_y': Op(_translate_y, 150 / 331, True),
 }
@@ -107,8 +107,8 @@ OPS = {
 # Operations of the RandAugment paper.
 RAND_OPS = [name for name in OPS if name not in ('invert', 'solarize_add')]
 
-# Table 9 of the AutoAugment paper: two (operation, probability, level from 0
-# to 9) per sub-policy. Operations without a value have level 0.
+# Table 9 of the AutoAugment paper: 25 pairs of (operation, probability, level
+# from 0 to 9). Operations without a value have level 0.
 IMAGENET_POLICY = (
     (('posterize', .4, 8), ('rotate', .6, 9)),
     (('solarize', .6, 5), ('auto_contrast', .6, 0)),
@@ -137,7 +137,7 @@ IMAGENET_POLICY = (
     (('equalize', .8, 0), ('equalize', .6, 0)),
 )
 
-# timm's policy "v0", from EfficientNets trained on TPUs; levels 0 to 10.
+# timm's policy "v0", from EfficientNet's TPU code; levels 0 to 10.
 V0_POLICY = (
     (('equalize', .8, 0), ('shear_y', .8, 4)),
     (('color', .4, 9), ('equalize', .6, 0)),
@@ -175,7 +175,8 @@ V0_VALUES: dict[str, Callable[[int], float]] = {
     'translate_y': lambda level: level / 10 * 0.45,
     # Level 0 is nearly gray.
     'color': lambda level: 0.18 * level + 0.1 - 1,
-    # Lower levels change more: thresholds and kept bits grow.
+    # Lower levels change more, because level raises the threshold and the
+    # number of kept bits.
     'solarize': lambda level: 256 - int(25.6 * level),
     'posterize': lambda level: 8 - int(0.4 * level),
     'solarize_add': lambda level: int(11. * level),
@@ -189,7 +190,7 @@ def _either_way(name: str, value: float) -> float:
 
 
 class _ClipAugment(OptionTransform):
-    """Draw operations once per sample, and apply them to every frame.
+    """Base class: draw operations once per sample for all of its frames.
 
     Required and modified key: ``imgs``, a list of ``(H, W, 3)`` uint8 arrays.
     """
@@ -253,10 +254,10 @@ class AutoAugment(_ClipAugment):
     frames, and rotations are at most 30 degrees, so labels such as "left" and
     "clockwise" stay true.
 
-    Use it before ``RandomErasing`` and ``FormatShape``. It can follow the
-    crop, or precede it as in the recipes of the linear video transformer and
-    XViT, where the crop can remove uncovered pixels. Boxes and keypoints are
-    not moved.
+    Use it before ``RandomErasing`` and ``FormatShape``. It can follow or
+    precede the crop. It precedes the crop in the recipes of the linear video
+    transformer and XViT; the crop can then remove uncovered pixels. Boxes and
+    keypoints are not moved.
 
     ``policy='imagenet'`` is Table 9 of the paper. Differs from the paper:
     level 0 does not change the image and level 9 is the strongest, for every
@@ -272,8 +273,8 @@ class AutoAugment(_ClipAugment):
         fill: Color of uncovered pixels, one number or three. Defaults to
             128, mid gray.
         interpolation: ``'nearest'``, ``'bilinear'``, ``'bicubic'``, or
-            ``'random'`` as in timm, one of the last two for each frame.
-            Defaults to ``'bilinear'``.
+            ``'random'``, which draws bilinear or bicubic for each frame like
+            timm. Defaults to ``'bilinear'``.
         policy: ``'imagenet'`` or ``'v0'``. Defaults to ``'imagenet'``.
     """
 
@@ -301,7 +302,7 @@ class AutoAugment(_ClipAugment):
         if name not in V0_VALUES:
             return 0.
         value = V0_VALUES[name](level)
-        # Color has a sign only in the paper.
+        # In "v0", color has no random sign.
         return value if name == 'color' else _either_way(name, value)
 
 

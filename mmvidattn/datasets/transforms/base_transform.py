@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Base class of transforms whose attributes are their options."""
+"""Base class of transforms that store their options as attributes."""
 from mmcv.transforms import BaseTransform
 
 

@@ -6,19 +6,19 @@ from mmcv.transforms import BaseTransform
 
 @TRANSFORMS.register_module()
 class ClipLabels(BaseTransform):
-    """Label a clip with the classes between its first and last frame.
+    """Label a clip with the classes that occur in it.
 
-    The linear video transformer is trained like this on Charades. Use it
-    after the step that samples frames. Without it, a clip has all classes of
-    its video, as in testing.
+    Used to train the linear video transformer on Charades. Insert it after the
+    step that samples frames. Without it, as in testing, a clip has all classes
+    of its video.
     """
 
     def transform(self, results: dict) -> dict:
         """Replace the label.
 
         Args:
-            results: ``frame_inds`` of one clip; ``segments``, a list of
-                class, first and last frame; ``label``, [K].
+            results: Sample with ``frame_inds`` of one clip, ``segments`` as a
+                list of (class, first frame, last frame), and ``label`` [K].
 
         Returns:
             Sample with ``label``, float32 [K], ones for the clip's classes.

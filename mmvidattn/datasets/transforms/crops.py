@@ -12,12 +12,11 @@ from .base_transform import OptionTransform
 class UniformThreeCrop(OptionTransform):
     """Crop squares at the start, middle and end of the longer side.
 
-    The crops are centered along the shorter side, which may be longer than
-    the crop. mmaction2's ``ThreeCrop`` needs crops as long as the shorter
-    side.
+    The crops are centered along the shorter side. They may be smaller than the
+    shorter side, unlike in mmaction2's ``ThreeCrop``.
 
-    Required and modified keys: ``imgs`` and ``img_shape``. The result has all
-    frames of the first crop, then of the second and third.
+    Required and modified keys: ``imgs`` and ``img_shape``. The result lists
+    all frames of the first crop, then those of the second and third.
 
     Args:
         crop_size: Side of the crops.

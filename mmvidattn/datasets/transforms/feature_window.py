@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Read the rows of a window, and pack them as inputs of a model."""
+"""Transforms that read the rows of a window, and pack them for a model."""
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ META_KEYS = ('sample_idx', 'video_name', 'video_length', 'work_indices',
 class LoadFeatureWindow(BaseTransform):
     """Read the rows of a window's long and work memory, and its targets.
 
-    For a step outside of the video, the nearest step is read, and the targets
-    are zero. With ``pad_start`` of the dataset, steps before the video are
-    zeros.
+    A step outside of the video has the features of the nearest step, and zero
+    targets. If the dataset has ``pad_start``, the features of steps before the
+    video are zeros.
     """
 
     def transform(self, results: dict) -> dict:
@@ -28,7 +28,7 @@ class LoadFeatureWindow(BaseTransform):
         streams, video = results['streams'], results['video']
         length = results['video_length']
         if results['is_whole_video']:
-            # The labels of segments are not read from targets.
+            # Labels of segments come from the segment file, not from targets.
             targets = streams.targets if results['segment_id'] is None else []
             for key in (*streams.features, *targets):
                 results[key] = streams.read(key, video, np.arange(length))

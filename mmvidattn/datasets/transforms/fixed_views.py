@@ -13,13 +13,12 @@ from .base_transform import OptionTransform
 @TRANSFORMS.register_module()
 @check_arguments
 class FixedViews(OptionTransform):
-    """Random transforms with a fixed, small number of outcomes per video.
+    """Random transforms with a fixed number of outcomes per video.
 
-    Each video has ``num_views`` views, and each view is one reproducible
-    outcome of the transforms. Results for a view, such as labels of a
-    teacher, can therefore be stored.
+    Each outcome, called a view, is reproducible. Results for a view, such as
+    the labels of a teacher, can therefore be stored.
 
-    Adds ``view``, the index of the view, which is random unless the sample
+    Adds ``view``, the index of the view. It is random unless the sample
     already has one.
 
     Args:
@@ -45,7 +44,8 @@ class FixedViews(OptionTransform):
         if not 0 <= view < self.num_views:
             raise ValueError(f'view must be in 0 to {self.num_views - 1}, '
                              f'got {view}')
-        # Parent folders may differ between machines.
+        # Use only the last two parts of the path, because parent folders may
+        # differ between machines.
         name = '/'.join(Path(results['filename']).parts[-2:])
         with seeded([self.seed, view, *name.encode()]):
             return self.transforms(results)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""MixClip: replace actions in memory by actions of other videos."""
+"""MixClip augmentation for windows of feature streams."""
 from typing import Literal
 
 import numpy as np
@@ -24,9 +24,9 @@ class MixClip(BaseTransform):
     another video. A longer action is cropped at random, and a shorter one is
     padded with its last step.
 
-    With ``mode='single'``, as in the released code, a fraction ``prob`` of
-    the actions (rounded down) is replaced, only by longer actions, and every
-    step becomes the same step of the other action.
+    With ``mode='single'``, as in the released code, a fraction ``prob`` of the
+    actions (rounded down) is replaced. Only longer actions can replace an
+    action, and all of its steps become the same step of the longer action.
 
     Args:
         prob: Probability or fraction of replaced actions. Defaults to 0.5.
@@ -64,46 +64,48 @@ class MixClip(BaseTransform):
         return results
 
     def _choose(self, results: dict, first: int, end: int) -> list[Segment]:
-        """Choose actions between two steps of the video to replace."""
+        """Choose actions to replace, between two steps of the video."""
         rng = results['rng']
-        found = [
+        actions = [
             segment for segment in results['segments'].of_video(
                 results['video'])
             if segment.end > first and segment.end <= end
         ]
         if self.mode == 'crop':
-            return [s for s in found if rng.random() < self.prob]
+            return [s for s in actions if rng.random() < self.prob]
         chosen = rng.choice(
-            len(found), int(self.prob * len(found)), replace=False)
-        return [found[i] for i in chosen]
+            len(actions), int(self.prob * len(actions)), replace=False)
+        return [actions[i] for i in chosen]
 
     def _other(self, results: dict, segment: Segment,
                action: int) -> Segment | None:
-        """Draw an action from other videos; None if there is none."""
-        found = results['segments'].of_action(action)
+        """Draw a segment of this action from other videos, or return None."""
+        candidates = results['segments'].of_action(action)
         if self.mode == 'single':
-            found = [
-                other for other in found
+            candidates = [
+                other for other in candidates
                 if other.video != segment.video
                 and other.duration > segment.duration
             ]
-            own = []
+            same_video = []
         else:
-            # Skip positions instead of copying a list of thousands.
-            own = results['segments'].places(action, segment.video)
-        if len(found) == len(own):
+            # Skip the segments of the same video by their positions, instead
+            # of copying a list of thousands.
+            same_video = results['segments'].places(action, segment.video)
+        if len(candidates) == len(same_video):
             return None
-        number = int(results['rng'].integers(len(found) - len(own)))
-        for place in own:
+        number = int(results['rng'].integers(
+            len(candidates) - len(same_video)))
+        for place in same_video:
             number += place <= number
-        return found[number]
+        return candidates[number]
 
     def _steps(self, offsets: np.ndarray, length: int, other: Segment,
                rng: np.random.Generator) -> np.ndarray:
-        """Return the other action's steps for the replaced steps."""
+        """Return the step of the other action for each replaced step."""
         room = other.end - other.start
         if self.mode == 'single':
-            # The released code fails for an action of no step.
+            # Unlike the released code, accept an action without steps.
             return np.full_like(offsets,
                                 other.start + rng.integers(max(1, room)))
         shift = rng.integers(max(0, room - length), endpoint=True)
@@ -113,12 +115,12 @@ class MixClip(BaseTransform):
 @TRANSFORMS.register_module()
 @check_arguments
 class MixClipPlusPlus(MixClip):
-    """MixClip that also blends other actions into the work memory.
+    """MixClip that also blends actions of other videos into the work memory.
 
     MixClip++ of `Memory-and-Anticipation Transformer
     <https://arxiv.org/abs/2308.07893>`_: actions in the work memory, chosen
-    with the same ``prob``, are blended with an action in another video. Its
-    class is drawn uniformly. Features and targets are blended.
+    with the same ``prob``, are blended with an action of another video, in
+    features and targets. The class of the other action is drawn uniformly.
 
     Args:
         prob: Option of :class:`MixClip`.

@@ -46,9 +46,9 @@ def _to_uint8(frame: np.ndarray) -> Frame:
 class PhotometricJitter(OptionTransform):
     """Randomly change brightness, saturation, gamma and hue, like LAPS.
 
-    Each change is applied independently with the same probability, in this
-    order, with one uniform draw for all frames. mmaction2's ``ColorJitter``
-    always applies all changes, and lacks gamma.
+    The changes are applied in this order, each with probability ``prob``. The
+    amount of a change is drawn uniformly, once for all frames. mmaction2's
+    ``ColorJitter`` always applies all changes, and lacks gamma.
 
     Required and modified key: imgs, uint8 RGB.
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Frame samplers of other repositories."""
+"""Frame samplers with the rules of other repositories."""
 from typing import Literal
 
 import numpy as np
@@ -20,8 +20,9 @@ SAMPLE_FRAMES = dict(clip_len=Count, frame_interval=Count, num_clips=Count,
 class CenteredSampleFrames(SampleFrames):
     """``SampleFrames`` with the test clips of mmaction 0.x.
 
-    Clips are centered in equal parts of the video. In mmaction2, the first
-    clip starts with the video and the last one ends with it.
+    The video is divided into equal parts, and each clip is centered in a part.
+    In mmaction2, the first clip starts with the video and the last one ends
+    with it.
     """
 
     def _get_test_clips(self, num_frames: int,
@@ -36,10 +37,11 @@ class CenteredSampleFrames(SampleFrames):
 class SegmentSampleFrames(UniformSample):
     """Sample one frame from each of ``clip_len`` equal segments of a video.
 
-    In training, it is a random frame of the segment, as in mmaction2's
-    ``UniformSample``. Test clips follow XViT: the middles of the segments,
-    then their starts, then their ends. ``UniformSample`` divides each segment
-    into equal parts instead.
+    Training clips have a random frame of each segment, as in mmaction2's
+    ``UniformSample``. Test clips follow XViT: the first clip has the middle
+    frames of the segments, the second the first frames, and the third the last
+    frames. In ``UniformSample``, test clips divide each segment into equal
+    parts.
 
     Args:
         clip_len: Number of frames per clip.
@@ -68,11 +70,11 @@ class SegmentSampleFrames(UniformSample):
 class ScenicSampleFrames(SampleFrames):
     """Sample clips like scenic, the framework of the released ViViT.
 
-    Frames are ``frame_interval`` apart. A short video starts again after its
-    end. A training clip ends with or before the video's last frame. Test
-    clips are spread evenly: the first one starts with the video, and the last
-    one starts ``clip_len * frame_interval`` frames before its end. A single
-    test clip is in the middle.
+    Frames are ``frame_interval`` apart. A video that is shorter than a clip is
+    repeated from its start. A training clip ends within the video. Test clips
+    are spread evenly: the first one starts with the video, and the last one
+    starts ``clip_len * frame_interval`` frames before its end. A single test
+    clip is in the middle.
 
     Args:
         clip_len: Number of frames per clip.
@@ -104,7 +106,7 @@ class ScenicSampleFrames(SampleFrames):
 
 
 class _CustomSpacing(SampleFrames):
-    """``SampleFrames`` that computes frame indices by itself."""
+    """``SampleFrames`` with its own computation of frame indices."""
 
     def _with_frames(self, results: dict, frames: np.ndarray) -> dict:
         """Add ``frame_inds`` and the other keys of ``SampleFrames``.
@@ -129,21 +131,22 @@ class SlowFastSampleFrames(_CustomSpacing):
     """Sample clips like SlowFast and code derived from it.
 
     A clip spans ``clip_len * frame_interval`` frames at ``target_fps``. Its
-    frames are spread evenly over the span, including both ends: 16 frames at
-    an interval of 16 are 17 apart. After the end of a video, its last frame
-    is repeated. Training clips start anywhere. Test clip ``k`` of ``K``
-    starts at ``k / K`` of the last possible start.
+    frames are spread evenly over the span, including both ends. For example,
+    16 frames with an interval of 16 are 17 frames apart. After the end of a
+    video, its last frame is repeated. Training clips start at a random frame.
+    Test clip ``k`` of ``K`` starts at ``k / K`` of the last possible start,
+    with ``k`` from 0.
 
-    In ``SampleFrames``, frames are ``frame_interval`` apart, short videos
-    start again, and the last test clip ends with the video.
+    In mmaction2's ``SampleFrames``, frames are ``frame_interval`` apart, short
+    videos are repeated, and the last test clip ends with the video.
 
     Args:
         clip_len: Number of frames per clip.
-        frame_interval: Spanned frames per frame of the clip.
+        frame_interval: Length of the span, divided by ``clip_len``.
         num_clips: Number of clips per video.
-        target_fps: Frame rate at which the span is measured, and the assumed
-            rate of videos with unknown rate. None for the video's rate.
-            Defaults to 30.
+        target_fps: Frame rate at which the span is measured. Videos with an
+            unknown rate are assumed to have this rate. None for the video's
+            rate. Defaults to 30.
         test_mode: Take fixed instead of random clips.
     """
 
@@ -212,9 +215,10 @@ class SpreadSampleFrames(_CustomSpacing):
 
     The T frames of a clip are spread over T r frames, with r the
     ``frame_interval``, including both ends, so they are (T r - 1) / (T - 1)
-    apart: 9 for T = r = 8. A training clip starts anywhere with T r frames
-    left. Test clip k of K starts at k / K of the last such start, so the last
-    clip does not end with the video. In mmaction2, frames are r apart, and
+    apart: 9 for T = r = 8. A training clip starts at a random frame with at
+    least T r frames left. Test clip k of K (from 0) starts at k / K of the
+    last such frame, so the last clip does not end with the video. In
+    mmaction2, frames are r apart, and
     the last clip ends with the video.
     """
 
@@ -224,7 +228,8 @@ class SpreadSampleFrames(_CustomSpacing):
 
     def _get_test_clips(self, num_frames: int,
                         ori_clip_len: float) -> np.ndarray:
-        # Divide last: 140 * 7 / 10 is 98, but 0.7 * 140 is not.
+        # Divide last, to avoid rounding: 140 * 7 / 10 is 98, but 0.7 * 140 is
+        # not.
         return np.arange(
             self.num_clips) * self._room(num_frames) / self.num_clips
 

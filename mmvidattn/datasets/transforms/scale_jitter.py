@@ -12,13 +12,13 @@ from .base_transform import OptionTransform
 class ScaleJitter(OptionTransform):
     """Resize height and width by independent random factors.
 
-    One draw applies to all frames. Unlike mmaction2's ``RandomRescale``, it
-    changes the aspect ratio.
+    All frames of a sample are resized alike. Unlike mmaction2's
+    ``RandomRescale``, the aspect ratio changes.
 
     Required and modified keys: ``imgs`` and ``img_shape``.
 
     Args:
-        scale_range: Range of the two uniform factors.
+        scale_range: Range of the two factors, which are uniformly distributed.
     """
 
     def __init__(self, scale_range: tuple[Positive, Positive] = (

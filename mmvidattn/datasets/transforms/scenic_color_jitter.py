@@ -12,11 +12,12 @@ from .base_transform import OptionTransform
 class ScenicColorJitter(OptionTransform):
     """Change colors like scenic's ViViT training on Kinetics.
 
-    With probability ``prob``, and one draw for all frames: add brightness,
-    multiply saturation, multiply contrast about the mean of each frame and
-    channel, and shift the hue, in this order. Then, independently, the clip
-    becomes gray with probability ``gray_prob``. mmaction2's ``ColorJitter``
-    multiplies brightness, uses a different order, and lacks gray.
+    With probability ``prob``, four changes follow in this order, with one draw
+    for all frames: add brightness, multiply saturation, multiply contrast
+    about the mean of each frame and channel, and shift the hue. Independently,
+    the clip then becomes gray with probability ``gray_prob``. mmaction2's
+    ``ColorJitter`` multiplies brightness, uses a different order, and lacks
+    gray.
 
     Differs from the released code: values are clipped once, at the end, and
     rounded to bytes.

@@ -10,7 +10,7 @@ from ...utils.arguments import Count, NotNegative, check_arguments
 from .base_transform import OptionTransform
 
 MAX_MAGNITUDE = 20
-# Clip of shape (T, H, W, 3), uint8.
+# Type of a clip: uint8 [T, H, W, 3].
 Clip = np.ndarray
 
 
@@ -82,7 +82,7 @@ def _solarize_add(clip: Clip, magnitude: float) -> Clip:
 
 def _gray(clip: Clip) -> np.ndarray:
     weights = np.float32([0.2989, 0.587, 0.114])
-    # TensorFlow converts floats to bytes with 1 = 255.5.
+    # TensorFlow multiplies by 255.5 when it converts floats to bytes.
     return (clip @ (weights * np.float32(255.5 / 255))).astype(np.uint8)
 
 
@@ -91,7 +91,8 @@ def _color(clip: Clip, magnitude: float) -> Clip:
 
 
 def _contrast(clip: Clip, magnitude: float) -> Clip:
-    # The released code uses the mean of the histogram's 256 counts.
+    # Like the released code, use the mean of the histogram's 256 counts
+    # instead of the mean value.
     mean = min(clip[..., 0].size // 256, 255)
     return _blend(np.full(1, mean), clip, _factor(magnitude))
 
@@ -146,17 +147,17 @@ class ScenicRandAugment(OptionTransform):
     all frames stacked vertically. A cutout is at the same place in all
     frames.
 
-    Differs from the paper (``RandAugment``), like the released code: color,
-    brightness and sharpness only increase; from magnitude 10, solarize's
-    threshold wraps around; contrast uses a "mean" that is 255 for clips of
-    usual size, so it darkens.
+    Like the released code, it differs from the paper (``RandAugment``): color,
+    brightness and sharpness only increase; from magnitude 10, the threshold of
+    solarize wraps around; contrast uses 255 as the mean of clips of usual
+    size, so it darkens.
 
     Required and modified key: ``imgs``, a list of ``(H, W, 3)`` uint8 arrays
     of one size, before ``FormatShape``.
 
     Args:
         num_ops: Number of operations per sample. Defaults to 2.
-        magnitude: Strength from 0 to 20, where posterize keeps all 8 bits.
+        magnitude: Strength from 0 to 20. At 20, posterize keeps all 8 bits.
             The released recipes use 20 (Something-Something) and 15
             (EPIC-Kitchens). Defaults to 20.
     """

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Find the frames of a segment of a long video."""
+"""Transforms that limit a long video to a segment."""
 import logging
 from typing import Any
 
@@ -18,10 +18,10 @@ class SegmentFrames:
     """Limit an opened video to its ``segment``.
 
     Later steps sample frames from the segment, as if the file had been cut
-    there. Frames are found by their time stamps, so the frame rate may vary:
-    they start at or after ``start`` and before ``stop``, within a
-    millisecond. Time starts with the first frame. In a file without time
-    stamps, such as some avi files, all frames have the same duration.
+    there. The segment has the frames whose time stamps are at or after
+    ``start`` and before ``stop``, with a tolerance of a millisecond; the frame
+    rate may vary. The first frame of the video has time 0. In a file without
+    time stamps, such as some avi files, all frames have the same duration.
 
     A segment that ends after its video is cut there, and the log counts such
     segments.
@@ -31,7 +31,7 @@ class SegmentFrames:
         self._cut: set[tuple] = set()
 
     def limit(self, results: dict) -> dict:
-        """Set ``start_index`` and ``total_frames`` of a sample with a segment.
+        """Set ``start_index`` and ``total_frames`` to the segment, if any.
 
         Args:
             results: Sample, whose ``segment`` is ``(start, stop, 's')`` or
@@ -69,7 +69,8 @@ class SegmentFrames:
     def _note_cut(self, filename: str, start: float, message: str) -> None:
         before = len(self._cut)
         self._cut.add((filename, start, message))
-        # Log segment 1, 2, 4, 8, ..., because a list may have thousands.
+        # Only log the 1st, 2nd, 4th, 8th, ... segment, because a list may have
+        # thousands.
         if len(self._cut) > before and before & (before + 1) == 0:
             print_log(
                 f'{filename}: {message} ({len(self._cut)} so far in this '
@@ -80,8 +81,9 @@ class SegmentFrames:
 class DecordSegmentInit(DecordInit):
     """``DecordInit`` for a segment of a long video.
 
-    Sets ``start_index`` and ``total_frames`` of a sample with a ``segment``,
-    see :class:`SegmentFrames`. It has the arguments of ``DecordInit``.
+    If a sample has a ``segment``, it sets ``start_index`` and
+    ``total_frames``, see :class:`SegmentFrames`. The arguments are those of
+    ``DecordInit``.
 
     Raises:
         ValueError: When called, if the segment is empty.

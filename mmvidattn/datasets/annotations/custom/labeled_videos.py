@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Labeled videos of the user: a folder for each class, or a CSV file."""
+"""Reader of a user's labeled videos: a folder per class, or a CSV file."""
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,9 +23,10 @@ class LabeledVideo(NamedTuple):
         file: Path of the video, relative to the root.
         label: Class name.
         start: First second of the segment.
-        end: Last second; infinite for the end of the file.
+        end: Last second; infinite if the segment ends with the file.
         split: ``'train'``, ``'val'``, ``'test'`` or an empty string.
-        group: Person or camera, whose videos stay on one side of a split.
+        group: Name of the person or camera. Videos of one group should all be
+            in the same split.
     """
     file: str
     label: str
@@ -42,31 +43,33 @@ class LabeledVideo(NamedTuple):
 
 def read_labeled_videos(source: Path
                         ) -> tuple[Path, list[LabeledVideo], list[str]]:
-    """Read a folder with a folder for each class, or a CSV file.
+    """Read labeled videos from a folder or a CSV file.
 
     Args:
-        source: Folder, whose class folders may have subfolders; or folder of
-            splits, such as ``train`` and ``val``, each with a folder for each
-            class; or CSV file, separated by commas, semicolons or tabs,
-            with columns ``file`` (or ``video``) and ``label``, and optionally
-            ``start``, ``stop`` (or ``end``), ``split`` and ``group``. Its
-            paths are relative to the folder of the CSV file.
+        source: One of three: a folder with one folder per class, which may
+            have subfolders; a folder of splits, such as ``train`` and ``val``,
+            each with one folder per class; a CSV file. The CSV file is
+            separated by commas, semicolons or tabs. It must have the columns
+            ``file`` (or ``video``) and ``label``, and may have ``start``,
+            ``stop`` (or ``end``), ``split`` and ``group``. Its paths are
+            relative to the folder of the CSV file.
 
     Returns:
-        Root of the files, the videos, and remarks on skipped entries.
+        Folder that the paths are relative to, the videos, and remarks about
+        skipped entries and likely mistakes.
 
     Raises:
-        ValueError: If the source lacks videos, or the CSV file is invalid.
+        ValueError: If there are no videos, or the CSV file is invalid.
         FileNotFoundError: If the source does not exist.
     """
     if source.is_dir():
         return source, *_read_folder(source)
     if not source.is_file():
-        raise FileNotFoundError(f'no folder or csv {source}')
+        raise FileNotFoundError(f'no folder or CSV file {source}')
     if source.suffix.lower() not in ('.csv', '.tsv'):
         raise ValueError(
             f'{source} must be a folder with a folder of videos for each '
-            'class, or a csv with columns file and label')
+            'class, or a CSV file with columns file and label')
     return source.parent, *_read_csv(source)
 
 
@@ -77,12 +80,12 @@ def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
     if folders and all(path.name.lower() in SPLITS for path in folders):
         return _read_splits(root, folders)
     for folder in folders:
-        found = _videos_in(folder.rglob('*'))
-        if not found:
+        files = _videos_in(folder.rglob('*'))
+        if not files:
             remarks.append(f'the folder {folder.name} has no videos and is '
                            'left out')
         videos += [LabeledVideo(path.relative_to(root).as_posix(), folder.name)
-                   for path in found]
+                   for path in files]
     stray = [path.name for path in _videos_in(root.iterdir())]
     if not videos:
         raise ValueError(
@@ -100,14 +103,14 @@ def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
 
 def _read_splits(root: Path, folders: Sequence[Path]
                  ) -> tuple[list[LabeledVideo], list[str]]:
-    """Read the class folders in each folder of a split."""
+    """Read a folder of splits, each with its class folders."""
     videos, remarks = [], []
     for folder in folders:
         split = SPLITS[folder.name.lower()]
-        found, about = _read_folder(folder)
+        split_videos, folder_remarks = _read_folder(folder)
         videos += [video._replace(file=f'{folder.name}/{video.file}',
-                                  split=split) for video in found]
-        remarks += about
+                                  split=split) for video in split_videos]
+        remarks += folder_remarks
     _check_splits(videos, str(root))
     return videos, remarks
 
@@ -133,10 +136,11 @@ def _read_csv(path: Path) -> tuple[list[LabeledVideo], list[str]]:
         video = _parse(row, where)
         key = video.file, video.start, video.end
         if key in seen:
-            label, other = seen[key]
+            label, first_place = seen[key]
             if label != video.label:
-                raise ValueError(f'{where}: {video.file} has the label '
-                                 f'{video.label} here and {label} in {other}')
+                raise ValueError(
+                    f'{where}: {video.file} has the label {video.label} '
+                    f'here and {label} in {first_place}')
             repeated += 1
             continue
         seen[key] = video.label, where
@@ -187,13 +191,13 @@ def _check_splits(videos: Sequence[LabeledVideo], source: str) -> None:
 
 
 def _spread_over_splits(videos: Sequence[LabeledVideo]) -> Iterator[str]:
-    """Warn of files and groups that occur in several splits."""
+    """Yield a remark if files or groups occur in several splits."""
     for kind in 'file', 'group':
         splits = defaultdict(set)
         for video in videos:
             if name := getattr(video, kind):
                 splits[name].add(video.split)
-        spread = [name for name, found in splits.items() if len(found) > 1]
+        spread = [name for name, used in splits.items() if len(used) > 1]
         if spread:
             yield (f'{count(spread, kind)} in more than one split, so scores '
                    f'will be too high: {some(spread)}')
@@ -207,6 +211,6 @@ def count(things: Collection | int, noun: str) -> str:
 
 
 def some(names: Iterable[str]) -> str:
-    """Join the first names of a list."""
+    """Join the first three names; append ``...`` if there are more."""
     names = list(names)
     return ', '.join(names[:MAX_NAMED]) + ', ...' * (len(names) > MAX_NAMED)

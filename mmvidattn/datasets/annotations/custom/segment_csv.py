@@ -24,11 +24,12 @@ def has_segment_columns(header: list[str]) -> bool:
 
 @segment_reader
 def read_segment_csv(path: str | Path) -> Iterator[VideoSegment]:
-    """Read columns video, start and end (seconds), and label or verb and noun.
+    """Read a user's segments from a CSV file.
 
-    ``file`` is accepted for ``video``, and ``stop`` for ``end``. A label is
-    the name or the number of a class, and stays text; verb and noun are
-    numbers. Columns ``id`` and ``subset`` are optional.
+    Required columns are ``video`` (or ``file``), ``start`` and ``end`` (or
+    ``stop``) in seconds, and either ``label`` or ``verb`` and ``noun``. A
+    label is the name or the number of a class, and is returned as text; verb
+    and noun are numbers. The columns ``id`` and ``subset`` are optional.
     """
     names, _ = next(read_rows(path), ([], ''))
     if not has_segment_columns(names):

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Lists of videos and labels, with checks that name the faulty line."""
+"""Reader of mmaction2's lists of videos and labels."""
 import logging
 import os.path as osp
 from collections import defaultdict
@@ -21,23 +21,24 @@ def read_video_list(ann_file: str,
                     ) -> list[tuple[str, int | list[int]]]:
     """Read a list of videos, and check each line.
 
-    Each line is ``<path> <label>``, where the path may contain the delimiter;
-    with ``multi_class``, ``<path> <label> <label> ...``, where it may not.
-    Blank lines, a byte order mark and any line ends are accepted. Repeated
-    videos are kept, with a warning.
+    Each line is ``<path> <label>``; the path may contain the delimiter. With
+    ``multi_class``, each line is ``<path> <label> <label> ...``; the path must
+    not contain the delimiter. Blank lines, a byte order mark and any line ends
+    are accepted. Repeated videos are kept, with a warning.
 
     Args:
         ann_file: UTF-8 file.
         delimiter: Separator of path and label.
-        multi_class: True if a video has any number of labels.
+        multi_class: Accept several labels per video.
         num_classes: Number of classes; labels must be smaller. Not checked
             by default.
-        folder: Folder that paths are relative to and must not leave, see
-            :func:`check_inside`. By default, paths may be absolute or contain
-            ``../``.
+        folder: Folder that paths are relative to. Paths that lead out of it
+            are errors, see :func:`check_inside`. By default, paths are not
+            checked.
 
     Returns:
-        Path and label, or path and list of labels, of each line.
+        Path and label of each line; with ``multi_class``, path and list of
+        labels.
 
     Raises:
         FileNotFoundError: If the file is missing.
@@ -46,7 +47,7 @@ def read_video_list(ann_file: str,
     """
     if not exists(ann_file):
         raise FileNotFoundError(f'no annotation file {ann_file}')
-    found, faults, seen = [], [], defaultdict(list)
+    entries, faults, seen = [], [], defaultdict(list)
     for number, line in enumerate(_lines(ann_file), 1):
         if not line.strip():
             continue
@@ -58,12 +59,12 @@ def read_video_list(ann_file: str,
         except ValueError as error:
             faults.append((number, f'{line!r}: {error}'))
             continue
-        others = seen[name]
-        if others and not multi_class and others[0][1] != label:
-            faults.append((number, f'{line!r}: line {others[0][0]} gives it '
-                           f'the label {others[0][1]}'))
-        others.append((number, label))
-        found.append((name, label))
+        earlier = seen[name]
+        if earlier and not multi_class and earlier[0][1] != label:
+            faults.append((number, f'{line!r}: line {earlier[0][0]} gives it '
+                           f'the label {earlier[0][1]}'))
+        earlier.append((number, label))
+        entries.append((name, label))
     if faults:
         shape = f'<path>{delimiter}<label>'
         if multi_class:
@@ -72,7 +73,7 @@ def read_video_list(ann_file: str,
         more = _numbers([number for number, _ in faults[1:]])
         raise ValueError(f'{ann_file}, line {number}: {fault}; expected '
                          f'{shape!r}' + (f'. Also wrong: {more}' * bool(more)))
-    if not found:
+    if not entries:
         raise ValueError(f'{ann_file} lists no videos; expected lines of '
                          f'<path>{delimiter}<label>')
     repeated = {name: numbers for name, numbers in seen.items()
@@ -85,17 +86,18 @@ def read_video_list(ann_file: str,
             + _numbers([number for number, _ in numbers]),
             logger='current',
             level=logging.WARNING)
-    return found
+    return entries
 
 
 def check_inside(path: str, folder: str) -> None:
     """Check that a path stays within a folder.
 
-    ``../``, absolute paths and symbolic links are followed. The check holds
-    at this moment: anyone who may write to the folder can change a link later.
+    ``../``, absolute paths and symbolic links are resolved first. The check
+    does not protect from a link that is changed later.
 
     Raises:
-        ValueError: If the path leads out, or the folder is empty or a URL.
+        ValueError: If the path leads out of the folder, or ``folder`` is an
+            empty string or a URL.
     """
     if '://' in folder or not folder:
         raise ValueError(

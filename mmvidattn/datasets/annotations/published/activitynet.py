@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""ActivityNet's JSON format, which other data sets use as well."""
+"""Reader of ActivityNet's JSON format, which other data sets also use."""
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from ..video_segment import VideoSegment, read_json, seconds, segment_reader
 
 @segment_reader
 def read_activitynet(path: str | Path) -> Iterator[VideoSegment]:
-    """Read a JSON file, with or without the key ``database``.
+    """Read segments from a JSON file.
 
     Format: ``{video: {"subset": ..., "annotations": [{"segment": [start,
-    end], "label": ...}]}}``.
+    end], "label": ...}]}}``, at the top level or under the key ``database``.
     """
     content = read_json(path)
     try:

@@ -7,13 +7,13 @@ from ..video_segment import read_json
 
 
 class DataInfo(NamedTuple):
-    """Classes and videos of a data set, in the released order.
+    """Classes and videos of a data set, in the order of the file.
 
     Attributes:
         classes: Class names, starting with the background.
         train_videos: Training videos.
         test_videos: Test videos.
-        ignore_index: Class to ignore; None if there is none.
+        ignore_index: Class that metrics ignore; None if there is none.
         feature_rate: Steps per second.
     """
     classes: list[str]
@@ -24,7 +24,7 @@ class DataInfo(NamedTuple):
 
 
 def read_data_info(path: str | Path, name: str) -> DataInfo:
-    """Read one data set of the file.
+    """Read the entry of one data set.
 
     Args:
         path: File.
@@ -36,7 +36,7 @@ def read_data_info(path: str | Path, name: str) -> DataInfo:
                          + (', '.join(content) or 'an empty object'))
     info = content[name]
     try:
-        found = DataInfo(
+        result = DataInfo(
             list(map(str, info['class_names'])),
             list(map(str, info['train_session_set'])),
             list(map(str, info['test_session_set'])),
@@ -44,7 +44,8 @@ def read_data_info(path: str | Path, name: str) -> DataInfo:
             float(info['fps']))
     except KeyError as error:
         raise ValueError(f'{path}: {name} lacks {error}') from None
-    if len(found.classes) != info.get('num_classes', len(found.classes)):
-        raise ValueError(f'{path}: {name} has {len(found.classes)} class_names'
-                         f', but num_classes is {info["num_classes"]}')
-    return found
+    if len(result.classes) != info.get('num_classes', len(result.classes)):
+        raise ValueError(
+            f'{path}: {name} has {len(result.classes)} class_names, but '
+            f'num_classes is {info["num_classes"]}')
+    return result

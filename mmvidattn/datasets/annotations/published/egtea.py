@@ -1,18 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""EGTEA Gaze+'s official lists of trimmed clips (action_annotation)."""
+"""Reader of EGTEA Gaze+'s official lists of trimmed clips."""
 from pathlib import Path
 
 from ..video_segment import read_lines
 
-# End of a clip's name: start and end in ms, first and last frame.
+# A clip's name ends with four fields: start and end in ms, and first and last
+# frame.
 TAIL_FIELDS = 4
 
 
 def clip_path(name: str) -> str:
     """Return the path of a clip below ``cropped_clips``.
 
-    A clip lies in the folder of its session, which for
-    OP01-R01-PastaSalad-1002316-1004005-F024051-F024101 is
+    Each session has a folder. For example,
+    OP01-R01-PastaSalad-1002316-1004005-F024051-F024101 is in the folder
     OP01-R01-PastaSalad.
 
     Raises:
@@ -28,7 +29,8 @@ def clip_path(name: str) -> str:
 def read_egtea_clips(path: str | Path) -> list[tuple[str, int]]:
     """Read clips and their classes from ``{train,test}_split<n>.txt``.
 
-    Each line has a clip, its action (counted from 1), its verb and its nouns.
+    Each line has the name of a clip, its action (counted from 1), its verb and
+    its nouns.
 
     Returns:
         Path and class (counted from 0) of each clip.
@@ -47,7 +49,7 @@ def read_egtea_clips(path: str | Path) -> list[tuple[str, int]]:
 
 
 def read_egtea_actions(path: str | Path) -> list[str]:
-    """Read class names from ``action_idx.txt``: a name and number per line."""
+    """Read class names from ``action_idx.txt``, lines of name and number."""
     names = {}
     for line, _ in read_lines(path):
         name, _, number = line.strip().rpartition(' ')

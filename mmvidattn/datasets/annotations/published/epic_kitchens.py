@@ -14,8 +14,8 @@ LABELS = dict(verb='verb_class', noun='noun_class')
 def read_epic_kitchens(path: str | Path) -> Iterator[VideoSegment]:
     """Read ``EPIC_100_{train,validation,test_timestamps}.csv``.
 
-    Times in seconds come from the time stamps. Frames are counted at the
-    video's rate (48 to 90 fps); RULSTM counts them at 30 fps.
+    ``start`` and ``end`` come from the time stamps. ``frames`` are counted at
+    the video's rate (48 to 90 fps), unlike RULSTM's frames (30 fps).
     """
     for row, where in read_columns(path, COLUMNS):
         try:

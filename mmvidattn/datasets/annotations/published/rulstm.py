@@ -17,11 +17,11 @@ def read_rulstm(path: str | Path,
                 fps: float = FPS) -> Iterator[VideoSegment]:
     """Read lines ``id, video, start_frame, end_frame, verb, noun, action``.
 
-    A header is optional. Lines of test lists end after ``end_frame``.
+    A header is optional. Test lists lack verb, noun and action.
 
     Args:
         path: File.
-        fps: Frames per second, in which start and end are counted.
+        fps: Rate at which frames are counted. Defaults to 30.
     """
     first = True
     for row, where in read_rows(path):

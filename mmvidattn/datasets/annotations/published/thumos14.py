@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""THUMOS'14's temporal annotation: a file for each class and split."""
+"""Reader of THUMOS'14's temporal annotation, a file per class and split."""
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,10 +17,10 @@ CLASSES = (
 
 @segment_reader
 def read_thumos14(folder: str | Path, split: str) -> Iterator[VideoSegment]:
-    """Read ``<class>_<split>.txt``, with lines of video, start and end.
+    """Read ``<class>_<split>.txt``, lines of video, start and end.
 
-    The protocol of online detection uses the videos that occur in these
-    files: 200 of ``val`` and 213 of ``test``.
+    The protocol of online detection uses only the videos in these files: 200
+    of ``val`` and 213 of ``test``.
     """
     if split not in SPLITS:
         raise ValueError(f"the split of thumos14 must be {' or '.join(SPLITS)}"

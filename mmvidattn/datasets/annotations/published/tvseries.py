@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Reader for TVSeries' lists, ``GT-{train,val,test}.txt``."""
+"""Reader of TVSeries' lists, ``GT-{train,val,test}.txt``."""
 from collections.abc import Iterator
 from pathlib import Path
 

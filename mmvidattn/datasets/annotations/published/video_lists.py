@@ -1,22 +1,23 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Readers for official lists of videos with one class each.
+"""Readers of official lists of videos with one class per video.
 
 They return video names (with a suffix if the official list has one), class
-numbers counted from 0, and class names if the format has them.
+numbers counted from 0, and class names if the list has them.
 """
 from pathlib import Path
 from typing import NamedTuple
 
 from ..video_segment import read_columns, read_json, read_lines, read_rows
 
-# How mmaction2's rename_classnames.sh renames a Kinetics folder.
+# Like mmaction2's rename_classnames.sh, which renames the class folders of
+# Kinetics.
 BLANK = str.maketrans(' ', '_', '"')
 
 
 class VideoList(NamedTuple):
-    """Videos with their class numbers, and class names."""
+    """Videos with their class numbers, and the names of all classes."""
     videos: list[tuple[str, int]]
-    # Empty if the format lacks names.
+    # Empty if the official list has no names.
     classes: list[str]
 
 
@@ -24,8 +25,9 @@ def read_ssv2(path: str | Path, labels: str | Path) -> VideoList:
     """Read Something-Something v2's ``{train,validation}.json``.
 
     Args:
-        path: List of ``{"id", "template"}``.
-        labels: ``labels.json``: class numbers by template without brackets.
+        path: JSON list of ``{"id", "template"}``.
+        labels: ``labels.json``, which maps each template without brackets to
+            its class number.
     """
     numbers = {name: int(number) for name, number in read_json(labels).items()}
     classes = _in_order(numbers, 0, labels)
@@ -45,9 +47,10 @@ def read_kinetics(path: str | Path, classes: list[str] | None = None
                   ) -> VideoList:
     """Read Kinetics' ``{train,val}.csv``.
 
-    Columns are label, youtube_id, time_start, time_end, split. The name of a
-    video is ``<class with _ for spaces>/<id>_<start>_<end>`` with times of
-    six digits. Classes are sorted by name, like in mmaction2.
+    Columns are label, youtube_id, time_start, time_end, split. A video is
+    named ``<class>/<id>_<start>_<end>``, with ``_`` instead of spaces in the
+    class, and times of six digits. Classes are sorted by name, like in
+    mmaction2.
 
     Args:
         path: File.
@@ -106,14 +109,14 @@ def read_ucf101(path: str | Path, classes: str | Path) -> VideoList:
 
 
 def read_hmdb51(folder: str | Path, split: int) -> dict[str, VideoList]:
-    """Read training and test list from ``<class>_test_split<n>.txt``.
+    """Read both lists of a split from ``<class>_test_split<n>.txt``.
 
     Lines are ``<video>.avi`` and 1 (training), 2 (test) or 0 (neither).
     """
     tail = f'_test_split{split}.txt'
     paths = sorted(Path(folder).glob(f'*{tail}'))
     if not paths:
-        raise ValueError(f'there is no <class>{tail} in {folder}')
+        raise ValueError(f'no files <class>{tail} in {folder}')
     classes = [path.name.removesuffix(tail) for path in paths]
     lists = dict(train=VideoList([], classes), val=VideoList([], classes))
     for number, (name, path) in enumerate(zip(classes, paths)):
@@ -123,8 +126,8 @@ def read_hmdb51(folder: str | Path, split: int) -> dict[str, VideoList]:
                 raise ValueError(f'{where}: expected a video and 0, 1 or 2, '
                                  f'got {line!r}')
             if use != '0':
-                part = lists['train' if use == '1' else 'val']
-                part.videos.append((f'{name}/{video.strip()}', number))
+                video_list = lists['train' if use == '1' else 'val']
+                video_list.videos.append((f'{name}/{video.strip()}', number))
     return lists
 
 
@@ -141,7 +144,7 @@ def read_diving48(path: str | Path) -> VideoList:
 
 
 def read_diving48_classes(path: str | Path) -> list[str]:
-    """Read class names from ``Diving48_vocab.json``, four words each."""
+    """Read class names from ``Diving48_vocab.json``, lists of four words."""
     return [' '.join(one) if isinstance(one, list) else str(one)
             for one in read_json(path)]
 
@@ -173,8 +176,8 @@ def read_mit(path: str | Path, classes: str | Path) -> VideoList:
 def _in_order(numbers: dict[str, int], first: int,
               path: str | Path) -> list[str]:
     names = sorted(numbers, key=numbers.get)
-    wanted = range(first, first + len(names))
-    if [numbers[name] for name in names] != [*wanted]:
+    expected = range(first, first + len(names))
+    if [numbers[name] for name in names] != [*expected]:
         raise ValueError(f'{path} must number its classes {first}, '
                          f'{first + 1}, ...')
     return names
