@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Runner, loops, optimizer wrappers and hooks."""
+"""Runner, training loops, optimizer wrappers and hooks."""
 from .hooks import (
     DataTimeHook,
     ExactResumeHook,

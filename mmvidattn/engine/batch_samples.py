@@ -3,7 +3,7 @@
 from typing import Any
 
 MAX_FILES = 32
-# Keys of videos, folders of frames, and feature streams.
+# Keys with the name of a video, a folder of frames, or a feature stream.
 FILE_KEYS = 'filename', 'frame_dir', 'video_name'
 
 
@@ -15,7 +15,7 @@ def metainfos(batch: Any) -> list[dict]:
 
 
 def name_files(batch: Any) -> list[str]:
-    """Return the names of the files in a batch, as far as they are known."""
+    """Return the known names of the files in a batch, at most 32."""
     names = [next(filter(None, map(metainfo.get, FILE_KEYS)), None)
              for metainfo in metainfos(batch)]
     names = [str(name) for name in names if name]

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Videos that crash their decoder and, with it, a data loader worker."""
+"""Reports about videos whose decoding crashes a data loader worker."""
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,27 +9,29 @@ from ..datasets.broken_files.read_notes import ReadNotes
 from ..utils.lines import read_lines
 
 CRASHED = 'crashed_videos.txt'
-# Start of torch's error about a dead worker, and signals that are faults.
+# Start of torch's error about a dead worker.
 DEAD_WORKER = re.compile(r'DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)')
+# Signals of a crash; a worker may also be killed for other reasons.
 FAULT = re.compile(r'killed by signal: (Segmentation fault|Aborted|Illegal '
                    r'instruction|Floating point exception)')
 
 
 def read_crashed_videos(work_dir: str) -> list[str]:
-    """Read the videos that crashed earlier runs in a work directory."""
+    """Return the videos that crashed earlier runs in a work directory."""
     path = Path(work_dir, CRASHED)
     return read_lines(path) if path.is_file() else []
 
 
 @contextmanager
 def crashes_named(notes: list[ReadNotes], work_dir: str) -> Iterator[None]:
-    """Name the file that a worker was reading when it died, in the error.
+    """Add to the error the name of the file that crashed a worker.
 
-    If the worker died of a fault, ``crashed_videos.txt`` lists the file too.
+    If the worker died of a fault such as a segmentation fault, the file is
+    also added to ``crashed_videos.txt``.
 
     Args:
-        notes: Read notes of the workers of each loader. The list may grow
-            inside the context.
+        notes: Record of the file that each worker reads, for each data loader.
+            The list may grow inside the context.
         work_dir: Folder of ``crashed_videos.txt``.
     """
     try:
@@ -43,7 +45,7 @@ def crashes_named(notes: list[ReadNotes], work_dir: str) -> Iterator[None]:
 
 def _explain(error: RuntimeError, notes: list[ReadNotes],
              work_dir: str) -> str | None:
-    # Either of these two errors has the signal and the process.
+    # One of these two errors names the signal and the process.
     text = f'{error} {error.__context__}'
     pids = ', '.join(DEAD_WORKER.findall(text))
     names = sorted({note.read(int(pid)) for note in notes

@@ -13,20 +13,20 @@ def watch_outputs(model: nn.Module) -> Iterator[list[str]]:
     """Watch the inputs and outputs of all modules of a model.
 
     Yields:
-        A list, to which the first faulty module is added: its output is not
-        finite although its input is, or it gets a bad input that no module
-        produced.
+        A list that is empty until a fault occurs. It then has a description of
+        the first faulty module: either its output is not finite although its
+        input is, or its input is not finite although no module produced it.
     """
-    found: list[str] = []
+    fault: list[str] = []
 
     def watch(name: str):
 
         def hook(module: nn.Module, args: Any, output: Any) -> None:
-            if not found and is_finite(args) and not is_finite(output):
-                found.append(f'{name or "the model"} '
+            if not fault and is_finite(args) and not is_finite(output):
+                fault.append(f'{name or "the model"} '
                              f'({type(module).__name__})')
-            elif not found and name and not is_finite(args):
-                found.append(f'the input of {name} '
+            elif not fault and name and not is_finite(args):
+                fault.append(f'the input of {name} '
                              f'({type(module).__name__})')
 
         return hook
@@ -35,14 +35,14 @@ def watch_outputs(model: nn.Module) -> Iterator[list[str]]:
                for name, module in model.named_modules()
                if name != 'data_preprocessor']
     try:
-        yield found
+        yield fault
     finally:
         for handle in handles:
             handle.remove()
 
 
 def name_bad_gradients(model: nn.Module) -> str:
-    """Name the first parameters whose gradients are not finite."""
+    """Return the names of the first parameters with non-finite gradients."""
     bad = [name for name, p in model.named_parameters()
            if p.grad is not None and not p.grad.isfinite().all()]
     return ', '.join(bad[:3]) + (', ...' if len(bad) > 3 else '')

@@ -12,14 +12,15 @@ from ..utils.unwrap import unwrap
 class LearningRateDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     """Use lower learning rates for layers nearer to the input.
 
-    ``get_layer_depth(name, prefix)`` of the backbone returns the depth of a
-    parameter and the number of depths, as in mmpretrain. All clip backbones of
-    this package have it. mmaction2's ``LearningRateDecayOptimizerConstructor``
-    has the same options, but only supports two backbones.
+    The backbone must have ``get_layer_depth(name, prefix)``, which returns the
+    depth of a parameter and the number of depths, as in mmpretrain. All clip
+    backbones of this package have it. mmaction2's
+    ``LearningRateDecayOptimizerConstructor`` has the same options, but
+    supports only two backbones.
 
     The learning rate of a parameter of depth d of D is multiplied by
     ``decay_rate ** (D - 1 - d)``; the head has depth D - 1. Biases and other
-    vectors have no weight decay.
+    one-dimensional parameters have no weight decay.
 
     Args:
         optim_wrapper_cfg: Config of the optimizer wrapper.
@@ -43,7 +44,7 @@ class LearningRateDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 
     def add_params(self, params: list[dict], module: nn.Module,
                    **kwargs) -> None:
-        """Add all trainable parameters, one group for each depth.
+        """Add all trainable parameters, in groups by depth and weight decay.
 
         Args:
             params: Parameter groups, extended in place.

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""mmengine's loops, extended by exact resumption and preemption."""
+"""mmengine's loops with exact resumption and preemption."""
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -23,7 +23,7 @@ from .seeded_samples import SeededBatches, loader_like, seed_samples
 
 
 class SafeLoop(BaseLoop):
-    """Base of our loops, between mmengine's loops and ``BaseLoop``.
+    """Base class of the loops of :class:`~mmvidattn.engine.SafeRunner`.
 
     With :class:`~mmvidattn.engine.PreemptionHook`, a loop stops after the
     iteration in which the signal arrives.
@@ -38,7 +38,7 @@ class SafeLoop(BaseLoop):
             self._adapt_loader()
 
     def _adapt_loader(self) -> None:
-        """Let workers outlive the signal that stops the run."""
+        """Let workers survive the signal that stops the run."""
         init = self.dataloader.worker_init_fn
         if self.preemption is not None:
             init = self.preemption.worker_init_fn(
@@ -47,15 +47,16 @@ class SafeLoop(BaseLoop):
 
 
 class SafeTrainLoop(SafeLoop):
-    """Common part of our training loops.
+    """Base class of the two training loops.
 
-    With :class:`~mmvidattn.engine.ExactResumeHook`, samples are seeded by
-    their position in the run, and a resumed run continues at its position.
+    With :class:`~mmvidattn.engine.ExactResumeHook`, the seed of a sample
+    depends on its position in the run, and a resumed run continues at the
+    position of its checkpoint.
 
     Attributes:
         batches: Batch sampler with the position in the run; None without the
-            hook, or if the data loader is of another type.
-        first: Current epoch, and its first iteration.
+            hook, or if the data loader is not a plain ``DataLoader``.
+        first: Number of the current epoch, and of its first iteration.
     """
 
     def __init__(self, runner: Runner, dataloader: DataLoader | dict) -> None:
@@ -80,7 +81,7 @@ class SafeTrainLoop(SafeLoop):
         return getattr(loader.batch_sampler, 'sampler', loader.sampler)
 
     def batches_done(self, epoch: int, iter: int) -> int:
-        """Return how many batches of an epoch are done at an iteration."""
+        """Return how many batches of an epoch are complete at an iteration."""
         return iter - self.first[1] if epoch == self.first[0] else 0
 
     def resume(self) -> None:
@@ -146,7 +147,7 @@ class SafeEpochBasedTrainLoop(EpochBasedTrainLoop, SafeTrainLoop):
         if self.batches is not None:
             start, self.batches.epoch = self.batches.start, self._epoch
         if start:
-            # Restore again, because a hook may seed the start of an epoch.
+            # Restore again, because a hook may have changed the generators.
             self.exact_resume.restore_generators(self.runner)
         self.first = (self._epoch, self._iter - start)
         self.runner.model.train()
@@ -162,7 +163,7 @@ class SafeEpochBasedTrainLoop(EpochBasedTrainLoop, SafeTrainLoop):
 
     def _go_to(self, state: dict | None) -> None:
         if state is not None:
-            # The same share of the epoch, which may have another length.
+            # Skip the same share of the epoch, whose length may have changed.
             self.batches.start = (state['batch'] * len(self.dataloader)
                                   // state['num_batches'])
 
@@ -215,7 +216,7 @@ class SafeIterBasedTrainLoop(IterBasedTrainLoop, SafeTrainLoop):
     def _go_to(self, state: dict | None) -> None:
         epoch, start = divmod(self._iter, len(self.dataloader))
         if isinstance(self.sampler, InfiniteSampler):
-            # The first pass of this sampler never ends.
+            # This sampler is endless: there is only one epoch.
             epoch, start = 0, self._iter
         self.first, self.batches.start = (epoch, self._iter - start), start
 
@@ -235,6 +236,6 @@ class SafeValLoop(ValLoop, SafeLoop):
             return
         for hook in self.runner.hooks:
             if isinstance(hook, EMAHook):
-                # Swap the averaged weights, used in validation, back.
+                # Swap back the averaged weights that validation uses.
                 hook.after_val_epoch(self.runner)
         self.preemption.leave(self.runner)

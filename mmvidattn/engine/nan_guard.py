@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Optimizer wrappers that skip steps with gradients that are not finite."""
+"""Optimizer wrappers that skip steps whose gradients are not finite."""
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -12,14 +12,14 @@ from ..ops.torch_private import largest_values
 
 
 class NanGuard(OptimWrapper):
-    """Mixin of optimizer wrappers that skips steps with bad gradients.
+    """Mixin for optimizer wrappers that skips steps with bad gradients.
 
-    A gradient is bad if it is not finite. A loss scaler makes gradients
-    overflow on purpose, so with one, only steps at a scale below 1 are
-    checked.
+    A gradient is bad if it is not finite. A loss scaler lets gradients
+    overflow by design, to find its scale; if there is one, only steps with a
+    scale below 1 are checked.
 
     Attributes:
-        skips: Number of steps skipped in a row.
+        skips: Number of consecutive skipped steps until now.
         report: Function called at each skipped step, before the gradients are
             cleared. None turns the guard off.
     """
@@ -27,8 +27,9 @@ class NanGuard(OptimWrapper):
     report: Callable[[], None] | None = None
 
     def update_params(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Compute the gradients, and step if enough are accumulated."""
-        # Other processes see a bad loss only through the gradients.
+        """Compute gradients, and step after enough accumulations."""
+        # Make the gradients NaN if the loss is not finite, because other
+        # processes receive only the gradients.
         poison = torch.where(loss.detach().isfinite(), 1., torch.nan)
         super().update_params(loss * poison.to(loss.dtype), *args, **kwargs)
 
@@ -50,7 +51,7 @@ class NanGuard(OptimWrapper):
                  for p in group['params'] if p.grad is not None]
         if not grads:
             return True
-        # Take the largest value, because the norm may overflow.
+        # Check the largest values instead of the norm, which may overflow.
         largest = largest_values(grads)
         return bool(torch.stack([x.float().to(largest[0].device)
                                  for x in largest]).isfinite().all())
@@ -58,7 +59,7 @@ class NanGuard(OptimWrapper):
 
 @cache
 def with_nan_guard(kind: type[OptimWrapper]) -> type[OptimWrapper]:
-    """Derive a class of optimizer wrappers with a :class:`NanGuard`."""
+    """Derive a class from an optimizer wrapper and :class:`NanGuard`."""
     if issubclass(kind, NanGuard):
         return kind
     return type(f'NanGuard{kind.__name__}', (NanGuard, kind), {})

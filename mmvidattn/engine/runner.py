@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""mmengine's runner, with the loops and guards that our hooks need."""
+"""Runner with the loops and guards that the hooks of this package need."""
 import inspect
 import logging
 from collections.abc import Iterator
@@ -51,22 +51,23 @@ OURS = {
 
 @RUNNERS.register_module()
 class SafeRunner(Runner):
-    """mmengine's ``Runner``, with the parts that our hooks need.
+    """mmengine's ``Runner``, extended for the hooks of this package.
 
     Set ``runner_type = 'SafeRunner'`` in a config. The runner
 
-    - replaces mmengine's loops by ours, and keeps loops of other types;
-    - with :class:`~mmvidattn.engine.SkippedVideosHook`, guards mmaction2's
-      datasets and names files that crash their decoder;
-    - with :class:`~mmvidattn.engine.NanGuardHook`, guards the optimizer
-      wrapper;
+    - replaces mmengine's loops by those of this package, and keeps custom
+      loops;
+    - with :class:`~mmvidattn.engine.SkippedVideosHook`, adds guards to
+      mmaction2's datasets, and reports files that crash a decoder;
+    - with :class:`~mmvidattn.engine.NanGuardHook`, adds a ``NanGuard`` to the
+      optimizer wrapper;
     - with :class:`~mmvidattn.engine.FeatureCacheHook`, lets datasets return
       the features of a frozen network;
-    - decodes videos with the ``video_backend`` of the config, if it has one;
-    - prints only messages of the config's ``console_log_level`` and above, if
-      it has one. The log file has all messages.
+    - decodes videos with the ``video_backend`` of the config, if it is set;
+    - prints only messages from ``console_log_level`` of the config upwards, if
+      it is set. The log file has all messages.
     """
-    # SafeHook checks this, because it cannot import the class.
+    # SafeHook checks this attribute, because it cannot import this class.
     has_safe_parts = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -88,7 +89,7 @@ class SafeRunner(Runner):
         for handler in logger.handlers:
             if level and not isinstance(handler, logging.FileHandler):
                 handler.setLevel(level)
-                handler.addFilter(_is_no_deprecation)
+                handler.addFilter(_is_not_deprecation)
         return logger
 
     def train(self) -> nn.Module:
@@ -108,7 +109,7 @@ class SafeRunner(Runner):
 
     @contextmanager
     def _ending_workers(self) -> Iterator[None]:
-        """End all workers of data loaders, unless a signal ends the program.
+        """End all data loader workers, unless a signal ends the program.
         """
         try:
             yield
@@ -183,8 +184,8 @@ class SafeRunner(Runner):
         return super().build_optim_wrapper(optim_wrapper)
 
 
-def _is_no_deprecation(record: logging.LogRecord) -> bool:
-    """Return False for mmengine's warnings about its own calls."""
+def _is_not_deprecation(record: logging.LogRecord) -> bool:
+    """Return False for mmengine's warnings about its own deprecated calls."""
     return 'deprecated' not in record.getMessage()
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Samples whose randomness depends only on their position in the run."""
+"""Data loading in which a sample's randomness depends on its position."""
 import inspect
 from collections.abc import Iterator
 from itertools import islice
@@ -13,13 +13,13 @@ from ..utils.random_state import seeded
 
 
 class Place(NamedTuple):
-    """Index into a dataset, and the seed of the sample."""
+    """Index of a sample in a dataset, and its seed."""
     index: Any
     entropy: list[int]
 
 
 class SeededDataset(DatasetWrapper):
-    """Wrapper of a dataset that seeds the sample of a :class:`Place`."""
+    """Dataset wrapper that seeds the sample of a :class:`Place`."""
 
     def __getitem__(self, place: Any) -> Any:
         if not isinstance(place, Place):
@@ -31,8 +31,8 @@ class SeededDataset(DatasetWrapper):
 class SeededBatches:
     """Batch sampler that yields a :class:`Place` for each sample.
 
-    With samplers that deal the samples of a step to the processes in turn,
-    like mmengine's ``DefaultSampler``, a sample is the same for any number of
+    If the sampler distributes samples to processes in turn, like mmengine's
+    ``DefaultSampler``, the seed of a sample does not depend on the number of
     processes.
 
     Attributes:
@@ -63,7 +63,7 @@ class SeededBatches:
         seed = self.seed % 2**63
         for number, batch in enumerate(
                 islice(self.batches, start, None), start):
-            # The 0 keeps the samples equal to those of earlier versions.
+            # The constant 0 keeps the samples of earlier versions.
             yield [Place(index, [seed, 0, epoch, number,
                                  self.num_ranks * i + self.rank])
                    for i, index in enumerate(batch)]
@@ -97,13 +97,13 @@ def loader_like(loader: DataLoader, **changes: Any) -> LazyLoader:
 
 def seed_samples(loader: DataLoader, seed: int, rank: int = 0,
                  num_ranks: int = 1) -> LazyLoader:
-    """Make the randomness of a sample depend on its position in the run.
+    """Let the randomness of a sample depend only on its position in the run.
 
-    The position is the seed, the epoch, the step, and the index among the
-    samples of all processes in the step. The worker that loads the sample,
-    and the samples it loaded before, have no effect. A run can therefore
-    resume in the middle of an epoch and with another number of processes. The
-    loader draws nothing from the generators of the main process.
+    The position consists of the epoch, the step, and the index among the
+    samples of all processes in the step. The worker that loads the sample, and
+    the samples that it loaded before, have no effect. A run can therefore
+    resume within an epoch and with another number of processes. The loader
+    does not draw from the random generators of the main process.
 
     Args:
         loader: A loader of batches of a map-style dataset.

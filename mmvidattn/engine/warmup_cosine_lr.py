@@ -41,7 +41,7 @@ class WarmupCosineParamScheduler(_ParamScheduler):
                               begin: float = 0,
                               by_epoch: bool = True,
                               **kwargs) -> 'WarmupCosineParamScheduler':
-        """Build a schedule by iterations from lengths in epochs."""
+        """Build a schedule in iterations from lengths in epochs."""
         if not by_epoch:
             raise ValueError('convert_to_iter_based needs by_epoch=True')
         begin, end, warmup = (
@@ -73,10 +73,10 @@ class WarmupCosineParamScheduler(_ParamScheduler):
 
 @PARAM_SCHEDULERS.register_module()
 class WarmupCosineLR(LRSchedulerMixin, WarmupCosineParamScheduler):
-    """Cosine schedule that starts in the first step, with linear warm-up.
+    """Cosine schedule with linear warm-up, both from the first step.
 
-    With two schedulers of mmengine in a row, the cosine would start when the
-    warm-up ends.
+    With two consecutive schedulers of mmengine, the cosine would start only
+    after the warm-up.
 
     - ``curve='product'`` (TeSTra): the rate is ``lr * cosine(i) *
       warm-up(i)``. ``i`` is 1 in the first step, so that the rate of the last
@@ -87,11 +87,11 @@ class WarmupCosineLR(LRSchedulerMixin, WarmupCosineParamScheduler):
 
     Args:
         optimizer: Optimizer or optimizer wrapper.
-        warmup: Steps of the warm-up.
+        warmup: Number of steps of the warm-up.
         end: Last step of the cosine.
         start_factor: Factor of the rate at the start of the warm-up. Defaults
             to 0.3.
         curve: ``'product'`` or ``'line'``. Defaults to ``'product'``.
-        begin: First step of both. Defaults to 0.
+        begin: First step of warm-up and cosine. Defaults to 0.
         **kwargs: ``last_step``, ``by_epoch`` and ``verbose`` of mmengine.
     """

@@ -12,17 +12,17 @@ from ..batch_samples import metainfos
 
 @HOOKS.register_module()
 class DataTimeHook(Hook):
-    """Log after each epoch what share of it training waited for data.
+    """Log the share of each epoch that training waited for data.
 
     mmengine logs the seconds that a step waited for its batch as
     ``data_time``, and the seconds of the whole step as ``time``. This hook
-    logs the ratio of their sums over the epoch, and the mean milliseconds in
-    which a worker opened and decoded a clip (only for samples loaded by a
-    :class:`~mmvidattn.datasets.broken_files.guard.Guard`). The figures are
-    those of the main process. Validation does not count, and neither does the
-    work of other hooks before the first step.
+    logs the ratio of their sums over the epoch. It also logs the mean time in
+    which a worker opened and decoded a clip, in milliseconds; only samples
+    loaded by a :class:`~mmvidattn.datasets.broken_files.guard.Guard` have this
+    time. The figures are for the main process. They exclude validation, and
+    the work of other hooks before the first step.
     """
-    # Run after hooks that save and log, so that their time does not count.
+    # Run after the hooks that save and log, to exclude their time.
     priority = 'LOWEST'
 
     def before_train_epoch(self, runner: Runner) -> None:

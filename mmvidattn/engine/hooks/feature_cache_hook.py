@@ -18,33 +18,31 @@ from .safe_hook import SafeHook
 class FeatureCacheHook(SafeHook):
     """Compute the features of a frozen network once per clip, and cache them.
 
-    The model must be a
-    :class:`~mmvidattn.recognizers.FineTunedRecognizer3D` with
-    ``freeze='spatial'`` or ``freeze='backbone'``. The first epoch writes the
-    features to disk. Later epochs neither open a video nor run the frozen
-    part. Validation and test use the cache as well, with the views of their
-    own pipelines, and so do other processes, runs and resumed runs.
+    The model must be a :class:`~mmvidattn.recognizers.FineTunedRecognizer3D`
+    with ``freeze='spatial'`` or ``freeze='backbone'``. The first epoch writes
+    the features to disk. Later epochs neither open a video nor run the frozen
+    layers. Validation and test also use the cache, with the views of their
+    pipelines. Several processes, runs and resumed runs can share a cache.
     :class:`~mmvidattn.engine.SafeRunner` wraps the datasets in
     :class:`~mmvidattn.datasets.FeatureCacheDataset`.
 
-    The key of a feature is made of the content of the video, the segment, the
-    pipeline, the options of the backbone and the preprocessor, the frozen
-    weights and ``dtype``; a change of any of these computes the feature again.
-    A video is hashed again if its size or modification time changes. The
-    device and the versions of packages are not part of the key, although they
-    may change rounding and decoding: clear the folder after a change of
-    decoder.
+    A feature is computed again if any part of its key changes: the content of
+    the video, the segment, the pipeline, the options of the backbone and the
+    preprocessor, the frozen weights, or ``dtype``. A video is hashed again if
+    its size or modification time changes. The device and the versions of
+    packages are not part of the key, although they may change rounding and
+    decoding: clear the folder after a change of decoder.
 
-    The frozen part runs clip by clip and without autocast, so that the
+    The frozen layers process one clip at a time, without autocast, so that the
     features of a clip do not depend on the other clips of its batch.
 
     Args:
-        cache_dir: Folder of the features, which runs may share.
-        num_variants: Number of random variants of each video that a random
-            training pipeline draws and caches. The epochs cycle through them;
-            with 1 there is no augmentation. A random pipeline is an error by
-            default. Transforms must draw from the generators of Python, numpy
-            or torch; draws from others cannot be detected.
+        cache_dir: Folder of the features. Several runs may share it.
+        num_variants: Number of random outcomes of the training pipeline that
+            are cached for each video. Epochs use them in turn; with 1, all
+            epochs use the same outcome. By default, a random pipeline is an
+            error. Only draws from the generators of Python, numpy and torch
+            are detected.
         dtype: Type of the features on disk, 'float32' or 'float16'. Defaults
             to 'float32'.
         max_gb: Limit of all files under ``cache_dir``, in gigabytes. Defaults
@@ -57,7 +55,8 @@ class FeatureCacheHook(SafeHook):
                  dtype: Literal['float32', 'float16'] = 'float32',
                  max_gb: Positive | None = None) -> None:
         self.num_variants = num_variants
-        # Settings of the features, which stay the same during training.
+        # Settings that determine the features. They do not change during
+        # training.
         self._settings: dict | None = None
         self._last_counts: dict[str, tuple[int, int]] = {}
         self.writer = FeatureWriter(cache_dir, dtype, max_gb)
@@ -66,7 +65,7 @@ class FeatureCacheHook(SafeHook):
         if (self.num_variants or 1) > 1 and not isinstance(
                 runner.train_loop, EpochBasedTrainLoop):
             raise ValueError(
-                'num_variants > 1 alternates cached features by epoch, and '
+                'num_variants > 1 selects cached features by epoch, so it '
                 'needs train_cfg with by_epoch=True, got '
                 f'{type(runner.train_loop).__name__}')
         self._settings = self._describe(runner)
@@ -102,7 +101,7 @@ class FeatureCacheHook(SafeHook):
             dataset.open_cache(self.writer.root, settings, self.num_variants)
 
     def _describe(self, runner: Runner) -> dict:
-        """Pass the writer to the model; return the features' settings."""
+        """Pass the writer to the model; return settings of features."""
         model = unwrap(runner.model)
         if not hasattr(model, 'describe_frozen'):
             raise ValueError(
@@ -125,7 +124,7 @@ class FeatureCacheHook(SafeHook):
     def _log_counts(self, runner: Runner, split: str) -> None:
         writer = self.writer
         counts = writer.take_counts()
-        # Most epochs have the same counts as the one before.
+        # Log only changes, because most epochs have the same counts.
         if counts != self._last_counts.get(split):
             self._last_counts[split] = counts
             runner.logger.info(

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Protection of a run against values that are not finite."""
+"""Hook against infinite and NaN values."""
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -23,24 +23,25 @@ from .safe_hook import SafeHook, find_hook
 @HOOKS.register_module()
 @check_arguments
 class NanGuardHook(SafeHook):
-    """Skip steps with gradients that are not finite, and report their cause.
+    """Skip steps whose gradients are not finite, and log the cause.
 
-    The error in the log names the first module whose output is not finite
-    although its inputs are (found by a second forward pass), or the
-    parameters whose gradients are not finite, and the files of the batch. The
-    weights and the statistics of normalization layers do not change. After
-    more than ``max_skips`` such steps in a row, the run stops with an error,
-    and with a checkpoint of the weights before these steps.
+    The log names the files of the batch and the cause: the first module whose
+    output is not finite although its inputs are (found by a second forward
+    pass), or else the parameters whose gradients are not finite. A skipped
+    step changes neither the weights nor the statistics of normalization
+    layers. After more than ``max_skips`` skipped steps in a row, the hook
+    saves a checkpoint of the weights before these steps, and stops the run
+    with an error.
 
     Validation and testing stop with an error if a prediction is not finite,
-    because most metrics would count it as an answer.
+    because most metrics would count it like any other prediction.
 
     :class:`mmvidattn.engine.nan_guard.NanGuard` skips the steps. Its check
     synchronizes with the device once per step.
 
     Args:
-        max_skips: Number of steps in a row that may be skipped; with 0, the
-            first one stops the run. Defaults to 3.
+        max_skips: Number of consecutive steps that may be skipped; with 0, the
+            first bad step stops the run. Defaults to 3.
     """
     priority = 'HIGH'
 
@@ -109,7 +110,7 @@ class NanGuardHook(SafeHook):
             + ('saved' if saved else 'not saved'))
 
     def _find(self, runner: Runner) -> str:
-        """Run the batch again to find the module, without side effects."""
+        """Describe the cause; run the batch again without side effects."""
         model = unwrap(runner.model)
         bad = name_bad_gradients(model)
         now = get_random_state()

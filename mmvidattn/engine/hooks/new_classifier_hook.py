@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Start weights of another number of classes."""
+"""Hook for start weights with another number of classes."""
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
@@ -7,22 +7,23 @@ from ...utils.unwrap import unwrap
 
 
 class NewClassifierHook(Hook):
-    """Keep the new weights of a head whose start weights have another shape.
+    """Keep initial head weights whose shape differs in the start weights.
 
-    mmengine prints a size mismatch otherwise, which looks like an error.
+    Otherwise, mmengine prints a size mismatch, which looks like an error.
 
     Attributes:
-        note: Sentence about the classes, or an empty string.
+        note: Sentence about the numbers of classes; empty if they are equal.
     """
     note = ''
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         weights = checkpoint.get('state_dict', checkpoint)
         for name, value in unwrap(runner.model).state_dict().items():
-            found = weights.get(name)
-            if (name.startswith('cls_head.') and found is not None
-                    and found.shape != value.shape):
+            given = weights.get(name)
+            if (name.startswith('cls_head.') and given is not None
+                    and given.shape != value.shape):
                 weights[name] = value
                 self.note = (
-                    f'the classifier is new: the start weights have '
-                    f'{len(found)} classes, this model has {len(value)}')
+                    'the classifier starts from random weights: the start '
+                    f'weights have {len(given)} classes, this model has '
+                    f'{len(value)}')

@@ -14,12 +14,13 @@ from ...utils.arguments import Fraction, check_arguments
 class PatientStoppingHook(EarlyStoppingHook):
     """Early stopping that first waits until the training set is learned.
 
-    From random weights, a model can stay at chance for many epochs before it
-    learns. Validations only count when the mean training accuracy of the
-    epoch is at least ``learned``.
+    A model that starts from random weights can stay at chance for many epochs
+    before it learns. Therefore, a validation is ignored unless the mean
+    training accuracy of its epoch is at least ``learned``.
 
     Args:
-        learned: Training accuracy of an epoch. Defaults to 0.95.
+        learned: Mean training accuracy of an epoch from which validations
+            count. Defaults to 0.95.
         **kwargs: Arguments of mmengine's ``EarlyStoppingHook``.
     """
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Statistics of BatchNorm for the weights at the end of an epoch."""
+"""Hook that recomputes the statistics of BatchNorm."""
 from itertools import islice
 
 import torch
@@ -19,15 +19,16 @@ from ...utils.unwrap import unwrap
 class PreciseBNHook(Hook):
     """Recompute the statistics of BatchNorm after each epoch.
 
-    Running statistics are averages over weights that have since changed. This
-    hook passes training batches through the network without training it. The
-    mean and variance over all batches and ranks become the statistics for
-    validation, test and checkpoints. Frozen norms (in eval mode) keep their
-    statistics. A network without BatchNorm costs no time.
+    Running statistics are averages over many steps, during which the weights
+    change. This hook passes training batches through the network without
+    training it. The mean and variance over all batches and ranks become the
+    statistics for validation, test and checkpoints. Frozen BatchNorm layers
+    (in eval mode) keep their statistics. Without BatchNorm layers, the hook
+    does nothing.
 
     Args:
-        num_batches: Number of training batches to use, at most one epoch.
-            Defaults to 200.
+        num_batches: Number of training batches, limited to one epoch. Defaults
+            to 200.
         interval: Epochs between two computations. Defaults to 1.
     """
 
@@ -50,15 +51,14 @@ class PreciseBNHook(Hook):
 
 @torch.no_grad()
 def precise_bn(model: nn.Module, batches) -> int:
-    """Set the running statistics of BatchNorm to the statistics of batches.
+    """Set the statistics of BatchNorm to the mean over batches.
 
     Args:
         model: A recognizer, in train mode.
         batches: Batches of a data loader.
 
     Returns:
-        The number of batches. It is 0 without BatchNorm, and no batch is then
-        drawn.
+        Number of batches used; 0 without BatchNorm layers.
     """
     norms = [
         module for module in model.modules()
@@ -73,7 +73,8 @@ def precise_bn(model: nn.Module, batches) -> int:
     count = 0
     try:
         for norm in norms:
-            # The running statistics become those of the last batch.
+            # With momentum 1, the running statistics are those of the last
+            # batch.
             norm.momentum = 1.
         for batch in batches:
             data = model.data_preprocessor(batch, True)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Saving a run on Ctrl-C, or when its cluster preempts it."""
+"""Hook that saves a run on Ctrl-C or preemption by a cluster."""
 import logging
 import math
 import multiprocessing
@@ -23,18 +23,19 @@ from .safe_hook import SafeHook, find_hook
 
 
 class _OutliveSignal:
-    """First call in a worker, to outlive the scheduler's signal for a while.
+    """Worker initialization that lets a worker survive the signal for a while.
 
-    A scheduler signals the workers as well. They continue for ``seconds``, so
-    that the main process can save. They must end at some time: Python ends
-    leftover workers with the same signal, and waits for them.
+    A scheduler sends its signal also to the workers of data loaders. They
+    continue for ``seconds``, so that the main process can save. They must end
+    later, because Python ends leftover workers with the same signal, and waits
+    for them.
     """
     seconds = 10
 
     def __init__(self, number: int, then: Callable | None,
                  num_workers: int) -> None:
         self.number, self.then = number, then
-        # 1 when the main process exits, and the ids of the workers.
+        # First, 1 if the main process exits, or else 0; then the worker ids.
         self.shared = torch.zeros(
             1 + num_workers, dtype=torch.int64).share_memory_()
 
@@ -60,9 +61,9 @@ class _OutliveSignal:
             # torch treats any code except 0 as a crash.
             os._exit(0)
         if hasattr(signal, 'SIGALRM'):
-            # Use both, because a thread may not start in the fork of a
-            # process with threads, and a signal has no effect in a call that
-            # does not return.
+            # Use an alarm and a timer: in a fork of a process with threads, a
+            # new thread may fail to start; and a signal has no effect during a
+            # native call that does not return.
             signal.signal(signal.SIGALRM, lambda *args: os._exit(0))
             signal.alarm(math.ceil(self.seconds))
         timer = threading.Timer(self.seconds, os._exit, [0])
@@ -73,17 +74,17 @@ class _OutliveSignal:
 @HOOKS.register_module()
 @check_arguments
 class PreemptionHook(SafeHook):
-    """Save a checkpoint on SIGTERM or Ctrl-C, and exit with the signal's code.
+    """Save a checkpoint on SIGTERM or Ctrl-C, and exit.
 
     On the signal, the loops of :class:`~mmvidattn.engine.SafeRunner` stop
     after the current iteration of training or validation. They write a
-    checkpoint, and the program exits with 143 (128 + SIGTERM), which Slurm,
-    Kubernetes and similar systems recognize as a stopped job. ``--resume``
-    continues from the checkpoint. After Ctrl-C, the code is 130 (128 +
-    SIGINT); a second Ctrl-C stops at once, without saving.
+    checkpoint, from which ``--resume`` continues. The exit code is 143 (128 +
+    SIGTERM), which Slurm, Kubernetes and similar systems recognize as a
+    stopped job; after Ctrl-C, it is 130 (128 + SIGINT). A second Ctrl-C stops
+    at once, without saving.
 
-    All processes stop at the same iteration, even if the signal reaches only
-    one of them; they exchange a number after each iteration.
+    All processes stop at the same iteration, even if only one of them receives
+    the signal: they exchange a number after each iteration.
 
     Without :class:`SafeCheckpointHook`, this hook has no effect.
 
@@ -139,7 +140,8 @@ class PreemptionHook(SafeHook):
         self._received = number
 
     def before_val(self, runner: Runner) -> None:
-        # With unequal numbers of batches, the exchange would deadlock.
+        # If processes have different numbers of batches, the exchange would
+        # deadlock.
         self._may_stop_in_val = True
         if self._group is not None:
             length = len(runner.val_dataloader)
@@ -151,7 +153,7 @@ class PreemptionHook(SafeHook):
 
     def worker_init_fn(self, then: Callable | None,
                        num_workers: int) -> Callable:
-        """Return an initialization of workers that ends with ``then``."""
+        """Return a worker initialization that calls ``then`` at its end."""
         init = _OutliveSignal(self.signal, then, num_workers)
         self._inits.append(init)
         return init
@@ -180,7 +182,7 @@ class PreemptionHook(SafeHook):
             init.end_workers()
         code = 128 + self._received
         if self._group is not None:
-            # gloo may abort a process that shuts down regularly.
+            # Skip the regular shutdown, in which gloo may abort the process.
             logging.shutdown()
             sys.stdout.flush()
             sys.stderr.flush()

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checkpoints that survive a kill, a full disk or a damaged sector."""
+"""Hook that writes checkpoints safely."""
 import logging
 import math
 import os
@@ -22,35 +22,35 @@ from ..first_fault import is_finite
 
 # Checkpoint of a run that is stopped between two regular checkpoints.
 INTERRUPTED = 'interrupted.pth'
-# Keys of the model and of EMAHook, which have only tensors.
+# Keys whose values have only tensors: weights of the model and of EMAHook.
 TENSORS = 'state_dict', 'ema_state_dict'
 
 
 @HOOKS.register_module()
 class SafeCheckpointHook(CheckpointHook):
-    """mmengine's ``CheckpointHook``, with checkpoints that cannot get lost.
+    """mmengine's ``CheckpointHook``, safe against crashes and full disks.
 
     A checkpoint is written under a temporary name, flushed, verified, and
-    renamed. Then the pointer ``last_checkpoint`` is updated, and finally the
-    outdated file is deleted. The newest ``.pth`` file is therefore complete
-    at any moment.
+    renamed. Then the file ``last_checkpoint``, which has its path, is updated.
+    Finally, the outdated checkpoint is deleted. The newest ``.pth`` file is
+    therefore always complete.
 
-    A checkpoint has only tensors and plain types, so that any program can
+    A checkpoint contains only tensors and plain types, so that any program can
     read it with ``torch.load(weights_only=True)``.
 
-    If a checkpoint cannot be written (full disk, missing permission), the
-    error in the log names the last complete checkpoint, and training
-    continues. Until the next checkpoint is written, ``unsaved`` has a message.
+    If a checkpoint cannot be written (full disk, missing permission), the log
+    shows an error with the last complete checkpoint, and training continues.
+    ``unsaved`` has a message until a later checkpoint is written.
 
-    A score or a model that is not finite never becomes the best one.
+    A model is not saved as the best one if its score or a weight is not
+    finite.
 
     The hook calls two methods of other hooks, if they exist:
-    ``before_save_on_all_ranks(runner)`` in every process just before it saves
-    (``before_save_checkpoint`` only runs in the first process), and
+    ``before_save_on_all_ranks(runner)`` in every process before saving
+    (mmengine calls ``before_save_checkpoint`` only in the first process), and
     ``before_save_best(runner)`` after validation.
     """
-    # save_best='auto' treats these as better if greater; two metrics of this
-    # package are added.
+    # Metrics that save_best='auto' maximizes, with two of this package.
     _default_greater_keys = [
         *CheckpointHook._default_greater_keys, 'mcAP', 'recall'
     ]
@@ -60,7 +60,7 @@ class SafeCheckpointHook(CheckpointHook):
         # Iteration of the last checkpoint.
         self._saved: int | None = None
         self.unsaved = ''
-        # Left by a kill between writing the pointer and deleting the file.
+        # Remains if the run was killed before it could delete the file.
         self._remove(runner.message_hub.get_info('outdated_ckpt'))
 
     def before_save_checkpoint(self, runner: Runner,
@@ -74,7 +74,7 @@ class SafeCheckpointHook(CheckpointHook):
             hub['log_scalars'] = restore_histories(hub['log_scalars'])
 
     def save_interrupted(self, runner: Runner, epoch: int, iter: int) -> bool:
-        """Save a run that stops now, unless it has just been saved.
+        """Save a run that is about to stop, unless it has just been saved.
 
         All processes must call it.
 
@@ -102,7 +102,7 @@ class SafeCheckpointHook(CheckpointHook):
             before[key] = hub.get_info(key)
             hub.update_info(key, value)
 
-        # 1. Tell the hub, which is part of the checkpoint.
+        # 1. Update the message hub, which is part of the checkpoint.
         name = self.filename_tmpl.format(step)
         path, outdated = self._path(name), None
         kept = None
@@ -116,7 +116,7 @@ class SafeCheckpointHook(CheckpointHook):
             update_hub('keep_ckpt_ids', list(kept))
         update_hub('last_ckpt', path)
         update_hub('outdated_ckpt', outdated)
-        # 2. Write the file; if that fails, restore the hub.
+        # 2. Write the file. If that fails, restore the message hub.
         if not self._write(runner, name, meta):
             self.unsaved = (f'{path} could not be saved; the last complete '
                             f'checkpoint is {self.last_ckpt or "none"}')
@@ -125,7 +125,7 @@ class SafeCheckpointHook(CheckpointHook):
                 if value is None:
                     hub.pop_info(key)
             return
-        # 3. Update the pointer, and delete outdated files.
+        # 3. Update last_checkpoint, and delete outdated files.
         self.last_ckpt, self._saved = path, meta['iter']
         self.unsaved = ''
         if kept is not None:
@@ -170,7 +170,7 @@ class SafeCheckpointHook(CheckpointHook):
             runner.logger.info(f'The best checkpoint, with {key} {score:.4f}, '
                                f'is {name}')
         if improved and self.last_ckpt is not None:
-            # Save again, so that a resumed run knows the best checkpoint.
+            # Save again, so that a resumed run knows the new best checkpoint.
             self._save_checkpoint_with_step(runner, time, meta)
         for path in outdated:
             self._remove(path)
@@ -208,12 +208,14 @@ class SafeCheckpointHook(CheckpointHook):
             write_atomically(
                 Path(runner.work_dir, 'last_checkpoint'), path)
         except OSError as error:
-            # Resuming works without it: it uses the newest complete file.
+            # Without last_checkpoint, a run resumes from the newest file.
             runner.logger.error(f'cannot write last_checkpoint: {error}')
 
     def _write(self, runner: Runner, name: str, meta: dict,
                weights_only: bool = False) -> bool:
-        """Write a complete checkpoint or none; all processes must call it.
+        """Write a checkpoint completely or not at all.
+
+        All processes must call it.
 
         Returns:
             True if the checkpoint is written.
@@ -238,7 +240,7 @@ class SafeCheckpointHook(CheckpointHook):
             runner.logger.error(self._why(runner, name, error))
             self._remove(self._path(part))
             saved = False
-        # Only the first process writes; all must know if that worked.
+        # Only the first process writes. Send the outcome to all processes.
         answer = [saved]
         broadcast_object_list(answer)
         return answer[0]
@@ -266,7 +268,7 @@ class SafeCheckpointHook(CheckpointHook):
             free = 'an unknown amount'
         last = (f'The last complete checkpoint is {self.last_ckpt}'
                 if self.last_ckpt else 'There is no earlier checkpoint')
-        return (f'cannot save {name} in {self.out_dir}: {error} ({free} '
-                f'free there; the weights alone need {needed / 2**20:.0f} '
-                f'MiB). {last}. Training continues, and is lost unless disk '
+        return (f'cannot save {name} in {self.out_dir}: {error} ({free} free '
+                f'there; the weights alone need {needed / 2**20:.0f} MiB). '
+                f'{last}. Training continues, but will be lost unless disk '
                 'space becomes free')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Base of hooks that other parts of a run work for."""
+"""Base class of hooks that need :class:`SafeRunner`."""
 from typing import TypeVar
 
 from mmengine.hooks import Hook
@@ -14,7 +14,7 @@ def find_hook(runner: Runner, kind: type[Kind]) -> Kind | None:
 
 
 class SafeHook(Hook):
-    """Hook that the parts of :class:`SafeRunner` look up to enable a feature.
+    """Hook that enables a feature of :class:`SafeRunner`.
     """
 
     def before_run(self, runner: Runner) -> None:

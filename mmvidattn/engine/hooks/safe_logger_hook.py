@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Logging that does not stop training when the disk is full."""
+"""Hook that logs, but does not stop training when the disk is full."""
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +12,7 @@ from mmengine.runner import Runner
 
 @HOOKS.register_module()
 class SafeLoggerHook(LoggerHook):
-    """mmengine's ``LoggerHook``, which tolerates logs it cannot write.
+    """mmengine's ``LoggerHook``, without an exception if writing fails.
 
     The terminal shows one error, and training continues. Only the main
     process writes the metrics of a test.

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Counts of unreadable videos that training skips."""
+"""Hook that counts the unreadable videos skipped in training."""
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
@@ -20,30 +20,30 @@ KEY = 'skipped_videos'
 @HOOKS.register_module()
 @check_arguments
 class SkippedVideosHook(SafeHook):
-    """Continue training when a video cannot be read, and list these videos.
+    """Skip unreadable videos in training, and list them.
 
     :class:`~mmvidattn.engine.SafeRunner` adds a guard with the options of
     this hook to each dataset of mmaction2 that has no guard yet; see
     :class:`mmvidattn.datasets.broken_files.guard.Guard`. The hook counts the
     ``skipped_videos`` in the meta information of the samples, over all
-    workers, ranks and resumed runs. It logs the counts at the end of
-    training, and writes them after each epoch to ``skipped_videos.txt`` in
-    the work directory (count, path and error per line, separated by tabs).
+    workers, ranks and resumed runs. It logs the counts at the end of training.
+    After each epoch, it writes them to ``skipped_videos.txt`` in the work
+    directory, one video per line (count, path and error, separated by tabs).
 
-    A video that crashes its decoder, and with it a worker, stops the run with
-    an error that names the video. ``crashed_videos.txt`` lists it, and a
-    resumed run treats it as unreadable; see
+    If a decoder crashes, the worker process dies with it, and the run stops
+    with an error that names the video. The video is added to
+    ``crashed_videos.txt``, and a resumed run treats it as unreadable; see
     :func:`mmvidattn.engine.crashed_videos.crashes_named`.
 
     Args:
-        max_failures: Number of samples in a row that a worker may fail to load
+        max_failures: Number of consecutive samples that a worker fails to load
             before the run stops. Defaults to 10.
-        timeout: Seconds that loading a sample may take; None for no limit.
+        timeout: Maximum seconds for loading a sample; None for no limit.
             Defaults to 60.
-        in_test: Handling of an unreadable video in validation and test:
-            ``'raise'`` an error, or ``'flag'``, which replaces it by zeros and
-            adds ``unreadable`` to the meta information of its result.
-            Defaults to ``'raise'``.
+        in_test: Reaction to an unreadable video in validation and test.
+            ``'raise'`` raises an error. ``'flag'`` replaces the video by
+            zeros, and adds ``unreadable`` to the meta information of its
+            result. Defaults to ``'raise'``.
     """
 
     def __init__(self,
@@ -113,7 +113,7 @@ class SkippedVideosHook(SafeHook):
                 for name, count in self.counts.most_common()]
 
     def _gather(self) -> list[list]:
-        """Return [name, count, error] of each file, over all ranks."""
+        """Return [name, count, error] of each file, summed over all ranks."""
         counts, reasons = Counter(), {}
         for rows in all_gather_object(self._rows()):
             for name, count, reason in rows:

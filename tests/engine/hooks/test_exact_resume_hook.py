@@ -175,7 +175,7 @@ def change_state(folder, **changes):
     (dict(), 3, 3, 'from 1 processes, with 3 samples per step and 4 steps '
      'per epoch; this run has 3 processes, 9 samples per step and 4 .* set '
      r'train_dataloader.batch_size=1, for 3 samples per step, or start'),
-    (dict(), 2, 3, ' 6 samples per step and 4 .* schedule: start from'),
+    (dict(), 2, 3, ' 6 samples per step and 4 .* schedule: start a'),
     (dict(samples=None), 2, 3, None),
     (dict(samples=None), 2, 2,
      'unknown number of samples .* 4 samples per step and 6 '),
@@ -207,7 +207,7 @@ def test_added_process_uses_the_same_order_of_samples(
         runner.train()
     loop = runner.train_loop
     assert (loop.batches.seed, loop.sampler.seed) == (3, 3)
-    assert 'lacks generators for process 1' in log_of(tmp_path)
+    assert 'lacks the random generators of process 1' in log_of(tmp_path)
 
 
 def test_batches_know_rank_and_number_of_processes(tmp_path, monkeypatch):
@@ -377,7 +377,7 @@ def test_a_switch_that_is_set_wins_over_the_checkpoint(tmp_path, chosen):
 
 
 @pytest.mark.parametrize('unmeasured', [False, True])
-def test_a_switch_of_then_is_followed(tmp_path, chosen, unmeasured):
+def test_the_checkpoint_selects_the_switch(tmp_path, chosen, unmeasured):
     chosen(ONE)
     with dispatch.use_backends(unmeasured, unmeasured):
         wanted = dispatch.running_keys()

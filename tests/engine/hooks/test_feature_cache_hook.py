@@ -73,7 +73,7 @@ def videos(motion_dir, tmp_path):
 
 @pytest.fixture
 def run(videos, tmp_path, monkeypatch):
-    """Function that trains and returns weights and counts of each epoch."""
+    """Return a function that trains; it returns weights, counts by epoch."""
     # Formatting the dumped config takes most of the time.
     monkeypatch.setattr('mmengine.config.config.FormatCode',
                         lambda text, **kwargs: (text, True))
@@ -162,7 +162,7 @@ def test_cached_run_equals_plain_run_and_computes_once(run, tmp_path):
         dict(ViViT=2 * NUM_VAL, DecordInit=NUM_VAL)]
     assert counts[2:] == [{}] * 4
     assert_equal(cold, plain)
-    # Workers of another run share the cache.
+    # Workers of a second run share the cache.
     warm, counts = run(epochs=3, workers=2)
     assert counts == [{}] * 6
     assert_equal(warm, plain)
@@ -313,7 +313,7 @@ def test_broken_video_is_skipped_in_each_epoch(run, videos):
 
 @pytest.mark.parametrize('options, error', [
     (dict(sample=dict(SAMPLE, test_mode=False)),
-     'UniformSample of the pipeline draws at random: cached features need a '
+     'UniformSample of the pipeline is random: cached features need a '
      'deterministic pipeline, or num_variants'),
     (dict(freeze=1), "need freeze='spatial' or 'backbone', got 1"),
     (dict(preprocessor=dict(blending=dict(type='MixupBlending',
