@@ -6,9 +6,9 @@ from ..utils.checks import check_finite
 
 
 def average_precision(positive: np.ndarray, score: np.ndarray) -> float:
-    """Compute the average precision of one class, as scikit-learn does.
+    """Compute the average precision of one class, like scikit-learn.
 
-    Equal scores are one threshold.
+    Steps with equal scores share one threshold.
 
     Args:
         positive: Mask of the steps that show the class, bool ``(T,)``.
@@ -36,16 +36,17 @@ def calibrated_average_precision(positive: np.ndarray,
 
     `Online action detection <https://arxiv.org/abs/1604.06506>`_, Eq. 1:
     precision is TP / (TP + FP / w), where w is the number of negatives per
-    positive. The mean is over the positives; steps with equal scores stay in
-    temporal order. See :func:`average_precision` for arguments and result.
+    positive. The mean is over the positive steps. Steps with equal scores are
+    ranked in temporal order. See :func:`average_precision` for arguments and
+    result.
     """
     positive, score = _check(positive, score)
     if not positive.any():
         return float('nan')
     tiny = np.finfo(np.float64).eps
     hit = positive[np.argsort(-score, kind='stable')]
-    # As in the released code, eps avoids division by zero, also for a class
-    # without negatives.
+    # As in the released code, a tiny number avoids division by zero, also for
+    # a class without negatives.
     weight = (~hit).sum() / hit.sum()
     true, false = np.cumsum(hit), np.cumsum(~hit)
     precision = true / (true + false / (weight + tiny) + tiny)
@@ -57,24 +58,24 @@ AVERAGE_PRECISIONS = dict(
 
 
 def stage_masks(positive: np.ndarray) -> np.ndarray:
-    """Split each action of one class into tenths.
+    """Divide each action of one class into ten stages.
 
-    As in the released code, the last step of an action belongs to no tenth,
-    and each tenth has at least one step.
+    A stage is a tenth of an action. As in the released code, the last step of
+    an action belongs to no stage, and each stage has at least one step.
 
     Args:
         positive: Mask of the steps of a video that show the class, bool
             ``(T,)``.
 
     Returns:
-        Masks of the steps in each tenth of an action, bool ``(10, T)``.
+        Masks of the steps in each stage, bool ``(10, T)``.
     """
     edges = np.diff(np.concatenate([[0], positive, [0]]).astype(int))
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
     masks = np.zeros((10, len(positive)), dtype=bool)
     for start, end in zip(starts, ends):
         for tenth, mask in enumerate(masks):
-            # Multiply by 0.1 as the released code does: 0.1 * 3 != 0.3.
+            # Multiply by 0.1 like the released code, because 0.1 * 3 != 0.3.
             first = start + int((end - start) * (tenth * 0.1))
             last = start + int((end - start) * ((tenth + 1) * 0.1))
             mask[first:max(first + 1, last)] = True

@@ -25,11 +25,11 @@ LEVELS = 'pt', 'tl', 'td'
 @METRICS.register_module()
 @check_arguments
 class EpicSubmission(BaseMetric):
-    """Writer of a submission file; returns no results.
+    """Metric that writes a submission file instead of computing scores.
 
-    Accepts the samples of online models (anticipation), or of recognizers
-    with scores of nouns, then verbs (recognition); the latter need a
-    ``segment_id``. For each segment it writes the scores of all verbs and
+    It accepts samples of online models (anticipation), or of recognizers whose
+    scores list nouns, then verbs (recognition); samples of recognizers need a
+    ``segment_id``. For each segment, it writes the scores of all verbs and
     nouns, and of the best actions. Segments need no labels.
 
     Args:
@@ -38,10 +38,10 @@ class EpicSubmission(BaseMetric):
         actions: Verb and noun of each action, for anticipation; see
             :class:`MeanTopKRecall`.
         num_actions: Number of actions per segment. Defaults to 100.
-        supervision: The challenge's supervision levels, 0 to 5 each, for
+        supervision: Supervision levels of the challenge, 0 to 5, for
             pretraining (``pt``), training labels (``tl``) and training data
-            (``td``). Defaults to a model that was pretrained on public
-            images and videos, and trained on all labels of the training set.
+            (``td``). The default means pretraining on public images and
+            videos, and training on all labels of the training set.
         num_nouns: Number of noun classes, for recognition. Defaults to 300.
         score: Type of a recognizer's scores; see :class:`VerbNounAccuracy`.
         **kwargs: Arguments of mmengine's ``BaseMetric``.
@@ -117,14 +117,14 @@ class EpicSubmission(BaseMetric):
             raise ValueError(
                 f'actions must list the {scores["action"].shape[1]} actions '
                 f'of the model, got {len(self.parts_of_action)}')
-        found = {}
+        entries = {}
         for i, segment in enumerate(segments):
             best = scores['action'][i].topk(
                 min(self.num_actions, len(self.parts_of_action)))
             pairs = self.parts_of_action[best.indices.numpy()].tolist()
-            found[segment.id] = _entry(scores['verb'][i], scores['noun'][i],
+            entries[segment.id] = _entry(scores['verb'][i], scores['noun'][i],
                                        pairs, best.values)
-        return found
+        return entries
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
         """Write the submission file."""

@@ -25,18 +25,17 @@ from .top_k_recall import mean_top_k_recall
 class MeanTopKRecall(BaseMetric):
     """Class-mean top-k recall of actions, verbs and nouns over segments.
 
-    Evaluates samples of :class:`mmvidattn.datasets.FeatureStreamDataset`
-    with ``windows='segments'``, whose protocol chooses the window of each
-    segment and the time step whose scores count, or of videos that were
-    evaluated as streams (``windows='stream'``). The names of the results end
-    with the protocol: ``action_top5_recall_strict``,
-    ``verb_top5_recall_testra_tail``,
-    ``noun_top5_recall_testra_stream_window``. Results of actions come first.
-    A segment without any step in time has zero scores. Segments without
-    labels (test sets of a challenge) are left out.
+    It evaluates samples of :class:`mmvidattn.datasets.FeatureStreamDataset`
+    with ``windows='segments'``, or with ``windows='stream'`` and a segment
+    file. The dataset's ``protocol`` selects the window of each segment and the
+    row whose scores count. Names of results contain the protocol:
+    ``action_top5_recall_strict``, ``verb_top5_recall_testra_tail``,
+    ``noun_top5_recall_testra_stream_window``. Results of actions come first. A
+    segment that starts too early to be anticipated has zero scores. Segments
+    without labels (test sets of a challenge) are left out.
 
-    Without verb and noun classifiers, their scores are sums of the actions'
-    softmax.
+    If the model lacks verb and noun classifiers, their scores are sums of the
+    softmax of the actions.
 
     Args:
         k: Number of highest scores that count. Defaults to 5.
@@ -65,9 +64,10 @@ class MeanTopKRecall(BaseMetric):
         self.subsets = build_subsets(subsets)
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Keep the scores of each segment."""
+        """Store the scores of each segment."""
         for sample in data_samples:
-            # mmengine counts one result per sample when it gathers ranks.
+            # Append one result per sample, as mmengine expects when it gathers
+            # the results of all ranks.
             self.results.append(
                 dict(
                     mode=sample['evaluation_mode'],
@@ -94,7 +94,7 @@ class MeanTopKRecall(BaseMetric):
         return {**found, **costs}
 
     def _label(self, segment: SegmentScores, part: str) -> int:
-        """Return the class of a segment; find the action by verb and noun."""
+        """Return a segment's label; derive the action from verb and noun."""
         if part in segment.labels:
             return segment.labels[part]
         if part != 'action' or self.parts_of_action is None:
@@ -105,7 +105,8 @@ class MeanTopKRecall(BaseMetric):
         verb, noun = segment.labels['verb'], segment.labels['noun']
         found = np.flatnonzero(
             (self.parts_of_action == (verb, noun)).all(axis=1))
-        # An action that is not in the list gets a class without a score.
+        # An action that is not listed gets a unique negative label, which no
+        # prediction can match.
         return int(found[0]) if len(found) else -1000 * verb - noun - 1
 
     def _recalls(self, segments: list, mode: str) -> dict[str, float]:

@@ -14,9 +14,9 @@ from .stream_cost import stream_cost
 
 
 def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:
-    """Replace each score by the highest within ``radius`` steps, ``(T, K)``.
+    """Replace each score by the maximum within ``radius`` steps, ``(T, K)``.
 
-    This is not causal.
+    It also uses later steps, so it is not causal.
     """
     edge = np.pad(scores, ((radius, radius), (0, 0)), mode='edge')
     windows = np.lib.stride_tricks.sliding_window_view(
@@ -29,36 +29,37 @@ def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:
 class PerFrameMAP(BaseMetric):
     """Per-frame mean average precision of online detection and anticipation.
 
-    Evaluates samples of :class:`mmvidattn.datasets.FeatureStreamDataset`
-    with the model's ``pred_action``. The dataset's evaluation mode decides
-    which steps of a window count, and ends the names of the results:
+    It evaluates ``pred_action`` of the model on samples of
+    :class:`mmvidattn.datasets.FeatureStreamDataset`. The kind of window
+    decides which steps of a window count, and names the results:
 
-    * ``mAP_dense``, which the papers report, has one window per step;
-    * ``mAP_non_overlapping`` has each step in one window only;
-    * ``mAP_stream_window`` and ``mAP_stream_smoothing`` evaluate streams, and
-      come with ``stream_steps_per_second`` and ``stream_state_bytes``.
+    * ``mAP_dense``, which the papers report, uses one window per step;
+    * ``mAP_non_overlapping`` uses windows that do not overlap;
+    * ``mAP_stream_window`` and ``mAP_stream_smoothing`` use streams with one
+      of two kernels; ``stream_steps_per_second`` and ``stream_state_bytes``
+      are added.
 
-    With anticipation tokens there are also ``mAP_dense@0.25s`` for each
-    horizon and their mean ``mAP_dense@mean``. As in the released code, a
-    video's first steps, which no earlier window could anticipate, have the
-    scores of its first window.
+    With anticipation tokens, there is also a result for each horizon, such as
+    ``mAP_dense@0.25s``, and their mean ``mAP_dense@mean``. As in the released
+    code, the first steps of a video, which no earlier window could anticipate,
+    use the scores of the video's first window.
 
     Args:
         metric: ``'AP'``, or ``'cAP'``, the calibrated AP of TVSeries.
             Defaults to ``'AP'``.
         background_index: Class to leave out; None to keep all. Defaults to 0.
-        ignore_index: Class to leave out together with all its steps, such as
-            THUMOS'14's "Ambiguous" 21. Defaults to None.
-        per_stage: Whether to report the mean for each tenth of the actions.
+        ignore_index: Class to leave out, with all steps that show it, such as
+            21, "Ambiguous" of THUMOS'14. Defaults to None.
+        per_stage: Also report the mean for each tenth of the actions. Defaults
+            to False.
+        per_class: Also report each class, by name if the dataset has names.
             Defaults to False.
-        per_class: Whether to report each class, by name if the dataset has
-            names. Defaults to False.
-        smooth: Radius in steps within which the highest score counts. It
-            looks ahead in time, and the papers do not use it. Defaults to 0.
-        implies: Superclass of each class that has one; the superclass scores
-            at least as high as the class. For THUMOS'14 ``{5: 8}``,
-            CliffDiving and Diving. The papers do not use it. Defaults to
-            None.
+        smooth: Replace each score by the maximum within this number of steps.
+            This uses later steps; the papers do not use it. Defaults to 0.
+        implies: Maps a class to its superclass. The score of the superclass is
+            raised to at least the score of the class. For THUMOS'14, ``{5:
+            8}`` for CliffDiving and Diving. The papers do not use it. Defaults
+            to None.
         **kwargs: Arguments of mmengine's ``BaseMetric``.
     """
 
@@ -83,7 +84,7 @@ class PerFrameMAP(BaseMetric):
         self.implies = dict(implies or {})
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Keep the scores and targets that count in each window."""
+        """Store the scores and targets of each window that count."""
         for sample in data_samples:
             self.results.append(
                 dict(
@@ -102,16 +103,16 @@ class PerFrameMAP(BaseMetric):
                              f'got {", ".join(modes)}')
         name = f'm{self.metric}_{modes[0]}'
         videos = gather_steps(results, 0)
-        found = self._evaluate(name, videos, self.per_stage, self.per_class)
+        values = self._evaluate(name, videos, self.per_stage, self.per_class)
         horizons = results[0]['horizons']
         for token, seconds in enumerate(horizons):
             videos = gather_steps(results, token + 1)
-            found.update(self._evaluate(f'{name}@{seconds:g}s', videos))
+            values.update(self._evaluate(f'{name}@{seconds:g}s', videos))
         if horizons:
-            found[f'{name}@mean'] = float(
-                np.mean([found[f'{name}@{s:g}s'] for s in horizons]))
-        found.update(stream_cost(result['stream_cost'] for result in results))
-        return found
+            values[f'{name}@mean'] = float(
+                np.mean([values[f'{name}@{s:g}s'] for s in horizons]))
+        values.update(stream_cost(result['stream_cost'] for result in results))
+        return values
 
     def _evaluate(self,
                   name: str,
@@ -201,25 +202,26 @@ def read_scores(sample: dict) -> list[Part]:
         return parts
     num_work, length = sample['num_work'], sample['video_length']
     if sample['is_whole_video']:
-        foreseen = sample['pred_anticipated_action'].float().cpu().numpy()
-        check_finite(**{f'anticipated {name}': foreseen})
-        # A stream also anticipates before its first full window.
-        foreseen = foreseen[-len(ahead):]
+        anticipated = sample['pred_anticipated_action'].float().cpu().numpy()
+        check_finite(**{f'anticipated {name}': anticipated})
+        # A stream also anticipates before its first full window; drop these
+        # rows.
+        anticipated = anticipated[-len(ahead):]
         truth = targets[ahead.clip(max=length - 1)]
     else:
         ahead = ahead[None]
-        foreseen, truth = scores[None, num_work:], targets[None, num_work:]
-    # No window can anticipate a video's first steps. As in the released
-    # code, they get the first window's scores.
+        anticipated, truth = scores[None, num_work:], targets[None, num_work:]
+    # As in the released code, the first steps of a video, which no window
+    # anticipates, get the scores of the first window.
     num_known = num_work if sample['is_first_window'] else 0
-    windows = ahead, foreseen, truth
+    windows = ahead, anticipated, truth
     for token in range(ahead.shape[1]):
         num_before = token if sample['is_first_window'] else 0
         part = [
             np.concatenate([now[:num_known], x[0, :num_before], x[:, token]])
             for now, x in zip(parts[0], windows)
         ]
-        # Targets end with the video.
+        # There are no targets after the end of the video.
         inside = part[0] < length
         parts.append(tuple(x[inside] for x in part))
     return parts
@@ -227,7 +229,7 @@ def read_scores(sample: dict) -> list[Part]:
 
 def gather_steps(results: list[dict],
                  part: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Gather the scores of windows by video; later windows win.
+    """Gather the scores of windows by video; later windows overwrite.
 
     Args:
         results: Results of the windows.

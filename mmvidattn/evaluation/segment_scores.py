@@ -21,8 +21,8 @@ class SegmentScores:
     Attributes:
         id: Id of the segment, e.g. ``P01_01_0``.
         labels: Class of each part; empty for a segment without labels.
-        seen: Whether the model saw any step in time for this segment. If
-            not, its scores are zero.
+        seen: True if the model could see a step early enough to anticipate the
+            segment. If not, the scores are zero.
         scores: Scores ``(K,)`` of each part that the model predicts.
     """
     id: str
@@ -85,9 +85,9 @@ def stack_scores(
 
     Args:
         segments: The S segments.
-        parts_of_action: Verb and noun of each action, ``(K, 2)``. Without
-            verb and noun classifiers, their scores are sums of the actions'
-            softmax.
+        parts_of_action: Verb and noun of each action, ``(K, 2)``. If the model
+            lacks verb and noun classifiers, their scores are sums of the
+            softmax of the actions.
 
     Returns:
         Scores ``(S, K)`` of each part, in the order of ``PARTS``.

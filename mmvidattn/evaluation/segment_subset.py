@@ -12,7 +12,7 @@ from mmengine.logging import print_log
 from ..utils.lines import read_lines
 from .segment_scores import PARTS
 
-# Heading of a list file -> type of its lines.
+# Maps the heading of a list file to the type of its lines.
 HEADINGS = {
     **{name: 'id' for name in ('id', 'narration_id', 'segment_id',
                                'participant_id', 'video_id')},
@@ -21,21 +21,22 @@ HEADINGS = {
 
 
 class SegmentSubset:
-    """Subset of the segments, chosen by ids or by classes.
+    """Subset of the segments, selected by ids or by classes.
 
     An id in a list names a segment (``P18_01_0``) or is a prefix of ids: a
     participant (``P18``) or a video (``P18_01``). A file lists one id or one
-    class per line. A heading says which (``narration_id``,
-    ``participant_id``, ``verb``, ``noun``, ...); without a heading they are
-    ids. Thus the lists of RULSTM and of EPIC-KITCHENS-100 are both supported.
+    class per line. An optional heading names the type (``narration_id``,
+    ``participant_id``, ``verb``, ``noun``, ...); without a heading, lines are
+    ids. The lists of RULSTM and of EPIC-KITCHENS-100 are both supported.
 
     Args:
-        name: Name of the subset. If it ends with a part (``tail_verb``), the
-            subset applies only to results of that part.
-        members: File or list of ids; or
-            ``dict(id=..., verb=..., noun=..., action=...)`` with some of
-            these keys, to select the segments in any of several files or
-            lists. The values of the last three are classes.
+        name: Name of the subset. If it ends with ``action``, ``verb`` or
+            ``noun`` (such as ``tail_verb``), the subset applies only to
+            results of this part.
+        members: File or list of ids; or ``dict(id=..., verb=..., noun=...,
+            action=...)`` with some of these keys. Each value is a file or a
+            list: of ids for ``id``, of classes otherwise. A segment belongs to
+            the subset if any of them contains it.
 
     Raises:
         ValueError: If a file does not exist, or a line is invalid.
@@ -118,8 +119,8 @@ def read_list(path: str | Path) -> tuple[str | None, list[str]]:
     """Read a file with one id or one class per line.
 
     Returns:
-        The type that the heading declares, 'id' or a part (None without a
-        heading), and the other lines.
+        Type according to the heading ('id' or a part; None without a heading),
+        and the other lines.
 
     Raises:
         ValueError: If the file does not exist, or a line is invalid.

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Time and memory that streaming evaluation took."""
+"""Speed and memory of streaming evaluation."""
 from collections.abc import Iterable
 
 
 def stream_cost(costs: Iterable[dict | None]) -> dict[str, float]:
-    """Sum up the cost of streams.
+    """Summarize the cost of streams.
 
     Args:
         costs: ``stream_cost`` of each data sample, as set by
@@ -12,9 +12,9 @@ def stream_cost(costs: Iterable[dict | None]) -> dict[str, float]:
             sample was not evaluated as a stream.
 
     Returns:
-        ``stream_steps_per_second``, the throughput of all streams together,
-        and ``stream_state_bytes``, the size of the largest state of a
-        stream; empty if no sample was evaluated as a stream.
+        ``stream_steps_per_second``, steps divided by seconds over all streams,
+        and ``stream_state_bytes``, the size of the largest state. Empty if no
+        sample was evaluated as a stream.
     """
     costs = [cost for cost in costs if cost is not None]
     if not costs:

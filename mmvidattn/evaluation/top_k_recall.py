@@ -11,8 +11,8 @@ def mean_top_k_recall(scores: np.ndarray,
                       k: int = 5) -> float:
     """Compute top-k recall per class, averaged over the classes in `labels`.
 
-    The metric of EPIC-Kitchens-100 action anticipation. Among equal scores
-    the class with the higher number ranks first, as in RULSTM's code.
+    This is the metric of EPIC-Kitchens-100 action anticipation. Among equal
+    scores, the class with the higher number ranks first, as in RULSTM's code.
 
     Args:
         scores: Scores ``(S, K)`` of S segments.

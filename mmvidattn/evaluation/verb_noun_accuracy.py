@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Accuracy of actions that are pairs of a verb and a noun."""
+"""EPIC-Kitchens-100's metric of action recognition."""
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,12 +16,12 @@ from .segment_subset import build_subsets
 
 def top_actions(verb: Tensor, noun: Tensor,
                 k: int) -> tuple[list[tuple[int, int]], Tensor]:
-    """Find the most probable actions, with verb and noun independent.
+    """Return the most probable actions if verb and noun are independent.
 
     Args:
         verb: Log-probabilities of the verbs, [V].
         noun: Log-probabilities of the nouns, [N].
-        k: Number of actions, at most.
+        k: Maximum number of actions.
 
     Returns:
         Verb and noun of each action, best first, and the log-probabilities
@@ -74,8 +74,8 @@ class VerbNounAccuracy(BaseMetric):
     on.
 
     Args:
-        num_nouns: Number of noun classes, which have the first scores; the
-            verbs have the rest. Defaults to 300.
+        num_nouns: Number of noun classes. The first scores are for nouns, the
+            rest for verbs. Defaults to 300.
         score: Type of the scores, 'logit' or 'prob'. Use 'prob' for a head
             with ``average_clips='prob'``. Defaults to 'logit'.
         subsets: File or list of the segments of each subset, by name; see
@@ -111,12 +111,14 @@ class VerbNounAccuracy(BaseMetric):
                 noun=int(label[:self.num_nouns].argmax()),
                 verb=int(label[self.num_nouns:].argmax()))
             actions, _ = top_actions(scores['verb'], scores['noun'], 5)
-            # The five best classes; of equal scores the first class wins.
+            # The five best classes. Among equal scores, the first class ranks
+            # first.
             ranks = {
                 part: x.sort(descending=True, stable=True)[1][:5].tolist()
                 for part, x in scores.items()
             }
-            # Use the best verb and noun, so that ties agree with theirs.
+            # The best action must use the same verb and noun if scores are
+            # equal.
             actions[0] = ranks['verb'][0], ranks['noun'][0]
             ranks['action'] = actions
             expected = dict(
@@ -146,10 +148,11 @@ class VerbNounAccuracy(BaseMetric):
 
     @staticmethod
     def _shares(results: list[dict], inside: Tensor,
-                end: str) -> dict[str, float]:
+                suffix: str) -> dict[str, float]:
         found = {}
         for key, name in (('top1', ''), ('top5', '_top5')):
-            right = torch.tensor([r[key] for r in results]).double()
-            for part, share in zip(PARTS, right[inside].mean(dim=0).tolist()):
-                found[f'{part}{name}{end}'] = share
+            correct = torch.tensor([r[key] for r in results]).double()
+            means = correct[inside].mean(dim=0).tolist()
+            for part, share in zip(PARTS, means):
+                found[f'{part}{name}{suffix}'] = share
         return found
