@@ -79,7 +79,7 @@ class Progress:
         self._tenth = 10 * done // self.total
 
     def update(self, done: int, note: str = '') -> None:
-        """Show the number of steps done, with a note such as an accuracy."""
+        """Show the number of finished steps, and a note (an accuracy)."""
         self.done = done
         now, is_last = self.clock(), done >= self.total
         if self.stream.isatty():

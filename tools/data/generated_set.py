@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Folders that a generator of data owns."""
+"""Folders of generated data."""
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +18,8 @@ def write_set(out: Path, settings: Mapping[str, Any], overwrite: bool,
         settings: What determines the set, with the name of its
             ``generator``, as JSON.
         overwrite: Replace another set of the same generator.
-        write: Writes all other files, over those of an earlier set.
+        write: Function that writes all other files, and overwrites an earlier
+            set.
 
     Returns:
         True if the set was written.

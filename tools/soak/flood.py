@@ -4,10 +4,10 @@
     python tools/soak/flood.py --minutes 5
 
 The service reads a camera and a folder, as in service.py, and has a token.
-After a calm minute, strangers open many connections per second and keep them
-open: some send nothing or half a request, some upgrade and send no token or a
-wrong one, some send an endless header or a malformed host. A client with the
-token never reads.
+After a calm minute, clients without the token ("strangers") open many
+connections per second and keep them open: some send nothing or half a request,
+some upgrade and send no token or a wrong one, some send an endless header or a
+malformed host. A client with the token never reads.
 
 The soak exits with 1 unless all of this holds: a page receives the steps at
 the rate of the calm minute, clients with the token are admitted, the events

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Reduced precision on a CPU: float32, bfloat16 and int8, in turns.
 
-* float32: the model as it is;
+* float32: the unchanged model;
 * bfloat16: autocast in clip models, bfloat16 weights in a stream;
 * int8 ENGINE: linear layers with int8 weights, which quantize their inputs in
   each call (``torch.ao.quantization.quantize_dynamic``). Attentions that read

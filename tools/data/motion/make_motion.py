@@ -3,12 +3,12 @@
 
     python tools/data/motion/make_motion.py data/motion
 
-A textured shape lies on a textured background. Its column, row, size and
-angle each run through a circle of phases, and each starts at a phase drawn
-uniformly. The class only determines which of the four moves, and in which
+A clip shows a textured shape on a textured background. The column, row, size
+and angle of the shape are cyclic, and each starts at a uniformly drawn phase
+of its cycle. The class only determines which of the four changes, and in which
 direction. A uniform phase stays uniform when it is shifted, so single frames
 have the same distribution in every class at any time, and a model that sees
-one frame cannot do better than chance.
+one frame cannot exceed chance.
 
 ``--motions double`` writes four other classes, each of two motions at once, of
 other shapes: something to fine-tune on. ``--distractors``, ``--noise``,
@@ -42,7 +42,7 @@ MOTIONS = {
     'rotate counter-clockwise': ('angle', -1),
 }
 CLASSES = tuple(MOTIONS)
-# Classes, and shapes, that a model of those above has never seen.
+# Classes and shapes that a model of the classes above has never seen.
 DOUBLE_MOTIONS = {
     'move down right': (('x', 1), ('y', 1)),
     'move up left': (('x', -1), ('y', -1)),
@@ -54,10 +54,10 @@ SETS = dict(
     single={name: (moving, ) for name, moving in MOTIONS.items()},
     double=DOUBLE_MOTIONS)
 
-# How much of its period the moving phase runs through in one clip. Eight
-# evenly spaced frames are then at most an eighth of a period apart, far below
-# the half at which a motion would seem to turn round. The size jumps back
-# once it has run through its period, so it stays below one period.
+# Share of its period that the moving phase covers in one clip. Eight evenly
+# spaced frames are then at most an eighth of a period apart. From half a
+# period on, a motion would seem to go backwards. The size jumps back once it
+# has run through its period, so it stays below one period.
 SPEEDS = {
     'x': (0.5, 1.0),
     'y': (0.5, 1.0),
@@ -66,8 +66,8 @@ SPEEDS = {
 }
 # Radius of the shape, relative to the short side of the frame.
 RADII = (0.24, 0.48)
-# decord 0.6 fails on a width (48, 72 and, with wider registers, 96) of which
-# the padded line is a multiple; these pass with every padding.
+# decord 0.6 fails if the padded line is a multiple of the width (48, 72 and,
+# with wider registers, 96); these widths work with each padding.
 SIDES = (64, 80, 88, 104, 112, 128)
 NUM_FRAMES = (16, 40)
 FPS = (10, 15, 20, 24, 25, 30)
@@ -104,7 +104,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Clip:
-    """All that is drawn at random for one clip, and its class."""
+    """Random properties of a clip, and its class."""
     label: int
     start: State
     speed: float
@@ -113,13 +113,13 @@ class Clip:
     num_frames: int
     fps: int
     texture_seed: int
-    # Of which of SETS the label is.
+    # Key of SETS that the label belongs to.
     motions: str = 'single'
 
 
 @dataclass(frozen=True)
 class Difficulty:
-    """Parts that make a set harder; a clip keeps its class and its motion.
+    """Options that make a set harder; a clip keeps its class and its motion.
 
     Args:
         distractors: Number of dimmer shapes beneath the shape. Each does one
@@ -182,7 +182,7 @@ def draw_distractors(clip: Clip, count: int) -> list[Clip]:
 
 
 def state_at(clip: Clip, frame: int) -> State:
-    """The state of the shape in a frame."""
+    """Return the state of the shape in a frame."""
     moved = clip.speed * frame / (clip.num_frames - 1)
     return clip.start._replace(**{
         name: (getattr(clip.start, name) + sign * moved) % 1.0
@@ -225,7 +225,7 @@ def _outline(rng: np.random.Generator, motions: str) -> np.ndarray:
 
 def _colors(rng: np.random.Generator, low: int, high: int,
             difficulty: Difficulty) -> np.ndarray:
-    """The two colors of a pattern, ``(2, 3)``."""
+    """Return the two colors of a pattern, ``(2, 3)``."""
     colors = np.float32(rng.uniform(low, high, (2, 3)))
     plain = colors.mean(axis=0)
     return difficulty.texture * colors + (1 - difficulty.texture) * plain
@@ -238,7 +238,7 @@ def _paint(pattern: np.ndarray, colors: np.ndarray) -> np.ndarray:
 
 def _sprite(rng: np.random.Generator, radius: float, colors: np.ndarray,
             motions: str) -> np.ndarray:
-    """A shape, ``(side, side, 4)``: BGR times alpha, and alpha."""
+    """Draw a shape, ``(side, side, 4)``: BGR times alpha, and alpha."""
     center = int(np.ceil(radius)) + 2
     side = 2 * center + 1
     mask = np.zeros((side, side), np.uint8)
@@ -253,7 +253,7 @@ def _sprite(rng: np.random.Generator, radius: float, colors: np.ndarray,
 
 def _place(sprite: np.ndarray, state: State, width: int,
            height: int) -> np.ndarray:
-    """The shape in its state, ``(height, width, 4)``."""
+    """Draw the shape in its state, ``(height, width, 4)``."""
     center = len(sprite) // 2
     scale = (RADII[0] / RADII[1])**(1 - state.size)
     angle = 2 * np.pi * state.angle
@@ -266,13 +266,14 @@ def _place(sprite: np.ndarray, state: State, width: int,
     offset = middle - turn @ [center, center]
     layer = cv2.warpAffine(sprite, np.column_stack([turn, offset]),
                            (width, height))
-    # The frame is a torus: what leaves on one side enters on the other.
+    # The frame is a torus: a shape that leaves on one side enters on the
+    # opposite side.
     return np.roll(layer, whole.astype(int)[::-1], axis=(0, 1))
 
 
 def render(clip: Clip,
            difficulty: Difficulty = Difficulty()) -> Iterator[np.ndarray]:
-    """The frames of a clip, each ``(height, width, 3)`` uint8 in BGR."""
+    """Yield the frames of a clip, each ``(height, width, 3)`` uint8 in BGR."""
     others = draw_distractors(clip, difficulty.distractors)
     clip, *others = (
         replace(each, speed=difficulty.speed * each.speed)
@@ -280,8 +281,8 @@ def render(clip: Clip,
     rng = np.random.default_rng(clip.texture_seed)
     width, height = clip.width, clip.height
     radius = difficulty.scale * RADII[1] * min(width, height)
-    # Bright on dark throughout: the shape is easy to see; the task is its
-    # motion.
+    # The shape is always bright and the background dark, so that only the
+    # motion is difficult.
     back = _colors(rng, 0, 80, difficulty)
     fore = _colors(rng, 175, 255, difficulty)
     background = _paint(
@@ -309,8 +310,8 @@ def write_clip(job: tuple[str, int], out: Path, seed: int,
     split, index = job
     clip = draw_clip(seed, split, index, motions)
     name = f'{split}/{index:06d}.mp4'
-    # OpenCV allows mp4v far more bits than these clips need, so that the error
-    # of compression is the same whatever moves.
+    # OpenCV allows mp4v far more bits than these clips need, so the
+    # compression error does not depend on the motion.
     writer = cv2.VideoWriter(
         str(out / name), cv2.VideoWriter_fourcc(*'mp4v'), clip.fps,
         (clip.width, clip.height))

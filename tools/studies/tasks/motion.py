@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Clips of a moving shape, from easy to very hard.
 
-A bright shape moves in one of eight directions over a still background. The
-length of its path, its size and brightness, noise, clutter, and dimmer shapes
-with other motions are drawn for each clip, so that accuracy rises smoothly
-with the ability of a model. The middle of the path has the same distribution
-for all classes, so that a single frame from the middle does not show the
-class.
+A bright shape moves in one of eight directions over a background that does not
+move. The length of its path, its size and brightness, noise, clutter, and
+dimmer shapes with other motions are drawn for each clip, so that accuracy
+rises smoothly with the ability of a model. The middle of the path has the same
+distribution for all classes, so that a single frame from the middle does not
+show the class.
 
 Clips are arrays; video files would only add compression errors and decoding
 time.
