@@ -4,9 +4,9 @@
     python tools/studies/distill_motion.py --out work_dirs/distill_study
 
 For each seed, the program trains a ViViT with softmax attention on the motion
-set. Then it trains the same network with linear attention and feature
-fixation in three ways, with the same number of steps: distilled, from the
-teacher's weights only, and from random weights. It writes ``report.md`` and
+set. Then it trains the same network with linear attention and feature fixation
+by three methods, with the same number of steps: distilled, from the teacher's
+weights only, and from random weights. It writes ``report.md`` and
 ``curves.png`` with top-1 after each of ``--steps``. The same command resumes
 an interrupted study.
 """
@@ -38,8 +38,8 @@ from tools.harness import Results, add_counts, parser_of, table
 from tools.studies.motion_frames import BATCH, frame_loaders, make_data
 
 TEACHER = 'teacher'
-# Config of each way, and changes to it.
-WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+# Config of each method, and changes to it.
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     'distilled': ('vivit_tiny_linear_distill_motion', {}),
     'from the teacher': ('vivit_tiny_linear_distill_motion',
                          {'model.distill_epochs': 0}),
@@ -77,10 +77,10 @@ class ScoreAtSteps(Hook):
             runner.model.train()
 
 
-def make_config(way: str, seed: int, out: Path,
+def make_config(method: str, seed: int, out: Path,
                 args: argparse.Namespace) -> Config:
     """Return the config of a run, which reads the frames in ``out``."""
-    name, changes = WAYS.get(way, ('vivit_tiny_motion', {}))
+    name, changes = METHODS.get(method, ('vivit_tiny_motion', {}))
     changes = {
         **frame_loaders(str(out / 'frames'), NUM_FRAMES),
         'test_cfg': None,
@@ -95,7 +95,7 @@ def make_config(way: str, seed: int, out: Path,
         'log_level': 'WARNING',
         **changes
     }
-    if way == TEACHER:
+    if method == TEACHER:
         changes['default_hooks.checkpoint.interval'] = args.epochs
         changes['default_hooks.checkpoint.save_best'] = None
     else:
@@ -105,16 +105,16 @@ def make_config(way: str, seed: int, out: Path,
             run_folder(out, TEACHER, seed) / f'epoch_{args.epochs}.pth')
         changes.setdefault('model.distill_epochs', args.distill_epochs)
     cfg = load_config(name, changes)
-    cfg.work_dir = str(run_folder(out, way, seed))
+    cfg.work_dir = str(run_folder(out, method, seed))
     cfg.experiment_name = f'{time.time_ns()}'
     return cfg
 
 
-def run_folder(out: Path, way: str, seed: int) -> Path:
-    return out / 'runs' / f'{way.replace(" ", "_")}_seed{seed}'
+def run_folder(out: Path, method: str, seed: int) -> Path:
+    return out / 'runs' / f'{method.replace(" ", "_")}_seed{seed}'
 
 
-def train(way: str, seed: int, results: Results,
+def train(method: str, seed: int, results: Results,
           args: argparse.Namespace) -> dict[int, float]:
     """Train, unless the run has finished, and return top-1 by step."""
 
@@ -123,14 +123,14 @@ def train(way: str, seed: int, results: Results,
         # Standard output is reserved for the report.
         with redirect_stdout(sys.stderr):
             runner = build_runner(
-                make_config(way, seed, args.out, args), False)
+                make_config(method, seed, args.out, args), False)
             runner.register_hook(hook)
             runner.train()
         return hook.top1
 
-    found = results.once(run_folder(args.out, way, seed).name, run)
+    found = results.once(run_folder(args.out, method, seed).name, run)
     top1 = {int(k): v for k, v in found.items()}
-    print(f'{way}, seed {seed}: top-1 {top1[max(top1)]:.1f} %',
+    print(f'{method}, seed {seed}: top-1 {top1[max(top1)]:.1f} %',
           file=sys.stderr, flush=True)
     return top1
 
@@ -149,8 +149,8 @@ def format_report(results: dict[str, list[dict[int, float]]],
         f'({", ".join(f"{x:.1f}" for x in final)}).', '',
     ]
     rows = []
-    for way, found in results.items():
-        cells = [way]
+    for method, found in results.items():
+        cells = [method]
         for step in args.steps:
             top1 = [one[step] for one in found]
             cells.append(f'{statistics.mean(top1):.1f} ({min(top1):.1f}-'
@@ -162,15 +162,15 @@ def format_report(results: dict[str, list[dict[int, float]]],
 
 def draw_curves(path: Path, results: dict[str, list[dict[int, float]]],
                 args: argparse.Namespace) -> None:
-    """Draw the mean of each way, and the range of its seeds."""
+    """Draw the mean of each method, and the range of its seeds."""
     figure = Figure(figsize=(7, 4.2), layout='constrained')
     axis = figure.subplots()
-    for way, found in results.items():
+    for method, found in results.items():
         curves = [[one[step] for step in args.steps] for one in found]
         line, = axis.plot(
             args.steps, [statistics.mean(x) for x in zip(*curves)],
-            marker='.', label=way,
-            linestyle='--' if way == TEACHER else '-')
+            marker='.', label=method,
+            linestyle='--' if method == TEACHER else '-')
         axis.fill_between(
             args.steps, *([f(x) for x in zip(*curves)] for f in (min, max)),
             color=line.get_color(), alpha=0.15)
@@ -223,9 +223,9 @@ def main() -> None:
         done = Results(out, options)
         make_data(out, options, SIDE)
         for seed in args.seeds:
-            for way in (TEACHER, *WAYS):
-                results.setdefault(way, []).append(
-                    train(way, seed, done, args))
+            for method in (TEACHER, *METHODS):
+                results.setdefault(method, []).append(
+                    train(method, seed, done, args))
     text = format_report(results, args)
     write_atomically(out / 'report.md', text)
     draw_curves(out / 'curves.png', results, args)

@@ -3,11 +3,11 @@
 
     python tools/studies/few_clips.py A.mp4 B.mp4 ... --out work_dirs/few_clips
 
-Each video is a class: pieces of its first half are for training, pieces of
-its second half for the test. The program runs ``mmvidattn finetune`` in each
-way on these pieces, on the double motions of the motion set, and on both sets
-together with noise. Then it writes ``report.md``. The same command resumes an
-interrupted study.
+Each video is a class: pieces of its first half are for training, pieces of its
+second half for the test. The program runs ``mmvidattn finetune`` by each
+method on these pieces, on the double motions of the motion set, and on both
+sets together with noise. Then it writes ``report.md``. The same command
+resumes an interrupted study.
 """
 import argparse
 import csv
@@ -38,7 +38,7 @@ MODEL = 'linear_ff_tiny_motion'
 CLASSES = 4
 # Gray levels.
 NOISE = 25
-WAYS = {
+METHODS = {
     'from nothing': ['--weights', 'none'],
     'probe': ['--freeze', 'backbone'],
     'LoRA': ['--lora', '8'],
@@ -129,12 +129,12 @@ def format_report(results: dict[tuple[str, str], list[dict]],
                   args: argparse.Namespace) -> str:
     """Format the report as Markdown."""
     rows = []
-    for (name, way), found in results.items():
+    for (name, method), found in results.items():
         top1 = [100 * one['right'] / one['videos'] for one in found]
         lowest = [100 * interval(one['right'], one['videos'])[0]
                   for one in found]
         rows.append([
-            name, way, f'{100 * found[0]["chance"]:.1f}',
+            name, method, f'{100 * found[0]["chance"]:.1f}',
             f'{statistics.mean(top1):.1f}',
             ', '.join(f'{x:.1f}' for x in top1), f'{min(lowest):.1f}',
             f'{statistics.mean(one["seconds"] for one in found):.0f}'])
@@ -142,7 +142,7 @@ def format_report(results: dict[tuple[str, str], list[dict]],
         f'Top-1 in percent with {args.clips} clips per class for training and '
         f'{args.clips} for the test, at most {args.epochs} epochs, seeds '
         f'{", ".join(map(str, args.seeds))}:', '',
-        *table(('clips', 'way', 'chance', 'mean', 'each seed',
+        *table(('clips', 'method', 'chance', 'mean', 'each seed',
                 'lowest end of a 95 % interval', 'seconds per run'), rows),
         ''])
 
@@ -168,14 +168,15 @@ def main() -> None:
             for seed in args.seeds:
                 folder = f'{name.replace(" ", "_")}_seed{seed}'
                 clips = make_set(name, args.out / 'data' / folder, seed, args)
-                for way, more in WAYS.items():
-                    run = f'{folder}_{way.replace(" ", "_")}'
+                for method, more in METHODS.items():
+                    run = f'{folder}_{method.replace(" ", "_")}'
                     result = done.once(run, partial(
                         fine_tune, clips, args.out / 'runs' / run, more, seed,
                         args))
-                    results.setdefault((name, way), []).append(result)
-                    print(f'{name}, {way}, seed {seed}: {result["right"]} of '
-                          f'{result["videos"]}', file=sys.stderr, flush=True)
+                    results.setdefault((name, method), []).append(result)
+                    print(f'{name}, {method}, seed {seed}: '
+                          f'{result["right"]} of {result["videos"]}',
+                          file=sys.stderr, flush=True)
     text = format_report(results, args)
     write_atomically(args.out / 'report.md', text.encode())
     print(text, end='')

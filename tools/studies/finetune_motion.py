@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Compare ways to fine-tune on four new classes of motion.
+"""Compare methods to fine-tune on four new classes of motion.
 
     python tools/studies/finetune_motion.py CHECKPOINT --out work_dirs/finetune
 
 CHECKPOINT belongs to ``linear_ff_tiny_motion``. For each seed, the program
 writes 60 training and 200 test clips of the motion set's four double motions,
-and runs ``mmvidattn finetune`` on them in each way. Then it writes
+and runs ``mmvidattn finetune`` on them by each method. Then it writes
 ``report.md``. The same command resumes an interrupted study.
 """
 import argparse
@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.harness import Results, add_counts, parser_of, run_program, table
 
 MODEL = 'linear_ff_tiny_motion'
-# Options of each way, in addition to --weights; None is without weights.
-WAYS = {
+# Options of each method, in addition to --weights; None is without weights.
+METHODS = {
     'from nothing': None,
     'probe': ['--freeze', 'backbone'],
     'LoRA': ['--lora', '8'],
@@ -54,11 +54,11 @@ def make_data(out: Path, seed: int, num_train: int, num_test: int) -> Path:
     return path
 
 
-def fine_tune(clips: Path, out: Path, way: str, seed: int,
+def fine_tune(clips: Path, out: Path, method: str, seed: int,
               args: argparse.Namespace) -> dict:
     """Run the command, and return top-1 in percent and seconds."""
-    options = ['--weights', 'none'] if WAYS[way] is None else [
-        '--weights', args.checkpoint, *WAYS[way]]
+    options = ['--weights', 'none'] if METHODS[method] is None else [
+        '--weights', args.checkpoint, *METHODS[method]]
     began = time.monotonic()
     out.parent.mkdir(parents=True, exist_ok=True)
     with open(out.parent / f'{out.name}.log', 'a') as log:
@@ -70,7 +70,7 @@ def fine_tune(clips: Path, out: Path, way: str, seed: int,
              str(seed), '--val-share', '0', '--workers', '0', *options],
             stdout=log, stderr=log)
     if done.returncode:
-        raise ValueError(f'{way}, seed {seed} failed; see {log.name}')
+        raise ValueError(f'{method}, seed {seed} failed; see {log.name}')
     metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
     return dict(top1=100 * metrics['top1'],
                 seconds=time.monotonic() - began)
@@ -86,10 +86,10 @@ def format_report(results: dict[str, list[dict]],
         'and the new weights.', ''
     ]
     rows = []
-    for way, found in results.items():
+    for method, found in results.items():
         top1 = [one['top1'] for one in found]
         rows.append([
-            way, f'{statistics.mean(top1):.1f}',
+            method, f'{statistics.mean(top1):.1f}',
             ', '.join(f'{x:.1f}' for x in top1),
             f'{statistics.mean(one["seconds"] for one in found):.0f}'])
     lines += table(('', 'mean', 'each seed', 'seconds per run'), rows)
@@ -109,19 +109,19 @@ def main() -> None:
     options = vars(args).copy()
     # A second run may add seeds to a study.
     del options['out'], options['seeds']
-    results: dict[str, list[dict]] = {way: [] for way in WAYS}
+    results: dict[str, list[dict]] = {method: [] for method in METHODS}
     with one_line_errors():
         done = Results(args.out, options)
         for seed in args.seeds:
             clips = make_data(args.out / f'data/seed{seed}', seed, args.train,
                               args.test)
-            for way in WAYS:
-                name = f'{way.replace(" ", "_")}_seed{seed}'
+            for method in METHODS:
+                name = f'{method.replace(" ", "_")}_seed{seed}'
                 result = done.once(name, partial(
-                    fine_tune, clips, args.out / 'runs' / name, way, seed,
+                    fine_tune, clips, args.out / 'runs' / name, method, seed,
                     args))
-                results[way].append(result)
-                print(f'{way}, seed {seed}: top-1 {result["top1"]:.1f} %',
+                results[method].append(result)
+                print(f'{method}, seed {seed}: top-1 {result["top1"]:.1f} %',
                       file=sys.stderr, flush=True)
     text = format_report(results, args)
     write_atomically(args.out / 'report.md', text.encode())
