@@ -130,6 +130,14 @@ def test_training_compresses_all_samples_of_a_batch_alike():
     assert relative(tested[:1], alone) < 1e-12
 
 
+def test_drop_rate_reaches_every_transformer():
+    backbone = build_detector('mat', drop_rate=0.37).backbone
+    for name in 'encoder', 'decoder', 'first_future', 'work_rounds':
+        rates = {x.p for x in getattr(backbone, name).modules()
+                 if isinstance(x, torch.nn.Dropout)}
+        assert rates == {0.37}, name
+
+
 @torch.no_grad()
 def test_loss_weighs_all_rounds_as_released():
     sizes = Sizes(verbs=3, nouns=4)

@@ -332,8 +332,11 @@ def test_skip_affects_only_its_stream(detector):
     for t in range(10):
         StreamSession.push_many(sessions, [frame_of(video, t)] * 3)
     others = [sessions[i].state_dict()['state'] for i in (0, 2)]
-    with pytest.warns(UserWarning, match='frames 10 to 36 of a stream are m'):
+    with pytest.warns(UserWarning, match='frames 10 to 36 of a stream are m'
+                      ) as caught:
         sessions[1].skip(27)
+    # The warning names the caller's line.
+    assert [x.filename for x in caught] == [__file__]
     for i, before in zip((0, 2), others):
         after = sessions[i].state_dict()['state']
         assert all(torch.equal(after[name], x) for name, x in before.items())
