@@ -29,11 +29,20 @@ from mmvidattn.commands.recipes import (
 NOTE = '<!-- Written by python tools/analysis/recipes.py -->'
 ROOT = Path(__file__).resolve().parents[2]
 LEGEND = '''\
-Batch: clips per GPU x GPUs x accumulated batches; clip: frames x interval;
-views: clips x crops; sides: sizes of resizing and cropping in pixels, in this
-order. The clip of a feature stream is long memory + work memory + steps ahead,
-each as steps / steps per sample. The authors' known settings are below each
-config; differences are bold.'''
+This table shows how each config trains and tests. The rows "released" and
+"paper" below a config are the authors' settings, with differences in bold. `-`
+means unknown, and `(?)` assumed.
+
+* batch: clips per GPU x GPUs x accumulated batches.
+* warm-up epochs: number, and the factor of the learning rate at the start.
+* training clip: frames x stride, and the pipeline step that samples them. For
+  feature streams: long memory + work memory + steps ahead, each as steps /
+  sampling stride.
+* training sides, test sides: pixels of resizing and cropping, in the order of
+  the pipeline.
+* views: clips x crops per test video.
+* averaged: scores of the views, or their probabilities. `max` takes the
+  largest score.'''
 
 
 def _cells(authors: dict[str, Any], ours: dict[str, str]) -> list[str]:
