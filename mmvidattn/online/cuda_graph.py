@@ -17,10 +17,7 @@ class CUDAGraphStep:
     @torch.no_grad()
     def __init__(self, step: nn.Module, state: dict[str, Tensor]) -> None:
         example = step.example
-        self.features = {
-            name: example.new_zeros(len(state['count']), channels)
-            for name, channels in step.model.backbone.in_channels.items()
-        }
+        self.features = step.blank_frames(len(state['count']))
         before = {name: x.clone() for name, x in state.items()}
         # The first calls initialize libraries, and cannot be recorded.
         stream = torch.cuda.Stream(example.device)
@@ -36,7 +33,7 @@ class CUDAGraphStep:
             state[name].copy_(x)
 
     def __call__(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the scores of features [B, channels] of each modality."""
+        """Return the scores of one frame of each stream, [B, ...] each."""
         for name, x in self.features.items():
             x.copy_(features[name])
         self.graph.replay()

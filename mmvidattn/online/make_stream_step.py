@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Stream steps of all networks; TeSTra's is in ``testra_step.py``."""
+"""Stream steps of all networks; TeSTra's is in ``testra_step.py``, and the one
+of video networks in ``video_step.py``."""
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,9 +11,11 @@ from ..ops.temporal_smoothing import fill_rows, read_rows, write_row
 from .causal_transformer import CausalTransformer
 from .mat import MAT
 from .miniroad import MiniROAD
+from .online_video_encoder import OnlineVideoEncoder
 from .stream_step import FrameStep, StreamStep
 from .testra import TeSTra
 from .testra_step import TeSTraStep
+from .video_step import VideoStep
 from .window_frames import long_memory_frames, work_memory_start
 
 
@@ -141,6 +144,7 @@ STEPS = {
     CausalTransformer: CausalTransformerStep,
     MAT: MATStep,
     MiniROAD: MiniROADStep,
+    OnlineVideoEncoder: VideoStep,
     TeSTra: TeSTraStep,
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..utils.arguments import NotNegative, check_type
 from ..utils.half_precision import without_slow_bfloat16
 from .cuda_graph import CUDAGraphStep
 from .make_stream_step import make_stream_step
@@ -18,9 +19,11 @@ VERSION = 1
 class StreamSession:
     """The run of an online detector on one stream, with its state.
 
-    A frame is the features of one step, a row of the dataset's feature files.
-    Each frame gets the same scores as in the dataset's windowed evaluation,
-    but time and memory per frame do not grow with the stream::
+    A frame is the features of one step, a row of the dataset's feature files,
+    or an image for an :class:`mmvidattn.online.OnlineVideoEncoder`
+    (:class:`mmvidattn.online.video_step.VideoStep`). Each frame gets the same
+    scores as in the dataset's windowed evaluation, but time and memory per
+    frame do not grow with the stream::
 
         session = StreamSession(model)
         for features in stream:
@@ -132,7 +135,9 @@ class StreamSession:
 
         Args:
             features: ``{modality: features}``, each [C], or each [T, C] for T
-                frames. None, or None for a modality, is a missing frame.
+                frames; or ``{'frames': [3, H, W] or [T, 3, H, W]}``, with an
+                optional ``elapsed``, a number or [T]. None, or None for a
+                modality, is a missing frame.
 
         Returns:
             ``action``, and ``verb`` and ``noun`` if the head has them: logits
@@ -152,7 +157,7 @@ class StreamSession:
             for name in results[0]
         }
 
-    def skip(self, number: int) -> None:
+    def skip(self, number: int, elapsed: float | None = None) -> None:
         """Skip missing frames without scoring them.
 
         Equivalent to calling ``push(None)`` ``number`` times, but with one
@@ -160,14 +165,24 @@ class StreamSession:
 
         Args:
             number: Number of missing frames, 0 or more.
+            elapsed: Duration of all these frames, in nominal frame intervals;
+                only for models that take ``elapsed``. Defaults to ``number``.
 
         Raises:
-            ValueError: If ``number`` is negative.
+            ValueError: If ``number`` is negative, or the model does not take
+                ``elapsed``.
         """
         if number < 0:
             raise ValueError(f'number must be at least 0, got {number}')
-        first = self.num_steps
-        self.step.skip(number, self._state)
+        first, options = self.num_steps, {}
+        if elapsed is not None:
+            check_type('elapsed', elapsed, NotNegative)
+            if 'elapsed' not in self.step.frame_shapes:
+                raise ValueError(
+                    'elapsed is only for models of videos, got a '
+                    f'{type(self.step.model.backbone).__name__}')
+            options['elapsed'] = elapsed
+        self.step.skip(number, self._state, **options)
         if number:
             warnings.warn(_bad_frames(first, number), stacklevel=2)
 
@@ -241,7 +256,7 @@ class StreamSession:
         """
         return dict(
             version=VERSION,
-            options=self._options(),
+            options=self.step.options,
             state={name: x.clone() for name, x in self._state.items()})
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -266,20 +281,12 @@ class StreamSession:
         for name in {'weight', 'total'} & self._state.keys() & state.keys():
             state[name] = state[name].double()
         for name, got, wanted in (
-            ('options', options, self._options()),
+            ('options', options, self.step.options),
             ('state', _shapes(state), _shapes(self._state))):
             if got != wanted:
                 raise ValueError(f'the {name} of state_dict must be {wanted}, '
                                  f'got {got}')
         self._write(state)
-
-    def _options(self) -> dict[str, Any]:
-        step = self.step
-        return dict(
-            long_memory_sample_rate=step.long_rate,
-            work_memory_sample_rate=step.work_rate,
-            kernel=step.kernel,
-            stretch_long_memory=step.stretch_long_memory)
 
     def _write(self, state: Mapping[str, Tensor]) -> None:
         # In place, because other sessions may share the tensors, and a graph
@@ -366,30 +373,49 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple]:
 def _frames(
     step: nn.Module, features: Mapping[str, Tensor] | None
 ) -> tuple[list[dict[str, Tensor]], bool]:
-    """Return frames ``{modality: [channels]}``, and whether T was given."""
-    in_channels = step.model.backbone.in_channels
-    features = features or dict.fromkeys(in_channels)
-    shapes = {}
-    for name, channels in in_channels.items():
-        if name not in features:
-            raise ValueError(f'features must have {", ".join(in_channels)}, '
-                             f'got {", ".join(features)}')
-        x = features[name]
-        if x is None:
+    """Return frames ``{name: [*]}``, and whether T was given."""
+    shapes, defaults = step.frame_shapes, step.frame_defaults
+    features = features or dict.fromkeys(shapes.keys() - defaults.keys())
+    # Features may have more modalities than the model reads.
+    unknown = features.keys() - shapes.keys() if defaults else ()
+    missing = shapes.keys() - defaults.keys() - features.keys()
+    if missing or unknown:
+        raise ValueError(f'features must have {", ".join(shapes)}, got '
+                         f'{", ".join(features)}')
+    leads, present = {}, {}
+    for name, shape in shapes.items():
+        x = features.get(name)
+        if x is None or name in defaults:
             continue
-        shapes[name] = tuple(x.shape[:-1])
-        if x.dim() not in (1, 2) or x.shape[-1] != channels or (
-                shapes[name] != next(iter(shapes.values()))) or not len(x):
+        lead = tuple(x.shape[:x.dim() - len(shape)])
+        leads[name] = lead
+        if tuple(x.shape[len(lead):]) != shape or len(lead) > 1 or (
+                lead != next(iter(leads.values())) or 0 in lead):
+            sizes = ', '.join(map(str, shape))
             raise ValueError(
-                f'features[{name!r}] must be [{channels}] or [T, {channels}] '
+                f'features[{name!r}] must be [{sizes}] or [T, {sizes}] '
                 'with T >= 1 equal for all modalities, got '
                 f'{tuple(x.shape)}')
-    lead = next(iter(shapes.values()), ())
-    present = {
-        name: features[name] if name in shapes else
-        step.example.new_full((*lead, channels), torch.nan)
-        for name, channels in in_channels.items()
-    }
+        present[name] = x
+    lead = next(iter(leads.values()), ())
+    for name, shape in shapes.items():
+        if name in defaults:
+            present[name] = _number(name, features.get(name, defaults[name]),
+                                    lead)
+        elif name not in present:
+            present[name] = step.example.new_full((*lead, *shape), torch.nan)
+    present = {name: x.to(step.frame_dtype) for name, x in present.items()}
     if not lead:
         return [present], False
     return [dict(zip(present, rows)) for rows in zip(*present.values())], True
+
+
+def _number(name: str, value: Tensor | float, lead: tuple[int, ...]
+            ) -> Tensor:
+    """Return numbers of frames, [] or [T]."""
+    x = torch.as_tensor(value, dtype=torch.float64)
+    if x.shape not in ((), lead) or not (x >= 0).all() or x.isinf().any():
+        raise ValueError(
+            f'features[{name!r}] must be non-negative, one number or one for '
+            f'each frame, got {value}')
+    return x.expand(lead)

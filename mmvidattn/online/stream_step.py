@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Update and scores of a batch of streams for one new frame each."""
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +14,9 @@ from ..utils.arguments import Count, check_arguments
 class StreamStep(nn.Module):
     """Stateless step for a batch of streams of one model.
 
-    A frame is the features of one step of a stream. A stream's entire history
-    is in its state: tensors with the batch of B streams in the first
-    dimension. The streams may differ in age. :meth:`update` and :meth:`skip`
+    A frame is the features of one step of a stream, or an image. A stream's
+    entire history is in its state: tensors with the batch of B streams in the
+    first dimension. The streams may differ in age. :meth:`update` and :meth:`skip`
     write into the tensors of the given state. The step has no branches that
     depend on the state, so it can be compiled, exported and recorded as a
     CUDA graph.
@@ -28,9 +29,9 @@ class StreamStep(nn.Module):
     (:meth:`fits`), is replaced by the last good frame, or by zeros if there
     was none.
 
-    Subclasses implement :meth:`project`, :meth:`initial_memory`,
-    :meth:`take`, :meth:`scored` and :meth:`repeat`, and end their
-    constructor with :meth:`prepare`.
+    Subclasses implement :meth:`initial_memory`, :meth:`scored` and either
+    :meth:`update` and :meth:`skip`, or :meth:`project`, :meth:`take` and
+    :meth:`repeat`. The latter end their constructor with :meth:`prepare`.
 
     Args:
         model: :class:`mmvidattn.recognizers.OnlineActionDetector` in eval
@@ -83,12 +84,58 @@ class StreamStep(nn.Module):
         """A tensor of the dtype and on the device of the streams."""
         return next(self.model.backbone.parameters())
 
+    @property
+    def frame_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the parts of a frame, without the batch dimension."""
+        return {name: (channels, )
+                for name, channels in self.model.backbone.in_channels.items()}
+
+    @property
+    def frame_defaults(self) -> dict[str, float]:
+        """Values of the parts of a frame that may be left out."""
+        return {}
+
+    @property
+    def frame_dtype(self) -> torch.dtype:
+        """Dtype in which frames are collected."""
+        return self.example.dtype
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options that a saved state depends on."""
+        return dict(
+            long_memory_sample_rate=self.long_rate,
+            work_memory_sample_rate=self.work_rate,
+            kernel=self.kernel,
+            stretch_long_memory=self.stretch_long_memory)
+
+    def blank_frames(self, batch_size: int,
+                     value: float = 0.) -> dict[str, Tensor]:
+        """Return frames with one value, and defaults where there are any.
+
+        Args:
+            batch_size: Number of streams B.
+            value: The value. Defaults to 0; nan for missing frames.
+        """
+        return {
+            name: torch.full(
+                (batch_size, *shape), self.frame_defaults.get(name, value),
+                dtype=self.frame_dtype, device=self.example.device)
+            for name, shape in self.frame_shapes.items()
+        }
+
+    def random_frames(self, batch_size: int,
+                      generator: torch.Generator) -> dict[str, Tensor]:
+        """Return random frames, for comparisons with another program."""
+        return {
+            name: torch.randn(batch_size, *shape, generator=generator).to(
+                self.example) for name, shape in self.frame_shapes.items()
+        }
+
     @torch.no_grad()
     def prepare(self) -> None:
         """Compute the projections of a frame of zeros."""
-        projected = self.project({
-            name: self.example.new_zeros(1, channels)
-            for name, channels in self.model.backbone.in_channels.items()})
+        projected = self.project(self.blank_frames(1))
         for name, x in projected.items():
             self.register_buffer(f'zero_{name}', x)
 
@@ -220,11 +267,7 @@ class StreamStep(nn.Module):
         """
         if number < 1:
             return
-        self.update({
-            name: self.example.new_full((len(state['count']), channels),
-                                        torch.nan)
-            for name, channels in self.model.backbone.in_channels.items()
-        }, state)
+        self.update(self.blank_frames(len(state['count']), torch.nan), state)
         self.repeat(number - 1, state)
         state['count'].add_(number - 1)
         state['num_bad'].add_(number - 1)

@@ -1,0 +1,271 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Streams of causal video networks, from pixels to scores."""
+import io
+import random
+import warnings
+
+import pytest
+import torch
+from helpers import relative
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+
+from mmvidattn.online import StreamSession, make_stream_step
+
+MEAN, STD = [100., 120., 130.], [50., 60., 70.]
+HALF_LIFE = 4., 30.
+
+
+def build_detector(**encoder):
+    init_default_scope('mmaction')
+    return MODELS.build(dict(
+        type='OnlineActionDetector',
+        backbone=dict(
+            type='OnlineVideoEncoder',
+            encoder={**dict(
+                type='LinearVideoTransformer', pattern='causal', img_size=32,
+                patch_frames=3, patch_stride=12, patch_padding=4,
+                embed_dims=16, num_layers=2, num_heads=2,
+                decay=dict(half_life=HALF_LIFE)), **encoder},
+            num_anticipation_tokens=2),
+        cls_head=dict(type='OnlineActionHead', num_classes=5, in_channels=16,
+                      score='logit'),
+        data_preprocessor=dict(
+            type='VideoStreamPreprocessor', mean=MEAN, std=STD)))
+
+
+def random_detector(**encoder):
+    """Build a float64 detector whose weights are all random."""
+    torch.manual_seed(0)
+    model = build_detector(**encoder)
+    for key, x in model.named_parameters():
+        if 'log_factor' not in key:
+            torch.nn.init.normal_(x, 'norm' in key and 'weight' in key, 0.3)
+    return model.double().eval()
+
+
+@pytest.fixture(scope='module')
+def model():
+    return random_detector()
+
+
+def video_like(length, seed=0):
+    gen = torch.Generator().manual_seed(seed)
+    return torch.randint(256, (length, 3, 32, 32), generator=gen,
+                         dtype=torch.uint8)
+
+
+@torch.no_grad()
+def scores_of(model, frames, elapsed=None):
+    """Score frames [T, 3, H, W] in one pass: [T, 1 + A, K]."""
+    mean, std = (torch.tensor(x, dtype=torch.float64).view(3, 1, 1)
+                 for x in (MEAN, STD))
+    inputs = dict(frames=((frames.double() - mean) / std).transpose(0, 1)[None])
+    if elapsed is not None:
+        inputs['elapsed'] = torch.tensor([elapsed], dtype=torch.float64)
+    backbone = model.backbone
+    x = backbone.forward_causal(inputs)[0][0]
+    return model.cls_head(torch.cat(
+        [x[:, None], backbone.anticipate(x)], dim=1))['action']
+
+
+def test_stream_equals_the_whole_video(model):
+    video = video_like(20)
+    out = StreamSession(model).push(dict(frames=video))
+    assert out['action'].shape == (20, 3, 5) and not out['bad_frame'].any()
+    assert relative(out['action'], scores_of(model, video)) < 1e-10
+    # The scores depend on the video, also on its first frame.
+    other = video.clone()
+    other[0] = 255 - other[0]
+    assert relative(scores_of(model, other)[-1], out['action'][-1]) > 1e-6
+
+
+def test_window_ends_with_the_anticipated_steps(model):
+    video = video_like(7).double().transpose(0, 1)[None]
+    x = model.backbone(dict(frames=video))
+    y, state = model.backbone.forward_causal(dict(frames=video[:, :, :4]))
+    rest, _ = model.backbone.forward_causal(
+        dict(frames=video[:, :, 4:]), state)
+    assert x.shape == (1, 9, 16)
+    assert relative(torch.cat([y, rest], dim=1), x[:, :7]) < 1e-10
+    assert relative(model.backbone.anticipate(x[:, 6]), x[:, 7:]) < 1e-10
+
+
+def test_elapsed_time_ages_the_state(model):
+    video, elapsed = video_like(6), [1., .5, 3., 0., 2.5, 1.]
+    want = scores_of(model, video, elapsed)
+    session = StreamSession(model)
+    out = session.push(dict(frames=video, elapsed=torch.tensor(elapsed)))
+    assert relative(out['action'], want) < 1e-10
+    assert relative(scores_of(model, video), want) > 1e-4
+    one = session.spawn()
+    for x, time in zip(video, elapsed):
+        result = one.push(dict(frames=x, elapsed=time))
+    assert relative(result['action'], want[-1]) < 1e-10
+
+
+def test_dropped_frames_age_the_state_and_repeat_the_scores(model):
+    """Check the same for missing, broken and skipped frames."""
+    video = video_like(6).double()
+    want = scores_of(model, video, [1, 1, 1, 8.5, 1, 1])
+    broken = torch.full_like(video[0], 7.)
+    broken[1, 3, 5] = torch.nan
+    huge = torch.full_like(video[0], torch.finfo(torch.float64).max)
+    for gap in ('push', 'skip'):
+        session = StreamSession(model)
+        before = session.push(dict(frames=video[:3]))
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            if gap == 'push':
+                session.skip(1, elapsed=.5)
+                for frame in (None, dict(frames=None, elapsed=2.),
+                              dict(frames=broken), dict(frames=huge)):
+                    result = session.push(frame)
+                    assert result['bad_frame']
+                    assert torch.equal(
+                        result['action'], before['action'][-1])
+                session.skip(2)
+            else:
+                session.skip(10**6, elapsed=7.5)
+        out = session.push(dict(frames=video[3:]))
+        assert session.num_bad_frames == (7 if gap == 'push' else 10**6)
+        assert session.num_steps == 6 + session.num_bad_frames
+        assert relative(out['action'], want[3:]) < 1e-10
+
+
+def test_bad_first_frame_leaves_no_trace(model):
+    video, session = video_like(3), StreamSession(model)
+    with pytest.warns(UserWarning, match='frame 0 of a stream'):
+        session.push(None)
+    out = session.push(dict(frames=video))
+    assert relative(out['action'], scores_of(model, video)) < 1e-10
+
+
+def test_streams_join_leave_reset_and_resume(model):
+    """Random batches of streams of any age equal each stream alone."""
+    videos = [video_like(16, seed) for seed in range(4)]
+    want = [scores_of(model, video) for video in videos]
+    sessions = [StreamSession(model)]
+    sessions += [sessions[0].spawn() for _ in range(3)]
+    rng = random.Random(0)
+    for _ in range(30):
+        some = rng.sample(range(4), rng.randint(1, 4))
+        if rng.random() < .2:
+            sessions[some[0]].reset()
+        if rng.random() < .3:
+            file = io.BytesIO()
+            torch.save(sessions[some[0]].state_dict(), file)
+            file.seek(0)
+            sessions[some[0]] = sessions[0].spawn()
+            sessions[some[0]].load_state_dict(
+                torch.load(file, weights_only=True))
+        some = [i for i in some if sessions[i].num_steps < 16]
+        ages = [sessions[i].num_steps for i in some]
+        out = StreamSession.push_many(
+            [sessions[i] for i in some],
+            [dict(frames=videos[i][t]) for i, t in zip(some, ages)])
+        for i, t, result in zip(some, ages, out):
+            assert relative(result['action'], want[i][t]) < 1e-10
+    assert any(session.num_steps > 10 for session in sessions)
+
+
+@pytest.mark.parametrize('frame, message', [
+    (dict(images=0), 'must have frames, elapsed, got images'),
+    (dict(frames=torch.zeros(3, 32, 30)), r'\[3, 32, 32\] or \[T, 3, 32, 32'),
+    (dict(frames=torch.zeros(2, 3, 3, 32, 32)), r'\[3, 32, 32\]'),
+    (dict(frames=torch.zeros(3, 32, 32), elapsed=-1.), 'non-negative'),
+    (dict(frames=torch.zeros(3, 32, 32), elapsed=float('nan')), 'non-neg'),
+    (dict(frames=torch.zeros(3, 32, 32), elapsed=[1., 2.]), 'one for each'),
+    (dict(frames=torch.zeros(3, 32, 32), elasped=1.), 'got frames, elasped'),
+])
+def test_rejects_frames(model, frame, message):
+    with pytest.raises(ValueError, match=message):
+        StreamSession(model).push(frame)
+
+
+def test_rejects_options(model):
+    with pytest.raises(ValueError, match='elapsed must be a non-negative'):
+        StreamSession(model).skip(1, elapsed=-1.)
+    with pytest.raises(ValueError, match="kernel must be 'window'"):
+        StreamSession(model, kernel='smoothing')
+    with pytest.raises(ValueError, match='encoder must be a causal network'):
+        build_detector(pattern='joint', patch_frames=1, decay=None)
+    for inputs, message in (
+            ({}, r'\[B, 3, T, H, W\] with T >= 1, got nothing'),
+            (dict(frames=torch.zeros(1, 3, 2, 32, 32),
+                  elapsed=torch.zeros(1, 3)), r'\[B, T\] = \[1, 2\]')):
+        with pytest.raises(ValueError, match=message):
+            model.backbone(inputs)
+
+
+@torch.no_grad()
+def test_step_can_be_recorded(model):
+    """Every step runs the same kernels on the same memory."""
+    from online.test_cuda_graph import NeverWait
+
+    step = make_stream_step(model)
+    state = step.initial_state(3)
+    places = {name: x.data_ptr() for name, x in state.items()}
+    gen, kernels = torch.Generator().manual_seed(0), []
+
+    class Record(NeverWait):
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            kernels[-1].append(func)
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    for t in range(5):
+        frames = step.random_frames(3, gen)
+        if t == 3:
+            frames['frames'][1] = torch.nan
+        kernels.append([])
+        with Record():
+            step(frames, state)
+    assert all(each == kernels[0] for each in kernels)
+    assert {name: x.data_ptr() for name, x in state.items()} == places
+    assert state['num_bad'].tolist() == [0, 1, 0]
+
+
+def test_tensors_of_an_initial_state_are_constant(model):
+    """The metadata of exported programs rely on it."""
+    for x in make_stream_step(model).initial_state(2).values():
+        assert len(x) == 2 and len(x.unique()) == 1
+
+
+def test_bfloat16_stays_close_and_keeps_float32_sums(model, monkeypatch):
+    monkeypatch.setenv('MMVIDATTN_BFLOAT16', 'force')
+    video = video_like(20)
+    low = random_detector().bfloat16()
+    session = StreamSession(low)
+    assert session.step.frame_dtype == torch.float32
+    sums = [x for name, x in session.step.initial_state().items()
+            if name.endswith('sums')]
+    assert sums and all(x.dtype == torch.float32 for x in sums)
+    got = session.push(dict(frames=video))['action']
+    assert relative(got, scores_of(model, video)) < .1
+
+
+@pytest.mark.skipif('fbgemm' not in torch.backends.quantized.supported_engines,
+                    reason='needs int8 kernels')
+def test_int8_weights(model):
+    video = video_like(20)
+    small = random_detector().float()
+    for module in small.modules():
+        if isinstance(module, torch.nn.Linear):
+            module.__class__ = torch.nn.Linear
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        small = torch.ao.quantization.quantize_dynamic(
+            small, {torch.nn.Linear}, dtype=torch.qint8)
+    got = StreamSession(small).push(dict(frames=video))['action']
+    assert 0 < relative(got, scores_of(model, video)) < .3
+
+
+@pytest.mark.slow
+def test_compiled_step_matches(model):
+    video, plain = video_like(6), random_detector().float()
+    session = StreamSession(plain)
+    want = session.push(dict(frames=video))['action']
+    session.reset()
+    session.step.compile()
+    assert relative(session.push(dict(frames=video))['action'], want) < 1e-4
